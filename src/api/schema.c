@@ -397,7 +397,7 @@ static const struct field event_rows[] = {
 	COUNT("id", NULL),
 	TEXT("type", "workspace.created, workspace.ready, workspace.warm and workspace.cold (the "
 		     "sandbox is ready, or has ended), workspace.suspended, workspace.resumed, "
-		     "workspace.disk_warning, workspace.failed, "
+		     "workspace.repaired, workspace.disk_warning, workspace.failed, "
 		     "workspace.warning, workspace.deleted, workspace.archived, "
 		     "workspace.restored, workspace.installed, "
 		     "workspace.uninstalled, exec.started, exec.ended, "
@@ -409,6 +409,7 @@ static const struct field event_rows[] = {
 	TEXT("reason", "why it ended, in exec.ended and workspace.deleted", FIELD_OPTIONAL),
 	COUNT("exit_code", "of exec.ended", FIELD_OPTIONAL),
 	TEXT("warning", "of workspace.warning", FIELD_OPTIONAL),
+	TEXT("done", "what was repaired, in workspace.repaired", FIELD_OPTIONAL),
 	TEXT("archive", "its name, in workspace.archived and workspace.restored", FIELD_OPTIONAL),
 	COUNT("disk_usage_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),
 	COUNT("disk_limit_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),

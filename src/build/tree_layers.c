@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "base/walk.h"
 #include "build/tree_job.h"
+#include "layers/damage.h"
 #include "snapshots/snapshots.h"
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -248,7 +249,8 @@ int tree_hash(struct tree_job *job, struct error *err)
 	return 0;
 }
 
-/* LAYER…: compares content and id of each. `problem` says what is wrong. */
+/* LAYER…: compares content and id of each. `problem` says what is wrong; no sandbox starts on such
+ * a layer any more (layers/damage.h). */
 int tree_verify(struct tree_job *job, struct error *err)
 {
 	text_list names = tree_take_list(job);
@@ -264,6 +266,10 @@ int tree_verify(struct tree_job *job, struct error *err)
 			problem = "changed";
 		else if (!id[0] && write_content_id(job, names.items[i], content.id, err))
 			return -1;
+		if (problem && strcmp(problem, "missing"))
+			damage_mark(job->layers, names.items[i]);
+		else if (!problem && damage_is_any(job->layers))
+			damage_clear(job->layers, names.items[i]);
 		print_layer(job, names.items[i], id[0] ? id : content.id, &content);
 		json_text(job->answer, "problem", problem);
 		json_end(job->answer);

@@ -239,9 +239,10 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct error err;
 	if (a->has_ended || !receive_body(a, &err))
 		return;
-	/* The response broke off: the command has run, so that "try again" would be wrong advice.
-	 */
-	if (err.code == (a->has_head ? ERR_CORRUPT : ERR_UNAVAILABLE))
+	/* The response broke off: the command has run, so that "try again" would be wrong advice. A
+	 * problem that the daemon sent can have either code too. */
+	bool is_problem = a->has_head && a->response.status >= 400;
+	if (!is_problem && err.code == (a->has_head ? ERR_CORRUPT : ERR_UNAVAILABLE))
 		fail(&err, ERR_UNAVAILABLE, "%s", gone);
 	on_failure(a, &err);
 }

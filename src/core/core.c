@@ -88,6 +88,7 @@ int core_open(
 	core->closer_child = CHILD_NONE;
 	core->template_dir = -1;
 	core->use_snapshots = options->use_snapshots;
+	core->auto_repair = options->auto_repair;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,

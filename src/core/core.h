@@ -34,6 +34,7 @@ struct core_options {
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* uids of peers of the unix socket that are allowed */
 	int allowed_uid_count;
 	bool use_snapshots; /* templates are built once, into layers */
+	bool auto_repair;   /* a sandbox that can't start for damage is repaired first */
 	bool keeps_spare;   /* a workspace made ahead, for the next creation (core/spare.c) */
 	bool archives_removed,
 		archives_expired; /* before they are removed, unless asked otherwise */

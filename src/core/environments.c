@@ -457,8 +457,13 @@ static int build(struct preparation *p, struct error *err)
 	return 0;
 }
 
-uint64_t environment_verify(struct core_workspace *w, bool repairs, int answer, launcher_fn *done,
-	void *ctx, struct error *err)
+const char *environment_name(const struct core_workspace *w, size_t slot)
+{
+	return slot == 0 ? w->model.environment : w->model.node_environment;
+}
+
+uint64_t environment_verify(struct core *core, const char *name, bool repairs, int answer,
+	launcher_fn *done, void *ctx, struct error *err)
 {
 	struct launch_message head = { .type = LAUNCH_VERIFY, .value = repairs };
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -467,7 +472,7 @@ uint64_t environment_verify(struct core_workspace *w, bool repairs, int answer, 
 		return 0;
 	}
 	const int fds[] = { null, answer, null };
-	return launcher_ask(&w->core->launcher, &head, &w->model.environment, 1, fds, 3, done, ctx);
+	return launcher_ask(&core->launcher, &head, &name, 1, fds, 3, done, ctx);
 }
 
 const struct env_meta *environment_meta(const struct core_workspace *w)
@@ -495,8 +500,13 @@ static int find(struct preparation *p, struct error *err)
 		set_name(w, p->slot, name);
 		return 1;
 	}
-	bool is_lost = err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT;
-	return has_recipe(&w->model, p->slot) && is_lost ? 0 : -1;
+	/* One that was evicted is built again in any case; one that is damaged is repaired so. */
+	bool is_lost =
+		err->code == ERR_NOT_FOUND || (err->code == ERR_CORRUPT && w->core->auto_repair);
+	if (has_recipe(&w->model, p->slot) && is_lost)
+		return 0;
+	return err->code == ERR_CORRUPT ? error_hint(err, REPAIR_HINT, w->model.name, w->model.name)
+					: -1;
 }
 
 /* From p->slot on. Builds end in on_built, which comes back. */

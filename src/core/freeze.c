@@ -20,6 +20,7 @@
 #include "base/walk.h"
 #include "core/template_builds.h"
 #include "core/tree_jobs.h"
+#include "layers/damage.h"
 
 #define FROM ".from"
 #define DRESS ".dress"
@@ -50,13 +51,40 @@ static int open_workspace(const struct core *core, const char *id, struct error 
 	return fd;
 }
 
-static void discard(struct core *core, const char *name)
+void layer_discard(struct core *core, const char *name)
 {
 	char gone[8 + ID_LEN], nobody[ID_LEN + 1];
 	id_make(nobody);
 	str_format(gone, sizeof gone, ".del-%s", nobody);
-	if (!renameat(layers_dir(core), name, core->workspaces, gone))
-		trees_clean_later(core);
+	if (renameat(layers_dir(core), name, core->workspaces, gone))
+		return;
+	if (damage_is_any(layers_dir(core)))
+		damage_clear(layers_dir(core), name);
+	trees_clean_later(core);
+}
+
+const char *layer_problem(const struct core *core, const char *name)
+{
+	struct stat st;
+	if (fstatat(layers_dir(core), name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(st.st_mode))
+		return "missing";
+	return damage_is_any(layers_dir(core)) && damage_is_marked(layers_dir(core), name)
+		       ? "damaged"
+		       : NULL;
+}
+
+int layers_check_whole(const struct core_workspace *w, struct error *err)
+{
+	const text_list *layers = &w->model.layers;
+	for (size_t i = 0; i < layers->count; i++) {
+		const char *problem = layer_problem(w->core, layers->items[i]);
+		if (problem) {
+			fail(err, ERR_CORRUPT, "layer '%s' of workspace '%s' is %s",
+				layers->items[i], w->model.name, problem);
+			return error_hint(err, REPAIR_HINT, w->model.name, w->model.name);
+		}
+	}
+	return 0;
 }
 
 /* ---- the root directory of an upper ---- */
@@ -184,7 +212,7 @@ static int thaw(struct core *core, const char *id, const char *name, struct erro
 			return fail_errno(err, "put '%s' back", parts[i].upper);
 		fault_point("core_thaw");
 	}
-	discard(core, name);
+	layer_discard(core, name);
 	return 0;
 }
 
@@ -437,7 +465,7 @@ static void recover(struct core *core, const char *name)
 	struct error err;
 	read_from(core, name, id);
 	if (!map_get(&core->ids, str_from(id))) {
-		discard(core, name);
+		layer_discard(core, name);
 		return;
 	}
 	int failed = thaw(core, id, name, &err);
@@ -471,13 +499,13 @@ static void look_at_layer(
 	const char *staged = staged_layer(name);
 	bool is_named = map_get(named, str_from(staged ? staged : name));
 	if (staged && (!is_named || is_start)) /* at a start nobody goes on with it */
-		discard(core, name);
+		layer_discard(core, name);
 	else if (is_named && is_start)
 		freeze_settle(core, name);
 	else if (!is_named && is_start)
 		(is_lost ? keep_lost : recover)(core, name);
 	else if (!is_named)
-		discard(core, name);
+		layer_discard(core, name);
 }
 
 static void look_at_layers(struct core *core, bool is_start)

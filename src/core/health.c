@@ -20,7 +20,6 @@
 #define NODE_PACKAGES_MAX 2000
 #define NODE_NAME_MAX 214
 #define ISSUES_MAX 100
-#define VERIFY_MAX ((size_t)4 << 20)
 
 void checkup_find(
 	struct checkup *c, enum finding_kind kind, const char *object, const char *fmt, ...)
@@ -34,7 +33,7 @@ void checkup_find(
 	va_end(args);
 	str_printable(shown, sizeof shown, str_from(text));
 	struct finding finding = { kind, object ? arena_text(&c->arena, object) : NULL,
-		arena_text(&c->arena, shown) };
+		arena_text(&c->arena, shown), NULL };
 	vec_push(&c->arena, &c->found, finding);
 }
 
@@ -191,98 +190,24 @@ static void on_mark(void *ctx, const struct agent_answer *answer, const struct e
 
 /* ---- outside ---- */
 
-static bool has_finding(const struct checkup *c, enum finding_kind kind)
+bool findings_have(const findings *found, enum finding_kind kind)
 {
-	for (size_t i = 0; i < c->found.count; i++)
-		if (c->found.items[i].kind == kind)
+	for (size_t i = 0; i < found->count; i++)
+		if (found->items[i].kind == kind)
 			return true;
 	return false;
 }
 
 /* What is damaged may not be run, and starting a sandbox would build a missing environment again.
  */
-static void look_inside(struct checkup *c)
+void checkup_look_inside(struct checkup *c)
 {
-	if (has_finding(c, FINDING_TREE) || has_finding(c, FINDING_ENVIRONMENT) ||
-		c->w->model.state == WORKSPACE_FAILED)
+	if (findings_have(&c->found, FINDING_TREE) ||
+		findings_have(&c->found, FINDING_ENVIRONMENT) ||
+		findings_have(&c->found, FINDING_LAYER) || c->w->model.state == WORKSPACE_FAILED)
 		checkup_finish(c);
 	else
 		ask(c, AGENT_STAT, MARK, on_mark);
-}
-
-static void read_verdict(struct checkup *c)
-{
-	char *text = arena_alloc(&c->arena, VERIFY_MAX);
-	struct json_value *value;
-	struct error err;
-	ssize_t len = pread(c->answer, text, VERIFY_MAX, 0);
-	if (len <= 0 || json_read((struct str){ text, (size_t)len }, &c->arena, &value, &err)) {
-		checkup_find(c, FINDING_OTHER, NULL,
-			"the layers could not be checked: `carrel env verify` printed no result");
-		return;
-	}
-	const struct json_value *verdict = value->kind == JSON_ARRAY ? value->first : value;
-	const char *failure = json_member_text(json_member(verdict, "error"), "message");
-	const struct json_value *list = json_member(verdict, "findings");
-	if (failure)
-		checkup_find(c, FINDING_ENVIRONMENT, NULL, "environment '%s': %s",
-			c->health.environment, failure);
-	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next) {
-		const char *package = json_member_text(at, "package"),
-			   *path = json_member_text(at, "path"),
-			   *what = json_member_text(at, "what");
-		checkup_find(c, FINDING_ENVIRONMENT, NULL, "environment '%s': %s%s%s: %s",
-			c->health.environment, package ? package : "layer",
-			path && path[0] ? ": " : "", path ? path : "", what ? what : "damaged");
-	}
-}
-
-static void on_verified(void *ctx, const struct launch_packet *packet, const int *fds)
-{
-	struct checkup *c = ctx;
-	struct error err;
-	if (packet && packet->head.type == LAUNCH_BUILT) {
-		c->health.is_deep = true;
-		read_verdict(c);
-	} else {
-		launcher_failure(packet, &err);
-		checkup_find(
-			c, FINDING_OTHER, NULL, "the layers could not be checked: %s", err.text);
-	}
-	look_inside(c);
-}
-
-static void check_environment(struct checkup *c)
-{
-	const struct core *core = c->w->core;
-	struct env_meta meta;
-	const char *name;
-	struct error err;
-	if (!c->w->model.environment)
-		return;
-	if (env_resolve(&core->envs, c->w->model.environment, &c->arena, &name, &err) ||
-		env_read(&core->envs, name, &c->arena, &meta, &err) ||
-		env_check(&core->envs, &meta, &err)) {
-		checkup_find(c, FINDING_ENVIRONMENT, NULL, "%s", err.text);
-		return;
-	}
-	c->health.layers = meta.layers.count;
-}
-
-static void check_tree(struct checkup *c)
-{
-	static const char *const parts[] = { "upper", "work", "env/upper", "env/work" };
-	const struct core_workspace *w = c->w;
-	size_t count = w->model.environment ? sizeof parts / sizeof *parts : 2;
-	char path[ID_LEN + 16];
-	struct stat st;
-	for (size_t i = 0; i < count; i++) {
-		str_format(path, sizeof path, "%s/%s", w->model.id, parts[i]);
-		if (fstatat(w->core->workspaces, path, &st, AT_SYMLINK_NOFOLLOW) ||
-			!S_ISDIR(st.st_mode))
-			checkup_find(c, FINDING_TREE, parts[i],
-				"directory '%s' of the workspace is missing on disk", parts[i]);
-	}
 }
 
 static void check_disk(struct checkup *c)
@@ -299,24 +224,16 @@ static void check_disk(struct checkup *c)
 static void on_measured(void *ctx, struct core_workspace *w, const struct error *unused)
 {
 	struct checkup *c = ctx;
-	struct error err;
 	c->health.disk_usage = w->model.disk_usage_bytes;
 	if (w->model.state == WORKSPACE_FAILED)
 		checkup_find(c, FINDING_OTHER, NULL, "the workspace has failed: %s",
 			w->model.error ? w->model.error : "its files are missing");
-	check_tree(c);
-	check_environment(c);
+	checkup_look_outside(c);
 	check_disk(c);
-	if (!c->is_deep || !c->w->model.environment || has_finding(c, FINDING_ENVIRONMENT)) {
-		look_inside(c);
-		return;
-	}
-	c->answer = memfd_create("verdict", MFD_CLOEXEC);
-	if (c->answer < 0 || !environment_verify(w, false, c->answer, on_verified, c, &err)) {
-		checkup_find(c, FINDING_OTHER, NULL, "the layers could not be checked: %s",
-			c->answer < 0 ? "out of memory" : err.text);
-		look_inside(c);
-	}
+	if (c->is_deep)
+		checkup_verify_layers(c);
+	else
+		checkup_look_inside(c);
 }
 
 struct checkup *checkup_begin(
@@ -331,7 +248,8 @@ struct checkup *checkup_begin(
 		.state = now.state,
 		.disk_limit = w->model.limits.disk_bytes,
 		.disk_mechanism = w->model.disk_mechanism,
-		.environment = w->model.environment };
+		.environment = w->model.environment,
+		.node_environment = w->model.node_environment };
 	workspace_list_active(&now, &c->arena, &c->health.layers_active);
 	core_hold(w);
 	core_measure(&request_system, w, on_measured, c);

@@ -31,7 +31,7 @@ static const char script[] =
 	"re.match(r'\\s*([A-Za-z0-9][A-Za-z0-9._-]*)\\s*(\\[[^]]*\\])?\\s*($|[<>=!~;@#(\\\\])', "
 	"line)\n"
 	"    if m and not (';' in line and norm(m[1]) not in known):\n"
-	"        wanted[norm(m[1])] = m[1]\n"
+	"        wanted[norm(m[1])] = (m[1], line.strip())\n"
 	"def modules(dist):\n"
 	"    found, plain = set(), set()\n"
 	"    for f in dist.files or ():\n"
@@ -70,16 +70,16 @@ static const char script[] =
 	"    status = os.waitpid(pid, 0)[1]\n"
 	"    return None if said == 'ok' else said or f'ended by signal {status & 127}'\n"
 	"bad = []\n"
-	"for key, name in sorted(wanted.items()):\n"
+	"for key, (name, line) in sorted(wanted.items()):\n"
 	"    try:\n"
 	"        dist = md.distribution(name)\n"
 	"    except Exception:\n"
-	"        bad.append([name, 'not installed'])\n"
+	"        bad.append([name, 'not installed', line])\n"
 	"        continue\n"
 	"    names = modules(dist)\n"
 	"    why = attempt(names) if names else None\n"
 	"    if why:\n"
-	"        bad.append([name, why])\n"
+	"        bad.append([name, why, line])\n"
 	"json.dump({'checked': len(wanted), 'bad': bad}, sys.stdout)\n";
 
 static void read_probe(struct checkup *c, struct str text)
@@ -100,6 +100,7 @@ static void read_probe(struct checkup *c, struct str text)
 		if (!why || name->kind != JSON_STRING || why->kind != JSON_STRING)
 			continue;
 		c->health.python_deps_installed = false;
+		const struct json_value *line = why->next;
 		if (!strcmp(why->string.data, "not installed"))
 			checkup_find(c, FINDING_PACKAGE, name->string.data,
 				"Python package '%s' is not installed", name->string.data);
@@ -107,6 +108,8 @@ static void read_probe(struct checkup *c, struct str text)
 			checkup_find(c, FINDING_PACKAGE, name->string.data,
 				"Python package '%s' can't be imported: %s", name->string.data,
 				why->string.data);
+		if (c->found.count && line && line->kind == JSON_STRING)
+			c->found.items[c->found.count - 1].wanted = line->string.data;
 	}
 }
 

@@ -92,6 +92,7 @@ struct core_workspace {
 	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
 	uint64_t start_ns;
 	unsigned lost_starts;	     /* in a row: dead before they were of use */
+	bool is_start_repaired;	     /* for the start that is under way */
 	uint64_t incoming_bytes;     /* of files that have no name yet */
 	uint64_t incoming_tmp_bytes; /* and of those that go to a tmpfs */
 	struct agents {		     /* of core/agents.c */
@@ -151,6 +152,7 @@ struct core {
 	struct map template_builds; /* of core/template_builds.c, by name */
 	int template_dir;	    /* <home>/templates */
 	bool use_snapshots;	    /* templates are built into layers */
+	bool auto_repair;	    /* what keeps a sandbox from starting is repaired */
 	int sockets;		    /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
 	bool archives_removed, archives_expired, archives_gzip; /* as configured */
@@ -338,6 +340,11 @@ int tree_write_context(struct core_workspace *w, struct error *err);
 int tree_write_project(
 	const struct core_workspace *w, int upper, bool is_synced, struct error *err);
 int tree_write_files(int upper, const pair_list *files, bool is_synced, struct error *err);
+/* Makes .workspace_configured and .venv again where /workspace does not show them; tells which it
+ * made. Only while it has no sandbox. */
+#define TREE_MADE_MARK 1u
+#define TREE_MADE_VENV 2u
+unsigned tree_restore_marks(const struct core_workspace *w);
 /* false: made by a version whose workspaces were plain directories; marks_sweep is due. */
 bool tree_is_overlay(const struct core_workspace *w);
 /* Bytes on disk of what it holds. Without `work`, where overlay keeps an unreadable directory.
@@ -371,6 +378,12 @@ int freeze_uppers(struct core_workspace *w, const char *name, struct error *err)
 int freeze_copied(struct core_workspace *w, const char *name, struct error *err);
 int freeze_undo(struct core_workspace *w, const char *name, struct error *err);
 void freeze_settle(struct core *core, const char *layer);
+/* "missing", "damaged" (layers/damage.h), or NULL: by a look, not by its files. */
+const char *layer_problem(const struct core *core, const char *name);
+/* ERR_CORRUPT names the first of its frozen layers that has a problem. */
+int layers_check_whole(const struct core_workspace *w, struct error *err);
+#define REPAIR_HINT "carrel repair %s, or POST /v1/workspaces/%s/repair"
+void layer_discard(struct core *core, const char *name); /* renames it; removed later */
 /* Gives the empty uppers of w the modes, times and attributes that its layers say. */
 int freeze_dress(struct core_workspace *w, struct error *err);
 /* The same for a rollback, whose row is to be written next; freeze_dress_end follows, with is_named

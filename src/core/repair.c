@@ -8,18 +8,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
-#include "base/path.h"
-#include "base/walk.h"
 #include "core/health_internal.h"
+#include "core/packages.h"
+#include "core/template_builds.h"
+#include "envs/kind.h"
 #include "format/json_read.h"
-
-#define VERDICT_MAX ((size_t)4 << 20)
-#define OPAQUE "user.overlay.opaque"
-#define METADATA ".dist-info"
 
 struct repairing {
 	struct core_workspace *w; /* held */
@@ -31,11 +27,13 @@ struct repairing {
 	findings found;
 	enum workspace_state before;
 	bool is_deep;
+	bool is_start; /* repair_for_start: */
+	core_workspace_fn *started;
 	char request_id[ID_LEN + 1];
 	int answer; /* memfd of `env verify` */
 	struct measure restore;
 	struct error failure; /* of the child that restores */
-	const char *restoring;
+	size_t at;	      /* the finding, or the environment, that is in work */
 };
 
 static void say(struct repairing *r, text_list *list, const char *fmt, ...)
@@ -49,14 +47,6 @@ static void say(struct repairing *r, text_list *list, const char *fmt, ...)
 	va_end(args);
 	str_printable(shown, sizeof shown, str_from(text));
 	vec_push(&r->arena, list, arena_text(&r->arena, shown));
-}
-
-static bool has_finding(const struct repairing *r, enum finding_kind kind)
-{
-	for (size_t i = 0; i < r->found.count; i++)
-		if (r->found.items[i].kind == kind)
-			return true;
-	return false;
 }
 
 /* ---- the end ---- */
@@ -74,6 +64,35 @@ static void tell(void *ctx, struct core_workspace *w, const struct error *err)
 static void give_up(struct repairing *r, const struct error *err)
 {
 	core_later(r->w->core, tell, r, r->w, err);
+}
+
+/* Those that wait for the sandbox get what could not be repaired as the reason. */
+static void finish_start(struct repairing *r)
+{
+	struct core_workspace *w = r->w;
+	const struct repair *result = &r->result;
+	auto_buf struct buf done = buf_empty(BUF_MAX_DEFAULT);
+	struct error err;
+	for (size_t i = 0; i < result->done.count; i++)
+		buf_printf(&done, "%s%s", i ? "; " : "", result->done.items[i]);
+	if (result->done.count) {
+		journal_emit(&w->core->journal, "workspace.repaired", w->model.id, w->model.name,
+			"done", done.data, NULL);
+		log_record(&w->core->log, LOG_LEVEL_INFO, "a workspace was repaired", "workspace",
+			w->model.id, "done", done.data, NULL);
+	}
+	if (result->failed.count) {
+		fail(&err, ERR_CORRUPT, "workspace '%s' can't be repaired: %s", w->model.name,
+			result->failed.items[0]);
+		error_hint(&err, REPAIR_HINT, w->model.name, w->model.name);
+	} else if (!result->done.count)
+		fail(&err, ERR_NOT_FOUND, "nothing was found to repair");
+	bool failed = result->failed.count || !result->done.count;
+	r->started(r->ctx, w, failed ? &err : NULL);
+	fd_close(&r->answer);
+	arena_done(&r->arena);
+	core_release(w);
+	free(r);
 }
 
 /* A workspace that was not suspended is not left so, if it can be started. */
@@ -117,9 +136,9 @@ static void on_marked(void *ctx, struct core_exec *e, const struct error *err)
 	struct repairing *r = ctx;
 	const struct result *result = &e->record.result;
 	if (!err && result->reason == REASON_EXITED && !result->exit_status) {
-		if (has_finding(r, FINDING_MARK))
+		if (findings_have(&r->found, FINDING_MARK))
 			say(r, &r->result.done, "made '.workspace_configured' again");
-		if (has_finding(r, FINDING_VENV))
+		if (findings_have(&r->found, FINDING_VENV))
 			say(r, &r->result.done, "made the link '.venv' to /env again");
 	}
 	check_again(r);
@@ -131,181 +150,79 @@ static void make_marks(struct repairing *r)
 		"[ -e .workspace_configured ] || : > .workspace_configured\n"
 		"[ -z \"$1\" ] || [ -L .venv ] || [ -e .venv ] || ln -s /env .venv\n";
 	const char *words[] = { "/bin/sh", "-c", script, "sh",
-		has_finding(r, FINDING_VENV) ? "venv" : "" };
+		findings_have(&r->found, FINDING_VENV) ? "venv" : "" };
 	const struct exec_spec spec = { .argv = { words, 5, 5 } };
 	const struct exec_listener listener = { .ended = on_marked, .ctx = r };
 	struct core_exec *e;
 	struct error err;
-	if ((!has_finding(r, FINDING_MARK) && !has_finding(r, FINDING_VENV)) ||
+	if ((!findings_have(&r->found, FINDING_MARK) && !findings_have(&r->found, FINDING_VENV)) ||
 		exec_start(&request_system, r->w, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err))
 		check_again(r);
 }
 
-/* ---- the files of a package are its layer's again ---- */
+/* ---- packages that are declared and no layer has ---- */
 
-/* Opens the directory `path` of the upper, as far as it is one: what hides the layers on the way,
- * a deleted or replaced directory or an opaque mark, is removed. -1: nothing lies there. */
-static int open_upper(int upper, const char *path, struct error *err)
+static void install_next(struct repairing *r, size_t from);
+
+static void on_installed(void *ctx, const struct packages_result *result, const struct error *err)
 {
-	struct str rest = str_from(path), part;
-	char name[NAME_MAX + 1];
-	auto_close int at = fcntl(upper, F_DUPFD_CLOEXEC, 3);
-	while (at >= 0 && str_next(&rest, '/', &part)) {
-		struct stat st;
-		if (!str_format(name, sizeof name, "%.*s", (int)part.len, part.data) ||
-			fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW))
-			return -1;
-		if (!S_ISDIR(st.st_mode)) {
-			path_remove_tree(at, name, err);
-			return -1;
-		}
-		int next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (next >= 0)
-			fremovexattr(next, OPAQUE);
-		fd_close(&at);
-		at = next;
-	}
-	return take_fd(&at);
+	struct repairing *r = ctx;
+	const char *wanted = r->found.items[r->at].wanted;
+	if (err)
+		say(r, &r->result.failed, "'%s' could not be installed: %s", wanted, err->text);
+	else
+		say(r, &r->result.done, "installed '%s'", wanted);
+	install_next(r, r->at + 1);
 }
 
-static int remove_from_upper(int upper, const char *path, struct error *err)
+/* Requirements come from files of the workspace. One that names an address of its own is left to
+ * the user. */
+static void install_next(struct repairing *r, size_t from)
 {
-	char parent[MANIFEST_PATH_MAX + 1];
-	const char *name = path_basename(path);
-	str_format(parent, sizeof parent, "%.*s", (int)(name - path), path);
-	auto_close int dir = open_upper(upper, parent, err);
-	return dir < 0 ? 0 : path_remove_tree(dir, name, err);
-}
-
-static bool is_metadata(const char *name)
-{
-	size_t len = strlen(name), end = strlen(METADATA);
-	return len > end && !strcmp(name + len - end, METADATA);
-}
-
-static bool has_entry(const struct manifest *manifest, struct str dir, const char *name)
-{
-	for (size_t i = 0; i < manifest->entries.count; i++) {
-		const char *path = manifest->entries.items[i].path;
-		if (strlen(path) == dir.len + 1 + strlen(name) &&
-			!strncmp(path, dir.data, dir.len) && path[dir.len] == '/' &&
-			!strcmp(path + dir.len + 1, name))
-			return true;
-	}
-	return false;
-}
-
-/* A directory that is the package's alone: it goes as a whole, with what was added to it. */
-static bool is_own_directory(const struct manifest *manifest, const struct manifest_entry *entry)
-{
-	struct str path = str_from(entry->path);
-	return entry->kind == MANIFEST_DIRECTORY &&
-	       (is_metadata(entry->path) || has_entry(manifest, path, "__init__.py"));
-}
-
-/* Another version of it, which a command installed over it. */
-static int remove_other_metadata(
-	int upper, const char *path, const char *package, struct error *err)
-{
-	char parent[MANIFEST_PATH_MAX + 1];
-	size_t len = strlen(package);
-	str_format(parent, sizeof parent, "%.*s", (int)(path_basename(path) - path), path);
-	auto_close int dir = open_upper(upper, parent, err);
-	auto_walk DIR *list = dir < 0 ? NULL : walk_open(dir, ".");
-	struct dirent *entry;
-	while ((entry = walk_next(list))) {
-		char name[NAME_MAX + 1];
-		size_t i = 0;
-		for (; entry->d_name[i] && i < NAME_MAX; i++)
-			name[i] = (char)(strchr("_.", entry->d_name[i]) ? '-'
-					 : entry->d_name[i] >= 'A' && entry->d_name[i] <= 'Z'
-						 ? entry->d_name[i] + 32
-						 : entry->d_name[i]);
-		name[i] = 0;
-		if (strncmp(name, package, len) == 0 && name[len] == '-' && name[len + 1] >= '0' &&
-			name[len + 1] <= '9' && is_metadata(entry->d_name) &&
-			path_remove_tree(dir, entry->d_name, err))
-			return -1;
-	}
-	return 0;
-}
-
-static int restore_layer(int upper, const struct manifest *manifest, struct error *err)
-{
-	const char *done = NULL; /* the directory that went as a whole */
-	for (size_t i = 0; i < manifest->entries.count; i++) {
-		const struct manifest_entry *entry = &manifest->entries.items[i];
-		size_t len = done ? strlen(done) : 0;
-		if (done && !strncmp(entry->path, done, len) && entry->path[len] == '/')
+	for (r->at = from; r->at < r->found.count; r->at++) {
+		const struct finding *finding = &r->found.items[r->at];
+		if (!finding->wanted || strpbrk(finding->wanted, "@/"))
 			continue;
-		bool is_own = is_own_directory(manifest, entry);
-		if (entry->kind == MANIFEST_DIRECTORY && !is_own)
-			continue;
-		if (is_own)
-			done = entry->path;
-		if (is_own && is_metadata(entry->path) &&
-			remove_other_metadata(upper, entry->path, manifest->name, err))
-			return -1;
-		if (remove_from_upper(upper, entry->path, err))
-			return -1;
+		struct packages_wanted wanted = { 0 };
+		vec_push(&r->arena, &wanted.packages, finding->wanted);
+		fault_point("core_repair_install");
+		packages_change(&request_system, r->w, &wanted, on_installed, r);
+		return;
 	}
-	return 0;
+	make_marks(r);
 }
 
-static bool is_layer_of(const struct manifest *manifest, const char *package)
+/* ---- packages whose layers are there ---- */
+
+static void restore_next(struct repairing *r, size_t from);
+
+static const struct env_kind *kind_of(const struct finding *finding)
 {
-	if (!strcmp(package, LAYER_KIND_BASE))
-		return !strcmp(manifest->kind, LAYER_KIND_BASE);
-	return strcmp(manifest->kind, LAYER_KIND_BASE) && !strcasecmp(manifest->name, package);
+	return finding->kind == FINDING_NODE ? &env_node : &env_python;
 }
 
 /* In a child. 1: restored, 0: no layer has it, UINT64_MAX: r->failure. */
 static uint64_t restore(void *ctx)
 {
 	struct repairing *r = ctx;
-	const struct core *core = r->w->core;
-	const struct env_meta *meta = environment_meta(r->w);
-	auto_arena struct arena arena = { 0 };
-	char path[ID_LEN + 16];
-	uint64_t found = 0;
-	str_format(path, sizeof path, "%s/env/upper", r->w->model.id);
-	auto_close int upper = path_open_nolinks(core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
-	if (upper < 0) {
-		fail_errno(&r->failure, "open '%s'", path);
-		return UINT64_MAX;
-	}
-	for (size_t i = 0; meta && i < meta->layers.count; i++) {
-		struct manifest manifest;
-		if (layer_read(&core->envs.layers, meta->layers.items[i], &arena, &manifest,
-			    &r->failure))
-			return UINT64_MAX;
-		if (!is_layer_of(&manifest, r->restoring))
-			continue;
-		if (restore_layer(upper, &manifest, &r->failure))
-			return UINT64_MAX;
-		found = 1;
-	}
-	return found;
+	const struct finding *finding = &r->found.items[r->at];
+	return (uint64_t)(int64_t)repair_restore(
+		r->w, kind_of(finding), finding->object, &r->failure);
 }
-
-static void restore_next(struct repairing *r, size_t from);
 
 static void on_restored(void *ctx, bool ok, uint64_t value)
 {
 	struct repairing *r = ctx;
-	const char *what = strcmp(r->restoring, LAYER_KIND_BASE) ? r->restoring : "Python";
+	struct finding *finding = &r->found.items[r->at];
+	const char *what = finding->kind == FINDING_PYTHON ? "Python" : finding->object;
 	if (!ok || value == UINT64_MAX)
 		say(r, &r->result.failed, "'%s' could not be restored: %s", what,
 			ok ? r->failure.text : "the process that restores it ended");
 	else if (value)
 		say(r, &r->result.done, "restored '%s' from its layer", what);
-	else
-		say(r, &r->result.failed, "'%s' is not part of environment '%s'", what,
-			r->w->model.environment);
-	size_t next = 0;
-	while (next < r->found.count && r->found.items[next].object != r->restoring)
-		next++;
-	restore_next(r, next + 1);
+	if (!ok || value)
+		finding->wanted = NULL; /* one that no layer has is installed */
+	restore_next(r, r->at + 1);
 }
 
 /* Names are normalised (PEP 503), as those of layers are. */
@@ -321,16 +238,23 @@ static const char *normalize(struct arena *arena, const char *name)
 	return text;
 }
 
+static bool is_package(const struct finding *finding)
+{
+	return finding->object &&
+	       (finding->kind == FINDING_PACKAGE || finding->kind == FINDING_NODE);
+}
+
 static void restore_next(struct repairing *r, size_t from)
 {
 	const struct core *core = r->w->core;
-	for (size_t i = from; i < r->found.count; i++) {
-		struct finding *finding = &r->found.items[i];
-		if (finding->kind != FINDING_PACKAGE && finding->kind != FINDING_PYTHON)
+	for (r->at = from; r->at < r->found.count; r->at++) {
+		struct finding *finding = &r->found.items[r->at];
+		if (finding->kind == FINDING_PYTHON)
+			finding->object = LAYER_KIND_BASE;
+		else if (finding->kind == FINDING_PACKAGE)
+			finding->object = normalize(&r->arena, finding->object);
+		else if (!is_package(finding))
 			continue;
-		finding->object = r->restoring = finding->kind == FINDING_PYTHON
-							 ? LAYER_KIND_BASE
-							 : normalize(&r->arena, finding->object);
 		fault_point("core_repair_restore");
 		r->restore = (struct measure){ .loop = core->loop,
 			.find = restore,
@@ -344,10 +268,21 @@ static void restore_next(struct repairing *r, size_t from)
 		measure_start(&r->restore);
 		return;
 	}
-	make_marks(r);
+	install_next(r, 0);
 }
 
-/* ---- its environment ---- */
+/* ---- its environments ---- */
+
+static void repair_environments(struct repairing *r, size_t from);
+
+/* From outside everything is done that can be. */
+static void repaired_outside(struct repairing *r)
+{
+	if (r->is_start)
+		finish_start(r);
+	else
+		restore_next(r, 0);
+}
 
 static void on_prepared(void *ctx, const struct error *err)
 {
@@ -355,63 +290,114 @@ static void on_prepared(void *ctx, const struct error *err)
 	if (err)
 		say(r, &r->result.failed, "the environment could not be built: %s", err->text);
 	else
-		say(r, &r->result.done, "built environment '%s' again", r->w->model.environment);
-	restore_next(r, 0);
-}
-
-static void read_verdict(struct repairing *r)
-{
-	char *text = arena_alloc(&r->arena, VERDICT_MAX);
-	struct json_value *value;
-	struct error err;
-	ssize_t len = pread(r->answer, text, VERDICT_MAX, 0);
-	bool is_read =
-		len > 0 && !json_read((struct str){ text, (size_t)len }, &r->arena, &value, &err);
-	const struct json_value *one = !is_read			   ? NULL
-				       : value->kind == JSON_ARRAY ? value->first
-								   : value;
-	const struct json_value *repaired = json_member(one, "repaired");
-	const char *why = json_member_text(json_member(one, "error"), "message");
-	if (repaired && repaired->boolean)
-		say(r, &r->result.done, "built environment '%s' again", r->w->model.environment);
-	else if (why)
-		say(r, &r->result.failed, "environment '%s' could not be repaired: %s",
-			r->w->model.environment, why);
+		say(r, &r->result.done, "built environment '%s' again",
+			environment_name(r->w, r->at));
+	repaired_outside(r); /* all of them were prepared */
 }
 
 static void on_verified(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	struct repairing *r = ctx;
+	const char *name = environment_name(r->w, r->at), *why = NULL;
 	struct error err;
-	if (packet && packet->head.type == LAUNCH_BUILT)
-		read_verdict(r);
-	else {
+	if (packet && packet->head.type == LAUNCH_BUILT) {
+		const struct json_value *verdict = verdict_read(r->answer, &r->arena);
+		const struct json_value *repaired = json_member(verdict, "repaired");
+		why = verdict ? json_member_text(json_member(verdict, "error"), "message")
+			      : "`carrel env verify` printed no result";
+		if (repaired && repaired->boolean)
+			say(r, &r->result.done, "built environment '%s' again", name);
+	} else {
 		launcher_failure(packet, &err);
-		say(r, &r->result.failed, "the environment could not be repaired: %s", err.text);
+		why = err.text;
 	}
-	restore_next(r, 0);
+	if (why)
+		say(r, &r->result.failed, "environment '%s' could not be repaired: %s", name, why);
+	fd_close(&r->answer);
+	repair_environments(r, r->at + 1);
+}
+
+static bool is_damaged(const struct repairing *r, const char *environment)
+{
+	for (size_t i = 0; environment && i < r->found.count; i++)
+		if (r->found.items[i].kind == FINDING_ENVIRONMENT &&
+			!strcmp(r->found.items[i].object, environment))
+			return true;
+	return false;
 }
 
 /* One that exists is verified and repaired by its own requirements; one that is gone is built by
  * those of the workspace. */
-static void repair_environment(struct repairing *r)
+static void repair_environments(struct repairing *r, size_t from)
 {
 	struct core_workspace *w = r->w;
 	const char *name;
 	struct error err;
-	if (!has_finding(r, FINDING_ENVIRONMENT)) {
-		restore_next(r, 0);
-		return;
+	for (r->at = from; r->at < WORKSPACE_ENVIRONMENTS; r->at++) {
+		const char *known = environment_name(w, r->at);
+		if (!is_damaged(r, known))
+			continue;
+		fault_point("core_repair_environment");
+		if (env_resolve(&w->core->envs, known, &r->arena, &name, &err)) {
+			environment_prepare(w, r->request_id, on_prepared, r);
+			return;
+		}
+		r->answer = memfd_create("verdict", MFD_CLOEXEC);
+		if (r->answer < 0)
+			fail(&err, ERR_FAILED, "out of memory");
+		else if (environment_verify(w->core, name, true, r->answer, on_verified, r, &err))
+			return;
+		say(r, &r->result.failed, "environment '%s' could not be repaired: %s", known,
+			err.text);
 	}
-	if (env_resolve(&w->core->envs, w->model.environment, &r->arena, &name, &err)) {
-		environment_prepare(w, r->request_id, on_prepared, r);
-		return;
-	}
-	r->answer = memfd_create("verdict", MFD_CLOEXEC);
-	if (r->answer < 0 || !environment_verify(w, true, r->answer, on_verified, r, &err)) {
-		say(r, &r->result.failed, "the environment could not be repaired: %s",
-			r->answer < 0 ? "out of memory" : err.text);
-		restore_next(r, 0);
+	repaired_outside(r);
+}
+
+/* ---- its frozen layers ---- */
+
+static bool has_damage(const struct repairing *r, const text_list *layers)
+{
+	for (size_t i = 0; i < layers->count; i++)
+		for (size_t k = 0; k < r->found.count; k++)
+			if (r->found.items[k].kind == FINDING_LAYER &&
+				!strcmp(r->found.items[k].object, layers->items[i]))
+				return true;
+	return false;
+}
+
+/* The newest snapshot whose layers are whole, for the user to go back to. */
+static const struct core_snapshot *find_whole(const struct repairing *r)
+{
+	for (const struct core_snapshot *s = r->w->core->newest_snapshot; s; s = s->older)
+		if (!strcmp(s->model.workspace, r->w->model.id) && !has_damage(r, &s->model.layers))
+			return s;
+	return NULL;
+}
+
+static void repair_layers(struct repairing *r)
+{
+	const char *name = r->w->model.name;
+	for (size_t i = 0; i < r->found.count; i++) {
+		const struct finding *finding = &r->found.items[i];
+		struct error err;
+		if (finding->kind != FINDING_LAYER)
+			continue;
+		fault_point("core_repair_layer");
+		if (!template_build_restore(r->w, finding->object, &err)) {
+			say(r, &r->result.done, "made layer '%s' of its template again",
+				finding->object);
+			continue;
+		}
+		const struct core_snapshot *whole = find_whole(r);
+		if (whole)
+			say(r, &r->result.failed,
+				"layer '%s' can't be made again: %s; `carrel snapshot rollback %s "
+				"%llu` goes back to a snapshot without it",
+				finding->object, err.text, name,
+				(unsigned long long)whole->model.version);
+		else
+			say(r, &r->result.failed, "layer '%s' can't be made again: %s",
+				finding->object, err.text);
 	}
 }
 
@@ -438,7 +424,8 @@ static void make_directories(struct repairing *r)
 static void repair_outside(struct repairing *r)
 {
 	make_directories(r);
-	repair_environment(r);
+	repair_layers(r);
+	repair_environments(r, 0);
 }
 
 static void on_ended(void *ctx, struct core_workspace *w, const struct error *err)
@@ -449,22 +436,27 @@ static void on_ended(void *ctx, struct core_workspace *w, const struct error *er
 		repair_outside(ctx);
 }
 
+static void keep_finding(struct repairing *r, const struct finding *found)
+{
+	struct finding finding = { .kind = found->kind };
+	finding.object = found->object ? arena_text(&r->arena, found->object) : NULL;
+	finding.wanted = found->wanted ? arena_text(&r->arena, found->wanted) : NULL;
+	finding.text = arena_text(&r->arena, found->text);
+	vec_push(&r->arena, &r->found, finding);
+}
+
 static void on_checked(void *ctx, const struct health *health, const struct error *err)
 {
 	static const enum finding_kind outside[] = { FINDING_TREE, FINDING_ENVIRONMENT,
-		FINDING_PYTHON, FINDING_PACKAGE };
+		FINDING_LAYER, FINDING_PYTHON, FINDING_PACKAGE, FINDING_NODE };
 	struct repairing *r = ctx;
 	bool needs_end = false;
-	for (size_t i = 0; i < r->checkup->found.count; i++) {
-		struct finding finding = r->checkup->found.items[i];
-		finding.object = finding.object ? arena_text(&r->arena, finding.object) : NULL;
-		finding.text = arena_text(&r->arena, finding.text);
-		vec_push(&r->arena, &r->found, finding);
-	}
+	for (size_t i = 0; i < r->checkup->found.count; i++)
+		keep_finding(r, &r->checkup->found.items[i]);
 	r->before = health->state;
 	r->checkup = NULL;
 	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
-		needs_end |= has_finding(r, outside[i]);
+		needs_end |= findings_have(&r->found, outside[i]);
 	if (health->is_healthy || r->w->model.state == WORKSPACE_FAILED) {
 		keep_health(r, health);
 		for (size_t i = 0; i < r->found.count; i++)
@@ -490,4 +482,23 @@ int core_repair(const struct request *request, struct core_workspace *w, bool is
 	core_hold(w);
 	r->checkup = checkup_begin(w, is_deep, on_checked, r);
 	return 0;
+}
+
+void repair_for_start(
+	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx)
+{
+	struct repairing *r = xzalloc(sizeof *r);
+	struct checkup look = { .w = w };
+	*r = (struct repairing){
+		.w = w, .is_start = true, .started = done, .ctx = ctx, .answer = -1
+	};
+	arena_init(&r->arena);
+	arena_init(&look.arena);
+	str_copy(r->request_id, sizeof r->request_id, request_id ? request_id : "");
+	core_hold(w);
+	checkup_look_outside(&look);
+	for (size_t i = 0; i < look.found.count; i++)
+		keep_finding(r, &look.found.items[i]);
+	arena_done(&look.arena);
+	repair_outside(r);
 }

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/execs.h"
+#include "core/health_internal.h"
 #include "core/internal.h"
 
 #define LOST_STARTS_MAX 3
@@ -215,10 +216,52 @@ static void on_settled(void *ctx, struct core_workspace *w, const struct error *
 	ask(w);
 }
 
+static void prepare(struct core_workspace *w);
+
+static void on_repaired(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct error failure;
+	if (!err && !w->removal && !w->sandbox.limit) {
+		prepare(w);
+		return;
+	}
+	if (!err)
+		fail_unwanted(w, &failure);
+	not_started(w, err ? err : &failure);
+}
+
+/* A workspace whose layers or directories are lost gets them back, once a start. */
+static void repair_or_fail(struct core_workspace *w, const struct error *err)
+{
+	if (w->core->auto_repair && !w->is_start_repaired && err->code == ERR_CORRUPT) {
+		w->is_start_repaired = true;
+		repair_for_start(w, w->start_request, on_repaired, NULL);
+	} else
+		not_started(w, err);
+}
+
+/* What a resume looks for besides: some stats, and nothing is started for it. */
+static void restore_marks(struct core_workspace *w)
+{
+	unsigned made = tree_restore_marks(w);
+	if (made)
+		journal_emit(&w->core->journal, "workspace.repaired", w->model.id, w->model.name,
+			"done",
+			made == TREE_MADE_MARK	 ? "made '.workspace_configured' again"
+			: made == TREE_MADE_VENV ? "made the link '.venv' to /env again"
+						 : "made '.workspace_configured' and '.venv' again",
+			NULL);
+}
+
 static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)
 {
+	struct error failure;
+	if (!err && layers_check_whole(w, &failure))
+		err = &failure;
+	if (!err && w->core->auto_repair && w->model.state == WORKSPACE_SUSPENDED)
+		restore_marks(w);
 	if (err)
-		not_started(w, err);
+		repair_or_fail(w, err);
 	else if (environment_is_unsettled(&w->model))
 		environment_settle(w, on_settled, NULL);
 	else
@@ -237,13 +280,19 @@ static void on_environment(void *ctx, const struct error *err)
 		marks_sweep(w, on_tree, NULL);
 }
 
+static void prepare(struct core_workspace *w)
+{
+	environment_prepare(w, w->start_request, on_environment, w);
+}
+
 static void start(struct core_workspace *w)
 {
 	sandbox_move(&w->sandbox, SANDBOX_STARTING);
 	w->is_suspending = false;
 	w->start_ns = clock_monotonic_ns();
+	w->is_start_repaired = false;
 	core_hold(w);
-	environment_prepare(w, w->start_request, on_environment, w);
+	prepare(w);
 }
 
 void core_wake(struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx)

@@ -1,5 +1,6 @@
 #include "core/template_builds.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "core/template_store.h"
+#include "layers/damage.h"
 #include "model/template.h"
 
 #define RECORD_MAX 65536
@@ -63,7 +66,6 @@ static void load(struct core *core, const char *file)
 	auto_arena struct arena arena = { 0 };
 	struct record_fields fields = { 0 };
 	struct error ignored;
-	struct stat st;
 	struct str text;
 	size_t len = strlen(file), suffix = strlen(SUFFIX);
 	if (len <= suffix || strcmp(file + len - suffix, SUFFIX))
@@ -72,8 +74,7 @@ static void load(struct core *core, const char *file)
 	if (template_check_name(name, &ignored) ||
 		file_read_at(core->template_dir, file, RECORD_MAX, &arena, &text) ||
 		record_read_kept(&build_record, text, &arena, &fields, &ignored) ||
-		!fields.sha256 || !fields.layer ||
-		fstatat(core->envs.layers.dir, fields.layer, &st, AT_SYMLINK_NOFOLLOW)) {
+		!fields.sha256 || !fields.layer) {
 		unlinkat(core->template_dir, file, 0);
 		return;
 	}
@@ -104,11 +105,19 @@ void template_builds_close(struct core *core)
 	fd_close(&core->template_dir);
 }
 
-const struct template_build *template_build_find(
+/* Also one whose layer was lost. */
+static const struct template_build *find_record(
 	const struct core *core, const char *name, const char *sha256)
 {
 	const struct template_build *build = map_get(&core->template_builds, str_from(name));
 	return build && !strcmp(build->sha256, sha256) ? build : NULL;
+}
+
+const struct template_build *template_build_find(
+	const struct core *core, const char *name, const char *sha256)
+{
+	const struct template_build *build = find_record(core, name, sha256);
+	return build && !layer_problem(core, build->layer) ? build : NULL;
 }
 
 void template_build_forget(struct core *core, const char *name)
@@ -125,13 +134,25 @@ void template_build_forget(struct core *core, const char *name)
 
 /* ---- building ---- */
 
-/* Written beside its place, synced and renamed. */
-static int write_layer(struct core_workspace *w, const char *layer, struct error *err)
+/* What has the name is damaged: it goes. */
+static int publish(struct core *core, const char *stage, const char *layer, struct error *err)
 {
-	struct core *core = w->core;
 	int layers = core->envs.layers.dir;
-	char stage[64];
-	str_format(stage, sizeof stage, TEMPLATE_STAGE_PREFIX "%s", layer);
+	fault_point("core_template_publish");
+	if (renameat(layers, stage, layers, layer)) {
+		if ((errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) ||
+			renameat2(layers, stage, layers, layer, RENAME_EXCHANGE))
+			return fail_errno(err, "publish a layer");
+		layer_discard(core, stage);
+	}
+	if (damage_is_any(layers))
+		damage_clear(layers, layer);
+	return fsync(layers) ? fail_errno(err, "publish a layer") : 0;
+}
+
+static int fill_stage(struct core_workspace *w, const char *stage, struct error *err)
+{
+	int layers = w->core->envs.layers.dir;
 	if (mkdirat(layers, stage, 0700))
 		return fail_errno(err, "make a layer");
 	auto_close int dir = openat(layers, stage, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -144,9 +165,19 @@ static int write_layer(struct core_workspace *w, const char *layer, struct error
 	if (tree_write_project(w, tree, true, err) || tree_write_files(tree, &w->files, true, err))
 		return -1;
 	fault_point("core_template_layer");
-	if (fsync(tree) || fsync(dir) || renameat(layers, stage, layers, layer) || fsync(layers))
-		return fail_errno(err, "publish a layer");
-	return 0;
+	return fsync(tree) || fsync(dir) ? fail_errno(err, "write a layer to disk") : 0;
+}
+
+/* Written beside its place, synced and renamed. */
+static int write_layer(struct core_workspace *w, const char *layer, struct error *err)
+{
+	struct core *core = w->core;
+	char stage[64];
+	str_format(stage, sizeof stage, TEMPLATE_STAGE_PREFIX "%s", layer);
+	if (!fill_stage(w, stage, err) && !publish(core, stage, layer, err))
+		return 0;
+	layer_discard(core, stage);
+	return -1;
 }
 
 static int write_record(
@@ -163,13 +194,31 @@ static int write_record(
 		       : 0;
 }
 
+/* A workspace other than w whose sandbox has the layer: it may not be replaced below it. */
+static const struct core_workspace *find_user(const struct core_workspace *w, const char *layer)
+{
+	for (const struct core_workspace *other = w->core->newest; other; other = other->older)
+		for (size_t i = 0; i < other->model.layers.count; i++)
+			if (other != w && other->sandbox.state != SANDBOX_NONE &&
+				!strcmp(other->model.layers.items[i], layer))
+				return other;
+	return NULL;
+}
+
 int template_build_make(struct core_workspace *w, const char *sha256, struct error *err)
 {
 	struct core *core = w->core;
 	const char *name = w->model.template;
-	const struct template_build *build = template_build_find(core, name, sha256);
+	const struct template_build *build = find_record(core, name, sha256);
 	char layer[LAUNCH_FROZEN_LEN + 1], id[ID_LEN + 1];
-	if (!build) {
+	bool is_lost = build && layer_problem(core, build->layer);
+	if (is_lost && find_user(w, build->layer))
+		build = NULL;
+	/* In the place of a layer that was lost: workspaces that have it get it back. */
+	if (build && is_lost) {
+		if (write_layer(w, build->layer, err))
+			return error_context(err, "build template '%s'", name);
+	} else if (!build) {
 		id_make(id);
 		str_format(layer, sizeof layer, LAUNCH_FROZEN "%s", id);
 		const struct record_fields fields = { sha256, layer, w->model.environment,
@@ -187,4 +236,54 @@ int template_build_make(struct core_workspace *w, const char *sha256, struct err
 	vec_push(&w->arena, &w->model.layers, arena_text(&w->arena, build->layer));
 	w->files = (pair_list){ 0 };
 	return 0;
+}
+
+/* ---- made again ---- */
+
+static const struct template_build *find_layer(const struct core *core, const char *layer)
+{
+	const struct template_build *build;
+	for (size_t at = 0; (build = map_next(&core->template_builds, &at));)
+		if (!strcmp(build->layer, layer))
+			return build;
+	return NULL;
+}
+
+/* The files of a project are those of the environment of Node that the template was built with. */
+static bool has_environment_of(struct core_workspace *w, const struct template_build *build)
+{
+	const struct env_meta *meta;
+	if (!build->node_environment)
+		return true;
+	environments_keep(w);
+	meta = environment_pinned(w, 1);
+	return meta && !strcmp(meta->name, build->node_environment);
+}
+
+int template_build_restore(struct core_workspace *w, const char *layer, struct error *err)
+{
+	struct core *core = w->core;
+	const struct template_build *build = find_layer(core, layer);
+	auto_arena struct arena arena = { 0 };
+	struct template_shown shown;
+	if (!build)
+		return fail(err, ERR_NOT_FOUND, "no template was built into it");
+	if (template_find(core->home.dir, build->name, &arena, &shown, err))
+		return -1;
+	if (strcmp(shown.sha256, build->sha256))
+		return fail(err, ERR_NOT_FOUND,
+			"template '%s', which it was built of, has been changed since",
+			build->name);
+	const struct core_workspace *user = find_user(w, layer);
+	if (user)
+		return fail(err, ERR_CONFLICT, "the sandbox of workspace '%s' runs on it",
+			user->model.name);
+	if (!has_environment_of(w, build))
+		return fail(err, ERR_NOT_FOUND, "it was built with Node environment '%s'",
+			build->node_environment);
+	pair_list own = w->files;
+	template_files(&shown.model, &arena, &w->files);
+	int failed = write_layer(w, layer, err);
+	w->files = own;
+	return failed ? error_context(err, "build template '%s'", build->name) : 0;
 }

@@ -22,11 +22,15 @@ struct template_build {
 /* Reads the records. What can't be read is built again. */
 int template_builds_open(struct core *core, struct error *err);
 void template_builds_close(struct core *core);
-/* NULL: not built, or of another hash. */
+/* NULL: not built, of another hash, or its layer is lost. */
 const struct template_build *template_build_find(
 	const struct core *core, const char *name, const char *sha256);
 /* Builds the template of w, which has its environments and w->files; w then has the layer instead
  * of the files. */
 int template_build_make(struct core_workspace *w, const char *sha256, struct error *err);
+/* Makes the lost or damaged layer of a build again, of the same template. ERR_NOT_FOUND: it is not
+ * one, or the template is another one by now; ERR_CONFLICT: a sandbox of another workspace runs on
+ * it. */
+int template_build_restore(struct core_workspace *w, const char *layer, struct error *err);
 /* The template was removed. */
 void template_build_forget(struct core *core, const char *name);

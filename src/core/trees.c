@@ -217,6 +217,52 @@ int tree_make_cache(struct core_workspace *w, struct error *err)
 	return make_uppers(w, dir, err);
 }
 
+/* Whether /workspace shows `name`, by the topmost tree that has it. What can't be looked at counts
+ * as shown. */
+static bool is_shown(const struct core_workspace *w, int upper, const char *name)
+{
+	const text_list *layers = &w->model.layers;
+	struct stat st;
+	int failed = fstatat(upper, name, &st, AT_SYMLINK_NOFOLLOW);
+	for (size_t i = 0; failed && errno == ENOENT && i < layers->count; i++) {
+		char path[LAUNCH_FROZEN_LEN + 64];
+		str_format(path, sizeof path, "%s/workspace/%s", layers->items[i], name);
+		failed = fstatat(w->core->envs.layers.dir, path, &st, AT_SYMLINK_NOFOLLOW);
+	}
+	if (failed)
+		return errno != ENOENT;
+	return !(S_ISCHR(st.st_mode) && st.st_rdev == 0); /* of an overlay: it was removed */
+}
+
+static int make_mark(int upper)
+{
+	auto_close int mark = openat(
+		upper, TEMPLATE_MARKER, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	return mark < 0 ? -1 : 0;
+}
+
+unsigned tree_restore_marks(const struct core_workspace *w)
+{
+	char path[ID_LEN + 16];
+	unsigned done = 0;
+	if (w->model.dir)
+		return 0;
+	str_format(path, sizeof path, "%s/upper", w->model.id);
+	auto_close int upper =
+		openat(w->core->workspaces, path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (upper < 0)
+		return 0;
+	if (!is_shown(w, upper, TEMPLATE_MARKER)) {
+		unlinkat(upper, TEMPLATE_MARKER, 0);
+		done |= make_mark(upper) ? 0 : TREE_MADE_MARK;
+	}
+	if (has_python(w) && !is_shown(w, upper, ".venv")) {
+		unlinkat(upper, ".venv", 0);
+		done |= symlinkat("/env", upper, ".venv") ? 0 : TREE_MADE_VENV;
+	}
+	return done;
+}
+
 bool tree_is_overlay(const struct core_workspace *w)
 {
 	char path[ID_LEN + 16];

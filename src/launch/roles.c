@@ -59,6 +59,7 @@ int launcher_start_role(
 			config && config->archive_on_expiry ? "expire," : "",
 			config && config->archive_gzip ? "gzip," : ""),
 		arena_printf(&arena, "CARREL_SNAPSHOTS=%d", !config || config->use_snapshots),
+		arena_printf(&arena, "CARREL_AUTO_REPAIR=%d", !config || config->auto_repair),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
 	struct role_start start = { .program = options->carreld,

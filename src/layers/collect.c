@@ -6,21 +6,31 @@
 #include "base/file.h"
 #include "base/id.h"
 #include "base/path.h"
+#include "layers/damage.h"
 #include "layers/internal.h"
 
 const char layer_in_use;
 
+void store_bad_name(const char *id, char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN])
+{
+	char random[ID_LEN + 1];
+
+	id_make(random);
+	str_format(name, sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN, BAD_PREFIX "%s-%s", id,
+		random);
+}
+
 int layer_quarantine(const struct layer_store *store, const char *id, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-	char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN], random[ID_LEN + 1];
+	char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN];
 
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
-	id_make(random);
-	str_format(name, sizeof name, BAD_PREFIX "%s-%s", id, random);
+	store_bad_name(id, name);
 	if (fault_fails("layers.quarantine") || renameat(store->dir, id, store->dir, name) < 0)
 		return store_fail(err, "set aside", id);
+	damage_clear(store->dir, id);
 	return fsync(store->dir) < 0 ? store_fail(err, "write to disk", "layers") : 0;
 }
 
@@ -43,6 +53,7 @@ static int take_name(
 	const char *gone = arena_printf(arena, GONE_PREFIX "%s", random);
 	if (fault_fails("layers.collect") || renameat(store->dir, *name, store->dir, gone) < 0)
 		return store_fail(err, "remove", *name);
+	damage_clear(store->dir, *name);
 	*name = gone;
 	return 0;
 }

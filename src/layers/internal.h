@@ -6,6 +6,7 @@
 #include <time.h>
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/id.h"
 #include "layers/store.h"
 
 /* -- trees.c: a tree on disk, whose content is untrusted -- */
@@ -51,6 +52,8 @@ extern const struct timespec tree_times[2];
 #define BAD_PREFIX ".bad-"   /* .bad-<id>-<random>: quarantined */
 #define GONE_PREFIX ".gone-" /* .gone-<random>: being removed */
 
+/* A new name for the quarantined copy of a layer. */
+void store_bad_name(const char *id, char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN]);
 /* The name below .keys. */
 void store_key_name(const char *key, char name[2 * SHA256_LEN + 1]);
 /* fail_errno, with a hint where the disk or the store's rights are the reason. */

@@ -10,6 +10,7 @@
 #include "base/id.h"
 #include "base/path.h"
 #include "layers/pair.h"
+#include "layers/damage.h"
 #include "layers/internal.h"
 
 #define EXCHANGE 2 /* RENAME_EXCHANGE, which not every libc's headers have */
@@ -295,17 +296,23 @@ static int rename_draft(struct publication *p, size_t i, bool *was_there, struct
 	if (fault_fails("layers.rename"))
 		return store_fail(err, "rename to", id);
 	*was_there = false;
-	if (renameat(p->stage, path, p->store->dir, id) == 0)
+	if (renameat(p->stage, path, p->store->dir, id) == 0) {
+		damage_clear(p->store->dir, id);
 		return 0;
+	}
 	if (errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR)
 		return store_fail(err, "rename to", id);
 	*was_there = layer_check(p->store, id, err) == 0;
 	if (*was_there)
 		return 0;
-	/* An incomplete layer has the name, which carrel never leaves. Exchange it with the draft;
-	 * it is removed with the stage. */
+	/* A damaged layer has the name. Exchange it with the draft. It may still be mounted, and is
+	 * kept as a quarantined one is; else it is removed with the stage. */
+	char aside[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN];
 	if (syscall(SYS_renameat2, p->stage, path, p->store->dir, id, EXCHANGE) < 0)
 		return store_fail(err, "replace damaged layer", id);
+	store_bad_name(id, aside);
+	(void)!renameat(p->stage, path, p->store->dir, aside);
+	damage_clear(p->store->dir, id);
 	return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "base/file.h"
 #include "base/path.h"
+#include "layers/damage.h"
 #include "layers/internal.h"
 
 #define REPAIR "carrel env verify --repair"
@@ -81,9 +82,8 @@ bool layer_id_is_valid(const char *id)
 	return strlen(id) == LAYER_ID_LEN && strspn(id, "0123456789abcdef") == LAYER_ID_LEN;
 }
 
-int layer_check(const struct layer_store *store, const char *id, struct error *err)
+static int check(const struct layer_store *store, const char *id, bool has_marks, struct error *err)
 {
-	auto_leave const struct home *home = home_entered(store->home);
 	static const struct {
 		const char *name;
 		mode_t type;
@@ -105,7 +105,16 @@ int layer_check(const struct layer_store *store, const char *id, struct error *e
 			return fail_hint(err, ERR_NOT_FOUND, REPAIR,
 				"layer '%s' is missing, or has no %s", id, parts[i].name);
 	}
+	if (has_marks && damage_is_marked(store->dir, id))
+		return fail_hint(err, ERR_NOT_FOUND, REPAIR, "layer '%s' is damaged", id);
 	return 0;
+}
+
+int layer_check(const struct layer_store *store, const char *id, struct error *err)
+{
+	auto_leave const struct home *home = home_entered(store->home);
+
+	return check(store, id, damage_is_any(store->dir), err);
 }
 
 int layers_check(
@@ -113,8 +122,9 @@ int layers_check(
 {
 	auto_leave const struct home *home = home_entered(store->home);
 
+	bool has_marks = damage_is_any(store->dir);
 	for (size_t i = 0; i < count; i++)
-		if (layer_check(store, ids[i], err) < 0)
+		if (check(store, ids[i], has_marks, err) < 0)
 			return -1;
 	return 0;
 }

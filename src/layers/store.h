@@ -1,6 +1,7 @@
 /* store.h -- layers: immutable file trees, named by the hash of their content, shared by all.
  *	layers/<id>/{tree,manifest}	layers/.keys/<sha256 of key> -> <id>	layers/.lock
  *	layers/.empty	the lowest layer of every workspace
+ *	layers/.damaged/<id>	a layer that is known to be damaged: see damage.h
  *	layers/snap-<id>	frozen trees of workspaces: core's, not looked at here
  * 1. A layer is whole when it has its name: tree and manifest are complete and on disk before the
  * rename, so a crash leaves a whole layer or something in a stage, which is swept.
@@ -53,7 +54,8 @@ int layer_find(const struct layer_store *store, const char *key, char id[LAYER_I
 	struct error *err);
 /* 64 digits of lower-case hex. */
 bool layer_id_is_valid(const char *id);
-/* Checks that the layer exists, only by a stat of its manifest and tree. ERR_NOT_FOUND. */
+/* Checks that the layer exists and is not known to be damaged, only by a stat of its manifest and
+ * tree. ERR_NOT_FOUND. */
 int layer_check(const struct layer_store *store, const char *id, struct error *err);
 /* The same for several, within one home_enter; the error names the first missing one. */
 int layers_check(
@@ -106,7 +108,8 @@ struct layer_damage {
 };
 typedef VEC(struct layer_damage) layer_damages;
 /* Compares everything with the manifest, hashes included: every kind of damage is found, one
- * finding a path, sorted by path. What can't be read is damage. ERR_NOT_FOUND: no such layer. */
+ * finding a path, sorted by path. What can't be read is damage. Sets the mark of damage.h, or takes
+ * it away. ERR_NOT_FOUND: no such layer. */
 int layer_verify(const struct layer_store *store, const char *id, struct arena *arena,
 	layer_damages *damages, struct error *err);
 /* Moves a damaged layer out of the way (its keys lead nowhere then), so that it is built again; its

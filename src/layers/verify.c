@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "layers/pair.h"
+#include "layers/damage.h"
 #include "layers/internal.h"
 
 struct file_result {
@@ -207,6 +208,11 @@ int layer_verify(const struct layer_store *store, const char *id, struct arena *
 
 	int failed = verify(&v, id, err);
 	fd_close(&v.dir);
+	/* A home that can't be written is checked all the same. */
+	if (failed ? err->code == ERR_CORRUPT : v.damages.count)
+		damage_mark(store->dir, id);
+	else if (!failed && damage_is_any(store->dir))
+		damage_clear(store->dir, id);
 	if (failed)
 		return -1;
 	if (v.damages.count > 1)

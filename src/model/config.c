@@ -68,6 +68,7 @@ static const struct key {
 	{ "system.landlock", offsetof(struct config, landlock_writes), read_landlock },
 	{ "store.url", offsetof(struct config, store_url), read_store },
 	{ "workspaces.use_snapshots", offsetof(struct config, use_snapshots), read_bool },
+	{ "workspaces.auto_repair", offsetof(struct config, auto_repair), read_bool },
 	{ "blob.url", offsetof(struct config, blob_url), read_blob },
 	{ "blob.endpoint", offsetof(struct config, blob_endpoint), read_url },
 	{ "blob.region", offsetof(struct config, blob_region), read_region },
@@ -104,6 +105,7 @@ void config_defaults(struct config *config)
 		.blocked_packages = { blocked, 2, 2 },
 		.store_url = "sqlite:carrel.db",
 		.use_snapshots = true,
+		.auto_repair = true,
 		.blob_url = "dir",
 		.blob_timeout_ms = 60 * SECOND,
 	};

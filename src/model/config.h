@@ -32,6 +32,7 @@
  *	  url: sqlite:carrel.db		# the database of the daemon: a file of the home
  *	workspaces:
  *	  use_snapshots: true		# build templates once, into layers
+ *	  auto_repair: true		# repair what keeps a workspace from starting
  *	blob:
  *	  url: dir			# the blob store: dir, dir:/PATH or s3://BUCKET/PREFIX
  *	  endpoint: URL			# of the S3 server; default: that of the region
@@ -62,7 +63,7 @@ struct config {
 	text_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
 	bool landlock_writes;
 	const char *store_url;
-	bool use_snapshots;
+	bool use_snapshots, auto_repair;
 	const char *blob_url, *blob_endpoint, *blob_region, *blob_credentials; /* NULL: not set */
 	bool blob_path_style, archive_on_remove, archive_on_expiry, archive_gzip;
 	uint64_t blob_timeout_ms;

@@ -390,6 +390,74 @@ def test_a_workspace_keeps_what_was_installed(node, index, template, tmp):
 
 @once
 @shipped
+def test_layers_of_a_workspace_are_named_repaired_and_never_run(node, index, template):
+    """Of Python and of Node: damaged, missing, hidden by a command. Nothing is repaired that nobody asked for, unless configured so."""
+    from wheels import wheel
+    index.add(wheel("mend-like", "1.0", files={"mend_like.py": "X = 1\n"}))
+    node.env["PATH"] = f"{template[0]}:{PATH}"
+    node.env["UV_DEFAULT_INDEX"] = index.url
+    config = node.store / "config.yaml"
+    before = config.read_text() if config.exists() else None
+
+    def serve(is_automatic):
+        config.write_text(f"workspaces:\n  auto_repair: {is_automatic}\n")
+        assert node("serve", "--stop", "--force", timeout=60).returncode == 0
+
+    def ask(*words, code=0):
+        at = words.index("--") if "--" in words else len(words)
+        done = node(*words[:at], "-o", "json", *words[at:], timeout=180)
+        assert done.returncode == code, (done.stdout, done.stderr)
+        return json.loads(done.stdout)
+
+    def runs():
+        done = node("exec", "patient", "--", "sh", "-c", "node -p \"require('one')\" && python -c 'import mend_like; print(mend_like.X)'", timeout=180)
+        assert done.stdout.split() == ["one", "two", "1"], (done.stdout, done.stderr)
+
+    def refused(layer, how):
+        error = ask("exec", "patient", "--", "true", code=125)["error"]
+        assert f"layer '{layer}' is {how}" in error["message"] and "carrel repair patient" in error["hint"], error
+
+    try:
+        serve("false")
+        assert node("create", "patient", "--npm", "one", "--pip", "mend-like", timeout=180).returncode == 0
+        shown = ask("info", "patient")
+        found = ask("health", "--deep", "patient")
+        assert found["healthy"] and found["node_environment"] == shown["node_environment"], found
+        for kind, pattern in (("node_environment", "tree/one/index.js"), ("environment", "tree/lib/python3*/site-packages/mend_like.py")):
+            assert node("suspend", "patient").returncode == 0
+            [path] = [path for layer in ask("env", "show", shown[kind])["layers"] for path in (node.store / "layers" / layer).glob(pattern)]
+            layer = path.relative_to(node.store / "layers").parts[0]
+            path.chmod(0o644)
+            path.write_text("X = 7\n")
+            assert path.name in " ".join(ask("health", "--deep", "patient", code=1)["issues"])
+            refused(layer, "damaged")
+            done = ask("repair", "patient")
+            assert f"built environment '{shown[kind]}' again" in done["done"] and done["failed"] == [], done
+            runs()
+            assert node("suspend", "patient").returncode == 0
+            shutil.rmtree(node.store / "layers" / layer)
+            refused(layer, "missing")
+        done = ask("repair", "patient")     # the last one
+        assert done["health"]["healthy"], done
+        assert node("exec", "patient", "--", "rm", "-r", "node_modules/one", "node_modules/two/index.js").returncode == 0
+        assert ask("health", "patient", code=1)["issues"] == ["Node package 'one' is not installed"]
+        assert ask("repair", "patient")["done"] == ["restored 'one' from its layer"]
+        assert node("exec", "patient", "--", "ls", "node_modules/one/index.js").returncode == 0
+        serve("true")
+        for layer in (path for kind in ("node_environment", "environment") for path in ask("env", "show", shown[kind])["layers"][:1]):
+            shutil.rmtree(node.store / "layers" / layer)
+        assert node("exec", "patient", "--", "python", "-c", "import mend_like", timeout=180).returncode == 0
+        assert ask("health", "--deep", "patient")["healthy"]
+    finally:
+        node("rm", "patient", timeout=60)
+        config.unlink()
+        if before is not None:
+            config.write_text(before)
+        node("serve", "--stop", "--force", timeout=60)
+
+
+@once
+@shipped
 def test_real_packages(home, registry):
     real = Nodes(home, registry)
     real.env["npm_config_registry"] = configured_registry()

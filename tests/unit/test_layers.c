@@ -364,6 +364,22 @@ static void a_damaged_layer_is_set_aside_and_built_again(void **state)
 	assert_whole(id);
 }
 
+static void what_was_found_damaged_is_not_used_until_it_is_whole(void **state)
+{
+	const char *id = publish_one("d1", "text", "key");
+	char found[LAYER_ID_LEN + 1];
+
+	assert_damage(id, "chmod u+w lib lib/a.py; echo x >>lib/a.py", "lib/a.py", "size");
+	assert_fails(layer_check(&store, id, &err), ERR_NOT_FOUND, "is damaged");
+	assert_fails(layers_check(&store, &id, 1, &err), ERR_NOT_FOUND, "is damaged");
+	assert_fails(layer_find(&store, "key", found, &err), ERR_NOT_FOUND, "key");
+	/* The next one that is built takes its place; who has the old one mounted keeps it. */
+	assert_string_equal(publish_one("d2", "text", "key"), id);
+	assert_whole(id);
+	assert_int_equal(count_names(".bad-"), 1);
+	assert_int_equal(count_names(".damaged"), 0);
+}
+
 /* -- locks, a store that can't be written -- */
 
 static void the_lock_is_shared_or_alone(void **state)
@@ -647,6 +663,7 @@ int main(void)
 		test(every_kind_of_damage_is_found),
 		test(what_lives_is_kept_and_the_rest_goes_with_its_keys),
 		test(a_damaged_layer_is_set_aside_and_built_again),
+		test(what_was_found_damaged_is_not_used_until_it_is_whole),
 		test(the_lock_is_shared_or_alone),
 		test(a_store_that_cannot_be_written_says_so_and_is_read),
 		test(a_store_on_a_read_only_file_system_says_so_and_is_read),
