@@ -35,6 +35,11 @@ test-use: ## real programs (browsers, office, compilers, servers) and CPython's 
 test-packages: build ## 60 popular packages and awkward sets, compared with uv file by file; takes half an hour
 	@tests/packages/compare.py $(BUILD)/carrel
 
+test-shell: ## the shell grammar, compared with shfmt, bash and dash on 100,000 scripts; takes ten minutes
+	@tools/install-deps build test
+	@ninja --quiet -C $(BUILD) tests/shell/shell-commands
+	@tests/shell/compare.py $(BUILD)/tests/shell/shell-commands
+
 bench: build ## measure against bwrap, crun, runc, uv; writes bench/results.md
 	@tools/install-deps bench
 	@bench/run $(BUILD)/carrel
@@ -56,4 +61,4 @@ uninstall: ## remove what `make install` installed
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
-.PHONY: help build run test test-vm test-use test-packages bench lint fuzz install uninstall clean
+.PHONY: help build run test test-vm test-use test-packages test-shell bench lint fuzz install uninstall clean
