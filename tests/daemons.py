@@ -261,6 +261,15 @@ def daemon():
         yield daemon
 
 
+def configure(daemon, text):
+    """Serves anew with that config.yaml, as carrel wants it: root's, as root."""
+    daemon.stop_serving()
+    path = pathlib.Path(daemon.env["CARREL_HOME"], "config.yaml")
+    path.write_text(text)
+    path.chmod(0o644)
+    return daemon.start_serving()
+
+
 @pytest.fixture
 def make_daemon():
     """make_daemon(*options, env={}, listen=None, program=None, check=True): one that serves already, on a new home."""

@@ -63,6 +63,7 @@ class Proxy(http.server.ThreadingHTTPServer):
     def __init__(self, server):
         super().__init__(("127.0.0.1", 0), Handler)
         self.server, self.rule, self.seen = server, None, []
+        self.uploaded = 0       # bytes of all request bodies
         self.released = threading.Event()
         self.thread = threading.Thread(target=self.serve_forever, args=(0.02,))
         self.thread.start()
@@ -111,6 +112,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = self.server
         server.seen.append((self.command, self.path))
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        server.uploaded += len(body)
         action = server.rule and server.rule(self.command, self.path, len(server.seen))
         if action in ("drop", "stall"):
             if action == "stall":
@@ -150,6 +152,14 @@ def settings(url, prefix="", **more):
     """The environment that tells carrel-blob where the bucket is."""
     return {"CARREL_BLOB_URL": f"s3://{BUCKET}{prefix}", "CARREL_BLOB_ENDPOINT": url, "CARREL_BLOB_PATH_STYLE": "1",
             "CARREL_BLOB_STALL_MS": "1000", "AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET, **more}
+
+
+def config(url, prefix=""):
+    """The same in config.yaml."""
+    return f"blob:\n  url: s3://{BUCKET}{prefix}\n  endpoint: {url}\n  path_style: true\n  timeout: 1s\n"
+
+
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET}
 
 
 def start_blob(env, *words, data=None):

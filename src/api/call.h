@@ -191,7 +191,8 @@ route_fn api_workspace_create, api_workspace_list, api_workspace_get, api_worksp
 	api_workspace_resume, api_workspace_health, api_workspace_repair, api_workspace_verify;
 route_fn api_packages_list, api_packages_install, api_packages_uninstall;
 route_fn api_snapshot_create, api_snapshot_list, api_snapshot_list_all, api_snapshot_get,
-	api_snapshot_delete, api_snapshot_verify, api_rollback, api_fork;
+	api_snapshot_delete, api_snapshot_verify, api_snapshot_push, api_snapshot_pull,
+	api_rollback, api_fork;
 route_fn api_exec_start, api_exec_list, api_exec_list_all, api_exec_get, api_exec_output,
 	api_exec_signal, api_exec_stdin, api_exec_resize;
 route_fn api_file_get, api_file_put, api_file_delete;

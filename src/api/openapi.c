@@ -248,7 +248,7 @@ struct schemas {
 	struct {
 		const struct record *record;
 		unsigned use;
-	} items[64];
+	} items[128];
 	size_t count;
 };
 

@@ -4,6 +4,7 @@
 #include "model/archive.h"
 #include "model/metrics.h"
 #include "model/health.h"
+#include "model/pushed.h"
 #include "model/snapshot.h"
 
 #define JSON "application/json"
@@ -32,6 +33,7 @@ ANSWERS(tree, { 201, JSON, &shared_tree_record, "It was created." });
 ANSWERS(snapshot_made, { 201, JSON, &snapshot_record, "The snapshot was made." });
 ANSWERS(snapshot, { 200, JSON, &snapshot_record, "The snapshot." });
 ANSWERS(snapshot_verdict, { 200, JSON, &snapshot_verdict_schema, "What was found." });
+ANSWERS(pushed, { 200, JSON, &push_result_record, "The blob store has it." });
 ANSWERS(snapshots, { 200, JSON, &snapshots_schema, "Newest first." });
 ANSWERS(forked, { 201, JSON, &workspaces_schema, "The new workspaces; next_cursor is null." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
@@ -155,6 +157,9 @@ const struct route routes[] = {
 		QUERY(page_query_fields, struct list_query), .answers = snapshots },
 	{ "GET", "/v1/snapshots", "listSnapshots", "List snapshots", api_snapshot_list_all,
 		QUERY(page_query_fields, struct list_query), .answers = snapshots },
+	{ "POST", "/v1/snapshots", "pullSnapshot", "Fetch a snapshot from the blob store",
+		api_snapshot_pull, ROUTE_LOCATION, BODY(pull_wanted_record, struct pull_wanted),
+		.answers = snapshot_made, .errors = { 404, 409, 429, 507 } },
 	{ "GET", "/v1/snapshots/{id}", "getSnapshot", "Show a snapshot", api_snapshot_get,
 		.answers = snapshot },
 	{ "POST", "/v1/snapshots/{id}/verify", "verifySnapshot",
@@ -165,6 +170,10 @@ const struct route routes[] = {
 	{ "POST", WORKSPACE "/rollback", "rollbackWorkspace",
 		"Put a workspace back into the state of a snapshot", api_rollback,
 		BODY(rollback_wanted_record, struct rollback_wanted), .answers = workspace,
+		.errors = { 409, 507 } },
+	{ "POST", WORKSPACE "/push", "pushSnapshot",
+		"Send a snapshot of a workspace to the blob store", api_snapshot_push,
+		BODY(push_wanted_record, struct push_wanted), .answers = pushed,
 		.errors = { 409, 507 } },
 	{ "POST", WORKSPACE "/fork", "forkWorkspace",
 		"Create workspaces with the state of another one", api_fork, ROUTE_OPTIONAL,

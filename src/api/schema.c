@@ -401,7 +401,8 @@ static const struct field event_rows[] = {
 		     "workspace.warning, workspace.deleted, workspace.archived, "
 		     "workspace.restored, workspace.installed, "
 		     "workspace.uninstalled, exec.started, exec.ended, "
-		     "template.added, template.removed, …"),
+		     "template.added, template.removed, workspace.snapshot, workspace.rollback, "
+		     "snapshot.pushed, snapshot.pulled, …"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),
 	TEXT("name", NULL, FIELD_NULLABLE),
@@ -411,6 +412,8 @@ static const struct field event_rows[] = {
 	TEXT("warning", "of workspace.warning", FIELD_OPTIONAL),
 	TEXT("done", "what was repaired, in workspace.repaired", FIELD_OPTIONAL),
 	TEXT("archive", "its name, in workspace.archived and workspace.restored", FIELD_OPTIONAL),
+	TEXT("snapshot", "its id, in events about snapshots", FIELD_OPTIONAL),
+	COUNT("sent_bytes", "of snapshot.pushed", FIELD_OPTIONAL),
 	COUNT("disk_usage_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),
 	COUNT("disk_limit_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),
 	TEXT("environment", "the new one, in workspace.installed and workspace.uninstalled",

@@ -1,4 +1,5 @@
 /* /v1/snapshots, and what workspaces have of them */
+#include "core/push.h"
 #include "core/snapshots.h"
 #include "api/call.h"
 #include "api/schema.h"
@@ -25,6 +26,37 @@ int api_snapshot_create(struct call *c, struct error *err)
 		return -1;
 	core_snapshot_create(
 		c->request, w, c->body, on_snapshot, operation_new(c, sizeof(struct operation)));
+	return 0;
+}
+
+int api_snapshot_pull(struct call *c, struct error *err)
+{
+	core_snapshot_pull(c->request, c->api->core, c->body, on_snapshot,
+		operation_new(c, sizeof(struct operation)));
+	return 0;
+}
+
+static void on_pushed(void *ctx, const struct push_result *result, const struct error *err)
+{
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+
+	if (err) {
+		operation_fail(ctx, err);
+		return;
+	}
+	record_print(&j, NULL, &push_result_record, result);
+	operation_answer(ctx, 200, NULL, &body);
+}
+
+int api_snapshot_push(struct call *c, struct error *err)
+{
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w, err))
+		return -1;
+	core_snapshot_push(
+		c->request, w, c->body, on_pushed, operation_new(c, sizeof(struct operation)));
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/remote.h"
+#include "format/quantity.h"
 #include "model/snapshot.h"
 
 #define DAMAGED 1 /* exit code: a layer is missing or changed */
@@ -285,6 +286,92 @@ static const struct arg_spec rollback_spec = {
 	.run = run_rollback,
 };
 
+/* ---- push, pull ---- */
+
+static uint64_t number_of(const struct json_value *answer, const char *member)
+{
+	uint64_t value = 0;
+	json_member_u64(answer, member, &value);
+	return value;
+}
+
+static int run_push(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	char size[16];
+	json_object(&j, NULL);
+	json_text(&j, "snapshot", command->operands.items[1]);
+	if (command->options.force)
+		json_bool(&j, "force", true);
+	json_end(&j);
+	if (remote_call(&command->remote, "POST",
+		    remote_workspace_path(&command->remote, command->operands.items[0], "/push"),
+		    &body, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	const char *id = json_member_text(answer.value, "snapshot");
+	quantity_format_size(size, number_of(answer.value, "sent_bytes"));
+	buf_printf(&command->out, "%s: %llu of %llu layers sent, %s\n", id ? id : "",
+		(unsigned long long)number_of(answer.value, "sent_layers"),
+		(unsigned long long)number_of(answer.value, "layers"), size);
+	return 0;
+}
+
+static const struct arg_option push_table[] = {
+	{ 0, "force", ARG_FLAG, AT(force), NULL,
+		"send also the layers that the blob store has, as when one is damaged there" },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec push_spec = {
+	.command = "snapshot push",
+	.summary = "send a snapshot to the blob store",
+	.usage = "carrel snapshot push NAME SNAPSHOT|TAG|VERSION [options]",
+	.about = "Sends a snapshot of a workspace to the blob store (blob.url of config.yaml), "
+		 "where another home\ncan pull it. Only layers that the store lacks are sent.",
+	ARG_TABLE(push_table),
+	.examples = "  carrel snapshot push demo good\n",
+	.least = 2,
+	.most = 2,
+	.run = run_push,
+};
+
+static int run_pull(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	if (workspace_check_name(command->operands.items[0], err))
+		return -1;
+	json_object(&j, NULL);
+	json_text(&j, "workspace", command->operands.items[0]);
+	json_text(&j, "snapshot", command->operands.items[1]);
+	json_end(&j);
+	if (remote_call(&command->remote, "POST", "/v1/snapshots", &body, &answer, err))
+		return -1;
+	return print_answer(command, &answer, "id");
+}
+
+static const struct arg_option pull_table[] = { { ARG_FROM(remote_rows) } };
+static const struct arg_spec pull_spec = {
+	.command = "snapshot pull",
+	.summary = "fetch a snapshot from the blob store",
+	.usage = "carrel snapshot pull NAME SNAPSHOT|TAG|VERSION [options]",
+	.about = "Fetches a snapshot that was pushed from a workspace NAME, of this home or of "
+		 "another one, and\nprints its id. Only layers that this home lacks are fetched; "
+		 "each is checked against its content\nid. Workspaces are made of it with carrel "
+		 "create --from; it stays until it is removed.",
+	ARG_TABLE(pull_table),
+	.examples = "  carrel create again --from $(carrel snapshot pull demo good)\n",
+	.least = 2,
+	.most = 2,
+	.run = run_pull,
+};
+
 const struct arg_spec cli_snapshot = {
 	.command = "snapshot",
 	.summary = "keep states of workspaces, and return to them",
@@ -293,7 +380,7 @@ const struct arg_spec cli_snapshot = {
 	.examples = "  carrel snapshot create demo --tag good\n"
 		    "  carrel snapshot rollback demo good\n",
 	.commands = (const struct arg_spec *const[]){ &create_spec, &ls_spec, &show_spec, &rm_spec,
-		&verify_spec, &rollback_spec, NULL },
+		&verify_spec, &rollback_spec, &push_spec, &pull_spec, NULL },
 };
 
 /* ---- fork ---- */

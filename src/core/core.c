@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "core/agents.h"
 #include "core/blobs.h"
+#include "core/push.h"
 #include "core/execs.h"
 #include "core/internal.h"
 #include "core/template_builds.h"
@@ -174,6 +175,7 @@ void core_free(struct core *core)
 	merges_done(core);
 	inquiries_done(core);
 	jobs_done(&core->blobs);
+	pulls_done(core);
 	execs_done(core);
 	agents_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {

@@ -186,6 +186,7 @@ struct core {
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
 	struct job_queue tree_jobs, blobs;
+	struct pull *pulls; /* of core/pull.c: the first one runs */
 	bool has_rubbish;
 	struct core_waiter *clean_waiters; /* of trees_when_clean */
 	struct core_waiter *measurements;  /* queue; the first is being made */

@@ -106,8 +106,7 @@ static int check_packages(const text_list *packages, const char *field, struct e
 		       : 0;
 }
 
-/* As the rows of model/workspace.c have it for what a client sends. */
-static int check_environments(const struct workspace *w, struct error *err)
+int archive_check_environments(const struct workspace *w, struct error *err)
 {
 	return check_length(w->environment, 160, "environment", err) ||
 			       check_length(w->node_environment, 160, "node_environment", err) ||
@@ -136,7 +135,7 @@ static int check_workspace(const struct workspace *w, struct error *err)
 			return -1;
 	if (w->template && template_check_name(w->template, err))
 		return -1;
-	return check_environments(w, err);
+	return archive_check_environments(w, err);
 }
 
 static void warn_of(struct arena *arena, const text_list *gone, const char *noun, text_list *out)

@@ -31,6 +31,10 @@ int archive_name_read(
 int archive_workspace_read(const struct json_value *record, struct arena *arena,
 	struct workspace *out, struct error *err);
 
+/* Whether what a stranger's archive or snapshot says of environments is what a client may send, as
+ * the rows of model/workspace.c have it. */
+int archive_check_environments(const struct workspace *w, struct error *err);
+
 struct restore_wanted {
 	const char *name; /* NULL: as it was called */
 };

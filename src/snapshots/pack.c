@@ -59,12 +59,14 @@ static void mark(struct packer *packer, struct buf *marks)
 	buf_printf(marks, "%s\"%s\"", marks->len ? "," : "", encoded_path(packer, &arena));
 }
 
+/* Of what a tar entry can't say. */
 static void mark_mode(struct packer *packer, const struct stat *st)
 {
 	auto_arena struct arena arena = { 0 };
-	if (packer->is_layer && st->st_mode & 07000)
+	if (S_ISFIFO(st->st_mode) || (packer->is_layer && st->st_mode & 07000))
 		buf_printf(&packer->modes, "%s[\"%s\",%u]", packer->modes.len ? "," : "",
-			encoded_path(packer, &arena), st->st_mode & 07777);
+			encoded_path(packer, &arena),
+			st->st_mode & (packer->is_layer ? 07777 : PLAIN_BITS));
 }
 
 static int mark_attributes(struct packer *packer, int fd, struct error *err)
@@ -154,6 +156,7 @@ static int add_child(struct packer *packer, const struct stack_dir *dir, const c
 		return add_link(packer, entry.dir, name, &entry.st, err);
 	case S_IFIFO:
 		mark(packer, &packer->fifos);
+		mark_mode(packer, &entry.st);
 		return 0;
 	case S_IFDIR:
 		return stack_enter(dir, name, &child, err) ||

@@ -74,7 +74,7 @@ static int mark_fifo(const struct marking *marking, const struct json_value *val
 	return make_node(marking, value->string.data, S_IFIFO | 0600);
 }
 
-/* A regular file or directory of the stage. */
+/* A regular file or directory of the stage, or a fifo. */
 static int open_marked(const struct marking *marking, const char *encoded, int *fd)
 {
 	auto_close int parent = -1;
@@ -86,7 +86,7 @@ static int open_marked(const struct marking *marking, const char *encoded, int *
 		openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (opened < 0 || fstat(opened, &st))
 		return fail_errno(marking->err, "open '%s' of the archive's marks", name);
-	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode) && !S_ISFIFO(st.st_mode))
 		return fail(marking->err, ERR_DENIED, "a mark of the archive names '%s', a %s",
 			name, path_type(st.st_mode));
 	*fd = take_fd(&opened);
@@ -103,18 +103,28 @@ static int mark_opaque(const struct marking *marking, const struct json_value *v
 		       : 0;
 }
 
+/* No command in a sandbox can make a file with these bits: only a forged archive has one. */
+static int check_mode(const struct marking *marking, const char *path, int fd, mode_t mode)
+{
+	struct stat st;
+	if (fstat(fd, &st))
+		return fail_errno(marking->err, "look at '%s'", path);
+	mode_t refused = !marking->is_layer ? 07000 : S_ISDIR(st.st_mode) ? 0 : S_ISUID | S_ISGID;
+	bool is_bad = mode & refused;
+	return is_bad ? fail(marking->err, ERR_DENIED,
+				"'%s' in the archive has a setuid or setgid bit", path)
+		      : 0;
+}
+
 static int mark_mode(const struct marking *marking, const struct json_value *value)
 {
 	auto_close int fd = -1;
 	const struct json_value *path = value->first, *mode = path ? path->next : NULL;
-	if (!marking->is_layer)
-		return fail(marking->err, ERR_DENIED,
-			"'%s' in the archive has a setuid or setgid bit",
-			path && path->kind == JSON_STRING ? path->string.data : PACK_MARKS);
 	if (!mode || path->kind != JSON_STRING || !mode->is_integer || mode->integer < 0 ||
 		mode->integer > 07777)
 		return fail(marking->err, ERR_INVALID, "the marks of the archive are damaged");
-	if (open_marked(marking, path->string.data, &fd))
+	if (open_marked(marking, path->string.data, &fd) ||
+		check_mode(marking, path->string.data, fd, (mode_t)mode->integer))
 		return -1;
 	return fchmod(fd, (mode_t)mode->integer) ? fail_errno(marking->err, "set a mode") : 0;
 }

@@ -8,6 +8,7 @@ import tarfile
 import pytest
 
 import s3
+from daemons import configure
 from harness import eventually
 from rest import problem
 from workspaces import json_of, sh
@@ -108,13 +109,7 @@ def test_an_archive_that_cannot_be_stored_keeps_the_workspace(daemon):
 
 
 def configured(make_daemon, text, **how):
-    """A daemon whose config.yaml is as carrel wants it: root's, as root."""
-    daemon = make_daemon(**how)
-    daemon.stop_serving()
-    path = pathlib.Path(daemon.env["CARREL_HOME"], "config.yaml")
-    path.write_text(text)
-    path.chmod(0o644)
-    return daemon.start_serving()
+    return configure(make_daemon(**how), text)
 
 
 def test_archives_are_made_as_configured(make_daemon):
@@ -141,8 +136,7 @@ def bucket(tmp_path_factory):
 
 def test_archives_lie_in_a_bucket(make_daemon, bucket):
     server, proxy = bucket
-    daemon = configured(make_daemon, f"blob:\n  url: s3://{s3.BUCKET}/home\n  endpoint: {proxy.url}\n  path_style: true\n  timeout: 1s\n",
-                        env={"AWS_ACCESS_KEY_ID": s3.KEY_ID, "AWS_SECRET_ACCESS_KEY": s3.SECRET})
+    daemon = configured(make_daemon, s3.config(proxy.url, "/home"), env=s3.CREDENTIALS)
     ok(daemon, "create", "far")
     sh(daemon, "far", "mkdir d; echo hello >d/a")
     with proxy.misbehaving(lambda method, path, count: 403 if method == "PUT" else None):

@@ -181,7 +181,8 @@ static void marks_stay_in_the_archive(void **state)
 	}
 	assert_int_equal(unpack_with("{\"modes\":[[\"workspace/f\",2541]]}", false, "x"), -1);
 	assert_int_equal(err.code, ERR_DENIED);
-	assert_int_equal(unpack_with("{\"modes\":[[\"workspace/f\",2541]]}", true, "y"), 0);
+	assert_int_equal(unpack_with("{\"modes\":[[\"workspace/f\",2541]]}", true, "y"), -1);
+	assert_int_equal(unpack_with("{\"modes\":[[\"workspace/f\",1005]]}", true, "s"), 0);
 	assert_int_equal(unpack_with("{\"whiteouts\":[\"workspace/g\"]}", false, "z"), 0);
 }
 
