@@ -1,7 +1,6 @@
 """Limits of warm sandboxes, what a background command can do to its output, and execs over a restart of core."""
 import os
 import resource
-import signal
 import threading
 import time
 
