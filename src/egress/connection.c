@@ -200,6 +200,28 @@ static bool flush(struct connection *c, int side)
 	return true;
 }
 
+/* The server was told to close the connection after its answer (forward_rewrite). Not every server
+ * says so in the answer, and a client that isn't told may send its next request just before the
+ * end: then it would fail. */
+static void say_closing(struct connection *c, size_t *len)
+{
+	static const char version[] = "HTTP/1.";
+	char *chunk = c->policy->server->chunk;
+
+	if (!c->is_answer_begun &&
+		(*len < strlen(version) || memcmp(chunk, version, strlen(version))))
+		c->is_status_passed = true; /* not an answer that has headers */
+	c->is_answer_begun = true;
+	char *end = c->is_status_passed ? NULL : memchr(chunk, '\n', *len);
+	if (!end)
+		return;
+	c->is_status_passed = true;
+	end++;
+	memmove(end + strlen(CLOSING), end, *len - (size_t)(end - chunk));
+	memcpy(end, CLOSING, strlen(CLOSING));
+	*len += strlen(CLOSING);
+}
+
 /* false: nothing to read now, or the connection is closed. */
 static bool fill(struct connection *c, int side)
 {
@@ -223,6 +245,8 @@ static bool fill(struct connection *c, int side)
 		return false;
 	if (side == UPSTREAM) /* not where it is sent: answers of our own aren't from there */
 		c->policy->status.bytes_in += len;
+	if (side == UPSTREAM && !c->request.is_connect)
+		say_closing(c, &len);
 	ssize_t sent = len ? send_some(c, side, c->policy->server->chunk, len) : 0;
 	if (sent >= 0)
 		keep_in_flow(flow, c->policy->server->chunk + sent, len - (size_t)sent);

@@ -19,6 +19,7 @@
 #define POLICIES_MAX 128
 #define ADDRESSES_MAX 16 /* of one host that are tried */
 #define CHUNK 65536
+#define CLOSING "Connection: close\r\n" /* what is put into an answer */
 
 /* ---- host.c, proxy.c ---- */
 /* "host", "host:port" or "[v6]:port": the host in its normal form. default_port 0: the port must be
@@ -94,7 +95,7 @@ struct server {
 	struct connection *connections;
 	unsigned count; /* of connections that are not closed */
 	struct loop_timer *reaper;
-	char chunk[CHUNK];
+	char chunk[CHUNK + sizeof CLOSING];
 };
 struct policy {
 	struct server *server;
@@ -133,6 +134,7 @@ struct connection {
 	struct buf head;
 	struct forward_request request;
 	struct forward_body body;
+	bool is_answer_begun, is_status_passed; /* the first line of the answer */
 	bool is_named;
 	const struct forward_proxy *proxy; /* through which it is reached, or NULL */
 	struct buf tunnel;		   /* what the proxy has answered */

@@ -300,6 +300,9 @@ static void test_one_request_goes_on_and_what_follows_it_does_not(void **state)
 	usleep(50000);
 	say(fd, text + cut);
 	assert_int_equal(receive(fd, back, sizeof back), 0);
+	/* The server doesn't say that it closes the connection. */
+	assert_non_null(strstr(back, "\r\nConnection: close\r\n"));
+	assert_true(strstr(back, "\r\nConnection: close\r\n") < strstr(back, "\r\n\r\n"));
 	str_format(expected, sizeof expected,
 		"\r\n\r\nPOST /a?b HTTP/1.1\r\nHost: 127.0.0.1:%u\r\nConnection: close\r\n"
 		"Content-Length: 4\r\nAccept: y\r\n\r\nbody",
