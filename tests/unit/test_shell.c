@@ -141,7 +141,7 @@ static void what_shells_dispute_is_unknown(void **state)
 		"for a b; do c; done", "echo $'a'", "echo $\"a\"", "echo $[1]", "echo ${!a}",
 		"echo ${ a; }", "echo ${a@P}", "coproc a", "a |& b", "{fd}>a", "a 2>&$b",
 		"echo !(a)", "echo @(a|b)", "ls a\rb", "a\\", "echo \"${a:-'b'}\"",
-		"echo ${a:-<(b)}", "a<(b)", "$((a) )", "! ! a", "time if a; then b; fi",
+		"echo ${a:-<(b)}", "a<(b)", "$((a) )", "! ! a", "time if a; then b; fi", "time | a",
 		"a \xc2\xa0 b", "a \xe2\x80\xa8 b", "\xff", ">3<a", "a=(b) c",
 		"echo \"`a \\\"b\\\"`\"", "f() a", "a b() { c; }", "alias-x() { a; }",
 		"echo $(a)) b", "[[ a", "[[ a = ]]", "[[ a =~ (b|c) ]]" };

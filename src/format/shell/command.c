@@ -139,7 +139,8 @@ static int check_name(struct shell_parser *p, const struct shell_command *comman
 					       (i && words->items[i].source.data[0] == '-')))
 		i++;
 	if (words->count &&
-		(is_reserved(&words->items[0]) || (i > 0 && is_reserved(&words->items[i]))))
+		(is_reserved(&words->items[0]) || (i > 0 && is_reserved(&words->items[i])) ||
+			str_is(words->items[i].source, "time")))
 		return shell_unknown(p, "an unexpected reserved word");
 	for (i = 0; i < command->assignments.count && words->count; i++)
 		if (command->assignments.items[i].has_subscript ||
