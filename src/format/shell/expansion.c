@@ -125,7 +125,7 @@ int shell_read_arithmetic(struct shell_parser *p, struct shell_word *word)
 }
 
 /* The length of the operator of ${name…} that comes next; 0: none that is known. */
-static size_t operator_len(const struct shell_parser *p, bool *is_evaluated)
+static size_t operator_len(const struct shell_parser *p, struct shell_part *part)
 {
 	static const struct {
 		const char *text;
@@ -159,7 +159,8 @@ static size_t operator_len(const struct shell_parser *p, bool *is_evaluated)
 
 		if (shell_look(p, 0) != text[0] || (text[1] && shell_look(p, 1) != text[1]))
 			continue;
-		*is_evaluated |= strcmp(text, ":") == 0; /* ${name:offset:length} */
+		part->is_evaluated |= strcmp(text, ":") == 0; /* ${name:offset:length} */
+		part->is_assigned = text[strlen(text) - 1] == '=';
 		return operators[i].is_bash && p->dialect != SHELL_BASH ? 0 : strlen(text);
 	}
 	return 0;
@@ -229,7 +230,7 @@ static int read_braced(struct shell_parser *p, bool is_quoted, struct shell_word
 	if (shell_current(p) == '[' && read_subscript(p, &part) < 0)
 		return -1;
 	if (!shell_accept(p, "}")) {
-		len = is_length ? 0 : operator_len(p, &part.is_evaluated);
+		len = is_length ? 0 : operator_len(p, &part);
 		if (!len)
 			return shell_unknown(p, "an expansion that isn't known");
 		shell_skip(p, len);

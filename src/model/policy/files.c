@@ -1,0 +1,276 @@
+/* Which files the usual programs read, write and delete, by their arguments. */
+#include "model/policy/internal.h"
+
+#include "base/path.h"
+
+const char *file_subject(struct judge *j, enum policy_operation operation, const char *path)
+{
+	const char *name = operation == POLICY_READ    ? "read"
+			   : operation == POLICY_WRITE ? "write"
+						       : "delete";
+
+	return arena_printf(j->arena, "file(%s:%s)", name, path);
+}
+
+/* Devices that hold nothing of anybody. */
+static bool is_harmless(const char *path)
+{
+	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+		"/dev/urandom", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr" };
+
+	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+		if (strcmp(path, devices[i]) == 0)
+			return true;
+	return strncmp(path, "/dev/fd/", 8) == 0;
+}
+
+static void judge_text(struct judge *j, enum policy_operation operation, const char *text)
+{
+	const char *path, *rule;
+
+	if (text[0] != '/' && j->is_moved) {
+		judge_step(j, file_subject(j, operation, text), POLICY_ASK, NULL,
+			"the script changes its directory");
+		return;
+	}
+	path = path_normalize(j->arena, j->request->cwd, text);
+	if (is_harmless(path))
+		return;
+	enum policy_decision decision = match_file(j->policy, operation, path, &rule);
+	judge_step(j, file_subject(j, operation, path), decision, rule,
+		rule ? NULL : "no rule matches");
+}
+
+/* A word with wildcards names files below the directory before the first of them. */
+static void judge_pattern(
+	struct judge *j, enum policy_operation operation, const struct shell_word *word)
+{
+	const char *text = arena_bytes(j->arena, word->source.data, word->source.len), *rule;
+	size_t len = strcspn(text, "*?[");
+
+	while (len > 0 && text[len - 1] != '/')
+		len--;
+	const char *dir = path_normalize(
+		j->arena, j->request->cwd, len ? arena_bytes(j->arena, text, len) : ".");
+	enum policy_decision decision = POLICY_ASK;
+	if (!strstr(text + len, "..") && !strpbrk(text, "\\'\"") &&
+		!(j->is_moved && text[0] != '/'))
+		decision = match_files_below(j->policy, operation, dir, &rule);
+	else
+		rule = NULL;
+	judge_step(j, file_subject(j, operation, text), decision, rule,
+		rule ? NULL : "it isn't known which files that names");
+}
+
+void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word)
+{
+	bool is_pattern = true;
+
+	if (!j->policy->has_file_rules)
+		return;
+	if (word->literal) {
+		judge_text(j, operation, word->literal);
+		return;
+	}
+	for (size_t i = 0; i < word->parts.count; i++)
+		is_pattern &= word->parts.items[i].kind == SHELL_TEXT ||
+			      word->parts.items[i].kind == SHELL_PATTERN;
+	if (word->parts.count && word->parts.items[0].kind == SHELL_TILDE &&
+		word->parts.count == 2 && word->parts.items[1].kind == SHELL_TEXT &&
+		word->parts.items[1].text[0] == '/' && j->request->home) {
+		judge_text(j, operation,
+			arena_printf(
+				j->arena, "%s%s", j->request->home, word->parts.items[1].text));
+	} else if (is_pattern && word->parts.count) {
+		judge_pattern(j, operation, word);
+	} else {
+		judge_step(j, arena_bytes(j->arena, word->source.data, word->source.len),
+			POLICY_ASK, NULL, "it isn't known which file that names");
+	}
+}
+
+void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect)
+{
+	shell_words words = { (struct shell_word *)(uintptr_t)&redirect->target, 1, 1 };
+	const char *text = redirect->target.literal;
+
+	judge_words(j, subject, &words);
+	switch (redirect->kind) {
+	case SHELL_COPY_IN:
+	case SHELL_COPY_OUT:
+	case SHELL_HEREDOC:
+	case SHELL_HERESTRING:
+		return;
+	default:
+		break;
+	}
+	if (!text) {
+		judge_step(j, subject, POLICY_ASK, NULL,
+			"it isn't known which file a redirection names");
+		return;
+	}
+	if (strncmp(text, "/dev/tcp/", 9) == 0 || strncmp(text, "/dev/udp/", 9) == 0) {
+		judge_step(j, subject, POLICY_ASK, NULL, "bash takes that file for a connection");
+		return;
+	}
+	if (redirect->kind == SHELL_READ || redirect->kind == SHELL_READ_WRITE)
+		judge_path(j, POLICY_READ, &redirect->target);
+	if (redirect->kind != SHELL_READ)
+		judge_path(j, POLICY_WRITE, &redirect->target);
+}
+
+/* What a program does with the files that its arguments name. */
+static const struct tool {
+	const char *name;
+	unsigned operations; /* on all operands */
+	unsigned last;	     /* on the last operand instead */
+	unsigned skipped;    /* operands at the front that aren't files: a pattern, a mode */
+	const char *unless;  /* an option that takes the place of those: -e */
+	bool reads_cwd;	     /* without an operand */
+} tools[] = {
+	{ "cat", POLICY_READ, 0, 0, NULL, false },
+	{ "head", POLICY_READ, 0, 0, NULL, false },
+	{ "tail", POLICY_READ, 0, 0, NULL, false },
+	{ "tac", POLICY_READ, 0, 0, NULL, false },
+	{ "wc", POLICY_READ, 0, 0, NULL, false },
+	{ "nl", POLICY_READ, 0, 0, NULL, false },
+	{ "sort", POLICY_READ, 0, 0, NULL, false },
+	{ "uniq", POLICY_READ | POLICY_WRITE, 0, 0, NULL, false },
+	{ "diff", POLICY_READ, 0, 0, NULL, false },
+	{ "cmp", POLICY_READ, 0, 0, NULL, false },
+	{ "comm", POLICY_READ, 0, 0, NULL, false },
+	{ "join", POLICY_READ, 0, 0, NULL, false },
+	{ "paste", POLICY_READ, 0, 0, NULL, false },
+	{ "cut", POLICY_READ, 0, 0, NULL, false },
+	{ "fold", POLICY_READ, 0, 0, NULL, false },
+	{ "rev", POLICY_READ, 0, 0, NULL, false },
+	{ "less", POLICY_READ, 0, 0, NULL, false },
+	{ "more", POLICY_READ, 0, 0, NULL, false },
+	{ "file", POLICY_READ, 0, 0, NULL, false },
+	{ "stat", POLICY_READ, 0, 0, NULL, false },
+	{ "od", POLICY_READ, 0, 0, NULL, false },
+	{ "xxd", POLICY_READ, 0, 0, NULL, false },
+	{ "hexdump", POLICY_READ, 0, 0, NULL, false },
+	{ "strings", POLICY_READ, 0, 0, NULL, false },
+	{ "base64", POLICY_READ, 0, 0, NULL, false },
+	{ "base32", POLICY_READ, 0, 0, NULL, false },
+	{ "md5sum", POLICY_READ, 0, 0, NULL, false },
+	{ "sha1sum", POLICY_READ, 0, 0, NULL, false },
+	{ "sha256sum", POLICY_READ, 0, 0, NULL, false },
+	{ "sha512sum", POLICY_READ, 0, 0, NULL, false },
+	{ "cksum", POLICY_READ, 0, 0, NULL, false },
+	{ "zcat", POLICY_READ, 0, 0, NULL, false },
+	{ "readlink", POLICY_READ, 0, 0, NULL, false },
+	{ "realpath", POLICY_READ, 0, 0, NULL, false },
+	{ "ls", POLICY_READ, 0, 0, NULL, true },
+	{ "dir", POLICY_READ, 0, 0, NULL, true },
+	{ "tree", POLICY_READ, 0, 0, NULL, true },
+	{ "du", POLICY_READ, 0, 0, NULL, true },
+	{ "grep", POLICY_READ, 0, 1, "ef", false },
+	{ "egrep", POLICY_READ, 0, 1, "ef", false },
+	{ "fgrep", POLICY_READ, 0, 1, "ef", false },
+	{ "rg", POLICY_READ, 0, 1, "ef", false },
+	{ "sed", POLICY_READ, 0, 1, "ef", false },
+	{ "awk", POLICY_READ, 0, 1, "f", false },
+	{ "gawk", POLICY_READ, 0, 1, "f", false },
+	{ "mawk", POLICY_READ, 0, 1, "f", false },
+	{ "jq", POLICY_READ, 0, 1, "f", false },
+	{ "tee", POLICY_WRITE, 0, 0, NULL, false },
+	{ "touch", POLICY_WRITE, 0, 0, NULL, false },
+	{ "mkdir", POLICY_WRITE, 0, 0, NULL, false },
+	{ "truncate", POLICY_WRITE, 0, 0, NULL, false },
+	{ "chmod", POLICY_WRITE, 0, 1, NULL, false },
+	{ "chown", POLICY_WRITE, 0, 1, NULL, false },
+	{ "chgrp", POLICY_WRITE, 0, 1, NULL, false },
+	{ "cp", POLICY_READ, POLICY_WRITE, 0, NULL, false },
+	{ "install", POLICY_READ, POLICY_WRITE, 0, NULL, false },
+	{ "ln", POLICY_READ, POLICY_WRITE, 0, NULL, false },
+	{ "mv", POLICY_READ | POLICY_DELETE, POLICY_WRITE, 0, NULL, false },
+	{ "rm", POLICY_DELETE, 0, 0, NULL, false },
+	{ "rmdir", POLICY_DELETE, 0, 0, NULL, false },
+	{ "unlink", POLICY_DELETE, 0, 0, NULL, false },
+	{ "shred", POLICY_WRITE | POLICY_DELETE, 0, 0, NULL, false },
+};
+
+static void judge_operations(struct judge *j, unsigned operations, const struct shell_word *word)
+{
+	for (unsigned operation = POLICY_READ; operation <= POLICY_DELETE; operation <<= 1)
+		if (operations & operation)
+			judge_path(j, (enum policy_operation)operation, word);
+}
+
+/* The value of --option=VALUE, or what follows the first '/' of -f/VALUE. */
+static void judge_option(struct judge *j, unsigned operations, const struct shell_word *word)
+{
+	const char *value = strchr(word->literal, '=');
+	struct shell_word path = { .source = word->source };
+
+	if (value)
+		value++;
+	else if (word->literal[1] != '-')
+		value = strchr(word->literal, '/');
+	if (!value || !*value)
+		return;
+	path.literal = value;
+	judge_operations(j, operations, &path);
+}
+
+static bool has_option(const shell_words *words, size_t first, const char *letters)
+{
+	for (size_t i = first + 1; letters && i < words->count; i++) {
+		const char *text = words->items[i].literal;
+
+		if (text && text[0] == '-' && text[1] && text[1] != '-' && strpbrk(text, letters))
+			return true;
+		if (text && (strncmp(text, "--regexp", 8) == 0 || strncmp(text, "--file", 6) == 0 ||
+				    strncmp(text, "--expression", 12) == 0 ||
+				    strncmp(text, "--from-file", 11) == 0))
+			return true;
+	}
+	return false;
+}
+
+static void judge_tool(struct judge *j, const struct tool *tool, const char *subject,
+	const shell_words *words, size_t first)
+{
+	size_t skipped = has_option(words, first, tool->unless) ? 0 : tool->skipped;
+	const struct shell_word *last = NULL;
+	bool is_over = false;
+	unsigned operations = tool->operations;
+
+	if (strcmp(tool->name, "sed") == 0 && has_option(words, first, "i"))
+		operations |= POLICY_WRITE;
+	for (size_t i = first + 1; i < words->count; i++) {
+		const struct shell_word *word = &words->items[i];
+
+		if (word->literal && strcmp(word->literal, "--") == 0 && !is_over) {
+			is_over = true;
+		} else if (word->literal && word->literal[0] == '-' && word->literal[1] &&
+			   !is_over) {
+			judge_option(j, operations | tool->last, word);
+		} else if (word->literal && strcmp(word->literal, "-") == 0) {
+			continue;
+		} else if (skipped > 0) {
+			skipped--;
+		} else {
+			if (last)
+				judge_operations(j, operations, last);
+			last = word;
+		}
+	}
+	if (last)
+		judge_operations(j, tool->last ? tool->last : operations, last);
+	else if (tool->reads_cwd && j->policy->has_file_rules)
+		judge_text(j, POLICY_READ, ".");
+}
+
+void judge_operands(struct judge *j, const char *subject, const shell_words *words, size_t first)
+{
+	const char *name = words->items[first].literal;
+
+	for (size_t i = 0; name && i < sizeof tools / sizeof *tools; i++)
+		if (strcmp(path_basename(name), tools[i].name) == 0) {
+			judge_tool(j, &tools[i], subject, words, first);
+			return;
+		}
+}

@@ -1,0 +1,153 @@
+#include "model/policy/internal.h"
+
+#include "base/path.h"
+
+void judge_step(struct judge *j, const char *subject, enum policy_decision decision,
+	const char *rule, const char *reason)
+{
+	vec_push(j->arena, &j->verdict->trail,
+		(struct policy_step){
+			.subject = subject, .rule = rule, .reason = reason, .decision = decision });
+	if (decision > j->verdict->decision)
+		j->verdict->decision = decision;
+}
+
+void judge_words(struct judge *j, const char *subject, const shell_words *words)
+{
+	for (size_t i = 0; i < words->count; i++)
+		for (size_t k = 0; k < words->items[i].parts.count; k++) {
+			const struct shell_part *part = &words->items[i].parts.items[k];
+
+			if (part->is_evaluated)
+				judge_step(j, subject, POLICY_ASK, NULL,
+					"arithmetic on the value of a variable can run commands");
+			if (part->is_assigned && variable_is_dangerous(part->text))
+				judge_step(j, subject, POLICY_ASK, NULL,
+					arena_printf(
+						j->arena, "'%s' changes what runs", part->text));
+			judge_words(j, subject, &part->words);
+		}
+}
+
+static const char *subject_of(struct judge *j, const struct shell_command *command)
+{
+	return arena_bytes(j->arena, command->source.data, command->source.len);
+}
+
+/* [[ … ]]: the operators that compare numbers evaluate their operands; -v expands a subscript. */
+static void judge_condition(struct judge *j, const struct shell_command *command)
+{
+	static const char *const evaluating[] = { "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v",
+		"-R" };
+
+	for (size_t i = 0; i < command->words.count; i++)
+		for (size_t k = 0; k < sizeof evaluating / sizeof *evaluating; k++)
+			if (str_is(command->words.items[i].source, evaluating[k]))
+				judge_step(j, subject_of(j, command), POLICY_ASK, NULL,
+					"a comparison of numbers can run commands");
+}
+
+static int judge_command(void *ctx, const struct shell_command *command)
+{
+	struct judge *j = ctx;
+	const char *name = command->words.count ? command->words.items[0].literal : NULL;
+
+	if (command->kind == SHELL_SIMPLE) {
+		judge_simple(j, command);
+		return 0;
+	}
+	judge_words(j, subject_of(j, command), &command->words);
+	for (size_t i = 0; i < command->redirects.count; i++)
+		judge_redirect(j, subject_of(j, command), &command->redirects.items[i]);
+	if (command->kind == SHELL_CONDITION)
+		judge_condition(j, command);
+	if ((command->kind == SHELL_FOR || command->kind == SHELL_SELECT) &&
+		variable_is_dangerous(name))
+		judge_step(j, subject_of(j, command), POLICY_ASK, NULL,
+			arena_printf(j->arena, "'%s' changes what runs", name));
+	return 0;
+}
+
+/* Commands after which a relative path means another file. */
+static int find_move(void *ctx, const struct shell_command *command)
+{
+	static const char *const movers[] = { "cd", "pushd", "popd", "chdir" };
+	struct judge *j = ctx;
+
+	for (size_t i = 0; i < command->words.count && command->kind == SHELL_SIMPLE; i++)
+		for (size_t k = 0; k < sizeof movers / sizeof *movers; k++)
+			if (command->words.items[i].literal &&
+				strcmp(command->words.items[i].literal, movers[k]) == 0)
+				j->is_moved = true;
+	return 0;
+}
+
+void judge_script(struct judge *j, enum shell_dialect dialect, struct str script)
+{
+	const struct shell_list *list;
+	struct error err;
+
+	if (++j->depth > POLICY_DEPTH_MAX) {
+		judge_step(j, "", POLICY_ASK, NULL, "scripts in scripts are nested too deep");
+	} else if (shell_parse(script, dialect, j->arena, &list, &err) < 0) {
+		judge_step(j,
+			arena_bytes(j->arena, script.data, script.len < 200 ? script.len : 200),
+			POLICY_ASK, NULL, arena_printf(j->arena, "not understood: %s", err.text));
+	} else {
+		shell_visit(list, find_move, j);
+		shell_visit(list, judge_command, j);
+	}
+	j->depth--;
+}
+
+void policy_judge_script(const struct policy *policy, const struct policy_request *request,
+	struct str script, struct policy_verdict *verdict)
+{
+	struct judge j = {
+		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
+	};
+
+	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+	judge_script(&j, request->dialect, script);
+	if (!verdict->trail.count)
+		judge_step(&j, "", policy->otherwise, NULL, "no command");
+}
+
+void policy_judge_argv(const struct policy *policy, const struct policy_request *request,
+	const text_list *argv, struct policy_verdict *verdict)
+{
+	struct judge j = {
+		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
+	};
+	struct shell_command command = { .kind = SHELL_SIMPLE, .line = 1 };
+	const char *source = "";
+
+	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+	for (size_t i = 0; i < argv->count; i++) {
+		struct shell_word word = { .literal = argv->items[i],
+			.source = str_from(argv->items[i]) };
+
+		vec_push(j.arena, &word.parts,
+			(struct shell_part){
+				.kind = SHELL_TEXT, .is_quoted = true, .text = word.literal });
+		vec_push(j.arena, &command.words, word);
+		source =
+			i ? arena_printf(j.arena, "%s %s", source, argv->items[i]) : argv->items[i];
+	}
+	command.source = str_from(source);
+	judge_simple(&j, &command);
+}
+
+void policy_judge_file(const struct policy *policy, const struct policy_request *request,
+	enum policy_operation operation, const char *path, struct policy_verdict *verdict)
+{
+	struct judge j = {
+		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
+	};
+	const char *normal = path_normalize(j.arena, request->cwd, path), *rule;
+
+	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+	enum policy_decision decision = match_file(policy, operation, normal, &rule);
+	judge_step(&j, file_subject(&j, operation, normal), decision, rule,
+		rule ? NULL : "no rule matches");
+}
