@@ -254,7 +254,8 @@ static int carry_out(struct command *command, const struct plan *plan, struct ru
 	struct result result;
 	auto_buf struct buf out = buf_empty((size_t)-1 / 2);
 	auto_buf struct buf errors = buf_empty((size_t)-1 / 2);
-	struct sandbox_io io = { &out, &errors };
+	/* A review goes on with the upper directory of the sandbox's overlay. */
+	struct sandbox_io io = { &out, &errors, .is_last = !state->review.path };
 	if (isolation_run(plan, &state->host.cgroups, &io, &result, err)) {
 		hint_at_command(plan, err);
 		return -1;

@@ -1,6 +1,7 @@
 #include "sandbox/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -13,7 +14,9 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "base/trace.h"
+#include "linux/late_close.h"
 #include "linux/observe.h"
 #include "linux/pidfd.h"
 #include "sandbox/guard.h"
@@ -492,6 +495,17 @@ static void on_tick(struct loop *loop, void *ctx)
 	s->tick = loop_after(loop, TICK_MS, on_tick, s);
 }
 
+/* So that the caller doesn't wait for the end of the mounts. Without io_uring, it does: nothing
+ * else depends on it. */
+static void leave_mounts(const struct supervisor *s)
+{
+	char path[48];
+	str_format(path, sizeof path, "/proc/%d/ns/mnt", (int)s->pid);
+	auto_close int mounts = open(path, O_RDONLY | O_CLOEXEC);
+	if (mounts >= 0)
+		late_close(mounts);
+}
+
 /* Sets up the event loop, while the child prepares the sandbox. */
 static int begin(struct supervisor *s, const struct start *start, struct error *err)
 {
@@ -511,6 +525,8 @@ static int begin(struct supervisor *s, const struct start *start, struct error *
 	if (s->streams.io->tick)
 		s->tick = loop_after(s->loop, TICK_MS, on_tick, s);
 	loop_after(s->loop, guard_first_look_ms(&s->guard), on_first_look, s);
+	if (s->streams.io->is_last)
+		leave_mounts(s);
 	if (s->plan->tty) /* the child has yet to make the terminal */
 		return 0;
 	return streams_start(&s->streams, s->loop, &s->relay_events, err);

@@ -2,8 +2,8 @@
  * ended.
  * 1. Every layer of the plan is set, or the start fails and names the layer. Nothing here decides
  * what isn't in the plan.
- * 2. When sandbox_run returns, no process or mount of the sandbox is left, and its control groups
- * are removed.
+ * 2. When sandbox_run returns, no process or mount of the sandbox is left (mounts: unless
+ * io->is_last), and its control groups are removed.
  * 3. When the caller is killed, the kernel ends the sandbox (PDEATHSIG, and end of file on init's
  * socket). */
 #pragma once
@@ -22,6 +22,9 @@ struct sandbox_io {
 	void (*tick)(void *ctx); /* about ten times a second; NULL: not */
 	void *ctx;
 	bool ends_on_signal; /* SIGINT, SIGTERM and SIGHUP cancel the command, and aren't its own */
+	/* The caller exits when it has the result, and needs none of the file systems unmounted:
+	 * the kernel may end the mounts some milliseconds later (linux/late_close.h). */
+	bool is_last;
 	/* FILTER_OBSERVE: a process inside named `path`, absolute, in a call. */
 	void (*looked)(void *ctx, const char *path);
 };
