@@ -17,6 +17,7 @@ static agent_fn *const verbs[AGENT_VERB_COUNT] = {
 	[AGENT_REMOVE] = agent_remove,
 	[AGENT_PACK] = agent_pack,
 	[AGENT_UNPACK] = agent_unpack,
+	[AGENT_APPLY] = agent_apply,
 	[AGENT_TIDY] = agent_tidy,
 	[AGENT_VERIFY] = agent_verify,
 };

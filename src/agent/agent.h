@@ -31,10 +31,15 @@ int agent_send_part(struct agent_job *job, struct error *err);
 /* Core has sent AGENT_CANCEL, or is gone. */
 bool agent_is_canceled(struct agent_job *job);
 
-/* ---- verbs.c, archive.c ---- */
+/* ---- verbs.c, archive.c, apply.c ---- */
 typedef int agent_fn(struct agent_job *job, struct error *err);
 agent_fn agent_stat, agent_list, agent_open, agent_create, agent_commit, agent_mkdir, agent_move,
-	agent_remove, agent_pack, agent_unpack, agent_tidy, agent_verify;
+	agent_remove, agent_pack, agent_unpack, agent_apply, agent_tidy, agent_verify;
+/* Undoes what an APPLY has begun whose directory `name` is left in `above`; nothing for another
+ * directory. */
+int agent_undo_apply(int above, const char *name, struct error *err);
+/* Makes the directory `name`, which an earlier agent may have left. */
+int agent_make_stage(int above, const char *name, struct error *err);
 
 /* ---- verbs.c ---- */
 /* Opens the path: a regular file or, when it may be, a directory. */

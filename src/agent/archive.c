@@ -58,7 +58,7 @@ static int open_above(const struct agent_job *job, int *fd, struct error *err)
 }
 
 /* An earlier agent may have made it and died before its reply. */
-static int make_stage(int above, const char *name, struct error *err)
+int agent_make_stage(int above, const char *name, struct error *err)
 {
 	int made = mkdirat(above, name, 0700);
 
@@ -113,7 +113,7 @@ int agent_unpack(struct agent_job *job, struct error *err)
 
 	if (!job->text || strchr(job->text, '/'))
 		return fail(err, ERR_INVALID, "no name for a directory to unpack in");
-	if (open_above(job, &above, err) < 0 || make_stage(above, job->text, err) < 0)
+	if (open_above(job, &above, err) < 0 || agent_make_stage(above, job->text, err) < 0)
 		return -1;
 	stage = openat(above, job->text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	tree_unpack_init(&unpack, stage);
@@ -146,7 +146,8 @@ int agent_tidy(struct agent_job *job, struct error *err)
 		/* Looked at first: on a read-only file system (the sandbox's root) the removal of
 		 * what isn't there fails as well. */
 		if (above >= 0 && fstatat(above, job->text, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			path_remove_tree(above, job->text, err) < 0)
+			(agent_undo_apply(above, job->text, err) < 0 ||
+				path_remove_tree(above, job->text, err) < 0))
 			return -1;
 	} while (go_up(path));
 	return 0;

@@ -38,7 +38,13 @@ enum agent_verb {
 	AGENT_UNPACK, /* reads a tar archive from the descriptor, unpacks it in a directory called
 			 `text`, then moves it into the path; at most `limit` bytes on disk; an
 			 AGENT_PART tells that it has begun */
-	AGENT_TIDY,   /* removes `text`, left behind by an UNPACK or a COMMIT of the path */
+	AGENT_APPLY,  /* reads changes (snapshots/bundle.h) from the descriptor, unpacks them in a
+		       * directory called `text` in the path, at most `limit` bytes on disk, and
+		       * applies them to the path, unless one is a conflict: an info for each, with
+		       * the type and mode of the file, `reserved` as AGENT_CHANGE makes it, and the
+		       * reason as the link */
+	AGENT_TIDY,   /* removes `text`, left behind by an UNPACK, a COMMIT or an APPLY of the path;
+		       * what an APPLY has begun is undone */
 	AGENT_VERIFY, /* tries what the sandbox must refuse: an info for each check, with mode 1
 		       * when it holds, and what was seen as the link */
 	AGENT_CANCEL, /* during UNPACK, before the end of its descriptor: nothing is moved; no reply
@@ -49,7 +55,10 @@ enum agent_flags {	     /* of a request */
 	AGENT_PARENTS = 1,   /* CREATE: makes missing parent directories */
 	AGENT_NEW = 2,	     /* CREATE, COMMIT: ERR_CONFLICT when the name is taken */
 	AGENT_RECURSIVE = 4, /* REMOVE: a directory with its contents */
+	AGENT_DRY = 8,	     /* APPLY: only says what would be done */
 };
+/* Of one change: its letter, and what it is to the path (enum bundle_result). */
+#define AGENT_CHANGE(letter, result) ((uint32_t)(unsigned char)(letter) | (uint32_t)(result) << 8)
 
 struct agent_request {
 	uint32_t magic, verb, flags, mode;
@@ -62,6 +71,7 @@ enum agent_reply_flags {   /* of a reply */
 	AGENT_CREATED = 1, /* COMMIT, MKDIR: the path did not exist before */
 	AGENT_MORE =
 		2, /* LIST: not the end; the last info has a name to continue after, and no mode */
+	AGENT_APPLIED = 4, /* APPLY: what could be taken was */
 };
 struct agent_reply {
 	uint32_t magic, kind, count, flags;
@@ -72,5 +82,5 @@ struct agent_info {
 	int64_t modified_ms;
 	uint32_t mode;		     /* st_mode */
 	uint32_t name_len, link_len; /* of the texts that follow, without NUL */
-	uint32_t reserved;
+	uint32_t reserved;	     /* of APPLY; else 0 */
 };

@@ -97,25 +97,44 @@ int problem_status(enum error_code code)
 	return (unsigned)code < ERR_CODE_COUNT ? statuses[code] : 500;
 }
 
+static void print_problem(struct call *c, struct json *j, int status, const struct error *err)
+{
+	json_object(j, NULL);
+	json_text(j, "type", "about:blank");
+	json_text(j, "title", http_status_title(status));
+	json_i64(j, "status", status);
+	json_text(j, "code", error_code_name(err->code));
+	json_text(j, "detail", err->text);
+	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
+	json_text(j, "request_id", c->r->id);
+	if (err->code == ERR_COMMAND_NOT_FOUND || err->code == ERR_NOT_EXECUTABLE)
+		json_i64(j, "exit_code", error_exit_code(err->code));
+}
+
 void call_problem_with(struct call *c, int status, const char *headers, const struct error *err)
 {
 	auto_buf struct buf body = buf_empty(16384);
 	struct json j = json_to(&body, false);
 
-	json_object(&j, NULL);
-	json_text(&j, "type", "about:blank");
-	json_text(&j, "title", http_status_title(status));
-	json_i64(&j, "status", status);
-	json_text(&j, "code", error_code_name(err->code));
-	json_text(&j, "detail", err->text);
-	json_text(&j, "hint", err->hint[0] ? err->hint : NULL);
-	json_text(&j, "request_id", c->r->id);
-	if (err->code == ERR_COMMAND_NOT_FOUND || err->code == ERR_NOT_EXECUTABLE)
-		json_i64(&j, "exit_code", error_exit_code(err->code));
+	print_problem(c, &j, status, err);
 	json_end(&j);
 	call_respond(c, status, "application/problem+json",
 		status == 503 ? "Retry-After: 1\r\n" : headers,
 		(struct str){ body.data, body.len });
+}
+
+void call_problem_more(struct call *c, const struct error *err,
+	void (*print)(struct json *j, const void *ctx), const void *ctx)
+{
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	int status = problem_status(err->code);
+
+	print_problem(c, &j, status, err);
+	print(&j, ctx);
+	json_end(&j);
+	call_respond(
+		c, status, "application/problem+json", NULL, (struct str){ body.data, body.len });
 }
 
 void call_problem(struct call *c, const struct error *err)

@@ -108,6 +108,9 @@ void call_begin(struct call *c, int status, const char *type, const char *header
 int problem_status(enum error_code code);
 void call_problem(struct call *c, const struct error *err);
 void call_problem_with(struct call *c, int status, const char *headers, const struct error *err);
+/* One that has further members, which `print` adds. */
+void call_problem_more(struct call *c, const struct error *err,
+	void (*print)(struct json *j, const void *ctx), const void *ctx);
 /* The workspace that c->id names. */
 int call_workspace(struct call *c, struct core_workspace **w, struct error *err);
 /* A body may not fit into what the workspace has left by the last measurement, and commands have
@@ -198,7 +201,7 @@ route_fn api_exec_start, api_exec_list, api_exec_list_all, api_exec_get, api_exe
 route_fn api_file_get, api_file_put, api_file_delete;
 route_fn api_archive_get, api_archive_put;
 route_fn api_template_list, api_template_get, api_template_add, api_template_delete;
-route_fn api_workspace_diff;
+route_fn api_workspace_diff, api_workspace_changes, api_workspace_apply;
 route_fn api_tree_list, api_tree_create, api_tree_delete;
 route_fn api_archive_list, api_archive_delete, api_archive_restore;
 route_fn api_events, api_workspace_events;

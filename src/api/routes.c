@@ -72,6 +72,12 @@ ANSWERS(archive_get, { 200, TAR, NULL, "The archive." },
 	{ 200, "application/zstd", NULL, "With format=tar.zst." });
 ANSWERS(changes, { 200, JSON, &changes_schema, "In order of paths." },
 	{ 200, PATCH, NULL, "With patch." });
+ANSWERS(bundle, { 200, TAR, NULL,
+			"Members: tree/PATH for what is new or changed, then `changes`, with a "
+			"line for each change: its letter, what was there before (- or type and "
+			"mode), a hash of that content, what is there now, and the path, "
+			"percent-encoded." });
+ANSWERS(applied, { 200, JSON, &applied_schema, "What was done, or with dry_run would be." });
 ANSWERS(events, { 200, EVENTS, NULL, "A stream of events; the data of each is an Event." });
 
 #define QUERY(rows, type) .query = &rows, .query_size = sizeof(type)
@@ -239,6 +245,14 @@ const struct route routes[] = {
 		"List what changed since the last snapshot, or another one, or all files",
 		api_workspace_diff, QUERY(diff_query_fields, struct diff_query), .answers = changes,
 		.errors = { 409, 429 } },
+	{ "GET", WORKSPACE "/changes", "packChanges",
+		"Pack what changed since the last snapshot, or another one, or all files",
+		api_workspace_changes, QUERY(changes_query_fields, struct diff_query),
+		.answers = bundle, .errors = { 409, 429, 507 } },
+	{ "POST", WORKSPACE "/apply", "applyChanges",
+		"Apply changes of a workspace to another one: all of them, or none",
+		api_workspace_apply, BODY(apply_fields, struct apply_body), .answers = applied,
+		.errors = { 409, 429, 507 } },
 	{ "GET", WORKSPACE "/events", "workspaceEvents", "Follow events of a workspace",
 		api_workspace_events, ROUTE_EVENTS, .answers = events },
 	{ "GET", "/v1/events", "events", "Follow events", api_events, ROUTE_EVENTS,

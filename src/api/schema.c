@@ -105,6 +105,21 @@ static const struct field template_body_rows[] = {
 const struct record template_fields = { "TemplateAdded", NULL, RECORD_ROWS(template_body_rows),
 	FIELD_IN, .one_of = template_forms };
 
+static const struct field apply_rows[] = {
+	{ "to", FIELD_TEXT, offsetof(struct apply_body, to),
+		"the workspace that gets the changes: id, name or context_id", FIELD_REQUIRED,
+		.least = 1 },
+	{ "paths", FIELD_TEXTS, offsetof(struct apply_body, paths),
+		"only these and what is below them; all changes when not given", .most = 1000 },
+	{ "snapshot", FIELD_TEXT, offsetof(struct apply_body, snapshot),
+		"id, tag or version of a snapshot of the source: what changed since that one; the "
+		"last one when not given",
+		.least = 1, .most = SNAPSHOT_TAG_MAX },
+	{ "dry_run", FIELD_BOOLEAN, offsetof(struct apply_body, dry_run),
+		"only say what would be done" },
+};
+const struct record apply_fields = { "ApplyWanted", NULL, RECORD_ROWS(apply_rows), FIELD_IN };
+
 static const struct field_choice package_kinds[] = { { "python", 0 }, { 0 } };
 static const struct field packages_body_rows[] = {
 	{ "packages", FIELD_TEXTS, offsetof(struct packages_body, packages),
@@ -226,18 +241,25 @@ const struct record archive_get_query_fields = { "", NULL, RECORD_ROWS(archive_q
 	FIELD_IN };
 const struct record archive_put_query_fields = { "", NULL, archive_query_rows, 1, FIELD_IN };
 
+#define PATH_ROWS                                                                                  \
+	{ "path", FIELD_TEXTS, offsetof(struct diff_query, paths),                                 \
+		"only this path and what is below it; may be given several times", .most = 1000 }, \
+	{                                                                                          \
+		"snapshot", FIELD_TEXT, offsetof(struct diff_query, snapshot),                     \
+			"id, tag or version of a snapshot of the workspace: what changed since "   \
+			"that one",                                                                \
+			.least = 1, .most = SNAPSHOT_TAG_MAX                                       \
+	}
 static const struct field diff_query_rows[] = {
 	{ "patch", FIELD_BOOLEAN, offsetof(struct diff_query, patch),
 		"answer with a patch, as git apply reads it" },
 	{ "all", FIELD_BOOLEAN, offsetof(struct diff_query, all),
 		"also what changed in /env and node_modules" },
-	{ "path", FIELD_TEXTS, offsetof(struct diff_query, paths),
-		"only this path and what is below it; may be given several times", .most = 1000 },
-	{ "snapshot", FIELD_TEXT, offsetof(struct diff_query, snapshot),
-		"id, tag or version of a snapshot of the workspace: what changed since that one",
-		.least = 1, .most = SNAPSHOT_TAG_MAX },
+	PATH_ROWS,
 };
 const struct record diff_query_fields = { "", NULL, RECORD_ROWS(diff_query_rows), FIELD_IN };
+static const struct field changes_query_rows[] = { PATH_ROWS };
+const struct record changes_query_fields = { "", NULL, RECORD_ROWS(changes_query_rows), FIELD_IN };
 
 static const struct field events_query_rows[] = {
 	{ "workspace", FIELD_TEXT, offsetof(struct events_query, workspace),
@@ -324,6 +346,29 @@ static const struct record change_schema = { "Change", NULL, RECORD_ROWS(change_
 LIST(changes, change_schema);
 const struct record changes_schema = { "Changes", NULL, RECORD_ROWS(changes_rows), FIELD_OUT };
 
+static const struct field_choice applied_results[] = { { "applied", 0 }, { "pending", 1 },
+	{ "same", 2 }, { "conflict", 3 }, { "refused", 4 }, { 0 } };
+static const struct field applied_change_rows[] = {
+	TEXT("path", "from /workspace on; bytes that aren't UTF-8 are shown as U+FFFD"),
+	TEXT("path_base64", "the path's bytes, when they aren't UTF-8", FIELD_OPTIONAL),
+	TEXT("change", "A (added), M (modified), D (deleted) or T (another type of file)"),
+	{ "type", FIELD_CHOICE, .choices = types },
+	{ "result", FIELD_CHOICE,
+		.help = "pending: nothing was applied; same: the target has it already; conflict: "
+			"the target has neither what the source had before nor what it has now; "
+			"refused: not a file, a directory or a link",
+		.choices = applied_results },
+	TEXT("reason", "of conflict and refused; else null", FIELD_NULLABLE),
+};
+static const struct record applied_change_schema = { "AppliedChange", NULL,
+	RECORD_ROWS(applied_change_rows), FIELD_OUT };
+static const struct field applied_rows[] = {
+	COUNT("applied", "how many changes were applied"),
+	COUNT("conflicts", "how many can't be"),
+	{ "changes", FIELD_OBJECTS, .help = "in order of paths", .object = &applied_change_schema },
+};
+const struct record applied_schema = { "Applied", NULL, RECORD_ROWS(applied_rows), FIELD_OUT };
+
 static const struct field environment_rows[] = {
 	TEXT("name", NULL),
 	TEXT("package_id", NULL, FIELD_NULLABLE),
@@ -386,6 +431,8 @@ static const struct field problem_rows[] = {
 	TEXT("hint", "how to correct it", FIELD_NULLABLE),
 	TEXT("request_id", NULL),
 	COUNT("exit_code", "of a command that can't be started: 126 or 127", FIELD_OPTIONAL),
+	{ "changes", FIELD_OBJECTS, 0, "of changes that are conflicts", FIELD_OPTIONAL,
+		.object = &applied_change_schema },
 };
 const struct record problem_schema = { "Problem", "RFC 9457.", RECORD_ROWS(problem_rows),
 	FIELD_OUT };
@@ -400,7 +447,7 @@ static const struct field event_rows[] = {
 		     "workspace.repaired, workspace.disk_warning, workspace.failed, "
 		     "workspace.warning, workspace.deleted, workspace.archived, "
 		     "workspace.restored, workspace.installed, "
-		     "workspace.uninstalled, exec.started, exec.ended, "
+		     "workspace.uninstalled, workspace.applied, exec.started, exec.ended, "
 		     "template.added, template.removed, workspace.snapshot, workspace.rollback, "
 		     "snapshot.pushed, snapshot.pulled, …"),
 	{ "time", FIELD_TIME },

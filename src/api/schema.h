@@ -25,6 +25,12 @@ struct packages_body {
 	int kind; /* 0: Python */
 	bool persist, has_persist;
 };
+struct apply_body {
+	const char *to, *snapshot;
+	text_list paths;
+	bool dry_run;
+};
+extern const struct record apply_fields;
 extern const struct record signal_fields, resize_fields, suspend_fields, template_fields;
 extern const struct record packages_fields;
 
@@ -80,11 +86,13 @@ extern const struct record removal_query_fields, archives_schema;
 extern const struct record list_query_fields, page_query_fields, workspace_query_fields,
 	exec_query_fields, health_query_fields, output_query_fields, stdin_query_fields,
 	file_get_query_fields, file_put_query_fields, file_delete_query_fields,
-	archive_get_query_fields, archive_put_query_fields, diff_query_fields, events_query_fields;
+	archive_get_query_fields, archive_put_query_fields, diff_query_fields, changes_query_fields,
+	events_query_fields;
 #define LIMIT_DEFAULT 100
 #define LIMIT_MOST 1000
 
 /* ---- what goes out ---- */
+extern const struct record applied_schema;
 extern const struct record metrics_schema, changes_schema, trees_schema, snapshots_schema,
 	snapshot_verdict_schema;
 extern const struct record workspaces_schema, execs_schema, file_schema, files_schema,

@@ -7,6 +7,8 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "build/tree_job.h"
+#include "format/uri.h"
+#include "snapshots/bundle.h"
 #include "snapshots/snapshots.h"
 
 #define OUTPUT_MAX ((uint64_t)64 << 20)
@@ -23,6 +25,7 @@ struct comparison {
 	struct tree_job *job;
 	const char *prefix;
 	bool is_patch;
+	struct bundle_out *bundle; /* or NULL: none is made */
 	struct buf out;
 	struct json j; /* of the array of changes */
 	uint64_t count, written;
@@ -96,6 +99,8 @@ static int on_difference(void *ctx, const struct snapshot_difference *difference
 	if (!c->prefix[0] && is_own(difference))
 		return 0;
 	c->count++;
+	if (c->bundle)
+		return bundle_out_add(c->bundle, difference, err);
 	if (!c->is_patch)
 		print_change(c, difference);
 	else if (snapshot_patch(difference, &c->out, err))
@@ -183,7 +188,8 @@ static int compare_part(
 		.after = after,
 		.after_count = after_count,
 		.shared = count_shared(&states->before, &states->after) + packages,
-		.paths = &paths };
+		.paths = &paths,
+		.with_parents = c->bundle };
 	int failed = open_lists(c->job, states, part, before, after, err) ||
 		     snapshot_diff(&diff, on_difference, c, err);
 	for (size_t i = 0; i < before_count; i++)
@@ -196,9 +202,10 @@ static int compare_part(
 static void read_paths(const struct tree_job *job, text_list *paths)
 {
 	const struct json_value *list = json_member(job->options, "paths");
+	struct str path;
 	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next)
-		if (at->kind == JSON_STRING)
-			vec_push(job->arena, paths, at->string.data);
+		if (at->kind == JSON_STRING && uri_decode(job->arena, at->string, false, &path))
+			vec_push(job->arena, paths, path.data);
 }
 
 static bool is_set(const struct tree_job *job, const char *key)
@@ -207,9 +214,37 @@ static bool is_set(const struct tree_job *job, const char *key)
 	return value && value->kind == JSON_BOOL && value->boolean;
 }
 
+static int write_bundle(struct comparison *c, const struct states *states, struct error *err)
+{
+	struct bundle_out bundle;
+	bundle_out_init(&bundle, c->job->output);
+	c->bundle = &bundle;
+	int failed = compare_part(c, states, 0, err) || bundle_out_end(&bundle, err);
+	bundle_out_done(&bundle);
+	return failed ? -1 : 0;
+}
+
+static int write_list(struct comparison *c, const struct states *states, struct error *err)
+{
+	int failed = 0;
+	c->j = json_to(&c->out, false);
+	if (!c->is_patch) {
+		json_object(&c->j, NULL);
+		json_array(&c->j, "items");
+	}
+	for (size_t i = 0; i < (is_set(c->job, "all") ? PARTS : 1) && !failed; i++)
+		failed = compare_part(c, states, i, err);
+	if (!failed && !c->is_patch) {
+		json_end(&c->j);
+		json_null(&c->j, "next_cursor"); /* as every list of the API */
+		json_end(&c->j);
+	}
+	return failed || flush(c, err) ? -1 : 0;
+}
+
 /* WORKSPACE or nothing, "", layers of the newer state, "", of the older one, "", package layers of
- * /env, "", of node_modules. Options: {patch, all, paths}. Output: {items: changes}, or a patch.
- */
+ * /env, "", of node_modules. Options: {patch, bundle, all, paths (percent-encoded)}. Output:
+ * {items: changes}, a patch, or an archive of the changes in /workspace (snapshots/bundle.h). */
 int tree_diff(struct tree_job *job, struct error *err)
 {
 	struct states states = { 0 };
@@ -223,21 +258,8 @@ int tree_diff(struct tree_job *job, struct error *err)
 	states.packages[1] = tree_take_list(job);
 	states.packages[2] = tree_take_list(job);
 	read_paths(job, &states.paths);
-	c.j = json_to(&c.out, false);
-	if (!c.is_patch) {
-		json_object(&c.j, NULL);
-		json_array(&c.j, "items");
-	}
-	int failed = 0;
-	for (size_t i = 0; i < (is_set(job, "all") ? PARTS : 1) && !failed; i++)
-		failed = compare_part(&c, &states, i, err);
-	if (!failed && !c.is_patch) {
-		json_end(&c.j);
-		json_null(&c.j, "next_cursor"); /* as every list of the API */
-		json_end(&c.j);
-	}
-	if (!failed)
-		failed = flush(&c, err);
+	int failed = is_set(job, "bundle") ? write_bundle(&c, &states, err)
+					   : write_list(&c, &states, err);
 	buf_done(&c.out);
 	json_u64(job->answer, "changes", c.count);
 	return failed;

@@ -16,6 +16,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_WORKSPACE_HEALTH] = { NOUN_WORKSPACE, "health", SCOPE_USE, false },
 	[VERB_WORKSPACE_REPAIR] = { NOUN_WORKSPACE, "repair", SCOPE_USE, true },
 	[VERB_WORKSPACE_DIFF] = { NOUN_WORKSPACE, "diff", SCOPE_READ, false },
+	[VERB_WORKSPACE_APPLY] = { NOUN_WORKSPACE, "apply", SCOPE_USE, true },
 	[VERB_WORKSPACE_PACKAGES] = { NOUN_WORKSPACE, "packages", SCOPE_READ, false },
 	[VERB_WORKSPACE_INSTALL] = { NOUN_WORKSPACE, "install", SCOPE_USE, true },
 	[VERB_WORKSPACE_UNINSTALL] = { NOUN_WORKSPACE, "uninstall", SCOPE_USE, true },

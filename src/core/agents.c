@@ -70,6 +70,7 @@ struct work {
 	bool is_repeatable; /* done twice is as done once */
 	bool has_fd;	    /* in its answer */
 	bool takes_fd;
+	bool takes_room; /* on disk: its limit is set when it is sent */
 };
 static const struct work works[AGENT_VERB_COUNT] = {
 	[AGENT_STAT] = { .is_repeatable = true },
@@ -80,7 +81,11 @@ static const struct work works[AGENT_VERB_COUNT] = {
 	[AGENT_MKDIR] = { .is_repeatable = true },
 	[AGENT_REMOVE] = { .is_long = true },
 	[AGENT_PACK] = { .is_long = true, .is_repeatable = true, .takes_fd = true },
-	[AGENT_UNPACK] = { .is_long = true, .is_repeatable = true, .takes_fd = true },
+	[AGENT_UNPACK] = { .is_long = true,
+		.is_repeatable = true,
+		.takes_fd = true,
+		.takes_room = true },
+	[AGENT_APPLY] = { .is_long = true, .takes_fd = true, .takes_room = true },
 	[AGENT_TIDY] = { .is_long = true, .is_repeatable = true },
 	[AGENT_VERIFY] = { .is_slow = true, .is_repeatable = true },
 };
@@ -336,7 +341,7 @@ static int send_call(struct agent *agent, struct agent_call *call, struct error 
 	struct loop *loop = agent->w->core->loop;
 	struct agent_request *request = (struct agent_request *)call->packet;
 
-	if (call->ask.verb == AGENT_UNPACK)
+	if (work_of(call)->takes_room)
 		request->limit = files_room(agent->w);
 	if (channel_send(agent->socket, call->packet, call->len, &call->ask.fd, call->ask.fd >= 0,
 		    err) < 0)
@@ -443,7 +448,7 @@ static bool may_unpack(const struct core_workspace *w)
 	if (files_room(w) == UINT64_MAX)
 		return true;
 	for (const struct agent *a = w->agents.first; a; a = a->next)
-		if (a->call && a->call->ask.verb == AGENT_UNPACK)
+		if (a->call && work_of(a->call)->takes_room)
 			return false;
 	return true;
 }
@@ -453,7 +458,7 @@ static struct agent_call *take_next(struct core_workspace *w, bool may_be_long)
 {
 	for (struct agent_call *call = w->agents.queue; call; call = call->next)
 		if ((may_be_long || !work_of(call)->is_long) &&
-			(call->ask.verb != AGENT_UNPACK || may_unpack(w))) {
+			(!work_of(call)->takes_room || may_unpack(w))) {
 			dequeue(call);
 			return call;
 		}

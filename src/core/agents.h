@@ -24,8 +24,9 @@ struct agent_ask {
 	enum agent_verb verb;
 	const char *path, *text; /* copied; text NULL: none */
 	unsigned flags, mode;
-	uint64_t limit; /* of UNPACK: set when it is sent */
-	int fd; /* -1: none. Of PACK and UNPACK taken; else the caller's, open until the end */
+	uint64_t limit; /* of UNPACK and APPLY: set when it is sent */
+	int fd; /* -1: none. Of PACK, UNPACK and APPLY taken; else the caller's, open until the end
+		 */
 	void (*begun)(void *ctx); /* PACK, UNPACK: the agent has begun */
 };
 /* Wakes the sandbox where it has to. done is called once, from the loop. Holds w until then. */

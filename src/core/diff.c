@@ -1,5 +1,6 @@
 #include "core/diff.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +12,7 @@
 #include "core/snapshots.h"
 #include "core/tree_jobs.h"
 #include "envs/kind.h"
+#include "format/uri.h"
 
 #define ROOT "/workspace"
 
@@ -48,15 +50,17 @@ static void on_refused(void *ctx, struct core_workspace *w, const struct error *
 }
 
 /* As the job names it: from /workspace on, or below /env. */
-static int normalize(struct arena *arena, const char *given, const char **path, struct error *err)
+static int normalize(
+	struct arena *arena, bool has_env, const char *given, const char **path, struct error *err)
 {
 	const char *whole = path_normalize(arena, ROOT, given);
-	if (path_is_beneath(whole, "/env")) {
+	if (has_env && path_is_beneath(whole, "/env")) {
 		*path = whole;
 		return 0;
 	}
 	if (!path_is_beneath(whole, ROOT))
-		return fail(err, ERR_INVALID, "'%s' is not below /workspace or /env", given);
+		return fail(err, ERR_INVALID, "'%s' is not below /workspace%s", given,
+			has_env ? " or /env" : "");
 	*path = whole[strlen(ROOT)] ? whole + strlen(ROOT) + 1 : "";
 	return 0;
 }
@@ -67,13 +71,15 @@ static int print_options(
 	struct json j = json_to(out, false);
 	json_object(&j, NULL);
 	json_bool(&j, "patch", wanted->is_patch);
+	json_bool(&j, "bundle", wanted->is_bundle);
 	json_bool(&j, "all", wanted->has_all);
 	json_array(&j, "paths");
 	for (size_t i = 0; i < wanted->paths.count; i++) {
-		const char *path;
-		if (normalize(arena, wanted->paths.items[i], &path, err))
+		const char *path = NULL;
+		if (normalize(arena, !wanted->is_bundle, wanted->paths.items[i], &path, err))
 			return -1;
-		json_text(&j, NULL, path);
+		/* A name may hold any bytes. */
+		json_text(&j, NULL, uri_encode(arena, str_from(path), true));
 	}
 	json_end(&j);
 	json_end(&j);
@@ -122,7 +128,10 @@ static int begin(struct comparison *c, const struct request *request,
 	const text_list *before;
 	if (print_options(wanted, &arena, &options, err) || find_before(c->w, wanted, &before, err))
 		return -1;
-	c->output = memfd_create("differences", MFD_CLOEXEC);
+	/* A bundle may be as large as the workspace: it is no memory of core. */
+	c->output = wanted->is_bundle ? openat(c->w->core->workspaces, ".",
+						O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600)
+				      : memfd_create("differences", MFD_CLOEXEC);
 	if (c->output < 0)
 		return fail_errno(err, "create a file for the differences");
 	vec_push(&arena, &names, c->w->model.id);

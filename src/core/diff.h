@@ -4,7 +4,8 @@
 
 struct core_diff {
 	bool is_patch;	 /* as `git apply` reads it; else {items: changes} in JSON */
-	bool has_all;	 /* also of /env and node_modules */
+	bool is_bundle;	 /* an archive that carries the changes (snapshots/bundle.h) */
+	bool has_all;	 /* also of /env and node_modules; not of a bundle */
 	text_list paths; /* only these and what lies below them: from /workspace on, or below /env;
 			  * empty: all */
 	const char *snapshot; /* id, tag or version of the older state; NULL: as the last freeze

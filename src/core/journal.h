@@ -13,6 +13,7 @@ struct event {
 			   * is held), "workspace.cold" (it is given back),
 			   * "workspace.suspended", "workspace.failed", "workspace.deleted",
 			   * "workspace.installed", "workspace.uninstalled",
+			   * "workspace.applied" (changes of another one),
 			   * "exec.started", "exec.ended" … */
 	const char *workspace; /* id */
 	struct str json;       /* {"id","type","time","workspace","name",…} */

@@ -257,7 +257,9 @@ static int clean_entry(const struct applying *a, const struct apply_item *item, 
 		return fail_errno(err, "look at a staged file");
 	if (!S_ISLNK(st.st_mode)) {
 		auto_close int fd = openat(a->new, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-		mode_t mode = item->has_mode ? item->mode : st.st_mode;
+		/* What a directory holds comes after it: its own mode is set in the end. */
+		mode_t mode = (item->has_mode ? item->mode : st.st_mode) |
+			      (S_ISDIR(st.st_mode) ? S_IRWXU : 0);
 		char names[65536];
 		ssize_t len = fd < 0 ? -1 : flistxattr(fd, names, sizeof names);
 		for (const char *at = names; at < names + len; at += strlen(at) + 1)
@@ -436,12 +438,15 @@ static int set_modes(const struct apply *apply, const apply_items *items, struct
 	for (size_t i = items->count; i-- > 0;) {
 		const struct apply_item *item = &items->items[i];
 		struct stat st = { .st_mode = item->mode };
-		if (!is_mode_only(item))
+		if (!item->is_directory)
 			continue;
 		auto_close int from = apply_open_directory(apply->source, item->path);
+		if (!item->has_mode && (from < 0 || fstat(from, &st)))
+			return fail_errno(err, "look at '%s'", item->path);
+		if (!is_mode_only(item) && (st.st_mode & S_IRWXU) == S_IRWXU)
+			continue;
 		auto_close int to = apply_open_directory(apply->target, item->path);
-		if (to < 0 || (!item->has_mode && (from < 0 || fstat(from, &st))) ||
-			fchmod(to, st.st_mode & 0777))
+		if (to < 0 || fchmod(to, st.st_mode & 0777))
 			return fail_errno(err, "set the mode of '%s'", item->path);
 	}
 	return 0;
