@@ -88,6 +88,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_restore,
 	&cli_cp,
 	&cli_diff,
+	&cli_apply,
 	&cli_ps,
 	&cli_logs,
 	&cli_wait,

@@ -38,7 +38,7 @@ struct options {
 	uint64_t offset;
 	bool all, quiet, follow, no_stdin, once, deep;
 	uint64_t interval_ms;
-	const char *tag, *note, *when_busy, *snapshot, *from, *name;
+	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
 	uint64_t count, timeout_ms;
 	/* serve, home */
 	const char *listen, *log_format, *log_level, *fs;
@@ -93,6 +93,7 @@ extern const struct arg_spec cli_fork;
 extern const struct arg_spec cli_restore;
 extern const struct arg_spec cli_cp;
 extern const struct arg_spec cli_diff;
+extern const struct arg_spec cli_apply;
 extern const struct arg_spec cli_ps;
 extern const struct arg_spec cli_logs;
 extern const struct arg_spec cli_wait;

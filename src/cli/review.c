@@ -5,24 +5,15 @@
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "base/file.h"
 #include "base/path.h"
-#include "base/walk.h"
 #include "snapshots/apply.h"
 #include "snapshots/snapshots.h"
 
-#define ROOT_PLACE "/var/tmp"
-#define USER_PLACE "reviews" /* in the home, which is the caller's alone */
-#define PREFIX "carrel-review-"
-#define TARGET "target" /* a file: the directory that is reviewed */
 #define CHANGES_MAX 100000
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -59,81 +50,21 @@ int review_check(const struct options *run, struct error *err)
 	return 0;
 }
 
-/* ---- the private directory ---- */
-
-/* Of a review that was killed: what it had begun to apply is undone. */
-static void recover(int place, const char *name)
-{
-	auto_arena struct arena arena = { 0 };
-	struct stat st;
-	struct error err;
-	struct str target;
-	auto_close int area = openat(place, name, DIRECTORY);
-	if (area < 0 || fstat(area, &st) || st.st_uid != geteuid() ||
-		flock(area, LOCK_EX | LOCK_NB) ||
-		file_read_at(area, TARGET, PATH_MAX, &arena, &target))
-		return;
-	auto_close int root = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_close int dir = path_open_nolinks(root, target.data + 1, O_RDONLY | O_DIRECTORY, 0);
-	if (dir >= 0 && apply_recover(dir, area, target.data, &err)) {
-		cli_say("warning: %s", err.text);
-		return;
-	}
-	path_remove_tree(place, name, &err);
-}
-
-static void recover_all(const char *path)
-{
-	auto_close int place = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_walk DIR *walk = place < 0 ? NULL : walk_open(place, ".");
-	struct dirent *entry;
-	while ((entry = walk_next(walk)))
-		if (!strncmp(entry->d_name, PREFIX, strlen(PREFIX)))
-			recover(place, entry->d_name);
-}
+/* ---- the overlay ---- */
 
 /* As the directory itself is: they are the root of what the command sees. */
 static int make_upper(struct review *review, const struct stat *st, struct error *err)
 {
 	static const char *const names[] = { "upper", "work" };
 	for (size_t i = 0; i < 2; i++) {
-		if (mkdirat(review->area, names[i], 0700))
+		if (mkdirat(review->area.fd, names[i], 0700))
 			return fail_errno(err, "make '%s' for the review", names[i]);
-		if (geteuid() == 0 && fchownat(review->area, names[i], st->st_uid, st->st_gid,
+		if (geteuid() == 0 && fchownat(review->area.fd, names[i], st->st_uid, st->st_gid,
 					      AT_SYMLINK_NOFOLLOW))
 			return fail_errno(err, "give '%s' to the owner of the directory", names[i]);
 	}
-	if (fchmodat(review->area, "upper", st->st_mode & 0777, 0))
+	if (fchmodat(review->area.fd, "upper", st->st_mode & 0777, 0))
 		return fail_errno(err, "set the mode of 'upper'");
-	return 0;
-}
-
-static int make_area(struct review *review, const struct stat *st, struct error *err)
-{
-	char path[PATH_MAX];
-	str_format(path, sizeof path, "%s/" PREFIX "XXXXXX", review->place);
-	if (!mkdtemp(path))
-		return fail_errno(err, "make a directory in '%s'", review->place);
-	str_copy(review->name, sizeof review->name, path_basename(path));
-	review->area = open(path, DIRECTORY);
-	if (review->area < 0 || flock(review->area, LOCK_EX | LOCK_NB))
-		return fail_errno(err, "open '%s'", path);
-	if (file_create(review->area, TARGET, 0600, str_from(review->path)))
-		return fail_errno(err, "write to '%s'", path);
-	return make_upper(review, st, err);
-}
-
-/* The home of root's daemon belongs to another user. */
-static int find_place(struct review *review, struct command *command, struct error *err)
-{
-	auto_close int dir = -1;
-	review->place = ROOT_PLACE;
-	if (geteuid() == 0 || command->options.plan)
-		return 0;
-	if (cli_open_home(command, err) ||
-		home_open_directory(&command->home, USER_PLACE, &dir, err))
-		return -1;
-	review->place = arena_printf(&command->arena, "%s/" USER_PLACE, command->home.path);
 	return 0;
 }
 
@@ -144,7 +75,7 @@ int review_begin(struct review *review, struct command *command, struct plan_opt
 	struct arena *arena = &command->arena;
 	const struct plan_bind *dir = options->dir;
 	struct stat st;
-	if (find_place(review, command, err))
+	if (area_find_place(&review->area, command, err))
 		return -1;
 	if (options->home && (path_is_beneath(dir->source, options->home) ||
 				     path_is_beneath(options->home, dir->source)))
@@ -157,15 +88,14 @@ int review_begin(struct review *review, struct command *command, struct plan_opt
 	review->owner_uid = st.st_uid;
 	review->owner_gid = st.st_gid;
 	if (!run->plan) {
-		recover_all(review->place);
-		if (make_area(review, &st, err))
+		if (area_make(&review->area, review->path, err) || make_upper(review, &st, err))
 			return -1;
 		apply_wait_for_tick(&review->since);
 	}
 	review->tree = (struct plan_tree){ .base = "/",
 		.layers = dir->source + 1,
-		.upper = arena_printf(arena, "%s/%s", review->place + 1,
-			review->name[0] ? review->name : PREFIX "XXXXXX"),
+		.upper = arena_printf(arena, "%s/%s", review->area.place + 1,
+			review->area.name[0] ? review->area.name : AREA_PREFIX "XXXXXX"),
 		.owner_uid = dir->owner_uid,
 		.owner_gid = dir->owner_gid };
 	vec_push(arena, &review->tree.lowers, PLAN_LAYERS_THEMSELVES);
@@ -176,14 +106,8 @@ int review_begin(struct review *review, struct command *command, struct plan_opt
 
 void review_done(struct review *review)
 {
-	struct error err;
-	auto_close int place =
-		review->name[0] ? open(review->place, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (place >= 0 && path_remove_tree(place, review->name, &err))
-		cli_say("warning: '%s/%s' could not be removed: %s", review->place, review->name,
-			err.text);
+	area_done(&review->area);
 	fd_close(&review->dir);
-	fd_close(&review->area);
 }
 
 /* ---- what changed ---- */
@@ -203,23 +127,15 @@ static bool is_beneath(const char *path, const char *name)
 static const char *find_refusal(
 	const struct finding *finding, const struct snapshot_difference *difference)
 {
-	const char *path = difference->path;
 	mode_t mode = difference->after.st.st_mode;
-	if (!strncmp(path, APPLY_STAGE, strlen(APPLY_STAGE)))
+	if (!strncmp(difference->path, APPLY_STAGE, strlen(APPLY_STAGE)))
 		return "a name of carrel's own";
 	if (difference->after.is_there && !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
 		return "not a file, a directory or a link";
-	for (const char *const *name = plan_protected_names;
-		*name && !finding->run->writable_config; name++) {
-		/* Repositories are made and used; what is obeyed there is named on its own. A link
-		 * or a file would lead to one that has other names. */
-		bool is_kept =
-			difference->change == SNAPSHOT_ADDED ? S_ISDIR(mode) : difference->is_meta;
-		if (!strcmp(*name, ".git") ? !strcmp(path, *name) && !is_kept
-					   : is_beneath(path, *name))
-			return "protected: see --writable-config";
-	}
-	return NULL;
+	return finding->run->writable_config
+		       ? NULL
+		       : area_protection(difference->path, difference->change,
+				 difference->after.is_there ? mode : 0, difference->is_meta);
 }
 
 static int on_difference(void *ctx, const struct snapshot_difference *difference, struct error *err)
@@ -254,7 +170,7 @@ static int on_difference(void *ctx, const struct snapshot_difference *difference
 static int compare(const struct review *review, const text_list *paths, snapshot_difference_fn *fn,
 	void *ctx, struct error *err)
 {
-	auto_close int upper = openat(review->area, "upper", DIRECTORY);
+	auto_close int upper = openat(review->area.fd, "upper", DIRECTORY);
 	if (upper < 0)
 		return fail_errno(err, "open what the command wrote");
 	const int before[] = { review->dir }, after[] = { upper, review->dir };
@@ -399,10 +315,10 @@ static int apply_accepted(struct review *review, change_list *changes, struct ar
 	size_t *count, struct error *err)
 {
 	apply_items items = { 0 };
-	auto_close int upper = openat(review->area, "upper", DIRECTORY);
+	auto_close int upper = openat(review->area.fd, "upper", DIRECTORY);
 	const struct apply apply = { .source = upper,
 		.target = review->dir,
-		.journal = review->area,
+		.journal = review->area.fd,
 		.name = review->path,
 		.since = review->since,
 		.uid = geteuid() == 0 ? review->owner_uid : (uid_t)-1,

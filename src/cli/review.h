@@ -1,25 +1,23 @@
 /* review.h -- `carrel run --dir PATH --review`: the command works on an overlay over the directory;
  * afterwards its changes are shown, and those that are accepted are applied.
- * 1. What the command wrote lies in a private directory of the home, for root in /var/tmp, and is
- * removed in the end; a
- * later review removes what a crash left there, and undoes changes that were applied in part.
+ * 1. What the command wrote lies in a private directory (cli/area.h), and is removed in the end.
  * 2. Protected names (plan_protected_names), special files and names of our own are shown and not
  * applied. */
 #pragma once
 #include <time.h>
+#include "cli/area.h"
 #include "cli/cli.h"
 #include "plan/plan.h"
 
 struct review {
 	const char *path; /* the directory, absolute and real; NULL: there is no review */
 	uint32_t owner_uid, owner_gid;
-	int dir, area;	   /* it, and the private directory */
-	const char *place; /* where the latter lies, */
-	char name[64];	   /* and its name there */
+	int dir;
+	struct area area;
 	struct plan_tree tree;
 	struct timespec since; /* what changes in the directory after this is a conflict */
 };
-#define REVIEW_NONE ((struct review){ .dir = -1, .area = -1 })
+#define REVIEW_NONE ((struct review){ .dir = -1, .area = AREA_NONE })
 /* Makes the overlay `options->workspace` out of `options->dir`. */
 int review_begin(struct review *review, struct command *command, struct plan_options *options,
 	struct error *err);
