@@ -1,8 +1,7 @@
 /* /v1/workspaces/{id}/archive: whole trees, in constant memory: others pack and unpack, a pipe
  * leads to them. */
-#include <errno.h>
-#include <sys/epoll.h>
 #include <unistd.h>
+#include "api/body_pipe.h"
 #include "api/call.h"
 #include "api/schema.h"
 #include "base/fd.h"
@@ -21,8 +20,7 @@ struct transfer {
 	bool is_cut;
 	/* in */
 	int fd; /* the pipe, or -1 */
-	bool is_watched, is_last;
-	struct buf rest; /* that the pipe hasn't taken */
+	struct body_pipe pipe;
 };
 
 static const char *path_of(struct call *c)
@@ -32,6 +30,14 @@ static const char *path_of(struct call *c)
 	return query->path ? query->path : "";
 }
 
+static void close_in(void *ctx)
+{
+	struct transfer *t = ctx;
+
+	body_pipe_stop(&t->pipe);
+	fd_close(&t->fd);
+}
+
 static struct transfer *transfer_new(struct call *c, struct core_workspace *w)
 {
 	struct transfer *t = arena_alloc(&c->r->arena, sizeof *t);
@@ -39,17 +45,9 @@ static struct transfer *transfer_new(struct call *c, struct core_workspace *w)
 	t->call = c;
 	t->w = w;
 	t->fd = -1;
-	buf_init(&t->rest, BUF_MAX_DEFAULT);
+	body_pipe_init(&t->pipe, c, close_in, t);
 	core_hold(w);
 	return t;
-}
-
-static void close_in(struct transfer *t)
-{
-	if (t->is_watched)
-		loop_unwatch(t->call->api->loop, t->fd);
-	t->is_watched = false;
-	fd_close(&t->fd);
 }
 
 static void on_gone(struct call *c)
@@ -61,7 +59,7 @@ static void on_gone(struct call *c)
 		archive_cancel(t->job);
 	t->job = NULL;
 	close_in(t);
-	buf_done(&t->rest);
+	body_pipe_done(&t->pipe);
 	core_release(t->w);
 }
 
@@ -166,66 +164,11 @@ static void on_unpacked(void *ctx, const struct error *err)
 		call_problem(c, &why);
 }
 
-static void on_pipe(struct loop *loop, int fd, uint32_t events, void *ctx);
-
-static void watch(struct transfer *t, bool wanted)
-{
-	struct loop *loop = t->call->api->loop;
-	struct error err;
-
-	if (wanted == t->is_watched)
-		return;
-	if (!wanted)
-		loop_unwatch(loop, t->fd);
-	else if (loop_watch(loop, t->fd, EPOLLOUT, on_pipe, t, &err)) {
-		call_let_go(t->call);
-		call_problem(t->call, &err);
-		return;
-	}
-	t->is_watched = wanted;
-	http_pause_body(t->call->r, wanted);
-}
-
-/* Passes received bytes on; reading from the client pauses while the pipe is full. */
-static void pump(struct transfer *t)
-{
-	while (t->rest.len && t->fd >= 0) {
-		ssize_t done = write(t->fd, t->rest.data, t->rest.len);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0 && errno == EAGAIN) {
-			watch(t, true);
-			return;
-		}
-		if (done < 0) { /* it was refused: `done` says why */
-			close_in(t);
-			break;
-		}
-		buf_drop_front(&t->rest, (size_t)done);
-	}
-	buf_clear(&t->rest);
-	if (t->fd >= 0)
-		watch(t, false);
-	if (t->is_last)
-		close_in(t);
-}
-
-static void on_pipe(struct loop *loop, int fd, uint32_t events, void *ctx)
-{
-	pump(ctx);
-}
-
 static void on_piece(struct call *c, struct str data)
 {
 	struct transfer *t = c->priv;
 
-	t->is_last |= data.len == 0;
-	if (t->fd < 0)
-		return;
-	buf_append(&t->rest, data.data, data.len);
-	if (!t->is_watched)
-		pump(t);
+	body_pipe_take(&t->pipe, data);
 }
 
 static void on_unpacking(void *ctx, int fd)
@@ -235,7 +178,7 @@ static void on_unpacking(void *ctx, int fd)
 
 	t->fd = fd;
 	c->piece = on_piece;
-	http_stream_body(c->r);
+	body_pipe_open(&t->pipe, fd);
 }
 
 int api_archive_put(struct call *c, struct error *err)

@@ -1,5 +1,6 @@
 /* /v1/archives */
 #include <string.h>
+#include "api/body_pipe.h"
 #include "api/call.h"
 #include "api/schema.h"
 #include "core/archives.h"
@@ -84,5 +85,73 @@ int api_archive_restore(struct call *c, struct error *err)
 
 	core_restore_archive(c->request, c->api->core, c->id, wanted->name, on_restored,
 		operation_new(c, sizeof(struct operation)));
+	return 0;
+}
+
+/* ---- upload ---- */
+
+/* In the request's arena: it ends with the request. */
+struct archive_upload {
+	struct call *call;
+	struct upload *upload; /* NULL: it has ended */
+	struct body_pipe pipe;
+};
+
+static void on_read(void *ctx)
+{
+	struct archive_upload *u = ctx;
+
+	if (u->upload)
+		upload_end(u->upload);
+}
+
+static void on_gone(struct call *c)
+{
+	struct archive_upload *u = c->priv;
+
+	body_pipe_done(&u->pipe);
+	if (u->upload)
+		upload_cancel(u->upload);
+	u->upload = NULL;
+}
+
+static void on_stored(void *ctx, const struct json_value *answer, const struct error *err)
+{
+	struct archive_upload *u = ctx;
+	struct call *c = u->call;
+	struct error why;
+
+	if (err)
+		why = *err;
+	u->upload = NULL;
+	body_pipe_stop(&u->pipe);
+	call_let_go(c);
+	if (err)
+		call_problem(c, &why);
+	else
+		call_empty(c, 201);
+}
+
+static void on_piece(struct call *c, struct str data)
+{
+	struct archive_upload *u = c->priv;
+
+	body_pipe_take(&u->pipe, data);
+}
+
+int api_archive_upload(struct call *c, struct error *err)
+{
+	const struct upload_query *query = c->query;
+	struct archive_upload *u = arena_alloc(&c->r->arena, sizeof *u);
+
+	u->call = c;
+	if (core_upload_archive(
+		    c->request, c->api->core, c->id, query->sha256, on_stored, u, &u->upload, err))
+		return -1;
+	body_pipe_init(&u->pipe, c, on_read, u);
+	c->priv = u;
+	c->gone = on_gone;
+	c->piece = on_piece;
+	body_pipe_open(&u->pipe, upload_fd(u->upload));
 	return 0;
 }

@@ -203,5 +203,5 @@ route_fn api_archive_get, api_archive_put;
 route_fn api_template_list, api_template_get, api_template_add, api_template_delete;
 route_fn api_workspace_diff, api_workspace_changes, api_workspace_apply;
 route_fn api_tree_list, api_tree_create, api_tree_delete;
-route_fn api_archive_list, api_archive_delete, api_archive_restore;
+route_fn api_archive_list, api_archive_delete, api_archive_restore, api_archive_upload;
 route_fn api_events, api_workspace_events;

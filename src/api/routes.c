@@ -48,6 +48,7 @@ ANSWERS(packages, { 200, JSON, &packages_schema, "Sorted by name." });
 ANSWERS(removed, { 204, NULL, NULL, "It was removed." });
 ANSWERS(archived, { 204, NULL, NULL, "It was removed." },
 	{ 200, JSON, &archive_record, "It was archived, then removed." });
+ANSWERS(uploaded, { 201, NULL, NULL, "It was stored." });
 ANSWERS(restored, { 201, JSON, &workspace_record, "The workspace." });
 ANSWERS(archives, { 200, JSON, &archives_schema, "Newest first." });
 ANSWERS(exec_answers,
@@ -134,6 +135,10 @@ const struct route routes[] = {
 		QUERY(page_query_fields, struct list_query), .answers = archives },
 	{ "DELETE", "/v1/archives/{id}", "removeArchive", "Remove an archive", api_archive_delete,
 		.answers = removed },
+	{ "PUT", "/v1/archives/{id}", "uploadArchive",
+		"Store an archive under a new name, to restore it", api_archive_upload,
+		ROUTE_STREAMED, QUERY(upload_query_fields, struct upload_query), .body_type = BYTES,
+		.answers = uploaded, .errors = { 409, 429, 507 } },
 	{ "POST", "/v1/archives/{id}/restore", "restoreArchive", "Make a workspace of an archive",
 		api_archive_restore, ROUTE_OPTIONAL | ROUTE_LOCATION,
 		BODY(restore_wanted_record, struct restore_wanted), .answers = restored,

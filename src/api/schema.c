@@ -162,6 +162,20 @@ static const struct field list_query_rows[] = {
 const struct record list_query_fields = { "", NULL, RECORD_ROWS(list_query_rows), FIELD_IN };
 const struct record page_query_fields = { "", NULL, list_query_rows + 2, 2, FIELD_IN };
 
+static int check_sha256(const char *text, struct error *err)
+{
+	return strlen(text) == 64 && strspn(text, "0123456789abcdef") == 64
+		       ? 0
+		       : fail(err, ERR_INVALID, "not 64 hexadecimal digits");
+}
+
+static const struct field upload_query_rows[] = {
+	{ "sha256", FIELD_TEXT, offsetof(struct upload_query, sha256),
+		"of the body: nothing else is stored", .pattern = "^[0-9a-f]{64}$",
+		.check = check_sha256 },
+};
+const struct record upload_query_fields = { "", NULL, RECORD_ROWS(upload_query_rows), FIELD_IN };
+
 static const struct field removal_query_rows[] = {
 	{ "archive", FIELD_BOOLEAN, offsetof(struct removal_query, archive),
 		"archive it first; when not given: as archives.on_remove of config.yaml says",

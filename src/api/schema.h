@@ -51,6 +51,10 @@ struct tree_body {
 	const char *name;
 };
 extern const struct record tree_fields;
+struct upload_query {
+	const char *sha256;
+};
+extern const struct record upload_query_fields;
 struct removal_query {
 	bool archive, has_archive;
 };

@@ -17,6 +17,7 @@
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define RECORD "carrel.json"
 #define RECORD_MAX ((size_t)4 << 20)
+#define ARCHIVE_EXTRA ((uint64_t)16 << 20) /* for directories and the ends of blocks */
 
 static const struct {
 	const char *part, *upper;
@@ -207,12 +208,33 @@ static int take_record(struct tree_job *job, int stage, struct error *err)
 	return unlinkat(stage, RECORD, 0) ? fail_errno(err, "remove '" RECORD "'") : 0;
 }
 
+/* Its record comes first, and says what the workspace could hold: twice that is more than any that
+ * outgrew its limit has. */
+static int limit_archive(void *ctx, int stage, uint64_t *limit, struct error *err)
+{
+	struct tree_job *job = ctx;
+	struct json_value *record;
+	struct str text;
+	uint64_t disk = 0;
+	if (file_read_at(stage, RECORD, RECORD_MAX, job->arena, &text))
+		return fail(err, ERR_INVALID,
+			"this is not the archive of a workspace: it does not begin with '" RECORD
+			"'");
+	if (json_read(text, job->arena, &record, err))
+		return error_context(err, "'" RECORD "' in the archive");
+	const struct json_value *limits = json_member(json_member(record, "workspace"), "limits");
+	if (json_member_u64(limits, "disk_bytes", &disk) && disk < *limit / 2)
+		*limit = 2 * disk + ARCHIVE_EXTRA;
+	return 0;
+}
+
 static int unpack_into(struct tree_job *job, const char *name, bool is_layer, uint64_t limit,
 	const char *expected, int stage, struct error *err)
 {
 	struct unpacked done;
 	struct snapshot_content content;
-	if (pack_unpack(job->input, stage, is_layer, limit, &done, err) ||
+	if (pack_unpack(job->input, stage, is_layer, limit, is_layer ? NULL : limit_archive, job,
+		    &done, err) ||
 		(!is_layer && take_record(job, stage, err)) || check_parts(stage, err) ||
 		tree_hash_stage(job, name, &content, err))
 		return -1;

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
-#include "cli/template.h"
 #include "model/archive.h"
 #include "model/environment.h"
 
@@ -136,51 +135,4 @@ const struct arg_spec cli_archive = {
 	.examples = "  carrel rm demo --archive\n"
 		    "  carrel archive ls\n",
 	.commands = (const struct arg_spec *const[]){ &ls_spec, &rm_spec, &prune_spec, NULL },
-};
-
-/* ---- restore ---- */
-
-static int run_restore(struct command *command, struct error *err)
-{
-	const char *wanted = command->options.name;
-	struct remote_answer answer;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if ((wanted && workspace_check_name(wanted, err)) || remote_open(&command->remote, err))
-		return -1;
-	json_object(&j, NULL);
-	if (wanted)
-		json_text(&j, "name", wanted);
-	json_end(&j);
-	const char *path = arena_printf(&command->arena, "/v1/archives/%s/restore",
-		remote_escape(&command->remote, command->operands.items[0]));
-	if (remote_call(&command->remote, "POST", path, &body, &answer, err))
-		return -1;
-	const char *name = json_member_text(answer.value, "name");
-	if (command->json)
-		remote_print_answer(&answer, &command->out);
-	else {
-		template_say_warnings(answer.value);
-		buf_printf(&command->out, "%s\n", name ? name : "");
-	}
-	return 0;
-}
-
-static const struct arg_option restore_table[] = {
-	{ 0, "name", ARG_TEXT, AT(name), "NAME", "name of the workspace; the one that it had" },
-	{ ARG_FROM(remote_rows) },
-};
-const struct arg_spec cli_restore = {
-	.command = "restore",
-	.summary = "make a workspace of an archive",
-	.usage = "carrel restore ARCHIVE [--name NAME] [options]",
-	.about = "Makes a workspace of an archive in the blob store, with the files, limits, "
-		 "labels, variables\nand environments that it had. Prints its name. Directories "
-		 "of the host and attached trees are\nnot restored.",
-	ARG_TABLE(restore_table),
-	.examples = "  carrel archive ls\n"
-		    "  carrel restore demo-20261116T095152.123Z.tar.zst --name again\n",
-	.least = 1,
-	.most = 1,
-	.run = run_restore,
 };

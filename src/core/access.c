@@ -34,6 +34,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_ARCHIVE_LIST] = { NOUN_ARCHIVE, "list", SCOPE_READ, false },
 	[VERB_ARCHIVE_REMOVE] = { NOUN_ARCHIVE, "remove", SCOPE_USE, true },
 	[VERB_ARCHIVE_RESTORE] = { NOUN_ARCHIVE, "restore", SCOPE_USE, true },
+	[VERB_ARCHIVE_UPLOAD] = { NOUN_ARCHIVE, "upload", SCOPE_USE, true },
 	[VERB_SNAPSHOT_CREATE] = { NOUN_SNAPSHOT, "create", SCOPE_USE, true },
 	[VERB_SNAPSHOT_LIST] = { NOUN_SNAPSHOT, "list", SCOPE_READ, false },
 	[VERB_SNAPSHOT_GET] = { NOUN_SNAPSHOT, "get", SCOPE_READ, false },

@@ -4,12 +4,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "core/blobs.h"
 #include "core/internal.h"
+#include "core/uploads.h"
 #include "core/tree_jobs.h"
 
 #define RECORD_MAX ((size_t)4 << 20)
@@ -66,21 +68,61 @@ static void on_withdrawn(void *ctx, const struct json_value *answer, const struc
 	end(archiving, &err);
 }
 
-/* An archive that can't be read is none: nobody shall find it. */
-static void on_read_back(void *ctx, const struct json_value *answer, const struct error *err)
+static void withdraw(struct archiving *archiving, const struct error *err)
 {
-	struct archiving *archiving = ctx;
 	struct blob_order order = {
 		.verb = BLOB_DELETE, .key = archiving->key, .words = blob_words_none(), .data = -1
 	};
-	fault_point("core_archive_verified");
+	archiving->err = *err;
+	blob_job_start(archiving->w->core, &order, on_withdrawn, archiving);
+}
+
+static void on_sum(void *ctx, const struct json_value *answer, const struct error *err)
+{
+	struct archiving *archiving = ctx;
+	struct error why;
 	if (!err) {
 		end(archiving, NULL);
 		return;
 	}
-	archiving->err = *err;
-	error_context(&archiving->err, "read archive '%s' back", archiving->row.name);
-	blob_job_start(archiving->w->core, &order, on_withdrawn, archiving);
+	why = *err;
+	error_context(&why, "archive workspace '%s'", archiving->w->model.name);
+	withdraw(archiving, &why);
+}
+
+/* As sha256sum prints it, so that a copy can be checked anywhere. */
+static void store_sum(struct archiving *archiving)
+{
+	const char *text =
+		arena_printf(&archiving->arena, "%s  %s\n", archiving->sha256, archiving->row.name);
+	auto_close int memory = memfd_create("sum", MFD_CLOEXEC);
+	struct error err;
+	if (memory < 0 || fd_write_full(memory, text, strlen(text)) != (ssize_t)strlen(text) ||
+		lseek(memory, 0, SEEK_SET) < 0) {
+		fail_errno(&err, "keep the hash of an archive in memory");
+		withdraw(archiving, &err);
+		return;
+	}
+	struct blob_order order = { .verb = BLOB_PUT,
+		.key = arena_printf(&archiving->arena, "%s" ARCHIVE_SUM, archiving->key),
+		.words = blob_words_none(),
+		.data = memory };
+	blob_job_start(archiving->w->core, &order, on_sum, archiving);
+}
+
+/* An archive that can't be read is none: nobody shall find it. */
+static void on_read_back(void *ctx, const struct json_value *answer, const struct error *err)
+{
+	struct archiving *archiving = ctx;
+	struct error why;
+	fault_point("core_archive_verified");
+	if (!err) {
+		store_sum(archiving);
+		return;
+	}
+	why = *err;
+	error_context(&why, "read archive '%s' back", archiving->row.name);
+	withdraw(archiving, &why);
 }
 
 static void go_on(struct archiving *archiving)
@@ -326,14 +368,28 @@ static void on_deleted(void *ctx, const struct json_value *answer, const struct 
 	call_end(ctx, NULL, err);
 }
 
-static void on_found(void *ctx, const struct json_value *answer, const struct error *err)
+/* The archive last: while it is there it can be removed again. */
+static void on_sum_deleted(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct archives_call *call = ctx;
 	struct blob_order order = {
 		.verb = BLOB_DELETE, .key = call->key, .words = blob_words_none(), .data = -1
 	};
-	if (!err) {
+	if (err)
+		call_end(call, NULL, err);
+	else
 		blob_job_start(call->core, &order, on_deleted, call);
+}
+
+static void on_found(void *ctx, const struct json_value *answer, const struct error *err)
+{
+	struct archives_call *call = ctx;
+	struct blob_order order = { .verb = BLOB_DELETE,
+		.key = arena_printf(&call->arena, "%s" ARCHIVE_SUM, call->key),
+		.words = blob_words_none(),
+		.data = -1 };
+	if (!err) {
+		blob_job_start(call->core, &order, on_sum_deleted, call);
 		return;
 	}
 	struct error why = *err;
@@ -359,4 +415,19 @@ void core_remove_archive(const struct request *request, struct core *core, const
 	call->key = arena_printf(&call->arena, ARCHIVE_PREFIX "%s", name);
 	order.key = call->key;
 	blob_job_start(core, &order, on_found, call);
+}
+
+/* ---- from outside ---- */
+
+int core_upload_archive(const struct request *request, struct core *core, const char *name,
+	const char *sha256, archive_stored_fn *done, void *ctx, struct upload **upload,
+	struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct archive_row row;
+	if (access_check(core, request, VERB_ARCHIVE_UPLOAD, NULL, err) ||
+		archive_name_read(name, &arena, &row, err))
+		return -1;
+	return upload_start(core, arena_printf(&arena, ARCHIVE_PREFIX "%s", row.name), sha256,
+		request->id, done, ctx, upload, err);
 }

@@ -8,6 +8,7 @@
 #include "model/workspace.h"
 
 #define ARCHIVE_PREFIX "archives/"
+#define ARCHIVE_SUM ".sha256" /* behind the key: the object with its hash */
 
 struct archive_row {
 	const char *name; /* "NAME-20261116T095152.123Z.tar.zst": its key without ARCHIVE_PREFIX */

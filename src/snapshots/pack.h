@@ -47,6 +47,8 @@ void packer_done(struct packer *packer);
 struct unpacked {
 	uint64_t entries, bytes; /* bytes on disk */
 };
-/* Reads `from` to its end. limit: bytes on disk (ERR_LIMIT). Not synced. */
-int pack_unpack(int from, int stage, bool is_layer, uint64_t limit, struct unpacked *done,
-	struct error *err);
+/* Called when the first member is whole, and lies in the stage: may lower *limit. */
+typedef int pack_first_fn(void *ctx, int stage, uint64_t *limit, struct error *err);
+/* Reads `from` to its end. limit: bytes on disk (ERR_LIMIT). first: or NULL. Not synced. */
+int pack_unpack(int from, int stage, bool is_layer, uint64_t limit, pack_first_fn *first, void *ctx,
+	struct unpacked *done, struct error *err);

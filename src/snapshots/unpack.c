@@ -186,7 +186,25 @@ static int apply_marks(int stage, bool is_layer, struct error *err)
 	return apply(&marking, marks);
 }
 
-static int add_all(struct tree_unpack *unpack, int from, struct error *err)
+struct beginning {
+	pack_first_fn *first; /* NULL: there is none, or it was called */
+	void *ctx;
+	int stage;
+};
+
+/* The first member is whole when the second one begins, or nothing follows. */
+static int look_at_first(
+	struct beginning *beginning, struct tree_unpack *unpack, bool is_end, struct error *err)
+{
+	pack_first_fn *first = beginning->first;
+	if (!first || (unpack->entries < 2 && !is_end))
+		return 0;
+	beginning->first = NULL;
+	return first(beginning->ctx, beginning->stage, &unpack->limit, err);
+}
+
+static int add_all(
+	struct tree_unpack *unpack, struct beginning *beginning, int from, struct error *err)
 {
 	auto_free char *chunk = xzalloc(CHUNK);
 	for (;;) {
@@ -196,22 +214,27 @@ static int add_all(struct tree_unpack *unpack, int from, struct error *err)
 		if (got < 0)
 			return fail_errno(err, "read the archive");
 		if (!got)
-			return tree_unpack_end(unpack, err);
+			return tree_unpack_end(unpack, err) ||
+					       look_at_first(beginning, unpack, true, err)
+				       ? -1
+				       : 0;
 		fault_point("unpack_piece");
-		if (tree_unpack_add(unpack, (struct str){ chunk, (size_t)got }, err))
+		if (tree_unpack_add(unpack, (struct str){ chunk, (size_t)got }, err) ||
+			look_at_first(beginning, unpack, false, err))
 			return -1;
 	}
 }
 
-int pack_unpack(int from, int stage, bool is_layer, uint64_t limit, struct unpacked *done,
-	struct error *err)
+int pack_unpack(int from, int stage, bool is_layer, uint64_t limit, pack_first_fn *first, void *ctx,
+	struct unpacked *done, struct error *err)
 {
 	struct tree_unpack unpack;
+	struct beginning beginning = { first, ctx, stage };
 	tree_unpack_init(&unpack, stage);
 	unpack.limit = limit;
 	unpack.is_strict = true; /* marks say what a file can't */
-	unpack.room = "the room that is left on the disk";
-	int failed = add_all(&unpack, from, err) || apply_marks(stage, is_layer, err) ||
+	unpack.room = "what it may take on this disk";
+	int failed = add_all(&unpack, &beginning, from, err) || apply_marks(stage, is_layer, err) ||
 		     tree_unpack_place(&unpack, stage, err);
 	*done = (struct unpacked){ unpack.entries, unpack.bytes };
 	tree_unpack_done(&unpack);

@@ -182,3 +182,90 @@ def test_an_archive_that_unpacks_to_much_more_can_be_restored(daemon):
     ok(daemon, "restore", archive)
     assert sh(daemon, "yes", "sha256sum -c sum").returncode == 0
     ok(daemon, "rm", "yes")
+
+
+# ---- from a file ----
+
+def test_a_file_is_restored_as_an_archive_of_the_store_is(daemon, tmp_path):
+    ok(daemon, "create", "copied", "--label", "team=red")
+    sh(daemon, "copied", "echo hello >a")
+    archive = archived(daemon, "copied")
+    stored = blobs(daemon) / archive
+    beside = blobs(daemon) / f"{archive}.sha256"
+    checked = subprocess.run(["sha256sum", "-c", beside.name], cwd=blobs(daemon), capture_output=True, text=True)
+    assert checked.stdout == f"{archive}: OK\n"
+    for name in (stored, beside):
+        (tmp_path / name.name).write_bytes(name.read_bytes())
+    assert daemon.request("DELETE", f"/v1/archives/{archive}").status == 204 and not beside.exists()
+    before = [item["name"] for item in daemon.get("/v1/archives").json()["items"]]
+    assert ok(daemon, "restore", tmp_path / archive).stdout == "copied\n"
+    assert sh(daemon, "copied", "cat a").stdout == "hello\n"
+    assert daemon.get("/v1/workspaces/copied").json()["labels"] == {"team": "red"}
+    assert daemon("restore", tmp_path / archive).returncode == 125      # the name is taken
+    (tmp_path / archive).rename(tmp_path / "other.tar.zst")
+    assert ok(daemon, "restore", tmp_path / "other.tar.zst").stdout == "other\n"
+    (tmp_path / "other.tar.zst").rename(tmp_path / "No Name")
+    done = daemon("restore", tmp_path / "No Name")
+    assert done.returncode == 125 and "--name" in done.stderr
+    assert ok(daemon, "restore", tmp_path / "No Name", "--name", "named").stdout == "named\n"
+    ok(daemon, "rm", "copied", "other", "named")
+    # Damaged: by its SHA-256 beside it, or by its own checks.
+    data = bytearray((tmp_path / "No Name").read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / archive).write_bytes(data)
+    done = daemon("restore", tmp_path / archive)
+    assert done.returncode == 125 and "SHA-256" in done.stderr
+    (tmp_path / f"{archive}.sha256").unlink()
+    for text in (bytes(data), bytes(data[:50]), b"", b"no archive at all"):
+        (tmp_path / archive).write_bytes(text)
+        assert daemon("restore", tmp_path / archive).returncode == 125
+    assert daemon("restore", tmp_path).returncode == 125 and daemon("restore", "./absent.tar.zst").returncode == 125
+    assert [item["name"] for item in daemon.get("/v1/archives").json()["items"]] == before
+    assert daemon.get("/v1/workspaces/copied").status == 404 and layers(daemon) == []
+
+
+def test_an_archive_of_the_store_must_have_its_hash(daemon):
+    ok(daemon, "create", "summed")
+    archive = archived(daemon, "summed")
+    beside = blobs(daemon) / f"{archive}.sha256"
+    right = beside.read_bytes()
+    for wrong in (b"0" * 64 + right[64:], b"", b"x" * 100):
+        beside.write_bytes(wrong)
+        answer = daemon.post(f"/v1/archives/{archive}/restore", {})
+        assert answer.status == 500 and answer.json()["code"] == "corrupt" and "SHA-256" in answer.json()["detail"], answer
+    beside.write_bytes(right)
+    assert daemon.post(f"/v1/archives/{archive}/restore", {}).status == 201
+    ok(daemon, "rm", "summed")
+    assert daemon.request("DELETE", f"/v1/archives/{archive}").status == 204
+
+
+def test_an_upload_is_stored_when_it_is_whole(daemon):
+    name = "sent-20261116T095152.123Z.tar.zst"
+    path = f"/v1/archives/{name}"
+    problem(daemon.request("PUT", f"{path}?sha256={'0' * 64}", b"bytes"), 500, "corrupt")
+    problem(daemon.request("PUT", f"{path}?sha256=x", b"bytes"), 400, "invalid")
+    problem(daemon.request("PUT", "/v1/archives/no-archive", b"bytes"), 400, "invalid")
+    problem(daemon.request("PUT", "/v1/archives/..%2fx", b"bytes"), 400, "invalid")
+    connection = daemon.connection()
+    connection.putrequest("PUT", path)
+    connection.putheader("Content-Length", "1000000")
+    connection.endheaders(b"half of it")
+    connection.close()
+    assert name not in [item["name"] for item in daemon.get("/v1/archives").json()["items"]]
+    assert daemon.request("PUT", path, b"bytes").status == 201
+    assert (blobs(daemon) / name).read_bytes() == b"bytes"
+    problem(daemon.request("PUT", path, b"others"), 409, "conflict")
+    assert daemon.request("DELETE", path).status == 204
+
+
+@pytest.mark.once
+def test_a_bomb_is_stopped_at_what_its_workspace_could_hold(daemon, record):
+    small = json.loads(json.dumps(record))
+    small["workspace"]["limits"]["disk_bytes"] = 1 << 20
+    bomb = entry("workspace/bomb", data=b"\1" * (64 << 20))
+    archive = put(daemon, "bomb", [json_entry("carrel.json", small), entry("workspace", tarfile.DIRTYPE, mode=0o755), bomb])
+    answer = daemon.post(f"/v1/archives/{archive}/restore", {})
+    assert answer.status in (413, 429, 507) and answer.json()["code"] == "limit", answer
+    late = put(daemon, "late", [entry("workspace", tarfile.DIRTYPE, mode=0o755), bomb, json_entry("carrel.json", small)])
+    problem(daemon.post(f"/v1/archives/{late}/restore", {}), 400, "invalid", "carrel.json")
+    assert layers(daemon) == [] and daemon.get("/v1/workspaces/bomb").status == 404

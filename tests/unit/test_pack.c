@@ -73,7 +73,7 @@ static void a_layer_comes_back_with_its_content_id(void **state)
 	pack_layer(layer, archive);
 	assert_int_equal(fstat(archive, &st), 0);
 	assert_true(st.st_size < 1 << 20); /* holes are holes */
-	assert_int_equal(pack_unpack(archive, stage, true, UINT64_MAX, &done, &err), 0);
+	assert_int_equal(pack_unpack(archive, stage, true, UINT64_MAX, NULL, NULL, &done, &err), 0);
 	auto_close int part = open_dir(stage, "workspace");
 	assert_int_equal(snapshot_content_id(layer, &before, &err), 0);
 	assert_int_equal(snapshot_content_id(part, &after, &err), 0);
@@ -108,7 +108,8 @@ static void merged_trees_are_ordinary_files(void **state)
 	assert_int_equal(packer_end(&packer, &err), 0);
 	packer_done(&packer);
 	assert_int_equal(lseek(archive, 0, SEEK_SET), 0);
-	assert_int_equal(pack_unpack(archive, stage, false, UINT64_MAX, &done, &err), 0);
+	assert_int_equal(
+		pack_unpack(archive, stage, false, UINT64_MAX, NULL, NULL, &done, &err), 0);
 	assert_int_equal(fd_read_file(stage, "workspace/kept", text, sizeof text), 5);
 	assert_int_equal(fd_read_file(stage, "workspace/changed", text, sizeof text), 5);
 	assert_string_equal(text, "upper");
@@ -128,12 +129,13 @@ static void a_cut_archive_and_a_full_disk_are_errors(void **state)
 	auto_close int stage2 = open_dir(in, "stage2"), archive = scratch("archive");
 	fill_layer(layer);
 	pack_layer(layer, archive);
-	assert_int_equal(pack_unpack(archive, stage, true, 8192, &done, &err), -1);
+	assert_int_equal(pack_unpack(archive, stage, true, 8192, NULL, NULL, &done, &err), -1);
 	assert_int_equal(err.code, ERR_LIMIT);
 	assert_int_equal(fstat(archive, &st), 0);
 	assert_int_equal(ftruncate(archive, st.st_size - 1024), 0);
 	assert_int_equal(lseek(archive, 0, SEEK_SET), 0);
-	assert_int_equal(pack_unpack(archive, stage2, true, UINT64_MAX, &done, &err), -1);
+	assert_int_equal(
+		pack_unpack(archive, stage2, true, UINT64_MAX, NULL, NULL, &done, &err), -1);
 	assert_int_equal(err.code, ERR_CORRUPT);
 }
 
@@ -159,7 +161,7 @@ static int unpack_with(const char *marks, bool is_layer, const char *stage_name)
 	assert_int_equal(lseek(archive, 0, SEEK_SET), 0);
 	put_dir(in, stage_name);
 	auto_close int stage = open_dir(in, stage_name);
-	return pack_unpack(archive, stage, is_layer, UINT64_MAX, &done, &err);
+	return pack_unpack(archive, stage, is_layer, UINT64_MAX, NULL, NULL, &done, &err);
 }
 
 static void marks_stay_in_the_archive(void **state)

@@ -1,0 +1,69 @@
+#include "core/uploads.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "core/blobs.h"
+#include "core/internal.h"
+
+#define PIPE_BYTES (1 << 20)
+
+struct upload {
+	/* Open until the process has ended, unless all was written: its end would be taken for the
+	 * end of the object. */
+	int to;
+	bool is_canceled;
+	struct core_job *storing;
+	job_fn *done;
+	void *ctx;
+};
+
+static void on_stored(void *ctx, const struct json_value *answer, const struct error *err)
+{
+	struct upload *upload = ctx;
+	if (!upload->is_canceled)
+		upload->done(upload->ctx, answer, err);
+	fd_close(&upload->to);
+	free(upload);
+}
+
+int upload_start(struct core *core, const char *key, const char *sha256, const char *request_id,
+	job_fn *done, void *ctx, struct upload **out, struct error *err)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC))
+		return fail_errno(err, "make a pipe");
+	auto_close int from = ends[0], to = ends[1];
+	if (fd_set_nonblocking(to))
+		return fail_errno(err, "make a pipe");
+	fcntl(to, F_SETPIPE_SZ, PIPE_BYTES);
+	struct upload *upload = xzalloc(sizeof *upload);
+	*upload = (struct upload){ .to = take_fd(&to), .done = done, .ctx = ctx };
+	struct blob_order order = { .verb = BLOB_PUT,
+		.key = key,
+		.words = blob_words_none(),
+		.data = from,
+		.request_id = request_id };
+	order.words.only_new = true;
+	order.words.sha256 = sha256;
+	upload->storing = blob_job_start(core, &order, on_stored, upload);
+	*out = upload;
+	return 0;
+}
+
+int upload_fd(const struct upload *upload)
+{
+	return upload->to;
+}
+
+void upload_end(struct upload *upload)
+{
+	fd_close(&upload->to);
+}
+
+void upload_cancel(struct upload *upload)
+{
+	upload->is_canceled = true;
+	job_cancel(upload->storing);
+}
