@@ -69,6 +69,7 @@ static void on_verdict(void *ctx, const struct core_verdict *verdict, const stru
 	json_text(&j, "workspace", verdict->workspace);
 	json_text(&j, "name", verdict->name);
 	json_bool(&j, "ok", verdict->ok);
+	json_bool(&j, "inside_trusted", verdict->is_inside_trusted);
 	json_array(&j, "layers");
 	for (size_t i = 0; i < verdict->checks.count; i++) {
 		const struct core_check *check = &verdict->checks.items[i];

@@ -495,6 +495,8 @@ static const struct field verdict_rows[] = {
 	TEXT("workspace", "its id"),
 	TEXT("name", NULL),
 	{ "ok", FIELD_BOOLEAN, .help = "all checks are" },
+	{ "inside_trusted", FIELD_BOOLEAN,
+		.help = "no command ran there that could have faked what was seen from inside" },
 	{ "layers", FIELD_OBJECTS, .object = &check_schema },
 };
 const struct record verdict_schema = { "IsolationVerdict", NULL, RECORD_ROWS(verdict_rows),

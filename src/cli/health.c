@@ -186,6 +186,9 @@ static int run_verify(struct command *command, struct error *err)
 			is_set(at, "ok") ? "ok" : "FAILED", name ? name : "-", from ? from : "-",
 			detail);
 	}
+	if (!command->json && !is_set(answer.value, "inside_trusted"))
+		buf_text(&command->out, "note: commands run in the sandbox, which could fake the "
+					"lines with 'inside'\n");
 	return is_set(answer.value, "ok") ? 0 : UNHEALTHY;
 }
 

@@ -43,8 +43,19 @@ static int layers_dir(const struct core *core)
 	return core->envs.layers.dir;
 }
 
+/* Files move to or from layers, which counters of the file system don't show. */
+static void forget_size(const struct core *core, const char *id)
+{
+	struct core_workspace *w = map_get(&core->ids, str_from(id));
+	if (w) {
+		w->measured.counters = (struct pace_counters){ 0 };
+		w->measured.moves++;
+	}
+}
+
 static int open_workspace(const struct core *core, const char *id, struct error *err)
 {
+	forget_size(core, id);
 	int fd = openat(core->workspaces, id, DIRECTORY);
 	if (fd < 0)
 		fail_errno(err, "open the tree of workspace '%s'", id);

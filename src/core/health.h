@@ -21,6 +21,8 @@ struct core_check {
 struct core_verdict {
 	const char *workspace, *name;
 	bool ok; /* all are */
+	/* No command ran beside the process inside: nobody could have faked what it says. */
+	bool is_inside_trusted;
 	VEC(struct core_check) checks;
 };
 typedef void core_verify_fn(void *ctx, const struct core_verdict *verdict, const struct error *err);

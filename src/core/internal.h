@@ -10,6 +10,7 @@
 #include "linux/home.h"
 #include "plan/launch.h"
 #include "proc/measure.h"
+#include "sandbox/pace.h"
 #include "sandbox/view.h"
 #include "store/store.h"
 
@@ -68,9 +69,14 @@ struct core_workspace {
 	uint64_t expires_at_ms;	 /* monotonic */
 	int64_t expires_from_ms; /* the model's time it was reckoned from */
 	int64_t saved_last_used_ms;
-	uint64_t used_ms;  /* monotonic: last use */
-	uint64_t kept_ms;  /* monotonic: something that a command had left was found running */
-	bool is_dirty;	   /* used since it was measured */
+	uint64_t used_ms; /* monotonic: last use */
+	uint64_t kept_ms; /* monotonic: something that a command had left was found running */
+	bool is_dirty;	  /* used since it was measured */
+	struct { /* when its tree was last walked; counters.files 0: it has changed since */
+		struct pace_counters counters;
+		uint64_t bytes, at_ms, cost_ms;
+		unsigned moves; /* of files to or from layers, so far */
+	} measured;
 	bool has_warned;   /* that 80 % of its disk limit are used */
 	bool is_overgrown; /* over its counted disk limit, and has grown since that was known */
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
@@ -189,7 +195,10 @@ struct core {
 	struct pull *pulls; /* of core/pull.c: the first one runs */
 	bool has_rubbish;
 	struct core_waiter *clean_waiters; /* of trees_when_clean */
-	struct core_waiter *measurements;  /* queue; the first is being made */
+	struct core_waiter *measurements;  /* queue; the first is being made, since: */
+	struct pace_counters meter_counters;
+	uint64_t meter_began_ms;
+	unsigned meter_moves;
 	loop_timer_fn *ready;
 	void *ready_ctx;
 	void (*stopped)(void *ctx);

@@ -3,6 +3,7 @@
  * that jumps moves nothing while core runs. */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
@@ -14,6 +15,8 @@
 
 #define SWEEP_MS 30000
 #define EXPIRE_AGAIN_MS 60000
+#define REST_SHARE 100 /* a walk of n ms is followed by n * 100 ms in which small changes wait */
+#define SWEEPS_MOST 10 /* so many leave out a tree on a file system that has hardly changed */
 #define DISK_WARNING_PERCENT 80
 #define TIMER_MAX_MS (24 * 3600 * 1000ull)
 
@@ -181,6 +184,33 @@ void lifetime_disarm(struct core_workspace *w)
 
 /* ---- measuring: one child at a time, in the order asked ---- */
 
+static struct pace_counters read_counters(const struct core *core)
+{
+	struct statvfs fs;
+	if (fstatvfs(core->workspaces, &fs))
+		return (struct pace_counters){ 0 };
+	return (struct pace_counters){ fs.f_bfree * fs.f_frsize, fs.f_ffree, fs.f_files };
+}
+
+static bool is_near(const struct core_workspace *w)
+{
+	struct pace_counters now = read_counters(w->core);
+	return pace_is_near(&w->measured.counters, &now, w->model.limits.disk_bytes);
+}
+
+static bool is_rested(const struct core_workspace *w)
+{
+	return clock_monotonic_ms() - w->measured.at_ms >= w->measured.cost_ms * REST_SHARE;
+}
+
+/* For nobody in particular: what little has changed on the file system can wait. What others have
+ * freed may hide a growth, but not for long. */
+static bool is_walk_due(const struct core_workspace *w)
+{
+	bool is_late = clock_monotonic_ms() - w->measured.at_ms >= SWEEP_MS * SWEEPS_MOST;
+	return is_rested(w) && (is_late || !is_near(w));
+}
+
 static uint64_t measure_tree(void *ctx)
 {
 	struct core *core = ctx;
@@ -213,6 +243,12 @@ static void on_measured(void *ctx, bool ok, uint64_t bytes)
 	core->measurements = first->next;
 	/* What can't be measured keeps its last figure; the limit's own watch is stricter. */
 	if (ok && bytes != UINT64_MAX) {
+		uint64_t now_ms = clock_monotonic_ms();
+		if (first->w->measured.moves == core->meter_moves)
+			first->w->measured.counters = core->meter_counters;
+		first->w->measured.bytes = bytes;
+		first->w->measured.at_ms = now_ms;
+		first->w->measured.cost_ms = now_ms - core->meter_began_ms;
 		first->w->model.disk_usage_bytes = bytes;
 		disk_usage_changed(first->w);
 	}
@@ -224,6 +260,9 @@ static void measure_next(struct core *core)
 {
 	if (!core->measurements || core->meter.is_running)
 		return;
+	core->meter_counters = read_counters(core);
+	core->meter_began_ms = clock_monotonic_ms();
+	core->meter_moves = core->measurements->w->measured.moves;
 	core_start_child(core, &core->meter, measure_tree, on_measured, core->workspaces, -1);
 }
 
@@ -247,7 +286,12 @@ void core_measure(
 		core_later(core, done, ctx, w, NULL);
 		return;
 	}
-	w->is_dirty = is_busy(w); /* what still runs goes on writing */
+	w->is_dirty = is_busy(w);	   /* what still runs goes on writing */
+	if (is_near(w) && !is_rested(w)) { /* the dearer its walk, the longer that is enough */
+		w->model.disk_usage_bytes = w->measured.bytes;
+		core_later(core, done, ctx, w, NULL);
+		return;
+	}
 	waiter_append(&core->measurements, waiter_new(done, ctx, w, NULL));
 	measure_next(core);
 }
@@ -265,7 +309,7 @@ static void on_sweep(struct loop *loop, void *ctx)
 			continue;
 		if (w->saved_last_used_ms != w->model.last_used_ms)
 			workspace_save(w, NULL, NULL);
-		if (w->is_dirty)
+		if (w->is_dirty && is_walk_due(w))
 			core_measure(&request_system, w, NULL, NULL);
 	}
 	log_bound(core);

@@ -165,7 +165,9 @@ static int fill_stage(struct core_workspace *w, const char *stage, struct error 
 	if (tree_write_project(w, tree, true, err) || tree_write_files(tree, &w->files, true, err))
 		return -1;
 	fault_point("core_template_layer");
-	return fsync(tree) || fsync(dir) ? fail_errno(err, "write a layer to disk") : 0;
+	return fault_fails("core.template_sync") || fsync(tree) || fsync(dir)
+		       ? fail_errno(err, "write a layer to disk")
+		       : 0;
 }
 
 /* Written beside its place, synced and renamed. */

@@ -160,6 +160,13 @@ static void finish(struct verification *v, const struct error *err)
 	free(v);
 }
 
+/* Something that could have disturbed the process inside, or answered in its place. */
+static bool has_others(const struct core_workspace *w)
+{
+	return w->sandbox.exec_count || w->model.ptrace ||
+	       (w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w));
+}
+
 /* The next check of the agent's reply; false: there is no whole one. */
 static bool take_check(struct verification *v, struct str *rest)
 {
@@ -179,15 +186,29 @@ static bool take_check(struct verification *v, struct str *rest)
 	return true;
 }
 
+static void read_answer(struct verification *v, const struct agent_answer *answer)
+{
+	struct str rest = answer->infos;
+	uint32_t count = answer->reply.count;
+	for (uint32_t i = 0; i < count && i < CHECKS_MAX; i++)
+		if (!take_check(v, &rest)) {
+			add(v, "inside", false, false, "the process inside sent an invalid answer");
+			return;
+		}
+	if (!count)
+		add(v, "inside", false, false, "the process inside checked nothing");
+}
+
+/* What the kernel says is told also when a command keeps the process inside from its work. */
 static void on_answer(void *ctx, const struct agent_answer *answer, const struct error *err)
 {
 	struct verification *v = ctx;
 	struct error gone;
-	if (err) {
-		finish(v, err);
-		return;
-	}
 	if (v->w->sandbox.state != SANDBOX_UP) {
+		if (err) {
+			finish(v, err);
+			return;
+		}
 		fail_hint(&gone, ERR_UNAVAILABLE, "try again",
 			"the sandbox of workspace '%s' ended", v->w->model.name);
 		finish(v, &gone);
@@ -195,15 +216,11 @@ static void on_answer(void *ctx, const struct agent_answer *answer, const struct
 	}
 	check_statuses(v);
 	check_first(v);
-	struct str rest = answer->infos;
-	uint32_t count = answer->reply.count;
-	for (uint32_t i = 0; i < count && i < CHECKS_MAX; i++)
-		if (!take_check(v, &rest)) {
-			add(v, "inside", false, false, "the process inside sent an invalid answer");
-			break;
-		}
-	if (!count)
-		add(v, "inside", false, false, "the process inside checked nothing");
+	v->verdict.is_inside_trusted &= !has_others(v->w);
+	if (err)
+		add(v, "inside", false, false, "%s", err->text);
+	else
+		read_answer(v, answer);
 	finish(v, NULL);
 }
 
@@ -219,6 +236,7 @@ int core_verify(const struct request *request, struct core_workspace *w, core_ve
 	v->verdict.workspace = arena_text(&v->arena, w->model.id);
 	v->verdict.name = arena_text(&v->arena, w->model.name);
 	v->verdict.ok = true;
+	v->verdict.is_inside_trusted = !has_others(w);
 	agent_ask(w, &ask, on_answer, v);
 	return 0;
 }

@@ -1,5 +1,8 @@
 #include "sandbox/pace.h"
 
+#define NEAR_SHARE 64 /* of a limit: changes below that are not worth a walk */
+#define BLOCK_BYTES 4096
+
 uint64_t pace_look_ms(uint64_t room_bytes)
 {
 	uint64_t ms = room_bytes / 2 / PACE_BYTES_A_MS;
@@ -26,4 +29,20 @@ unsigned pace_doubt(unsigned doubt, uint64_t free_before, uint64_t free_now, uin
 	if (grown >= lost / 4)
 		return 0;
 	return doubt < PACE_DOUBT_MAX ? doubt + 1 : doubt;
+}
+
+static uint64_t distance(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+bool pace_is_near(
+	const struct pace_counters *before, const struct pace_counters *now, uint64_t limit_bytes)
+{
+	uint64_t most = limit_bytes && limit_bytes / NEAR_SHARE < PACE_LOSS_LEAST
+				? limit_bytes / NEAR_SHARE
+				: PACE_LOSS_LEAST;
+	uint64_t inodes = distance(before->free_files, now->free_files);
+	return before->files && now->files && inodes < most / BLOCK_BYTES &&
+	       distance(before->free_bytes, now->free_bytes) + inodes * BLOCK_BYTES < most;
 }

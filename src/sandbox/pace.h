@@ -13,6 +13,16 @@
 
 #define PACE_LOSS_LEAST (1 << 20) /* bytes: less is lost all the time, by anybody */
 
+/* What the counters of a file system said when a tree on it was measured. A file system that keeps
+ * no count of inodes (files 0) says too little. */
+struct pace_counters {
+	uint64_t free_bytes, free_files, files;
+};
+/* Less than PACE_LOSS_LEAST, and less than a 64th of the limit (0: none), was taken or freed on the
+ * whole file system since. An inode counts as a block. */
+bool pace_is_near(
+	const struct pace_counters *before, const struct pace_counters *now, uint64_t limit_bytes);
+
 uint64_t pace_look_ms(uint64_t room_bytes);
 
 enum pace_due { PACE_NOT_YET, PACE_MEASURE, PACE_MEASURE_STOPPED };

@@ -1,5 +1,8 @@
-"""carrel install, killed at each of its steps, or with a full disk: the workspace has the package or it hasn't, whole, and
-a second try succeeds."""
+"""carrel install and repair, killed at each of their steps, or with a full disk: the workspace has the package or it hasn't, whole,
+and a second try succeeds."""
+import pathlib
+import shutil
+
 import pytest
 from daemons import new_directory, nothing_survives, remove, serving  # noqa: F401
 from faults import attempt, restarts
@@ -110,3 +113,36 @@ def test_a_full_disk_changes_nothing(kept):
     assert kept.get(f"{W}/files/pyproject.toml").status == 404
     assert run(kept, NONE)["stdout"] == "[]\n"
     check(kept)
+
+
+BREAK = ("cd /env/lib/python3*/site-packages && rm -r gamma* && cd && echo mine > own && "
+         "printf '[project]\\nname = \"x\"\\ndependencies = [\"alpha>=1\"]\\n' > pyproject.toml")
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("point", ["core_repair_restore", "core_repair_install", "packages_row", "core_repair_done"])
+def test_a_repair_that_is_killed_loses_nothing_and_is_done_again(kept, point):
+    """A package that a command removed comes from its layer, one that is declared is installed."""
+    kept.env["CARREL_FAULT"] = f"{point}:1"
+    kept.start_serving()
+    assert kept.post(f"{W}/exec", {"command": BREAK}).json()["exit_code"] == 0
+    with restarts(kept):
+        assert attempt(kept, "POST", f"{W}/repair", timeout=60) is None
+    done = kept.post(f"{W}/repair", timeout=60).json()
+    assert done["failed"] == [] and done["health"]["healthy"], done
+    assert run(kept, WHOLE)["stdout"] == "1.0\n"
+    assert kept.get(f"{W}/files/own").body == b"mine\n"
+
+
+@pytest.mark.once
+def test_a_rebuild_that_is_killed_is_done_again(kept):
+    """The layer is lost; the sandbox does not start without it."""
+    layers = pathlib.Path(kept.env["CARREL_HOME"], "layers")
+    for found in layers.glob("*/tree/lib/python3*/site-packages/gamma.py"):
+        shutil.rmtree(layers / found.relative_to(layers).parts[0])
+    kept.env["CARREL_FAULT"] = "core_repair_environment:1"
+    kept.start_serving()
+    with restarts(kept):
+        assert attempt(kept, "POST", f"{W}/repair", timeout=60) is None
+    assert run(kept, "import gamma")["exit_code"] == 0      # by itself
+    assert kept.get(f"{W}/health?deep", timeout=60).json()["healthy"]

@@ -61,12 +61,35 @@ static void hidden_files_are_charged_what_is_lost_and_was_written(void **state)
 	assert_int_equal(held_hidden_bytes(&base, &held, 10 * MB, 100 * MB), 0);
 }
 
+static void a_tree_is_not_walked_while_nothing_changes_on_the_file_system(void **state)
+{
+	const struct pace_counters then = { 100 * MB, 5000, 10000 };
+	struct pace_counters now = then;
+	assert_true(pace_is_near(&then, &now, 0));
+	now.free_files--; /* an empty file */
+	assert_true(pace_is_near(&then, &now, 1000 * MB));
+	now.free_files = then.free_files - 256; /* as much as a megabyte, all empty */
+	assert_false(pace_is_near(&then, &now, 1000 * MB));
+	now = then;
+	now.free_bytes += 4096; /* freed counts as well as taken */
+	assert_true(pace_is_near(&then, &now, 1000 * MB));
+	now.free_bytes = then.free_bytes - MB;
+	assert_false(pace_is_near(&then, &now, 1000 * MB));
+	now.free_bytes = then.free_bytes - MB / 2;
+	assert_true(pace_is_near(&then, &now, 0));
+	assert_false(pace_is_near(&then, &now, 16 * MB));
+	/* Nothing was measured yet, or inodes are not counted there. */
+	const struct pace_counters none = { 0 };
+	assert_false(pace_is_near(&none, &now, 0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(looks_come_sooner_the_less_room_is_left),
 		cmocka_unit_test(half_of_the_room_is_measured_and_all_of_it_stopped),
 		cmocka_unit_test(a_sandbox_is_not_stopped_again_and_again_for_its_neighbours),
+		cmocka_unit_test(a_tree_is_not_walked_while_nothing_changes_on_the_file_system),
 		cmocka_unit_test(hidden_files_are_charged_what_is_lost_and_was_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
