@@ -97,12 +97,20 @@ static void try_files(struct seen *seen)
 {
 	static const char *const hidden[] = { "/etc/shadow", "/root", "/boot", "/sys/kernel",
 		"/run/docker.sock", "/dev/mem", "/dev/kmsg", "/dev/sda" };
-	static const char *const closed[] = { "/usr/.carrel-verify", "/.carrel-verify",
-		"/etc/.carrel-verify" };
-	struct stat root, above;
+	static const char *const closed[] = { "/usr/.carrel-verify", "/etc/.carrel-verify",
+		"/proc/.carrel-verify", "/dev/.carrel-verify", "/var/.carrel-verify",
+		"/.carrel-verify" };
+	struct stat root, above, st;
+	char cwd[16] = "";
+	/* View root: / is the workspace, where core started this process. */
+	bool is_root = getcwd(cwd, sizeof cwd) && !strcmp(cwd, "/");
 	for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
-		see(seen, access(hidden[i], R_OK) != 0, "'%s' of the host can be read", hidden[i]);
-	for (size_t i = 0; i < sizeof closed / sizeof *closed; i++) {
+		see(seen,
+			access(hidden[i], R_OK) != 0 ||
+				(is_root && !stat("/", &root) && !lstat(hidden[i], &st) &&
+					st.st_dev == root.st_dev),
+			"'%s' of the host can be read", hidden[i]);
+	for (size_t i = 0; i < sizeof closed / sizeof *closed - is_root; i++) {
 		auto_close int fd = open(closed[i], O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 		if (fd >= 0)
 			unlink(closed[i]);

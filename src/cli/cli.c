@@ -23,7 +23,8 @@ const struct arg_option remote_rows[] = {
 const struct arg_option command_rows[] = {
 	{ 'e', "setenv", ARG_LIST, AT(variables), "NAME[=VALUE]",
 		"set a variable; without =VALUE, pass on the one set here" },
-	{ 'w', "workdir", ARG_TEXT, AT(cwd), "DIR", "start in DIR (default /workspace)" },
+	{ 'w', "workdir", ARG_TEXT, AT(cwd), "DIR",
+		"start in DIR (default /workspace; / in view root)" },
 };
 const struct arg_option terminal_rows[] = {
 	{ 't', "tty", ARG_FLAG, AT(tty), NULL, "give the command a terminal of its own" },
@@ -37,6 +38,8 @@ const struct arg_option sandbox_rows[] = {
 		"allow processes inside to trace each other (gdb, strace, py-spy)" },
 	{ 0, "isolation", ARG_CHOICE, AT(isolation), "native", "the kind of sandbox", "native",
 		.later = "oci|gvisor|bwrap" },
+	{ 0, "view", ARG_CHOICE, AT(view), "workspace|root",
+		"where its files are: at /workspace, or at / itself", "workspace|root" },
 };
 
 static int run_version(struct command *command, struct error *err)

@@ -18,7 +18,7 @@
 struct options {
 	const char *format, *host;
 	/* sandbox, directory and user of a command */
-	const char *environment, *template, *net, *isolation, *dir, *cwd, *user;
+	const char *environment, *template, *net, *isolation, *view, *dir, *cwd, *user;
 	text_list variables, binds, attach;
 	struct limits limits;
 	bool tty, interactive, background, plan, ptrace, writable_config, review;
@@ -53,7 +53,7 @@ struct options {
 extern const struct arg_option format_rows[1], remote_rows[2]; /* -o; --host, -o */
 extern const struct arg_option command_rows[2];		       /* -e, -w */
 extern const struct arg_option terminal_rows[2];	       /* -t, -i */
-extern const struct arg_option sandbox_rows[3];		       /* --net, --ptrace, --isolation */
+extern const struct arg_option sandbox_rows[4]; /* --net, --ptrace, --isolation, --view */
 
 extern const struct arg_option mount_rows[3]; /* -v, --dir, --attach */
 

@@ -329,7 +329,8 @@ static int copy_out_tree(
 		arena_printf(
 			arena, "/archive?path=%s", remote_escape(copy->remote, copy->from.path)));
 	int failed = unpack_begin(&unpack, place, err);
-	if (!strcmp(path_normalize(arena, "/workspace", copy->from.path), "/workspace"))
+	const char *whole = path_normalize(arena, "/workspace", copy->from.path);
+	if (!strcmp(whole, "/workspace") || !strcmp(whole, "/")) /* by its view */
 		unpack_workspace(&unpack);
 	failed = failed || receive(copy, request, -1, &unpack.tree, err) ||
 		 unpack_finish(&unpack, name, source->is_link ? 0755 : source->mode, err);

@@ -442,7 +442,7 @@ static int print_request(const struct options *options, char *const *argv, struc
 	if (print_argv(&j, argv, err))
 		return -1;
 	if (options->cwd)
-		json_text(&j, "cwd", path_normalize(arena, PLAN_WORKSPACE, options->cwd));
+		json_text(&j, "cwd", options->cwd);
 	if (options->tty && term && term[0])
 		vec_push(arena, &env, arena_printf(arena, "TERM=%s", term));
 	for (size_t i = 0; i < options->variables.count; i++)
@@ -559,11 +559,32 @@ static bool learn_output_limit(struct command *command, const char *name)
 	return *output_bytes;
 }
 
+/* A relative one begins where the workspace's files are seen. */
+static int resolve_directory(struct command *command, const char *name, struct error *err)
+{
+	struct options *options = &command->options;
+	enum workspace_view view = VIEW_WORKSPACE;
+	struct remote_answer answer;
+	if (!options->cwd)
+		return 0;
+	if (!path_is_absolute(options->cwd)) {
+		if (remote_call(&command->remote, "GET",
+			    remote_workspace_path(&command->remote, name, ""), NULL, &answer, err))
+			return -1;
+		const char *shown = json_member_text(answer.value, "view");
+		if (shown && !strcmp(shown, workspace_view_names[VIEW_ROOT]))
+			view = VIEW_ROOT;
+	}
+	options->cwd = path_normalize(&command->arena, plan_view_path(view), options->cwd);
+	return 0;
+}
+
 static int run_once(struct command *command, const char *name, char *const *argv, struct error *err)
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	const char *path = remote_workspace_path(&command->remote, name, "/exec");
-	if (print_request(&command->options, argv, &command->arena, &body, err))
+	if (resolve_directory(command, name, err) ||
+		print_request(&command->options, argv, &command->arena, &body, err))
 		return -1;
 	return command->options.background ? run_background(command, path, &body, err)
 					   : run_attached(command, name, path, &body, err);

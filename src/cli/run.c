@@ -201,7 +201,7 @@ static int gather(const struct options *run, char **argv, struct arena *arena,
 {
 	*options = (struct plan_options){
 		.argv = argv,
-		.cwd = run->cwd ? path_normalize(arena, PLAN_WORKSPACE, run->cwd) : NULL,
+		.view = run->view && !strcmp(run->view, "root") ? VIEW_ROOT : VIEW_WORKSPACE,
 		.writable_config = run->writable_config,
 		.ptrace = run->ptrace,
 		.limits = run->limits,
@@ -209,6 +209,8 @@ static int gather(const struct options *run, char **argv, struct arena *arena,
 		.tty = run->tty,
 		.interactive = run->interactive || !run->tty,
 	};
+	if (run->cwd)
+		options->cwd = path_normalize(arena, plan_view_path(options->view), run->cwd);
 	if (run->writable_config && !run->dir)
 		return fail(err, ERR_INVALID, "--writable-config needs --dir");
 	if (run->dir) {

@@ -135,6 +135,7 @@ int template_use(struct options *options, struct arena *arena, struct error *err
 		return error_context(err, "--template");
 	struct workspace wanted = { .limits = options->limits,
 		.environment = options->environment,
+		.attach = options->attach,
 		.python = options->env.python,
 		.requirements = options->env.requirement_files.count ? "" : NULL,
 		.packages = options->env.pip,
@@ -149,6 +150,9 @@ int template_use(struct options *options, struct arena *arena, struct error *err
 	options->env.node.packages = wanted.node.packages;
 	if (!options->env.node.runtime && wanted.node.packages.count)
 		options->env.node.runtime = template_runtime(&t);
+	options->attach = wanted.attach;
+	if (!options->view)
+		options->view = workspace_view_names[wanted.view];
 	set_variables(options, &wanted.env, arena);
 	return 0;
 }

@@ -169,6 +169,8 @@ static int print_created(struct command *command, struct buf *out, int *voucher,
 		json_bool(&j, "context", true);
 	if (options->ptrace)
 		json_bool(&j, "ptrace", true);
+	if (options->view)
+		json_text(&j, "view", options->view);
 	json_end(&j);
 	return 0;
 }
@@ -345,7 +347,7 @@ static const struct {
 	const char *label, *field;
 } lines[] = { { "name", "name" }, { "id", "id" }, { "state", "state" }, { "warm", "warm" },
 	{ "created", "created_at" }, { "last used", "last_used_at" }, { "expires", "expires_at" },
-	{ "idle timeout", "idle_timeout" }, { "template", "template" },
+	{ "idle timeout", "idle_timeout" }, { "template", "template" }, { "view", "view" },
 	{ "environment", "environment" }, { "node", "node_environment" }, { "labels", "labels" },
 	{ "variables", "env" }, { "disk", "disk_usage" }, { "limits", "limits" } };
 

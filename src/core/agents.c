@@ -375,7 +375,7 @@ int agent_send_spawn(struct agent *agent, struct error *err)
 {
 	static const char *const argv[] = { "carrel-files", NULL };
 	const char *env[2] = { NULL };
-	struct init_spawn what = { argv, env, PLAN_WORKSPACE,
+	struct init_spawn what = { argv, env, plan_view_path(agent->w->model.view),
 		INIT_NO_PIDFD | INIT_ATTACHED | INIT_PROGRAM_IN_FD, agent->w->core->agent_image };
 	int null = exec_registry(agent->w->core)->null, fds[3] = { agent->inside, null, null };
 
@@ -680,7 +680,7 @@ void agent_spawn_failed(struct agent *agent, const struct error *err)
 void agents_receive(struct core_workspace *w, const struct init_reply *reply)
 {
 	static const char *const argv[] = { "carrel-files", NULL };
-	struct init_spawn what = { argv, NULL, PLAN_WORKSPACE, 0 };
+	struct init_spawn what = { argv, NULL, plan_view_path(w->model.view), 0 };
 	struct agent *agent = find_agent(w, reply->id);
 	struct error err;
 

@@ -14,8 +14,6 @@
 #include "envs/kind.h"
 #include "format/uri.h"
 
-#define ROOT "/workspace"
-
 struct comparison {
 	struct core_workspace *w;
 	int output;
@@ -49,24 +47,26 @@ static void on_refused(void *ctx, struct core_workspace *w, const struct error *
 	finish(c, &c->err);
 }
 
-/* As the job names it: from /workspace on, or below /env. */
-static int normalize(
-	struct arena *arena, bool has_env, const char *given, const char **path, struct error *err)
+/* As the job names it: from the workspace's directory on, or below /env. */
+static int normalize(const struct workspace *model, struct arena *arena, bool has_env,
+	const char *given, const char **path, struct error *err)
 {
-	const char *whole = path_normalize(arena, ROOT, given);
+	const char *root = plan_view_path(model->view);
+	const char *whole = path_normalize(arena, root, given);
 	if (has_env && path_is_beneath(whole, "/env")) {
 		*path = whole;
 		return 0;
 	}
-	if (!path_is_beneath(whole, ROOT))
+	if (!path_is_beneath(whole, root))
 		return fail(err, ERR_INVALID, "'%s' is not below /workspace%s", given,
 			has_env ? " or /env" : "");
-	*path = whole[strlen(ROOT)] ? whole + strlen(ROOT) + 1 : "";
+	whole += strlen(root);
+	*path = whole + (whole[0] == '/');
 	return 0;
 }
 
-static int print_options(
-	const struct core_diff *wanted, struct arena *arena, struct buf *out, struct error *err)
+static int print_options(const struct workspace *model, const struct core_diff *wanted,
+	struct arena *arena, struct buf *out, struct error *err)
 {
 	struct json j = json_to(out, false);
 	json_object(&j, NULL);
@@ -76,7 +76,7 @@ static int print_options(
 	json_array(&j, "paths");
 	for (size_t i = 0; i < wanted->paths.count; i++) {
 		const char *path = NULL;
-		if (normalize(arena, !wanted->is_bundle, wanted->paths.items[i], &path, err))
+		if (normalize(model, arena, !wanted->is_bundle, wanted->paths.items[i], &path, err))
 			return -1;
 		/* A name may hold any bytes. */
 		json_text(&j, NULL, uri_encode(arena, str_from(path), true));
@@ -112,7 +112,8 @@ static int find_before(struct core_workspace *w, const struct core_diff *wanted,
 	if (wanted->has_all &&
 		(!is_same(s->model.environment, w->model.environment) ||
 			!is_same(s->model.node_environment, w->model.node_environment)))
-		return fail_hint(err, ERR_CONFLICT, "compare /workspace only: leave out 'all'",
+		return fail_hint(err, ERR_CONFLICT,
+			"compare the workspace's files only: leave out 'all'",
 			"snapshot '%s' has another environment than workspace '%s'",
 			wanted->snapshot, w->model.name);
 	*layers = &s->model.layers;
@@ -126,7 +127,8 @@ static int begin(struct comparison *c, const struct request *request,
 	auto_buf struct buf options = buf_empty(1 << 20);
 	text_list names = { 0 };
 	const text_list *before;
-	if (print_options(wanted, &arena, &options, err) || find_before(c->w, wanted, &before, err))
+	if (print_options(&c->w->model, wanted, &arena, &options, err) ||
+		find_before(c->w, wanted, &before, err))
 		return -1;
 	/* A bundle may be as large as the workspace: it is no memory of core. */
 	c->output = wanted->is_bundle ? openat(c->w->core->workspaces, ".",

@@ -19,7 +19,6 @@
 #define PING_MS 10000
 #define KILLED_MS 5000 /* for one that was killed to end */
 #define TRIES_MAX 3
-#define DIRECTORY_DEFAULT "/workspace"
 
 struct exec_registry *exec_registry(struct core *core)
 {
@@ -285,7 +284,7 @@ static void fill_record(struct core_workspace *w, const struct exec_spec *spec, 
 	const struct limits *limits = &w->model.limits;
 	bool is_kept = mode == EXEC_CAPTURED || mode == EXEC_SPOOLED;
 	*record = (struct exec_record){ .argv = spec->argv,
-		.cwd = spec->cwd ? spec->cwd : DIRECTORY_DEFAULT,
+		.cwd = spec->cwd ? spec->cwd : plan_view_path(w->model.view),
 		.background = spec->background,
 		.tty = spec->tty || mode == EXEC_HANDED_PTY,
 		.started_ms = clock_now_ms(),

@@ -45,7 +45,8 @@ int files_clean_path(const char *path, char out[AGENT_PATH_MAX], struct error *e
 		if (part.len == 0 || str_is(part, "."))
 			continue;
 		if (str_is(part, ".."))
-			return fail_hint(err, ERR_INVALID, "give the path relative to /workspace",
+			return fail_hint(err, ERR_INVALID,
+				"give the path from the workspace's directory on",
 				"the path '%s' contains '..'", path);
 		if (part.len > NAME_MAX || len + part.len + 2 > AGENT_PATH_MAX) {
 			errno = ENAMETOOLONG;
@@ -60,16 +61,16 @@ int files_clean_path(const char *path, char out[AGENT_PATH_MAX], struct error *e
 	return 0;
 }
 
-static bool is_root(const char *clean)
+static bool is_root(const struct core_workspace *w, const char *clean)
 {
-	return !clean[0] || strcmp(clean, "/") == 0 || strcmp(clean, PLAN_WORKSPACE) == 0;
+	return !clean[0] || strcmp(clean, "/") == 0 ||
+	       strcmp(clean, plan_view_path(w->model.view)) == 0;
 }
 
-static const char *name_of(const char *clean)
+static const char *name_of(const struct core_workspace *w, const char *clean)
 {
-	if (!clean[0])
-		return path_basename(PLAN_WORKSPACE);
-	return strcmp(clean, "/") == 0 ? clean : path_basename(clean);
+	const char *path = clean[0] ? clean : plan_view_path(w->model.view);
+	return strcmp(path, "/") == 0 ? path : path_basename(path);
 }
 
 /* -- replies, which come from an untrusted process -- */
@@ -201,8 +202,8 @@ static void on_answer(void *ctx, const struct agent_answer *from, const struct e
 		if (err.sys_errno == EDQUOT) /* a quota of the file system: the workspace's limit */
 			files_over_limit(asking->w, &err);
 	} else if (take_answer(from, &arena, &answer)) {
-		answer.info.name =
-			name_of(from->ask->verb == AGENT_MOVE ? from->ask->text : from->ask->path);
+		answer.info.name = name_of(asking->w,
+			from->ask->verb == AGENT_MOVE ? from->ask->text : from->ask->path);
 		asking->done(asking->ctx, &answer, NULL);
 		free(asking);
 		return;
@@ -272,7 +273,7 @@ void files_do(const struct request *request, struct core_workspace *w,
 	int failed = files_enter(request, verbs[what->verb].right, w, &err) < 0 ||
 		     files_clean_path(what->path, path, &err) < 0 ||
 		     (what->to && files_clean_path(what->to, target, &err) < 0);
-	if (!failed && not_root && (is_root(path) || (what->to && is_root(target))))
+	if (!failed && not_root && (is_root(w, path) || (what->to && is_root(w, target))))
 		failed = fail(&err, ERR_INVALID, "the root of a workspace can't be %s", not_root);
 	if (!failed && what->cursor && !uri_decode(&arena, str_from(what->cursor), false, &after))
 		failed = fail(&err, ERR_INVALID, "invalid cursor '%s'", what->cursor);

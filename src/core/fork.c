@@ -161,6 +161,7 @@ static void take_workspace(struct fork *fork, const struct workspace *from)
 	model->ttl_ms = from->ttl_ms;
 	model->idle_timeout_ms = from->idle_timeout_ms;
 	model->ptrace = from->ptrace;
+	model->view = from->view;
 	model->is_context = from->is_context;
 	model->env = workspace_copy_pairs(arena, &from->env);
 	for (size_t i = 0; i < labels.count; i++) /* that one finds one workspace */
@@ -231,6 +232,8 @@ static int take_request(struct fork *fork, const struct workspace *asked, struct
 	if (asked->idle_timeout_ms)
 		model->idle_timeout_ms = asked->idle_timeout_ms;
 	model->ptrace |= asked->ptrace;
+	if (asked->has_view)
+		model->view = asked->view;
 	for (size_t i = 0; i < env.count; i++) /* the last one of a name counts */
 		vec_push(arena, &model->env, env.items[i]);
 	for (size_t i = 0; i < labels.count; i++) {

@@ -1,8 +1,11 @@
 /* grants.c -- what a workspace shows besides its own tree: directories of the host, which its user
  * has vouched for, and shared trees. The launcher keeps and checks them (launch/grants.c). */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+#include "base/fd.h"
 #include "base/path.h"
 #include "core/internal.h"
 #include "plan/grants.h"
@@ -11,6 +14,28 @@
 bool grants_are_asked(const struct workspace *model)
 {
 	return model->dir || model->mounts.count || model->attach.count;
+}
+
+/* In a directory of the host no link is made. */
+static const char *link_of(const struct workspace *model, const struct grant *grant)
+{
+	return model->dir ? NULL : grant_link(grant, plan_view_path(model->view));
+}
+
+/* A tree that links lead to is mounted once. */
+static int check_once(const struct workspace *wanted, size_t index, const struct grant *grant,
+	struct arena *arena, struct error *err)
+{
+	for (size_t i = 0; link_of(wanted, grant) && i < index; i++) {
+		struct grant other;
+		if (grant_parse_tree(wanted->attach.items[i], arena, &other, err))
+			return -1;
+		if (!strcmp(other.source, grant->source) && link_of(wanted, &other))
+			return fail(err, ERR_INVALID,
+				"the shared tree '%s' can't be both '%s' and '%s'", grant->source,
+				other.target, grant->target);
+	}
+	return 0;
 }
 
 static int check_attached(const struct core *core, const struct workspace *wanted,
@@ -27,6 +52,8 @@ static int check_attached(const struct core *core, const struct workspace *wante
 			return fail_hint(err, ERR_NOT_FOUND,
 				"carrel tree ls, or GET /v1/trees, lists them",
 				"there is no shared tree '%s'", grant.source);
+		if (check_once(wanted, i, &grant, arena, err))
+			return -1;
 	}
 	return 0;
 }
@@ -49,6 +76,10 @@ int grants_check(
 			wanted->is_context ? "'dir' and 'context' can't be combined"
 					   : "dir: '%s' is not an absolute, plain path",
 			wanted->dir);
+	if (wanted->dir && wanted->view == VIEW_ROOT)
+		return fail(err, ERR_INVALID,
+			"'dir' and view 'root' can't be combined: no mount points are created in "
+			"directories of the host");
 	for (size_t i = 0; i < wanted->mounts.count; i++) {
 		struct plan_bind bind;
 		if (plan_parse_bind(wanted->mounts.items[i], &arena, &bind, err))
@@ -66,6 +97,28 @@ static void on_granted(void *ctx, const struct launch_packet *packet, const int 
 	waiter_call(ctx, NULL, is_done ? NULL : &err);
 }
 
+int grants_make_links(const struct core_workspace *w, int upper, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	for (size_t i = 0; i < w->model.attach.count; i++) {
+		struct grant grant;
+		auto_close int dir = -1;
+		if (grant_parse_tree(w->model.attach.items[i], &arena, &grant, err))
+			return -1;
+		const char *path = link_of(&w->model, &grant);
+		if (!path)
+			continue;
+		const char *name = path_basename(path);
+		const char *above = arena_bytes(&arena, path, (size_t)(name - path));
+		const char *tree = arena_printf(&arena, GRANT_TREES "/%s", grant.source);
+		if (path_make_directories(upper, above, 0755, &dir, err))
+			return -1;
+		if (symlinkat(tree, dir, name) && errno != EEXIST)
+			return fail_errno(err, "make the link '%s'", path);
+	}
+	return 0;
+}
+
 void grants_ask(struct core_workspace *w, const char *request_id, int voucher,
 	core_workspace_fn *done, void *ctx)
 {
@@ -81,7 +134,9 @@ void grants_ask(struct core_workspace *w, const char *request_id, int voucher,
 		if (grant_parse_tree(w->model.attach.items[i], &arena, &grant, &checked))
 			continue;
 		strings[count++] = grant.source;
-		strings[count++] = grant.target;
+		strings[count++] = link_of(&w->model, &grant)
+					   ? arena_printf(&arena, GRANT_TREES "/%s", grant.source)
+					   : grant.target;
 		strings[count++] = grant.read_only ? "ro" : "rw";
 	}
 	launcher_ask(&w->core->launcher, &head, strings, count, &voucher, voucher >= 0, on_granted,

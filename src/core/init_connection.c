@@ -33,8 +33,9 @@ void connection_make_env(struct core_workspace *w)
 {
 	struct init_connection *connection = w->sandbox.connection;
 	connection->env = (text_list){ 0 };
-	for (size_t i = 0; plan_own_env[i]; i++)
-		vec_push(&connection->arena, &connection->env, plan_own_env[i]);
+	const char *const *own = plan_own_env(w->model.view);
+	for (size_t i = 0; own[i]; i++)
+		vec_push(&connection->arena, &connection->env, own[i]);
 	plan_limit_env(&w->model.limits, w->model.ptrace, &connection->arena, &connection->env);
 	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
 		const struct env_kind *kind = environment_kind(w, i);

@@ -292,6 +292,8 @@ int grants_check(const struct core *core, const struct workspace *wanted, bool i
 void grants_ask(struct core_workspace *w, const char *request_id, int voucher,
 	core_workspace_fn *done, void *ctx);
 void grants_revoke(struct core_workspace *w);
+/* The links to shared trees in a new tree. */
+int grants_make_links(const struct core_workspace *w, int upper, struct error *err);
 /* ERR_CONFLICT: its files are in a directory of the host (--dir), and can't be `verb` ("forked").
  */
 int workspace_check_own_tree(const struct core_workspace *w, const char *verb, struct error *err);

@@ -194,7 +194,8 @@ static void ask(struct core_workspace *w)
 {
 	const struct limits *limits = &w->model.limits;
 	struct launch_message head = { .type = LAUNCH_START,
-		.flags = w->model.ptrace ? LAUNCH_PTRACE : 0,
+		.flags = (uint16_t)((w->model.ptrace ? LAUNCH_PTRACE : 0) |
+				    (w->model.view == VIEW_ROOT ? LAUNCH_ROOT_VIEW : 0)),
 		.limits = { .memory_bytes = limits->memory_bytes,
 			.disk_bytes = limits->disk_bytes,
 			.tmp_bytes = limits->tmp_bytes,

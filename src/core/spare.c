@@ -108,8 +108,9 @@ static bool is_plain(const struct workspace *wanted)
 	struct limits limits = { 0 };
 	struct error err;
 	return !wanted->id[0] && !wanted->template && !wanted->is_context && !wanted->ptrace &&
-	       !grants_are_asked(wanted) && !environment_is_asked(wanted) &&
-	       !limits_fill(&limits, &err) && !memcmp(&limits, &wanted->limits, sizeof limits);
+	       wanted->view == VIEW_WORKSPACE && !grants_are_asked(wanted) &&
+	       !environment_is_asked(wanted) && !limits_fill(&limits, &err) &&
+	       !memcmp(&limits, &wanted->limits, sizeof limits);
 }
 
 struct core_workspace *spare_take(struct core *core, struct workspace *wanted)

@@ -126,7 +126,7 @@ static int make_layout(int dir, const struct core_workspace *w, struct error *er
 	if (has_python(w) && symlinkat("/env", upper, ".venv"))
 		return fail_errno(err, "make '.venv'");
 	if ((!w->model.layers.count && tree_write_project(w, upper, false, err)) ||
-		tree_write_files(upper, &w->files, false, err))
+		tree_write_files(upper, &w->files, false, err) || grants_make_links(w, upper, err))
 		return -1;
 	if (w->model.layers.count) /* have it */
 		return 0;

@@ -187,7 +187,8 @@ static int add_environment(struct start_trees *trees, const struct launch_tree *
 
 /* An overlay from the first start on, also without layers: in a plain directory a command could set
  * the marks of overlays itself. */
-static int add_workspace(struct start_trees *trees, struct plan_options *options, struct error *err)
+static int add_workspace(struct start_trees *trees, const struct launch_packet *packet,
+	struct plan_options *options, struct error *err)
 {
 	const struct home *home = trees->launcher->home;
 	trees->workspace = (struct plan_tree){ .base = home->path,
@@ -195,7 +196,13 @@ static int add_workspace(struct start_trees *trees, struct plan_options *options
 		.upper = trees->upper,
 		.owner_uid = home->uid,
 		.owner_gid = home->gid };
-	vec_push(trees->arena, &trees->workspace.lowers, LAYER_EMPTY);
+	bool is_root = options->view == VIEW_ROOT;
+	for (size_t i = 0; is_root && i < packet->tree_count; i++)
+		if (packet->trees[i].name[0])
+			vec_push(trees->arena, &trees->workspace.lowers,
+				!strcmp(packet->trees[i].kind, env_node.name) ? LAYER_ROOT_NODE
+									      : LAYER_ROOT_PYTHON);
+	vec_push(trees->arena, &trees->workspace.lowers, is_root ? LAYER_ROOT : LAYER_EMPTY);
 	options->workspace = &trees->workspace;
 	return check_upper(trees->launcher, trees->upper, "the workspace", trees->arena, err);
 }
@@ -341,8 +348,9 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		.home = launcher->home->path,
 		.limits = head->limits,
 		.ptrace = head->flags & LAUNCH_PTRACE,
+		.view = head->flags & LAUNCH_ROOT_VIEW ? VIEW_ROOT : VIEW_WORKSPACE,
 	};
-	if (launcher_look(launcher, err) || add_workspace(&trees, &options, err) ||
+	if (launcher_look(launcher, err) || add_workspace(&trees, packet, &options, err) ||
 		check_directory(launcher, cache.beneath, "the workspace's cache", err) ||
 		add_trees(&trees, packet, fds, &options, parts, err))
 		return -1;

@@ -43,8 +43,22 @@ int layer_store_make_empty(const struct layer_store *store, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
 
-	if (mkdirat(store->dir, LAYER_EMPTY, 0755) < 0 && errno != EEXIST)
-		return store_fail(err, "make", LAYER_EMPTY);
+	static const char *const lowest[] = { LAYER_EMPTY, LAYER_ROOT, LAYER_ROOT "/.cache",
+		LAYER_ROOT "/dev", LAYER_ROOT "/etc", LAYER_ROOT "/proc", LAYER_ROOT "/run",
+		LAYER_ROOT "/sys", LAYER_ROOT "/tmp", LAYER_ROOT "/usr", LAYER_ROOT "/var",
+		LAYER_ROOT_PYTHON, LAYER_ROOT_PYTHON "/env", LAYER_ROOT_NODE,
+		LAYER_ROOT_NODE "/node_modules", LAYER_ROOT_NODE "/opt" };
+	static const char *const of_host[] = { LAYER_ROOT "/bin", LAYER_ROOT "/sbin",
+		LAYER_ROOT "/lib", LAYER_ROOT "/lib32", LAYER_ROOT "/lib64", LAYER_ROOT "/libx32" };
+
+	for (size_t i = 0; i < sizeof lowest / sizeof *lowest; i++)
+		if (mkdirat(store->dir, lowest[i], 0755) < 0 && errno != EEXIST)
+			return store_fail(err, "make", lowest[i]);
+	/* What else a host has is made in the workspace. */
+	for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
+		if (!access(of_host[i] + strlen(LAYER_ROOT), F_OK) &&
+			mkdirat(store->dir, of_host[i], 0755) < 0 && errno != EEXIST)
+			return store_fail(err, "make", of_host[i]);
 	return 0;
 }
 

@@ -1,6 +1,8 @@
 /* store.h -- layers: immutable file trees, named by the hash of their content, shared by all.
  *	layers/<id>/{tree,manifest}	layers/.keys/<sha256 of key> -> <id>	layers/.lock
- *	layers/.empty	the lowest layer of every workspace
+ *	layers/.empty	the lowest layer of every workspace,
+ *	layers/.root	or of one that is seen as /: empty directories to mount on;
+ *	layers/.root-*	and those of an environment
  *	layers/.damaged/<id>	a layer that is known to be damaged: see damage.h
  *	layers/snap-<id>	frozen trees of workspaces: core's, not looked at here
  * 1. A layer is whole when it has its name: tree and manifest are complete and on disk before the
@@ -40,8 +42,11 @@ struct layer_store {
 /* Opens the store, creating missing directories. layer_store_done follows. */
 int layer_store_open(const struct home *home, struct layer_store *store, struct error *err);
 void layer_store_done(struct layer_store *store);
-/* Makes the empty layer unless it is there. */
+/* Makes the lowest layers unless they are there. */
 #define LAYER_EMPTY ".empty"
+#define LAYER_ROOT ".root"
+#define LAYER_ROOT_PYTHON LAYER_ROOT "-python"
+#define LAYER_ROOT_NODE LAYER_ROOT "-node"
 int layer_store_make_empty(const struct layer_store *store, struct error *err);
 
 /* Invariant 4. *fd is the lock; closing it gives it back. Waits. */

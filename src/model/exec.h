@@ -18,7 +18,7 @@ struct exec_spec {
 	text_list argv; /* items[count] is NULL; a shell `command` is {"/bin/sh","-c",command}
 				 already */
 	const char *command;   /* as it was asked for, or NULL */
-	const char *cwd;       /* absolute, or NULL: /workspace */
+	const char *cwd;       /* absolute, or NULL: the workspace's directory */
 	pair_list env;	       /* on top of the workspace's */
 	struct str stdin_text; /* all of stdin, when has_stdin_text */
 	bool has_stdin_text;

@@ -55,6 +55,7 @@ void snapshot_take_state(struct snapshot *to, const struct workspace *from)
 	to->packages = from->packages;
 	to->build_options = from->build_options;
 	to->node = from->node;
+	to->view = from->view;
 }
 
 void snapshot_give_state(struct arena *arena, const struct snapshot *from, struct workspace *to)
@@ -69,6 +70,7 @@ void snapshot_give_state(struct arena *arena, const struct snapshot *from, struc
 	to->packages = copied.packages;
 	to->build_options = copied.build_options;
 	to->node = copied.node;
+	to->view = copied.view;
 }
 
 #define AT(member) offsetof(struct snapshot, member)
@@ -107,6 +109,8 @@ static const struct field snapshot_rows[] = {
 	{ "node_lock", FIELD_TEXT, AT(node.lock), NULL, FIELD_KEPT },
 	{ "node_packages", FIELD_TEXTS, AT(node.packages), NULL, FIELD_KEPT },
 	{ "node_options", FIELD_TEXTS, AT(node.options), NULL, FIELD_KEPT },
+	{ "view", FIELD_CHOICE, AT(view), "of the workspace", FIELD_OUT | FIELD_KEPT | FIELD_LATER,
+		.names = workspace_view_names },
 	{ "automatic", FIELD_BOOLEAN, AT(is_automatic),
 		"made by a rollback, of the state that it left", FIELD_OUT | FIELD_KEPT },
 	{ "kept", FIELD_BOOLEAN, AT(is_kept), "stays when its workspace is removed",

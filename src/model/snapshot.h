@@ -24,9 +24,10 @@ struct snapshot {
 	const char *python, *requirements;	    /* and what they were made of */
 	text_list packages, build_options;
 	struct workspace_node node;
-	bool is_automatic;	/* made by a rollback, of the state that it left */
-	bool is_kept;		/* stays when its workspace is removed */
-	const char *content_id; /* NULL: not computed yet */
+	enum workspace_view view; /* of the workspace */
+	bool is_automatic;	  /* made by a rollback, of the state that it left */
+	bool is_kept;		  /* stays when its workspace is removed */
+	const char *content_id;	  /* NULL: not computed yet */
 };
 extern const struct record snapshot_record;
 

@@ -119,6 +119,23 @@ static int check_file(const char *key, const char *value, struct error *err)
 	return 0;
 }
 
+/* As plan/grants.h reads it. */
+static int check_attach(const char *text, struct error *err)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789._-";
+	char path[1024];
+	size_t name = strspn(text, allowed), len = strlen(text);
+	bool has_mode =
+		len > 3 && (!strcmp(text + len - 3, ":ro") || !strcmp(text + len - 3, ":rw"));
+	if (name && name <= 64 && !strchr("._-", text[0]) && text[name] == ':' &&
+		str_format(path, sizeof path, "%.*s", (int)(len - name - 1 - (has_mode ? 3 : 0)),
+			text + name + 1) &&
+		path_is_normal(path) && path[1] && !strchr(path, ':'))
+		return 0;
+	return fail_hint(err, ERR_INVALID, "such as skills:/workspace/skills:ro",
+		"'%.128s' is not NAME:PATH[:ro] with an absolute path inside", text);
+}
+
 /* ---- the rows ---- */
 
 #define SHOWN_OPTIONAL (FIELD_IN | FIELD_OUT | FIELD_OPTIONAL)
@@ -184,6 +201,9 @@ static const struct field network_rows[] = {
 static const struct record network_record = { "TemplateNetwork", NULL, RECORD_ROWS(network_rows),
 	.wanted = "TemplateNetworkWanted" };
 
+static const struct field_choice views[] = { { "workspace", 1 + VIEW_WORKSPACE },
+	{ "root", 1 + VIEW_ROOT }, { 0 } };
+
 #define AT(member) offsetof(struct template, member)
 #define SHOWN(member) offsetof(struct template_shown, member)
 static const struct field rows[] = {
@@ -216,6 +236,10 @@ static const struct field rows[] = {
 		.pattern = WORKSPACE_LABEL_PATTERN, .check_pair = workspace_check_label },
 	{ "files", FIELD_PAIRS, AT(files), "path below the workspace: text", SHOWN_OPTIONAL,
 		.most = TEMPLATE_FILES_MAX, .check_pair = check_file },
+	{ "view", FIELD_CHOICE, AT(view), "where its files are seen: at /workspace, or at / (root)",
+		SHOWN_OPTIONAL, .choices = views },
+	{ "attach", FIELD_TEXTS, AT(attach), "NAME:PATH[:ro]: shared trees", SHOWN_OPTIONAL,
+		.most = WORKSPACE_MOUNTS_MAX, .check = check_attach },
 	{ "ttl", FIELD_DURATION, AT(ttl_ms), "workspaces are removed after this time",
 		SHOWN_OPTIONAL, .least = 1, .most = WORKSPACE_TIME_MOST },
 	{ "idle_timeout", FIELD_DURATION, AT(idle_timeout_ms),
@@ -274,9 +298,19 @@ static bool is_beneath_one(const char *path, const char *const *list)
 	return false;
 }
 
-static int check_security(const struct template_security *s, struct arena *arena,
-	text_list *warnings, struct error *err)
+/* In view root everything that the sandbox doesn't have of its own. */
+static bool is_writable(const char *path, bool is_root, const char *const *writable)
 {
+	static const char *const own[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
+		"/libx32", "/etc", "/proc", "/sys", "/dev", "/run", "/var", NULL };
+	return is_beneath_one(path, writable) || (is_root && !is_beneath_one(path, own));
+}
+
+static int check_security(
+	const struct template *t, struct arena *arena, text_list *warnings, struct error *err)
+{
+	const struct template_security *s = &t->security;
+	bool is_root = t->view == 1 + VIEW_ROOT;
 	static const char *const readonly[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
 		"/libx32", "/etc", NULL };
 	static const char *const writable[] = { "/workspace", "/tmp", "/.cache", "/env", "/dev/shm",
@@ -288,11 +322,12 @@ static int check_security(const struct template_security *s, struct arena *arena
 				"security.filesystem_readonly: '%s' can't be made read-only",
 				s->readonly.items[i]);
 	for (size_t i = 0; i < s->writable.count; i++) {
-		if (!strcmp(s->writable.items[i], "/"))
+		bool is_top = !strcmp(s->writable.items[i], "/");
+		if (is_top && !is_root)
 			vec_push(arena, warnings,
 				"security.filesystem_writable: '/' is the workspace, which is "
-				"seen at /workspace");
-		else if (!is_beneath_one(s->writable.items[i], writable))
+				"seen at /workspace without `view: root`");
+		else if (!is_top && !is_writable(s->writable.items[i], is_root, writable))
 			return fail_hint(err, ERR_INVALID,
 				"/workspace, /tmp, /.cache and /env are writable",
 				"security.filesystem_writable: '%s' can't be made writable",
@@ -310,7 +345,7 @@ int template_check(
 {
 	text_list found = { 0 };
 	struct limits limits = t->limits.limits;
-	if (check_security(&t->security, arena, &found, err))
+	if (check_security(t, arena, &found, err))
 		return -1;
 	if (limits_fill(&limits, err))
 		return error_context(err, "limits");

@@ -24,6 +24,8 @@
  *	env: {NAME: value}
  *	labels: {team: data}
  *	files: {notes/README.md: "text"}
+ *	view: root			# or workspace
+ *	attach: ["skills:/workspace/skills:ro"]
  *	ttl: 7d
  *	idle_timeout: 30m
  *
@@ -71,6 +73,8 @@ struct template
 	struct limits_shown limits; /* the mechanism is NULL */
 	struct workspace_network network;
 	pair_list env, labels, files;
+	int view; /* 0: not given; else 1 + enum workspace_view */
+	text_list attach;
 	uint64_t ttl_ms, idle_timeout_ms;
 };
 extern const struct record template_record;

@@ -52,6 +52,28 @@ static pair_list merge_pairs(const pair_list *base, const pair_list *more, struc
 	return merged;
 }
 
+/* "NAME:PATH[:ro]": those of `base` whose path isn't taken, then those of `more`. */
+static text_list merge_attached(const text_list *base, const text_list *more, struct arena *arena)
+{
+	text_list merged = { 0 };
+	for (size_t i = 0; i < base->count; i++) {
+		const char *path = strchr(base->items[i], '/');
+		bool is_taken = false;
+		for (size_t k = 0; path && k < more->count && !is_taken; k++) {
+			const char *other = strchr(more->items[k], '/');
+			is_taken = other && strcspn(path, ":") == strcspn(other, ":") &&
+				   !strncmp(path, other, strcspn(path, ":"));
+		}
+		if (!is_taken)
+			vec_push(arena, &merged, base->items[i]);
+	}
+	for (size_t i = 0; i < more->count; i++)
+		vec_push(arena, &merged, more->items[i]);
+	vec_push(arena, &merged, NULL);
+	merged.count--;
+	return merged;
+}
+
 static void inherit_limits(struct limits *limits, const struct limits *base)
 {
 	for (size_t i = 0; i < limit_count; i++)
@@ -72,6 +94,7 @@ void template_extend(struct template *child, const struct template *base, struct
 	INHERIT(programs.shell);
 	INHERIT(programs.editor);
 	INHERIT(network.mode);
+	INHERIT(view);
 	INHERIT(ttl_ms);
 	INHERIT(idle_timeout_ms);
 #undef INHERIT
@@ -92,6 +115,7 @@ void template_extend(struct template *child, const struct template *base, struct
 	child->env = merge_pairs(&base->env, &child->env, arena);
 	child->labels = merge_pairs(&base->labels, &child->labels, arena);
 	child->files = merge_pairs(&base->files, &child->files, arena);
+	child->attach = merge_attached(&base->attach, &child->attach, arena);
 }
 
 /* ---- a workspace ---- */
@@ -141,6 +165,9 @@ void template_apply(const struct template *t, struct arena *arena, struct worksp
 	wanted->env = merge_pairs(&env, &wanted->env, arena);
 	wanted->labels = merge_pairs(&t->labels, &wanted->labels, arena);
 	inherit_limits(&wanted->limits, &t->limits.limits);
+	wanted->attach = merge_attached(&t->attach, &wanted->attach, arena);
+	if (!wanted->has_view && t->view)
+		wanted->view = (enum workspace_view)(t->view - 1);
 	if (!wanted->ttl_ms)
 		wanted->ttl_ms = t->ttl_ms;
 	if (!wanted->idle_timeout_ms)

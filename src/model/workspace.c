@@ -17,6 +17,11 @@ const char *const workspace_state_names[WORKSPACE_STATE_COUNT + 1] = {
 	[WORKSPACE_DELETING] = "deleting",
 };
 
+const char *const workspace_view_names[VIEW_COUNT + 1] = {
+	[VIEW_WORKSPACE] = "workspace",
+	[VIEW_ROOT] = "root",
+};
+
 /* -- names and labels -- */
 
 int workspace_check_name(const char *name, struct error *err)
@@ -269,6 +274,10 @@ static const struct field workspace_rows[] = {
 	{ "ptrace", FIELD_BOOLEAN, AT(ptrace),
 		"its processes may trace each other: gdb, strace, LeakSanitizer",
 		FIELD_USES | FIELD_LATER },
+	{ "view", FIELD_CHOICE, AT(view),
+		"where its files are seen inside: at /workspace, or at / (root)",
+		FIELD_USES | FIELD_LATER, .names = workspace_view_names,
+		.has = FIELD_HAS(struct workspace, has_view) },
 	{ "dir", FIELD_TEXT, AT(dir),
 		"directory of the host that is /workspace; needs a descriptor, which `carrel "
 		"create --dir` passes",

@@ -37,6 +37,10 @@ enum workspace_state {
 };
 extern const char *const workspace_state_names[WORKSPACE_STATE_COUNT + 1]; /* …, NULL */
 
+/* Where its tree is seen inside: at /workspace, or as / itself. */
+enum workspace_view { VIEW_WORKSPACE, VIEW_ROOT, VIEW_COUNT };
+extern const char *const workspace_view_names[VIEW_COUNT + 1]; /* …, NULL */
+
 struct workspace_network {
 	const char *mode; /* "none" */
 	text_list allow;
@@ -84,6 +88,8 @@ struct workspace {
 	const char *snapshot;	    /* id of the one that its state is based on, or NULL */
 	const char *from;	    /* of a creation: a snapshot or workspace whose state it gets */
 	uint64_t snapshot_version;  /* of the newest there was; 0: none */
+	enum workspace_view view;   /* fixed when it is created */
+	bool has_view;		    /* of a creation: it was asked for */
 	bool ptrace;		    /* debuggers work in its sandboxes */
 	bool is_context;	    /* --context: the fifth seed's layout */
 	uint64_t disk_usage_bytes;  /* as last measured */

@@ -86,11 +86,20 @@ static int check_again(const struct plan *plan, size_t index, struct error *err)
 		again->target);
 }
 
+/* The workspace in view root, a file system of its own: what was mounted before is put into it. */
+static bool is_workspace_root(const struct plan *plan, const struct plan_mount *mount)
+{
+	return plan_has_root_view(plan) && !strcmp(mount->target, PLAN_ROOT) &&
+	       (mount->kind == MOUNT_OVERLAY ? mount->tree == plan->workspace
+					     : mount->kind == MOUNT_TMPFS);
+}
+
 static int check_mounts(const struct plan *plan, struct error *err)
 {
 	for (size_t i = 0; i < plan->mounts.count; i++) {
 		const struct plan_mount *mount = &plan->mounts.items[i];
-		if (!path_is_normal(mount->target) || !strcmp(mount->target, "/"))
+		bool is_root = is_workspace_root(plan, mount);
+		if (!path_is_normal(mount->target) || (!strcmp(mount->target, "/") && !is_root))
 			return fail(err, ERR_INVALID,
 				"mount target '%s' is not an absolute, plain path", mount->target);
 		if (mount->kind == MOUNT_BIND && check_source(plan, mount, err))
@@ -102,7 +111,7 @@ static int check_mounts(const struct plan *plan, struct error *err)
 			return -1;
 		if (mount->kind == MOUNT_AGAIN && check_again(plan, i, err))
 			return -1;
-		for (size_t j = 0; j < i; j++) {
+		for (size_t j = 0; !is_root && j < i; j++) {
 			const struct plan_mount *other = &plan->mounts.items[j];
 			if (!(other->flags & MOUNT_STAGING) &&
 				path_is_beneath(other->target, mount->target))

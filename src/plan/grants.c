@@ -33,6 +33,19 @@ int grant_parse_tree(const char *text, struct arena *arena, struct grant *grant,
 	return 0;
 }
 
+const char *grant_link(const struct grant *grant, const char *root)
+{
+	static const char skills[] = ".solven/skills/";
+	if (!path_is_beneath(grant->target, root))
+		return NULL;
+	const char *path = grant->target + strlen(root);
+	path += path[0] == '/';
+	const char *skill = path + sizeof skills - 1;
+	bool is_skill =
+		!strncmp(path, skills, sizeof skills - 1) && skill[0] && !strchr(skill, '/');
+	return is_skill || !strcmp(path, ".ticket") ? path : NULL;
+}
+
 void grants_encode(const struct grant *grants, size_t count, struct buf *out)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -35,6 +35,11 @@ struct grant {
 int grant_check_tree(const char *name, struct error *err);
 /* Takes "NAME:PATH[:ro]" apart. ERR_INVALID. */
 int grant_parse_tree(const char *text, struct arena *arena, struct grant *grant, struct error *err);
+/* The seed's skills and tickets: the path below the workspace, seen at `root` inside, of a link to
+ * the tree, which is mounted outside of the workspace, at GRANT_TREES/<name>: its commands can't
+ * get in the way of that. NULL: the tree is mounted at its target. */
+#define GRANT_TREES "/opt/carrel/trees"
+const char *grant_link(const struct grant *grant, const char *root);
 void grants_encode(const struct grant *grants, size_t count, struct buf *out);
 /* Texts point into `text`, which must end with a NUL. Checked: kinds, plain absolute paths, targets
  * that plan_check_target allows. ERR_CORRUPT. */

@@ -160,7 +160,7 @@ static int check_fields(
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		if (!(shape->has & fields[i].kind) && !is_zero(fields[i].data, fields[i].size))
 			return corrupt(err, "a field that its type must not have");
-	if (head->flags & ~LAUNCH_PTRACE || head->held.has_written > 1)
+	if (head->flags & ~(LAUNCH_PTRACE | LAUNCH_ROOT_VIEW) || head->held.has_written > 1)
 		return corrupt(err, "a field out of range");
 	if (shape->has & HAS_ERROR &&
 		(head->error_code == ERR_NONE || head->error_code >= ERR_CODE_COUNT))

@@ -81,7 +81,10 @@ enum launch_fd {
 	LAUNCH_FD_SOCKETS,   /* v1: bytes of the buffers of its sockets, beside all other memory */
 	LAUNCH_FD_MAX
 };
-enum launch_flags { LAUNCH_PTRACE = 1 }; /* plan_options.ptrace */
+enum launch_flags {
+	LAUNCH_PTRACE = 1,   /* plan_options.ptrace */
+	LAUNCH_ROOT_VIEW = 2 /* plan_options.view is VIEW_ROOT */
+};
 struct launch_stats {
 	uint32_t sandboxes, netns_ready, cgroups_ready, starting;
 	uint64_t started, failed, netns_missed, cgroups_missed; /* since the launcher's start */

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include "base/path.h"
 #include "base/str.h"
+#include "plan/grants.h"
 
 /* What tools on the host execute or obey when they next open this directory. */
 const char *const plan_protected_names[] = {
@@ -51,6 +52,12 @@ static const char *const proc_read_only[] = { "/proc/sys", "/proc/bus", "/proc/i
 static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 	"/dev/urandom", "/dev/tty" };
 
+#define PASSWD "/etc/passwd"
+#define PASSWD_TEXT(home)                                                                          \
+	"root:x:0:0:root:/:/usr/sbin/nologin\n"                                                    \
+	"agent:x:1000:1000:agent:" home ":/bin/sh\n"                                               \
+	"nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+
 static const struct plan_node own_nodes[] = {
 	{ NODE_DIRECTORY, "/etc", NULL, 0755 },
 	{ NODE_DIRECTORY, "/run", NULL, 0755 },
@@ -65,11 +72,7 @@ static const struct plan_node own_nodes[] = {
 	{ NODE_DIRECTORY, PLAN_CGROUP "/memory", NULL, 0755 },
 	{ NODE_DIRECTORY, "/var", NULL, 0755 },
 	{ NODE_LINK, "/var/tmp", "../tmp", 0 },
-	{ NODE_FILE, "/etc/passwd",
-		"root:x:0:0:root:/:/usr/sbin/nologin\n"
-		"agent:x:1000:1000:agent:/workspace:/bin/sh\n"
-		"nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-		0644 },
+	{ NODE_FILE, PASSWD, PASSWD_TEXT(PLAN_WORKSPACE), 0644 },
 	{ NODE_FILE, "/etc/group", "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n", 0644 },
 	{ NODE_FILE, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n",
 		0644 },
@@ -98,17 +101,27 @@ static const struct plan_node own_nodes[] = {
 	{ NODE_LINK, "/dev/ptmx", "pts/ptmx", 0 },
 };
 
-const char *const plan_own_env[] = {
-	"PATH=/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
-	"HOME=/workspace",
-	"USER=agent",
-	"LOGNAME=agent",
-	"SHELL=/bin/sh",
-	"LANG=C.UTF-8",
-	"TMPDIR=/tmp",
-	"XDG_CACHE_HOME=/.cache",
-	NULL,
-};
+#define OWN_ENV                                                                                    \
+	"USER=agent", "LOGNAME=agent", "SHELL=/bin/sh", "LANG=C.UTF-8", "TMPDIR=/tmp",             \
+		"XDG_CACHE_HOME=/.cache", NULL
+
+const char *const *plan_own_env(enum workspace_view view)
+{
+	static const char *const of_workspace[] = {
+		"PATH=/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
+		"HOME=/workspace", OWN_ENV
+	};
+	static const char *const of_root[] = {
+		"PATH=/.venv/bin:/node_modules/.bin:/usr/local/bin:/usr/bin:/bin", "HOME=/",
+		"UV_CACHE_DIR=/.cache/uv", OWN_ENV
+	};
+	return view == VIEW_ROOT ? of_root : of_workspace;
+}
+
+bool plan_has_root_view(const struct plan *plan)
+{
+	return !strcmp(plan->workspace->target, PLAN_ROOT);
+}
 
 #define HIDDEN_BYTES 4096 /* the least that is a size */
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
@@ -152,7 +165,7 @@ static int fill_limits(struct builder *b, struct error *err)
 					     : tmpfs_default(limits->memory_bytes);
 	if (!limits->output_bytes && b->options->captured)
 		limits->output_bytes = LIMIT_OUTPUT_CAPTURED_DEFAULT;
-	b->plan.measured = b->options->stage ? PLAN_ENV : PLAN_WORKSPACE;
+	b->plan.measured = b->options->stage ? PLAN_ENV : b->plan.workspace->target;
 	b->plan.counted_disk =
 		(b->plan.workspace->upper || b->options->stage) && limits->disk_bytes;
 	b->plan.root_bytes =
@@ -209,8 +222,13 @@ static bool is_replaced(const struct builder *b, const char *path)
 
 static void add_system(struct builder *b)
 {
-	for (size_t i = 0; i < COUNT(own_nodes); i++)
-		vec_push(b->arena, &b->plan.nodes, own_nodes[i]);
+	bool is_root = b->options->view == VIEW_ROOT;
+	for (size_t i = 0; i < COUNT(own_nodes); i++) {
+		struct plan_node node = own_nodes[i];
+		if (is_root && !strcmp(node.path, PASSWD))
+			node.text = PASSWD_TEXT(PLAN_ROOT);
+		vec_push(b->arena, &b->plan.nodes, node);
+	}
 	for (size_t i = 0; i < b->facts->host_paths.count; i++) {
 		const struct plan_host_path *path = &b->facts->host_paths.items[i];
 		if (is_replaced(b, path->path))
@@ -359,10 +377,11 @@ static void add_environments(struct builder *b)
 			add_overlay(b, b->plan.environments.items[i], PLAN_UPPER);
 }
 
-/* A directory of the user's stays as it is: nothing is made or covered in it. */
+/* A directory of the user's stays as it is: nothing is made or covered in it. In view root the
+ * first place is the one below the workspace. */
 static void add_again(struct builder *b)
 {
-	if (b->options->dir && !b->options->warm)
+	if (b->options->dir || b->options->view == VIEW_ROOT)
 		return;
 	for (size_t i = 0; i < b->plan.environments.count; i++) {
 		const struct plan_tree *tree = b->plan.environments.items[i];
@@ -386,7 +405,7 @@ static const struct plan_tree *find_workspace(struct builder *b)
 			.upper = dir->beneath ? dir->beneath : ".",
 			.owner_uid = dir->owner_uid,
 			.owner_gid = dir->owner_gid };
-	tree->target = PLAN_WORKSPACE;
+	tree->target = plan_view_path(b->options->view);
 	return tree;
 }
 
@@ -402,12 +421,16 @@ static int add_workspace(struct builder *b, struct error *err)
 		return 0;
 	}
 	if (!b->options->dir) {
-		add_tmpfs(b, PLAN_WORKSPACE,
+		add_tmpfs(b, tree->target,
 			b->options->stage ? tmpfs_default(b->plan.limits.memory_bytes)
 					  : b->plan.limits.disk_bytes,
 			0);
 		return 0;
 	}
+	if (b->options->view == VIEW_ROOT)
+		return fail(err, ERR_INVALID,
+			"--view root can't be combined with --dir: carrel creates no mount points "
+			"in your directories");
 	if (b->options->dir->kind != PATH_DIRECTORY)
 		return fail(
 			err, ERR_INVALID, "--dir '%s' is not a directory", b->options->dir->source);
@@ -472,7 +495,51 @@ static const char *follow_links(struct builder *b, const char *target)
 	return target;
 }
 
-static void add_user_binds(struct builder *b)
+/* The name at / that a path inside begins with. */
+static const char *top_of(struct arena *arena, const char *path)
+{
+	return arena_bytes(arena, path + 1, strcspn(path + 1, "/"));
+}
+
+static bool is_covered(const struct plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->covers.count; i++) {
+		size_t len = strlen(plan->covers.items[i]);
+		if (!strncmp(path + 1, plan->covers.items[i], len) &&
+			(!path[1 + len] || path[1 + len] == '/'))
+			return true;
+	}
+	return false;
+}
+
+static void add_cover(struct builder *b, const char *path)
+{
+	if (!is_covered(&b->plan, path))
+		vec_push(b->arena, &b->plan.covers, top_of(b->arena, path));
+}
+
+/* View root: everything until now is the sandbox's own. An environment is found where a virtual
+ * environment would be; a workspace that stays has a link of its own there. */
+static void add_covers(struct builder *b)
+{
+	if (b->options->view != VIEW_ROOT)
+		return;
+	for (size_t i = 0; !b->options->workspace && i < b->plan.environments.count; i++)
+		if (!strcmp(b->plan.environments.items[i]->target, PLAN_ENV))
+			vec_push(b->arena, &b->plan.nodes,
+				(struct plan_node){ NODE_LINK, "/.venv", &PLAN_ENV[1], 0 });
+	for (size_t i = 0; i < b->options->binds.count; i++)
+		if (path_is_beneath(b->options->binds.items[i].target, GRANT_TREES))
+			add_cover(b, GRANT_TREES);
+	for (size_t i = 0; i < b->plan.nodes.count; i++)
+		add_cover(b, b->plan.nodes.items[i].path);
+	for (size_t i = 0; i < b->plan.mounts.count; i++)
+		if (!(b->plan.mounts.items[i].flags & MOUNT_STAGING))
+			add_cover(b, b->plan.mounts.items[i].target);
+}
+
+/* `covered`: those that are of the sandbox's own trees, else those of the workspace's. */
+static void add_user_binds(struct builder *b, bool covered)
 {
 	/* Shorter targets first, so that a parent never hides its child. */
 	size_t count = b->options->binds.count;
@@ -484,9 +551,11 @@ static void add_user_binds(struct builder *b)
 			order[at] = order[at - 1];
 		order[at] = bind;
 	}
-	for (size_t i = 0; i < count; i++)
-		add_bind(b, order[i], follow_links(b, order[i]->target),
-			order[i]->read_only ? MOUNT_RO : 0);
+	for (size_t i = 0; i < count; i++) {
+		const char *target = follow_links(b, order[i]->target);
+		if (is_covered(&b->plan, target) == covered)
+			add_bind(b, order[i], target, order[i]->read_only ? MOUNT_RO : 0);
+	}
 }
 
 /* An empty directory in place of carrel's home. Root's sandboxes have a uid that can't enter the
@@ -514,7 +583,8 @@ static void choose_targets(struct builder *b)
 {
 	for (size_t i = 0; i < b->plan.mounts.count; i++) {
 		struct plan_mount *mount = &b->plan.mounts.items[i];
-		mount->make_target = mount->in_root = true;
+		mount->in_root = true;
+		mount->make_target = strcmp(mount->target, PLAN_ROOT) != 0;
 		for (size_t j = 0; j < i; j++) {
 			const struct plan_mount *other = &b->plan.mounts.items[j];
 			if (other->flags & MOUNT_STAGING ||
@@ -606,8 +676,9 @@ void plan_set_env(struct arena *arena, text_list *env, const char *entry)
 
 static int add_env(struct builder *b, struct error *err)
 {
-	for (size_t i = 0; plan_own_env[i]; i++)
-		vec_push(b->arena, &b->plan.env, plan_own_env[i]);
+	const char *const *own = plan_own_env(b->options->view);
+	for (size_t i = 0; own[i]; i++)
+		vec_push(b->arena, &b->plan.env, own[i]);
 	plan_limit_env(&b->plan.limits, b->plan.ptrace, b->arena, &b->plan.env);
 	for (size_t i = 0; i < b->plan.environments.count; i++) {
 		const char *const *variables = b->plan.environments.items[i]->variables;
@@ -670,7 +741,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.umask = facts->umask,
 		.warm = options->warm,
 		.argv = options->argv,
-		.cwd = options->cwd ? options->cwd : PLAN_WORKSPACE,
+		.cwd = options->cwd ? options->cwd : plan_view_path(options->view),
 	};
 	b->plan.setgid = !has_writable_host_directory(b);
 	if (options->forward)
@@ -680,10 +751,12 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 	add_system(b);
 	add_own(b);
 	add_environments(b);
+	add_covers(b);
+	add_user_binds(b, true);
 	if (add_workspace(b, err) || add_env(b, err))
 		return -1;
 	add_again(b);
-	add_user_binds(b);
+	add_user_binds(b, false);
 	if (!facts->privileged)
 		hide_home(b);
 	choose_targets(b);

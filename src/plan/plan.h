@@ -19,6 +19,7 @@
 #define PLAN_UID 1000 /* inside, always */
 #define PLAN_GID 1000
 #define PLAN_WORKSPACE "/workspace"
+#define PLAN_ROOT "/"
 #define PLAN_ENV "/env"
 #define PLAN_CACHE "/.cache"
 #define PLAN_SYS "/sys"
@@ -96,6 +97,7 @@ struct plan_options {
 					* limits.disk_bytes is about it then */
 	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */
 	bool writable_config;
+	enum workspace_view view;
 	bool ptrace;  /* debuggers work inside */
 	bool observe; /* the paths that its processes name are reported */
 	/* Carrel's home: a bind of a directory above it doesn't show it, and a bind of something
@@ -214,7 +216,11 @@ struct plan {
 	const char *capabilities; /* that processes have: "none" */
 	bool no_new_privs;
 	struct plan_network network;
-	const struct plan_tree *workspace; /* at PLAN_WORKSPACE; always there */
+	const struct plan_tree *workspace; /* at PLAN_WORKSPACE, or PLAN_ROOT; always there */
+	/* With the workspace at PLAN_ROOT: names there that are the sandbox's own and cover the
+	 * workspace's. Its mounts come before the workspace's, which is followed by mounts in its
+	 * tree. */
+	text_list covers;
 	plan_trees environments;
 	const char *home; /* carrel's own, or NULL */
 	uint64_t root_bytes,
@@ -268,7 +274,13 @@ int plan_check(const struct plan *plan, struct error *err);
 /* As one JSON object, pretty. */
 void plan_print(const struct plan *plan, struct buf *out);
 /* What the environment of every command begins with ("PATH=…"), NULL at its end. */
-extern const char *const plan_own_env[];
+const char *const *plan_own_env(enum workspace_view view);
+/* The path inside of the workspace's tree. */
+static inline const char *plan_view_path(enum workspace_view view)
+{
+	return view == VIEW_ROOT ? PLAN_ROOT : PLAN_WORKSPACE;
+}
+bool plan_has_root_view(const struct plan *plan);
 /* Fills plan->views by its limits. */
 void plan_add_views(const struct plan_facts *facts, struct arena *arena, struct plan *plan);
 /* Appends what tells programs of these limits that don't find them out by themselves: the Go

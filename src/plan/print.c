@@ -210,6 +210,8 @@ void plan_print(const struct plan *plan, struct buf *out)
 		print_tree(&j, NULL, plan->environments.items[i]);
 	json_end(&j);
 	print_root(&j, plan);
+	if (plan->covers.count)
+		print_texts(&j, "covers", &plan->covers);
 	print_mounts(&j, plan);
 	print_views(&j, plan);
 	print_texts(&j, "masked", &plan->masks);

@@ -152,6 +152,8 @@ static bool has_target(const struct base *base, const char *target)
 
 bool base_has_root_for(const struct base *base, const struct plan *plan)
 {
+	if (plan_has_root_view(plan))
+		return false;
 	for (size_t i = 0; i < plan->mounts.count; i++)
 		if (root_is_target(&plan->mounts.items[i]) &&
 			!has_target(base, plan->mounts.items[i].target))

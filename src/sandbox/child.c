@@ -28,6 +28,7 @@
 #include "linux/pty.h"
 #include "linux/seccomp.h"
 #include "sandbox/child.h"
+#include "sandbox/point.h"
 #include "sandbox/root.h"
 
 /* A path of the sandbox, relative to its root. */
@@ -319,7 +320,7 @@ static int make_overlay(const struct plan_mount *mount, int *tree, struct error 
 static int make_way(struct sandbox_child *child, const struct plan_mount *mount, struct error *err)
 {
 	static const char *const places[] = { PLAN_LAYERS, PLAN_UPPER };
-	bool is_workspace = !strcmp(mount->target, PLAN_WORKSPACE);
+	bool is_workspace = !strcmp(mount->target, child->plan->workspace->target);
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
 		bool is_here = !strcmp(mount->target, places[i]);
 		if (child->is_staged[i] && (is_here || is_workspace) &&
@@ -370,25 +371,47 @@ static int open_tree_of(struct sandbox_child *child, size_t index, int *tree, st
 	return mount->flags & MOUNT_USER ? mount_change(*tree, "", &change, err) : 0;
 }
 
-/* Below a directory of the user's, an earlier sandbox may have left links: none is followed. */
+/* Below a directory of the host or a shared tree, where nothing is created. */
+static bool is_in_users(const struct plan *plan, const struct plan_mount *mount)
+{
+	for (const struct plan_mount *m = plan->mounts.items; m < mount; m++)
+		if (m->kind == MOUNT_BIND && m->flags & MOUNT_USER && !(m->flags & MOUNT_STAGING) &&
+			path_is_beneath(mount->target, m->target))
+			return true;
+	return false;
+}
+
+static int open_point(
+	struct sandbox_child *child, const struct plan_mount *mount, int *at, struct error *err)
+{
+	const char *path = BELOW_ROOT(mount->target);
+	if (mount->make_target)
+		return point_open(child->root, path, mount->source_kind != PATH_FILE, at, err);
+	*at = path_open_nolinks(child->root, path, O_PATH | O_CLOEXEC, 0);
+	if (*at >= 0)
+		return 0;
+	fail_errno(err, "mount point '%s'", mount->target);
+	return error_hint(err, "%s",
+		is_in_users(child->plan, mount)
+			? "create it on the host first: carrel creates no mount points in "
+			  "your directories and in shared trees"
+			: "choose a path outside the system's directories, which are read-only");
+}
+
+/* Where earlier sandboxes wrote, they may have left links: none is followed. */
 static int attach(
 	struct sandbox_child *child, const struct plan_mount *mount, int tree, struct error *err)
 {
+	if (!strcmp(mount->target, PLAN_ROOT))
+		return mount_attach(tree, child->root, BELOW_ROOT(PLAN_WORKSPACE), err) ||
+				       child_take_workspace_root(child, tree, err)
+			       ? -1
+			       : 0;
 	if (mount->in_root)
 		return mount_attach(tree, child->root, mount->target + 1, err);
-	if (mount->make_target && root_make_target(child->root, mount, err))
+	auto_close int at = -1;
+	if (open_point(child, mount, &at, err))
 		return -1;
-	auto_close int at =
-		path_open_nolinks(child->root, mount->target + 1, O_PATH | O_CLOEXEC, 0);
-	if (at < 0) {
-		fail_errno(err, "mount point '%s'", mount->target);
-		bool is_users = path_is_beneath(mount->target, PLAN_WORKSPACE);
-		return error_hint(err, "%s",
-			is_users ? "create it on the host first: carrel creates no mount points in "
-				   "your directories"
-				 : "choose a path outside the system's directories, which are "
-				   "read-only");
-	}
 	if (mount_attach(tree, at, "", err))
 		return error_context(err, "'%s'", mount->target);
 	return 0;
@@ -432,13 +455,25 @@ static int enter_root(struct sandbox_child *child, struct error *err)
 		return mount_cover_root(child->root, err);
 	if (mount_pivot(child->root, err))
 		return -1;
+	if (plan_has_root_view(child->plan)) /* the masks lie in our own root, which goes with it */
+		return 0;
 	child->old_root = worker_do(&child->worker, drop_old_root, child);
 	return 0;
 }
 
 static bool has_old_root(const struct sandbox_child *child)
 {
-	return !child->start->has_root && child->start->mounts < 0;
+	return !child->start->has_root && child->start->mounts < 0 &&
+	       !plan_has_root_view(child->plan);
+}
+
+/* The workspace can be written to; of /proc nothing, which Landlock's rule for / would allow. */
+static int seal_root_view(struct sandbox_child *child, struct error *err)
+{
+	struct mount_change shut = { .set = MOUNT_ATTR_RDONLY };
+	if (child->start->mounts < 0 && mount_drop_old_root(err))
+		return -1;
+	return mount_change(child->report[SETUP_PROC], "", &shut, err);
 }
 
 /* Everything gets its last attributes at once. */
@@ -450,9 +485,9 @@ static int seal_mounts(struct sandbox_child *child, struct error *err)
 	struct mount_change all = {
 		.set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE, .recursive = true
 	};
-	return mount_change(child->root, "", &shut, err) || mount_change(child->root, "", &all, err)
-		       ? -1
-		       : 0;
+	int failed = plan_has_root_view(child->plan) ? seal_root_view(child, err)
+						     : mount_change(child->root, "", &shut, err);
+	return failed || mount_change(child->root, "", &all, err) ? -1 : 0;
 }
 
 static int open_terminal(struct sandbox_child *child, struct error *err)

@@ -6,7 +6,7 @@
 struct sandbox_child {
 	struct start *start;
 	const struct plan *plan;
-	int root;    /* a tmpfs: of our own, or the base's */
+	int root; /* a tmpfs: of our own, or the base's; in the end, in view root, the workspace */
 	int scratch; /* the tmpfs that /tmp and others lie on; our own root is it */
 	int hidden;  /* the directory of `scratch` that the workspace will cover */
 	int mask, mask_file;
@@ -23,5 +23,8 @@ int child_finish_files(struct sandbox_child *child, struct error *err);
 /* Masks the entries of the mounted /proc that processes inside may not see or change, and mounts
  * the views of the limits over theirs. */
 int child_narrow_proc(struct sandbox_child *child, struct error *err);
+/* View root: `workspace`, mounted in child->root, takes its place, with all that is mounted there
+ * until now over it. */
+int child_take_workspace_root(struct sandbox_child *child, int workspace, struct error *err);
 /* MOUNT_ATTR_* of a plan's flags. */
 uint64_t child_attributes(unsigned flags);

@@ -1,6 +1,7 @@
 #include "sandbox/isolation.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include "base/fd.h"
@@ -62,7 +63,16 @@ static int native_receive(int setup, int fds[WARM_FD_MAX], struct error *err)
 
 static int native_find(pid_t pid, int fds[WARM_FD_MAX], struct error *err)
 {
-	return start_find(pid, PLAN_WORKSPACE, fds, err);
+	int failed = start_find(pid, PLAN_WORKSPACE, fds, err);
+	if (failed >= 0)
+		return failed;
+	/* View root has none, or anything of that name. */
+	failed = start_find(pid, PLAN_ROOT, fds, err);
+	if (failed)
+		return failed;
+	auto_close int tmp = take_fd(&fds[WARM_ROOT]);
+	fds[WARM_ROOT] = fcntl(fds[WARM_WORKSPACE], F_DUPFD_CLOEXEC, 3);
+	return fds[WARM_ROOT] < 0 ? fail_errno(err, "keep the root open") : 0;
 }
 
 /* carrel-init is PID 1 of its namespace: the kernel takes the rest along. */

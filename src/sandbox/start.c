@@ -265,7 +265,11 @@ int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct 
 
 int start_find(pid_t pid, const char *measured, int fds[WARM_FD_MAX], struct error *err)
 {
-	const char *const names[WARM_FD_MAX] = { "proc", ".", measured + 1 };
+	/* View root: the workspace is its root; what is to be measured of the sandbox's own lies
+	 * below /tmp. */
+	bool is_root = !strcmp(measured, PLAN_ROOT);
+	const char *const names[WARM_FD_MAX] = { "proc", is_root ? "tmp" : ".",
+		is_root ? "." : measured + 1 };
 	char path[48];
 	str_format(path, sizeof path, "/proc/%d/root", (int)pid);
 	auto_close int root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -13,11 +13,26 @@
 #include "format/procfs.h"
 #include "linux/unix_address.h"
 
+#define LOOK (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
 void view_init(struct sandbox_view *view)
 {
-	*view = (struct sandbox_view){ .init = -1, .environment = -1 };
+	*view = (struct sandbox_view){ .init = -1, .environment = -1, .scratch = -1 };
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		view->fds[i] = -1;
+}
+
+static bool is_tmpfs(int fd)
+{
+	struct statfs fs;
+	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
+}
+
+/* View root: the workspace is the root, and the tmpfs is mounted below it. */
+static int open_scratch(int root)
+{
+	auto_close int tmp = openat(root, is_tmpfs(root) ? "." : "tmp", LOOK);
+	return is_tmpfs(tmp) ? take_fd(&tmp) : -1;
 }
 
 void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int fds[LAUNCH_FD_MAX])
@@ -26,14 +41,18 @@ void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int f
 		view->fds[i] = fds[i];
 	view->limiter = limiter;
 	view->is_there = true;
-	view->environment = openat(
-		fds[LAUNCH_FD_ROOT], &PLAN_ENV[1], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	view->scratch = open_scratch(fds[LAUNCH_FD_ROOT]);
+	view->environment = openat(fds[LAUNCH_FD_ROOT], &PLAN_ENV[1], LOOK);
 }
 
 int view_take_overlay(struct sandbox_view *view)
 {
-	return view->environment >= 0 ? take_fd(&view->environment)
-				      : take_fd(&view->fds[LAUNCH_FD_WORKSPACE]);
+	int *overlays[] = { &view->environment, &view->fds[LAUNCH_FD_WORKSPACE],
+		is_tmpfs(view->fds[LAUNCH_FD_ROOT]) ? NULL : &view->fds[LAUNCH_FD_ROOT] };
+	for (size_t i = 0; i < sizeof overlays / sizeof *overlays; i++)
+		if (overlays[i] && *overlays[i] >= 0)
+			return take_fd(overlays[i]);
+	return -1;
 }
 
 const char *view_limiter(const struct sandbox_view *view)
@@ -45,6 +64,7 @@ void view_done(struct sandbox_view *view)
 {
 	fd_close(&view->init);
 	fd_close(&view->environment);
+	fd_close(&view->scratch);
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		fd_close(&view->fds[i]);
 	view_init(view);
@@ -93,15 +113,9 @@ char view_process_state(const struct sandbox_view *view, int pid)
 	return state && state[1] == ' ' ? state[2] : 0;
 }
 
-static int tmpfs_of(int fd)
-{
-	struct statfs fs;
-	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC ? fd : -1;
-}
-
 int view_open_usage(const struct sandbox_view *view, struct usage *usage, struct error *err)
 {
-	const int tmpfs[USAGE_TMPFS] = { tmpfs_of(view->fds[LAUNCH_FD_ROOT]), -1, -1 };
+	const int tmpfs[USAGE_TMPFS] = { view->scratch, -1, -1 };
 	if (view->fds[LAUNCH_FD_PROC] < 0)
 		return fail(err, ERR_UNAVAILABLE, "the sandbox has no /proc that can be read");
 	return usage_init(usage, view->fds[LAUNCH_FD_PROC], tmpfs, err);

@@ -140,6 +140,13 @@ def test_packages_of_python_and_node_together(node, template, index):
     assert both.returncode == 125 and "Python or of Node" in both.stderr
 
 
+def test_view_root_has_packages_at_its_top(node):
+    script = "readlink -f /node_modules/.bin/one-cli; one-cli; node -e 'console.log(require(\"one\"))'; echo x >/f; ls /"
+    done = node.run("--view", "root", "--npm", "one", "--", "sh", "-c", script, timeout=120)
+    assert done.returncode == 0, done
+    assert done.stdout.splitlines()[:3] == ["/node_modules/one/cli.js", "cli", "one two"] and "node_modules" in done.stdout.split()[4:], done
+
+
 def test_a_directory_of_the_user_stays_as_it_is(node, tmp):
     (tmp / "a.js").write_text("console.log(require('one'))\n")
     done = node.run("--dir", tmp, "--npm", "one", "--", "node", "a.js", timeout=120)

@@ -286,3 +286,19 @@ for i in range(20):
         said = install(site, name, "alpha==2.0")
         assert said["live"] and site.core_pid() == core and most_memory(site) < before + (128 << 20)
         assert python(site, name, "import alpha.only_2") == ""
+
+
+def test_view_root_has_its_environment_at_venv(site):
+    """Built for /env, and found at /.venv: activated, installed into, kept by a snapshot."""
+    with created(site, "--view", "root", "--pip", "alpha==1.0") as name:
+        assert python(site, name, "import sys, alpha; print(sys.prefix, alpha.VERSION)") == "/.venv 1.0\n"
+        done = site("exec", name, "--", "sh", "-c", "command -v python; readlink /.venv; pip --version >/dev/null && pip list | grep -c alpha")
+        assert done.stdout.split() == ["/.venv/bin/python", "/env", "1"], done
+        assert "alpha" not in site("diff", name).stdout
+        install(site, name, "beta")
+        assert python(site, name, "import alpha, beta, gamma; print(alpha.VERSION)") == "1.0\n"
+        assert "beta" in project(site, name)
+        fork = site("fork", name).stdout.strip()
+        assert python(site, fork, "import alpha, beta; print('both')") == "both\n"
+        assert site("rm", fork).returncode == 0
+        assert site("health", name).returncode == 0

@@ -60,11 +60,11 @@ def answers_in_directory(tmp_path_factory):
     return lines_of(done.stdout), directory
 
 
-@pytest.fixture(scope="module")
-def answers_in_workspace(tmp_path_factory):
-    """The same in a workspace of a daemon, whose sandbox stays and is started in another way."""
+@pytest.fixture(scope="module", params=["workspace", "root"])
+def answers_in_workspace(tmp_path_factory, request):
+    """The same in a workspace of a daemon, whose sandbox stays and is started in another way, for each view."""
     with serving(tmp_path_factory.mktemp("daemon")) as daemon:
-        assert daemon("create", "probe").returncode == 0
+        assert daemon("create", "probe", "--view", request.param).returncode == 0
         done = daemon("exec", "probe", "--", "sh", "-c", "cat >probe && chmod +x probe && exec ./probe all",
                       input=PROBE.read_bytes(), text=False, timeout=120)
         assert done.returncode in (0, 1), done

@@ -360,6 +360,58 @@ static void an_environment_is_mounted_where_its_kind_says(void **state)
 	assert_false(has_variable(f, "VIRTUAL_ENV=/env"));
 }
 
+static size_t index_of(struct fixture *f, const char *target)
+{
+	return (size_t)(find_mount(f, target) - f->plan.mounts.items);
+}
+
+static bool is_in(const text_list *names, const char *name)
+{
+	for (size_t i = 0; i < names->count; i++)
+		if (!strcmp(names->items[i], name))
+			return true;
+	return false;
+}
+
+static void in_view_root_the_workspace_comes_after_what_covers_it(void **state)
+{
+	struct fixture *f = *state;
+	struct plan_tree python = { .target = "/env", .base = "/srv/home", .layers = "layers" };
+	struct plan_tree workspace = python;
+	static const struct plan_bind binds[] = {
+		{ .source = "/srv/a", .target = "/etc/a", .kind = PATH_FILE },
+		{ .source = "/srv/b", .target = "/data/b", .kind = PATH_DIRECTORY },
+		{ .source = "/srv/c", .target = "/opt/carrel/trees/c", .kind = PATH_DIRECTORY },
+	};
+	vec_push(&f->arena, &python.lowers, "a/tree");
+	vec_push(&f->arena, &workspace.lowers, "b/tree");
+	vec_push(&f->arena, &f->options.environments, &python);
+	for (size_t i = 0; i < 3; i++)
+		vec_push(&f->arena, &f->options.binds, binds[i]);
+	f->options.workspace = &workspace;
+	f->options.view = VIEW_ROOT;
+	assert_int_equal(build(f), 0);
+	assert_true(plan_has_root_view(&f->plan));
+	size_t root = index_of(f, "/");
+	assert_true(index_of(f, "/etc/a") < root && index_of(f, "/env") < root &&
+		    index_of(f, "/opt/carrel/trees/c") < root && index_of(f, "/data/b") > root);
+	assert_true(is_in(&f->plan.covers, "etc") && is_in(&f->plan.covers, "proc") &&
+		    is_in(&f->plan.covers, "env") && is_in(&f->plan.covers, "opt"));
+	assert_false(is_in(&f->plan.covers, "data") || is_in(&f->plan.covers, "workspace"));
+	assert_true(has_variable(f, "HOME=/"));
+	assert_string_equal(f->plan.cwd, "/");
+	assert_string_equal(f->plan.measured, "/");
+}
+
+static void view_root_makes_nothing_in_a_directory_of_the_user(void **state)
+{
+	struct fixture *f = *state;
+	struct plan_bind dir = { .source = "/srv/dir", .kind = PATH_DIRECTORY };
+	f->options.dir = &dir;
+	f->options.view = VIEW_ROOT;
+	assert_refused(f, ERR_INVALID, "--view root");
+}
+
 static void several_trees_are_golden(void **state)
 {
 	struct fixture *f = *state;
@@ -547,6 +599,8 @@ int main(void)
 		TEST(what_is_hidden_is_covered_in_what_lies_above_it),
 		TEST(a_bind_below_the_home_follows_no_link),
 		TEST(an_environment_is_mounted_where_its_kind_says),
+		TEST(in_view_root_the_workspace_comes_after_what_covers_it),
+		TEST(view_root_makes_nothing_in_a_directory_of_the_user),
 		TEST(several_trees_are_golden),
 		TEST(a_plan_without_a_lock_is_refused),
 		TEST(a_protected_name_that_is_a_link_is_refused),

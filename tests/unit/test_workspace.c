@@ -194,7 +194,8 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 		"\"disk_usage_bytes\":52428800,\"disk_limit_mechanism\":\"counted\","
 		"\"isolation\":\"native\",\"layers_active\":[\"namespaces\",\"own_root\","
 		"\"capabilities\",\"no_new_privs\",\"landlock\",\"seccomp\",\"limits\"],"
-		"\"warm\":true,\"ptrace\":false,\"snapshot\":null,\"error\":null}");
+		"\"warm\":true,\"ptrace\":false,\"view\":\"workspace\",\"snapshot\":null,\"error\":"
+		"null}");
 	buf_clear(&out);
 	j = json_to(&out, false);
 	w = (struct workspace){ .id = "0123456789abcdefghij", .name = "n", .error = "no space" };
