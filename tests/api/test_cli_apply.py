@@ -55,7 +55,7 @@ def project(tmp_path):
 
 def leftovers(daemon, path):
     """Of ours, at and beside the target."""
-    place = pathlib.Path("/var/tmp") if IS_ROOT else pathlib.Path(daemon.home) / "reviews"
+    place = pathlib.Path("/var/tmp") if IS_ROOT else pathlib.Path(daemon.env["CARREL_HOME"]) / "reviews"
     found = [one for one in path.iterdir() if one.name.startswith(".carrel")]
     for area in place.glob("carrel-review-*"):
         try:

@@ -1,7 +1,9 @@
-"""/workspace as an overlay: what a command can't forge, and trees of earlier versions."""
+"""/workspace as an overlay: what a command can't forge, trees of earlier versions, and renames of frozen directories."""
+import json
 import os
 import pathlib
 import subprocess
+import zipfile
 
 import pytest
 
@@ -69,3 +71,79 @@ def test_rm_removes_the_home_of_a_stopped_daemon(make_daemon):
     assert daemon.delete("/v1/workspaces/removed").status == 204
     daemon.stop_serving()
     subprocess.run(["rm", "-rf", workspaces], check=True)
+
+
+RENAMES = r"""
+import errno, os, pathlib, shutil, subprocess
+def refused(fn, *args):
+    try:
+        fn(*args)
+    except OSError as e:
+        assert e.errno == errno.EXDEV, e
+    else:
+        raise SystemExit(f"{fn} was not refused: the documents say otherwise")
+refused(os.rename, "frozen", "renamed")
+os.rename("frozen/file", "frozen/other"); os.rename("frozen/other", "frozen/file")
+shutil.move("frozen", "moved"); subprocess.run(["mv", "moved", "frozen"], check=True)
+assert pathlib.Path("frozen/deep/file").read_text() == "text\n"
+def git(*words, **how):
+    return subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", "repo", *words], capture_output=True, text=True, **how)
+done = git("mv", "dir", "other")
+assert done.returncode and "cross-device" in done.stderr, done
+subprocess.run(["mv", "repo/dir", "repo/other"], check=True)
+git("add", "-A", check=True); git("commit", "-qm", "moved", check=True)
+assert git("show", "--stat", "--format=", "-M", check=True).stdout.startswith(" {dir => other}/f")
+git("checkout", "-q", "HEAD~1", check=True); assert os.path.exists("repo/dir/f") and not os.path.exists("repo/other")
+git("checkout", "-q", "-", check=True); git("gc", "-q", check=True)
+"""
+
+
+@pytest.mark.once
+def test_renames_of_frozen_directories_are_as_the_documents_say(daemon):
+    """rename(2) of a directory of a lower layer is EXDEV: mv, git checkout, pip and npm copy, git mv doesn't."""
+    with created(daemon) as workspace:
+        name = workspace["name"]
+        output_of(daemon, name, "mkdir -p frozen/deep; echo text | tee frozen/file > frozen/deep/file; git init -q repo 2>/dev/null; cd repo; "
+                  "mkdir dir; echo f > dir/f; git add -A; git -c user.name=a -c user.email=a@b commit -qm first")
+        assert daemon.post(f"/v1/workspaces/{name}/snapshots").status == 201
+        assert daemon("exec", name, "--", "python3", "-c", RENAMES).returncode == 0
+
+
+@pytest.mark.once
+@pytest.mark.shipped
+def test_pip_and_npm_replace_frozen_packages(daemon, tmp_path):
+    """Both move directories of the old version away."""
+    packages = tmp_path / "packages"
+    for version in ("1.0", "2.0"):
+        wheel = packages / f"thing-{version}-py3-none-any.whl"
+        wheel.parent.mkdir(exist_ok=True)
+        info = f"thing-{version}.dist-info"
+        with zipfile.ZipFile(wheel, "w") as file:
+            file.writestr("thing/__init__.py", f"V = '{version}'\n")
+            file.writestr("thing/deep/__init__.py", "")
+            file.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: thing\nVersion: {version}\n")
+            file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            file.writestr(f"{info}/RECORD", "".join(f"{name},,\n" for name in (
+                "thing/__init__.py", "thing/deep/__init__.py", f"{info}/METADATA", f"{info}/WHEEL", f"{info}/RECORD")))
+        node = tmp_path / "package"
+        (node / "lib").mkdir(parents=True, exist_ok=True)
+        (node / "package.json").write_text(json.dumps({"name": "thing", "version": f"{version}.0", "main": "lib/index.js"}))
+        (node / "lib/index.js").write_text(f"module.exports = '{version}'\n")
+        subprocess.run(["tar", "czf", packages / f"thing-{version}.tgz", "-C", tmp_path, "package"], check=True)
+    pip = "python3 -m pip install -q --no-index --no-cache-dir --disable-pip-version-check --target lib --upgrade packages/thing-{}-py3-none-any.whl"
+    npm = "npm install --offline --no-audit --no-fund --silent --prefix node /workspace/packages/thing-{}.tgz"
+    with created(daemon) as workspace:
+        name = workspace["name"]
+        assert daemon("cp", packages, f"{name}:packages").returncode == 0
+        tools = [tool for tool in ("python3 -m pip", "npm")
+                 if daemon("exec", name, "--", "sh", "-c", f"{tool} --version").returncode == 0]
+        for version in ("1.0", "2.0"):
+            if "python3 -m pip" in tools:
+                output_of(daemon, name, pip.format(version))
+                assert output_of(daemon, name, "PYTHONPATH=lib python3 -c 'import thing; print(thing.V)'") == f"{version}\n"
+            if "npm" in tools:
+                output_of(daemon, name, f"mkdir -p node; {npm.format(version)}")
+                assert output_of(daemon, name, "cd node; node -p 'require(\"thing\")'") == f"{version}\n"
+            assert daemon.post(f"/v1/workspaces/{name}/snapshots").status == 201
+        if not tools:
+            pytest.skip("this host has neither pip nor npm")
