@@ -26,7 +26,7 @@ static void close_late(struct late *late)
 }
 
 /* false: core has closed its end, or is gone. */
-static bool take_one(int socket, struct late *late)
+static bool take_some(int socket, struct late *late)
 {
 	struct fd_message message;
 	bool is_late;
@@ -53,7 +53,7 @@ static _Noreturn void serve(int socket)
 	for (;;)
 		if (poll(&wait, 1, late.count ? LATER_MS : -1) == 0)
 			close_late(&late);
-		else if (wait.revents && !take_one(socket, &late))
+		else if (wait.revents && !take_some(socket, &late))
 			_exit(0);
 }
 
@@ -78,11 +78,12 @@ void closer_done(struct core *core)
 	child_wait(&core->closer_child);
 }
 
-void closer_close(struct core *core, int *fd, bool is_late)
+void closer_close(struct core *core, int *fds, size_t count, bool is_late)
 {
 	const struct iovec part = { &is_late, sizeof is_late };
 	/* When it is gone or has too much to do, the last one to close is core. */
-	if (*fd >= 0 && core->closer >= 0)
-		(void)!fd_message_send(core->closer, &part, 1, fd, 1, MSG_DONTWAIT);
-	fd_close(fd);
+	if (count && core->closer >= 0)
+		(void)!fd_message_send(core->closer, &part, 1, fds, count, MSG_DONTWAIT);
+	for (size_t i = 0; i < count; i++)
+		fd_close(&fds[i]);
 }

@@ -321,9 +321,9 @@ int core_use_writer(struct core *core, int socket, struct error *err);
 /* ---- closer.c ---- */
 int closer_open(struct core *core, struct error *err);
 void closer_done(struct core *core);
-/* Closes *fd without waiting for an overlay to be unmounted. is_late: its files are about to be
- * removed, and what is removed first need not be written to the disk. */
-void closer_close(struct core *core, int *fd, bool is_late);
+/* Closes them without waiting for their file systems to be unmounted. is_late: files of an overlay
+ * are about to be removed, and what is removed first need not be written to the disk. */
+void closer_close(struct core *core, int *fds, size_t count, bool is_late);
 
 /* ---- log.c ---- */
 /* Puts the log aside when it is run/carrel.log and longer than LOG_FILE_BYTES_MAX. */

@@ -29,11 +29,10 @@ void sandbox_clear(struct core_sandbox *sandbox)
 
 void sandbox_close(struct core *core, struct core_sandbox *sandbox, bool is_late)
 {
-	int fd;
+	int fds[VIEW_MOUNTS];
 	/* An overlay holds removed files until it is unmounted. */
-	while (!(is_late && trees_room_is_low(core)) &&
-		(fd = view_take_overlay(&sandbox->view)) >= 0)
-		closer_close(core, &fd, is_late);
+	if (!is_late || !trees_room_is_low(core))
+		closer_close(core, fds, view_take_mounts(&sandbox->view, fds), is_late);
 	view_done(&sandbox->view);
 	sandbox_clear(sandbox);
 }

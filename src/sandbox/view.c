@@ -45,14 +45,16 @@ void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int f
 	view->environment = openat(fds[LAUNCH_FD_ROOT], &PLAN_ENV[1], LOOK);
 }
 
-int view_take_overlay(struct sandbox_view *view)
+size_t view_take_mounts(struct sandbox_view *view, int fds[VIEW_MOUNTS])
 {
-	int *overlays[] = { &view->environment, &view->fds[LAUNCH_FD_WORKSPACE],
-		is_tmpfs(view->fds[LAUNCH_FD_ROOT]) ? NULL : &view->fds[LAUNCH_FD_ROOT] };
-	for (size_t i = 0; i < sizeof overlays / sizeof *overlays; i++)
-		if (overlays[i] && *overlays[i] >= 0)
-			return take_fd(overlays[i]);
-	return -1;
+	int *const held[VIEW_MOUNTS] = { &view->environment, &view->scratch,
+		&view->fds[LAUNCH_FD_WORKSPACE], &view->fds[LAUNCH_FD_ROOT],
+		&view->fds[LAUNCH_FD_PROC] };
+	size_t count = 0;
+	for (size_t i = 0; i < VIEW_MOUNTS; i++)
+		if (*held[i] >= 0)
+			fds[count++] = take_fd(held[i]);
+	return count;
 }
 
 const char *view_limiter(const struct sandbox_view *view)

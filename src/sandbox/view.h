@@ -25,9 +25,11 @@ struct sandbox_view {
 void view_init(struct sandbox_view *view); /* of none */
 /* Takes over the descriptors of a STARTED or RUNNING. */
 void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int fds[LAUNCH_FD_MAX]);
-/* One of the descriptors that keep its overlays mounted, which is the caller's then; -1: none is
- * left. The last one to close such a descriptor waits for the overlay to be unmounted. */
-int view_take_overlay(struct sandbox_view *view);
+/* The descriptors that keep its file systems mounted, which are the caller's then; their number.
+ * The last one to close such a descriptor waits for the file system, an overlay perhaps, to be
+ * unmounted. */
+#define VIEW_MOUNTS 5
+size_t view_take_mounts(struct sandbox_view *view, int fds[VIEW_MOUNTS]);
 /* Closes all of it; of none then. */
 void view_done(struct sandbox_view *view);
 /* What keeps the limits: "cgroup-v1" …; NULL: there is no sandbox. */

@@ -54,6 +54,30 @@ static void test_nothing_is_known_of_no_sandbox(void **state)
 	view_done(&view);
 }
 
+static void test_what_keeps_its_mounts_can_be_taken_once(void **state)
+{
+	struct sandbox_view view;
+	int fds[LAUNCH_FD_MAX], taken[VIEW_MOUNTS];
+	for (int i = 0; i < LAUNCH_FD_MAX; i++) {
+		fds[i] = open("/", O_PATH | O_CLOEXEC);
+		assert_true(fds[i] >= 0);
+	}
+	view_init(&view);
+	view_take(&view, LIMITER_WATCHDOG, fds);
+	size_t count = view_take_mounts(&view, taken);
+	/* The others are found below the root, if this host has such directories. */
+	assert_true(count >= 3 && count <= VIEW_MOUNTS);
+	for (size_t i = 0; i < count; i++)
+		assert_int_equal(close(taken[i]), 0);
+	assert_int_equal(view.fds[LAUNCH_FD_PROC], -1);
+	assert_int_equal(view.fds[LAUNCH_FD_ROOT], -1);
+	assert_int_equal(view.fds[LAUNCH_FD_WORKSPACE], -1);
+	assert_int_equal(view_take_mounts(&view, taken), 0);
+	assert_int_equal(fcntl(fds[LAUNCH_FD_CPU], F_GETFD), FD_CLOEXEC);
+	view_done(&view);
+	assert_int_equal(fcntl(fds[LAUNCH_FD_CPU], F_GETFD), -1);
+}
+
 static void test_cpu_time_is_read_in_the_unit_of_its_control_group(void **state)
 {
 	struct sandbox_view view;
@@ -152,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_known_of_no_sandbox),
 		cmocka_unit_test(test_the_state_of_a_process_is_read_by_its_pid),
+		cmocka_unit_test(test_what_keeps_its_mounts_can_be_taken_once),
 		cmocka_unit_test(test_cpu_time_is_read_in_the_unit_of_its_control_group),
 		cmocka_unit_test(test_a_kill_for_memory_is_seen_and_nothing_else),
 		cmocka_unit_test(test_events_of_memory_are_watched_as_each_kind_has_them),
