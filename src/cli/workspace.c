@@ -207,6 +207,17 @@ static int check_template(const char *name, struct error *err)
 	return error_context(err, "--template");
 }
 
+/* What has to be built takes its time. Whether a template is built already isn't known here: a bar
+ * disappears, a line would stay. */
+static enum progress_kind find_progress(struct command *command)
+{
+	const struct options *options = &command->options;
+	enum progress_kind kind = command->json ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO);
+	if (env_options_are_given(options, &command->arena) || env_node_options_are_given(options))
+		return kind;
+	return options->template && kind == PROGRESS_BAR ? kind : PROGRESS_NONE;
+}
+
 static int run_create(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
@@ -218,14 +229,7 @@ static int run_create(struct command *command, struct error *err)
 		check_template(command->options.template, err) ||
 		print_created(command, &body, &voucher, err) || remote_open(&command->remote, err))
 		return -1;
-	/* What has to be built takes its time. */
-	progress_init(&progress,
-		(env_options_are_given(&command->options, &command->arena) ||
-			env_node_options_are_given(&command->options)) &&
-				!command->json
-			? progress_kind_for(STDERR_FILENO)
-			: PROGRESS_NONE,
-		STDERR_FILENO);
+	progress_init(&progress, find_progress(command), STDERR_FILENO);
 	remote_catch_interrupts(&command->remote);
 	progress_show(&progress, "building_env", 0, 0, 0);
 	command->remote.fd = voucher;

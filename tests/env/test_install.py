@@ -5,8 +5,9 @@ import threading
 
 import pytest
 from daemons import new_directory, nothing_survives, remove, serving  # noqa: F401
-from harness import PATH, copy_home
+from harness import PATH, copy_home, eventually
 from index_server import Index
+from terminals import terminal
 from wheels import wheel
 from workspaces import created, json_of
 
@@ -302,3 +303,24 @@ def test_view_root_has_its_environment_at_venv(site):
         assert python(site, fork, "import alpha, beta; print('both')") == "both\n"
         assert site("rm", fork).returncode == 0
         assert site("health", name).returncode == 0
+
+
+@pytest.mark.once
+def test_a_template_that_builds_shows_progress_and_is_canceled_by_an_interrupt(site, tmp):
+    (tmp / "slow.yaml").write_text('version: "1.0"\nname: slow\npython:\n  dependencies: [delta]\n')
+    assert site("template", "add", tmp / "slow.yaml").returncode == 0
+    site.index.add(wheel("delta"))
+    site.index.misbehave("/simple/delta/", "hang")
+    with terminal(site, "create", "never", "--template", "slow") as term:
+        term.expect("making the environment")
+        assert eventually(lambda: "/simple/delta/" in site.index.requests, 60)
+        term.send("\x03")
+        assert "no workspace was created" in term.rest()
+        assert term.process.returncode == 130
+    assert "never" not in site("ls").stdout
+    site.index.behave()
+    # The name is free when the build has ended; nothing else is in the way.
+    assert eventually(lambda: site("create", "never", "--template", "slow", timeout=120).returncode == 0, 120)
+    assert python(site, "never", "import delta; print('there')") == "there\n"
+    assert site("rm", "never").returncode == 0
+    assert site("template", "rm", "slow").returncode == 0
