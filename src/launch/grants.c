@@ -23,6 +23,10 @@
 #include "linux/fd_message.h"
 #include "plan/grants.h"
 
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
 /* ---- where they are kept ---- */
 
 static int open_place(struct launcher *launcher, bool makes, struct error *err)
@@ -179,9 +183,49 @@ static bool is_pair(int socket)
 	       own.sun_family == AF_UNIX;
 }
 
-/* Whether the pair was made by the user of this launcher. Not by core: as root it has another uid;
- * as a plain user's it can open nothing outside the home (Landlock). Core holds listeners and pairs
- * that the launcher itself has made, and the kernel names the launcher's user for those too. */
+/* How many pid namespaces the file says that a process is in, below the one of /proc; 0: unknown,
+ * or it has ended. */
+static size_t count_namespaces(const char *path)
+{
+	char text[8192];
+	struct str rest, line, word;
+	size_t count = 0;
+	ssize_t len = fd_read_file(AT_FDCWD, path, text, sizeof text);
+	rest = (struct str){ text, len > 0 ? (size_t)len : 0 };
+	while (str_next(&rest, '\n', &line)) {
+		if (!str_starts_with(line, "NSpid:"))
+			continue;
+		line.data += strlen("NSpid:");
+		line.len -= strlen("NSpid:");
+		while (str_next(&line, '\t', &word))
+			count += word.len && word.data[0] >= '1' && word.data[0] <= '9';
+	}
+	return count;
+}
+
+/* Whether the maker of the pair lives in the launcher's own pid namespace. Core, jobs and sandboxes
+ * have pid namespaces of their own: as a plain user's they have that user's uid, and core reads
+ * each voucher that it passes on. With the descriptors in it, or with one that a sandbox gave it,
+ * core could make another: of a directory that was granted with its settings protected (--dir),
+ * one without. */
+static bool is_near(int socket, pid_t pid)
+{
+	char path[64];
+	int pidfd;
+	socklen_t len = sizeof pidfd;
+	bool has_pidfd = !getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len);
+	auto_close int held = has_pidfd ? pidfd : -1;
+	if (has_pidfd) /* Linux 6.5: no other process can have got its number */
+		str_format(path, sizeof path, "/proc/self/fdinfo/%d", held);
+	else
+		str_format(path, sizeof path, "/proc/%d/status", (int)pid);
+	size_t own = count_namespaces("/proc/self/status");
+	return own && count_namespaces(path) == own;
+}
+
+/* Whether the pair was made by the user of this launcher, and not by core or for it: as root, core
+ * has another uid; as a plain user, is_near tells. Core holds listeners and pairs that the launcher
+ * itself has made, and the kernel names the launcher's user for those too. */
 static int check_maker(int socket, struct error *err)
 {
 	struct ucred maker;
@@ -194,6 +238,10 @@ static int check_maker(int socket, struct error *err)
 		return fail(err, ERR_DENIED,
 			"uid %u may not mount directories of this host; uid %u may", maker.uid,
 			geteuid());
+	if (!is_near(socket, maker.pid))
+		return fail(err, ERR_DENIED,
+			"a process in another pid namespace than the daemon's may not mount "
+			"directories of this host");
 	return 0;
 }
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 
 import pytest
-from harness import eventually, one_line
+from harness import IS_ROOT, eventually, one_line
 from rest import problem
 from workspaces import created, json_of, sh, workspace  # noqa: F401
 
@@ -208,6 +208,29 @@ def test_a_path_alone_is_not_enough(daemon, place):
     assert post(daemon, wanted, opened) in (400, 500)       # not even a socket
     os.close(opened)
     os.close(named)
+
+
+MAKER = """
+import socket, sys
+pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+socket.send_fds(socket.socket(fileno=int(sys.argv[1])), [b"x"], [end.fileno() for end in pair])
+sys.stdin.read()
+"""
+
+
+def test_a_process_of_another_pid_namespace_can_not_grant(daemon, place):
+    """As a plain user, core has the user's uid, and the descriptors of each voucher: it must not make another of them."""
+    grant = ("bind", f"{place}/data", "/x", "rw", "0", "0")
+    for words, status in (((), 201), (("unshare", "-pf") if IS_ROOT else ("unshare", "-Upf"), 403)):
+        ours, theirs = socket.socketpair()
+        opened = os.open(place / "data", os.O_RDONLY)
+        command = [*words, "/usr/bin/python3", "-c", MAKER, str(theirs.fileno())]
+        with ours, theirs, subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[theirs.fileno()]):
+            ours.settimeout(60)
+            ends = socket.recv_fds(ours, 1, 2)[1]
+            with voucher(grant, fds=[opened], pair=[socket.socket(fileno=end) for end in ends]) as made:
+                assert post(daemon, {"mounts": [f"{place}/data:/x"]}, made.fileno()) == status, words
+        os.close(opened)
 
 
 @pytest.mark.needs_root
