@@ -8,10 +8,13 @@
 #include <unistd.h>
 #include "base/str.h"
 
+#define FAULT_WAIT (-1)
+
 static const struct {
 	const char *name;
 	int value;
-} errors[] = { { "ENOSPC", ENOSPC }, { "EIO", EIO }, { "EROFS", EROFS }, { "EDQUOT", EDQUOT } };
+} errors[] = { { "WAIT", FAULT_WAIT }, { "ENOSPC", ENOSPC }, { "EIO", EIO }, { "EROFS", EROFS },
+	{ "EDQUOT", EDQUOT } };
 
 /* Whether `name` is due now; *error is 0 when the process is to be killed. */
 static bool is_due(const char *name, int *error)
@@ -40,11 +43,27 @@ static void die(void)
 	__builtin_trap();
 }
 
+static void on_go_on(int signo)
+{
+}
+
+/* PID 1 of a pid namespace can't stop itself, but can be continued from outside. */
+static void wait_outside(void)
+{
+	signal(SIGCONT, on_go_on);
+	pause();
+	signal(SIGCONT, SIG_DFL);
+}
+
 void fault_point(const char *name)
 {
 	int error;
-	if (is_due(name, &error) && !error)
+	if (!is_due(name, &error))
+		return;
+	if (!error)
 		die();
+	if (error == FAULT_WAIT)
+		wait_outside();
 }
 
 bool fault_fails(const char *name)

@@ -3,6 +3,7 @@
  * nothing at all in others.
  *	CARREL_FAULT=layers.rename:2		SIGKILL to itself at the second passing
  *	CARREL_FAULT=layers.sync:1:ENOSPC	fault_fails() sets that errno and is true
+ *	CARREL_FAULT=tree_merged:1:WAIT		fault_point() waits for SIGCONT
  * The errno may be ENOSPC, EIO or EROFS. */
 #pragma once
 #include <stdbool.h>

@@ -29,6 +29,7 @@ static void print_packed(struct tree_job *job, const struct packer *packer)
 	json_u64(job->answer, "files", packer->files);
 	json_u64(job->answer, "bytes", packer->bytes);
 	json_u64(job->answer, "left_out", packer->sockets);
+	json_u64(job->answer, "over_limits", packer->left_out);
 }
 
 /* ---- a layer ---- */
@@ -138,15 +139,16 @@ static int archive_all(struct archiving *archiving, struct error *err)
 	if (add_record(archiving, err))
 		return -1;
 	for (size_t i = 0; i < PARTS; i++) {
-		if (add_part(archiving, i, err))
+		if (add_part(archiving, i, err) && !packer_leaves_out(&archiving->packer, err))
 			return -1;
 		fault_point("tree_archive_part");
 	}
 	return packer_end(&archiving->packer, err);
 }
 
-/* WORKSPACE, its frozen layers, "", package layers of /env, "", of node_modules: its whole state as
- * an archive, to output. The options are the record of the workspace. */
+/* WORKSPACE, its frozen layers, "", package layers of /env, "", of node_modules, "", perhaps
+ * "partial" (packer.is_partial): its whole state as an archive, to output. The options are the
+ * record of the workspace. */
 int tree_archive(struct tree_job *job, struct error *err)
 {
 	struct archiving archiving = { .job = job };
@@ -160,6 +162,7 @@ int tree_archive(struct tree_job *job, struct error *err)
 		return fail_errno(err, "open the tree of workspace '%s'", archiving.id);
 	archiving.workspace = workspace;
 	packer_init(&archiving.packer, job->output, false);
+	archiving.packer.is_partial = job->at < job->count;
 	int failed = archive_all(&archiving, err);
 	print_packed(job, &archiving.packer);
 	packer_done(&archiving.packer);

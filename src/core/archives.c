@@ -148,9 +148,19 @@ static void go_on(struct archiving *archiving)
 static void on_packed(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct archiving *archiving = ctx;
+	struct core_workspace *w = archiving->w;
+	uint64_t left_out = 0;
 	archiving->packing = NULL;
 	if (err)
 		fail_both(archiving, err);
+	else if (json_member_u64(answer, "over_limits", &left_out) && left_out)
+		journal_emit(&w->core->journal, "workspace.warning", w->model.id, w->model.name,
+			"warning",
+			arena_printf(&archiving->arena,
+				"its archive is not complete: %llu of its directories and files "
+				"pass a limit of archives",
+				(unsigned long long)left_out),
+			NULL);
 	go_on(archiving);
 }
 
@@ -194,6 +204,8 @@ static void start_packing(struct archiving *archiving, int output)
 		vec_push(&archiving->arena, &names, w->model.layers.items[i]);
 	vec_push(&archiving->arena, &names, "");
 	environment_add_layers(w, &archiving->arena, &names);
+	if (w->archive_is_partial)
+		vec_push(&archiving->arena, &names, "partial");
 	print_record(w, &record);
 	struct tree_job_order order = { .verb = "archive",
 		.names = names.items,
@@ -282,6 +294,7 @@ void core_remove_as(const struct request *request, struct core_workspace *w, enu
 	/* One that failed to be made has nothing to keep. */
 	if (archives && !w->removal && w->model.state != WORKSPACE_FAILED) {
 		w->wants_archive = true;
+		w->archive_is_partial = false;
 		w->archive_ctx = removal;
 	}
 	core_remove(request, w, "removed", on_removed, removal);

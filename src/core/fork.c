@@ -114,7 +114,9 @@ static void on_source_saved(void *ctx, const struct error *err)
 	}
 	text_list *layers = &fork->w->model.layers; /* without the one that was frozen */
 	*layers = (text_list){ layers->items + 1, layers->count - 1, layers->count - 1 };
-	set_failed(fork, err);
+	struct error why = *err;
+	error_context(&why, "fork workspace '%s'", fork->w->model.name);
+	set_failed(fork, &why);
 	state_end(fork->state, false);
 	fork->state = NULL;
 	finish(fork);

@@ -155,19 +155,29 @@ static bool is_empty(int fd)
 	return walk && !walk_next(walk);
 }
 
-/* The overlay before may not be unmounted yet: its work directory isn't used again. */
-static int renew_work(struct core *core, int workspace, const char *work, struct error *err)
+/* Renames `name` of a workspace for the child that removes trees; a quota by subvolume keeps it in
+ * the workspace. errno as of renameat. */
+static int put_away(struct core *core, int workspace, const char *name)
 {
 	char gone[8 + ID_LEN], nobody[ID_LEN + 1];
 	id_make(nobody);
 	str_format(gone, sizeof gone, ".del-%s", nobody);
-	if (renameat(workspace, work, core->workspaces, gone) && errno != ENOENT)
-		return fail_errno(err, "put '%s' away", work);
-	fault_point("core_freeze_work");
-	if (mkdirat(workspace, work, 0755))
-		return fail_errno(err, "make '%s'", work);
+	if (renameat(workspace, name, core->workspaces, gone)) {
+		if (errno != EXDEV || renameat(workspace, name, workspace, gone))
+			return -1;
+		core->has_rubbish_inside = true;
+	}
 	trees_clean_later(core);
 	return 0;
+}
+
+/* The overlay before may not be unmounted yet: its work directory isn't used again. */
+static int renew_work(struct core *core, int workspace, const char *work, struct error *err)
+{
+	if (put_away(core, workspace, work) && errno != ENOENT)
+		return fail_errno(err, "put '%s' away", work);
+	fault_point("core_freeze_work");
+	return mkdirat(workspace, work, 0755) ? fail_errno(err, "make '%s'", work) : 0;
 }
 
 /* 1: it is empty, or there is none. */
@@ -254,8 +264,10 @@ int freeze_uppers(struct core_workspace *w, const char *name, struct error *err)
 	auto_close int workspace = open_workspace(core, w->model.id, err);
 	if (workspace < 0)
 		return -1;
-	if (mkdirat(layers_dir(core), name, 0755))
-		return fail_errno(err, "make layer '%s'", name);
+	if (mkdirat(layers_dir(core), name, 0755)) {
+		fail_errno(err, "make layer '%s'", name);
+		return error_context(err, "freeze workspace '%s'", w->model.name);
+	}
 	auto_close int layer = openat(layers_dir(core), name, DIRECTORY);
 	int failed = layer < 0 || symlinkat(w->model.id, layer, FROM)
 			     ? fail_errno(err, "make layer '%s'", name)
@@ -297,14 +309,10 @@ int freeze_copied(struct core_workspace *w, const char *name, struct error *err)
 
 static void discard_old(struct core *core, const char *id)
 {
-	for (size_t i = 0; i < PARTS; i++) {
-		char path[ID_LEN + 24], gone[8 + ID_LEN], nobody[ID_LEN + 1];
-		id_make(nobody);
-		str_format(gone, sizeof gone, ".del-%s", nobody);
-		str_format(path, sizeof path, "%s/%s", id, parts[i].old);
-		if (!renameat(core->workspaces, path, core->workspaces, gone))
-			trees_clean_later(core);
-	}
+	struct error ignored;
+	auto_close int workspace = open_workspace(core, id, &ignored);
+	for (size_t i = 0; workspace >= 0 && i < PARTS; i++)
+		put_away(core, workspace, parts[i].old);
 }
 
 /* The id of the workspace that it was frozen of, or "". */

@@ -90,6 +90,7 @@ struct core_workspace {
 	struct core_waiter *removal;	/* told when it is removed; NULL: it isn't being removed */
 	const char *removal_why;	/* "removed", "expired" */
 	bool wants_archive;		/* before it is removed */
+	bool archive_is_partial;	/* what can't be archived doesn't keep it from expiring */
 	struct archiving *archiving;	/* of core/archives.c, while that is made */
 	void *archive_ctx;		/* of core_remove_as, or NULL */
 	bool has_no_row;		/* any more: it is being removed */
@@ -194,6 +195,7 @@ struct core {
 	struct job_queue tree_jobs, blobs;
 	struct pull *pulls; /* of core/pull.c: the first one runs */
 	bool has_rubbish;
+	bool has_rubbish_inside;	   /* workspaces/<id>/.del-<id>, of workspaces that stay */
 	struct core_waiter *clean_waiters; /* of trees_when_clean */
 	struct core_waiter *measurements;  /* queue; the first is being made, since: */
 	struct pace_counters meter_counters;

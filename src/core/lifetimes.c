@@ -124,6 +124,7 @@ static void on_expiry(struct loop *loop, void *ctx)
 	w->core->metrics.expired++;
 	journal_emit(&w->core->journal, "workspace.expired", w->model.id, w->model.name, NULL);
 	w->wants_archive = w->core->archives_expired && !w->removal;
+	w->archive_is_partial = w->wants_archive;
 	core_remove(&request_system, w, "expired", NULL, NULL);
 }
 

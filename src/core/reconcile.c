@@ -122,6 +122,10 @@ static void look_at_workspace(struct core_workspace *w)
 	}
 	if (is_there) {
 		freeze_dress_end(w, false);
+		if (!workspace_counts_disk(&w->model) && !core->has_rubbish_inside) {
+			core->has_rubbish_inside = true; /* perhaps */
+			trees_clean_later(core);
+		}
 		files_sweep(w);
 		environments_keep(w);
 	}

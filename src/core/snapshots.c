@@ -236,10 +236,13 @@ static void on_rows(void *ctx, const struct error *err)
 	struct core *core = w->core;
 	char version[24];
 	if (err) {
+		struct error why = *err;
 		put_back(op);
 		freeze_dress_end(w, false);
 		state_end(op->state, false);
-		finish(op, err);
+		error_context(&why, "%s workspace '%s'",
+			op->is_rollback ? "roll back" : "write the snapshot of", w->model.name);
+		finish(op, &why);
 		return;
 	}
 	if (op->model.id[0])

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/exec_internal.h"
@@ -12,7 +13,8 @@
 #include "core/watch.h"
 
 #define STOP_LOOK_MS 2 /* between two looks whether all processes have stopped */
-#define STOP_MOST_MS 2000
+#define STOP_MOST_MS 10000
+#define MERGE_LOOK_MS 20 /* between two looks whether layers have been merged */
 
 struct state_op {
 	struct state state; /* first */
@@ -20,6 +22,9 @@ struct state_op {
 	struct core_workspace *w;
 	bool is_paused;
 	uint64_t stop_until_ms;
+	enum when_busy when_busy;
+	uint64_t until_ms; /* for the trees, and for a merge of their layers */
+	struct measure sync;
 	state_fn *done;
 	void *ctx;
 };
@@ -41,14 +46,24 @@ static void list_layers(struct state_op *op)
 	layers->count--;
 }
 
+static int check_there(const struct core_workspace *w, struct error *err)
+{
+	return w->removal || w->is_gone
+		       ? fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name)
+		       : 0;
+}
+
 static void on_copied(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct state_op *op = ctx;
 	struct core_workspace *w = op->w;
 	struct error failure;
 	fault_point("core_copied");
-	if (!err && (w->removal || w->is_gone)) {
-		fail(&failure, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
+	if (!err && check_there(w, &failure))
+		err = &failure;
+	else if (err) {
+		failure = *err;
+		error_context(&failure, "copy the files of workspace '%s'", w->model.name);
 		err = &failure;
 	}
 	if (!err && !op->is_paused) {
@@ -91,6 +106,7 @@ static void on_stop_look(struct loop *loop, void *ctx)
 		return;
 	}
 	if (clock_monotonic_ms() < op->stop_until_ms) {
+		watch_pause(w, true); /* what was started, or has continued itself, meanwhile */
 		loop_after(loop, STOP_LOOK_MS, on_stop_look, op);
 		return;
 	}
@@ -135,17 +151,79 @@ static void finish(struct state_op *op, const struct error *err)
 	op->done(op->ctx, w, &op->state, NULL);
 }
 
+/* ---- on disk ---- */
+
+/* In a child: others may have written much to the same file system. */
+static uint64_t sync_layers(void *ctx)
+{
+	struct state_op *op = ctx;
+	bool has_failed = fault_fails("core_freeze_sync") || syncfs(op->w->core->envs.layers.dir);
+	return has_failed ? (uint64_t)errno : 0;
+}
+
+/* What was frozen is on disk before a row names it: a power cut takes neither or both. */
+static void on_synced(void *ctx, bool ok, uint64_t sys_errno)
+{
+	struct state_op *op = ctx;
+	struct error err;
+	int failed = check_there(op->w, &err);
+	errno = ok ? (int)sys_errno : EIO;
+	if (!failed && errno)
+		failed = fail_errno(
+			&err, "write the files of workspace '%s' to disk", op->w->model.name);
+	finish(op, failed ? &err : NULL);
+}
+
+static void sync_all(struct state_op *op)
+{
+	op->sync = (struct measure){ .loop = op->w->core->loop,
+		.find = sync_layers,
+		.found = on_synced,
+		.ctx = op,
+		.keep = { op->w->core->envs.layers.dir },
+		.keep_count = 1 };
+	measure_start(&op->sync);
+}
+
+/* ---- the trees ---- */
+
+static void take(struct state_op *op);
+
+static void on_merge_look(struct loop *loop, void *ctx)
+{
+	take(ctx);
+}
+
+/* 1: the trees were given back for a merge of their layers, and are taken again. */
+static int await_merge(struct state_op *op, struct error *err)
+{
+	struct core_workspace *w = op->w;
+	if (w->model.layers.count < WORKSPACE_LAYERS_MAX || !freeze_is_due(w))
+		return 0;
+	if (w->unmerged_layers >= w->model.layers.count || clock_monotonic_ms() >= op->until_ms)
+		return fail_hint(err, ERR_CONFLICT,
+			"the daemon's log says why layers can't be merged; carrel snapshot "
+			"rollback NAME SNAPSHOT goes back to fewer",
+			"workspace '%s' has %zu layers, which are not merged yet", w->model.name,
+			w->model.layers.count);
+	op->state.is_taken = false;
+	loop_after(w->core->loop, MERGE_LOOK_MS, on_merge_look, op);
+	merges_check(w->core);
+	tree_release(w);
+	return 1;
+}
+
 static void on_taken(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct state_op *op = ctx;
 	struct error failure;
 	char id[ID_LEN + 1];
 	op->state.is_taken = !err;
-	if (!err && freeze_is_due(w) && w->model.layers.count >= WORKSPACE_LAYERS_MAX) {
-		fail_hint(&failure, ERR_CONFLICT, "try again when they are merged",
-			"workspace '%s' has %zu layers", w->model.name, w->model.layers.count);
+	int waits = err ? 0 : await_merge(op, &failure);
+	if (waits > 0)
+		return;
+	if (waits < 0)
 		err = &failure;
-	}
 	if (err || !freeze_is_due(w)) {
 		finish(op, err);
 		return;
@@ -161,21 +239,32 @@ static void on_taken(void *ctx, struct core_workspace *w, const struct error *er
 		copy(op);
 	else if (!freeze_uppers(w, op->state.layer, &failure)) {
 		op->state.is_moved = true;
-		finish(op, NULL);
+		sync_all(op);
 	} else if (failure.sys_errno == EXDEV)
 		copy(op);
 	else
 		finish(op, &failure);
 }
 
+static void take(struct state_op *op)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+	tree_take(op->w, op->when_busy, op->until_ms > now_ms ? op->until_ms - now_ms : 1, on_taken,
+		op);
+}
+
 void state_freeze(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
 	state_fn *done, void *ctx)
 {
 	struct state_op *op = xzalloc(sizeof *op);
-	*op = (struct state_op){ .w = w, .done = done, .ctx = ctx };
+	*op = (struct state_op){ .w = w,
+		.when_busy = when_busy,
+		.until_ms = clock_monotonic_ms() + (timeout_ms ? timeout_ms : WHEN_BUSY_TIMEOUT_MS),
+		.done = done,
+		.ctx = ctx };
 	arena_init(&op->arena);
 	core_hold(w);
-	tree_take(w, when_busy, timeout_ms, on_taken, op);
+	take(op);
 }
 
 void state_end(struct state *state, bool is_named)

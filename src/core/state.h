@@ -14,7 +14,8 @@ struct state {
 typedef void state_fn(
 	void *ctx, struct core_workspace *w, struct state *state, const struct error *err);
 /* Freezes the uppers, or copies them while commands run (WHEN_BUSY_PAUSE) or where they lie on
- * another file system. The trees of w stay taken until state_end, which must follow; with an error
+ * another file system; the layer is on disk then. Waits for a merge of the layers of w when there
+ * are too many. The trees of w stay taken until state_end, which must follow; with an error
  * there is no state, and nothing was changed. */
 void state_freeze(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
 	state_fn *done, void *ctx);

@@ -4,6 +4,7 @@
  *	env/{upper,work}	on top of its environment of Python
  *	node/{upper,work}	on top of its environment of Node
  *	.in/			notes of archives on their way in (core/files_write.c)
+ *	.del-<id>		removed, but not yet gone, where it can't be renamed out of here
  * and workspaces/.del-<id>: removed, but not yet gone (with an unused id when the tree was
  *incomplete); workspaces/.lost-<id>: no row in the database. */
 #include <errno.h>
@@ -309,6 +310,24 @@ static int empty(int workspaces, const char *name, struct error *err)
 	return failed;
 }
 
+static bool is_rubbish(const char *name)
+{
+	return !strncmp(name, ".del-", 5);
+}
+
+/* Of one workspace that stays. */
+static uint64_t clean_inside(int workspaces, const char *id)
+{
+	auto_walk DIR *dir = walk_open(workspaces, id);
+	struct dirent *entry;
+	struct error err;
+	uint64_t failed = 0;
+	while ((entry = walk_next(dir)))
+		if (is_rubbish(entry->d_name))
+			failed += path_remove_tree(dirfd(dir), entry->d_name, &err) != 0;
+	return failed;
+}
+
 /* In a child, for as long as it takes. Returns how many could not be removed. */
 static uint64_t clean(void *ctx)
 {
@@ -318,8 +337,11 @@ static uint64_t clean(void *ctx)
 	struct dirent *entry;
 	struct error err;
 	while ((entry = walk_next(dir))) {
-		if (strncmp(entry->d_name, ".del-", 5))
+		if (!is_rubbish(entry->d_name)) {
+			if (core->has_rubbish_inside && id_is_valid(entry->d_name))
+				failed += clean_inside(core->workspaces, entry->d_name);
 			continue;
+		}
 		bool has_row = map_get(&core->ids, str_from(entry->d_name + 5));
 		if (has_row ? empty(core->workspaces, entry->d_name, &err)
 			    : path_remove_tree(core->workspaces, entry->d_name, &err))

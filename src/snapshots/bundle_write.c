@@ -89,8 +89,8 @@ static int add_file(struct bundle_out *out, const struct stack_entry *after, con
 	entry->kind = TAR_FILE;
 	entry->size = (uint64_t)st.st_size;
 	entry->modified_s = st.st_mtim.tv_sec;
-	tree_find_regions(fd, &st, &arena, entry);
-	return tree_out_entry(&out->out, entry, err) ||
+	return tree_find_regions(fd, &st, &arena, entry, err) ||
+			       tree_out_entry(&out->out, entry, err) ||
 			       tree_out_content(&out->out, fd, entry, NULL, err)
 		       ? -1
 		       : 0;

@@ -103,11 +103,12 @@ static int add_file(struct packer *packer, int dir, const char *name, struct err
 		entry.kind = TAR_HARDLINK;
 		return tree_out_entry(&packer->out, &entry, err);
 	}
+	entry.size = (uint64_t)st.st_size;
+	if (tree_find_regions(fd, &st, &arena, &entry, err))
+		return -1;
 	if (st.st_nlink > 1)
 		map_set(&packer->links, key, arena_text(&packer->arena, packer->path.data));
 	mark_mode(packer, &st);
-	entry.size = (uint64_t)st.st_size;
-	tree_find_regions(fd, &st, &arena, &entry);
 	packer->files++;
 	if (mark_attributes(packer, fd, err) || tree_out_entry(&packer->out, &entry, err))
 		return -1;
@@ -142,6 +143,9 @@ static int add_child(struct packer *packer, const struct stack_dir *dir, const c
 {
 	auto_stack struct stack_dir child = { 0 };
 	struct stack_entry entry;
+	if (packer->path.len > TAR_NAME_MAX)
+		return fail(err, ERR_LIMIT, "the name '%.60s...' is too long for an archive",
+			packer->path.data);
 	if (stack_look(dir, name, &entry, err))
 		return -1;
 	if (!entry.is_there) {
@@ -169,6 +173,14 @@ static int add_child(struct packer *packer, const struct stack_dir *dir, const c
 	}
 }
 
+bool packer_leaves_out(struct packer *packer, const struct error *err)
+{
+	if (!packer->is_partial || err->code != ERR_LIMIT)
+		return false;
+	packer->left_out++;
+	return true;
+}
+
 static int add_children(
 	struct packer *packer, const struct stack_dir *dir, bool is_raw, struct error *err)
 {
@@ -182,8 +194,11 @@ static int add_children(
 	packer->depth++;
 	for (size_t i = 0; i < names.count; i++) {
 		size_t len = path_push(&packer->path, names.items[i]);
-		if (add_child(packer, dir, names.items[i], is_raw, err))
+		unsigned depth = packer->depth;
+		if (add_child(packer, dir, names.items[i], is_raw, err) &&
+			!packer_leaves_out(packer, err))
 			return -1;
+		packer->depth = depth;
 		path_pop(&packer->path, len);
 	}
 	packer->depth--;
@@ -258,15 +273,19 @@ int packer_end(struct packer *packer, struct error *err)
 	auto_buf struct buf text = buf_empty(PACK_MARKS_MAX);
 	bool has_marks = false, is_over = false;
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		bool is_long = rows[i].marks->overflow ||
+			       text.len + rows[i].marks->len > PACK_MARKS_MAX - 4096;
 		has_marks |= rows[i].marks->len > 0;
-		is_over |= rows[i].marks->overflow;
+		is_over |= is_long;
+		packer->left_out += is_long;
 		buf_printf(&text, "%s\"%s\":[", i ? "," : "{", rows[i].name);
-		buf_append(
-			&text, rows[i].marks->data ? rows[i].marks->data : "", rows[i].marks->len);
+		if (!is_long)
+			buf_append(&text, rows[i].marks->data ? rows[i].marks->data : "",
+				rows[i].marks->len);
 		buf_char(&text, ']');
 	}
 	buf_char(&text, '}');
-	if (is_over || text.overflow)
+	if (is_over && !packer->is_partial)
 		return fail(err, ERR_LIMIT, "too many deleted files, fifos and attributes");
 	if (has_marks &&
 		packer_add_text(packer, PACK_MARKS, (struct str){ text.data, text.len }, err))

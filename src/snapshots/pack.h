@@ -25,6 +25,10 @@
 struct packer {
 	struct tree_out out;
 	bool is_layer; /* the bits of setuid, setgid and sticky are kept, too */
+	/* What passes a limit (too deep, names too long, too many holes or marks) is left out, and
+	 * counted; else it is an error. */
+	bool is_partial;
+	uint64_t left_out;
 	uint64_t files, bytes, sockets;
 	/* private */
 	struct arena arena;
@@ -41,6 +45,8 @@ int packer_add_merged(struct packer *packer, const char *part, const int *layers
 	struct error *err);
 int packer_add_layer(struct packer *packer, const char *part, int layer, struct error *err);
 int packer_add_text(struct packer *packer, const char *name, struct str text, struct error *err);
+/* Whether the archive goes on without what failed with `err`; counts it. */
+bool packer_leaves_out(struct packer *packer, const struct error *err);
 int packer_end(struct packer *packer, struct error *err);
 void packer_done(struct packer *packer);
 

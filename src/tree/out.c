@@ -7,6 +7,7 @@
 
 #define CHUNK ((size_t)256 << 10)
 #define EXTENTS_MAX 10000 /* of one file: with more, the rest of its holes are zeros */
+#define ZEROS_MAX ((off_t)1 << 30)
 
 void tree_out_init(struct tree_out *out, int fd)
 {
@@ -34,15 +35,20 @@ int tree_out_entry(struct tree_out *out, const struct tar_entry *entry, struct e
 	return out->rest.len >= CHUNK ? tree_out_flush(out, err) : 0;
 }
 
-void tree_find_regions(int fd, const struct stat *st, struct arena *arena, struct tar_entry *entry)
+int tree_find_regions(int fd, const struct stat *st, struct arena *arena, struct tar_entry *entry,
+	struct error *err)
 {
 	VEC(struct tar_region) found = { 0 };
 	off_t at = 0;
 	if (st->st_blocks * 512 >= st->st_size)
-		return;
+		return 0;
 	while (found.count < EXTENTS_MAX && (at = lseek(fd, at, SEEK_DATA)) >= 0 &&
 		at < st->st_size) {
 		off_t end = lseek(fd, at, SEEK_HOLE);
+		if (found.count == EXTENTS_MAX - 1 &&
+			st->st_size - at > st->st_blocks * 512 + ZEROS_MAX)
+			return fail(err, ERR_LIMIT, "'%s' has more than %d holes", entry->name,
+				EXTENTS_MAX);
 		if (end < 0 || end > st->st_size || found.count == EXTENTS_MAX - 1)
 			end = st->st_size;
 		vec_push(arena, &found, (struct tar_region){ (uint64_t)at, (uint64_t)(end - at) });
@@ -51,6 +57,7 @@ void tree_find_regions(int fd, const struct stat *st, struct arena *arena, struc
 	entry->is_sparse = true;
 	entry->regions = found.items;
 	entry->region_count = found.count;
+	return 0;
 }
 
 static int write_range(struct tree_out *out, int fd, const char *name, uint64_t at, uint64_t len,

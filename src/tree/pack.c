@@ -48,8 +48,8 @@ static int pack_file(struct pack *pack, int fd, const struct stat *st, struct er
 		map_set(&pack->links, key, arena_text(&pack->arena, pack->path.data));
 	}
 	entry.size = (uint64_t)st->st_size;
-	tree_find_regions(fd, st, &pack->arena, &entry);
-	if (tree_out_entry(&pack->out, &entry, err) < 0)
+	if (tree_find_regions(fd, st, &pack->arena, &entry, err) ||
+		tree_out_entry(&pack->out, &entry, err))
 		return -1;
 	return tree_out_content(&pack->out, fd, &entry, NULL, err);
 }

@@ -112,6 +112,19 @@ def configured(make_daemon, text, **how):
     return configure(make_daemon(**how), text)
 
 
+# More directories below each other than an archive takes.
+TOO_MUCH = """
+import os
+half = "d/" * 150
+open("file", "w").write("kept")
+for n in range(4):
+    os.makedirs(f"c{n}/{half}", exist_ok=True)
+for n in (3, 2, 1):
+    if not os.path.exists(f"c{n - 1}/{half}c{n}"):
+        os.rename(f"c{n}", f"c{n - 1}/{half}c{n}")
+"""
+
+
 def test_archives_are_made_as_configured(make_daemon):
     daemon = configured(make_daemon, "archives:\n  on_remove: true\n  on_expiry: true\n  format: tar.gz\n")
     ok(daemon, "create", "first")
@@ -121,8 +134,16 @@ def test_archives_are_made_as_configured(make_daemon):
         assert "workspace/.workspace_configured" in tar.getnames()
     ok(daemon, "create", "never")
     ok(daemon, "rm", "never", "--no-archive")
-    ok(daemon, "create", "brief", "--ttl", "1s")
-    assert eventually(lambda: [item["workspace"] for item in archives(daemon)] == ["brief", "first"])
+    # A program inside can't keep its workspace from expiring by what no archive takes.
+    ok(daemon, "create", "brief")
+    # A tree of which the size can't be told ends a command that is looked at: another one goes on with it.
+    assert eventually(lambda: sh(daemon, "brief", f"python3 -c '{TOO_MUCH}'").returncode == 0, 60)
+    problem(daemon.delete("/v1/workspaces/brief?archive=true"), 429, "limit", "brief")
+    ok(daemon, "update", "brief", "--ttl", "1s")
+    assert eventually(lambda: [item["workspace"] for item in archives(daemon)] == ["brief", "first"], 60)
+    with tarfile.open(blob_file(daemon, archives(daemon)[0]["name"])) as tar:
+        names = tar.getnames()
+        assert "workspace/file" in names and "workspace/c0/d/d" in names
 
 
 @pytest.fixture(scope="module")

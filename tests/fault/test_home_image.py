@@ -12,7 +12,7 @@ import disk_takers
 import pytest
 from daemons import new_directory, remove, serving
 from harness import Carrel, eventually
-from rest import created
+from rest import created, output_of
 
 MB = 1 << 20
 LIMIT = 50 * MB
@@ -181,3 +181,51 @@ def test_a_crash_on_the_way_leaves_a_whole_home_or_none(directory, carrel, point
     assert mounted(directory) == 0 and eventually(lambda: not loops(directory))
     assert init(carrel)[0] == (125 if point == "home_image_named" else 0)
     assert carrel("env", "ls").returncode == 0 and mounted(directory) == 1
+
+
+def use_snapshots(directory, daemon, workspace):
+    name, url = workspace["name"], f"/v1/workspaces/{workspace['name']}"
+    tree = directory / "carrel/workspaces" / workspace["id"]
+    free = lambda: os.sync() or os.statvfs(directory / "carrel").f_bfree * os.statvfs(directory / "carrel").f_frsize
+    newest = lambda: daemon.get(f"{url}/snapshots").json()["items"][0]
+    output_of(daemon, name, "echo one >a.txt; mkdir d; touch d/x; head -c 40000000 /dev/urandom >large; chmod 1750 .")
+    before, seen = free(), output_of(daemon, name, "find . | sort; cat a.txt; sha256sum large; stat -c %a .")
+    assert daemon.post(f"{url}/snapshots", {"tag": "first"}).status == 201
+    assert free() > before - 15 * MB
+    output_of(daemon, name, "rm -r d large; echo two >a.txt")
+    changes = {item["path"]: item["change"] for item in daemon.get(f"{url}/diff?snapshot=first").json()["items"]}
+    assert (changes["a.txt"], changes["large"]) == ("M", "D"), changes
+    answer = daemon.post(f"{url}/fork", {"name": "f", "count": 2})
+    assert answer.status == 201, answer
+    assert output_of(daemon, "f-2", "cat a.txt; ls") == "two\na.txt\n"
+    assert daemon.post(f"{url}/rollback", {"snapshot": "first"}).status == 200
+    assert output_of(daemon, name, "find . | sort; cat a.txt; sha256sum large; stat -c %a .") == seen
+    assert eventually(lambda: not [n for n in os.listdir(tree) if n.startswith((".del-", "upper."))], 60), os.listdir(tree)
+    # The limit is for what was changed since the snapshot.
+    full = daemon.post(f"{url}/exec", {"command": "head -c 60000000 /dev/urandom >more"}).json()
+    assert full["exit_code"] and "Disk quota exceeded" in full["stderr"], full
+    output_of(daemon, name, "rm more; head -c 40000000 /dev/zero >more; rm more")
+    for n in range(9):
+        assert daemon.request("PUT", f"{url}/files/f{n}", b"x").status == 201
+        assert daemon.post(f"{url}/snapshots").status == 201
+    assert eventually(lambda: len(newest()["layers"]) <= 8, 60), newest()
+    assert output_of(daemon, name, "ls | wc -l; sha256sum large").split()[0] == "12"
+    output_of(daemon, name, "mkfifo wait; head -c 30000000 /dev/urandom >busy")
+    run = daemon.post(f"{url}/exec", {"command": "echo x >.n; cat wait", "background": True}).headers["Location"]
+    assert eventually(lambda: daemon.get(f"{url}/files/.n").status == 200, 60)
+    before = free()
+    assert daemon.post(f"{url}/snapshots", {"tag": "busy"}).status == 201
+    assert free() > before - 15 * MB
+    output_of(daemon, name, "echo end >wait")
+    assert daemon.get(f"{run}?wait").json()["reason"] == "exited"
+    for fork in ("f-1", "f-2"):
+        assert daemon.delete(f"/v1/workspaces/{fork}").status == 204
+
+
+def test_snapshots_rollbacks_forks_and_merges_in_an_image(directory, carrel):
+    """Each workspace is a subvolume: nothing can be renamed out of it. Copies share blocks, and the limit holds as before."""
+    assert init(carrel)[0] == 0
+    with serving(directory) as daemon:
+        with created(daemon, limits={"disk": LIMIT}) as workspace:
+            use_snapshots(directory, daemon, workspace)
+        assert eventually(lambda: not list((directory / "carrel/layers").glob("snap-*")), 60)
