@@ -147,6 +147,7 @@ static const struct source {
 	{ "completion", "SHELL", NULL, NULL, "bash|zsh|fish" },
 	{ "cp", "SOURCE", "/v1/workspaces", "name", ":files" },
 	{ "cp", "TARGET", "/v1/workspaces", "name", ":files" },
+	{ "apply", "DIR|WORKSPACE", "/v1/workspaces", "name", ":dirs" },
 	{ NULL, "NAME", "/v1/workspaces", "name", NULL },
 	{ NULL, "WORKSPACE", "/v1/workspaces", "name", NULL },
 	{ NULL, "EXEC", "/v1/execs", "id", NULL },
@@ -240,7 +241,8 @@ static void offer_source(struct completion *c, const struct source *source)
 {
 	c->member = source->member;
 	/* What is to be copied is NAME:PATH. */
-	c->colon = source->path && source->fixed ? ":" : NULL;
+	/* NAME:PATH of cp */
+	c->colon = source->path && source->fixed && !strcmp(source->fixed, ":files") ? ":" : NULL;
 	if (source->path)
 		offer_list(c, source->path);
 	if (!source->fixed)
