@@ -181,15 +181,13 @@ def measure_archive(site, workspace, tree, round_):
 
 def measure_push(site):
     """How much of a snapshot with 1 % new data is sent, when the one before it was."""
-    workspace, blobs = site.create(), os.path.join(site.daemon.home, "blobs")
+    workspace = site.create()
     site.inside(workspace, "/usr/bin/python3", "-c", FILL, "/workspace")
     sent = []
-    for part in range(2):
+    for _ in range(2):
         kept = site.ask("POST", f"/v1/workspaces/{workspace}/snapshots", {})
-        before = disk_bytes(blobs) if os.path.exists(blobs) else 0
-        site.ask("POST", f"/v1/snapshots/{kept['id']}/push", {})
-        sent.append(disk_bytes(blobs) - before)
-        site.inside(workspace, "/bin/sh", "-c", "mkdir new && cp d00/* new/")
+        sent.append(site.ask("POST", f"/v1/workspaces/{workspace}/push", {"snapshot": kept["id"]})["sent_bytes"])
+        site.inside(workspace, "/bin/sh", "-c", "mkdir -p new && cp d00/* new/")
     site.figures["% sent"] = 100 * sent[1] / sent[0]
     site.remove(workspace)
 

@@ -38,6 +38,7 @@ struct options {
 	uint64_t offset;
 	bool all, quiet, follow, no_stdin, once, deep;
 	uint64_t interval_ms;
+	const char *file; /* -f of env export */
 	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
 	uint64_t count, timeout_ms;
 	/* serve, home */

@@ -444,11 +444,12 @@ static const struct arg_spec prune_spec = {
 
 const struct arg_spec cli_env = {
 	.command = "env",
-	.summary = "build, list, verify and remove environments",
+	.summary = "build, list, verify, export and remove environments",
 	.usage = "carrel env COMMAND [options]",
 	.about = "Environments of Python and Node, composed of layers that they share.",
 	.examples = "  carrel env build myagent -r requirements.txt\n"
 		    "  carrel run --env myagent --dir . -- python main.py\n",
 	.commands = (const struct arg_spec *const[]){ &env_build_spec, &ls_spec, &show_spec,
-		&env_verify_spec, &rm_spec, &prune_spec, &env_warm_spec, &metrics_spec, NULL },
+		&env_verify_spec, &rm_spec, &prune_spec, &env_warm_spec, &metrics_spec,
+		&env_export_spec, &env_import_spec, NULL },
 };

@@ -7,7 +7,8 @@
 extern const struct arg_option env_source_rows[4], env_choice_rows[7];
 /* The same for Node. */
 extern const struct arg_option env_node_rows[6];
-extern const struct arg_spec env_build_spec, env_warm_spec, env_verify_spec;
+extern const struct arg_spec env_build_spec, env_warm_spec, env_verify_spec, env_export_spec,
+	env_import_spec;
 
 /* Whether any of these rows was given: for Python, for Node. */
 bool env_options_are_given(const struct options *options, struct arena *arena);

@@ -1,0 +1,95 @@
+"""Environments are exported to a file and imported in another home, without a network; damaged or forged ones are not."""
+import io
+import json
+import pathlib
+import shutil
+import tarfile
+
+import pytest
+from envs import Envs
+from harness import copy_home
+from wheels import wheel
+
+
+@pytest.fixture
+def exported(env, index, tmp):
+    """(the environment, the file) of a home that has it."""
+    index.add(wheel("victim", "1.5", files={"victim/__init__.py": "VALUE = 'original'\n", "victim/data.bin": b"\0" * 5000},
+                    scripts={"victim-tool": "victim:main"}))
+    built = env.build("agent", "--pip", "victim")
+    path = pathlib.Path(tmp) / "agent.tar"
+    assert json.loads(env("env", "export", "agent", "-f", path, "-o", "json").stdout)["name"] == built["name"]
+    return built, path
+
+
+@pytest.fixture
+def other(tmp_path, template, index):
+    """Another home, and no index."""
+    tools, source = template
+    copy_home(source, tmp_path / "other/carrel")
+    carrel = Envs(tmp_path / "other", tools)
+    yield carrel
+    carrel.left_nothing()
+
+
+def rewrite(path, change):
+    """The archive with its members changed: {name: (info, data)}."""
+    with tarfile.open(path) as tar:
+        members = {info.name: (info, tar.extractfile(info).read() if info.isreg() else b"") for info in tar}
+    change(members)
+    with tarfile.open(path, "w", format=tarfile.PAX_FORMAT) as tar:
+        for info, data in members.values():
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+
+
+def replaced(name, new):
+    def change(members):
+        found = next(key for key in members if key == name or key.endswith("/" + name))
+        info, data = members[found]
+        members[found] = info, new(data)
+    return change
+
+
+def test_an_exported_environment_works_in_another_home(env, exported, other):
+    built, path = exported
+    done = other("env", "import", path)
+    assert (done.returncode, done.stdout) == (0, built["name"] + "\n"), done.stderr
+    ran = other("run", "--env", "agent", "--", "python", "-c", "import victim; print(victim.VALUE)")
+    assert (ran.returncode, ran.stdout) == (0, "original\n"), ran.stderr
+    assert other("env", "verify", "agent").returncode == 0
+    found = other.json("show", "agent")
+    assert found["layers"] == built["layers"] and found["installed_packages"] == built["installed_packages"]
+    assert other("env", "import", path).returncode == 0      # it is here already
+    assert "imported" in [json.loads(line)["event"] for line in (other.store / "audit/envs.jsonl").read_text().splitlines()]
+    assert env("env", "export", "agent").returncode == 125
+    assert env("env", "export", "unknown", "-f", path).returncode == 125
+
+
+def meta(**changes):
+    return replaced("carrel-env.json", lambda data: json.dumps({**json.loads(data), **changes}).encode())
+
+
+DAMAGES = {
+    "a file": replaced("victim/__init__.py", lambda data: data.replace(b"original", b"Original")),
+    "prefix": meta(python_prefix="/root"),
+    "a name with ..": lambda members: members.update(bad=(tarfile.TarInfo("../bad"), b"x")),
+}
+
+
+@pytest.mark.once
+def test_what_is_damaged_or_forged_is_not_imported(exported, other, tmp):
+    built, path = exported
+    before = other.names()
+    bad = pathlib.Path(tmp) / "bad.tar"
+    for name, damage in DAMAGES.items():
+        shutil.copy(path, bad)
+        rewrite(bad, damage)
+        done = other("env", "import", bad)
+        assert (done.returncode, done.stdout) == (125, ""), name
+        assert "bad.tar" in done.stderr and other.names() == before, (name, done.stderr)
+    whole = path.read_bytes()
+    bad.write_bytes(whole[:len(whole) // 2])
+    assert other("env", "import", bad).returncode == 125
+    assert other("env", "import", bad.with_name("absent")).returncode == 125
+    assert other.names() == before
