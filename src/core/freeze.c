@@ -84,6 +84,37 @@ const char *layer_problem(const struct core *core, const char *name)
 		       : NULL;
 }
 
+const struct core_workspace *layer_user(const struct core_workspace *w, const char *layer)
+{
+	for (const struct core_workspace *other = w->core->newest; other; other = other->older)
+		for (size_t i = 0; i < other->model.layers.count; i++)
+			if (other != w && other->sandbox.state != SANDBOX_NONE &&
+				!strcmp(other->model.layers.items[i], layer))
+				return other;
+	return NULL;
+}
+
+int layer_replace(
+	const struct core_workspace *w, const char *stage, const char *layer, struct error *err)
+{
+	struct core *core = w->core;
+	int layers = layers_dir(core);
+	const struct core_workspace *user = layer_user(w, layer);
+	if (user)
+		return fail(err, ERR_CONFLICT, "the sandbox of workspace '%s' runs on it",
+			user->model.name);
+	fault_point("core_layer_replace");
+	if (renameat(layers, stage, layers, layer)) {
+		if ((errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) ||
+			renameat2(layers, stage, layers, layer, RENAME_EXCHANGE))
+			return fail_errno(err, "publish layer '%s'", layer);
+		layer_discard(core, stage);
+	}
+	if (damage_is_any(layers))
+		damage_clear(layers, layer);
+	return fsync(layers) ? fail_errno(err, "publish layer '%s'", layer) : 0;
+}
+
 int layers_check_whole(const struct core_workspace *w, struct error *err)
 {
 	const text_list *layers = &w->model.layers;

@@ -398,6 +398,11 @@ const char *layer_problem(const struct core *core, const char *name);
 int layers_check_whole(const struct core_workspace *w, struct error *err);
 #define REPAIR_HINT "carrel repair %s, or POST /v1/workspaces/%s/repair"
 void layer_discard(struct core *core, const char *name); /* renames it; removed later */
+/* A workspace other than w whose sandbox has the layer: it may not be replaced below it. */
+const struct core_workspace *layer_user(const struct core_workspace *w, const char *layer);
+/* The finished tree `stage` gets the name `layer`; what has it goes. ERR_CONFLICT: layer_user. */
+int layer_replace(
+	const struct core_workspace *w, const char *stage, const char *layer, struct error *err);
 /* Gives the empty uppers of w the modes, times and attributes that its layers say. */
 int freeze_dress(struct core_workspace *w, struct error *err);
 /* The same for a rollback, whose row is to be written next; freeze_dress_end follows, with is_named

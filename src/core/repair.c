@@ -14,8 +14,10 @@
 #include "core/health_internal.h"
 #include "core/packages.h"
 #include "core/template_builds.h"
+#include "core/transfers.h"
 #include "envs/kind.h"
 #include "format/json_read.h"
+#include "model/pushed.h"
 
 struct repairing {
 	struct core_workspace *w; /* held */
@@ -32,8 +34,9 @@ struct repairing {
 	char request_id[ID_LEN + 1];
 	int answer; /* memfd of `env verify` */
 	struct measure restore;
-	struct error failure; /* of the child that restores */
-	size_t at;	      /* the finding, or the environment, that is in work */
+	struct error failure;		     /* of the child that restores */
+	char fetched[LAUNCH_FROZEN_LEN + 1]; /* a layer, until it is in its place */
+	size_t at;			     /* the finding, or the environment, that is in work */
 };
 
 static void say(struct repairing *r, text_list *list, const char *fmt, ...)
@@ -374,31 +377,90 @@ static const struct core_snapshot *find_whole(const struct repairing *r)
 	return NULL;
 }
 
-static void repair_layers(struct repairing *r)
+static void repair_layers(struct repairing *r, size_t from);
+
+static void not_made(struct repairing *r, const struct error *err)
 {
-	const char *name = r->w->model.name;
-	for (size_t i = 0; i < r->found.count; i++) {
-		const struct finding *finding = &r->found.items[i];
+	const struct core_snapshot *whole = find_whole(r);
+	const char *layer = r->found.items[r->at].object;
+	if (whole)
+		say(r, &r->result.failed,
+			"layer '%s' can't be made again: %s; `carrel snapshot rollback %s "
+			"%llu` goes back to a snapshot without it",
+			layer, err->text, r->w->model.name,
+			(unsigned long long)whole->model.version);
+	else
+		say(r, &r->result.failed, "layer '%s' can't be made again: %s", layer, err->text);
+}
+
+static void on_fetched(void *ctx, const struct json_value *tree, const struct json_value *blob,
+	const struct error *err)
+{
+	struct repairing *r = ctx;
+	struct core *core = r->w->core;
+	const char *layer = r->found.items[r->at].object;
+	struct error failure;
+	fault_point("core_repair_fetched");
+	if (!err && layer_replace(r->w, r->fetched, layer, &failure))
+		err = &failure;
+	if (err)
+		not_made(r, err);
+	else
+		say(r, &r->result.done, "fetched layer '%s' from the blob store", layer);
+	layer_release(core, r->fetched);
+	layers_sweep(core);
+	repair_layers(r, r->at + 1);
+}
+
+/* A snapshot that has it on top knows what was in it, and may have been pushed. */
+static bool fetch(struct repairing *r, const char *layer)
+{
+	struct core *core = r->w->core;
+	const struct core_snapshot *s = core->newest_snapshot;
+	char id[ID_LEN + 1];
+	while (s && !(s->model.content_id && s->model.layers.count &&
+			    !strcmp(s->model.layers.items[0], layer)))
+		s = s->older;
+	if (!s)
+		return false;
+	id_make(id);
+	str_format(r->fetched, sizeof r->fetched, LAUNCH_FROZEN "%s", id);
+	const char *names[] = { r->fetched, "layer",
+		arena_printf(&r->arena, "%llu", (unsigned long long)transfer_room(core)),
+		s->model.content_id };
+	const struct tree_job_order tree = { .verb = "unpack",
+		.names = names,
+		.name_count = 4,
+		.output = -1,
+		.request_id = r->request_id };
+	struct blob_order blob = { .verb = BLOB_GET,
+		.key = pushed_layer_key(s->model.content_id, &r->arena),
+		.words = blob_words_none(),
+		.request_id = r->request_id };
+	blob.words.is_plain = true;
+	layer_hold(core, r->fetched);
+	transfer_start(core, &tree, &blob, on_fetched, r);
+	return true;
+}
+
+/* Made again of its template, or fetched; its name stays, so that no row changes. */
+static void repair_layers(struct repairing *r, size_t from)
+{
+	for (r->at = from; r->at < r->found.count; r->at++) {
+		const struct finding *finding = &r->found.items[r->at];
 		struct error err;
 		if (finding->kind != FINDING_LAYER)
 			continue;
 		fault_point("core_repair_layer");
-		if (!template_build_restore(r->w, finding->object, &err)) {
+		if (!template_build_restore(r->w, finding->object, &err))
 			say(r, &r->result.done, "made layer '%s' of its template again",
 				finding->object);
-			continue;
-		}
-		const struct core_snapshot *whole = find_whole(r);
-		if (whole)
-			say(r, &r->result.failed,
-				"layer '%s' can't be made again: %s; `carrel snapshot rollback %s "
-				"%llu` goes back to a snapshot without it",
-				finding->object, err.text, name,
-				(unsigned long long)whole->model.version);
+		else if (err.code == ERR_NOT_FOUND && fetch(r, finding->object))
+			return;
 		else
-			say(r, &r->result.failed, "layer '%s' can't be made again: %s",
-				finding->object, err.text);
+			not_made(r, &err);
 	}
+	repair_environments(r, 0);
 }
 
 /* ---- its directories ---- */
@@ -424,8 +486,7 @@ static void make_directories(struct repairing *r)
 static void repair_outside(struct repairing *r)
 {
 	make_directories(r);
-	repair_layers(r);
-	repair_environments(r, 0);
+	repair_layers(r, 0);
 }
 
 static void on_ended(void *ctx, struct core_workspace *w, const struct error *err)

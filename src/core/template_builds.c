@@ -1,6 +1,5 @@
 #include "core/template_builds.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +11,6 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "core/template_store.h"
-#include "layers/damage.h"
 #include "model/template.h"
 
 #define RECORD_MAX 65536
@@ -134,22 +132,6 @@ void template_build_forget(struct core *core, const char *name)
 
 /* ---- building ---- */
 
-/* What has the name is damaged: it goes. */
-static int publish(struct core *core, const char *stage, const char *layer, struct error *err)
-{
-	int layers = core->envs.layers.dir;
-	fault_point("core_template_publish");
-	if (renameat(layers, stage, layers, layer)) {
-		if ((errno != EEXIST && errno != ENOTEMPTY && errno != ENOTDIR) ||
-			renameat2(layers, stage, layers, layer, RENAME_EXCHANGE))
-			return fail_errno(err, "publish a layer");
-		layer_discard(core, stage);
-	}
-	if (damage_is_any(layers))
-		damage_clear(layers, layer);
-	return fsync(layers) ? fail_errno(err, "publish a layer") : 0;
-}
-
 static int fill_stage(struct core_workspace *w, const char *stage, struct error *err)
 {
 	int layers = w->core->envs.layers.dir;
@@ -176,7 +158,7 @@ static int write_layer(struct core_workspace *w, const char *layer, struct error
 	struct core *core = w->core;
 	char stage[64];
 	str_format(stage, sizeof stage, TEMPLATE_STAGE_PREFIX "%s", layer);
-	if (!fill_stage(w, stage, err) && !publish(core, stage, layer, err))
+	if (!fill_stage(w, stage, err) && !layer_replace(w, stage, layer, err))
 		return 0;
 	layer_discard(core, stage);
 	return -1;
@@ -196,17 +178,6 @@ static int write_record(
 		       : 0;
 }
 
-/* A workspace other than w whose sandbox has the layer: it may not be replaced below it. */
-static const struct core_workspace *find_user(const struct core_workspace *w, const char *layer)
-{
-	for (const struct core_workspace *other = w->core->newest; other; other = other->older)
-		for (size_t i = 0; i < other->model.layers.count; i++)
-			if (other != w && other->sandbox.state != SANDBOX_NONE &&
-				!strcmp(other->model.layers.items[i], layer))
-				return other;
-	return NULL;
-}
-
 int template_build_make(struct core_workspace *w, const char *sha256, struct error *err)
 {
 	struct core *core = w->core;
@@ -214,7 +185,7 @@ int template_build_make(struct core_workspace *w, const char *sha256, struct err
 	const struct template_build *build = find_record(core, name, sha256);
 	char layer[LAUNCH_FROZEN_LEN + 1], id[ID_LEN + 1];
 	bool is_lost = build && layer_problem(core, build->layer);
-	if (is_lost && find_user(w, build->layer))
+	if (is_lost && layer_user(w, build->layer))
 		build = NULL;
 	/* In the place of a layer that was lost: workspaces that have it get it back. */
 	if (build && is_lost) {
@@ -276,10 +247,6 @@ int template_build_restore(struct core_workspace *w, const char *layer, struct e
 		return fail(err, ERR_NOT_FOUND,
 			"template '%s', which it was built of, has been changed since",
 			build->name);
-	const struct core_workspace *user = find_user(w, layer);
-	if (user)
-		return fail(err, ERR_CONFLICT, "the sandbox of workspace '%s' runs on it",
-			user->model.name);
 	if (!has_environment_of(w, build))
 		return fail(err, ERR_NOT_FOUND, "it was built with Node environment '%s'",
 			build->node_environment);

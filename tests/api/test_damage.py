@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from daemons import new_directory, remove, serving
+from harness import eventually
 from rest import Events, created, output_of, problem
 
 FILES = "name: built\nfiles: {a/b: one, .gitignore: x}\n"
@@ -102,6 +103,39 @@ def test_a_snapshot_layer_that_is_missing_or_damaged_is_named_and_never_run(dama
         assert daemon.post(f"/v1/workspaces/{name}/rollback", {"snapshot": newest["id"]}).status == 200
         assert output_of(daemon, name, "cat f new") == "three\nkept\n"
     assert not (layers(daemon) / ".damaged").exists()
+
+
+def test_a_layer_that_was_pushed_is_fetched(damaged):
+    daemon = damaged
+    with created(daemon, name="sent") as w:
+        output_of(daemon, "sent", "echo one >f; mkfifo p")
+        first = snapshot(daemon, "sent")
+        output_of(daemon, "sent", "echo kept >new")
+        second = snapshot(daemon, "sent")
+        answer = daemon.post("/v1/workspaces/sent/push", {"snapshot": second["id"]})
+        assert answer.status in (200, 201), answer
+        output_of(daemon, "sent", "echo top >t")
+        assert eventually(lambda: all(daemon.get(f"/v1/snapshots/{one['id']}").json()["content_id"] for one in (first, second)), 60)
+        suspend(daemon, "sent")
+        bottom, top = (layers(daemon) / one["layers"][0] for one in (first, second))
+        shutil.rmtree(bottom)
+        (top / "workspace/new").write_text("lost\n")
+        assert len(health(daemon, "sent", "?deep")["issues"]) == 2
+        is_refused(daemon, "sent", top.name, "damaged")
+        done = repair(daemon, "sent")
+        assert sorted(done["done"]) == sorted(f"fetched layer '{one.name}' from the blob store" for one in (bottom, top)), done
+        assert done["failed"] == [] and done["health"]["healthy"], done
+        assert output_of(daemon, w["id"], "cat f new t; test -p p") == "one\nkept\ntop\n"
+        assert health(daemon, "sent", "?deep")["healthy"]
+        # A store that lacks it, and one whose copy is another one.
+        suspend(daemon, "sent")
+        shutil.rmtree(bottom)
+        blobs = list(pathlib.Path(daemon.env["CARREL_HOME"], "blobs").glob("**/workspace-layers/*"))
+        for blob in blobs:
+            blob.write_bytes(blob.read_bytes()[:-9])
+        assert repair(daemon, "sent")["failed"][0].startswith(f"layer '{bottom.name}' can't be made again: ")
+        is_refused(daemon, "sent", bottom.name, "missing")
+        assert not [name for name in os.listdir(layers(daemon)) if name.startswith(".tree-")]
 
 
 def test_a_template_layer_is_made_again(damaged):

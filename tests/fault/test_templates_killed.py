@@ -48,7 +48,7 @@ def is_mended(daemon, layer):
 @pytest.mark.needs_faults
 @pytest.mark.once
 @pytest.mark.parametrize("verb", ["repair", "resume"])
-@pytest.mark.parametrize("point", ["core_repair_layer", "core_template_layer", "core_template_publish"])
+@pytest.mark.parametrize("point", ["core_repair_layer", "core_template_layer", "core_layer_replace"])
 def test_a_core_that_is_killed_while_it_repairs_a_layer_loses_nothing(own_daemon, point, verb):
     daemon = own_daemon
     layer = lose(daemon)
