@@ -218,6 +218,17 @@ static void on_settled(void *ctx, struct core_workspace *w, const struct error *
 
 static void prepare(struct core_workspace *w);
 
+static void on_failed(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	not_started(w, err);
+}
+
+/* At the next turn of the loop: who has just called core_wake is still at work. */
+static void fail_later(struct core_workspace *w, const struct error *err)
+{
+	core_later(w->core, on_failed, NULL, w, err);
+}
+
 static void on_repaired(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct error failure;
@@ -227,7 +238,7 @@ static void on_repaired(void *ctx, struct core_workspace *w, const struct error 
 	}
 	if (!err)
 		fail_unwanted(w, &failure);
-	not_started(w, err ? err : &failure);
+	fail_later(w, err ? err : &failure);
 }
 
 /* A workspace whose layers or directories are lost gets them back, once a start. */
@@ -237,7 +248,7 @@ static void repair_or_fail(struct core_workspace *w, const struct error *err)
 		w->is_start_repaired = true;
 		repair_for_start(w, w->start_request, on_repaired, NULL);
 	} else
-		not_started(w, err);
+		fail_later(w, err);
 }
 
 /* What a resume looks for besides: some stats, and nothing is started for it. */
