@@ -49,6 +49,20 @@ HOOKS = """
 import os
 import schemathesis
 
+SMALL = 128
+
+@schemathesis.hook
+def before_load_schema(context, raw_schema):
+    # Without bounds that take seconds to make a value for: test_large_bounds_hold tries those.
+    def walk(value):
+        for item in value.values() if isinstance(value, dict) else value:
+            if isinstance(item, (dict, list)):
+                walk(item)
+        for bound in ("maxLength", "maxItems", "maxProperties"):
+            if isinstance(value, dict) and isinstance(value.get(bound), int) and value[bound] > SMALL:
+                del value[bound]
+    walk(raw_schema)
+
 @schemathesis.hook
 def before_call(context, case, kwargs):
     is_good = case.meta is None or case.meta.generation.mode.is_positive
@@ -142,6 +156,38 @@ def test_every_path_is_documented_with_its_methods(daemon):
         assert answer.status == 405
         allowed = {method.strip().lower() for method in answer.headers["Allow"].split(",")}
         assert set(operations) <= allowed <= set(operations) | {"head"}, path
+
+
+# Schema, member, and the request in which a value of that member is sent. Those that are larger than Schemathesis is told.
+LARGE = [
+    ("TemplateAdded", "yaml", "/v1/templates", lambda value: {"yaml": value}),
+    ("TemplateWanted", "description", "/v1/templates", lambda value: {"template": {"name": "large", "description": value}}),
+    ("WorkspaceWanted", "env", "/v1/workspaces", lambda value: {"env": value}),
+    ("WorkspaceWanted", "dir", "/v1/workspaces", lambda value: {"dir": "/" + value[1:]}),
+    ("WorkspaceWanted", "from", "/v1/workspaces", lambda value: {"from": value}),
+    ("Python", "version", "/v1/workspaces", lambda value: {"python": {"version": value}}),
+    ("Python", "requirements", "/v1/workspaces", lambda value: {"python": {"requirements": value}}),
+    ("Python", "packages", "/v1/workspaces", lambda value: {"python": {"packages": value}}),
+    ("Python", "constraints", "/v1/workspaces", lambda value: {"python": {"constraints": value}}),
+    ("Node", "packages", "/v1/workspaces", lambda value: {"node": {"packages": value}}),
+    ("Node", "package_json", "/v1/workspaces", lambda value: {"node": {"package_json": value}}),
+    ("Node", "lock", "/v1/workspaces", lambda value: {"node": {"package_json": "{}", "lock": value}}),
+    ("SnapshotWanted", "note", "/v1/workspaces/desk/snapshots", lambda value: {"note": value}),
+    ("PackagesWanted", "packages", "/v1/workspaces/desk/packages", lambda value: {"packages": value}),
+    ("ExecWanted", "cwd", "/v1/workspaces/desk/exec", lambda value: {"argv": ["true"], "cwd": value}),
+    ("ExecWanted", "env", "/v1/workspaces/desk/exec", lambda value: {"argv": ["true"], "env": value}),
+    ("ExecWanted", "argv", "/v1/workspaces/desk/exec", lambda value: {"argv": value}),
+]
+
+
+def test_large_bounds_hold(daemon):
+    schemas = daemon.get("/openapi.json").json()["components"]["schemas"]
+    make = {"maxLength": lambda n: "#" * n, "maxItems": lambda n: ["a"] * n, "maxProperties": lambda n: {f"A{i}": "" for i in range(n)}}
+    with created(daemon, name="desk"):
+        for schema, member, path, body in LARGE:
+            [(bound, most)] = [(name, schemas[schema]["properties"][member][name]) for name in make if name in schemas[schema]["properties"][member]]
+            answer = daemon.post(path, body(make[bound](most + 1)))
+            assert answer.status in (400, 413), (schema, member, answer)
 
 
 def test_schemathesis_finds_no_server_error_and_no_undocumented_answer(daemon, tools, tmp_path):
