@@ -84,9 +84,11 @@ static void a_spare_workspace_that_is_not_wanted_goes(void **state)
 {
 	struct fixture *f = *state;
 	char id[ID_LEN + 1];
-	open_with_spare(f, 50);
+	open_with_spare(f, 60000);
 	memcpy(id, f->core->spare->model.id, sizeof id);
 	assert_true(tree_exists(f, id, "/upper"));
+	f->core->release_after_ms = 1;
+	lifetime_arm(f->core->spare);
 	UNTIL(f, !f->core->spare);
 	assert_false(tree_exists(f, id, ""));
 	assert_int_equal(f->ends, 1);
