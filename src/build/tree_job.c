@@ -34,6 +34,7 @@ const struct tree_verb tree_verbs[] = {
 	{ "pack", tree_pack_layer, false },
 	{ "unpack", tree_unpack_layer, false },
 	{ "archive", tree_archive, true },
+	{ "settle", tree_settle, true },
 	{ NULL, NULL, false },
 };
 

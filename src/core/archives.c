@@ -216,14 +216,15 @@ static void start_packing(struct archiving *archiving, int output)
 	archiving->packing = tree_job_start(w->core, &order, on_packed, archiving);
 }
 
-void archive_begin(struct core_workspace *w)
+static void on_settled(void *ctx, struct core_workspace *w, const struct error *unsettled)
 {
-	struct archiving *archiving = xzalloc(sizeof *archiving);
+	struct archiving *archiving = ctx;
 	enum blob_pack pack = w->core->archives_gzip ? BLOB_PACK_GZIP : BLOB_PACK_ZSTD;
 	int ends[2];
-	*archiving = (struct archiving){ .w = w };
-	core_hold(w);
-	w->archiving = archiving;
+	if (unsettled) {
+		end(archiving, unsettled);
+		return;
+	}
 	const char *name =
 		archive_name_make(w->model.name, clock_now_ms(), pack, &archiving->arena);
 	struct error err;
@@ -248,6 +249,18 @@ void archive_begin(struct core_workspace *w)
 	fault_point("core_archive_begin");
 	start_packing(archiving, to);
 	archiving->storing = blob_job_start(w->core, &order, on_stored, archiving);
+}
+
+void archive_begin(struct core_workspace *w)
+{
+	struct archiving *archiving = xzalloc(sizeof *archiving);
+	*archiving = (struct archiving){ .w = w };
+	core_hold(w);
+	w->archiving = archiving;
+	if (environment_is_unsettled(&w->model))
+		environment_settle(w, NULL, on_settled, archiving);
+	else
+		on_settled(archiving, w, NULL);
 }
 
 /* ---- removal ---- */

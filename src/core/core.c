@@ -236,8 +236,10 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	to->packages = workspace_copy_texts(arena, &from->packages);
 	to->build_options = workspace_copy_texts(arena, &from->build_options);
 	to->layers = workspace_copy_texts(arena, &from->layers);
-	to->environment_before = copy_text(arena, from->environment_before);
-	to->environment_forced = workspace_copy_texts(arena, &from->environment_forced);
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		to->unsettled[i] =
+			(struct workspace_unsettled){ copy_text(arena, from->unsettled[i].before),
+				workspace_copy_texts(arena, &from->unsettled[i].forced) };
 	to->snapshot = copy_text(arena, from->snapshot);
 }
 

@@ -200,18 +200,18 @@ void environments_keep(struct core_workspace *w)
 		if (name && !w->pins[i])
 			w->pins[i] = keep(w->core, name);
 	}
-	if (w->model.environment_before && !w->pin_before)
-		w->pin_before = keep(w->core, w->model.environment_before);
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (w->model.unsettled[i].before && !w->pins_before[i])
+			w->pins_before[i] = keep(w->core, w->model.unsettled[i].before);
 }
 
 void environments_release(struct core_workspace *w)
 {
 	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
 		environment_unpin(w->core, w->pins[i]);
-		w->pins[i] = NULL;
+		environment_unpin(w->core, w->pins_before[i]);
+		w->pins[i] = w->pins_before[i] = NULL;
 	}
-	environment_unpin(w->core, w->pin_before);
-	w->pin_before = NULL;
 }
 
 const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind)

@@ -130,6 +130,10 @@ static void on_state(
 		on_failed(fork, w, err);
 		return;
 	}
+	/* An install may have ended since the fork was asked for. */
+	struct snapshot now = { 0 };
+	snapshot_take_state(&now, &w->model);
+	snapshot_give_state(&fork->arena, &now, &fork->model);
 	fork->state = state;
 	fork->model.layers = workspace_copy_texts(&fork->arena, &state->layers);
 	if (!state->is_moved) {

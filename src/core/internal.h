@@ -117,11 +117,11 @@ struct core_workspace {
 	size_t unmerged_layers;	   /* so many could not be merged */
 	struct env_pin
 		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
-	struct env_pin *pin_before;	       /* of model.environment_before */
-	struct package_change *changes;	       /* of core/packages.c: one at a time, in order */
-	struct core_waiter *waiters;	       /* for the sandbox to come up */
-	struct core_waiter *refusals;	       /* while it is made: who wanted the same name */
-	struct core_workspace *newer, *older;  /* all of them, by creation */
+	struct env_pin *pins_before[WORKSPACE_ENVIRONMENTS]; /* of model.unsettled */
+	struct package_change *changes;	      /* of core/packages.c: one at a time, in order */
+	struct core_waiter *waiters;	      /* for the sandbox to come up */
+	struct core_waiter *refusals;	      /* while it is made: who wanted the same name */
+	struct core_workspace *newer, *older; /* all of them, by creation */
 };
 
 /* A snapshot that has a row. */
@@ -436,6 +436,10 @@ void snapshot_restore(struct core *core, const struct snapshot *row);
 void snapshots_forget(struct core *core, const char *workspace);
 void snapshots_done(struct core *core);
 
+/* ---- packages.c ---- */
+/* Its trees are released: an install that waits for them goes on. */
+void packages_go_on(struct core_workspace *w);
+
 /* ---- snapshot_content.c ---- */
 /* Finds out the sizes and content ids that are not known yet, in the background. */
 void snapshots_examine(struct core *core);
@@ -474,11 +478,13 @@ size_t environments_describe(const struct core_workspace *w, struct launch_messa
 const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind);
 
 /* ---- settle.c ---- */
-/* Whether what lies on top of its environment was made on another one. */
+/* Whether what lies on top of its environments was made on others. */
 bool environment_is_unsettled(const struct workspace *model);
-/* Brings that in line, and notes in its row that it is done. It has no sandbox meanwhile. An error
- * is logged, and tried again at the next start. Holds w until done. */
-void environment_settle(struct core_workspace *w, core_workspace_fn *done, void *ctx);
+/* Brings that in line, and notes in its row that it is done. It has no sandbox meanwhile. With
+ * `layer`, a frozen one that was copied of its uppers and has no row yet, the same is done there,
+ * and the row stays. An error is logged too; the next start tries again. Holds w until done. */
+void environment_settle(
+	struct core_workspace *w, const char *layer, core_workspace_fn *done, void *ctx);
 /* Appends the package layers of its environments, topmost first, "" after each list. */
 void environment_add_layers(const struct core_workspace *w, struct arena *arena, text_list *names);
 

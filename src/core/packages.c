@@ -33,6 +33,7 @@ struct package_change {
 	struct workspace old;  /* what is put back after an error */
 	struct env_pin *pin;   /* of the new environment, until it is the workspace's */
 	struct packages_result result;
+	bool waits_for_trees; /* of the workspace, which an operation has taken */
 	bool has_failed;
 	struct error err;
 	struct package_change *later; /* that waits for this one */
@@ -110,8 +111,7 @@ static void set_model(struct core_workspace *w, const struct workspace *from)
 	w->model.python = from->python;
 	w->model.requirements = from->requirements;
 	w->model.packages = from->packages;
-	w->model.environment_before = from->environment_before;
-	w->model.environment_forced = from->environment_forced;
+	w->model.unsettled[0] = from->unsettled[0];
 }
 
 static void on_copied(void *ctx, const struct error *err)
@@ -124,16 +124,16 @@ static void on_copied(void *ctx, const struct error *err)
 		struct env_pin *unwanted = w->pins[0];
 		w->pins[0] = c->pin;
 		c->pin = unwanted;
-		if (!w->model.environment_before) {
-			environment_unpin(w->core, w->pin_before);
-			w->pin_before = NULL;
+		if (!w->model.unsettled[0].before) {
+			environment_unpin(w->core, w->pins_before[0]);
+			w->pins_before[0] = NULL;
 		}
 		workspace_save(w, NULL, NULL);
 		undo(c, err);
 		return;
 	}
 	/* What commands change from now on stays. */
-	w->model.environment_forced = c->old.environment_forced;
+	w->model.unsettled[0].forced = c->old.unsettled[0].forced;
 	w->is_dirty = true;
 	c->result.is_live = true;
 	workspace_save(w, NULL, NULL);
@@ -203,7 +203,7 @@ static void apply(struct loop *loop, void *ctx)
 		.arena = &c->arena,
 		.before = pin_meta(c->pin),
 		.after = pin_meta(w->pins[0]),
-		.names = w->model.environment_forced };
+		.names = w->model.unsettled[0].forced };
 	live_apply(&change, on_copied, c);
 }
 
@@ -250,6 +250,11 @@ static pair_list difference(struct arena *arena, const pair_list *from, const pa
 static void write_row(struct package_change *c)
 {
 	struct core_workspace *w = c->w;
+	/* A snapshot that is being made has the environment and what lies on top of it as they
+	 * are: both change when it has ended. */
+	c->waits_for_trees = w->is_taken;
+	if (w->is_taken)
+		return;
 	const struct env_meta *before = pin_meta(w->pins[0]), *after = pin_meta(c->pin);
 	const pair_list *had = before ? &before->packages : NULL;
 	c->old = w->model;
@@ -262,21 +267,28 @@ static void write_row(struct package_change *c)
 	next.python = next.python ? arena_text(&w->arena, next.python) : NULL;
 	next.requirements = next.requirements ? arena_text(&w->arena, next.requirements) : NULL;
 	next.packages = workspace_copy_texts(&w->arena, &next.packages);
-	next.environment_before =
-		c->old.environment_before ? c->old.environment_before : c->old.environment;
-	next.environment_forced = workspace_copy_texts(&w->arena, &c->old.environment_forced);
+	next.unsettled[0].before =
+		c->old.unsettled[0].before ? c->old.unsettled[0].before : c->old.environment;
+	next.unsettled[0].forced = workspace_copy_texts(&w->arena, &c->old.unsettled[0].forced);
 	for (size_t i = 0; i < c->names.count; i++)
-		push_unique(&w->arena, &next.environment_forced, c->names.items[i]);
+		push_unique(&w->arena, &next.unsettled[0].forced, c->names.items[i]);
 	for (size_t i = 0; i < c->result.installed.count; i++)
-		push_unique(&w->arena, &next.environment_forced, c->result.installed.items[i].key);
+		push_unique(&w->arena, &next.unsettled[0].forced, c->result.installed.items[i].key);
 	set_model(w, &next);
 	struct env_pin *old = w->pins[0];
 	w->pins[0] = c->pin;
 	c->pin = old;
-	if (w->model.environment_before && !w->pin_before)
-		environments_keep(w);
+	environments_keep(w);
 	fault_point("packages_write_row");
 	workspace_save(w, on_row, c);
+}
+
+void packages_go_on(struct core_workspace *w)
+{
+	struct package_change *c = w->changes;
+	if (!c || !c->waits_for_trees)
+		return;
+	write_row(c);
 }
 
 /* ---- the project's file is written ---- */
@@ -466,25 +478,51 @@ static int make_recipe(struct package_change *c, struct error *err)
 
 static void build(struct package_change *c)
 {
-	struct error err;
-	if (make_recipe(c, &err))
-		undo(c, &err);
-	else
-		environment_build(c->w, &c->next, c->request_id, on_built, c);
+	environment_build(c->w, &c->next, c->request_id, on_built, c);
 }
 
 /* ---- the project's file is read and edited, before anything is built ---- */
 
+static void declare(struct package_change *c, const char *text, text_list *declared)
+{
+	requirement_list list = { 0 };
+	struct error ignored; /* it was parsed before */
+	if (requirements_parse(str_from(text), &c->arena, &list, &ignored))
+		return;
+	for (size_t i = 0; i < list.count; i++) {
+		const char *line = list.items[i].text, *hashes = strstr(line, " --hash");
+		if (list.items[i].kind == REQUIREMENT_PACKAGE)
+			vec_push(&c->arena, declared,
+				hashes ? (const char *)arena_bytes(
+						 &c->arena, line, (size_t)(hashes - line))
+				       : line);
+	}
+}
+
+/* What goes into pyproject.toml: a new one lists all that the workspace has been asked for. */
+static text_list list_declared(struct package_change *c)
+{
+	text_list declared = { 0 };
+	if (c->had_project)
+		return c->wanted.packages;
+	if (c->next.requirements)
+		declare(c, c->next.requirements, &declared);
+	for (size_t i = 0; i < c->next.packages.count; i++)
+		declare(c, c->next.packages.items[i], &declared);
+	return declared;
+}
+
 static int edit_project(struct package_change *c, struct error *err)
 {
+	text_list declared = list_declared(c);
 	const struct env_meta *meta = pin_meta(c->w->pins[0]);
 	const char *python = meta		  ? minor_of(&c->arena, meta->python_version)
 			     : c->w->model.python ? c->w->model.python
 						  : NULL;
 	int failed = c->wanted.is_removal ? pyproject_remove(c->project, &c->names, &c->arena,
 						    &c->new_project, err)
-					  : pyproject_add(c->project, &c->wanted.packages, python,
-						    &c->arena, &c->new_project, err);
+					  : pyproject_add(c->project, &declared, python, &c->arena,
+						    &c->new_project, err);
 	if (failed)
 		return -1;
 	/* Nothing is written that says the same. */
@@ -532,6 +570,10 @@ static void begin(struct loop *loop, void *ctx)
 		return;
 	}
 	core_touch(w);
+	if (make_recipe(c, &err)) {
+		undo(c, &err);
+		return;
+	}
 	if (c->wanted.persists) {
 		struct files_request what = { .verb = FILES_OPEN, .path = PROJECT };
 		files_do(&request_system, w, &what, on_project_opened, c);

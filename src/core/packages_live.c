@@ -168,8 +168,10 @@ static void begin_removal(struct live *live)
 		qsort(directories.items, directories.count, sizeof *directories.items,
 			compare_reversed);
 	for (size_t i = 0; i < directories.count; i++) {
-		vec_push(arena, &live->rubbish,
-			(const char *)arena_printf(arena, "%s/__pycache__/", directories.items[i]));
+		const char *cache = arena_printf(arena, "%s/__pycache__", directories.items[i]);
+		if (!map_get(&live->wanted, str_from(cache))) /* else it has the new bytecode */
+			vec_push(arena, &live->rubbish,
+				(const char *)arena_printf(arena, "%s/", cache));
 		vec_push(arena, &live->rubbish, directories.items[i]);
 	}
 	live->at = 0;

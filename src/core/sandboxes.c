@@ -211,7 +211,7 @@ static void ask(struct core_workspace *w)
 	launcher_ask(&w->core->launcher, &head, strings, count, fds, fd_count, on_started, w);
 }
 
-static void on_settled(void *ctx, struct core_workspace *w, const struct error *none)
+static void on_settled(void *ctx, struct core_workspace *w, const struct error *logged)
 {
 	ask(w);
 }
@@ -274,7 +274,7 @@ static void on_tree(void *ctx, struct core_workspace *w, const struct error *err
 	if (err)
 		repair_or_fail(w, err);
 	else if (environment_is_unsettled(&w->model))
-		environment_settle(w, on_settled, NULL);
+		environment_settle(w, NULL, on_settled, NULL);
 	else
 		ask(w);
 }

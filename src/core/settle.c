@@ -1,34 +1,52 @@
-/* settle.c -- the environment of a workspace was replaced: before the next sandbox starts, what
- * lies on top of it is brought in line (envs/python/upper.h), in a child. */
+/* settle.c -- an environment of a workspace was replaced: before the next sandbox starts, and
+ * before its trees are frozen or archived, what lies on top of it is brought in line
+ * (envs/upper.h), in a child. Where frozen layers lie between, a tree job does it. */
 #include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/internal.h"
-#include "envs/python/upper.h"
+#include "core/tree_jobs.h"
+#include "envs/kind.h"
+
+#define OPTIONS_MAX ((size_t)4 << 20)
 
 struct settling {
 	struct core_workspace *w; /* held */
+	const char *layer;	  /* or NULL: its uppers */
 	core_workspace_fn *done;
 	void *ctx;
+	size_t slot;
+	const struct env_pin *after; /* that it is brought in line with */
 	int upper;
 	struct measure child;
 	struct error err;
+	char layer_name[LAUNCH_FROZEN_LEN + 1];
 };
 
 bool environment_is_unsettled(const struct workspace *model)
 {
-	return model->environment_before != NULL;
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (model->unsettled[i].before)
+			return true;
+	return false;
 }
 
-static void finish(struct settling *s)
+static void finish(struct settling *s, const struct error *err)
 {
 	struct core_workspace *w = s->w;
-	s->done(s->ctx, w, NULL);
+	if (err)
+		log_record(&w->core->log, LOG_LEVEL_WARN,
+			"files on top of a new environment could not be brought in line",
+			"workspace", w->model.id, "error", err->text, NULL);
+	s->done(s->ctx, w, err);
 	free(s);
 	core_release(w);
 }
+
+static void next(struct settling *s);
 
 static void on_saved(void *ctx, const struct error *err)
 {
@@ -38,63 +56,173 @@ static void on_saved(void *ctx, const struct error *err)
 			"the row of a workspace could not be written after its environment was "
 			"replaced",
 			"workspace", s->w->model.id, "error", err->text, NULL);
-	finish(s);
+	s->slot++;
+	next(s);
 }
 
-static void on_settled(void *ctx, bool ok, uint64_t failed)
+static void on_settled(struct settling *s, const struct error *err)
 {
-	struct settling *s = ctx;
 	struct core_workspace *w = s->w;
 	fd_close(&s->upper);
-	if (!ok || failed) {
-		log_record(&w->core->log, LOG_LEVEL_WARN,
-			"files on top of a new environment could not be brought in line",
-			"workspace", w->model.id, "error",
-			ok ? s->err.text : "the child that does it has ended", NULL);
-		finish(s);
+	if (err) {
+		finish(s, err);
 		return;
 	}
-	environment_unpin(w->core, w->pin_before);
-	w->pin_before = NULL;
-	w->model.environment_before = NULL;
-	w->model.environment_forced = (text_list){ 0 };
+	if (s->after != w->pins[s->slot]) { /* an install has replaced it meanwhile */
+		next(s);
+		return;
+	}
+	if (s->layer) {
+		s->slot++;
+		next(s);
+		return;
+	}
+	environment_unpin(w->core, w->pins_before[s->slot]);
+	w->pins_before[s->slot] = NULL;
+	w->model.unsettled[s->slot] = (struct workspace_unsettled){ 0 };
 	w->is_dirty = true;
 	fault_point("core_settled");
 	workspace_save(w, on_saved, s);
+}
+
+/* ---- without frozen layers ---- */
+
+static void on_child(void *ctx, bool ok, uint64_t failed)
+{
+	struct settling *s = ctx;
+	if (!ok)
+		fail(&s->err, ERR_FAILED, "the child that brings files in line has ended");
+	on_settled(s, ok && !failed ? NULL : &s->err);
+}
+
+static struct upper_change describe(const struct settling *s)
+{
+	const struct core_workspace *w = s->w;
+	const struct env_meta *before = pin_meta(w->pins_before[s->slot]);
+	struct upper_change change = { .after = pin_meta(w->pins[s->slot])->layers,
+		.forced = w->model.unsettled[s->slot].forced };
+	if (before)
+		change.before = before->layers;
+	return change;
 }
 
 /* In the child. */
 static uint64_t settle(void *ctx)
 {
 	struct settling *s = ctx;
-	const struct env_meta *before = pin_meta(s->w->pin_before);
-	struct upper_change change = { .after = pin_meta(s->w->pins[0])->layers,
-		.forced = s->w->model.environment_forced };
-	if (before)
-		change.before = before->layers;
-	return env_upper_settle(&s->w->core->envs.layers, s->upper, &change, &s->err) != 0;
+	struct upper_change change = describe(s);
+	return environment_kind(s->w, s->slot)
+		       ->settle(&s->w->core->envs.layers, s->upper, &change, &s->err) != 0;
 }
 
-void environment_settle(struct core_workspace *w, core_workspace_fn *done, void *ctx)
+static void start_child(struct settling *s)
 {
-	struct settling *s = xzalloc(sizeof *s);
-	char path[ID_LEN + 16];
-	*s = (struct settling){ .w = w, .done = done, .ctx = ctx };
-	str_format(path, sizeof path, "%s/env/upper", w->model.id);
-	s->upper = path_open_nolinks(w->core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
-	core_hold(w);
-	if (s->upper < 0 || !w->pins[0]) { /* the start says what is missing */
-		fd_close(&s->upper);
-		finish(s);
+	struct core *core = s->w->core;
+	char path[LAUNCH_FROZEN_LEN + 32];
+	const char *part = environment_kind(s->w, s->slot)->upper;
+	if (s->layer)
+		str_format(path, sizeof path, "%s/%s", s->layer, part);
+	else
+		str_format(path, sizeof path, "%s/%s/upper", s->w->model.id, part);
+	s->upper = path_open_nolinks(s->layer ? core->envs.layers.dir : core->workspaces, path,
+		O_RDONLY | O_DIRECTORY, 0);
+	if (s->upper < 0) { /* nothing was changed, or the start says what is missing */
+		on_settled(s, NULL);
 		return;
 	}
-	s->child = (struct measure){ .loop = w->core->loop,
+	s->child = (struct measure){ .loop = core->loop,
 		.find = settle,
-		.found = on_settled,
+		.found = on_child,
 		.ctx = s,
-		.keep = { s->upper, w->core->envs.layers.dir },
+		.keep = { s->upper, core->envs.layers.dir },
 		.keep_count = 2,
 		.detail = &s->err,
 		.detail_len = sizeof s->err };
 	measure_start(&s->child);
+}
+
+/* ---- with some ---- */
+
+static bool has_frozen(const struct settling *s)
+{
+	const text_list *layers = &s->w->model.layers;
+	for (size_t i = 0; i < layers->count; i++) {
+		char path[LAUNCH_FROZEN_LEN + 16];
+		str_format(path, sizeof path, "%s/%s", layers->items[i],
+			environment_kind(s->w, s->slot)->upper);
+		if (!faccessat(s->w->core->envs.layers.dir, path, F_OK, AT_SYMLINK_NOFOLLOW))
+			return true;
+	}
+	return false;
+}
+
+static void on_job(void *ctx, const struct json_value *answer, const struct error *err)
+{
+	on_settled(ctx, err);
+}
+
+static void print_texts(struct json *j, const char *key, const text_list *texts)
+{
+	json_array(j, key);
+	for (size_t i = 0; i < texts->count; i++)
+		json_text(j, NULL, texts->items[i]);
+	json_end(j);
+}
+
+static void start_job(struct settling *s)
+{
+	struct core_workspace *w = s->w;
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf options = buf_empty(OPTIONS_MAX);
+	struct json j = json_to(&options, false);
+	struct upper_change change = describe(s);
+	text_list names = { 0 };
+	vec_push(&arena, &names, environment_kind(w, s->slot)->name);
+	vec_push(&arena, &names, s->layer ? s->layer : (const char *)w->model.id);
+	for (size_t i = 0; i < w->model.layers.count; i++)
+		vec_push(&arena, &names, w->model.layers.items[i]);
+	json_object(&j, NULL);
+	print_texts(&j, "before", &change.before);
+	print_texts(&j, "after", &change.after);
+	print_texts(&j, "forced", &change.forced);
+	json_end(&j);
+	const struct tree_job_order order = { .verb = "settle",
+		.names = names.items,
+		.name_count = names.count,
+		.options = { options.data, options.len },
+		.input = -1,
+		.output = -1 };
+	tree_job_start(w->core, &order, on_job, s);
+}
+
+/* From s->slot on. */
+static void next(struct settling *s)
+{
+	struct core_workspace *w = s->w;
+	environments_keep(w);
+	for (; s->slot < WORKSPACE_ENVIRONMENTS; s->slot++)
+		if (w->model.unsettled[s->slot].before && w->pins[s->slot])
+			break; /* without a pin the start says what is missing */
+	if (s->slot == WORKSPACE_ENVIRONMENTS) {
+		finish(s, NULL);
+		return;
+	}
+	s->after = w->pins[s->slot];
+	if (has_frozen(s))
+		start_job(s);
+	else
+		start_child(s);
+}
+
+void environment_settle(
+	struct core_workspace *w, const char *layer, core_workspace_fn *done, void *ctx)
+{
+	struct settling *s = xzalloc(sizeof *s);
+	*s = (struct settling){ .w = w, .done = done, .ctx = ctx, .upper = -1 };
+	if (layer) {
+		str_copy(s->layer_name, sizeof s->layer_name, layer);
+		s->layer = s->layer_name;
+	}
+	core_hold(w);
+	next(s);
 }

@@ -53,6 +53,11 @@ static int check_there(const struct core_workspace *w, struct error *err)
 		       : 0;
 }
 
+static void on_copy_settled(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	finish(ctx, err);
+}
+
 static void on_copied(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct state_op *op = ctx;
@@ -65,6 +70,11 @@ static void on_copied(void *ctx, const struct json_value *answer, const struct e
 		failure = *err;
 		error_context(&failure, "copy the files of workspace '%s'", w->model.name);
 		err = &failure;
+	}
+	if (!err && op->is_paused && environment_is_unsettled(&w->model)) {
+		/* The sandbox has copies of packages whose layers the snapshot has. */
+		environment_settle(w, op->state.layer, on_copy_settled, op);
+		return;
 	}
 	if (!err && !op->is_paused) {
 		op->state.is_moved = !freeze_copied(w, op->state.layer, &failure);
@@ -213,12 +223,13 @@ static int await_merge(struct state_op *op, struct error *err)
 	return 1;
 }
 
-static void on_taken(void *ctx, struct core_workspace *w, const struct error *err)
+static void on_settled(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct state_op *op = ctx;
 	struct error failure;
 	char id[ID_LEN + 1];
-	op->state.is_taken = !err;
+	if (!err && check_there(w, &failure))
+		err = &failure;
 	int waits = err ? 0 : await_merge(op, &failure);
 	if (waits > 0)
 		return;
@@ -244,6 +255,16 @@ static void on_taken(void *ctx, struct core_workspace *w, const struct error *er
 		copy(op);
 	else
 		finish(op, &failure);
+}
+
+static void on_taken(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct state_op *op = ctx;
+	op->state.is_taken = !err;
+	if (!err && w->sandbox.state == SANDBOX_NONE && environment_is_unsettled(&w->model))
+		environment_settle(w, NULL, on_settled, op);
+	else
+		on_settled(op, w, err);
 }
 
 static void take(struct state_op *op)

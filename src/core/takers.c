@@ -111,6 +111,7 @@ void tree_take(struct core_workspace *w, enum when_busy when_busy, uint64_t time
 void tree_release(struct core_workspace *w)
 {
 	w->is_taken = false;
+	packages_go_on(w); /* before the next operation, so that it can't be kept waiting */
 	takers_go_on(w);
 	if (!w->is_taken)
 		sandbox_go_on(w);

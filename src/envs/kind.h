@@ -5,6 +5,7 @@
  * carrel-build, which alone links what runs jobs). */
 #pragma once
 #include "envs/build.h"
+#include "envs/upper.h"
 
 /* ---- existing environments ---- */
 
@@ -27,6 +28,8 @@ struct env_kind {
 	/* What it needs of the host besides /usr. ERR_DENIED: that may not be shown. */
 	int (*list_paths)(const struct home *home, const struct env_meta *meta, struct arena *arena,
 		env_paths *paths, struct error *err);
+	/* Brings an upper in line with an environment that took the place of another. */
+	upper_settle_fn *settle;
 };
 extern const struct env_kind env_python, env_node;
 /* By its name; NULL: there is none of that name. */

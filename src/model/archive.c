@@ -157,8 +157,9 @@ static void forget(struct workspace *w, struct arena *arena)
 	warn_of(arena, &w->mounts, "the mount", &warnings);
 	warn_of(arena, &w->attach, "the attached tree", &warnings);
 	w->warnings = workspace_copy_texts(arena, &warnings);
-	w->dir = w->snapshot = w->error = w->environment_before = NULL;
-	w->mounts = w->attach = w->layers = w->environment_forced = (text_list){ 0 };
+	w->dir = w->snapshot = w->error = NULL;
+	w->mounts = w->attach = w->layers = (text_list){ 0 };
+	memset(w->unsettled, 0, sizeof w->unsettled);
 	w->snapshot_version = w->disk_usage_bytes = 0;
 	w->disk_mechanism = NULL;
 }

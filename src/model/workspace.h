@@ -56,6 +56,12 @@ struct workspace_node {
 
 /* An environment of each kind: `environment` is the first, `node_environment` the second. */
 #define WORKSPACE_ENVIRONMENTS 2
+/* An environment was replaced: what lies on top of it was made on the one before, and the files of
+ * some packages there give way (their names). NULL and empty: it is settled. */
+struct workspace_unsettled {
+	const char *before;
+	text_list forced;
+};
 
 struct workspace {
 	char id[ID_LEN + 1];
@@ -76,10 +82,7 @@ struct workspace {
 	const char *template;		  /* name, or NULL */
 	text_list warnings;		  /* of its template, when it was made */
 	struct workspace_node node;	  /* what the environment of Node was made of */
-	/* Since its environment was replaced: the one that what lies on top was made on, and the
-	 * packages whose files there give way (normalised names). NULL and empty: settled. */
-	const char *environment_before;
-	text_list environment_forced;
+	struct workspace_unsettled unsettled[WORKSPACE_ENVIRONMENTS];
 	struct workspace_network network;
 	text_list layers;	    /* frozen ones below its uppers, topmost first: "snap-<id>" */
 	const char *dir;	    /* directory of the host at /workspace, or NULL */

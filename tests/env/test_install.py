@@ -87,7 +87,7 @@ def test_packages_come_and_go_in_an_idle_workspace(site):
         assert [item["name"] for item in said["installed"]] == ["alpha", "beta"] and said["removed"] == []
         assert (said["live"], said["persisted"]) == (False, True)
         assert python(site, name, "import alpha.only_1, beta, gamma; print(alpha.VERSION)") == "1.0\n"
-        assert project(site, name) == SEED.format(minor, 'alpha==1.0",\n    "beta')
+        assert project(site, name) == SEED.format(minor, 'gamma",\n    "alpha==1.0",\n    "beta')     # gamma was declared before
         assert said["environment"] == json_of(site("info", name, "-o", "json"))["environment"]
         listed = packages(site, name)
         assert listed["alpha"] == {"name": "alpha", "version": "1.0", "kind": "python", "requested": True, "source": "environment"}
@@ -102,8 +102,9 @@ def test_packages_come_and_go_in_an_idle_workspace(site):
         assert done.stdout == "- alpha 2.0\n- beta 1.0\n", done.stderr
         python(site, name, "import alpha", code=1)
         assert python(site, name, "import gamma; print(gamma.VERSION)") == "1.0\n"
-        assert "dependencies = [\n]\n" in project(site, name)
+        assert 'dependencies = [\n    "gamma",\n]\n' in project(site, name)
         install(site, name, "gamma", verb="uninstall")
+        assert "dependencies = [\n]\n" in project(site, name)
         assert set(packages(site, name)) <= {"pip", "setuptools"}
         assert python(site, name, "import sys; print(sys.prefix)") == "/env\n"
 
@@ -202,6 +203,90 @@ for name in glob.glob('/workspace/*.whl'):
         python(site, name, "import alpha", code=1)
         install(site, name, "alpha==2.0")
         assert python(site, name, "import alpha.only_2, own; print(alpha.VERSION)") == "2.0\n"
+
+
+VERSION = "import alpha; print(alpha.VERSION)"
+ALL_VERSIONS = "import importlib.metadata as m; print([d.version for d in m.distributions() if d.name == 'alpha'])"
+
+
+def snapshot(site, name):
+    made = site.post(f"/v1/workspaces/{name}/snapshots", {}, timeout=120)
+    assert made.status == 201, made
+    return made.json()["id"]
+
+
+def rollback(site, name, to):
+    answer = site.post(f"/v1/workspaces/{name}/rollback", {"snapshot": to, "when_busy": "wait"}, timeout=120)
+    assert answer.status == 200, answer
+
+
+def forked(site, name, **how):
+    made = site.post(f"/v1/workspaces/{name}/fork", how, timeout=120)
+    assert made.status == 201, made
+    return made.json()["items"][0]["name"]
+
+
+def frozen(site, name):
+    """The files of /env in the frozen layers of a workspace."""
+    state = site.home / "carrel"
+    row = site.get(f"/v1/workspaces/{name}/snapshots").json()["items"]
+    return [path for one in row for path in (state / "layers").glob("snap-*/env/**/*")
+            if not path.is_dir() and "__pycache__" not in path.parts] if row else []
+
+
+def test_a_snapshot_has_the_packages_of_its_time(site):
+    """While something runs, too: the copies that a live install made are not frozen."""
+    with created(site, "--pip", "gamma") as name:
+        install(site, name, "alpha==1.0")
+        first = snapshot(site, name)
+        with running(site, name, "import gamma"):
+            assert install(site, name, "alpha==2.0")["live"] is True
+            second = snapshot(site, name)
+            assert frozen(site, name) == []
+            assert python(site, name, VERSION) == "2.0\n"
+        third = snapshot(site, name)
+        assert frozen(site, name) == []
+        forks = [forked(site, name, snapshot=first), forked(site, name, snapshot=second), forked(site, name)]
+        for fork, version in zip(forks, "122"):
+            assert python(site, fork, VERSION) == f"{version}.0\n"
+            assert site("rm", fork).returncode == 0
+        rollback(site, name, first)
+        assert python(site, name, VERSION) == "1.0\n" and python(site, name, ALL_VERSIONS) == "['1.0']\n"
+        rollback(site, name, third)
+        assert python(site, name, VERSION) == "2.0\n" and python(site, name, ALL_VERSIONS) == "['2.0']\n"
+        install(site, name, "alpha", verb="uninstall")
+        python(site, name, VERSION, code=1)
+
+
+def test_frozen_files_of_a_package_give_way_to_an_install(site):
+    """What a command installed or deleted before a snapshot lies in a frozen layer, which never changes."""
+    with created(site, "--pip", "gamma") as name:
+        own = package("alpha", "1.0")
+        put(site, name, "", "x")
+        assert site.request("PUT", f"/v1/workspaces/{name}/files/{own.filename}", own.data).status == 201
+        unpack = ("import sys, zipfile; zipfile.ZipFile('/workspace/%s').extractall("
+                  "[p for p in sys.path if p.startswith('/env/') and p.endswith('site-packages')][0])" % own.filename)
+        python(site, name, unpack)
+        python(site, name, "import gamma, os, glob, shutil; os.unlink(gamma.__file__); "
+                           "[shutil.rmtree(p) for p in glob.glob(os.path.dirname(gamma.__file__) + '/gamma-*')]")
+        assert python(site, name, VERSION) == "1.0\n"
+        python(site, name, "import gamma", code=1)
+        first = snapshot(site, name)
+        install(site, name, "alpha==2.0", "gamma")
+        for _ in range(2):      # now, and above a second frozen layer
+            assert python(site, name, "import gamma, alpha.only_2; print(alpha.VERSION)") == "2.0\n"
+            assert python(site, name, ALL_VERSIONS) == "['2.0']\n"
+            python(site, name, "import alpha.only_1", code=1)
+            second = snapshot(site, name)
+        with running(site, name, "import gamma"):
+            assert install(site, name, "alpha", verb="uninstall")["live"] is True
+            python(site, name, "import alpha", code=1)
+        snapshot(site, name)
+        python(site, name, "import alpha", code=1)
+        assert python(site, name, "import gamma") == "" and python(site, name, ALL_VERSIONS) == "[]\n"
+        for to, version in ((first, "1.0"), (second, "2.0")):
+            rollback(site, name, to)
+            assert python(site, name, VERSION) == f"{version}\n" and python(site, name, ALL_VERSIONS) == f"['{version}']\n"
 
 
 @pytest.mark.once

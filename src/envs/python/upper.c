@@ -1,12 +1,10 @@
-#include "envs/python/upper.h"
+#include "envs/upper.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -16,7 +14,6 @@
 #include "format/requirements.h"
 #include "format/wheel_record.h"
 
-#define OPAQUE "user.overlay.opaque"
 #define CACHE "__pycache__"
 
 struct settling {
@@ -32,34 +29,6 @@ struct settling {
 };
 
 /* ---- looking into the upper ---- */
-
-/* A directory that its owner may not read gets his rights back: commands can take them away. */
-static int open_directory(int dir, const char *name)
-{
-	struct stat st;
-	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISDIR(st.st_mode))
-		return -1;
-	if ((st.st_mode & 0700) != 0700 && path_grant_access(dir, name))
-		return -1;
-	return path_open_entry(dir, name);
-}
-
-static int open_path(int upper, struct str path)
-{
-	auto_close int dir = fcntl(upper, F_DUPFD_CLOEXEC, 3);
-	struct str piece;
-	while (dir >= 0 && str_next(&path, '/', &piece)) {
-		char name[NAME_MAX + 1];
-		if (piece.len > NAME_MAX)
-			return -1;
-		memcpy(name, piece.data, piece.len);
-		name[piece.len] = 0;
-		int next = open_directory(dir, name);
-		fd_close(&dir);
-		dir = next;
-	}
-	return take_fd(&dir);
-}
 
 /* The directory of `path`, or -1; *name is its last component. */
 static int parent_of(struct settling *s, const char *path, const char **name)
@@ -78,7 +47,7 @@ static int parent_of(struct settling *s, const char *path, const char **name)
 		close(s->parent_fd);
 	memcpy(s->parent, path, len);
 	s->parent[len] = 0;
-	s->parent_fd = open_path(s->upper, (struct str){ path, len });
+	s->parent_fd = upper_open(s->upper, (struct str){ path, len });
 	return s->parent_fd;
 }
 
@@ -88,11 +57,6 @@ static void forget_parent(struct settling *s)
 		close(s->parent_fd);
 	s->parent_fd = -2;
 	s->parent[0] = 0;
-}
-
-static bool is_whiteout(const struct stat *st)
-{
-	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
 static void note_parent(struct settling *s, const char *path)
@@ -110,7 +74,7 @@ static int take_out(struct settling *s, int dir, const char *name, const char *p
 		forget_parent(s);
 		auto_close int above = -1;
 		const char *base = path_basename(path);
-		above = open_path(s->upper,
+		above = upper_open(s->upper,
 			(struct str){ path, base > path ? (size_t)(base - path) - 1 : 0 });
 		return above < 0 ? 0 : path_remove_tree(above, base, err);
 	}
@@ -119,40 +83,20 @@ static int take_out(struct settling *s, int dir, const char *name, const char *p
 	return 0;
 }
 
-static bool is_same(
-	int dir, const char *name, const struct stat *st, const struct manifest_entry *entry)
-{
-	char data[MANIFEST_TARGET_MAX + 1];
-	unsigned char found[SHA256_LEN];
-	ssize_t len;
-	if (entry->kind == MANIFEST_LINK) {
-		len = S_ISLNK(st->st_mode) ? readlinkat(dir, name, data, sizeof data) : -1;
-		return len >= 0 && (size_t)len == strlen(entry->target) &&
-		       !memcmp(data, entry->target, (size_t)len);
-	}
-	if (entry->kind != MANIFEST_FILE || !S_ISREG(st->st_mode) ||
-		(uint64_t)st->st_size != entry->size)
-		return false;
-	auto_close int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	return !file_hash(fd, found, NULL) && !memcmp(found, entry->sha256, sizeof found);
-}
-
 /* ---- layers that are new ---- */
 
-/* Whether the upper has all of the layer's files, unchanged. */
+/* Whether the upper has all of the layer's files, unchanged; bytecode says nothing. */
 static bool is_copied(struct settling *s, const struct manifest *manifest)
 {
 	for (size_t i = 0; i < manifest->entries.count; i++) {
 		const struct manifest_entry *entry = &manifest->entries.items[i];
 		const char *name;
 		struct stat st;
-		if (entry->kind == MANIFEST_DIRECTORY)
+		if (entry->kind == MANIFEST_DIRECTORY || strstr(entry->path, "/" CACHE "/"))
 			continue;
 		int dir = parent_of(s, entry->path, &name);
 		if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) ||
-			!is_same(dir, name, &st, entry))
+			!upper_is_same(dir, name, &st, entry))
 			return false;
 	}
 	return true;
@@ -168,9 +112,9 @@ static int show_entry(struct settling *s, const struct manifest_entry *entry, st
 		return 0;
 	if (entry->kind != MANIFEST_DIRECTORY || !S_ISDIR(st.st_mode))
 		return take_out(s, dir, name, entry->path, st.st_mode, err);
-	auto_close int fd = open_directory(dir, name);
+	auto_close int fd = upper_open_directory(dir, name);
 	if (fd >= 0)
-		fremovexattr(fd, OPAQUE);
+		fremovexattr(fd, UPPER_OPAQUE);
 	note_parent(s, arena_printf(s->arena, "%s/.", entry->path));
 	return 0;
 }
@@ -228,7 +172,8 @@ static int drop_entry(struct settling *s, const struct manifest_entry *entry, st
 		return 0;
 	}
 	bool is_bytecode = S_ISREG(st.st_mode) && strstr(entry->path, "/" CACHE "/");
-	if ((!is_whiteout(&st) && !is_bytecode) || is_in_after(s, entry->path))
+	if ((!upper_is_whiteout(&st) && !is_bytecode) || is_in_after(s, entry->path) ||
+		(s->change->is_frozen && s->change->is_frozen(s->change->ctx, entry->path)))
 		return 0;
 	return take_out(s, dir, name, entry->path, st.st_mode, err);
 }
@@ -257,7 +202,7 @@ static int remove_bytecode(struct settling *s, const char *path, struct error *e
 	if (len < 4 || strcmp(base + len - 3, ".py"))
 		return 0;
 	const char *cache = arena_printf(s->arena, "%.*s" CACHE, (int)(base - path), path);
-	auto_walk DIR *walk = walk_from(open_path(s->upper, str_from(cache)));
+	auto_walk DIR *walk = walk_from(upper_open(s->upper, str_from(cache)));
 	struct dirent *entry;
 	while ((entry = walk_next(walk))) {
 		if (strncmp(entry->d_name, base, len - 2) || /* "name." */
@@ -280,7 +225,7 @@ static int remove_recorded(
 		return 0;
 	int dir = parent_of(s, path, &name);
 	if (dir < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) || S_ISDIR(st.st_mode) ||
-		is_whiteout(&st))
+		upper_is_whiteout(&st))
 		return 0;
 	return take_out(s, dir, name, path, st.st_mode, err) || remove_bytecode(s, path, err) ? -1
 											      : 0;
@@ -294,7 +239,7 @@ static int remove_dist(
 	struct str text = { 0 };
 	struct error ignored;
 	struct stat st;
-	auto_close int dir = open_directory(packages, dist);
+	auto_close int dir = upper_open_directory(packages, dist);
 	auto_close int fd =
 		dir < 0 ? -1
 			: openat(dir, "RECORD", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -312,7 +257,7 @@ static int remove_dist(
 static int remove_dists(struct settling *s, const char *site, struct error *err)
 {
 	text_list found = { 0 };
-	auto_walk DIR *walk = walk_from(open_path(s->upper, str_from(site)));
+	auto_walk DIR *walk = walk_from(upper_open(s->upper, str_from(site)));
 	struct dirent *entry;
 	while ((entry = walk_next(walk))) {
 		struct str name = str_from(entry->d_name), rest;
@@ -336,7 +281,7 @@ static int remove_forced(struct settling *s, struct error *err)
 {
 	text_list sites = { 0 };
 	struct dirent *entry;
-	auto_walk DIR *walk = walk_from(open_path(s->upper, STR("lib")));
+	auto_walk DIR *walk = walk_from(upper_open(s->upper, STR("lib")));
 	while (s->change->forced.count && (entry = walk_next(walk)))
 		if (!fnmatch("python3*", entry->d_name, 0))
 			vec_push(s->arena, &sites,
@@ -362,7 +307,7 @@ static void remove_empty(struct settling *s)
 		char *path = arena_text(s->arena, paths.items[i]), *slash;
 		for (; path && *path; path = slash ? path : NULL) {
 			slash = strrchr(path, '/');
-			auto_close int above = open_path(
+			auto_close int above = upper_open(
 				s->upper, (struct str){ path, slash ? (size_t)(slash - path) : 0 });
 			if (above < 0 || unlinkat(above, slash ? slash + 1 : path, AT_REMOVEDIR))
 				break;
@@ -372,8 +317,8 @@ static void remove_empty(struct settling *s)
 	}
 }
 
-int env_upper_settle(const struct layer_store *layers, int upper, const struct upper_change *change,
-	struct error *err)
+int python_upper_settle(const struct layer_store *layers, int upper,
+	const struct upper_change *change, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct settling s = {
