@@ -11,7 +11,6 @@ import base64
 import contextlib
 import hashlib
 import html
-import http.server
 import json
 import pathlib
 import re
@@ -19,6 +18,8 @@ import socket
 import sys
 import threading
 import time
+
+from http_server import Handler, Site
 
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 KINDS = ("500", "503", "404", "half", "hang", "slow", "reset", "wrong_hash", "garbage", "held")
@@ -28,22 +29,12 @@ def normalize(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = 60
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_):
-        pass
-
-    def do_HEAD(self):
-        self.do_GET()
-
+class IndexHandler(Handler):
     def do_GET(self):
-        index = self.server.index
+        index = self.server.site
         path = self.path.partition("?")[0].partition("#")[0]
         index.requests.append(path)
-        if index.door and self.headers.get("Authorization") != index.door:
+        if not index.admits(self):
             self.answer(401, "text/plain", b"who are you?\n")
             return
         kind = index.take_fault(path)
@@ -78,14 +69,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             first = int(start) if start else max(last - int(end), 0)
             last = min(int(end) + 1, last) if start and end else last
             status = 206
-        self.send_response(status)
-        self.send_header("Content-Type", mime)
-        self.send_header("Content-Length", str(last - first))
-        self.send_header("Accept-Ranges", "bytes")
-        if status == 206:
-            self.send_header("Content-Range", f"bytes {first}-{last - 1}/{len(body)}")
-        self.end_headers()
-        if self.command == "HEAD":
+        ranges = {"Content_Range": f"bytes {first}-{last - 1}/{len(body)}"} if status == 206 else {}
+        if not self.send(status, mime, last - first, Accept_Ranges="bytes", **ranges):
             return
         part = body[first:last]
         with contextlib.suppress(OSError):
@@ -98,49 +83,29 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 for at in range(0, len(part), 512):
                     self.wfile.write(part[at:at + 512])
                     self.wfile.flush()
-                    if self.server.index.ended.wait(0.05):
+                    if self.server.site.ended.wait(0.05):
                         return
             else:
                 self.wfile.write(part)
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-
-    def handle_error(self, *_):
-        pass        # a client that went away is no news
-
-
-class Index:
+class Index(Site):
     """Files by normalised name of their package. Every method may be called while it serves."""
 
     def __init__(self, files_url=None):
+        super().__init__(IndexHandler)
         self.files = {}         # {name: {filename: (Dist, what the page says as its sha256)}}
         self.faults = []        # [prefix of a path, kind, how often still]
-        self.requests = []
-        self.door = None        # what Authorization must say
         self.uploaded = None            # when, as pages say it of every file
         self.files_url = files_url      # where pages send downloads, when that isn't here
         self.ended = threading.Event()
         self.freed = threading.Event()  # what is held goes on
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.server.index = self
-        self.port = self.server.server_address[1]
-        self.host = f"127.0.0.1:{self.port}"
         self.url = f"http://{self.host}/simple"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
 
     def __exit__(self, *_):
         self.ended.set()
         self.freed.set()
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
+        super().__exit__()
 
     def add(self, *dists, said_sha256=None):
         """Adds files; `said_sha256` is what pages say instead of the true hash."""

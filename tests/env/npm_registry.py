@@ -4,10 +4,9 @@
         registry.add("one", "1.0.0", {"index.js": "module.exports = 1"}, dependencies={"two": "^1"})
         ... npm_config_registry=registry.url
 
-Programs (bun, node, npm) are passed on from the registry that this host is configured for, and kept in a directory."""
+Programs (bun, node, npm, pnpm, yarn) are passed on from the registry that this host is configured for, and kept in a directory."""
 import base64
 import hashlib
-import http.server
 import io
 import json
 import pathlib
@@ -16,7 +15,9 @@ import threading
 import urllib.parse
 import urllib.request
 
-TOOLS = ("@oven/", "node-linux-", "npm")
+from http_server import Handler, Site
+
+TOOLS = ("@oven/", "node-linux-", "npm", "pnpm", "yarn")
 
 
 def integrity(data):
@@ -40,62 +41,31 @@ def tarball(files, links=()):
     return out.getvalue()
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    timeout = 60
-    disable_nagle_algorithm = True
-
-    def log_message(self, *_):
-        pass
-
+class RegistryHandler(Handler):
     def do_GET(self):
-        registry = self.server.registry
+        registry = self.server.site
         path = urllib.parse.unquote(self.path.partition("?")[0]).strip("/")
         registry.requests.append(path)
-        if registry.door and self.headers.get("Authorization") != registry.door:
+        if not registry.admits(self):
             self.answer(401, b"{}")
             return
         body = registry.find(path)
         self.answer(200 if body is not None else 404, body or b'{"error": "Not found"}')
 
     def answer(self, status, body):
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json" if body[:1] == b"{" else "application/octet-stream")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        if self.send(status, "application/json" if body[:1] == b"{" else "application/octet-stream", len(body)):
+            self.wfile.write(body)
 
 
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, *_):
-        pass        # a client that went away is no news
-
-
-class Registry:
+class Registry(Site):
     """real: (address, directory): where programs come from, and where they are kept."""
 
     def __init__(self, real=None):
+        super().__init__(RegistryHandler)
         self.packages = {}      # {name: {version: (manifest, tarball)}}
-        self.requests = []
-        self.door = None        # what Authorization must say
         self.real = real
         self.lock = threading.Lock()
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.server.registry = self
-        self.host = f"127.0.0.1:{self.server.server_address[1]}"
         self.url = f"http://{self.host}/"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True)
-
-    def __enter__(self):
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.server.server_close()
-        self.thread.join()
 
     def add(self, name, version, files=None, links=(), said=None, served=None, tarball_url=None, **manifest):
         """said: the integrity that the page has ("": none); served: other bytes than those it was made of."""
