@@ -197,13 +197,13 @@ const struct route routes[] = {
 		QUERY(list_query_fields, struct list_query), .answers = usages },
 
 	{ "GET", WORKSPACE "/packages", "listPackages",
-		"List the Python packages that a command in the workspace finds", api_packages_list,
-		.answers = packages },
+		"List the Python and Node packages that a command in the workspace finds",
+		api_packages_list, .answers = packages },
 	{ "POST", WORKSPACE "/packages", "installPackages",
-		"Install Python packages, also while commands run", api_packages_install,
+		"Install Python or Node packages, also while commands run", api_packages_install,
 		BODY(packages_fields, struct packages_body), .answers = packages_changed,
 		.errors = { 409, 429, 507 } },
-	{ "DELETE", WORKSPACE "/packages", "uninstallPackages", "Uninstall Python packages",
+	{ "DELETE", WORKSPACE "/packages", "uninstallPackages", "Uninstall Python or Node packages",
 		api_packages_uninstall, BODY(packages_fields, struct packages_body),
 		.answers = packages_changed, .errors = { 409, 429, 507 } },
 

@@ -120,15 +120,17 @@ static const struct field apply_rows[] = {
 };
 const struct record apply_fields = { "ApplyWanted", NULL, RECORD_ROWS(apply_rows), FIELD_IN };
 
-static const struct field_choice package_kinds[] = { { "python", 0 }, { 0 } };
+static const struct field_choice package_kinds[] = { { "python", PACKAGES_PYTHON },
+	{ "node", PACKAGES_NODE }, { 0 } };
 static const struct field packages_body_rows[] = {
 	{ "packages", FIELD_TEXTS, offsetof(struct packages_body, packages),
-		"such as pandas>=2; names alone, to uninstall them", FIELD_REQUIRED, .least = 1,
-		.most = 500 },
+		"such as pandas>=2, of Node axios@1; names alone, to uninstall them",
+		FIELD_REQUIRED, .least = 1, .most = 500 },
 	{ "kind", FIELD_CHOICE, offsetof(struct packages_body, kind), "python when not given",
 		.choices = package_kinds },
 	{ "persist", FIELD_BOOLEAN, offsetof(struct packages_body, persist),
-		"whether pyproject.toml in /workspace is changed too; true when not given",
+		"whether pyproject.toml, of Node package.json, in /workspace is changed too; "
+		"true when not given",
 		.has = FIELD_HAS(struct packages_body, has_persist) },
 };
 const struct record packages_fields = { "PackagesWanted", NULL, RECORD_ROWS(packages_body_rows),
@@ -419,14 +421,14 @@ static const struct field packages_changed_rows[] = {
 		.object = &version_schema },
 	{ "live", FIELD_BOOLEAN,
 		.help = "something runs in the workspace: the files were copied into its sandbox" },
-	{ "persisted", FIELD_BOOLEAN, .help = "pyproject.toml was changed" },
+	{ "persisted", FIELD_BOOLEAN, .help = "pyproject.toml or package.json was changed" },
 };
 const struct record packages_changed_schema = { "PackagesChanged", NULL,
 	RECORD_ROWS(packages_changed_rows), FIELD_OUT };
 static const struct field package_rows[] = {
-	TEXT("name", "normalised"),
+	TEXT("name", "of Python: normalised"),
 	TEXT("version", NULL),
-	TEXT("kind", "python"),
+	TEXT("kind", "python or node"),
 	{ "requested", FIELD_BOOLEAN, .help = "asked for by name, not only a dependency" },
 	TEXT("source", "environment, or workspace: a command in it installed the package"),
 };

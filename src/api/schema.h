@@ -22,7 +22,7 @@ struct template_body {
 };
 struct packages_body {
 	text_list packages;
-	int kind; /* 0: Python */
+	enum packages_kind { PACKAGES_PYTHON, PACKAGES_NODE } kind;
 	bool persist, has_persist;
 };
 struct apply_body {

@@ -31,7 +31,7 @@ struct options {
 	text_list labels, removed_labels, removed_variables;
 	uint64_t ttl_ms, idle_timeout_ms;
 	const char *ttl, *idle_timeout; /* of `update`, where they may be "none" */
-	bool context, archive, no_archive, force, no_persist, patch;
+	bool context, archive, no_archive, force, no_persist, node_packages, patch;
 	uint64_t older_than_ms, max_bytes;
 	text_list paths;
 	const char *state, *workspace, *after, *stream, *signal;

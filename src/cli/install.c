@@ -6,7 +6,9 @@
 #define BODY_MAX ((size_t)1 << 20)
 
 static const struct arg_option table[] = {
-	{ 0, "no-persist", ARG_FLAG, AT(no_persist), NULL, "leave pyproject.toml as it is" },
+	{ 0, "node", ARG_FLAG, AT(node_packages), NULL, "packages of Node, not of Python" },
+	{ 0, "no-persist", ARG_FLAG, AT(no_persist), NULL,
+		"leave pyproject.toml, or package.json, as it is" },
 	{ ARG_FROM(remote_rows) },
 };
 
@@ -32,6 +34,8 @@ static int change(struct command *command, const char *method, struct error *err
 	for (size_t i = 1; i < command->operands.count; i++)
 		json_text(&j, NULL, command->operands.items[i]);
 	json_end(&j);
+	if (command->options.node_packages)
+		json_text(&j, "kind", "node");
 	if (command->options.no_persist)
 		json_bool(&j, "persist", false);
 	json_end(&j);
@@ -66,16 +70,19 @@ static int run_uninstall(struct command *command, struct error *err)
 
 const struct arg_spec cli_install = {
 	.command = "install",
-	.summary = "install Python packages into a workspace",
+	.summary = "install packages into a workspace",
 	.usage = "carrel install NAME PACKAGE... [options]",
 	.about = "Installs packages into a workspace, also while commands run in it, and adds them "
 		 "to\n"
-		 "its pyproject.toml. What the workspace has is resolved together with what is "
-		 "new;\n"
-		 "an error of that changes nothing. Prints what was removed and installed.",
+		 "its pyproject.toml, or with --node to its package.json. What the workspace has "
+		 "is\n"
+		 "resolved together with what is new; an error of that changes nothing. Prints "
+		 "what\n"
+		 "was removed and installed.",
 	ARG_TABLE(table),
 	.examples = "  carrel install demo requests 'pandas>=2'\n"
-		    "  carrel install demo ruff --no-persist\n",
+		    "  carrel install demo ruff --no-persist\n"
+		    "  carrel install demo --node axios typescript@5\n",
 	.least = 2,
 	.most = SIZE_MAX,
 	.run = run_install,
@@ -83,14 +90,15 @@ const struct arg_spec cli_install = {
 
 const struct arg_spec cli_uninstall = {
 	.command = "uninstall",
-	.summary = "uninstall Python packages of a workspace",
+	.summary = "uninstall packages of a workspace",
 	.usage = "carrel uninstall NAME PACKAGE... [options]",
 	.about = "Uninstalls packages that were asked for when the workspace was created, or by\n"
 		 "carrel install, with the dependencies that nothing else needs, and removes them "
 		 "from\n"
-		 "pyproject.toml.",
+		 "pyproject.toml or package.json.",
 	ARG_TABLE(table),
-	.examples = "  carrel uninstall demo pandas\n",
+	.examples = "  carrel uninstall demo pandas\n"
+		    "  carrel uninstall demo --node axios\n",
 	.least = 2,
 	.most = SIZE_MAX,
 	.run = run_uninstall,

@@ -214,6 +214,17 @@ void environments_release(struct core_workspace *w)
 	}
 }
 
+void environments_sort(struct core_workspace *w)
+{
+	environments_keep(w);
+	if (environment_kind(w, 0) != &env_node || w->model.node_environment)
+		return;
+	w->model.node_environment = w->model.environment;
+	w->model.environment = NULL;
+	w->pins[1] = w->pins[0];
+	w->pins[0] = NULL;
+}
+
 const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind)
 {
 	environments_keep(w);
@@ -550,13 +561,14 @@ void environment_prepare(
 	prepare(p);
 }
 
-void environment_build(struct core_workspace *w, const struct workspace *recipe,
+void environment_build(struct core_workspace *w, const struct workspace *recipe, size_t slot,
 	const char *request_id, environment_built_fn *built, void *ctx)
 {
 	struct preparation *p = new_preparation(w, recipe, request_id);
 	struct error err;
 	p->built = built;
 	p->ctx = ctx;
+	p->slot = slot;
 	if (build(p, &err))
 		finish(p, &err);
 }

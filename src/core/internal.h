@@ -448,9 +448,9 @@ void inquiries_done(struct core *core);
 /* ---- environments.c ---- */
 typedef void environment_fn(void *ctx, const struct error *err);
 typedef void environment_built_fn(void *ctx, struct env_pin *pin, const struct error *err);
-/* Finds or builds the Python environment of `recipe`, which must stay until then; w's own stays as
+/* Finds or builds environment `slot` of `recipe`, which must stay until then; w's own stays as
  * it is. The pin is yours, for environment_unpin. May call back before it returns. */
-void environment_build(struct core_workspace *w, const struct workspace *recipe,
+void environment_build(struct core_workspace *w, const struct workspace *recipe, size_t slot,
 	const char *request_id, environment_built_fn *built, void *ctx);
 void environment_unpin(struct core *core, struct env_pin *pin); /* NULL: nothing */
 const struct env_meta *pin_meta(const struct env_pin *pin);	/* NULL: NULL */
@@ -464,6 +464,8 @@ bool environment_is_asked(const struct workspace *model);
 /* After a start of core: pins the environments that it had, if they exist and are whole. */
 void environments_keep(struct core_workspace *w);
 void environments_release(struct core_workspace *w); /* lets its pins go */
+/* An environment of Node that was given as `environment` becomes the second one. */
+void environments_sort(struct core_workspace *w);
 /* The kind of environment `slot` that is pinned, or NULL: none is. */
 struct env_kind;
 const struct env_kind *environment_kind(const struct core_workspace *w, size_t slot);

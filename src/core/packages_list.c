@@ -1,4 +1,4 @@
-/* packages_list.c -- the packages of a workspace, as Python finds them in its sandbox. */
+/* packages_list.c -- the packages of a workspace, as Python and Node find them in its sandbox. */
 #include <stdlib.h>
 #include <string.h>
 #include "core/packages_internal.h"
@@ -10,17 +10,88 @@ struct package_listing {
 	packages_list_fn *done;
 	void *ctx;
 	struct map requested; /* normalised names */
+	struct packages_listed listed;
 };
 
-static void finish(
-	struct package_listing *p, const struct packages_listed *listed, const struct error *err)
+static int compare(const void *a, const void *b)
+{
+	const struct package *one = a, *other = b;
+	int order = strcmp(one->name, other->name);
+	return order ? order : one->is_node - other->is_node;
+}
+
+static void finish(struct package_listing *p, const struct error *err)
 {
 	struct core_workspace *w = p->w;
-	p->done(p->ctx, listed, err);
+	if (!err && p->listed.packages.count)
+		qsort(p->listed.packages.items, p->listed.packages.count,
+			sizeof *p->listed.packages.items, compare);
+	p->done(p->ctx, err ? NULL : &p->listed, err);
 	arena_done(&p->arena);
 	free(p);
 	core_release(w);
 }
+
+/* What is visible, compared with what the environment has. */
+static void add_all(struct package_listing *p, const dist_list *dists, const struct env_meta *meta)
+{
+	for (size_t i = 0; i < dists->count; i++) {
+		const struct dist *dist = &dists->items[i];
+		const char *version = packages_version(&meta->packages, dist->name);
+		vec_push(&p->arena, &p->listed.packages,
+			(struct package){ dist->name, dist->version,
+				map_get(&p->requested, str_from(dist->name)) != NULL,
+				version && !strcmp(version, dist->version),
+				env_kind_of(meta) == &env_node });
+	}
+}
+
+/* ---- Node ---- */
+
+static const struct env_meta *meta_of(const struct core_workspace *w, const struct env_kind *kind)
+{
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (environment_kind(w, i) == kind)
+			return pin_meta(w->pins[i]);
+	return NULL;
+}
+
+static void find_specs(struct package_listing *p, const struct env_meta *meta)
+{
+	auto_buf struct buf text = buf_empty(NODE_PACKAGE_JSON_MAX);
+	struct error ignored;
+	node_specs specs = { 0 };
+	struct str kept;
+	const char *package;
+	map_init(&p->requested, &p->arena);
+	if (env_read_file(&p->w->core->envs, meta->name, "requirements.txt", &text, &ignored) ||
+		package_json_read((struct str){ text.data, text.len }, &p->arena, &specs, &kept,
+			&package, &ignored))
+		return;
+	for (size_t i = 0; i < specs.count; i++)
+		map_set(&p->requested, str_from(specs.items[i].name), p);
+}
+
+static void on_modules(void *ctx, const dist_list *modules, const struct error *err)
+{
+	struct package_listing *p = ctx;
+	const struct env_meta *meta = meta_of(p->w, &env_node);
+	if (!err && meta) {
+		find_specs(p, meta);
+		add_all(p, modules, meta);
+	}
+	finish(p, err);
+}
+
+static void list_node(struct package_listing *p)
+{
+	if (meta_of(p->w, &env_node))
+		modules_list(p->w, &p->arena, on_modules, p);
+	else
+		finish(p, NULL);
+}
+
+/* ---- Python ---- */
 
 static void add_requested(struct package_listing *p, const char *text)
 {
@@ -50,59 +121,41 @@ static void find_requested(struct package_listing *p, const struct env_meta *met
 		add_requested(p, text.data);
 }
 
-static int compare(const void *a, const void *b)
-{
-	return strcmp(((const struct package *)a)->name, ((const struct package *)b)->name);
-}
-
 static void on_dists(void *ctx, const dist_list *dists, const struct error *err)
 {
 	struct package_listing *p = ctx;
-	const struct env_meta *meta = pin_meta(p->w->pins[0]);
-	struct packages_listed listed = { 0 };
-	if (err || !meta) {
-		finish(p, err ? NULL : &listed, err);
+	const struct env_meta *meta = meta_of(p->w, &env_python);
+	if (err) {
+		finish(p, err);
 		return;
 	}
-	find_requested(p, meta);
-	for (size_t i = 0; i < dists->count; i++) {
-		const struct dist *dist = &dists->items[i];
-		bool is_environment = false;
-		for (size_t k = 0; k < meta->packages.count; k++)
-			is_environment |= !strcmp(meta->packages.items[k].key, dist->name) &&
-					  !strcmp(meta->packages.items[k].value, dist->version);
-		vec_push(&p->arena, &listed.packages,
-			(struct package){ dist->name, dist->version,
-				map_get(&p->requested, str_from(dist->name)) != NULL,
-				is_environment });
+	if (meta) {
+		find_requested(p, meta);
+		add_all(p, dists, meta);
 	}
-	if (listed.packages.count)
-		qsort(listed.packages.items, listed.packages.count, sizeof *listed.packages.items,
-			compare);
-	finish(p, &listed, NULL);
+	list_node(p);
 }
 
 static void on_begin(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct package_listing *p = ctx;
-	const struct env_meta *meta = pin_meta(w->pins[0]);
-	struct packages_listed none = { 0 };
-	if (!err && w->pins[0] && environment_kind(w, 0) != &env_python) {
-		finish(p, &none, NULL);
-		return;
-	}
-	if (err || !w->model.environment || !meta) {
-		struct error missing;
-		if (!err && w->model.environment) {
+	struct error missing;
+	const char *names[] = { w->model.environment, w->model.node_environment };
+	environments_keep(w);
+	for (size_t i = 0; !err && i < WORKSPACE_ENVIRONMENTS; i++)
+		if (names[i] && !w->pins[i]) {
 			fail(&missing, ERR_NOT_FOUND,
-				"environment '%s' of workspace '%s' is missing",
-				w->model.environment, w->model.name);
+				"environment '%s' of workspace '%s' is missing", names[i],
+				w->model.name);
 			err = &missing;
 		}
-		finish(p, err ? NULL : &none, err);
-		return;
-	}
-	dists_list(w, meta, &p->arena, on_dists, p);
+	const struct env_meta *meta = err ? NULL : meta_of(w, &env_python);
+	if (err)
+		finish(p, err);
+	else if (meta)
+		dists_list(w, meta, &p->arena, on_dists, p);
+	else
+		list_node(p);
 }
 
 void packages_list(

@@ -1,16 +1,11 @@
-/* packages_live.c -- packages in a sandbox that runs: those that are visible there, and new ones
- * copied in, all by a file agent inside. */
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
+/* packages_live.c -- packages of Python in a sandbox that runs: those that are visible there, and
+ * new ones copied in, all by a file agent inside. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "core/archive.h"
 #include "core/packages_internal.h"
 #include "format/requirements.h"
 #include "format/wheel_record.h"
@@ -114,10 +109,7 @@ struct live {
 	size_t record_bytes; /* that were read */
 	text_list rubbish;   /* paths, in the order of their removal */
 	struct map directories;
-	struct measure packer;
-	bool is_packing, is_unpacking;
-	bool has_failed;
-	struct error err;
+	struct live_files files;
 };
 
 static void finish(struct live *live, const struct error *err)
@@ -126,27 +118,9 @@ static void finish(struct live *live, const struct error *err)
 	free(live);
 }
 
-static void remove_next(struct live *live);
-
-static void on_removed(void *ctx, const struct files_answer *answer, const struct error *err)
+static void on_copied(void *ctx, const struct error *err)
 {
-	/* A file that is gone, a directory that isn't empty: as it should be. What could not be
-	 * removed is hidden by the next start. */
-	remove_next(ctx);
-}
-
-static void remove_next(struct live *live)
-{
-	if (live->at == live->rubbish.count) {
-		finish(live, NULL);
-		return;
-	}
-	const char *path = live->rubbish.items[live->at++];
-	size_t len = strlen(path);
-	struct files_request what = {
-		.verb = FILES_REMOVE, .path = path, .recursive = path[len - 1] == '/'
-	};
-	files_do(&request_system, live->change.w, &what, on_removed, live);
+	finish(ctx, err);
 }
 
 static int compare_reversed(const void *a, const void *b)
@@ -156,7 +130,7 @@ static int compare_reversed(const void *a, const void *b)
 
 /* Files first, then the directories they were in, the deepest first. A trailing slash marks what
  * goes with all that is in it: bytecode. */
-static void begin_removal(struct live *live)
+static void copy_in(struct live *live)
 {
 	struct arena *arena = live->change.arena;
 	text_list directories = { 0 };
@@ -174,87 +148,9 @@ static void begin_removal(struct live *live)
 				(const char *)arena_printf(arena, "%s/", cache));
 		vec_push(arena, &live->rubbish, directories.items[i]);
 	}
-	live->at = 0;
-	remove_next(live);
-}
-
-static void go_on(struct live *live)
-{
-	if (live->is_packing || live->is_unpacking)
-		return;
-	fault_point("packages_copied");
-	if (live->has_failed)
-		finish(live, &live->err);
-	else
-		begin_removal(live);
-}
-
-static void note_failure(struct live *live, const struct error *err)
-{
-	if (!live->has_failed)
-		live->err = *err;
-	live->has_failed = true;
-}
-
-static void on_packed(void *ctx, bool ok, uint64_t failed)
-{
-	struct live *live = ctx;
-	struct error err;
-	live->is_packing = false;
-	if (!ok)
-		fail(&err, ERR_FAILED, "the layers of the environment could not be packed");
-	else if (failed)
-		err = live->err;
-	/* EPIPE: the agent has refused it, and says why. */
-	if (!ok || (failed && (err.sys_errno != EPIPE || !live->is_unpacking)))
-		note_failure(live, &err);
-	go_on(live);
-}
-
-static uint64_t pack(void *ctx)
-{
-	struct live *live = ctx;
-	int fd = live->packer.keep[0];
-	fcntl(fd, F_SETFL, O_WRONLY);
-	signal(SIGPIPE, SIG_IGN);
-	return layers_write_tar(&live->change.w->core->envs.layers, live->layers.items,
-		       live->layers.count, fd, &live->err) != 0;
-}
-
-static void on_begun(void *ctx, int fd)
-{
-	struct live *live = ctx;
-	live->is_packing = true;
-	live->packer = (struct measure){ .loop = live->change.w->core->loop,
-		.find = pack,
-		.found = on_packed,
-		.ctx = live,
-		.keep = { fd, live->change.w->core->envs.layers.dir },
-		.keep_count = 2,
-		.detail = &live->err,
-		.detail_len = sizeof live->err };
-	measure_start(&live->packer);
-	close(fd);
-}
-
-static void on_unpacked(void *ctx, const struct error *err)
-{
-	struct live *live = ctx;
-	live->is_unpacking = false;
-	if (err)
-		note_failure(live, err);
-	go_on(live);
-}
-
-static void copy_in(struct live *live)
-{
-	struct archive_listener listener = { .begun = on_begun, .done = on_unpacked, .ctx = live };
-	if (!live->layers.count) {
-		go_on(live);
-		return;
-	}
-	live->is_unpacking = true;
-	archive_in(&request_system, live->change.w, "/env", &listener);
+	live->files.last = live->rubbish;
+	live->files.layers = live->layers;
+	live_copy(&live->files, on_copied, live);
 }
 
 /* ---- what it had before ---- */
@@ -383,6 +279,7 @@ void live_apply(const struct live_change *change, environment_fn *done, void *ct
 	*live = (struct live){ .change = *change, .done = done, .ctx = ctx };
 	live->change.names = workspace_copy_texts(change->arena, &change->names);
 	live->site = dists_directory(change->after, change->arena);
+	live->files = (struct live_files){ .w = change->w, .target = env_python.target };
 	map_init(&live->wanted, change->arena);
 	map_init(&live->directories, change->arena);
 	name_removed(live);

@@ -104,8 +104,9 @@ int layers_merge(const struct layer_store *store, const char *const *ids, size_t
 /* Writes the trees of these layers to `out` as one tar archive, in the order given; of directories
  * only empty ones, so that the others get the time at which it is unpacked. ERR_NOT_FOUND,
  * ERR_CORRUPT: a layer is missing or damaged; what was written isn't whole then. */
-int layers_write_tar(const struct layer_store *store, const char *const *ids, size_t count, int out,
-	struct error *err);
+typedef bool layer_path_fn(void *ctx, const char *path); /* whether it is written; NULL: all is */
+int layers_write_tar(const struct layer_store *store, const char *const *ids, size_t count,
+	layer_path_fn *is_kept, void *ctx, int out, struct error *err);
 
 struct layer_damage {
 	const char *path; /* in the tree; "" the manifest or the layer itself */

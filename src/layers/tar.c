@@ -48,8 +48,8 @@ static void find_parents(const struct manifest *manifest, struct map *parents)
 	}
 }
 
-static int write_layer(const struct layer_store *store, const char *id, struct arena *arena,
-	struct buf *text, int out, struct error *err)
+static int write_layer(const struct layer_store *store, const char *id, layer_path_fn *is_kept,
+	void *ctx, struct arena *arena, struct buf *text, int out, struct error *err)
 {
 	struct manifest manifest = { 0 };
 	char path[LAYER_ID_LEN + 16];
@@ -72,6 +72,8 @@ static int write_layer(const struct layer_store *store, const char *id, struct a
 			.size = entry->size,
 			.mode = entry->kind == MANIFEST_LINK ? 0777 : entry->mode,
 			.modified_s = LAYER_MTIME };
+		if (is_kept && !is_kept(ctx, entry->path))
+			continue;
 		if (entry->kind == MANIFEST_DIRECTORY && map_get(&parents, str_from(entry->path)))
 			continue;
 		if (tar_write_entry(text, &written, err) ||
@@ -83,14 +85,14 @@ static int write_layer(const struct layer_store *store, const char *id, struct a
 	return 0;
 }
 
-int layers_write_tar(const struct layer_store *store, const char *const *ids, size_t count, int out,
-	struct error *err)
+int layers_write_tar(const struct layer_store *store, const char *const *ids, size_t count,
+	layer_path_fn *is_kept, void *ctx, int out, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	auto_buf struct buf text = buf_empty(PIECE * 8);
 	auto_arena struct arena arena = { 0 };
 	for (size_t i = 0; i < count; i++)
-		if (write_layer(store, ids[i], &arena, &text, out, err))
+		if (write_layer(store, ids[i], is_kept, ctx, &arena, &text, out, err))
 			return -1;
 	tar_write_end(&text);
 	return flush(&text, out, err);

@@ -1,12 +1,18 @@
 """What the tests of environments share. Everything slow is made once for all workers: uv and the layers that every
 environment has (template), and the environments of real packages (real)."""
+import hashlib
+import json
+import os
 import pathlib
+import re
 import shutil
 
 import pytest
 from envs import Envs, reset_home
 from harness import CLIENTS, PATH, SANITIZED, copy_home, locked
 from index_server import Index
+from nodes import Nodes, configured_registry
+from npm_registry import Registry
 
 
 HERE = pathlib.Path(__file__).parent
@@ -93,3 +99,36 @@ def script(tmp):
         (pathlib.Path(tmp) / name).write_text(text)
         return ["--dir", tmp], ["python", name]
     return write
+
+
+@pytest.fixture(scope="session")
+def registry(common):
+    """One a worker: bun is remembered by the address it came from."""
+    directory = common / "npm-tools"
+    with locked(common / "npm-tools.lock"):
+        directory.mkdir(exist_ok=True)
+    with Registry(real=(configured_registry(), directory)) as server:
+        server.add("two", "1.1.0", {"index.js": "module.exports = 'two'\n"})
+        server.add("one", "1.0.0", {"index.js": "module.exports = 'one ' + require('two')\n", "cli.js": ("#!/usr/bin/env node\nconsole.log('cli')\n", 0o755)},
+                   dependencies={"two": "^1"}, bin={"one-cli": "cli.js"})
+        yield server
+
+
+@pytest.fixture(scope="session")
+def node_home(tmp_path_factory, template, common, registry):
+    """Has bun: the first worker fetches it, the others are told what their registry would say of it."""
+    home, kept = tmp_path_factory.mktemp("node-home"), common / "node-template"
+    with locked(common / "npm-tools.lock"):
+        if not (common / "node-template.done").exists():
+            shutil.rmtree(kept, ignore_errors=True)
+            copy_home(template[1], kept / "carrel", leave=("run", "audit"))
+            log = Nodes(kept, registry).build_log("tools", "--npm", "two")
+            (common / "node-template.done").write_text(json.dumps(re.search(r"fetched bun \S+ \((\S+)@(\S+), (\S+)\)", log).groups()))
+        copy_home(kept / "carrel", home / "carrel", leave=("run", "audit"))
+    package, version, said = json.loads((common / "node-template.done").read_text())
+    for url in (registry.url, configured_registry()):
+        known = home / "carrel/tools/.known" / hashlib.sha256(f"npm tool {package}@{version} of {url}".encode()).hexdigest()
+        known.write_text(f"version {version}\nintegrity {said}\n")
+        status = known.parent.stat()
+        os.chown(known, status.st_uid, status.st_gid)
+    return home

@@ -1,16 +1,13 @@
 """Environments of Node: built from a registry of our own, and from the one that this host is configured for. What a
 hostile package, lock or registry tries is refused by name, and nothing of it runs."""
-import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
-import tempfile
 
 import pytest
-from envs import CODES, Envs
-from harness import PATH, copy_home, locked
+from harness import PATH, copy_home
+from nodes import Nodes, configured_registry
 from npm_registry import Registry, integrity, tarball
 
 once = pytest.mark.once
@@ -18,86 +15,9 @@ shipped = pytest.mark.shipped
 pytestmark = pytest.mark.skipif(not shutil.which("node", path=PATH) or not shutil.which("npm", path=PATH), reason="no node, no npm")
 
 
-class Nodes(Envs):
-    def __init__(self, home, registry):
-        super().__init__(home, None)
-        self.registry = registry
-        self.env["npm_config_registry"] = registry.url
-
-    def build(self, package_id, *args, timeout=180, **how):
-        done = self("env", "build", package_id, "-o", "json", *args, timeout=timeout, **how)
-        assert done.returncode == 0, (done.stdout, done.stderr)
-        found = json.loads(done.stdout)
-        assert (found["kind"], found["state"], found["python_version"]) == ("node", "ready", None), found
-        return found
-
-    def build_log(self, package_id, *args):
-        return self.log(self.build(package_id, *args)["name"])
-
-    def refuses(self, *args, code, says=(), package=None, **how):
-        codes = {code} if isinstance(code, str) else set(code)
-        assert codes <= CODES
-        before = self.names()
-        done = self("env", "build", "bad", "-o", "json", *args, timeout=120, **how)
-        assert done.returncode == 125, (done.returncode, done.stdout, done.stderr)
-        error = json.loads(done.stdout)["error"]
-        assert error["code"] in codes and error["hint"], error
-        for word in says:
-            assert word in error["message"], error
-        if package:
-            assert error["package"] == package and package in error["message"], error
-        assert self.names() == before
-        self.left_nothing()
-        return error
-
-    def node(self, *args, script, code=0, **how):
-        done = self.run(*args, "--", "node", "-e", script, timeout=120, **how)
-        assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-        return done.stdout
-
-
-def configured_registry():
-    with tempfile.TemporaryDirectory() as home:     # npm writes logs there
-        return subprocess.run(["npm", "config", "get", "registry"], env={"PATH": PATH, "HOME": home}, check=True,
-                              capture_output=True, text=True).stdout.strip()
-
-
-@pytest.fixture(scope="session")
-def registry(common):
-    """One a worker: bun is remembered by the address it came from."""
-    directory = common / "npm-tools"
-    with locked(common / "npm-tools.lock"):
-        directory.mkdir(exist_ok=True)
-    with Registry(real=(configured_registry(), directory)) as server:
-        server.add("two", "1.1.0", {"index.js": "module.exports = 'two'\n"})
-        server.add("one", "1.0.0", {"index.js": "module.exports = 'one ' + require('two')\n", "cli.js": ("#!/usr/bin/env node\nconsole.log('cli')\n", 0o755)},
-                   dependencies={"two": "^1"}, bin={"one-cli": "cli.js"})
-        yield server
-
-
-@pytest.fixture(scope="session")
-def home(tmp_path_factory, template, common, registry):
-    """Has bun: the first worker fetches it, the others are told what their registry would say of it."""
-    home, kept = tmp_path_factory.mktemp("node-home"), common / "node-template"
-    with locked(common / "npm-tools.lock"):
-        if not (common / "node-template.done").exists():
-            shutil.rmtree(kept, ignore_errors=True)
-            copy_home(template[1], kept / "carrel", leave=("run", "audit"))
-            log = Nodes(kept, registry).build_log("tools", "--npm", "two")
-            (common / "node-template.done").write_text(json.dumps(re.search(r"fetched bun \S+ \((\S+)@(\S+), (\S+)\)", log).groups()))
-        copy_home(kept / "carrel", home / "carrel", leave=("run", "audit"))
-    package, version, said = json.loads((common / "node-template.done").read_text())
-    for url in (registry.url, configured_registry()):
-        known = home / "carrel/tools/.known" / hashlib.sha256(f"npm tool {package}@{version} of {url}".encode()).hexdigest()
-        known.write_text(f"version {version}\nintegrity {said}\n")
-        status = known.parent.stat()
-        os.chown(known, status.st_uid, status.st_gid)
-    return home
-
-
 @pytest.fixture
-def node(home, registry):
-    carrel = Nodes(home, registry)
+def node(node_home, registry):
+    carrel = Nodes(node_home, registry)
     yield carrel
     carrel.left_nothing()
 

@@ -321,6 +321,18 @@ def test_errors_leave_the_workspace_as_it_was(site):
 
 
 @pytest.mark.once
+def test_what_does_not_resolve_leaves_no_workspace(site):
+    template = "version: '1.0'\nname: unresolved\npython:\n  dependencies: [no-such-package-1]\n"
+    assert site.post("/v1/templates", {"yaml": template}).status == 201
+    before = site.get("/v1/workspaces").json()["items"]
+    for options in (["--pip", "no-such-package-1"], ["--pip", "clash", "--pip", "alpha>=2"], ["--template", "unresolved"]):
+        done = site("create", "left-behind", *options, timeout=180)
+        assert done.returncode == 125 and ("clash" if "clash" in options else "no-such-package-1") in done.stderr, done.stderr
+        assert site.get("/v1/workspaces").json()["items"] == before
+    assert site.delete("/v1/templates/unresolved").status == 204
+
+
+@pytest.mark.once
 def test_installs_at_once_are_done_one_after_the_other(site):
     with created(site) as name:
         answers = {}

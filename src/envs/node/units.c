@@ -17,6 +17,11 @@ static size_t unit_len(const char *path)
 	return path[first] ? first + 1 + strcspn(path + first + 1, "/") : 0;
 }
 
+struct str node_unit_of(const char *path)
+{
+	return (struct str){ path, unit_len(path) };
+}
+
 int node_units_read(const struct layer_store *layers, const char *id, struct arena *arena,
 	struct map *units, struct error *err)
 {
@@ -25,7 +30,7 @@ int node_units_read(const struct layer_store *layers, const char *id, struct are
 		return -1;
 	for (size_t i = 0; i < manifest.entries.count; i++) {
 		const struct manifest_entry *entry = &manifest.entries.items[i];
-		struct str path = { entry->path, unit_len(entry->path) };
+		struct str path = node_unit_of(entry->path);
 		struct node_unit *unit = path.len ? map_get(units, path) : NULL;
 		if (!path.len)
 			continue;
