@@ -265,7 +265,8 @@ static size_t describe(
 	count += add_texts(strings + count, &w->model.layers);
 	count += add_texts(strings + count, &meta->layers);
 	strings[count++] = "";
-	for (size_t i = 0; i < meta->tools.count; i++) {
+	/* The interpreter of Python is shown by its prefix. */
+	for (size_t i = 0; env_kind_of(meta) == &env_node && i < meta->tools.count; i++) {
 		strings[count++] = meta->tools.items[i].key;
 		strings[count++] = meta->tools.items[i].value;
 	}

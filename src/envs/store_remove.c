@@ -20,6 +20,7 @@
 
 #define FREE_PATIENCE_MS 5000 /* for the layers' lock, when the disk is full */
 #define FAILED_LOG_MAX_AGE_S (30 * 86400)
+#define PYTHONS "../pythons"
 #define LOCKS "../locks" /* seen from envs/ */
 #define KEY_LEN 64
 #define AGE_MAX_S (30 * 86400)
@@ -279,6 +280,35 @@ static void sweep_kept(const struct env_store *store, const text_list *names)
 	sweep_lists(dir, &lists, now);
 }
 
+/* <home>/pythons/<name> is a link to the layer of an interpreter. One that was just made is in no
+ * environment yet: it stays for the build that made it. A link whose layer is gone goes. */
+static int keep_interpreters(
+	const struct env_store *store, struct arena *arena, struct map *live, struct error *err)
+{
+	static const char before[] = "../layers/";
+	text_list names = { 0 };
+	int64_t now = clock_now_ms() / 1000;
+	if (envs_names_in(store, PYTHONS, arena, &names, err))
+		return -1;
+	for (size_t i = 0; i < names.count; i++) {
+		char path[ENVS_PATH_MAX], target[128] = "";
+		struct stat st;
+		str_format(path, sizeof path, PYTHONS "/%s", names.items[i]);
+		if (readlinkat(store->dir, path, target, sizeof target - 1) < 0 ||
+			strncmp(target, before, strlen(before)) != 0)
+			continue;
+		const char *id = arena_bytes(
+			arena, target + strlen(before), strcspn(target + strlen(before), "/"));
+		bool is_new = !fstatat(store->dir, path, &st, AT_SYMLINK_NOFOLLOW) &&
+			      now - st.st_mtime < DRAFT_AGE_MAX_S;
+		if (is_new && !map_get(live, str_from(id)))
+			map_set(live, str_from(id), live);
+		else if (!is_new && !map_get(live, str_from(id)))
+			unlinkat(store->dir, path, 0);
+	}
+	return 0;
+}
+
 static int find_live(
 	const struct env_store *store, struct arena *arena, struct map *live, struct error *err)
 {
@@ -294,6 +324,8 @@ static int find_live(
 		if ((names.items[i][0] != '.' || is_leftover(names.items[i])) &&
 			keep_layers_of(store, names.items[i], arena, live, err))
 			return -1;
+	if (keep_interpreters(store, arena, live, err))
+		return -1;
 	/* Used by older versions only. A failure is ignored. */
 	path_remove_tree(store->dir, ENVS_LOCKS, err);
 	for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; i++) {

@@ -33,6 +33,7 @@
 #define LAYER_ID_LEN 64
 #define LAYER_MTIME 1000000000 /* 2001-09-09, any one time will do */
 #define LAYER_KIND_BASE "python"
+#define LAYER_KIND_INTERPRETER "interpreter"
 #define LAYER_BYTES_MAX ((uint64_t)64 << 30) /* of one layer's files, holes counted */
 
 struct layer_store {

@@ -385,8 +385,8 @@ def test_layers_of_a_workspace_are_named_repaired_and_never_run(node, index, tem
 
 @once
 @shipped
-def test_real_packages(home, registry):
-    real = Nodes(home, registry)
+def test_real_packages(node_home, registry):
+    real = Nodes(node_home, registry)
     real.env["npm_config_registry"] = configured_registry()
     found = real.build("real", "--npm", "axios", "--npm", "docx", "--npm", "typescript@5", "--npm", "vite", timeout=300)
     assert found["installed_packages"].keys() >= {"axios", "docx", "typescript", "vite", "esbuild"} or "vite" in found["installed_packages"]

@@ -9,7 +9,10 @@ import sys
 import tarfile
 
 import pytest
+from daemons import new_directory, nothing_survives, remove, serving  # noqa: F401
+from harness import PATH, copy_home
 from wheels import wheel
+from workspaces import created
 
 MINOR = "%d.%d" % sys.version_info[:2]
 VERSION = f"{MINOR}.99"
@@ -84,7 +87,7 @@ def test_a_python_that_the_host_lacks_comes_from_the_mirror(own_env, index, mirr
     assert MINOR in error["hint"]      # what is here
     configure(own_env, mirror)
     made = own_env.build("app", "--python", VERSION, "--pip", "one")
-    assert made["python_version"] == VERSION and made["python"].startswith(str(own_env.store / "pythons"))
+    assert made["python_version"] == VERSION and made["python"].startswith(str(own_env.store / "layers"))
     script = "import one, sys; print(one.VERSION, '%d.%d.%d' % sys.version_info[:3], sys.prefix)"
     assert own_env.python(made["name"], script) == f"1.0 {VERSION} /env\n"
     # Without the mirror, what is here is used.
@@ -92,6 +95,58 @@ def test_a_python_that_the_host_lacks_comes_from_the_mirror(own_env, index, mirr
     assert own_env.build("other", "--python", VERSION, "--pip", "one")["python_version"] == VERSION
     assert own_env.run("--python", VERSION, "--", "python", "-c", "import sys; print(sys.version_info[2])").stdout == "99\n"
     assert own_env("env", "verify", made["name"]).returncode == 0
+    # It is a layer: damage is named, and repaired from the mirror.
+    def tools(name):
+        return json.loads((own_env.store / "envs" / name / "meta.json").read_text())["tools"]
+    found = tools(made["name"])
+    layer = own_env.store / "layers" / found["python"]
+    library = layer / f"tree/lib/python{MINOR}"
+    (library / "json/__init__.py").chmod(0o644)
+    (library / "json/__init__.py").write_text("evil()\n")
+    done = own_env("env", "verify", made["name"])
+    assert done.returncode == 1 and f"lib/python{MINOR}/json/__init__.py" in done.stdout and "python" in done.stdout, done
+    done = own_env("env", "verify", "--repair", made["name"], timeout=120)
+    assert done.returncode != 0 and VERSION in done.stderr, done       # nothing says from where
+    configure(own_env, mirror)
+    done = own_env("env", "verify", "--repair", made["name"], timeout=120)
+    assert done.returncode == 0 and layer.exists(), (done.stdout, done.stderr)
+    assert own_env.python(made["name"], "import json; " + script) == f"1.0 {VERSION} /env\n"
+    # It goes with the last environment that has it, and its name with it; a new one stays an hour.
+    link = next((own_env.store / "pythons").glob("cpython-*"))
+    assert own_env("env", "prune", "--all").returncode == 0 and layer.exists()
+    os.utime(link, (1, 1), follow_symlinks=False)
+    assert own_env("env", "prune", "--all").returncode == 0 and not layer.exists() and not os.path.lexists(link)
+    assert tools(own_env.build("app", "--python", VERSION, "--pip", "one")["name"]) == found
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the list names one platform")
+def test_workspaces_and_templates_with_a_python_that_the_host_lacks(template, mirror):
+    directory = new_directory()
+    copy_home(template[1], directory / "carrel")
+    config = directory / "carrel/config.yaml"
+    config.write_text(f"environments:\n  python_mirror: file://{mirror}\n  python_downloads: file://{mirror}/downloads.json\n")
+    script = "import sys; print('%d.%d.%d' % sys.version_info[:3], sys.prefix)"
+    try:
+        with serving(directory, env={"PATH": f"{template[0]}:{PATH}"}) as daemon:
+            with created(daemon, "--python", VERSION) as name:
+                done = daemon("exec", name, "--", "python", "-c", script)
+                assert done.stdout == f"{VERSION} /env\n", done.stderr
+                layers = {path.name for path in (directory / "carrel/layers").iterdir()}
+            answer = daemon.post("/v1/workspaces", {"python": {"version": VERSION}}, timeout=120)
+            assert answer.status == 201, answer
+            said = daemon.post(f"/v1/workspaces/{answer.json()['id']}/exec", {"argv": ["python", "-c", script]}).json()
+            assert said["stdout"] == f"{VERSION} /env\n", said
+            text = f"version: '1.0'\nname: older\npython:\n  version: '{VERSION}'\n"
+            assert daemon.post("/v1/templates", {"yaml": text}).status == 201
+            with created(daemon, "--template", "older") as name:
+                done = daemon("exec", name, "--", "python", "-c", script)
+                assert done.stdout == f"{VERSION} /env\n", done.stderr
+            left = {path.name for path in (directory / "carrel/layers").iterdir()} - layers
+            assert not [one for one in left if not one.startswith(("snap-", "."))], left      # one layer for all of them
+            done = daemon("create", "--python", f"{MINOR}.98", timeout=120)
+            assert done.returncode == 125 and f"{MINOR}.98" in done.stderr, done.stderr
+    finally:
+        remove(directory)
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the list names one platform")

@@ -1,13 +1,10 @@
 """carrel install --node: packages of Node of a workspace that is there, idle or busy, and package.json."""
 import json
 import shutil
-import sys
 
 import pytest
 from daemons import new_directory, nothing_survives, remove, serving  # noqa: F401
 from harness import PATH, copy_home
-from npm_registry import tarball
-from wheels import wheel
 from workspaces import created, json_of
 
 pytestmark = pytest.mark.skipif(not shutil.which("node", path=PATH) or not shutil.which("npm", path=PATH), reason="no node, no npm")
@@ -209,69 +206,3 @@ def test_what_does_not_resolve_leaves_no_workspace(site):
         assert done.returncode == 125 and options[1].split("@")[0].replace("unresolved", "absent") in done.stderr, done.stderr
         assert site.get("/v1/workspaces").json()["items"] == before
     assert site.delete("/v1/templates/unresolved").status == 204
-
-
-@pytest.mark.once
-def test_what_a_command_installs_itself_stays(site, template):
-    """With the real tools, over every state of a workspace; without a network, from files of the workspace."""
-    minor = "%d.%d" % sys.version_info[:2]
-    files = {f"{kind}.tgz": tarball({"package.json": json.dumps({"name": kind, "version": "1.0.0"}), "index.js": f"module.exports = '{kind}'\n"})
-             for kind in ("by-npm", "by-bun")}
-    files.update({dist.filename: dist.data for dist in (wheel("by_uv"), wheel("by_pip"))})
-    with created(site, "--npm", "two", "--python", minor) as name:
-        for path, data in files.items():
-            assert site.request("PUT", f"/v1/workspaces/{name}/files/{path}", data).status == 201
-        assert site("cp", template[0] / "uv", f"{name}:/tmp/uv").returncode == 0
-        done = site("exec", name, "--", "sh", "-ec", """
-            /tmp/uv pip install --offline --no-index -q ./by_uv-*.whl
-            python -m pip --version >/dev/null 2>&1 || python -m ensurepip >/dev/null
-            python -m pip install --no-index -q ./by_pip-*.whl
-            npm install --offline --no-audit --no-fund --no-save ./by-npm.tgz
-            bun add --no-save ./by-bun.tgz 2>&1""", timeout=180)
-        assert done.returncode == 0, (done.stdout, done.stderr)
-
-        def check(workspace):
-            done = site("exec", workspace, "--", "sh", "-c", "python -c 'import by_uv, by_pip' && "
-                        "node -e \"console.log(require('by-npm'), require('by-bun'), require('two'))\"", timeout=60)
-            assert done.stdout == "by-npm by-bun two\n", (done.stdout, done.stderr)
-        check(name)
-        assert site("suspend", name).returncode == 0 and site("resume", name).returncode == 0
-        check(name)
-        kept = snapshot(site, name)
-        assert site("exec", name, "--", "sh", "-c", "rm -r node_modules/by-npm; python -m pip uninstall -qy by_pip").returncode == 0
-        assert site.post(f"/v1/workspaces/{name}/rollback", {"snapshot": kept, "when_busy": "wait"}, timeout=60).status == 200
-        check(name)
-        assert site("fork", name, "forked").returncode == 0
-        check("forked")
-        answer = site.request("DELETE", "/v1/workspaces/forked?archive=true", timeout=120)
-        assert answer.status == 200, answer
-        assert site.post(f"/v1/archives/{answer.json()['name']}/restore", {}, timeout=120).status == 201
-        check("forked")
-        assert site("rm", "forked").returncode == 0
-        assert site.stop_serving() == 0
-        site.start_serving()
-        check(name)
-
-
-@pytest.mark.once
-def test_clients_work_on_top_of_the_mounted_packages(site):
-    """npm, npx, bun, pnpm and yarn, without a network: what the layer has stays usable beside what they add."""
-    data = tarball({"package.json": json.dumps({"name": "dep", "version": "1.0.0", "bin": {"dep": "cli.js"}}), "index.js": "module.exports = 7\n",
-                    "cli.js": ("#!/usr/bin/env node\nconsole.log('dep runs')\n", 0o755)})
-    add = {"npm": "npm install --offline --no-audit --no-fund ./dep.tgz", "bun": "bun add ./dep.tgz",
-           "pnpm": "pnpm add --offline --config.node-linker=hoisted --config.confirm-modules-purge=false ./dep.tgz",
-           "yarn": "yarn add --offline --no-lockfile file:./dep.tgz"}
-    drop = {"npm": "npm uninstall --offline --no-audit --no-fund dep", "bun": "bun remove dep", "yarn": "yarn remove --offline dep"}
-    with created(site, "--npm", "alpha@2", "--npm", "pnpm@9", "--npm", "yarn@1") as source:
-        assert site.request("PUT", f"/v1/workspaces/{source}/files/dep.tgz", data).status == 201
-        for client, command in add.items():
-            name = f"on-top-{client}"
-            assert site("fork", source, name).returncode == 0
-            done = site("exec", name, "--", "sh", "-c", f"{command} >log 2>&1 || {{ cat log; exit 1; }}; "
-                        "node -e \"console.log(require('dep'), require('alpha'))\" && npx --offline dep", timeout=120)
-            assert done.stdout == "7 2.0.0\ndep runs\n", (client, done.stdout, done.stderr)
-            if client in drop:
-                done = site("exec", name, "--", "sh", "-c", f"{drop[client]} >log 2>&1 || {{ cat log; exit 1; }}; "
-                            "node -e \"require('alpha'); try {{ require('dep') }} catch {{ console.log('gone') }}\"".replace("{{", "{").replace("}}", "}"), timeout=120)
-                assert done.stdout == "gone\n", (client, done.stdout, done.stderr)
-            assert site("rm", name).returncode == 0

@@ -381,6 +381,9 @@ void compose_meta(const struct env_wanted *wanted, const lock_list *packages, st
 			compare_packages);
 	for (size_t i = 0; i < request->editables.count; i++)
 		vec_push(arena, &meta->editables, request->editables.items[i]);
+	const char *interpreter = interpreter_layer(&wanted->python, arena);
+	if (interpreter)
+		vec_push(arena, &meta->tools, (struct text_pair){ "python", interpreter });
 	compose_indexes(wanted, NULL, arena, meta);
 }
 

@@ -2,12 +2,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "base/walk.h"
 #include "envs/python/hosts.h"
@@ -17,6 +20,7 @@
 #define ROOM "pythons"
 #define MIRROR "UV_PYTHON_INSTALL_MIRROR"
 #define LIST "UV_PYTHON_DOWNLOADS_JSON_URL"
+#define FILE_MAX ((size_t)256 << 20) /* of an interpreter */
 #define OUTPUT_MAX ((size_t)16 << 20)
 
 struct source {
@@ -118,29 +122,89 @@ static int run_uv(const struct builder *builder, const struct uv *uv,
 	return job_run(builder->runner, &job, &out, err);
 }
 
-/* Syncs each Python in the stage, then moves it to its place; an existing one stays. */
-static int move_in(int stage, int pythons, struct error *err)
+/* A layer has no file with two names: each of them gets a copy. */
+static int split_links(int dir, unsigned depth, struct error *err)
+{
+	auto_walk DIR *walk = walk_open(dir, ".");
+	struct stat st;
+
+	if (!walk || depth > PATH_DEPTH_MAX)
+		return fail(err, ERR_LIMIT, "a directory of the Python can't be read");
+	for (struct dirent *entry; (entry = walk_next(walk));) {
+		if (fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return fail_errno(err, "look at '%s'", entry->d_name);
+		if (S_ISDIR(st.st_mode)) {
+			auto_close int below = path_open_entry(dir, entry->d_name);
+			if (below < 0 || split_links(below, depth + 1, err) < 0)
+				return below < 0 ? fail_errno(err, "open '%s'", entry->d_name) : -1;
+		}
+		if (!S_ISREG(st.st_mode) || st.st_nlink == 1)
+			continue;
+		auto_arena struct arena arena = { 0 };
+		struct str text;
+		if (file_read_at(dir, entry->d_name, FILE_MAX, &arena, &text) < 0 ||
+			file_replace(dir, entry->d_name, st.st_mode & 0777, text, false) < 0)
+			return fail_errno(err, "copy '%s'", entry->d_name);
+	}
+	return 0;
+}
+
+/* pythons/<name> leads to the layer: the name tells its version. */
+static int link_layer(int pythons, const char *name, const char *id, struct error *err)
+{
+	char target[LAYER_ID_LEN + 24], draft[NAME_MAX + 1];
+
+	str_format(target, sizeof target, "../layers/%s/tree", id);
+	str_format(draft, sizeof draft, ".%.200s", name);
+	if (unlinkat(pythons, draft, 0) < 0 && errno != ENOENT)
+		return fail_errno(err, "remove '%s'", draft);
+	if (symlinkat(target, pythons, draft) < 0 || renameat(pythons, draft, pythons, name) < 0 ||
+		fsync(pythons) < 0)
+		return fail_errno(err, "link '%s' to its layer", name);
+	return 0;
+}
+
+/* Makes a layer of the Python `name` of the stage. */
+static int publish(const struct env_store *store, int stage, int pythons, const char *name,
+	struct arena *arena, struct error *err)
+{
+	struct layer_draft draft = { .path = "draft",
+		.kind = LAYER_KIND_INTERPRETER,
+		.name = "cpython",
+		.version = interpreter_version_in(arena, name) };
+	auto_close int lock = -1;
+	int failed = 0;
+
+	if (!draft.version)
+		return fail(err, ERR_FAILED, "uv installed '%s', which has no version", name);
+	home_enter(store->home);
+	auto_close int tree = path_open_entry(stage, name);
+	if (tree < 0 || split_links(tree, 0, err) < 0)
+		failed = tree < 0 ? fail_errno(err, "open '%s'", name) : -1;
+	if (!failed && (mkdirat(stage, draft.path, 0700) < 0 ||
+			       renameat(stage, name, stage, "draft/tree") < 0))
+		failed = fail_errno(err, "move '%s'", name);
+	home_leave(store->home);
+	if (failed || layer_store_lock(&store->layers, false, &lock, err) < 0 ||
+		layers_publish(&store->layers, stage, &draft, 1, NULL, NULL, err) < 0)
+		return -1;
+	fault_point("interpreter_published");
+	auto_leave const struct home *home = home_entered(store->home);
+	return link_layer(pythons, name, draft.id, err);
+}
+
+/* The Python that uv has put into the stage. */
+static const char *find_installed(int stage, struct arena *arena)
 {
 	auto_walk DIR *dir = walk_open(stage, ".");
 	struct stat stat;
-	int moved = 0;
 
-	if (!dir)
-		return fail_errno(err, "read the stage");
-	int result = syncfs(stage) < 0 ? fail_errno(err, "sync the stage") : 0;
-	for (struct dirent *entry; result == 0 && (entry = walk_next(dir));) {
-		if (strncmp(entry->d_name, "cpython-", 8) != 0 ||
-			fstatat(stage, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) < 0 ||
-			!S_ISDIR(stat.st_mode))
-			continue;
-		if (renameat(stage, entry->d_name, pythons, entry->d_name) < 0 && errno != EEXIST &&
-			errno != ENOTEMPTY)
-			result = fail_errno(err, "move %s", entry->d_name);
-		moved++;
-	}
-	if (result == 0 && moved == 0)
-		return fail(err, ERR_FAILED, "uv installed nothing");
-	return result == 0 && fsync(pythons) < 0 ? fail_errno(err, "sync pythons") : result;
+	for (struct dirent *entry; (entry = walk_next(dir));)
+		if (strncmp(entry->d_name, "cpython-", 8) == 0 &&
+			fstatat(stage, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISDIR(stat.st_mode))
+			return arena_text(arena, entry->d_name);
+	return NULL;
 }
 
 static int download(const struct builder *builder, const struct uv *uv,
@@ -160,8 +224,10 @@ static int download(const struct builder *builder, const struct uv *uv,
 	builder->network->close(builder->network->ctx);
 	if (result == 0) {
 		home_enter(store->home);
-		result = move_in(stage.fd, pythons, err);
+		const char *name = find_installed(stage.fd, arena);
 		home_leave(store->home);
+		result = name ? publish(store, stage.fd, pythons, name, arena, err)
+			      : fail(err, ERR_FAILED, "uv installed nothing");
 	}
 	layer_stage_done(&store->layers, &stage, NULL);
 	return result;

@@ -1,8 +1,8 @@
 /* download.h -- downloads a Python that is not on this host, by `uv python install`, into
- * <home>/pythons. The operator must have named a source: python_mirror or file_hosts in
- * config.yaml, or UV_PYTHON_INSTALL_MIRROR. Only these hosts are reached, and that of
- * python_downloads (UV_PYTHON_DOWNLOADS_JSON_URL), the list of downloads. Both may be file:// URLs.
- * uv checks the hash of the download. */
+ * a layer, to which a link in <home>/pythons leads. The operator must have named a source:
+ * python_mirror or file_hosts in config.yaml, or UV_PYTHON_INSTALL_MIRROR. Only these hosts are
+ * reached, and that of python_downloads (UV_PYTHON_DOWNLOADS_JSON_URL), the list of downloads. Both
+ * may be file:// URLs. uv checks the hash of the download. */
 #pragma once
 #include "envs/build.h"
 #include "envs/python/uv.h"

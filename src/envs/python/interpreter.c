@@ -14,6 +14,7 @@
 #include "base/walk.h"
 #include "envs/python/known.h"
 #include "envs/python/scripts.h"
+#include "layers/store.h"
 
 #define ROOM "pythons"
 #define DEFAULT_PYTHON "/usr/bin/python3"
@@ -221,8 +222,7 @@ static void look_in_bin(struct finder *finder, const char *bin, const char *hint
 	}
 }
 
-/* The version in "3.12.1" or "cpython-3.12.1-linux-x86_64-gnu", or NULL. */
-static const char *version_in_name(struct arena *arena, const char *name)
+const char *interpreter_version_in(struct arena *arena, const char *name)
 {
 	struct version version;
 	const char *text = name + strcspn(name, "0123456789");
@@ -255,7 +255,7 @@ static void look_in_installs(struct finder *finder, const char *path)
 	VEC(struct install) installs = { 0 };
 
 	for (size_t i = 0; i < names.count; i++) {
-		const char *version = version_in_name(arena, names.items[i]);
+		const char *version = interpreter_version_in(arena, names.items[i]);
 		size_t len = finder->minor ? strlen(finder->minor) : 0;
 		if (version && len > 0 &&
 			(strncmp(version, finder->minor, len) != 0 || version[len] != '.'))
@@ -296,8 +296,8 @@ static void find_all(struct finder *finder)
 	if (managed)
 		look_in_installs(finder, managed);
 	/* The owner of the home may have fewer rights than the caller: follow no link out. */
-	finder->beneath = arena_printf(arena, "%s/" ROOM, finder->home->path);
-	look_in_installs(finder, finder->beneath);
+	finder->beneath = finder->home->path;
+	look_in_installs(finder, arena_printf(arena, "%s/" ROOM, finder->home->path));
 	finder->beneath = NULL;
 	struct str rest = str_from(path ? path : ""), piece;
 	while (str_next(&rest, ':', &piece))
@@ -551,6 +551,19 @@ int interpreter_look(const struct home *home, const struct runner *runner, struc
 		return -1;
 	*it = asked;
 	return 0;
+}
+
+/* Its prefix is <home>/layers/<id>/tree. */
+const char *interpreter_layer(const struct interpreter *it, struct arena *arena)
+{
+	const char *tree = it->prefix && !it->in_usr ? strrchr(it->prefix, '/') : NULL;
+	size_t before = strlen("/layers/") + LAYER_ID_LEN;
+
+	if (!tree || strcmp(tree, "/tree") != 0 || (size_t)(tree - it->prefix) < before ||
+		strncmp(tree - before, "/layers/", strlen("/layers/")) != 0)
+		return NULL;
+	const char *id = arena_bytes(arena, tree - LAYER_ID_LEN, LAYER_ID_LEN);
+	return layer_id_is_valid(id) ? id : NULL;
 }
 
 void interpreter_bind(const struct interpreter *it, struct arena *arena, struct job *job)

@@ -1,9 +1,10 @@
 /* interpreter.h -- the Pythons of this host: found by version, looked into once, kept.
  * Looked for, in order: /usr/bin, /usr/local/bin, $PYENV_ROOT or ~/.pyenv, uv's managed ones
  * ($UV_PYTHON_INSTALL_DIR or ${XDG_DATA_HOME:-~/.local/share}/uv/python), <home>/pythons, PATH.
- * What one is (version, tag, prefixes) is asked of itself, in a sandbox, once; the answer is kept
- * in <home>/pythons/.known/<hash of path, inode, size, mtime> and is found again without running
- * it. */
+ * Those of <home>/pythons are links to layers, which environments name as their tool "python". What
+ * one is (version, tag, prefixes) is asked of itself, in a sandbox, once; the answer is kept in
+ * <home>/pythons/.known/<hash of path, inode, size, mtime> and is found again without running it.
+ */
 #pragma once
 #include <stdbool.h>
 #include "base/arena.h"
@@ -27,6 +28,10 @@ struct interpreter {
 };
 typedef VEC(struct interpreter) interpreter_list;
 
+/* The version in "cpython-3.12.1-linux-x86_64-gnu", or NULL. */
+const char *interpreter_version_in(struct arena *arena, const char *name);
+/* The layer that holds it, or NULL: it isn't one of ours. */
+const char *interpreter_layer(const struct interpreter *it, struct arena *arena);
 /* All that are there, each once, in the order above; versions from names. Runs nothing. */
 void interpreters_find(const struct home *home, struct arena *arena, interpreter_list *list);
 /* The one that `wanted` ("3.12", "3.12.1", "python3.12", a path; NULL: the default: config's, else

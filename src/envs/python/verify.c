@@ -4,7 +4,9 @@
 
 #include "base/buf.h"
 #include "envs/python/internal.h"
+#include "envs/python/download.h"
 #include "envs/python/scripts.h"
+#include "envs/python/uv.h"
 
 #define OUTPUT_MAX ((size_t)1 << 20)
 #define CHECK_MS 60000
@@ -23,6 +25,8 @@ static const char *name_layer(const struct env_store *store, const struct env_me
 	struct error ignored;
 	struct str lock;
 
+	if (index >= meta->layers.count)
+		return meta->tools.items[index - meta->layers.count].key;
 	if (layer_read(&store->layers, meta->layers.items[index], arena, &manifest, &ignored) == 0)
 		return manifest.name;
 	if (meta->layers.count < meta->packages.count ||
@@ -109,7 +113,7 @@ static int find_indexes(const struct env_store *store, const struct env_meta *me
 }
 
 /* The same Python, or one of the same version when that one is gone. */
-static int find_python(const struct builder *builder, const struct env_meta *meta,
+static int look_for_python(const struct builder *builder, const struct env_meta *meta,
 	struct arena *arena, struct env_wanted *wanted, struct error *err)
 {
 	const struct home *home = builder->store->home;
@@ -127,6 +131,23 @@ static int find_python(const struct builder *builder, const struct env_meta *met
 			return 0;
 	}
 	return -1;
+}
+
+/* One that was downloaded is downloaded again. */
+static int find_python(const struct builder *builder, const struct env_meta *meta,
+	struct arena *arena, struct env_wanted *wanted, struct error *err)
+{
+	struct uv uv;
+
+	if (look_for_python(builder, meta, arena, wanted, err) == 0)
+		return 0;
+	if (err->code != ERR_NOT_FOUND || meta->tools.count == 0)
+		return -1;
+	if (uv_find_here(builder->store->home, builder->runner, arena, &uv, err) < 0 ||
+		interpreter_install(
+			builder, &uv, &wanted->indexes, meta->python_version, arena, err) < 0)
+		return -1;
+	return look_for_python(builder, meta, arena, wanted, err);
 }
 
 static int ask_again(const struct builder *builder, const struct env_meta *old, struct arena *arena,
