@@ -10,7 +10,8 @@ from rest import created, output_of, problem
 
 @pytest.fixture(scope="module")
 def name(daemon):
-    with created(daemon) as workspace:
+    # So much that nobody measures it: a tree with a closed directory can't be, and counts as full.
+    with created(daemon, limits={"disk": "200G"}) as workspace:
         assert changes(daemon, workspace["name"]) == {}
         output_of(daemon, workspace["name"],
                   "mkdir -p src/deep; echo one > src/deep/a; ln -s a src/deep/link; mkfifo pipe; printf 'no end' > tail;"
