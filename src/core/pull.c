@@ -162,23 +162,11 @@ static void fetch(struct pull *pull, const struct pushed_layer *layer)
 	transfer_start(pull->core, &tree, &blob, on_fetched, pull);
 }
 
-/* A layer may be in the list twice. */
-static bool is_fetched(struct pull *pull)
-{
-	const char *content_id = pull->layers.items[pull->at].content_id;
-	for (size_t i = pull->at + 1; i < pull->layers.count; i++)
-		if (!strcmp(pull->layers.items[i].content_id, content_id)) {
-			pull->names.items[pull->at] = pull->names.items[i];
-			return true;
-		}
-	return false;
-}
-
 static void fetch_next(struct pull *pull)
 {
 	while (pull->at > 0) {
 		pull->at--;
-		if (pull->names.items[pull->at][0] || is_fetched(pull))
+		if (pull->names.items[pull->at][0])
 			continue;
 		fetch(pull, &pull->layers.items[pull->at]);
 		return;
@@ -287,7 +275,7 @@ static void on_manifest(void *ctx, const struct json_value *answer, const struct
 		fail_errno(&why, "read manifest '%s'", pull->key);
 		err = &why;
 	}
-	if (!err && pushed_read(text, &pull->arena, &pull->model, &pull->layers, &why)) {
+	if (!err && pushed_read(text, pull->key, &pull->arena, &pull->model, &pull->layers, &why)) {
 		error_context(&why, "manifest '%s'", pull->key);
 		err = &why;
 	}

@@ -98,6 +98,16 @@ static int read_id(const struct json_value *manifest, const char *member, char o
 	return 0;
 }
 
+static bool has_layer(const pushed_layers *layers, const char *content_id)
+{
+	for (size_t i = 0; i < layers->count; i++)
+		if (!strcmp(layers->items[i].content_id, content_id))
+			return true;
+	return false;
+}
+
+/* A layer whose content is also higher up shows nothing that isn't shown without it; and an overlay
+ * can't have one directory twice. */
 static int read_layers(const struct json_value *manifest, struct arena *arena,
 	pushed_layers *layers, struct error *err)
 {
@@ -109,6 +119,8 @@ static int read_layers(const struct json_value *manifest, struct arena *arena,
 		if (!is_content_id(layer.content_id) ||
 			!json_member_u64(at, "size_bytes", &layer.size_bytes))
 			return fail(err, ERR_INVALID, "layers: not a content id and a size");
+		if (has_layer(layers, layer.content_id))
+			continue;
 		if (layers->count >= PUSHED_LAYERS_MAX)
 			return fail(err, ERR_LIMIT, "more than %d layers", PUSHED_LAYERS_MAX);
 		layer.content_id = arena_text(arena, layer.content_id);
@@ -141,7 +153,7 @@ static int read_snapshot(const struct json_value *manifest, struct arena *arena,
 	return archive_check_environments(&w, err);
 }
 
-int pushed_read(struct str text, struct arena *arena, struct snapshot *snapshot,
+int pushed_read(struct str text, const char *key, struct arena *arena, struct snapshot *snapshot,
 	pushed_layers *layers, struct error *err)
 {
 	struct json_value *manifest;
@@ -162,6 +174,8 @@ int pushed_read(struct str text, struct arena *arena, struct snapshot *snapshot,
 			err->code = ERR_INVALID;
 		return -1;
 	}
+	if (strcmp(pushed_key(&s, arena), key) != 0)
+		return fail(err, ERR_INVALID, "it is that of '%s'", pushed_key(&s, arena));
 	s.layers = (text_list){ 0 };
 	s.content_id = read.count ? read.items[0].content_id : NULL;
 	s.has_size = false;

@@ -34,9 +34,10 @@ bool pushed_is_named(const struct pushed_row *row, const char *text);
 const char *pushed_layer_key(const char *content_id, struct arena *arena);
 
 void pushed_print(const struct snapshot *snapshot, const pushed_layers *layers, struct buf *out);
-/* The snapshot, without layers, and the layers that it has. ERR_INVALID, ERR_CORRUPT: what is wrong
- * with it. Texts are in the arena. */
-int pushed_read(struct str text, struct arena *arena, struct snapshot *snapshot,
+/* The snapshot, without layers, and the layers that it has, each content once. ERR_INVALID,
+ * ERR_CORRUPT: what is wrong with it, such as that `key` is of another one. Texts are in the arena.
+ */
+int pushed_read(struct str text, const char *key, struct arena *arena, struct snapshot *snapshot,
 	pushed_layers *layers, struct error *err);
 
 /* What a push has done. */

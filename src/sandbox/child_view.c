@@ -60,10 +60,24 @@ static int cover(
 	return 0;
 }
 
+/* With a root that a command has closed to its own user, no command could run, nor open it again.
+ */
+static int open_up(const struct sandbox_child *child, int workspace, struct error *err)
+{
+	struct stat st;
+	if (fstat(workspace, &st))
+		return fail_errno(err, "look at the workspace");
+	if ((st.st_mode & S_IRWXU) == S_IRWXU)
+		return 0;
+	return fchmodat(child->root, &PLAN_WORKSPACE[1], (st.st_mode & 07777) | S_IRWXU, 0)
+		       ? fail_errno(err, "give the workspace back to its user")
+		       : 0;
+}
+
 int child_take_workspace_root(struct sandbox_child *child, int workspace, struct error *err)
 {
 	const struct plan *plan = child->plan;
-	if (child_finish_files(child, err))
+	if (child_finish_files(child, err) || open_up(child, workspace, err))
 		return -1;
 	for (size_t i = 0; i < plan->covers.count; i++) {
 		const char *name = plan->covers.items[i];

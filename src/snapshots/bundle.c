@@ -166,11 +166,22 @@ static int add_all(struct tree_unpack *unpack, int from, struct error *err)
 	}
 }
 
+static int make_place(int area, int *place, struct error *err)
+{
+	if (mkdirat(area, BUNDLE_PLACE, 0700) ||
+		(*place = openat(area, BUNDLE_PLACE, DIRECTORY)) < 0)
+		return fail_errno(err, "make a directory for changes");
+	return 0;
+}
+
 int bundle_read(struct bundle *bundle, int from, int area, uint64_t limit, const char *room,
 	struct error *err)
 {
 	static struct tree_unpack unpack; /* too large for a stack */
-	tree_unpack_init(&unpack, area);
+	auto_close int place = -1;
+	if (make_place(area, &place, err))
+		return -1;
+	tree_unpack_init(&unpack, place);
 	unpack.is_strict = true;
 	unpack.limit = limit;
 	unpack.room = room;
@@ -179,12 +190,12 @@ int bundle_read(struct bundle *bundle, int from, int area, uint64_t limit, const
 	tree_unpack_done(&unpack);
 	if (failed && err->code == ERR_CORRUPT)
 		err->code = ERR_INVALID;
-	if (failed || read_list(bundle, area, err))
+	if (failed || read_list(bundle, place, err))
 		return -1;
 	fault_point("bundle_read");
-	if (mkdirat(area, BUNDLE_TREE, 0700) && errno != EEXIST)
+	if (mkdirat(place, BUNDLE_TREE, 0700) && errno != EEXIST)
 		return fail_errno(err, "make a directory for changes");
-	bundle->tree = openat(area, BUNDLE_TREE, DIRECTORY);
+	bundle->tree = openat(place, BUNDLE_TREE, DIRECTORY);
 	return bundle->tree < 0 ? fail_errno(err, "open the changes") : 0;
 }
 

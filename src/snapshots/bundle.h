@@ -27,6 +27,7 @@
 
 #define BUNDLE_LIST "changes"
 #define BUNDLE_TREE "tree"
+#define BUNDLE_PLACE "bundle" /* a directory of the area: what a stranger's archive holds */
 #define BUNDLE_CHANGES_MAX 50000
 #define BUNDLE_LIST_MAX ((size_t)32 << 20)
 
@@ -77,7 +78,8 @@ struct bundle {
 /* bundle_done follows, also on failure. */
 void bundle_init(struct bundle *bundle);
 void bundle_done(struct bundle *bundle);
-/* Unpacks the archive `from` in the empty directory `area`, and reads its list. limit: bytes on
+/* Unpacks the archive `from` in a new directory of `area`, whose other files an archive can't
+ * replace, and reads its list. limit: bytes on
  * disk, and what it is in words (tree/tree.h). ERR_INVALID: not such an archive. */
 int bundle_read(struct bundle *bundle, int from, int area, uint64_t limit, const char *room,
 	struct error *err);

@@ -117,6 +117,18 @@ def test_a_snapshot_becomes_a_workspace_of_another_home(near, far, bucket):
         assert eventually(lambda: layers(far) == [])
 
 
+def test_a_change_that_was_undone_and_done_again_can_be_pulled(near, far, bucket):
+    """Two of its layers are the same: an overlay can't have one twice."""
+    with created(near, name="undone"):
+        for text in ("one", "two", "one", "two"):
+            output_of(near, "undone", f"mkdir -p d; echo {text} >d/f; echo {text} >>log; rm -f log")
+            made = snapshot(near, "undone")
+        assert push(near, "undone", "4")["layers"] == 4
+    assert pull(far, "undone", "4").status == 201
+    with created(far, **{"from": made["id"]}) as w:
+        assert output_of(far, w["name"], "cat d/f") == "two\n"
+
+
 def test_a_push_sends_what_is_new(near, bucket):
     server, proxy = bucket
     with created(near, name="grows"):
@@ -213,7 +225,9 @@ def test_names_that_are_not_there_are_told(far, near, bucket, pushed):
     (lambda m: m["snapshot"].update(workspace_name="../x"), "name"),
     (lambda m: m["snapshot"].update(build_options=["--index-url=http://evil"]), "build_options"),
     (lambda m: m["snapshot"].update(tag="a/b"), "tag"),
-    (lambda m: m.update(layers=m["layers"] * 501), "layers"),
+    (lambda m: m.update(layers=[{"content_id": f"{i:064}", "size_bytes": 1} for i in range(501)]), "layers"),
+    (lambda m: m.update(id="a" * 20), "is that of"),
+    (lambda m: m["snapshot"].update(workspace_name="other"), "is that of"),
 ])
 def test_a_forged_manifest_is_refused(far, bucket, pushed, change, word):
     server, proxy = bucket

@@ -108,6 +108,14 @@ def test_what_a_hostile_tree_has_at_the_mount_points_is_not_followed(daemon, pla
         assert len(aside) == (0 if plant.startswith("mkdir") else 7), aside     # kept, under another name
 
 
+def test_a_root_that_was_closed_is_opened_by_the_next_sandbox(daemon):
+    with created(daemon, "--view", "root") as name:
+        text(daemon, name, "echo kept >/f; chmod 0 /")
+        assert sh(daemon, name, "true").returncode != 0
+        assert daemon("suspend", name).returncode == 0
+        assert text(daemon, name, "cat /f; stat -c %a /") == "kept\n700\n"
+
+
 def test_what_replaces_the_parent_of_a_mount_point_gives_way(daemon):
     """A command can rename a directory above a mount point; the workspace must start all the same."""
     assert daemon("tree", "create", "points").returncode == 0

@@ -269,8 +269,29 @@ static void test_a_hostile_list_is_refused(void **state)
 		assert_int_equal(bundle_read(&bundle, fd, area, UINT64_MAX, NULL, &err), -1);
 		assert_int_equal(err.code, ERR_INVALID);
 		bundle_done(&bundle);
-		unlinkat(area, BUNDLE_LIST, 0);
+		assert_int_equal(path_remove_tree(area, BUNDLE_PLACE, &err), 0);
 	}
+}
+
+/* The area also holds the journal, which says what is undone where. */
+static void test_an_archive_replaces_nothing_of_the_area(void **state)
+{
+	const struct tar_entry forged = { .kind = TAR_FILE, .name = "journal", .mode = 0600 };
+	struct error err = { 0 };
+	struct bundle bundle;
+	struct bundle_out out;
+	auto_close int fd = openat(root, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	auto_close int area = openat(root, "area", DIRECTORY);
+	make("area", "journal", "fours");
+	bundle_out_init(&out, fd);
+	assert_int_equal(tree_out_entry(&out.out, &forged, &err), 0);
+	assert_int_equal(bundle_out_end(&out, &err), 0);
+	bundle_out_done(&out);
+	assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+	bundle_init(&bundle);
+	bundle_read(&bundle, fd, area, UINT64_MAX, NULL, &err);
+	bundle_done(&bundle);
+	assert_is("area", "journal", "fours");
 }
 
 static void test_a_list_without_its_files_applies_nothing(void **state)
@@ -365,6 +386,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_what_changes_after_it_was_judged_is_a_conflict, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_hostile_list_is_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			test_an_archive_replaces_nothing_of_the_area, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			test_a_list_without_its_files_applies_nothing, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

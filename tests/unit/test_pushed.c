@@ -65,8 +65,10 @@ static void a_manifest_is_read_as_it_was_printed(void **state)
 
 	vec_push(&arena, &layers, ((struct pushed_layer){ CONTENT, 42 }));
 	pushed_print(&s, &layers, &text);
+	const char *key = pushed_key(&s, &arena);
 	assert_int_equal(
-		pushed_read((struct str){ text.data, text.len }, &arena, &read, &found, &err), 0);
+		pushed_read((struct str){ text.data, text.len }, key, &arena, &read, &found, &err),
+		0);
 	assert_string_equal(read.id, s.id);
 	assert_string_equal(read.workspace, s.workspace);
 	assert_string_equal(read.workspace_name, "demo");
@@ -77,9 +79,48 @@ static void a_manifest_is_read_as_it_was_printed(void **state)
 	assert_int_equal(found.count, 1);
 	assert_int_equal(found.items[0].size_bytes, 42);
 	for (size_t len = 0; len < text.len; len++)
-		assert_int_equal(
-			pushed_read((struct str){ text.data, len }, &arena, &read, &found, &err),
+		assert_int_equal(pushed_read((struct str){ text.data, len }, key, &arena, &read,
+					 &found, &err),
 			-1);
+}
+
+static void a_manifest_is_the_one_of_its_key(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf text = buf_empty(PUSHED_MANIFEST_MAX);
+	struct snapshot read, s = example("good"), other = s;
+	pushed_layers layers = { 0 }, found;
+	struct error err;
+
+	other.version++;
+	pushed_print(&other, &layers, &text);
+	assert_int_equal(pushed_read((struct str){ text.data, text.len }, pushed_key(&s, &arena),
+				 &arena, &read, &found, &err),
+		-1);
+	assert_int_equal(err.code, ERR_INVALID);
+}
+
+/* A change that was undone and done again: an overlay of the same directory twice can't be mounted.
+ */
+static void a_layer_that_comes_again_is_taken_once(void **state)
+{
+	static const char other[] =
+		"0000000000000000000000000000000000000000000000000000000000000000";
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf text = buf_empty(PUSHED_MANIFEST_MAX);
+	struct snapshot read, s = example(NULL);
+	pushed_layers layers = { 0 }, found;
+	struct error err;
+
+	for (size_t i = 0; i < 4; i++)
+		vec_push(&arena, &layers, ((struct pushed_layer){ i % 2 ? other : CONTENT, i }));
+	pushed_print(&s, &layers, &text);
+	assert_int_equal(pushed_read((struct str){ text.data, text.len }, pushed_key(&s, &arena),
+				 &arena, &read, &found, &err),
+		0);
+	assert_int_equal(found.count, 2);
+	assert_string_equal(found.items[0].content_id, CONTENT);
+	assert_string_equal(found.items[1].content_id, other);
 }
 
 int main(void)
@@ -88,6 +129,8 @@ int main(void)
 		cmocka_unit_test(keys_name_what_they_are_of),
 		cmocka_unit_test(other_keys_are_passed_over),
 		cmocka_unit_test(a_manifest_is_read_as_it_was_printed),
+		cmocka_unit_test(a_manifest_is_the_one_of_its_key),
+		cmocka_unit_test(a_layer_that_comes_again_is_taken_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
