@@ -349,10 +349,11 @@ void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn);
 int tree_make_cache(struct core_workspace *w, struct error *err);
 /* Only while it has no sandbox: nobody but the overlay may change a mounted upper. */
 int tree_write_context(struct core_workspace *w, struct error *err);
-/* Files of a template, into a tree that nothing runs in. */
-/* package.json and the lock of its environment of Node, if it has one. */
+/* package.json and the lock of its environment of Node, if it has one; a template's own files
+ * replace these. */
 int tree_write_project(
 	const struct core_workspace *w, int upper, bool is_synced, struct error *err);
+/* Files of a template, into a tree that nothing runs in. */
 int tree_write_files(int upper, const pair_list *files, bool is_synced, struct error *err);
 /* Makes .workspace_configured and .venv again where /workspace does not show them; tells which it
  * made. Only while it has no sandbox. */

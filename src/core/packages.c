@@ -226,19 +226,11 @@ void packages_push_unique(struct arena *arena, text_list *list, const char *text
 		vec_push(arena, list, (const char *)arena_text(arena, text));
 }
 
-const char *packages_version(const pair_list *packages, const char *name)
-{
-	for (size_t i = 0; packages && i < packages->count; i++)
-		if (!strcmp(packages->items[i].key, name))
-			return packages->items[i].value;
-	return NULL;
-}
-
 int packages_refuse_removal(
 	struct package_change *c, const char *name, const char *hint, struct error *err)
 {
 	const struct env_meta *meta = pin_meta(c->w->pins[c->manager->slot]);
-	if (meta && packages_version(&meta->packages, name))
+	if (meta && env_package_version(&meta->packages, name))
 		return fail_hint(err, ERR_CONFLICT, "uninstall the packages that need it",
 			"package '%s' of workspace '%s' is a dependency of others", name,
 			c->w->model.name);
@@ -252,7 +244,7 @@ static pair_list difference(struct arena *arena, const pair_list *from, const pa
 {
 	pair_list found = { 0 };
 	for (size_t i = 0; to && i < to->count; i++) {
-		const char *version = packages_version(from, to->items[i].key);
+		const char *version = env_package_version(from, to->items[i].key);
 		if (!version || strcmp(version, to->items[i].value))
 			vec_push(arena, &found, to->items[i]);
 	}

@@ -57,7 +57,10 @@ extern const struct package_manager package_manager_python, package_manager_node
 
 bool packages_is_named(const text_list *names, const char *name); /* NULL: no */
 void packages_push_unique(struct arena *arena, text_list *list, const char *text);
-const char *packages_version(const pair_list *packages, const char *name); /* or NULL */
+/* The package.json that an environment of Node was made of, with "latest" replaced by the range of
+ * the version, as npm writes it. */
+int node_recipe_read(const struct env_store *store, const struct env_meta *meta,
+	struct arena *arena, struct str *text, struct error *err);
 /* `name` isn't one that the workspace was asked for. */
 int packages_refuse_removal(
 	struct package_change *c, const char *name, const char *hint, struct error *err);

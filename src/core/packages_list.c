@@ -37,7 +37,7 @@ static void add_all(struct package_listing *p, const dist_list *dists, const str
 {
 	for (size_t i = 0; i < dists->count; i++) {
 		const struct dist *dist = &dists->items[i];
-		const char *version = packages_version(&meta->packages, dist->name);
+		const char *version = env_package_version(&meta->packages, dist->name);
 		vec_push(&p->arena, &p->listed.packages,
 			(struct package){ dist->name, dist->version,
 				map_get(&p->requested, str_from(dist->name)) != NULL,

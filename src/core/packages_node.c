@@ -58,7 +58,6 @@ static int read_recipe(struct package_change *c, struct str *text, struct error 
 	struct core_workspace *w = c->w;
 	const struct workspace_node *node = &w->model.node;
 	const struct env_meta *meta = pin_meta(w->pins[1]);
-	auto_buf struct buf found = buf_empty(NODE_PACKAGE_JSON_MAX);
 	*text = STR("");
 	if (node->package_json && !node->packages.count) {
 		*text = str_from(node->package_json);
@@ -71,11 +70,7 @@ static int read_recipe(struct package_change *c, struct str *text, struct error 
 			w->model.node_environment, w->model.name);
 	if (!node->version && !node->package_json && !node->packages.count && !node->options.count)
 		recall_options(c, meta);
-	if (env_read_file(&w->core->envs, meta->name, "requirements.txt", &found, err))
-		return -1;
-	*text = (struct str){ arena_bytes(&c->arena, found.data ? found.data : "", found.len),
-		found.len };
-	return 0;
+	return node_recipe_read(&w->core->envs, meta, &c->arena, text, err);
 }
 
 static int check_removal(struct package_change *c, struct str text, struct error *err)
@@ -194,7 +189,7 @@ static int complete(struct package_change *c, struct error *err)
 		return fail(err, ERR_INVALID, "package.json can't be read");
 	for (size_t i = 0; i < c->specs.count; i++) {
 		struct node_spec spec = c->specs.items[i];
-		const char *version = packages_version(&meta->packages, spec.name);
+		const char *version = env_package_version(&meta->packages, spec.name);
 		for (size_t k = 0; k < listed.count; k++)
 			if (!spec.range && version && !strcmp(listed.items[k].name, spec.name) &&
 				!strcmp(listed.items[k].range, "latest"))

@@ -28,7 +28,6 @@
 #define LOW_BYTES                                                                                  \
 	(64 << 20) /* below this much free space, a removal is answered after the space is free */
 #define LOW_FILES 4096
-#define PROJECT_MAX ((size_t)32 << 20)
 
 static int write_file(int dir, const char *name, struct str text, bool is_synced, struct error *err)
 {
@@ -86,33 +85,6 @@ static bool has_python(const struct core_workspace *w)
 		if (environment_kind(w, i) == &env_python)
 			return true;
 	return false;
-}
-
-/* The packages of its environment of Node, as a project: clients remove what no package.json names,
- * and need its lock to work without a network. A template's own files replace these. */
-int tree_write_project(const struct core_workspace *w, int upper, bool is_synced, struct error *err)
-{
-	static const struct {
-		const char *source, *name;
-	} files[] = { { "requirements.txt", "package.json" }, { "lock.txt", NULL } };
-	const struct workspace_node *node = &w->model.node;
-	const struct env_meta *meta = environment_pinned(w, 1);
-	if (!meta || env_kind_of(meta) != &env_node || !meta->packages.count)
-		return 0;
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		auto_buf struct buf text = buf_empty(PROJECT_MAX);
-		bool is_npm = !strcmp(meta->runtime, "npm");
-		const char *name = files[i].name ? files[i].name
-				   : is_npm	 ? "package-lock.json"
-						 : "bun.lock";
-		if (i == 0 && node->package_json)
-			buf_text(&text, node->package_json);
-		else if (env_read_file(&w->core->envs, meta->name, files[i].source, &text, err))
-			return -1;
-		if (write_file(upper, name, (struct str){ text.data, text.len }, is_synced, err))
-			return -1;
-	}
-	return 0;
 }
 
 static int make_layout(int dir, const struct core_workspace *w, struct error *err)

@@ -175,6 +175,14 @@ static const struct record meta_record = { "Meta", NULL, RECORD_ROWS(rows), FIEL
 static const struct record meta_rest = { "Meta", NULL, rows + USE_ROWS,
 	sizeof rows / sizeof *rows - USE_ROWS, FIELD_OUT };
 
+const char *env_package_version(const pair_list *packages, const char *name)
+{
+	for (size_t i = 0; packages && i < packages->count; i++)
+		if (!strcmp(packages->items[i].key, name))
+			return packages->items[i].value;
+	return NULL;
+}
+
 const char *env_meta_layer(const struct env_meta *meta, size_t index)
 {
 	size_t own = meta->layers.count;

@@ -54,6 +54,8 @@ struct env_meta {
 	text_list editables; /* paths on the host, and inside: the same */
 	text_list indexes;   /* where from, credentials removed */
 };
+/* The version of a package in a list of name -> version, which may be NULL; NULL: it has none. */
+const char *env_package_version(const pair_list *packages, const char *name);
 /* The id of layer `index`: its own layers, then those of its tools. */
 const char *env_meta_layer(const struct env_meta *meta, size_t index);
 /* As meta.json has it: last_used_at and use_count, the seed's other fields, ours. What is printed

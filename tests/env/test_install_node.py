@@ -64,12 +64,15 @@ WHICH = "console.log(require('alpha'))"
 
 def test_packages_come_and_go_in_an_idle_workspace(site):
     with created(site, "--npm", "two") as name:
+        # As npm writes it: with "latest" npm asks the registry whenever it installs anything.
+        assert json.loads(read(site, name, "package.json")) == {"dependencies": {"two": "^1.1.0"}}
+        assert '"two": "^1.1.0"' in read(site, name, "bun.lock")
         said = install(site, name, "alpha@1", "@scope/beta")
         assert [(item["name"], item["version"]) for item in said["installed"]] == [("@scope/beta", "1.1.0"), ("alpha", "1.0.0")]
         assert (said["live"], said["persisted"], said["removed"]) == (False, True, [])
         assert node(site, name, "console.log(require('alpha'), require('@scope/beta'))") == "1.0.0 beta two\n"
         assert site("exec", name, "--", "alpha").stdout == "1.0.0\n"
-        assert json.loads(read(site, name, "package.json")) == {"dependencies": {"@scope/beta": "^1.1.0", "alpha": "1", "two": "latest"}}
+        assert json.loads(read(site, name, "package.json")) == {"dependencies": {"@scope/beta": "^1.1.0", "alpha": "1", "two": "^1.1.0"}}
         assert '"@scope/beta": "^1.1.0"' in read(site, name, "bun.lock")
         assert packages(site, name)["alpha"] == {"name": "alpha", "version": "1.0.0", "kind": "node", "requested": True, "source": "environment"}
         assert packages(site, name)["two"]["requested"] and packages(site, name).keys() == {"alpha", "two", "@scope/beta"}
@@ -84,7 +87,7 @@ def test_packages_come_and_go_in_an_idle_workspace(site):
         assert done.stdout == "- @scope/beta 1.1.0\n- alpha 2.0.0\n", done.stderr
         node(site, name, WHICH, code=1)
         assert node(site, name, "console.log(require('two'))") == "two\n" and packages(site, name).keys() == {"two"}
-        assert json.loads(read(site, name, "package.json")) == {"dependencies": {"two": "latest"}}
+        assert json.loads(read(site, name, "package.json")) == {"dependencies": {"two": "^1.1.0"}}
 
 
 def test_a_workspace_without_node_gets_it_and_keeps_its_files(site):
