@@ -465,7 +465,7 @@ static const struct field event_rows[] = {
 		     "workspace.restored, workspace.installed, "
 		     "workspace.uninstalled, workspace.applied, exec.started, exec.ended, "
 		     "template.added, template.removed, workspace.snapshot, workspace.rollback, "
-		     "snapshot.pushed, snapshot.pulled, …"),
+		     "snapshot.pushed, snapshot.pulled, environment.progress, …"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),
 	TEXT("name", NULL, FIELD_NULLABLE),
@@ -481,6 +481,12 @@ static const struct field event_rows[] = {
 	COUNT("disk_limit_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),
 	TEXT("environment", "the new one, in workspace.installed and workspace.uninstalled",
 		FIELD_OPTIONAL),
+	TEXT("stage", "of a build, in environment.progress: resolving, installing_deps, …",
+		FIELD_OPTIONAL),
+	COUNT("packages_done", "of environment.progress", FIELD_OPTIONAL),
+	COUNT("packages", "of environment.progress; 0: not known", FIELD_OPTIONAL),
+	COUNT("bytes", "downloaded, in environment.progress", FIELD_OPTIONAL),
+	TEXT("request_id", "of the request that waits, in environment.progress", FIELD_OPTIONAL),
 };
 const struct record event_schema = { "Event", "The data of a server-sent event.",
 	RECORD_ROWS(event_rows), FIELD_OUT };

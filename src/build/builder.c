@@ -34,6 +34,17 @@ void build_catch_signals(void)
 			sigaction(signals[i], &action, NULL);
 }
 
+static void on_closed_pipe(int signo)
+{
+}
+
+/* By a handler: what is ignored would stay so in the programs of a build. */
+void build_ignore_closed_pipes(void)
+{
+	struct sigaction action = { .sa_handler = on_closed_pipe, .sa_flags = SA_RESTART };
+	sigaction(SIGPIPE, &action, NULL);
+}
+
 bool build_is_interrupted(void)
 {
 	return interrupted != 0;
@@ -46,14 +57,15 @@ void build_begins(void)
 
 /* ---- how far it is ---- */
 
-/* With --events, twice a second: a new phase is an event of its own already. */
+/* With --events, twice a second: most new phases are events of their own already. */
 static void tell(struct build_site *site, uint64_t bytes, bool is_new)
 {
 	const struct events *events = &site->store->events;
 	uint64_t now_ms = clock_monotonic_ms();
 	if (is_new)
 		site->told_ms = now_ms;
-	if (events->sink < 0 || !site->venv || now_ms - site->told_ms < TELL_MS)
+	bool is_due = is_new ? site->tells_phases : now_ms - site->told_ms >= TELL_MS;
+	if (events->sink < 0 || !site->venv || !is_due)
 		return;
 	site->told_ms = now_ms;
 	events_progress(

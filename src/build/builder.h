@@ -12,6 +12,8 @@ struct build_site {
 	struct progress shown;	/* to people */
 	struct builder builder; /* for env_build, env_verify, env_repair */
 	const char *venv;	/* yours to set: what is being built, for events; NULL: nothing */
+	bool tells_phases;	/* yours to set: events of progress also begin each phase, as lines
+				 * for people do */
 	char phase[32];
 	uint64_t done, total, told_ms;
 };
@@ -23,6 +25,8 @@ void build_site_done(struct build_site *site);
 /* SIGINT, SIGTERM and SIGHUP end the build in order, unless they are ignored. While nothing is
  * under way that would have to be undone (phase "verifying") they end the process at once. */
 void build_catch_signals(void);
+/* A reader of events that has ended doesn't end the build. */
+void build_ignore_closed_pipes(void);
 bool build_is_interrupted(void);
 /* Something begins that has to be undone. */
 void build_begins(void);

@@ -182,7 +182,7 @@ static char **make_verify_argv(const struct build_order *order, struct arena *ar
 static char **make_argv(const struct build_order *order, struct arena *arena)
 {
 	VEC(char *) words = { 0 };
-	const char *const first[] = { order->carrel, "env", "build", "--format=json",
+	const char *const first[] = { order->carrel, "env", "build", "--format=json", "--events",
 		"--self-contained" };
 	for (size_t i = 0; i < sizeof first / sizeof *first; i++)
 		vec_push(arena, &words, arena_text(arena, first[i]));

@@ -26,6 +26,9 @@ static int run_build(struct command *command, struct error *err)
 	if (env_prepare(command, options, command->operands.items[0], wanted, err))
 		return -1;
 	site.venv = wanted->name;
+	site.tells_phases = command->json;
+	if (command->json && options->events) /* whoever reads them may end before the build */
+		build_ignore_closed_pipes();
 	if (env_build(&site.builder, wanted, &command->arena, &meta, &was_there, &command->problem,
 		    err))
 		return -1;

@@ -272,7 +272,9 @@ int env_prepare(struct command *command, const struct options *options, const ch
 	if (env_options_fill(options, package_id, &command->arena, request, err) ||
 		(store->dir < 0 && cli_open_store(command, err)))
 		return -1;
-	store->events.sink = options->events ? STDOUT_FILENO : -1;
+	store->events.sink = !options->events ? -1
+			     : command->json  ? STDERR_FILENO /* stdout has the one answer */
+					      : STDOUT_FILENO;
 	store->evicted = is_told ? say_evicted : NULL;
 	store->freed = is_told ? say_freed : NULL;
 	/* What the command line names may be shown to sandboxes: see home_vouch. */

@@ -11,7 +11,7 @@ static void print_text(const struct json_value *event, struct buf *out)
 	static const struct {
 		const char *key;
 		int width;
-	} first[] = { { "time", 24 }, { "type", 19 }, { "name", 0 } };
+	} first[] = { { "time", 24 }, { "type", 22 }, { "name", 0 } };
 	static const char *const hidden[] = { "id", "time", "type", "name", "workspace" };
 	char shown[512];
 	for (size_t i = 0; i < 3; i++) {

@@ -1,6 +1,6 @@
 /* carrel install, uninstall. */
 #include <unistd.h>
-#include "build/progress.h"
+#include "cli/build_watch.h"
 #include "cli/cli.h"
 
 #define BODY_MAX ((size_t)1 << 20)
@@ -26,7 +26,7 @@ static void print_versions(
 static int change(struct command *command, const char *method, struct error *err)
 {
 	struct remote_answer answer = { 0 };
-	struct progress progress;
+	struct build_watch watch;
 	auto_buf struct buf body = buf_empty(BODY_MAX);
 	struct json j = json_to(&body, false);
 	json_object(&j, NULL);
@@ -39,14 +39,16 @@ static int change(struct command *command, const char *method, struct error *err
 	if (command->options.no_persist)
 		json_bool(&j, "persist", false);
 	json_end(&j);
-	progress_init(&progress, command->json ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO),
-		STDERR_FILENO);
-	if (progress.kind == PROGRESS_BAR) /* one line a phase would say nothing here */
-		progress_show(&progress, "resolving", 0, 0, 0);
+	enum progress_kind kind = command->json ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO);
+	if (remote_open(&command->remote, err))
+		return -1;
+	/* Often nothing has to be built: a bar disappears, a line would stay. */
+	build_watch_begin(&watch, &command->remote, kind, kind == PROGRESS_BAR ? "resolving" : NULL,
+		command->operands.items[0]);
 	int failed = remote_call(&command->remote, method,
 		remote_workspace_path(&command->remote, command->operands.items[0], "/packages"),
 		&body, &answer, err);
-	progress_finish(&progress);
+	build_watch_end(&watch);
 	if (failed)
 		return -1;
 	if (command->json) {

@@ -5,7 +5,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "build/progress.h"
+#include "base/id.h"
+#include "cli/build_watch.h"
 #include "cli/columns.h"
 #include "cli/env.h"
 #include "cli/template.h"
@@ -221,7 +222,8 @@ static enum progress_kind find_progress(struct command *command)
 static int run_create(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
-	struct progress progress;
+	struct build_watch watch;
+	char id[ID_LEN + 1];
 	auto_buf struct buf body = buf_empty(BODY_MAX);
 	auto_close int voucher = -1;
 	if ((command->operands.count && workspace_check_name(command->operands.items[0], err)) ||
@@ -229,14 +231,16 @@ static int run_create(struct command *command, struct error *err)
 		check_template(command->options.template, err) ||
 		print_created(command, &body, &voucher, err) || remote_open(&command->remote, err))
 		return -1;
-	progress_init(&progress, find_progress(command), STDERR_FILENO);
+	id_make(id);
 	remote_catch_interrupts(&command->remote);
-	progress_show(&progress, "building_env", 0, 0, 0);
+	build_watch_begin(&watch, &command->remote, find_progress(command), "building_env", id);
 	command->remote.fd = voucher;
 	int failed = remote_call_once(&command->remote, "/v1/workspaces", &body,
-		"Carrel-Cancel: disconnect\r\n", &answer, err);
+		arena_printf(
+			&command->arena, "Carrel-Cancel: disconnect\r\nX-Request-Id: %s\r\n", id),
+		&answer, err);
 	command->remote.fd = -1;
-	progress_finish(&progress);
+	build_watch_end(&watch);
 	if (remote_is_interrupted())
 		return cancel(&command->remote, &answer, err);
 	if (failed)

@@ -1,6 +1,6 @@
 /* environments.c -- the environments of a workspace, one of each kind at most: found or built, and
  * kept from being evicted while a workspace has them. Building is `carrel env build`, run by the
- * launcher; what it prints is read here. */
+ * launcher; what it prints is read here, and how far it is by core/build_progress.c. */
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "core/build_progress.h"
 #include "core/health_internal.h"
 #include "core/internal.h"
 #include "envs/kind.h"
@@ -37,7 +38,8 @@ struct preparation {
 	environment_fn *done;	     /* of the workspace's own environments, */
 	environment_built_fn *built; /* or of another one */
 	void *ctx;
-	int answer; /* memfd: stdout of the build */
+	int answer;			 /* memfd: stdout of the build */
+	struct build_progress *progress; /* its stderr */
 	char request_id[ID_LEN + 1];
 };
 
@@ -298,6 +300,7 @@ static void finish(struct preparation *p, const struct error *err)
 		p->done(p->ctx, err);
 	else if (err)
 		p->built(p->ctx, NULL, err);
+	build_progress_close(p->progress);
 	fd_close(&p->answer);
 	free(p);
 	core_release(w);
@@ -333,6 +336,8 @@ static void on_built(void *ctx, const struct launch_packet *packet, const int *f
 	struct env_pin *other = NULL;
 	if (p->done)
 		w->build_tag = 0;
+	build_progress_close(p->progress);
+	p->progress = NULL;
 	bool is_built = packet && packet->head.type == LAUNCH_BUILT;
 	if (!is_built)
 		launcher_failure(packet, &err);
@@ -411,10 +416,9 @@ static int open_streams(struct preparation *p, int *input, int *errors, struct e
 	if (open_requirements(p->recipe, p->slot, input, err))
 		return -1;
 	p->answer = memfd_create("answer", MFD_CLOEXEC);
-	*errors = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	if (p->answer < 0 || *errors < 0)
+	if (p->answer < 0)
 		return fail_errno(err, "create a file for the output of carrel-build");
-	return 0;
+	return build_progress_open(p->w, p->request_id, &p->progress, errors, err);
 }
 
 static void list_python(const struct workspace *model, struct arena *arena, text_list *words)

@@ -123,9 +123,9 @@ def test_an_environment_is_built_of_packages_or_a_file_or_named(building, tmp_pa
         digest = hashlib.sha256((tmp_path / "requirements.txt").read_bytes()).hexdigest()
         assert json_of(building("info", b, "-o", "json"))["environment"].startswith(f"run_{digest[:7]}")
     done = building("create", "--pip", "no-such-package-anywhere-1", timeout=60)
-    progress, _, failure = done.stderr.partition("\n")     # without a terminal, too
-    assert done.returncode == 125 and progress == "carrel: making the environment"
-    one_line(failure, "no-such-package-anywhere-1")
+    said = done.stderr.splitlines(keepends=True)    # stages without a terminal, too; then the error and its hint
+    assert done.returncode == 125 and said[0] == "carrel: making the environment\n", done.stderr
+    one_line("".join(said[-2:]), "no-such-package-anywhere-1")
 
 
 @pytest.mark.once

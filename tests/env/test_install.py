@@ -7,6 +7,7 @@ import pytest
 from daemons import new_directory, nothing_survives, remove, serving  # noqa: F401
 from harness import PATH, copy_home, eventually
 from index_server import Index
+from rest import Events
 from terminals import terminal
 from wheels import wheel
 from workspaces import created, json_of
@@ -46,7 +47,7 @@ def python(site, name, script, code=0):
 
 def install(site, name, *packages, verb="install", code=0):
     done = site(verb, "-o", "json", name, *packages, timeout=120)
-    assert done.returncode == code, (done.stdout, done.stderr)
+    assert (done.returncode, done.stderr) == (code, ""), (done.stdout, done.stderr)
     return json_of(done)
 
 
@@ -421,3 +422,42 @@ def test_a_template_that_builds_shows_progress_and_is_canceled_by_an_interrupt(s
     assert python(site, "never", "import delta; print('there')") == "there\n"
     assert site("rm", "never").returncode == 0
     assert site("template", "rm", "slow").returncode == 0
+
+
+def stages(stderr):
+    """What a build shows of itself."""
+    return [line for line in stderr.splitlines() if not line.startswith("carrel: built ")]
+
+
+def test_create_and_install_show_the_stages_of_a_build(site):
+    """On lines, as env build does: each builds what was never built."""
+    site.index.add(*(wheel(name) for name in ("lined-one", "lined-two", "lined-three")))
+    built = site("env", "build", "lined", "--pip", "lined-one", timeout=120)
+    shown = stages(built.stderr)
+    assert built.returncode == 0 and shown[0] == "carrel: making the environment" and len(shown) > 3, built.stderr
+    made = site("create", "lined", "--pip", "lined-two", timeout=120)
+    assert (made.returncode, made.stdout, stages(made.stderr)) == (0, "lined\n", shown), made.stderr
+    more = site("install", "lined", "lined-three", timeout=120)
+    assert (more.returncode, more.stdout) == (0, "+ lined-three 1.0\n") and stages(more.stderr) == shown, more.stderr
+    assert site("rm", "lined").returncode == 0
+
+
+@pytest.mark.once
+def test_a_bar_shows_how_many_packages_are_there(site):
+    site.index.add(wheel("barred", requires=["barred-slow"]), wheel("barred-slow"))
+    site.index.misbehave("/files/barred_slow", "held")
+    events = Events(site, "/v1/events")
+    try:
+        with terminal(site, "create", "barred", "--pip", "barred") as term:
+            term.expect(r"installing \[[#.]+\] \d/2 packages")
+            site.index.freed.set()
+            last = term.rest()
+            assert term.process.returncode == 0 and last.endswith("\r\x1b[Kbarred\r\n"), last
+        seen = [event["data"] for event in events.until("workspace.ready") if event["event"] == "environment.progress"]
+    finally:
+        site.index.behave()
+        events.close()
+    assert {(event["name"], len(event["request_id"])) for event in seen} == {("barred", 20)}, seen
+    assert {"stage": "installing_deps", "packages": 2}.items() <= next(e for e in seen if e["stage"] == "installing_deps").items()
+    assert seen[0]["stage"] == "building_env" and seen[-1]["stage"] == "ready", seen
+    assert site("rm", "barred").returncode == 0

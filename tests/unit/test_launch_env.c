@@ -339,7 +339,7 @@ static void a_build_is_our_program_with_the_descriptors_of_core(void **state)
 		"--allow-build" };
 	uint64_t tag = ask_build(f, words, 5, false, &streams);
 	assert_string_equal(read_end(f, streams.out),
-		"env build --format=json --self-contained --python=3.12 --pip=requests>=2 "
+		"env build --format=json --events --self-contained --python=3.12 --pip=requests>=2 "
 		"--pip=--index=evil --allow-build -- agent\n");
 	assert_string_equal(
 		read_end(f, streams.errors), arena_printf(&f->arena, "%s/home\n", f->area));
@@ -348,7 +348,7 @@ static void a_build_is_our_program_with_the_descriptors_of_core(void **state)
 	assert_int_equal(write(streams.in, "rich\n", 5), 5);
 	close(streams.in);
 	assert_string_equal(read_end(f, streams.out),
-		"env build --format=json --self-contained --requirements=/dev/stdin -- "
+		"env build --format=json --events --self-contained --requirements=/dev/stdin -- "
 		"agent\nrich\n");
 	close(streams.errors);
 	assert_int_equal(hear_answer(f, tag, LAUNCH_BUILT)->value, 7);
