@@ -215,7 +215,9 @@ static bool is_near(int socket, pid_t pid)
 	socklen_t len = sizeof pidfd;
 	bool has_pidfd = !getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &len);
 	auto_close int held = has_pidfd ? pidfd : -1;
-	if (has_pidfd) /* Linux 6.5: no other process can have got its number */
+	if (!has_pidfd && errno != ENOPROTOOPT)
+		return false; /* it has ended, and its number may be that of another process */
+	if (has_pidfd)	      /* Linux 6.5: no other process can have got its number */
 		str_format(path, sizeof path, "/proc/self/fdinfo/%d", held);
 	else
 		str_format(path, sizeof path, "/proc/%d/status", (int)pid);
