@@ -3,7 +3,41 @@
 #include "api/schema.h"
 #include "core/templates.h"
 
-int api_template_list(struct call *c, struct error *err)
+/* ---- fetched first ---- */
+
+struct fetch_operation {
+	struct operation op;
+	route_fn *route;
+};
+
+static void on_fetched(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct fetch_operation *op = ctx;
+	route_fn *route = op->route;
+	struct call *c = operation_end(&op->op);
+	struct error why;
+
+	if (c && err)
+		call_problem(c, err);
+	else if (c && route(c, &why))
+		call_problem(c, &why);
+}
+
+/* Calls route, when templates are as other homes have left them. */
+static int fetch(struct call *c, route_fn *route, struct error *err)
+{
+	struct fetch_operation *op = operation_new(c, sizeof *op);
+
+	op->route = route;
+	if (core_template_fetch(c->request, c->api->core, on_fetched, op))
+		return 0;
+	operation_end(&op->op);
+	return route(c, err);
+}
+
+/* ---- routes ---- */
+
+static int list(struct call *c, struct error *err)
 {
 	const struct list_query *query = c->query;
 	size_t limit = query->limit ? query->limit : LIMIT_DEFAULT, at = 0, count = 0;
@@ -21,7 +55,12 @@ int api_template_list(struct call *c, struct error *err)
 	return 0;
 }
 
-int api_template_get(struct call *c, struct error *err)
+int api_template_list(struct call *c, struct error *err)
+{
+	return fetch(c, list, err);
+}
+
+static int get(struct call *c, struct error *err)
 {
 	struct template_shown shown;
 
@@ -30,6 +69,11 @@ int api_template_get(struct call *c, struct error *err)
 	template_print(call_print(c), NULL, &shown);
 	call_send(c, 200, NULL);
 	return 0;
+}
+
+int api_template_get(struct call *c, struct error *err)
+{
+	return fetch(c, get, err);
 }
 
 /* What was sent as an object is kept as JSON, which is YAML too. */
@@ -46,28 +90,61 @@ static struct str text_of(struct call *c, const struct template_body *body)
 	return (struct str){ arena_bytes(&c->r->arena, text.data, text.len), text.len };
 }
 
-int api_template_add(struct call *c, struct error *err)
+static void on_added(
+	void *ctx, const struct template_shown *shown, bool was_there, const struct error *err)
+{
+	struct operation *op = ctx;
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+
+	if (err) {
+		operation_fail(op, err);
+		return;
+	}
+	template_print(&j, NULL, shown);
+	operation_answer(op, was_there ? 200 : 201,
+		was_there ? NULL : arena_printf(&arena, "/v1/templates/%s", shown->model.name),
+		&body);
+}
+
+static void on_checked(
+	void *ctx, const struct template_shown *shown, bool was_there, const struct error *err)
+{
+	on_added(ctx, shown, true, err);
+}
+
+static int add(struct call *c, struct error *err)
 {
 	const struct template_body *body = c->body;
-	struct template_shown shown;
-	bool was_there;
 
-	if (core_template_add(c->request, c->api->core, text_of(c, body), body->check, &c->r->arena,
-		    &shown, &was_there, err))
-		return -1;
-	template_print(call_print(c), NULL, &shown);
-	call_send(c, body->check || was_there ? 200 : 201,
-		body->check || was_there
-			? NULL
-			: arena_printf(&c->r->arena, "Location: /v1/templates/%s\r\n",
-				  shown.model.name));
+	core_template_add(c->request, c->api->core, text_of(c, body), body->check,
+		body->check ? on_checked : on_added, operation_new(c, sizeof(struct operation)));
+	return 0;
+}
+
+int api_template_add(struct call *c, struct error *err)
+{
+	return fetch(c, add, err);
+}
+
+static void on_removed(
+	void *ctx, const struct template_shown *shown, bool was_there, const struct error *err)
+{
+	if (err)
+		operation_fail(ctx, err);
+	else
+		operation_answer(ctx, 204, NULL, NULL);
+}
+
+static int remove_one(struct call *c, struct error *err)
+{
+	core_template_remove(c->request, c->api->core, c->id, on_removed,
+		operation_new(c, sizeof(struct operation)));
 	return 0;
 }
 
 int api_template_delete(struct call *c, struct error *err)
 {
-	if (core_template_remove(c->request, c->api->core, c->id, err))
-		return -1;
-	call_empty(c, 204);
-	return 0;
+	return fetch(c, remove_one, err);
 }

@@ -3,6 +3,7 @@
 #include "api/schema.h"
 #include "base/fd.h"
 #include "core/archives.h"
+#include "core/templates.h"
 #include "model/metrics.h"
 
 static void print(struct json *j, const struct core_workspace *w)
@@ -79,7 +80,7 @@ static void on_created(void *ctx, struct core_workspace *w, const struct error *
 	c->gone = on_answered;
 }
 
-static void create(struct call *c, struct operation *op)
+static void create_now(struct call *c, struct operation *op)
 {
 	struct create_operation *own = (struct create_operation *)op;
 	struct workspace wanted = *(const struct workspace *)c->body;
@@ -92,6 +93,29 @@ static void create(struct call *c, struct operation *op)
 	own->is_bound = is_bound(c, op);
 	if (own->w && own->is_bound)
 		c->gone = on_gone;
+}
+
+/* The client may have gone meanwhile, and what it asked for with it: nothing is made then. */
+static void on_fetched(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct operation *op = ctx;
+	struct error gone;
+
+	if (!err && op->call) {
+		create_now(op->call, op);
+		return;
+	}
+	fail(&gone, ERR_CANCELED, "the client has gone");
+	operation_fail(op, err ? err : &gone);
+}
+
+static void create(struct call *c, struct operation *op)
+{
+	const struct workspace *wanted = c->body;
+
+	if (wanted->template && core_template_fetch(c->request, c->api->core, on_fetched, op))
+		return;
+	create_now(c, op);
 }
 
 static bool find(struct call *c, const char *id, struct buf *body, const char **location)

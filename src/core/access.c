@@ -49,6 +49,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_TEMPLATE_GET] = { NOUN_TEMPLATE, "get", SCOPE_READ, false },
 	[VERB_TEMPLATE_ADD] = { NOUN_TEMPLATE, "add", SCOPE_USE, true },
 	[VERB_TEMPLATE_REMOVE] = { NOUN_TEMPLATE, "remove", SCOPE_USE, true },
+	[VERB_TEMPLATE_FETCH] = { NOUN_TEMPLATE, "fetch", SCOPE_READ, false },
 	[VERB_EVENT_LISTEN] = { NOUN_EVENT, "listen", SCOPE_READ, false },
 	[VERB_DAEMON_MEASURE] = { NOUN_DAEMON, "measure", SCOPE_READ, false },
 	[VERB_TREE_CREATE] = { NOUN_TREE, "create", SCOPE_USE, true },

@@ -13,6 +13,7 @@
 #include "core/execs.h"
 #include "core/internal.h"
 #include "core/template_builds.h"
+#include "core/template_fetch.h"
 #include "core/tree_jobs.h"
 #include "core/watch.h"
 
@@ -101,7 +102,8 @@ int core_open(
 	if (home_open(options->home, &core->arena, &core->home, err) ||
 		open_directories(core, err) || open_state(core, options, err) ||
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
-		template_builds_open(core, err) || agents_open(core, err) ||
+		template_builds_open(core, err) ||
+		template_copies_open(core, options->blob_source, err) || agents_open(core, err) ||
 		closer_open(core, err) ||
 		launcher_open(&core->launcher, loop, options->launcher, err)) {
 		core_free(core);
@@ -175,6 +177,7 @@ void core_free(struct core *core)
 	merges_done(core);
 	inquiries_done(core);
 	jobs_done(&core->blobs);
+	template_copies_close(core);
 	pulls_done(core);
 	execs_done(core);
 	agents_done(core);

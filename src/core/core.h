@@ -33,9 +33,10 @@ struct core_options {
 	uint64_t captured_max;	   /* bytes of captured output of all execs together; 0: default */
 	uid_t allowed_uids[CORE_UIDS_MAX]; /* uids of peers of the unix socket that are allowed */
 	int allowed_uid_count;
-	bool use_snapshots; /* templates are built once, into layers */
-	bool auto_repair;   /* a sandbox that can't start for damage is repaired first */
-	bool keeps_spare;   /* a workspace made ahead, for the next creation (core/spare.c) */
+	const char *blob_source; /* names the blob store; NULL or "": the home's own */
+	bool use_snapshots;	 /* templates are built once, into layers */
+	bool auto_repair;	 /* a sandbox that can't start for damage is repaired first */
+	bool keeps_spare;	 /* a workspace made ahead, for the next creation (core/spare.c) */
 	bool archives_removed,
 		archives_expired; /* before they are removed, unless asked otherwise */
 	bool archives_gzip;	  /* tar.gz instead of tar.zst */

@@ -158,9 +158,12 @@ struct core {
 	struct map pins;  /* environments in use, by name */
 	struct map template_builds; /* of core/template_builds.c, by name */
 	int template_dir;	    /* <home>/templates */
-	bool use_snapshots;	    /* templates are built into layers */
-	bool auto_repair;	    /* what keeps a sandbox from starting is repaired */
-	int sockets;		    /* <home>/run/sb */
+	bool templates_outside;	    /* of core/template_fetch.c: the store isn't the home's own */
+	struct template_fetch *template_fetch; /* that runs; or NULL */
+	struct core_waiter *template_waiters;  /* for the next one */
+	bool use_snapshots;		       /* templates are built into layers */
+	bool auto_repair;		       /* what keeps a sandbox from starting is repaired */
+	int sockets;			       /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
 	bool archives_removed, archives_expired, archives_gzip; /* as configured */
 	struct map snapshots;					/* by id */

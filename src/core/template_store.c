@@ -1,6 +1,9 @@
 #include "core/template_store.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include "base/fd.h"
 #include "base/str.h"
 #include "format/yaml_json.h"
 
@@ -11,12 +14,28 @@
 int template_blobs(int home, struct blob_store *store, struct error *err)
 {
 	static const struct blob_settings settings = { .url = { .scheme = BLOB_DIR } };
-	return blob_open(&settings, home, NULL, store, err);
+	auto_close int copies =
+		openat(home, "templates", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat found;
+	bool has_copies =
+		copies >= 0 && !fstatat(copies, BLOB_DIRECTORY, &found, AT_SYMLINK_NOFOLLOW);
+	return blob_open(&settings, has_copies ? copies : home, NULL, store, err);
 }
 
 const char *template_key(struct arena *arena, const char *name)
 {
 	return arena_printf(arena, TEMPLATE_PREFIX "%s" KEY_SUFFIX, name);
+}
+
+const char *template_key_name(struct arena *arena, const char *key)
+{
+	size_t prefix = strlen(TEMPLATE_PREFIX), suffix = strlen(KEY_SUFFIX), len = strlen(key);
+	struct error ignored;
+	if (strncmp(key, TEMPLATE_PREFIX, prefix) != 0 || len <= prefix + suffix ||
+		strcmp(key + len - suffix, KEY_SUFFIX) != 0)
+		return NULL;
+	const char *name = arena_bytes(arena, key + prefix, len - prefix - suffix);
+	return template_check_name(name, &ignored) ? NULL : name;
 }
 
 const struct shipped_template *template_shipped(const char *name)
@@ -43,6 +62,8 @@ static int find_text(int home, const char *name, struct arena *arena, struct str
 		return 0;
 	if (why.code != ERR_NOT_FOUND) {
 		*err = why;
+		if (err->code == ERR_LIMIT) /* whoever put it there can mend it */
+			err->code = ERR_INVALID;
 		return error_context(err, "read template '%s'", name);
 	}
 	*is_user = false;
@@ -72,13 +93,8 @@ int template_names(int home, struct arena *arena, text_list *names, struct error
 	for (const struct shipped_template *s = shipped_templates; s->name; s++)
 		vec_push(arena, names, s->name);
 	for (size_t i = 0; i < rows.count; i++) {
-		const char *name = rows.items[i].key + strlen(TEMPLATE_PREFIX);
-		size_t len = strlen(name), suffix = strlen(KEY_SUFFIX);
-		struct error ignored;
-		if (len <= suffix || strcmp(name + len - suffix, KEY_SUFFIX))
-			continue;
-		name = arena_bytes(arena, name, len - suffix);
-		if (!template_check_name(name, &ignored) && !template_shipped(name))
+		const char *name = template_key_name(arena, rows.items[i].key);
+		if (name && !template_shipped(name))
 			vec_push(arena, names, name);
 	}
 	text_list_sort(names);
@@ -91,7 +107,8 @@ void template_hint(int home, const char *name, struct arena *arena, struct error
 	struct error ignored;
 	const char *nearest = NULL;
 	size_t least = SIZE_MAX;
-	if (err->hint[0] || template_names(home, arena, &names, &ignored))
+	if (err->code != ERR_NOT_FOUND || err->hint[0] ||
+		template_names(home, arena, &names, &ignored))
 		return;
 	for (size_t i = 0; i < names.count; i++)
 		if (strlen(name) <= TEMPLATE_NAME_MAX &&

@@ -1,5 +1,6 @@
 /* template_store.h -- finds templates: in the blob store of a home (workspace-templates/NAME.yaml),
- * then among those that carreld ships; and merges what they extend. */
+ * or among the copies of those that another store has (core/template_fetch.h); then among those
+ * that carreld ships; and merges what they extend. */
 #pragma once
 #include "base/arena.h"
 #include "base/error.h"
@@ -19,11 +20,13 @@ int template_find(int home, const char *name, struct arena *arena, struct templa
 int template_look(int home, struct str yaml, struct arena *arena, struct template_shown *out,
 	struct error *err);
 
-/* For core/templates.c: */
+/* For core/templates.c and core/template_fetch.c: */
+/* That of the home, or the copies of templates that lie outside (core/template_fetch.h). */
 int template_blobs(int home, struct blob_store *store, struct error *err);
 const char *template_key(struct arena *arena, const char *name);
-const struct shipped_template *template_shipped(const char *name); /* or NULL */
+const char *template_key_name(struct arena *arena, const char *key); /* or NULL */
+const struct shipped_template *template_shipped(const char *name);   /* or NULL */
 /* Of all there are, sorted. */
 int template_names(int home, struct arena *arena, text_list *names, struct error *err);
-/* Hints at the nearest name there is, unless *err has a hint. */
+/* Of ERR_NOT_FOUND: hints at the nearest name there is, unless *err has a hint. */
 void template_hint(int home, const char *name, struct arena *arena, struct error *err);

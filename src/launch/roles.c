@@ -1,9 +1,11 @@
 /* Our own programs, started as locked roles (proc/role.h): one row each. */
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/hash.h"
 #include "build/process.h"
 #include "egress/egress.h"
 #include "launch/internal.h"
@@ -30,6 +32,19 @@ static const struct {
 	[ROLE_WRITER] = { "carrel-writer", writer_died, NULL },
 	[ROLE_EGRESS] = { EGRESS_ARGV0, egress_died, describe_egress },
 };
+
+/* Tells core that the blob store is not the home's own, and whether it is the one it was before. As
+ * a hash: core needs to know no address. "": the home's own. */
+static const char *blob_source(const struct config *config, struct arena *arena)
+{
+	char hash[2 * SHA256_LEN + 1];
+	if (!config || !strcmp(config->blob_url, "dir"))
+		return "";
+	const char *text = arena_printf(arena, "%s %s", config->blob_url,
+		config->blob_endpoint ? config->blob_endpoint : "");
+	sha256_of(text, strlen(text), hash);
+	return arena_text(arena, hash);
+}
 
 int launcher_start_role(
 	struct launcher *launcher, enum role which, const int *fds, int fd_count, struct error *err)
@@ -60,6 +75,7 @@ int launcher_start_role(
 			config && config->archive_gzip ? "gzip," : ""),
 		arena_printf(&arena, "CARREL_SNAPSHOTS=%d", !config || config->use_snapshots),
 		arena_printf(&arena, "CARREL_AUTO_REPAIR=%d", !config || config->auto_repair),
+		arena_printf(&arena, "CARREL_BLOB_SOURCE=%s", blob_source(config, &arena)),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
 	struct role_start start = { .program = options->carreld,

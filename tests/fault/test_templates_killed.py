@@ -1,8 +1,10 @@
 """Cores that are killed while they build a template, or make its layer again."""
+import os
 import pathlib
 import shutil
 
 import pytest
+from daemons import configure, new_directory, remove
 from faults import attempt, restarts
 from rest import created, output_of
 from workspaces import sh
@@ -69,3 +71,31 @@ def test_a_repair_with_a_full_disk_is_said_and_succeeds_later(own_daemon):
     done = daemon.post("/v1/workspaces/kept/repair").json()
     assert done["done"] == [] and "No space left on device" in done["failed"][0] and not done["health"]["healthy"], done
     is_mended(daemon, layer)
+
+
+@pytest.mark.needs_faults
+@pytest.mark.once
+def test_a_core_that_is_killed_leaves_whole_templates_in_the_store_that_is_shared(own_daemon):
+    daemon = own_daemon
+    directory = new_directory()
+    owner = pathlib.Path(daemon.env["CARREL_HOME"], "blobs").stat()
+    os.chown(directory, owner.st_uid, owner.st_gid)
+    kept = directory / "workspace-templates/cut.yaml"
+    texts = ["name: cut\nenv: {A: one}\n", "name: cut\nenv: {A: other}\n"]
+
+    def dies(point, method, path, body=None):
+        daemon.env["CARREL_FAULT"] = f"{point}:1"
+        configure(daemon, f"blob:\n  url: dir:{directory}\n")
+        with restarts(daemon):
+            assert attempt(daemon, method, path, body) is None
+
+    try:
+        dies("core_template_put", "POST", "/v1/templates", {"yaml": texts[0]})
+        assert kept.read_text() == texts[0] and daemon.get("/v1/templates/cut").json()["yaml"] == texts[0]
+        kept.write_text(texts[1])
+        dies("core_template_copy", "GET", "/v1/templates/cut")
+        assert daemon.get("/v1/templates/cut").json()["yaml"] == texts[1]
+        dies("core_template_deleted", "DELETE", "/v1/templates/cut")
+        assert not kept.exists() and daemon.get("/v1/templates/cut").status == 404
+    finally:
+        remove(directory)
