@@ -57,7 +57,8 @@ static int show(struct command *command, const struct json_value *changes)
 	struct json *j = &command->value;
 	size_t applied = count_results(changes, "applied"),
 	       pending = count_results(changes, "pending"),
-	       conflicts = count_results(changes, "conflict"), total = changes ? changes->count : 0;
+	       conflicts = count_results(changes, "conflict"),
+	       same = count_results(changes, "same"), total = changes ? changes->count : 0;
 	struct error err = { 0 }, unprinted;
 	if (conflicts)
 		fail_hint(&err, ERR_CONFLICT,
@@ -83,10 +84,18 @@ static int show(struct command *command, const struct json_value *changes)
 	buf_clear(&command->out);
 	if (conflicts)
 		return cli_fail(&err, false, NULL);
-	if (options->dry_run)
-		cli_say("%zu of %zu changes would be applied to '%s'", pending, total, options->to);
+	char already[64] = "";
+	if (same)
+		snprintf(already, sizeof already, "; it has %zu already", same);
+	if (!total)
+		cli_say("there are no changes%s to apply",
+			command->operands.count > 1 ? " at these paths" : "");
+	else if (options->dry_run)
+		cli_say("%zu of %zu changes would be applied to '%s'%s", pending, total,
+			options->to, already);
 	else
-		cli_say("%zu of %zu changes were applied to '%s'", applied, total, options->to);
+		cli_say("%zu of %zu changes were applied to '%s'%s", applied, total, options->to,
+			already);
 	return 0;
 }
 

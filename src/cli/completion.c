@@ -154,7 +154,10 @@ static const struct source {
 	{ NULL, "SNAPSHOT", "/v1/snapshots", "id", NULL },
 	{ "tree create", "TREE", NULL, NULL, NULL },
 	{ NULL, "TREE", "/v1/trees", "name", NULL },
+	{ "run", "TEMPLATE", "/v1/templates", "name", ":files" },
 	{ NULL, "TEMPLATE", "/v1/templates", "name", NULL },
+	{ "restore", "ARCHIVE", "/v1/archives", "name", ":files" },
+	{ NULL, "ARCHIVE", "/v1/archives", "name", NULL },
 	{ NULL, "FILE", NULL, NULL, ":files" },
 	{ NULL, "SOCKET", NULL, NULL, ":files" },
 	{ NULL, "PATH", NULL, NULL, ":files" },
@@ -240,9 +243,8 @@ static void offer_choices(struct completion *c, const char *choices)
 static void offer_source(struct completion *c, const struct source *source)
 {
 	c->member = source->member;
-	/* What is to be copied is NAME:PATH. */
-	/* NAME:PATH of cp */
-	c->colon = source->path && source->fixed && !strcmp(source->fixed, ":files") ? ":" : NULL;
+	/* cp takes NAME:PATH. */
+	c->colon = source->path && source->command && !strcmp(source->command, "cp") ? ":" : NULL;
 	if (source->path)
 		offer_list(c, source->path);
 	if (!source->fixed)
@@ -335,6 +337,8 @@ static void offer_value(struct completion *c, const struct arg_option *option)
 	}
 	if (option->offset == AT(workspace))
 		word = STR("WORKSPACE");
+	if (option->offset == AT(template))
+		word = STR("TEMPLATE");
 	if (str_is(word, "NAME"))
 		return;
 	offer_for(c, word);

@@ -57,6 +57,8 @@ static int change(struct command *command, const char *method, struct error *err
 	}
 	print_versions(&command->out, answer.value, "removed", '-');
 	print_versions(&command->out, answer.value, "installed", '+');
+	if (!command->out.len)
+		cli_say("nothing to change");
 	return 0;
 }
 

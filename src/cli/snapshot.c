@@ -141,7 +141,8 @@ static int run_show(struct command *command, struct error *err)
 			continue;
 		text = row->kind == FIELD_TEXTS
 			       ? columns_list(&command->arena, json_member(answer.value, row->name))
-			       : columns_text(&command->arena, row, answer.value);
+		       : row->kind == FIELD_TIME ? json_member_text(answer.value, row->name)
+						 : columns_text(&command->arena, row, answer.value);
 		if (text)
 			buf_printf(&command->out, "%-16s %s\n", row->name, text);
 	}
@@ -315,10 +316,12 @@ static int run_push(struct command *command, struct error *err)
 		return 0;
 	}
 	const char *id = json_member_text(answer.value, "snapshot");
-	quantity_format_size(size, number_of(answer.value, "sent_bytes"));
-	buf_printf(&command->out, "%s: %llu of %llu layers sent, %s\n", id ? id : "",
+	uint64_t bytes = number_of(answer.value, "sent_bytes");
+	quantity_format_size(size, bytes);
+	buf_printf(&command->out, "%s: %llu of %llu layers sent, %s%s\n", id ? id : "",
 		(unsigned long long)number_of(answer.value, "sent_layers"),
-		(unsigned long long)number_of(answer.value, "layers"), size);
+		(unsigned long long)number_of(answer.value, "layers"), size,
+		bytes < 1024 ? " bytes" : "");
 	return 0;
 }
 

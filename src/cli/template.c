@@ -218,9 +218,11 @@ static const struct arg_spec validate_spec = {
 
 const struct arg_spec cli_template = {
 	.command = "template",
-	.summary = "templates: YAML from which workspaces are made",
+	.summary = "list, show, add and check templates of workspaces",
 	.usage = "carrel template COMMAND [options]",
 	.about = "Templates: YAML from which workspaces are made, by carrel create --template.",
+	.examples = "  carrel template ls\n"
+		    "  carrel create demo --template minimal\n",
 	.commands = (const struct arg_spec *const[]){ &ls_spec, &show_spec, &add_spec, &rm_spec,
 		&validate_spec, NULL },
 };

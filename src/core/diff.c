@@ -98,20 +98,38 @@ static bool is_same(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
+/* Their uppers lie on the same packages: else files of those would seem to be changed. */
+static bool has_same_environments(const struct core_workspace *w, const struct core_snapshot *s)
+{
+	return is_same(s->model.environment, w->model.environment) &&
+	       is_same(s->model.node_environment, w->model.node_environment);
+}
+
+/* The snapshot that the state of w is based on. A fork of w freezes what was changed since then,
+ * which is still a change. NULL: it has none, or that of the workspace that it was made of. */
+static struct core_snapshot *find_last(const struct core_workspace *w)
+{
+	struct core_snapshot *s =
+		w->model.snapshot ? map_get(&w->core->snapshots, str_from(w->model.snapshot))
+				  : NULL;
+	return s && !strcmp(s->model.workspace, w->model.id) ? s : NULL;
+}
+
 /* The layers of the older state. */
 static int find_before(struct core_workspace *w, const struct core_diff *wanted,
 	const text_list **layers, struct error *err)
 {
 	struct core_snapshot *s;
 	*layers = &w->model.layers;
-	if (!wanted->snapshot)
+	if (!wanted->snapshot) {
+		s = find_last(w);
+		if (s && (!wanted->has_all || has_same_environments(w, s)))
+			*layers = &s->model.layers;
 		return 0;
+	}
 	if (snapshot_of(w, wanted->snapshot, &s, err))
 		return -1;
-	/* Their uppers lie on different packages: files of those would seem to be changed. */
-	if (wanted->has_all &&
-		(!is_same(s->model.environment, w->model.environment) ||
-			!is_same(s->model.node_environment, w->model.node_environment)))
+	if (wanted->has_all && !has_same_environments(w, s))
 		return fail_hint(err, ERR_CONFLICT,
 			"compare the workspace's files only: leave out 'all'",
 			"snapshot '%s' has another environment than workspace '%s'",

@@ -120,6 +120,8 @@ static void finish(struct core_exec *e, bool has_exit)
 		exec_free(e);
 	} else if (e->record.background)
 		spool_trim(w);
+	else if (e->is_internal)
+		exec_free(e);
 	else
 		keep(e);
 	core_release(w);

@@ -442,6 +442,7 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	fill_record(w, spec, mode, &record);
 	struct core_exec *e = exec_new(w, &record, mode);
 	e->listener = *listener;
+	e->is_internal = request == &request_system;
 	e->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
 	if (begin(e, spec, fds, err)) {

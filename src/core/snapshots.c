@@ -94,10 +94,13 @@ int snapshot_of(struct core_workspace *w, const char *text, struct core_snapshot
 		s = find_version(w, version);
 	if (!s)
 		s = find_tag(w, text);
-	if (!s)
-		return fail_hint(err, ERR_NOT_FOUND,
-			"carrel snapshot ls NAME, or GET /v1/workspaces/NAME/snapshots, lists them",
-			"workspace '%s' has no snapshot '%s'", w->model.name, text);
+	if (!s) {
+		fail(err, ERR_NOT_FOUND, "workspace '%s' has no snapshot '%s'", w->model.name,
+			text);
+		return error_hint(err,
+			"carrel snapshot ls %s, or GET /v1/workspaces/%s/snapshots, lists them",
+			w->model.name, w->model.name);
+	}
 	*snapshot = s;
 	return 0;
 }
@@ -118,7 +121,7 @@ int core_snapshot_find(const struct request *request, struct core *core, const c
 	struct core_snapshot *s = map_get(&core->snapshots, str_from(id));
 	if (!s || !access_reaches(request, workspace_of(s)))
 		return fail_hint(err, ERR_NOT_FOUND,
-			"carrel snapshot ls, or GET /v1/snapshots, lists them",
+			"carrel snapshot ls, or GET /v1/snapshots, lists their ids",
 			"there is no snapshot '%s'", id);
 	if (access_check(core, request, VERB_SNAPSHOT_GET, workspace_of(s), err))
 		return -1;
@@ -369,6 +372,8 @@ static void on_left(
 	if (!is_known(w, state)) {
 		describe(op, state);
 		op->model.is_automatic = true;
+		op->model.note = arena_printf(&op->arena, "before the rollback to version %llu",
+			(unsigned long long)op->target.version);
 		w->model.snapshot_version = op->model.version;
 	}
 	snapshot_give_state(&w->arena, &op->target, &w->model);

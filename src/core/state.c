@@ -260,6 +260,14 @@ static void on_settled(void *ctx, struct core_workspace *w, const struct error *
 static void on_taken(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct state_op *op = ctx;
+	struct error busy;
+	if (err && err->code == ERR_CONFLICT && !err->hint[0] && op->when_busy == WHEN_BUSY_FAIL) {
+		busy = *err;
+		error_hint(&busy,
+			"--when-busy wait, or {\"when_busy\":\"wait\"}, waits until nothing "
+			"runs in it");
+		err = &busy;
+	}
 	op->state.is_taken = !err;
 	if (!err && w->sandbox.state == SANDBOX_NONE && environment_is_unsettled(&w->model))
 		environment_settle(w, NULL, on_settled, op);

@@ -103,7 +103,8 @@ static void check_statuses(struct verification *v)
 			add(v, lines[i].check, false, true, "process %d has another '%s'", bad,
 				key);
 		else
-			add(v, lines[i].check, true, true, "of all %u processes", all.processes);
+			add(v, lines[i].check, true, true, "as expected in all processes (%u)",
+				all.processes);
 	}
 }
 
@@ -145,10 +146,10 @@ static void check_first(struct verification *v)
 		}
 	add(v, "network_namespace", interfaces && !others, true,
 		others	     ? "there are interfaces besides lo"
-		: interfaces ? "lo alone"
+		: interfaces ? "only lo"
 			     : "its interfaces can't be read");
 	const char *limiter = view_limiter(&v->w->sandbox.view);
-	add(v, "limits", limiter != NULL, true, "kept by %s", limiter ? limiter : "nothing");
+	add(v, "limits", limiter != NULL, true, "enforced by %s", limiter ? limiter : "nothing");
 }
 
 /* ---- the end ---- */

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/fd.h"
@@ -51,6 +52,19 @@ static char **make_env(const struct launcher *launcher, const char *url, struct 
 	return env.items;
 }
 
+/* Checked here: carrel-blob does not see the parent directory. The directory is not created,
+ * because root's launcher would create it as root's. */
+static int check_directory(const struct launcher *launcher, const char *path, struct error *err)
+{
+	struct stat st;
+	if (!stat(path, &st) && S_ISDIR(st.st_mode))
+		return 0;
+	fail(err, ERR_UNAVAILABLE, "blob.url: there is no directory '%s'", path);
+	if (geteuid())
+		return error_hint(err, "mkdir -m 700 %s", path);
+	return error_hint(err, "install -d -m 700 -o %u %s", (unsigned)launcher->home->uid, path);
+}
+
 /* A directory's process sees that directory alone, a bucket's process the network. */
 static int describe(const struct launcher *launcher, struct arena *arena, struct role_start *start,
 	struct error *err)
@@ -62,6 +76,8 @@ static int describe(const struct launcher *launcher, struct arena *arena, struct
 	if (blob_url_parse(text, arena, &url, err))
 		return -1;
 	if (url.scheme == BLOB_DIR) {
+		if (url.path && check_directory(launcher, url.path, err))
+			return -1;
 		if (!url.path)
 			url.path = arena_printf(arena, "%s/" DIRECTORY, launcher->home->path);
 		text = arena_printf(arena, "dir:%s", url.path);

@@ -112,6 +112,18 @@ def configured(make_daemon, text, **how):
     return configure(make_daemon(**how), text)
 
 
+def test_a_missing_directory_of_the_blob_store_is_named_with_the_command_that_makes_it(make_daemon, tmp_path):
+    store = tmp_path / "store"
+    daemon = configured(make_daemon, f"blob:\n  url: dir:{store}\n")
+    ok(daemon, "create", "kept")
+    failed = daemon("rm", "kept", "--archive")
+    assert failed.returncode == 125 and f"blob.url: there is no directory '{store}'" in failed.stderr, failed
+    hint = failed.stderr.splitlines()[-1].removeprefix("hint: ")
+    subprocess.run(hint.split(), check=True)
+    ok(daemon, "rm", "kept", "--archive")
+    assert [item["workspace"] for item in archives(daemon)] == ["kept"]
+
+
 # More directories below each other than an archive takes.
 TOO_MUCH = """
 import os

@@ -137,6 +137,11 @@ def test_another_workspace_gets_what_changed(daemon, source):
         done = daemon("apply", source, "new", "link", "--to", name)
         assert done.returncode == 0 and f"3 of 3 changes were applied to '{name}'" in done.stderr, done
         assert output_of(daemon, name, "cat new/n; readlink link") == "n\n/etc/passwd\n"
+        done = daemon("apply", source, "new", "link", "--to", name)
+        assert (done.returncode, done.stdout) == (0, "") and "0 of 3 changes were applied" in done.stderr, done
+        assert "it has 3 already" in done.stderr, done
+        done = daemon("apply", source, "nothing", "--to", name)
+        assert done.returncode == 0 and "there are no changes at these paths to apply" in done.stderr, done
         failed = daemon("apply", source, "new", "--to", name, "--writable-config")
         assert failed.returncode == 125 and "--writable-config" in failed.stderr
 

@@ -41,6 +41,8 @@ def test_names_come_from_the_daemon_that_runs(daemon, workspace):
         assert answers(daemon, *words, workspace[:3]) == [workspace], words
     assert answers(daemon, "create", "") == [] and answers(daemon, "exec", workspace, "") == [":files"]
     assert answers(daemon, "cp", workspace[:4]) == [f"{workspace}:", ":files"]
+    assert answers(daemon, "create", "--template", "mini") == ["minimal"]
+    assert answers(daemon, "run", "--template", "mini") == ["minimal", ":files"]
     for command in ("wait", "logs", "kill", "attach"):
         assert answers(daemon, command, exec_id[:8]) == [exec_id]
     other = {**daemon.env, "CARREL_HOME": "/nonexistent"}

@@ -183,6 +183,8 @@ def test_by_default_a_start_repairs_what_it_needs(damaged):
             told = [event["data"]["done"] for event in events.until("workspace.suspended") + events.until("workspace.suspended")
                     if event["event"] == "workspace.repaired"]
             assert told == [f"made layer '{layer}' of its template again", "made '.workspace_configured' again"], told
+            ended = [" ".join(run["argv"]) for run in daemon.get("/v1/workspaces/auto/execs").json()["items"]]
+            assert ended and not [text for text in ended if "[ -e .workspace_configured" in text], "carrel's own commands are not listed"
             # What can't be repaired is said so, and nothing runs.
             output_of(daemon, "auto", "echo more >n")
             frozen = snapshot(daemon, "auto")["layers"][0]

@@ -57,6 +57,7 @@ def test_a_rollback_brings_files_back_and_keeps_what_it_leaves(daemon):
         assert output_of(daemon, name, STATE) == before
         kept = daemon.get(f"/v1/workspaces/{name}/snapshots").json()["items"]
         assert [(s["version"], s["automatic"]) for s in kept] == [(2, True), (1, False)]
+        assert kept[0]["note"] == "before the rollback to version 1"
         rollback(daemon, name, kept[0]["id"])
         assert output_of(daemon, name, STATE) == left
         # Nothing was changed: there is nothing to keep.
@@ -98,7 +99,7 @@ def test_a_busy_workspace_is_paused_waited_for_or_refused(daemon):
         assert w["name"] in text
         problem(daemon.post(url + "/rollback", {"snapshot": "1"}), 404, "not_found")
         busy = snapshot(daemon, w["name"], tag="busy")
-        problem(daemon.post(url + "/rollback", {"snapshot": "busy"}), 409, "conflict", run)
+        problem(daemon.post(url + "/rollback", {"snapshot": "busy"}), 409, "conflict", run, "--when-busy wait")
         problem(daemon.post(url + "/snapshots", {"when_busy": "wait", "timeout": "1ms"}), 409, "conflict", run)
         # It goes on, and the copy was made between two writes.
         n = int(output_of(daemon, w["name"], "wc -l <n"))
@@ -112,6 +113,19 @@ def test_a_busy_workspace_is_paused_waited_for_or_refused(daemon):
         assert daemon.get(f"/v1/execs/{run}?wait").json()["exit_code"] == 0
         rollback(daemon, w["name"], busy["version"])
         assert output_of(daemon, w["name"], "cat f; ls done 2>/dev/null || true") == "base\n"
+
+
+def test_a_fork_hides_no_change_of_its_source(daemon):
+    with created(daemon) as w:
+        name = w["name"]
+        output_of(daemon, name, "echo one >f")
+        snapshot(daemon, name)
+        output_of(daemon, name, "echo two >f")
+        (other,) = fork(daemon, name)
+        output_of(daemon, name, "echo new >g")
+        assert daemon("diff", name).stdout == "M f\nA g\n"
+        assert daemon("diff", other["name"]).stdout == "", "what a fork begins with is no change of the fork"
+        assert daemon.delete(f"/v1/workspaces/{other['id']}").status == 204
 
 
 def test_forks_share_layers_and_go_their_own_ways(daemon):
