@@ -57,6 +57,14 @@ static int check_portable(const struct env_meta *meta, struct error *err)
 	if (meta->editables.count)
 		return fail(err, ERR_INVALID, "environment '%s' has editable project '%s'",
 			meta->name, meta->editables.items[0]);
+	for (size_t i = 0; meta->python_version && i < meta->tools.count; i++)
+		if (!strcmp(meta->tools.items[i].key, "python"))
+			return fail_hint(err, ERR_INVALID,
+				"build it with a Python in /usr, or by `carrel env build` in the "
+				"other home",
+				"environment '%s' has Python %s that carrel downloaded, and its "
+				"layers name the home that it is in",
+				meta->name, meta->python_version);
 	if (meta->python_prefix || !is_system(meta->python) || !is_system(meta->node))
 		return fail_hint(err, ERR_INVALID,
 			"build it with a Python and a Node that lie in /usr, or with --node "

@@ -81,7 +81,7 @@ def configure(env, mirror):
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the list names one platform")
-def test_a_python_that_the_host_lacks_comes_from_the_mirror(own_env, index, mirror):
+def test_a_python_that_the_host_lacks_comes_from_the_mirror(own_env, index, mirror, tmp_path):
     index.add(wheel("one"))
     error = own_env.fails("app", "--python", VERSION, code="not_found", says=[VERSION])
     assert MINOR in error["hint"]      # what is here
@@ -95,6 +95,11 @@ def test_a_python_that_the_host_lacks_comes_from_the_mirror(own_env, index, mirr
     assert own_env.build("other", "--python", VERSION, "--pip", "one")["python_version"] == VERSION
     assert own_env.run("--python", VERSION, "--", "python", "-c", "import sys; print(sys.version_info[2])").stdout == "99\n"
     assert own_env("env", "verify", made["name"]).returncode == 0
+    # Its layers name the home: it isn't exported.
+    file = tmp_path / "app.tar"
+    done = own_env("env", "export", made["name"], "-f", file)
+    assert done.returncode == 125 and f"Python {VERSION} that carrel downloaded" in done.stderr and "hint: build it" in done.stderr, done
+    assert not list(tmp_path.glob("app.tar*"))
     # It is a layer: damage is named, and repaired from the mirror.
     def tools(name):
         return json.loads((own_env.store / "envs" / name / "meta.json").read_text())["tools"]
