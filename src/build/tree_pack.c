@@ -236,9 +236,11 @@ static int unpack_into(struct tree_job *job, const char *name, bool is_layer, ui
 {
 	struct unpacked done;
 	struct snapshot_content content;
-	if (pack_unpack(job->input, stage, is_layer, limit, is_layer ? NULL : limit_archive, job,
-		    &done, err) ||
-		(!is_layer && take_record(job, stage, err)) || check_parts(stage, err) ||
+	int failed = pack_unpack(job->input, stage, is_layer, limit,
+		is_layer ? NULL : limit_archive, job, &done, err);
+	if (failed && done.is_over) /* core says how much is free */
+		err->code = ERR_DISK_FULL;
+	if (failed || (!is_layer && take_record(job, stage, err)) || check_parts(stage, err) ||
 		tree_hash_stage(job, name, &content, err))
 		return -1;
 	if (expected && strcmp(expected, content.id) != 0)

@@ -236,7 +236,8 @@ int pack_unpack(int from, int stage, bool is_layer, uint64_t limit, pack_first_f
 	unpack.room = "what it may take on this disk";
 	int failed = add_all(&unpack, &beginning, from, err) || apply_marks(stage, is_layer, err) ||
 		     tree_unpack_place(&unpack, stage, err);
-	*done = (struct unpacked){ unpack.entries, unpack.bytes };
+	*done = (struct unpacked){ unpack.entries, unpack.bytes,
+		failed && unpack.is_over && unpack.limit == limit };
 	tree_unpack_done(&unpack);
 	return failed ? -1 : 0;
 }

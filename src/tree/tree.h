@@ -49,6 +49,7 @@ struct tree_unpack {
 	bool is_strict;	  /* Not an upload, but what an upload may not have is refused here, too. */
 	uint64_t limit;	  /* bytes on disk; UINT64_MAX at first */
 	const char *room; /* what the limit is, in words; NULL: the workspace's disk limit */
+	bool is_over;	  /* by the limit it failed */
 	const char *own_name, *own_link; /* a symbolic link with this target is left out; or NULL */
 	/* What there was. */
 	uint64_t entries, bytes;

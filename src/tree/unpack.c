@@ -22,10 +22,11 @@ static int unpack_failed(const struct tree_unpack *unpack, struct error *err)
 
 static int charge(struct tree_unpack *unpack, uint64_t bytes, struct error *err)
 {
-	if (bytes > unpack->limit - unpack->bytes && unpack->room)
+	unpack->is_over = bytes > unpack->limit - unpack->bytes;
+	if (unpack->is_over && unpack->room)
 		return fail(err, ERR_LIMIT, "the archive doesn't fit in %s, at '%s'", unpack->room,
 			unpack->place.path);
-	if (bytes > unpack->limit - unpack->bytes)
+	if (unpack->is_over)
 		return fail_hint(err, ERR_LIMIT,
 			"remove files, or raise the disk limit of the workspace",
 			"the archive doesn't fit in the workspace's disk limit, at '%s'",

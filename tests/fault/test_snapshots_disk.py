@@ -1,5 +1,8 @@
 """Snapshots, rollbacks, forks and merges on a disk without room: an error that names the object, nothing is lost, and all
 goes on when there is room."""
+import contextlib
+import os
+
 import pytest
 
 from faults import exec_, home, sh, workspaces
@@ -88,3 +91,40 @@ def test_layers_that_cant_be_merged_for_lack_of_inodes_stay_in_use():
 
         assert eventually(lambda: len(newest()["layers"]) <= 8, 60), newest()
         assert ok(daemon, "cat a.txt; ls d0 | wc -l") == "more\n21\n"
+
+
+@contextlib.contextmanager
+def with_little_room(daemon):
+    """What is written first fits, what follows doesn't."""
+    with without_room(daemon):
+        hog = home(daemon) / "hog"
+        os.truncate(hog, hog.stat().st_size - (1 << 20))
+        yield
+
+
+@pytest.mark.needs_root
+def test_a_pull_and_a_restore_without_room_leave_nothing():
+    with on_small_disk("size=32m") as daemon:
+        assert daemon.post("/v1/workspaces", {"name": "kept", "limits": NOT_AHEAD}).status == 201
+        ok(daemon, "echo one >a.txt; head -c 3000000 /dev/urandom >large")
+        before = ok(daemon, STATE)
+        assert daemon.post(f"{URL}/snapshots", {"tag": "good"}).status == 201
+        assert daemon.post(f"{URL}/push", {"snapshot": "good"}).status in (200, 201)
+        assert daemon.delete(f"{URL}?archive=true").status in (200, 204)
+        archive = daemon.get("/v1/archives").json()["items"][0]["name"]
+        pull = "/v1/snapshots", {"workspace": "kept", "snapshot": "good"}
+        restore = f"/v1/archives/{archive}/restore", {}
+        assert eventually(lambda: not layers(daemon), 60), layers(daemon)
+        for fault in (without_room, with_little_room):
+            for path, body in (pull, restore):
+                with fault(daemon):
+                    problem(daemon.post(path, body), 507, "disk_full")
+                    assert workspaces(daemon) == {} and daemon.get("/v1/snapshots").json()["items"] == []
+                    # Before the next one: what was written is given back first.
+                    assert eventually(lambda: not layers(daemon), 60), layers(daemon)
+        assert daemon.post(*restore).status == 201 and ok(daemon, STATE) == before
+        assert daemon.delete(URL).status == 204
+        pulled = daemon.post(*pull)
+        assert pulled.status == 201, pulled
+        assert daemon.post("/v1/workspaces", {"name": "kept", "from": pulled.json()["id"], "limits": NOT_AHEAD}).status == 201
+        assert ok(daemon, STATE) == before

@@ -131,6 +131,7 @@ static void a_cut_archive_and_a_full_disk_are_errors(void **state)
 	pack_layer(layer, archive);
 	assert_int_equal(pack_unpack(archive, stage, true, 8192, NULL, NULL, &done, &err), -1);
 	assert_int_equal(err.code, ERR_LIMIT);
+	assert_true(done.is_over);
 	assert_int_equal(fstat(archive, &st), 0);
 	assert_int_equal(ftruncate(archive, st.st_size - 1024), 0);
 	assert_int_equal(lseek(archive, 0, SEEK_SET), 0);
