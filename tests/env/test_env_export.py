@@ -93,3 +93,19 @@ def test_what_is_damaged_or_forged_is_not_imported(exported, other, tmp):
     assert other("env", "import", bad).returncode == 125
     assert other("env", "import", bad.with_name("absent")).returncode == 125
     assert other.names() == before
+
+
+@pytest.mark.needs_faults
+def test_imports_and_exports_that_are_killed_leave_nothing_half_made(env, exported, other):
+    built, path = exported
+    again = path.with_name("again.tar")
+    assert env("env", "export", "agent", "-f", again, env={"CARREL_FAULT": "env_export_packed:1"}).returncode < 0
+    assert not again.exists()
+    before = other.names()
+    for point, names in (("env_import_unpacked", before), ("env_import_published", before),
+                         ("env_import_written", sorted([*before, built["name"]]))):
+        assert other("env", "import", path, env={"CARREL_FAULT": f"{point}:1"}).returncode < 0, point
+        assert sorted(other.names()) == sorted(names), point
+    done = other("env", "import", path)
+    assert (done.returncode, done.stdout) == (0, built["name"] + "\n"), done.stderr
+    assert other("env", "verify", "agent").returncode == 0
