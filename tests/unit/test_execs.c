@@ -53,8 +53,8 @@ static void test_the_environment_is_carrels_then_the_workspaces_then_the_execs(v
 	struct text_pair bad[] = { { "A=B", "1" } };
 	struct exec_listener listener = { .ended = on_seen_ended };
 	spec.env = (pair_list){ bad, 1, 0 };
-	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
-				 &listener, &e, &err),
+	assert_int_equal(
+		exec_start(&client, &world->w, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err),
 		-1);
 	assert_int_equal(err.code, ERR_INVALID);
 }
@@ -389,8 +389,8 @@ static void test_only_pipes_and_null_are_handed_in(void **state)
 		for (int at = 0; at < 3; at++) {
 			int fds[3] = { null, ends[1], null };
 			fds[at] = bad[i];
-			assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_HANDED,
-						 fds, &listener, &e, &err),
+			assert_int_equal(exec_start(&client, &world->w, &spec, EXEC_HANDED, fds,
+						 &listener, &e, &err),
 				-1);
 			assert_int_equal(err.code, ERR_DENIED);
 		}
@@ -461,8 +461,8 @@ static void test_there_is_room_for_256_and_a_clear_no_for_more(void **state)
 	for (int i = 0; i < INIT_EXECS_MAX; i++)
 		e[i] = start_exec(&seen[i], &spec, EXEC_CAPTURED, NULL, false);
 	listener = listen_with(&first);
-	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
-				 &listener, &more, &err),
+	assert_int_equal(
+		exec_start(&client, &world->w, &spec, EXEC_CAPTURED, NULL, &listener, &more, &err),
 		-1);
 	assert_int_equal(err.code, ERR_LIMIT);
 	assert_true(err.hint[0]);
@@ -547,8 +547,8 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 		low = (struct rlimit){ (rlim_t)next + spare, before.rlim_max };
 		setrlimit(RLIMIT_NOFILE, &low);
 		struct exec_listener listener = listen_with(&seen);
-		int failed = exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
-			&listener, &e, &err);
+		int failed = exec_start(
+			&client, &world->w, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err);
 		setrlimit(RLIMIT_NOFILE, &before);
 		assert_int_equal(failed, -1);
 		assert_int_equal(err.code, ERR_LIMIT);
@@ -558,8 +558,8 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 	listen_with(&seen);
 	exec_registry(&world->core)->fds_most = 3;
 	struct exec_listener listener = listen_with(&seen);
-	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
-				 &listener, &e, &err),
+	assert_int_equal(
+		exec_start(&client, &world->w, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err),
 		-1);
 	assert_int_equal(err.code, ERR_LIMIT);
 	exec_registry(&world->core)->fds_most = 1000;
@@ -626,14 +626,14 @@ static void test_an_exec_may_have_its_id_said_but_not_twice(void **state)
 	spec.id = id;
 	run_captured(&seen, &spec);
 	assert_string_equal(seen.record.id, id);
-	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
-				 &listener, &e, &err),
+	assert_int_equal(
+		exec_start(&client, &world->w, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err),
 		-1);
 	assert_int_equal(err.code, ERR_CONFLICT);
 	world->core.is_stopping = true;
 	spec.id = NULL;
-	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
-				 &listener, &e, &err),
+	assert_int_equal(
+		exec_start(&client, &world->w, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err),
 		-1);
 	assert_int_equal(err.code, ERR_UNAVAILABLE);
 }
