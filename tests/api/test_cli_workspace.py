@@ -18,7 +18,7 @@ from workspaces import created, json_of, sh, workspace  # noqa: F401
 
 MEMBERS = ["id", "name", "state", "template", "created_at", "last_used_at", "expires_at", "idle_timeout_ms", "labels", "environment",
            "env", "limits", "network", "disk_usage_bytes", "disk_limit_mechanism", "isolation", "layers_active",
-           "warm", "ptrace", "snapshot", "error"]
+           "warm", "ptrace", "view", "snapshot", "error"]
 
 
 def error_of(done):
@@ -305,7 +305,7 @@ def test_events_are_lines(daemon):
         line = text.stdout.readline()
         words = line.split()
         assert words[1].startswith("workspace.") and words[2] in names
-        assert line.index(words[2]) == len("2026-01-01T00:00:00.000Z  workspace.suspended  "), "not aligned"
+        assert line.index(words[2]) == len("2026-01-01T00:00:00.000Z  workspace.disk_warning  "), "not aligned"
         json_lines.terminate()
         text.terminate()
 
