@@ -139,14 +139,13 @@ static void on_piece(struct call *c, struct str data)
 	body_pipe_take(&u->pipe, data);
 }
 
-int api_archive_upload(struct call *c, struct error *err)
+int call_upload(struct call *c, upload_verb *verb, struct error *err)
 {
 	const struct upload_query *query = c->query;
 	struct archive_upload *u = arena_alloc(&c->r->arena, sizeof *u);
 
 	u->call = c;
-	if (core_upload_archive(
-		    c->request, c->api->core, c->id, query->sha256, on_stored, u, &u->upload, err))
+	if (verb(c->request, c->api->core, c->id, query->sha256, on_stored, u, &u->upload, err))
 		return -1;
 	body_pipe_init(&u->pipe, c, on_read, u);
 	c->priv = u;
@@ -154,4 +153,9 @@ int api_archive_upload(struct call *c, struct error *err)
 	c->piece = on_piece;
 	body_pipe_open(&u->pipe, upload_fd(u->upload));
 	return 0;
+}
+
+int api_archive_upload(struct call *c, struct error *err)
+{
+	return call_upload(c, core_upload_archive, err);
 }

@@ -2,6 +2,7 @@
  * pauses while the pipe is full. */
 #pragma once
 #include "api/call.h"
+#include "core/uploads.h"
 
 struct body_pipe {
 	struct call *call;
@@ -20,3 +21,9 @@ void body_pipe_take(struct body_pipe *pipe, struct str data);
 /* Stops writing; the descriptor stays the caller's. */
 void body_pipe_stop(struct body_pipe *pipe);
 void body_pipe_done(struct body_pipe *pipe);
+
+/* archives.c: stores the body by a verb of core that begins an upload (core/uploads.h), and answers
+ * 201 when it is stored. */
+typedef int upload_verb(const struct request *request, struct core *core, const char *name,
+	const char *sha256, job_fn *done, void *ctx, struct upload **upload, struct error *err);
+int call_upload(struct call *c, upload_verb *verb, struct error *err);

@@ -204,4 +204,5 @@ route_fn api_template_list, api_template_get, api_template_add, api_template_del
 route_fn api_workspace_diff, api_workspace_changes, api_workspace_apply;
 route_fn api_tree_list, api_tree_create, api_tree_delete;
 route_fn api_archive_list, api_archive_delete, api_archive_restore, api_archive_upload;
+route_fn api_export_list, api_export_get, api_export_put, api_export_delete;
 route_fn api_events, api_workspace_events;

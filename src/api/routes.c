@@ -51,6 +51,8 @@ ANSWERS(archived, { 204, NULL, NULL, "It was removed." },
 ANSWERS(uploaded, { 201, NULL, NULL, "It was stored." });
 ANSWERS(restored, { 201, JSON, &workspace_record, "The workspace." });
 ANSWERS(archives, { 200, JSON, &archives_schema, "Newest first." });
+ANSWERS(exports, { 200, JSON, &exports_schema, "By name." });
+ANSWERS(exported, { 200, "application/x-tar", NULL, "As carrel env export wrote it." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
 		"The command has ended. The daemon keeps at most 128 MB of captured output of all "
@@ -143,6 +145,16 @@ const struct route routes[] = {
 		api_archive_restore, ROUTE_OPTIONAL | ROUTE_LOCATION,
 		BODY(restore_wanted_record, struct restore_wanted), .answers = restored,
 		.errors = { 409, 429, 507 } },
+	{ "GET", "/v1/exports", "listExports", "List exported environments of the blob store",
+		api_export_list, QUERY(page_query_fields, struct list_query), .answers = exports },
+	{ "GET", "/v1/exports/{id}", "getExport", "Fetch an exported environment", api_export_get,
+		.answers = exported, .errors = { 507 } },
+	{ "PUT", "/v1/exports/{id}", "putExport",
+		"Store an exported environment, or replace the one of that name", api_export_put,
+		ROUTE_STREAMED, QUERY(upload_query_fields, struct upload_query), .body_type = BYTES,
+		.answers = uploaded, .errors = { 429, 507 } },
+	{ "DELETE", "/v1/exports/{id}", "removeExport", "Remove an exported environment",
+		api_export_delete, .answers = removed },
 	{ "POST", WORKSPACE "/suspend", "suspendWorkspace",
 		"End the processes of a workspace and keep its files", api_workspace_suspend,
 		ROUTE_OPTIONAL, BODY(suspend_fields, struct suspend_body), .answers = workspace,

@@ -306,6 +306,9 @@ const struct record workspaces_schema = { "Workspaces", NULL, RECORD_ROWS(worksp
 LIST(archives, archive_record);
 const struct record archives_schema = { "Archives", NULL, RECORD_ROWS(archives_rows), FIELD_OUT };
 
+LIST(exports, export_record);
+const struct record exports_schema = { "Exports", NULL, RECORD_ROWS(exports_rows), FIELD_OUT };
+
 static const struct field layer_verdict_rows[] = {
 	TEXT("name", NULL),
 	TEXT("content_id", "null where there is a problem", FIELD_NULLABLE),

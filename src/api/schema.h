@@ -86,7 +86,7 @@ struct diff_query {
 struct events_query {
 	const char *workspace;
 };
-extern const struct record removal_query_fields, archives_schema;
+extern const struct record removal_query_fields, archives_schema, exports_schema;
 extern const struct record list_query_fields, page_query_fields, workspace_query_fields,
 	exec_query_fields, health_query_fields, output_query_fields, stdin_query_fields,
 	file_get_query_fields, file_put_query_fields, file_delete_query_fields,

@@ -39,6 +39,7 @@ struct options {
 	bool all, quiet, follow, no_stdin, once, deep;
 	uint64_t interval_ms;
 	const char *file; /* -f of env export */
+	bool exported;	  /* of env ls and rm: those of the blob store */
 	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
 	uint64_t count, timeout_ms;
 	/* serve, home */

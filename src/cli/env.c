@@ -98,6 +98,8 @@ static int run_ls(struct command *command, struct error *err)
 		.count = 7, .numbers = 1 << 2 | 1 << 3 | 1 << 6, .arena = &command->arena
 	};
 	env_rows rows = { 0 };
+	if (command->options.exported)
+		return env_list_exported(command, err);
 	if (cli_open_store(command, err) || env_list(&command->store, &command->arena, &rows, err))
 		return -1;
 	if (command->json) {
@@ -119,13 +121,18 @@ static int run_ls(struct command *command, struct error *err)
 }
 
 static const struct arg_option format_table[] = { { ARG_FROM(format_rows) } };
+static const struct arg_option stored_table[] = {
+	{ 0, "exported", ARG_FLAG, AT(exported), NULL,
+		"of the blob store, to which they were exported" },
+	{ ARG_FROM(remote_rows) },
+};
 static const struct arg_spec ls_spec = {
 	.command = "env ls",
 	.summary = "list environments",
-	.usage = "carrel env ls [-o json]",
+	.usage = "carrel env ls [--exported] [-o json]",
 	.about = "Lists environments: size of their packages (shared packages count for each), "
 		 "age,\nlast use and number of uses.",
-	ARG_TABLE(format_table),
+	ARG_TABLE(stored_table),
 	.run = run_ls,
 };
 
@@ -347,6 +354,8 @@ static int run_rm(struct command *command, struct error *err)
 	bool is_any_gone = false;
 	cli_ones all = { 0 };
 	struct error why;
+	if (command->options.exported)
+		return env_remove_exported(command, err);
 	if (cli_open_store(command, err))
 		return -1;
 	for (size_t i = 0; i < command->operands.count; i++) {
@@ -372,10 +381,10 @@ static int run_rm(struct command *command, struct error *err)
 static const struct arg_spec rm_spec = {
 	.command = "env rm",
 	.summary = "remove environments",
-	.usage = "carrel env rm NAME... [-o json]",
+	.usage = "carrel env rm NAME... [--exported] [-o json]",
 	.about = "Removes environments, named as for `carrel env show`, and packages that no "
 		 "other\nenvironment has. An environment in use is not removed.",
-	ARG_TABLE(format_table),
+	ARG_TABLE(stored_table),
 	.least = 1,
 	.most = SIZE_MAX,
 	.run = run_rm,

@@ -149,6 +149,26 @@ static int export_file(struct command *command, const struct env_meta *meta, con
 	return failed;
 }
 
+/* A file without a name, in the home: it may be too large for memory. */
+static int make_file(const struct env_store *store, int *file, struct error *err)
+{
+	auto_leave const struct home *home = home_entered(store->home);
+	*file = openat(store->layers.dir, ".", O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600);
+	return *file < 0 ? fail_errno(err, "make a file in the home") : 0;
+}
+
+/* To the blob store, under its name. */
+static int export_stored(
+	struct command *command, const struct env_meta *meta, uint64_t *size, struct error *err)
+{
+	auto_close int file = -1;
+	return make_file(&command->store, &file, err) ||
+			       export_to(&command->store, meta, file, err) ||
+			       env_send(command, meta->name, file, size, err)
+		       ? -1
+		       : 0;
+}
+
 static int run_export(struct command *command, struct error *err)
 {
 	const char *name, *file = command->options.file;
@@ -157,19 +177,17 @@ static int run_export(struct command *command, struct error *err)
 	uint64_t size = 0;
 	char shown[16];
 	auto_close int pin = -1;
-	if (!file)
-		return fail_hint(err, ERR_INVALID, "-f FILE names it; - is the standard output",
-			"carrel env export needs a file");
-	if (!strcmp(file, "-") && (command->json || isatty(STDOUT_FILENO)))
+	if (file && !strcmp(file, "-") && (command->json || isatty(STDOUT_FILENO)))
 		return fail(err, ERR_INVALID, "the archive can't go where text goes");
 	if (cli_open_store(command, err) ||
 		env_resolve(store, command->operands.items[0], &command->arena, &name, err) ||
 		env_use(store, name, &command->arena, &meta, &pin, err) ||
 		check_portable(&meta, err))
 		return -1;
-	if (!strcmp(file, "-"))
+	if (file && !strcmp(file, "-"))
 		return export_to(store, &meta, STDOUT_FILENO, err);
-	if (export_file(command, &meta, file, &size, err))
+	if (file ? export_file(command, &meta, file, &size, err)
+		 : export_stored(command, &meta, &size, err))
 		return error_context(err, "export environment '%s'", name);
 	if (command->json) {
 		json_object(&command->value, NULL);
@@ -179,25 +197,28 @@ static int run_export(struct command *command, struct error *err)
 		json_end(&command->value);
 	} else {
 		quantity_format_size(shown, size);
-		cli_say("%s: %s", file, shown);
+		cli_say("%s: %s", file ? file : "stored", shown);
 		buf_printf(&command->out, "%s\n", name);
 	}
 	return 0;
 }
 
 static const struct arg_option export_table[] = {
-	{ 'f', "file", ARG_TEXT, AT(file), "FILE", "where the archive goes; - is stdout" },
-	{ ARG_FROM(format_rows) },
+	{ 'f', "file", ARG_TEXT, AT(file), "FILE",
+		"where the archive goes (default: the blob store); - is stdout" },
+	{ ARG_FROM(remote_rows) },
 };
 const struct arg_spec env_export_spec = {
 	.command = "env export",
-	.summary = "write an environment to a file",
-	.usage = "carrel env export NAME -f FILE [-o json]",
+	.summary = "write an environment to the blob store or a file",
+	.usage = "carrel env export NAME [-f FILE] [-o json]",
 	.about = "Writes an environment and all its packages to a tar archive, from which carrel "
 		 "env "
-		 "import\nmakes it in another home, without a network.",
+		 "import\nmakes it in another home, without an index: in the blob store (blob.url "
+		 "in carrel-config(5)),\nor in a file.",
 	ARG_TABLE(export_table),
-	.examples = "  carrel env export myagent -f myagent.tar\n"
+	.examples = "  carrel env export myagent\n"
+		    "  carrel env export myagent -f myagent.tar\n"
 		    "  carrel env export myagent -f - | zstd > myagent.tar.zst\n",
 	.least = 1,
 	.most = 1,
@@ -343,11 +364,15 @@ static int run_import(struct command *command, struct error *err)
 	};
 	struct error ignored;
 	bool is_stdin = !strcmp(file, "-");
-	auto_close int from =
-		is_stdin ? dup(STDIN_FILENO) : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	if (from < 0)
+	bool is_stored = !is_stdin && !strchr(file, '/') && access(file, F_OK) != 0;
+	auto_close int from = is_stdin	  ? dup(STDIN_FILENO)
+			      : is_stored ? -1
+					  : open(file, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	if (from < 0 && !is_stored)
 		return fail_errno(err, "open '%s'", file);
-	if (cli_open_store(command, err))
+	if (cli_open_store(command, err) ||
+		(is_stored && (make_file(&command->store, &from, err) ||
+				      env_fetch(command, file, from, err))))
 		return -1;
 	env_sweep(&command->store);
 	int failed =
@@ -363,16 +388,18 @@ static int run_import(struct command *command, struct error *err)
 	return 0;
 }
 
-static const struct arg_option import_table[] = { { ARG_FROM(format_rows) } };
+static const struct arg_option import_table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec env_import_spec = {
 	.command = "env import",
 	.summary = "make an environment of an exported one",
-	.usage = "carrel env import FILE [-o json]",
-	.about = "Makes an environment of an archive of carrel env export (a tar archive; - is "
-		 "stdin). The hash\nof each file is checked; layers that are here already are "
+	.usage = "carrel env import NAME|FILE [-o json]",
+	.about = "Makes an environment of an archive of carrel env export: the one of that name "
+		 "in the blob store,\nor a file (- is stdin). The hash\nof each file is checked; "
+		 "layers that are here already are "
 		 "shared. Needs no network, but the\nsame Python or Node in /usr.",
 	ARG_TABLE(import_table),
-	.examples = "  carrel env import myagent.tar\n"
+	.examples = "  carrel env import myagent\n"
+		    "  carrel env import ./myagent.tar\n"
 		    "  zstd -dc myagent.tar.zst | carrel env import -\n",
 	.least = 1,
 	.most = 1,

@@ -454,6 +454,6 @@ int core_upload_archive(const struct request *request, struct core *core, const 
 	if (access_check(core, request, VERB_ARCHIVE_UPLOAD, NULL, err) ||
 		archive_name_read(name, &arena, &row, err))
 		return -1;
-	return upload_start(core, arena_printf(&arena, ARCHIVE_PREFIX "%s", row.name), sha256,
+	return upload_start(core, arena_printf(&arena, ARCHIVE_PREFIX "%s", row.name), true, sha256,
 		request->id, done, ctx, upload, err);
 }

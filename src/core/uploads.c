@@ -28,8 +28,8 @@ static void on_stored(void *ctx, const struct json_value *answer, const struct e
 	free(upload);
 }
 
-int upload_start(struct core *core, const char *key, const char *sha256, const char *request_id,
-	job_fn *done, void *ctx, struct upload **out, struct error *err)
+int upload_start(struct core *core, const char *key, bool is_new, const char *sha256,
+	const char *request_id, job_fn *done, void *ctx, struct upload **out, struct error *err)
 {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC))
@@ -45,7 +45,7 @@ int upload_start(struct core *core, const char *key, const char *sha256, const c
 		.words = blob_words_none(),
 		.data = from,
 		.request_id = request_id };
-	order.words.only_new = true;
+	order.words.only_new = is_new;
 	order.words.sha256 = sha256;
 	upload->storing = blob_job_start(core, &order, on_stored, upload);
 	*out = upload;

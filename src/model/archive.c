@@ -19,6 +19,16 @@ static const struct field archive_rows[] = {
 const struct record archive_record = { "Archive", "An archived workspace.",
 	RECORD_ROWS(archive_rows), FIELD_OUT };
 
+static const struct field export_rows[] = {
+	{ "name", FIELD_TEXT, offsetof(struct export_row, name), .column = 1, .head = "NAME" },
+	{ "created_at", FIELD_TIME, offsetof(struct export_row, created_ms), .column = 3,
+		.head = "CREATED" },
+	{ "size", FIELD_SIZE, offsetof(struct export_row, size_bytes), .column = 2,
+		.head = "SIZE" },
+};
+const struct record export_record = { "Export", "An exported environment of the blob store.",
+	RECORD_ROWS(export_rows), FIELD_OUT };
+
 static const struct {
 	enum blob_pack pack;
 	const char *name;

@@ -36,6 +36,16 @@ int archive_workspace_read(const struct json_value *record, struct arena *arena,
  * the rows of model/workspace.c have it. */
 int archive_check_environments(const struct workspace *w, struct error *err);
 
+/* An exported environment of the blob store, as it is listed: EXPORT_PREFIX NAME EXPORT_SUFFIX. */
+#define EXPORT_PREFIX "environments/"
+#define EXPORT_SUFFIX ".tar"
+struct export_row {
+	const char *name;
+	int64_t created_ms; /* Unix time */
+	uint64_t size_bytes;
+};
+extern const struct record export_record;
+
 struct restore_wanted {
 	const char *name; /* NULL: as it was called */
 };

@@ -1,11 +1,13 @@
 """Environments are exported to a file and imported in another home, without a network; damaged or forged ones are not."""
 import io
 import json
+import os
 import pathlib
 import shutil
 import tarfile
 
 import pytest
+from daemons import new_directory, remove
 from envs import Envs
 from harness import copy_home
 from wheels import wheel
@@ -62,8 +64,43 @@ def test_an_exported_environment_works_in_another_home(env, exported, other):
     assert found["layers"] == built["layers"] and found["installed_packages"] == built["installed_packages"]
     assert other("env", "import", path).returncode == 0      # it is here already
     assert "imported" in [json.loads(line)["event"] for line in (other.store / "audit/envs.jsonl").read_text().splitlines()]
-    assert env("env", "export", "agent").returncode == 125
     assert env("env", "export", "unknown", "-f", path).returncode == 125
+
+
+@pytest.fixture
+def store(env, other):
+    """A directory that both homes have as their blob store."""
+    directory = new_directory()
+    owner = env.store.stat()
+    os.chown(directory, owner.st_uid, owner.st_gid)
+    for home in (env, other):
+        with open(home.store / "config.yaml", "a") as config:
+            config.write(f"blob:\n  url: dir:{directory}\n")
+    yield directory
+    for home in (env, other):
+        home("serve", "--stop", "--force", timeout=60)
+    remove(directory)
+
+
+def test_an_exported_environment_is_fetched_from_the_blob_store(env, exported, other, store):
+    built, path = exported
+    done = env("env", "export", "agent")
+    assert (done.returncode, done.stdout) == (0, built["name"] + "\n"), done.stderr
+    assert (store / f"environments/{built['name']}.tar").read_bytes() == path.read_bytes()
+    listed = json.loads(other("env", "ls", "--exported", "-o", "json").stdout)
+    assert [(item["name"], item["size_bytes"]) for item in listed] == [(built["name"], path.stat().st_size)], listed
+    assert other("env", "ls", "--exported").stdout.splitlines()[1].startswith(built["name"])
+    done = other("env", "import", "unknown")
+    assert done.returncode == 125 and "has no environment 'unknown'" in done.stderr
+    done = other("env", "import", built["name"])
+    assert (done.returncode, done.stdout) == (0, built["name"] + "\n"), done.stderr
+    ran = other("run", "--env", "agent", "--", "python", "-c", "import victim; print(victim.VALUE)")
+    assert (ran.returncode, ran.stdout) == (0, "original\n"), ran.stderr
+    assert env("env", "export", "agent").returncode == 0        # replaces it
+    assert env("env", "rm", "--exported", built["name"]).returncode == 0
+    assert env("env", "rm", "--exported", built["name"]).returncode == 125
+    assert json.loads(env("env", "ls", "--exported", "-o", "json").stdout) == []
+    assert env.json("show", "agent")["name"] == built["name"]   # its own stays
 
 
 def meta(**changes):

@@ -1,0 +1,80 @@
+"""Exported environments are kept in the blob store: a bucket, with a server that misbehaves."""
+import hashlib
+import os
+
+import pytest
+
+import s3
+from daemons import configure, new_directory, remove, serving
+from rest import problem
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    server = s3.Server(tmp_path_factory.mktemp("s3"))
+    proxy = s3.Proxy(server)
+    yield server, proxy
+    proxy.stop()
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def site(bucket):
+    directory = new_directory()
+    try:
+        with serving(directory, env=s3.CREDENTIALS) as daemon:
+            yield configure(daemon, s3.config(bucket[1].url, "/site"))
+    finally:
+        remove(directory)
+
+
+def put(daemon, name, data, query=""):
+    return daemon.request("PUT", f"/v1/exports/{name}{query}", data, headers={"Content-Type": "application/octet-stream"})
+
+
+def names(daemon, query=""):
+    answer = daemon.get("/v1/exports" + query)
+    assert answer.status == 200, answer
+    return [item["name"] for item in answer.json()["items"]], answer.json()["next_cursor"]
+
+
+def test_an_export_is_stored_replaced_fetched_listed_and_removed(site, bucket):
+    data = os.urandom(300_000)
+    assert put(site, "one", b"first").status == 201
+    assert put(site, "one", data, "?sha256=" + hashlib.sha256(data).hexdigest()).status == 201
+    assert put(site, "two.2", b"x").status == 201
+    assert bucket[0].files()["site/environments/one.tar"] == data
+    answer = site.get("/v1/exports/one")
+    assert (answer.status, answer.body) == (200, data)
+    assert names(site) == (["one", "two.2"], None)
+    assert names(site, "?limit=1") == (["one"], "one") and names(site, "?limit=1&cursor=one") == (["two.2"], None)
+    for name in ("one", "two.2"):
+        assert site.request("DELETE", f"/v1/exports/{name}").status == 204
+        problem(site.request("DELETE", f"/v1/exports/{name}"), 404, "not_found", f"'{name}'")
+        problem(site.get(f"/v1/exports/{name}"), 404, "not_found", f"'{name}'")
+    assert names(site) == ([], None)
+
+
+@pytest.mark.parametrize("name", ["..%2Fa", ".a", "a%20b", "a%2Fb", "x" * 300])
+def test_a_name_that_is_no_key_is_refused(site, name):
+    assert put(site, name, b"x").status == 400
+    assert site.get(f"/v1/exports/{name}").status == 400
+    assert names(site) == ([], None)
+
+
+def test_bytes_with_another_hash_are_not_stored(site):
+    assert put(site, "forged", b"x", "?sha256=" + "0" * 64).status >= 400
+    assert names(site) == ([], None)
+
+
+@pytest.mark.parametrize("fault", [403, 500, "half", "flip", "drop"])
+def test_a_fault_of_the_bucket_is_an_error_and_never_bytes(site, bucket, fault):
+    data = os.urandom(100_000)
+    assert put(site, "kept", data).status == 201
+    with bucket[1].misbehaving(lambda method, path, count: fault if method == "GET" else None):
+        answer = site.get("/v1/exports/kept")
+        assert answer.status >= 500 and b"detail" in answer.body, answer
+    with bucket[1].misbehaving(lambda method, path, count: fault if method == "PUT" and fault in (403, 500, "drop") else None):
+        assert put(site, "kept", b"other").status >= (500 if fault in (403, 500, "drop") else 201)
+    if fault in (403, 500, "drop"):
+        assert site.get("/v1/exports/kept").body == data
