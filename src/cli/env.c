@@ -120,7 +120,6 @@ static int run_ls(struct command *command, struct error *err)
 	return 0;
 }
 
-static const struct arg_option format_table[] = { { ARG_FROM(format_rows) } };
 static const struct arg_option stored_table[] = {
 	{ 0, "exported", ARG_FLAG, AT(exported), NULL,
 		"of the blob store, to which they were exported" },

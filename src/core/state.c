@@ -14,6 +14,7 @@
 
 #define STOP_LOOK_MS 2 /* between two looks whether all processes have stopped */
 #define STOP_MOST_MS 10000
+#define STOP_LOOKS 25	 /* before all go on for one look */
 #define MERGE_LOOK_MS 20 /* between two looks whether layers have been merged */
 
 struct state_op {
@@ -22,6 +23,7 @@ struct state_op {
 	struct core_workspace *w;
 	bool is_paused;
 	uint64_t stop_until_ms;
+	unsigned stop_looks;
 	enum when_busy when_busy;
 	uint64_t until_ms; /* for the trees, and for a merge of their layers */
 	struct measure sync;
@@ -116,13 +118,15 @@ static void on_stop_look(struct loop *loop, void *ctx)
 		return;
 	}
 	if (clock_monotonic_ms() < op->stop_until_ms) {
-		watch_pause(w, true); /* what was started, or has continued itself, meanwhile */
+		/* Stops what was started, or has continued itself, meanwhile. A child of vfork()
+		 * that was stopped before its execve() keeps its parent from stopping: now and
+		 * then both go on. */
+		watch_pause(w, ++op->stop_looks % STOP_LOOKS != 0);
 		loop_after(loop, STOP_LOOK_MS, on_stop_look, op);
 		return;
 	}
 	fail_hint(&err, ERR_CONFLICT, "try again, or use \"when_busy\": \"wait\"",
-		"%u processes of workspace '%s' can't be stopped", op->state.running,
-		w->model.name);
+		"%u processes of workspace '%s' do not stop", op->state.running, w->model.name);
 	finish(op, &err);
 }
 

@@ -22,6 +22,12 @@ struct upload {
 static void on_stored(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct upload *upload = ctx;
+	struct error why;
+	if (err && err->code == ERR_CORRUPT) { /* the client said another hash */
+		why = *err;
+		why.code = ERR_INVALID;
+		err = &why;
+	}
 	if (!upload->is_canceled)
 		upload->done(upload->ctx, answer, err);
 	fd_close(&upload->to);

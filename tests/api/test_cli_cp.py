@@ -135,7 +135,7 @@ def test_an_absolute_path_is_one_of_the_sandbox(daemon, workspace, tmp_path):
     cp(daemon, f"{workspace}:/etc/passwd", tmp_path / "passwd")
     assert (tmp_path / "passwd").read_text() == sh(daemon, workspace, "cat /etc/passwd").stdout
     done = daemon("cp", f"{workspace}:../etc/passwd", tmp_path)
-    assert done.returncode == 125 and "/workspace" in one_line(done.stderr, "../etc/passwd")
+    assert done.returncode == 125 and "workspace's directory" in one_line(done.stderr, "../etc/passwd")
     done = daemon("cp", f"{workspace}:/workspace/nosuch", tmp_path)
     assert done.returncode == 125 and not one_line(done.stderr, "nosuch")
 

@@ -242,7 +242,7 @@ def test_an_archive_of_the_store_must_have_its_hash(daemon):
 def test_an_upload_is_stored_when_it_is_whole(daemon):
     name = "sent-20261116T095152.123Z.tar.zst"
     path = f"/v1/archives/{name}"
-    problem(daemon.request("PUT", f"{path}?sha256={'0' * 64}", b"bytes"), 500, "corrupt")
+    problem(daemon.request("PUT", f"{path}?sha256={'0' * 64}", b"bytes"), 400, "invalid")
     problem(daemon.request("PUT", f"{path}?sha256=x", b"bytes"), 400, "invalid")
     problem(daemon.request("PUT", "/v1/archives/no-archive", b"bytes"), 400, "invalid")
     problem(daemon.request("PUT", "/v1/archives/..%2fx", b"bytes"), 400, "invalid")

@@ -85,6 +85,26 @@ def test_errors_name_the_snapshot_and_what_to_do(daemon):
         assert snapshot(daemon, one["name"], tag="good")["version"] == 2
 
 
+SPAWNS = """
+import os
+os.mkfifo("gate")
+if not os.fork():
+    os.execvp("sh", ["sh", "-c", "sleep 0.4; echo >gate"])
+open("begun", "w").close()
+os.posix_spawn("/bin/true", ["true"], os.environ, file_actions=[(os.POSIX_SPAWN_OPEN, 9, "gate", os.O_RDONLY, 0)])
+"""
+
+
+def test_a_process_that_waits_for_the_start_of_another_is_paused_too(daemon):
+    """Between vfork() and execve() a child that is stopped keeps its parent from stopping."""
+    with created(daemon) as w:
+        url = f"/v1/workspaces/{w['name']}"
+        run = daemon.post(url + "/exec", {"argv": ["python3", "-c", SPAWNS], "background": True}).json()["id"]
+        assert eventually(lambda: daemon.get(url + "/files/begun").status == 200)
+        snapshot(daemon, w["name"])
+        assert daemon.get(f"/v1/execs/{run}?wait").json()["reason"] == "exited"
+
+
 def test_a_busy_workspace_is_paused_waited_for_or_refused(daemon):
     with created(daemon) as w:
         url = f"/v1/workspaces/{w['name']}"

