@@ -234,7 +234,8 @@ void disk_usage_changed(struct core_workspace *w)
 		journal_emit(&w->core->journal, "workspace.disk_warning", model->id, model->name,
 			"#disk_usage_bytes", used, "#disk_limit_bytes", limit, NULL);
 	}
-	w->has_warned = is_high;
+	/* A walk that began before the last command says nothing about what it wrote. */
+	w->has_warned = is_high || (w->has_warned && w->is_dirty);
 }
 
 static void on_measured(void *ctx, bool ok, uint64_t bytes)
