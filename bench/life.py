@@ -330,6 +330,16 @@ def rows_table(site):
 
 
 ABOUT = f"""\
+### What misses its goal, and why
+
+- A snapshot waits for `syncfs` before its row is written, so that what was acknowledged survives a power cut
+  (docs/design/0042): 4 to 10 ms where nothing else is to be written, more when other data of the same file system waits, as that
+  of `cp -a` does here. Its times vary between 10 and 41 ms in one run, and so does the verdict.
+- A Node environment of four packages costs bun 20 to 40 ms, since it makes hard links for few files. Ours takes 3 to 7 ms;
+  1/15 would need 2 ms. Where these 3 ms go was not measured.
+- A workspace from `data-science` takes 21 ms as either id. uv is faster as a plain user (276 ms) than as root (420 ms), so that
+  the same time meets the ratio as root and misses it as a plain user.
+
 ### How it is measured
 
 `bench/run --only life` measures this section alone.
