@@ -19,6 +19,7 @@
 #include <sys/wait.h>
 #include <linux/auxvec.h>
 #include <linux/futex.h>
+#include "init/connect.h"
 #include "init/protocol.h"
 #include "init/spawn.h"
 #include "init/sys.h"
@@ -94,24 +95,6 @@ static struct state {
 #define STACK_TOP (state.scratch.stack + sizeof state.scratch.stack)
 
 extern char _end[]; /* of all that is ours; by the linker */
-
-/* The compiler may call these for copies and clearing of its own. */
-void *memset(void *to, int value, size_t len)
-{
-	char *bytes = to;
-	while (len--)
-		*bytes++ = (char)value;
-	return to;
-}
-
-void *memcpy(void *restrict to, const void *restrict from, size_t len)
-{
-	char *bytes = to;
-	const char *source = from;
-	while (len--)
-		*bytes++ = *source++;
-	return to;
-}
 
 static void close_fd(int fd)
 {
@@ -445,6 +428,17 @@ static void send_stats(void)
 	send_reply(reply, -1);
 }
 
+/* Nothing is waited for: the master learns from the socket when it is connected. */
+static int take_connect(const struct init_request *r)
+{
+	long fd = connect_inside((unsigned)r->value, r->flags & INIT_TO_IPV6);
+	if (fd < 0)
+		return (int)-fd;
+	reply_with(INIT_CONNECTED, r->id, 0, 0, (int)fd);
+	close_fd((int)fd);
+	return 0;
+}
+
 #define FDS_MAX 4
 struct packet {
 	long len; /* as recvmsg says */
@@ -505,6 +499,9 @@ static void take_request(const struct packet *packet)
 		break;
 	case INIT_ACK:
 		error = take_ack(r->id);
+		break;
+	case INIT_CONNECT:
+		error = take_connect(r);
 		break;
 	default:
 		send_stats();

@@ -42,6 +42,7 @@ enum init_type {
 			 * id 0: to every process but init */
 	INIT_ACK,	/* id: its INIT_EXITED was stored, forget it */
 	INIT_STATS,	/* asks for INIT_STATS_ARE */
+	INIT_CONNECT,	/* id, value = port of 127.0.0.1 or (flags = INIT_TO_IPV6) of ::1 */
 	/* from init */
 	INIT_STARTED = 64, /* id, value = pid inside; one fd: its pidfd */
 	INIT_FAILED,	   /* id, value = errno, stage: nothing was started */
@@ -49,6 +50,8 @@ enum init_type {
 			    * sandbox but init, and one that it may make for the next command */
 	INIT_STATS_ARE,	   /* shm_bytes: SysV shared memory that holds pages, attached or
 			    * not; value = execs running */
+	INIT_CONNECTED,	   /* id; one fd: the TCP socket, non-blocking, which may be connecting
+			    * still, or have failed to */
 	INIT_REFUSED,	   /* value = errno, id of the message when it had a whole header */
 };
 
@@ -74,6 +77,8 @@ enum init_flags {
 				   * else is killed */
 	INIT_FLAGS_ALL = 255,
 };
+
+enum { INIT_TO_IPV6 = 1 }; /* of INIT_CONNECT */
 
 enum init_stage { /* of INIT_FAILED */
 	INIT_STAGE_FORK = 1,

@@ -3,6 +3,7 @@
 #include "init/wire.h"
 
 #define SIGNAL_LAST 64
+#define PORT_LAST 65535
 
 static int check_spawn(const struct init_request *r, size_t inline_len, unsigned fd_count)
 {
@@ -28,11 +29,17 @@ int wire_check_request(const struct init_request *r, size_t packet_len, unsigned
 	size_t inline_len = packet_len - sizeof *r;
 	if (r->type == INIT_SPAWN)
 		return check_spawn(r, inline_len, fd_count);
-	if (r->type < INIT_SPAWN || r->type > INIT_STATS || inline_len)
+	if (r->type < INIT_SPAWN || r->type > INIT_CONNECT || inline_len)
 		return EBADMSG;
 	if (fd_count)
 		return EBADF;
-	if (r->argc || r->envc || r->flags || r->body_len)
+	if (r->argc || r->envc || r->body_len)
+		return EINVAL;
+	if (r->type == INIT_CONNECT)
+		return r->id && r->flags <= INIT_TO_IPV6 && r->value > 0 && r->value <= PORT_LAST
+			       ? 0
+			       : EINVAL;
+	if (r->flags)
 		return EINVAL;
 	if (r->type == INIT_SIGNAL)
 		return r->value >= (r->id ? 0 : 1) && r->value <= SIGNAL_LAST ? 0 : EINVAL;

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -124,6 +125,17 @@ int init_client_stats(int socket, struct error *err)
 	return send_request(socket, INIT_STATS, 0, 0, err);
 }
 
+int init_client_connect(int socket, uint64_t id, uint16_t port, bool to_ipv6, struct error *err)
+{
+	struct init_request request = { .magic = INIT_MAGIC,
+		.type = INIT_CONNECT,
+		.id = id,
+		.flags = to_ipv6 ? INIT_TO_IPV6 : 0,
+		.value = port };
+	struct iovec iov = { &request, sizeof request };
+	return send_packet(socket, &iov, 1, NULL, 0, err);
+}
+
 static bool wait_status_is_final(int32_t status)
 {
 	if (status < 0 || status > 0xffff)
@@ -154,6 +166,8 @@ static bool reply_is_possible(const struct init_reply *r)
 		return r->id && wait_status_is_final(r->value) && (unsigned)r->stage <= 1;
 	case INIT_STATS_ARE:
 		return !r->id && r->value >= 0 && r->value <= INIT_EXECS_MAX;
+	case INIT_CONNECTED:
+		return r->id && !r->value;
 	case INIT_REFUSED:
 		return is_errno;
 	default:
@@ -161,7 +175,29 @@ static bool reply_is_possible(const struct init_reply *r)
 	}
 }
 
-int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct error *err)
+static bool has_option(int fd, int option, int expected)
+{
+	int value = -1;
+	socklen_t len = sizeof value;
+	return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0 && value == expected;
+}
+
+static bool is_connection(int fd)
+{
+	return (has_option(fd, SO_DOMAIN, AF_INET) || has_option(fd, SO_DOMAIN, AF_INET6)) &&
+	       has_option(fd, SO_TYPE, SOCK_STREAM) && has_option(fd, SO_PROTOCOL, IPPROTO_TCP) &&
+	       has_option(fd, SO_ACCEPTCONN, 0);
+}
+
+/* A descriptor comes with INIT_CONNECTED always, with INIT_STARTED perhaps, else never. */
+static bool fits(uint32_t type, int fd)
+{
+	if (type == INIT_CONNECTED)
+		return fd >= 0 && is_connection(fd);
+	return fd < 0 || (type == INIT_STARTED && pidfd_is_valid(fd));
+}
+
+int init_client_receive(int socket, struct init_reply *reply, int *came, struct error *err)
 {
 	struct init_reply got;
 	struct fd_message message;
@@ -183,10 +219,10 @@ int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct
 	if (!reply_is_possible(&got))
 		return fail(err, ERR_CORRUPT,
 			"the sandbox's init sent an impossible reply (type %u)", got.type);
-	if (!fds_fit || (fd >= 0 && (got.type != INIT_STARTED || !pidfd_is_valid(fd))))
+	if (!fds_fit || !fits(got.type, fd))
 		return fail(err, ERR_CORRUPT, "the sandbox's init sent an unexpected descriptor");
 	*reply = got;
-	*pidfd = take_fd(&fd);
+	*came = take_fd(&fd);
 	return INIT_CLIENT_REPLY;
 }
 

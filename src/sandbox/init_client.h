@@ -4,6 +4,7 @@
  * 2. A reply that reaches the caller is whole and in range (see init_client_receive); one that
  * isn't is ERR_CORRUPT, and the caller should end the sandbox. */
 #pragma once
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/error.h"
 #include "init/protocol.h"
@@ -27,6 +28,9 @@ int init_client_signal(int socket, uint64_t id, int signo, struct error *err);
 /* The INIT_EXITED of `id` is stored: a warm init may forget it. */
 int init_client_ack(int socket, uint64_t id, struct error *err);
 int init_client_stats(int socket, struct error *err);
+/* A connection to 127.0.0.1:port or [::1]:port of the sandbox: INIT_CONNECTED or INIT_REFUSED with
+ * that id. */
+int init_client_connect(int socket, uint64_t id, uint16_t port, bool to_ipv6, struct error *err);
 
 enum init_client_got {
 	INIT_CLIENT_NOTHING, /* nothing there yet */
@@ -34,12 +38,13 @@ enum init_client_got {
 	INIT_CLIENT_EOF, /* init is gone, or a warm one took another master */
 };
 /* Takes one reply without waiting. Returns an enum init_client_got, or -1. With INIT_CLIENT_REPLY
- * *pidfd is set: the command's, yours to close, when the reply is an INIT_STARTED that carries one,
- * else -1.
+ * *came is set, yours to close: the command's pidfd, when the reply is an INIT_STARTED that carries
+ * one, the socket of an INIT_CONNECTED, else -1.
  * Checked: size, magic, type; id 0 where there can't be one; pid, errno, stage and wait status
  * possible; usage and shm_bytes below 2^62; fields that the type doesn't have are 0; the descriptor
- * is a pidfd. Not checked, since only the caller knows: that the id is one it sent. */
-int init_client_receive(int socket, struct init_reply *reply, int *pidfd, struct error *err);
+ * is a pidfd, or a TCP socket that doesn't listen. Not checked, since only the caller knows: that
+ * the id is one it sent. */
+int init_client_receive(int socket, struct init_reply *reply, int *came, struct error *err);
 /* Says in *err why `spawn` didn't start, from its INIT_FAILED or INIT_REFUSED; returns -1.
  * ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: what shells call 127 and 126. */
 int init_client_failure(

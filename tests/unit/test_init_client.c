@@ -156,6 +156,10 @@ static void test_the_small_requests_are_what_init_takes(void **state)
 	assert_int_equal(init_client_stats(ends->master, &err), 0);
 	take_packet(ends->init, &packet);
 	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.came.fd_count), 0);
+	assert_int_equal(init_client_connect(ends->master, 3, 8000, true, &err), 0);
+	take_packet(ends->init, &packet);
+	assert_int_equal(wire_check_request(&packet.request, packet.len, packet.came.fd_count), 0);
+	assert_int_equal(packet.request.value, 8000);
 	fd_close(&ends->init);
 	assert_int_equal(init_client_stats(ends->master, &err), -1);
 	assert_int_equal(err.sys_errno, EPIPE);
@@ -309,6 +313,38 @@ static void test_a_pidfd_comes_with_started_and_nothing_else_does(void **state)
 	}
 }
 
+/* What a forged init could send instead of a connection. */
+static void test_a_connection_is_a_tcp_socket_that_does_not_listen(void **state)
+{
+	static const struct {
+		int domain, type;
+	} kinds[] = { { AF_INET, SOCK_STREAM }, { AF_INET6, SOCK_STREAM }, { AF_INET, SOCK_DGRAM },
+		{ AF_UNIX, SOCK_STREAM }, { AF_UNIX, SOCK_SEQPACKET } };
+	struct ends *ends = *state;
+	struct error err;
+	struct init_reply got, connected = REPLY(.type = INIT_CONNECTED, .id = 1);
+	int came = -1;
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		auto_close int made = socket(kinds[i].domain, kinds[i].type | SOCK_CLOEXEC, 0);
+		if (made < 0)
+			continue; /* a host without IPv6 */
+		send_bytes(ends->init, &connected, sizeof connected, &made, 1);
+		assert_int_equal(init_client_receive(ends->master, &got, &came, &err),
+			i < 2 ? INIT_CLIENT_REPLY : -1);
+		fd_close(&came);
+	}
+	auto_close int listening = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(listen(listening, 1), 0);
+	send_bytes(ends->init, &connected, sizeof connected, &listening, 1);
+	assert_int_equal(init_client_receive(ends->master, &got, &came, &err), -1);
+	auto_close int file = open("/dev/null", O_RDWR | O_CLOEXEC);
+	send_bytes(ends->init, &connected, sizeof connected, &file, 1);
+	assert_int_equal(init_client_receive(ends->master, &got, &came, &err), -1);
+	send_bytes(ends->init, &connected, sizeof connected, NULL, 0);
+	assert_int_equal(init_client_receive(ends->master, &got, &came, &err), -1);
+	assert_int_equal(err.code, ERR_CORRUPT);
+}
+
 static void test_a_failure_is_named_with_its_object(void **state)
 {
 	struct init_spawn spawn = { argv, env, "/nowhere", 0 };
@@ -354,6 +390,7 @@ int main(void)
 		TEST(test_impossible_replies_are_corrupt),
 		TEST(test_a_reply_of_another_size_is_corrupt),
 		TEST(test_a_pidfd_comes_with_started_and_nothing_else_does),
+		TEST(test_a_connection_is_a_tcp_socket_that_does_not_listen),
 		TEST(test_a_failure_is_named_with_its_object),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,7 +97,7 @@ static void test_what_is_no_message_is_refused(void **state)
 	r.reserved = 1;
 	assert_int_equal(wire_check_request(&r, WHOLE, 3), EBADMSG);
 	r = (struct init_request){ .magic = INIT_MAGIC };
-	static const uint32_t types[] = { 0, INIT_STATS + 1, INIT_STARTED, INIT_REFUSED,
+	static const uint32_t types[] = { 0, INIT_CONNECT + 1, INIT_STARTED, INIT_REFUSED,
 		UINT32_MAX };
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		r.type = types[i];
@@ -179,6 +179,27 @@ static void test_the_small_messages_have_their_own_ranges(void **state)
 	assert_int_equal(wire_check_request(&r, sizeof r, 0), EINVAL);
 }
 
+static void test_a_connection_has_an_id_and_a_port(void **state)
+{
+	struct init_request r = {
+		.magic = INIT_MAGIC, .type = INIT_CONNECT, .id = 1, .value = 65535
+	};
+	assert_int_equal(wire_check_request(&r, sizeof r, 0), 0);
+	assert_int_equal(wire_check_request(&r, sizeof r, 1), EBADF);
+	r.flags = INIT_TO_IPV6;
+	assert_int_equal(wire_check_request(&r, sizeof r, 0), 0);
+	r.flags = 2;
+	assert_int_equal(wire_check_request(&r, sizeof r, 0), EINVAL);
+	r.flags = 0;
+	r.value = 0;
+	assert_int_equal(wire_check_request(&r, sizeof r, 0), EINVAL);
+	r.value = 65536;
+	assert_int_equal(wire_check_request(&r, sizeof r, 0), EINVAL);
+	r.value = 1;
+	r.id = 0;
+	assert_int_equal(wire_check_request(&r, sizeof r, 0), EINVAL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +211,7 @@ int main(void)
 		cmocka_unit_test(test_a_spawn_out_of_range_is_refused),
 		cmocka_unit_test(test_a_wrong_count_of_descriptors_is_refused),
 		cmocka_unit_test(test_the_small_messages_have_their_own_ranges),
+		cmocka_unit_test(test_a_connection_has_an_id_and_a_port),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
