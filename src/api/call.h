@@ -17,6 +17,9 @@ struct api {
 	struct idempotency idempotency;
 	struct buf openapi;
 	struct stream *streams; /* open ones, that a drain must end */
+	struct relay *relays;	/* of relay.c */
+	char *relay_chunk;
+	unsigned relay_count, forward_count;
 };
 
 struct call;
@@ -39,11 +42,12 @@ enum {
 	ROUTE_EVENTS = 32,   /* takes Last-Event-ID */
 	ROUTE_RANGE = 64,    /* takes Range */
 	ROUTE_NEW = 128,     /* takes If-None-Match: * */
+	ROUTE_RAW = 256,     /* any query and headers: they are another server's */
 };
 struct route {
-	const char *method;
-	const char *path; /* {id} is one segment, {path} all that follow */
-	const char *name; /* operationId */
+	const char *method; /* "*": any */
+	const char *path;   /* {id} and {port} are one segment, {path} all that follow */
+	const char *name;   /* operationId */
 	const char *summary;
 	route_fn *run; /* with the body, unless ROUTE_STREAMED */
 	unsigned flags;
@@ -63,9 +67,10 @@ struct call {
 	struct http_request *r;
 	const struct request *request; /* for the verbs of core */
 	const struct route *route;
-	const char *id, *path; /* of the path, decoded */
-	void *query, *body;    /* the route's structs */
-	struct buf out;	       /* of call_print */
+	const char *id, *path, *port; /* of the path, decoded */
+	struct str rest;	      /* {path}, as it was sent */
+	void *query, *body;	      /* the route's structs */
+	struct buf out;		      /* of call_print */
 	struct json json;
 	int status;	  /* that was answered, or 0 */
 	int problem;	  /* the status of *err, when it isn't that of its code */
@@ -205,4 +210,5 @@ route_fn api_workspace_diff, api_workspace_changes, api_workspace_apply;
 route_fn api_tree_list, api_tree_create, api_tree_delete;
 route_fn api_archive_list, api_archive_delete, api_archive_restore, api_archive_upload;
 route_fn api_export_list, api_export_get, api_export_put, api_export_delete;
+route_fn api_port_list, api_port_forward;
 route_fn api_events, api_workspace_events;

@@ -69,7 +69,10 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 	if (strstr(route->path, "{id}"))
 		print_path_parameter(j, "id",
 			is_exec ? "id of an exec" : "id, name or context_id of a workspace");
-	if (strstr(route->path, "{path}"))
+	if (strstr(route->path, "{port}")) {
+		print_path_parameter(j, "port", "a TCP port of 127.0.0.1 or ::1 inside");
+		print_path_parameter(j, "path", "of the server; may be empty");
+	} else if (strstr(route->path, "{path}"))
 		print_path_parameter(j, "path",
 			"from /workspace on, or, with a slash before it, absolute; slashes needn't "
 			"be encoded");
@@ -106,9 +109,10 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 	json_end(j);
 }
 
-static void print_body(struct json *j, const struct route *route)
+static void print_body(struct json *j, const struct route *route, const char *method)
 {
-	if (!route->body && !route->body_type)
+	/* A request to read has no body, of whatever server it is. */
+	if ((!route->body && !route->body_type) || !strcmp(method, "get"))
 		return;
 	json_object(j, "requestBody");
 	json_bool(j, "required", route->body && !(route->flags & ROUTE_OPTIONAL));
@@ -186,13 +190,33 @@ static void print_operation(struct json *j, const struct route *route, const cha
 	char name[64];
 
 	json_object(j, method);
-	str_format(name, sizeof name, "%s%s", route->name, strcmp(method, "head") ? "" : "Head");
+	bool is_named = !strcmp(method, "head") || !strcmp(route->method, "*");
+	str_format(name, sizeof name, "%s%s", route->name, is_named ? method : "");
+	if (is_named)
+		name[strlen(route->name)] &= ~0x20; /* "readFileHead" */
 	json_text(j, "operationId", name);
 	json_text(j, "summary", route->summary);
 	print_parameters(j, route, !strcmp(method, "head"));
-	print_body(j, route);
+	print_body(j, route, method);
 	print_answers(j, route);
 	json_end(j);
+}
+
+static void print_operations(struct json *j, const struct route *route)
+{
+	static const char *const any[] = { "get", "post", "put", "patch", "delete" };
+	char method[8] = "";
+
+	for (size_t i = 0; i < sizeof any / sizeof *any && !strcmp(route->method, "*"); i++)
+		print_operation(j, route, any[i]);
+	if (!strcmp(route->method, "*"))
+		return;
+	for (size_t n = 0; n < sizeof method - 1 && route->method[n]; n++)
+		method[n] = (char)(route->method[n] | 0x20);
+	print_operation(j, route, method);
+	/* All that can be read has a head; that of files is worth telling. */
+	if (route->flags & ROUTE_RANGE)
+		print_operation(j, route, "head");
 }
 
 static void print_paths(struct json *j)
@@ -206,18 +230,9 @@ static void print_paths(struct json *j)
 		if (!is_first)
 			continue;
 		json_object(j, routes[i].path);
-		for (size_t k = i; k < route_count; k++) {
-			char method[8] = "";
-
-			if (strcmp(routes[k].path, routes[i].path))
-				continue;
-			for (size_t n = 0; n < sizeof method - 1 && routes[k].method[n]; n++)
-				method[n] = (char)(routes[k].method[n] | 0x20);
-			print_operation(j, &routes[k], method);
-			/* All that can be read has a head; that of files is worth telling. */
-			if (routes[k].flags & ROUTE_RANGE)
-				print_operation(j, &routes[k], "head");
-		}
+		for (size_t k = i; k < route_count; k++)
+			if (!strcmp(routes[k].path, routes[i].path))
+				print_operations(j, &routes[k]);
 		json_end(j);
 	}
 	json_end(j);

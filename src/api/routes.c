@@ -81,6 +81,12 @@ ANSWERS(bundle, { 200, TAR, NULL,
 			"mode), a hash of that content, what is there now, and the path, "
 			"percent-encoded." });
 ANSWERS(applied, { 200, JSON, &applied_schema, "What was done, or with dry_run would be." });
+ANSWERS(ports, { 200, JSON, &ports_schema, "By port. None without a sandbox." });
+ANSWERS(forwarded,
+	{ 101, NULL, NULL,
+		"The protocol was changed: by the server, as for WebSocket, or, with `Upgrade: "
+		"carrel-tcp`, to the bytes of a TCP connection to the port." },
+	{ 200, "*/*", NULL, "The response of the server, whatever its status." });
 ANSWERS(events, { 200, EVENTS, NULL, "A stream of events; the data of each is an Event." });
 
 #define QUERY(rows, type) .query = &rows, .query_size = sizeof(type)
@@ -270,6 +276,12 @@ const struct route routes[] = {
 		"Apply changes of a workspace to another one: all of them, or none",
 		api_workspace_apply, BODY(apply_fields, struct apply_body), .answers = applied,
 		.errors = { 409, 429, 507 } },
+	{ "GET", WORKSPACE "/ports", "listPorts", "List the TCP ports that listen in a workspace",
+		api_port_list, QUERY(page_query_fields, struct list_query), .answers = ports },
+	{ "*", WORKSPACE "/ports/{port}/{path}", "forwardPort",
+		"Forward a request to a server in a workspace", api_port_forward,
+		ROUTE_STREAMED | ROUTE_RAW, .body_type = "*/*", .answers = forwarded,
+		.errors = { 409, 429, 502 } },
 	{ "GET", WORKSPACE "/events", "workspaceEvents", "Follow events of a workspace",
 		api_workspace_events, ROUTE_EVENTS, .answers = events },
 	{ "GET", "/v1/events", "events", "Follow events", api_events, ROUTE_EVENTS,
@@ -277,8 +289,13 @@ const struct route routes[] = {
 };
 const size_t route_count = sizeof routes / sizeof *routes;
 
-/* Whether the path is one of the template; *id and *rest (encoded) are what its names stand for. */
-static bool path_fits(struct str path, const char *template, struct str *id, struct str *rest)
+/* What the names of a template stand for, encoded. */
+struct names {
+	struct str id, port, rest;
+};
+
+/* Whether the path is one of the template. */
+static bool path_fits(struct str path, const char *template, struct names *names)
 {
 	while (*template) {
 		/* Every request is compared with every route: names are rare, letters are not. */
@@ -286,14 +303,14 @@ static bool path_fits(struct str path, const char *template, struct str *id, str
 			if (!path.len || path.data[0] != *template)
 				/* ".../files" is the tree itself, as ".../files/" is. */
 				return !path.len && !strcmp(template, "/{path}") &&
-				       (*rest = STR(""), true);
+				       (names->rest = STR(""), true);
 			path.data++;
 			path.len--;
 			template ++;
 			continue;
 		}
 		if (!strcmp(template, "{path}")) {
-			*rest = path;
+			names->rest = path;
 			return true;
 		}
 		size_t len = 0;
@@ -301,10 +318,11 @@ static bool path_fits(struct str path, const char *template, struct str *id, str
 			len++;
 		if (!len)
 			return false;
-		*id = (struct str){ path.data, len };
+		bool is_port = str_starts_with(str_from(template), "{port}");
+		*(is_port ? &names->port : &names->id) = (struct str){ path.data, len };
 		path.data += len;
 		path.len -= len;
-		template += strlen("{id}");
+		template += strlen(is_port ? "{port}" : "{id}");
 	}
 	return !path.len;
 }
@@ -327,16 +345,21 @@ int route_find(struct call *c, const char **allow, struct error *err)
 
 	auto_buf struct buf methods = buf_empty(256);
 	for (size_t i = 0; i < route_count; i++) {
-		struct str id = { 0 }, rest = { 0 };
+		struct names names = { 0 };
 		const struct route *route = &routes[i];
+		bool is_any = !strcmp(route->method, "*");
 
-		if (!path_fits(path, route->path, &id, &rest))
+		if (!path_fits(path, route->path, &names))
 			continue;
-		if (str_is(method, is_head ? "HEAD" : route->method) &&
-			(!is_head || !strcmp(route->method, "GET"))) {
+		if (is_any || (str_is(method, is_head ? "HEAD" : route->method) &&
+				      (!is_head || !strcmp(route->method, "GET")))) {
 			c->route = route;
-			return decode(c, id, &c->id, err) || decode(c, rest, &c->path, err) ? 400
-											    : 0;
+			c->rest = names.rest;
+			return decode(c, names.id, &c->id, err) ||
+					       decode(c, names.port, &c->port, err) ||
+					       decode(c, names.rest, &c->path, err)
+				       ? 400
+				       : 0;
 		}
 		buf_printf(&methods, "%s%s%s", methods.len ? ", " : "", route->method,
 			strcmp(route->method, "GET") ? "" : ", HEAD");

@@ -4,6 +4,7 @@
 #include "core/shared.h"
 #include "model/exec.h"
 #include "model/metrics.h"
+#include "model/port.h"
 #include "model/archive.h"
 #include "model/snapshot.h"
 #include "model/workspace.h"
@@ -329,6 +330,9 @@ const struct record snapshots_schema = { "Snapshots", NULL, RECORD_ROWS(snapshot
 
 LIST(metrics, metrics_record);
 const struct record metrics_schema = { "Metrics", NULL, RECORD_ROWS(metrics_rows), FIELD_OUT };
+
+LIST(ports, port_record);
+const struct record ports_schema = { "Ports", NULL, RECORD_ROWS(ports_rows), FIELD_OUT };
 
 LIST(trees, shared_tree_record);
 const struct record trees_schema = { "Trees", NULL, RECORD_ROWS(trees_rows), FIELD_OUT };

@@ -97,8 +97,8 @@ extern const struct record list_query_fields, page_query_fields, workspace_query
 
 /* ---- what goes out ---- */
 extern const struct record applied_schema;
-extern const struct record metrics_schema, changes_schema, trees_schema, snapshots_schema,
-	snapshot_verdict_schema;
+extern const struct record metrics_schema, changes_schema, trees_schema, ports_schema,
+	snapshots_schema, snapshot_verdict_schema;
 extern const struct record workspaces_schema, execs_schema, file_schema, files_schema,
 	environment_schema, environments_schema, templates_schema, problem_schema, health_schema,
 	event_schema, verdict_schema, any_schema;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "api/call.h"
+#include "api/relay.h"
 #include "base/clock.h"
 #include "format/json_read.h"
 
@@ -138,7 +139,8 @@ static void on_begin(void *ctx, struct http_request *r)
 		call_problem_with(c, status,
 			allow ? arena_printf(&r->arena, "Allow: %s\r\n", allow) : NULL, &err);
 	else if (((c->route->flags & ROUTE_KEYED) && check_key(c, &err)) ||
-		 check_conditions(c, &err) || read_query(c, &err) ||
+		 (!(c->route->flags & ROUTE_RAW) &&
+			 (check_conditions(c, &err) || read_query(c, &err))) ||
 		 ((c->route->flags & ROUTE_STREAMED) && run(c, &err)))
 		call_problem(c, &err);
 	else if (!(c->route->flags & ROUTE_STREAMED))
@@ -228,6 +230,7 @@ int api_listen_peers(struct api *api, int listener, struct error *err)
 void api_drain(struct api *api, void (*done)(void *ctx), void *ctx)
 {
 	streams_stop(api);
+	relays_stop(api);
 	http_server_drain(api->server, done, ctx);
 }
 
@@ -238,6 +241,7 @@ void api_free(struct api *api)
 	/* Requests that are open end first: each lets go of what it waits for. */
 	if (api->server)
 		http_server_free(api->server);
+	relays_stop(api);
 	idempotency_done(&api->idempotency);
 	buf_done(&api->openapi);
 	free(api);

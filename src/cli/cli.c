@@ -97,6 +97,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_wait,
 	&cli_attach,
 	&cli_kill,
+	&cli_port,
 	&cli_top,
 	&cli_tree,
 	&cli_events,

@@ -101,6 +101,7 @@ extern const struct arg_spec cli_logs;
 extern const struct arg_spec cli_wait;
 extern const struct arg_spec cli_attach;
 extern const struct arg_spec cli_kill;
+extern const struct arg_spec cli_port;
 extern const struct arg_spec cli_top;
 extern const struct arg_spec cli_tree;
 extern const struct arg_spec cli_events;

@@ -386,7 +386,7 @@ int client_receive(struct client *client, struct arena *arena, struct client_res
 			http_response_parse(unread(client), client->is_head, &used, &head, err);
 		if (status < 0)
 			return error_context(err, "daemon at '%s'", client->host);
-		if (status == 1 && head.status >= 200)
+		if (status == 1 && (head.status >= 200 || head.status == 101))
 			break;
 		if (status == 1) {
 			client->in_at += used;
@@ -523,6 +523,25 @@ int client_call(struct client *client, const struct client_request *request, str
 		return -1;
 	if (response->status >= 400)
 		return client_problem(response->status, response->body, arena, err);
+	return 0;
+}
+
+int client_upgrade(struct client *client, const char *path, const char *protocol,
+	struct arena *arena, struct str *early, struct error *err)
+{
+	struct client_request request = CLIENT_REQUEST_NONE;
+	struct client_response response;
+
+	request.method = "GET";
+	request.path = path;
+	request.headers = arena_printf(arena, "Connection: Upgrade\r\nUpgrade: %s\r\n", protocol);
+	if (client_call(client, &request, arena, &response, err) < 0)
+		return -1;
+	client->is_used = true;
+	if (response.status != 101)
+		return fail(err, ERR_CORRUPT, "the daemon at '%s' does not speak %s", client->host,
+			protocol);
+	*early = unread(client);
 	return 0;
 }
 

@@ -91,6 +91,10 @@ int client_read_all(struct client *client, struct client_response *response, str
  * (code, text and hint from the problem JSON); returns -1 then. */
 int client_call(struct client *client, const struct client_request *request, struct arena *arena,
 	struct client_response *response, struct error *err);
+/* Asks the daemon to speak `protocol` on this connection from here on (101). The socket is the
+ * protocol's then, after the bytes *early, which are valid until client_done. */
+int client_upgrade(struct client *client, const char *path, const char *protocol,
+	struct arena *arena, struct str *early, struct error *err);
 /* The error of a problem JSON. Returns -1. */
 int client_problem(int status, struct str body, struct arena *arena, struct error *err);
 

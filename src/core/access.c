@@ -58,9 +58,11 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_TREE_CREATE] = { NOUN_TREE, "create", SCOPE_USE, true },
 	[VERB_TREE_LIST] = { NOUN_TREE, "list", SCOPE_READ, false },
 	[VERB_TREE_REMOVE] = { NOUN_TREE, "remove", SCOPE_USE, true },
+	[VERB_PORT_LIST] = { NOUN_PORT, "list", SCOPE_READ, false },
+	[VERB_PORT_CONNECT] = { NOUN_PORT, "connect", SCOPE_USE, true },
 };
 static const char *const noun_names[] = { "workspace", "exec", "file", "archive", "snapshot",
-	"environment", "template", "event", "daemon", "tree" };
+	"environment", "template", "event", "daemon", "tree", "port" };
 static const char *const door_names[] = { "core", "rest" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };

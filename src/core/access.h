@@ -81,6 +81,8 @@ enum verb {
 	VERB_TREE_CREATE,
 	VERB_TREE_LIST,
 	VERB_TREE_REMOVE,
+	VERB_PORT_LIST,
+	VERB_PORT_CONNECT,
 	VERB_COUNT
 };
 enum noun {
@@ -93,7 +95,8 @@ enum noun {
 	NOUN_TEMPLATE,
 	NOUN_EVENT,
 	NOUN_DAEMON,
-	NOUN_TREE
+	NOUN_TREE,
+	NOUN_PORT
 };
 struct verb_row {
 	enum noun noun;

@@ -12,6 +12,7 @@
 #include "core/push.h"
 #include "core/execs.h"
 #include "core/internal.h"
+#include "core/ports.h"
 #include "core/template_builds.h"
 #include "core/template_fetch.h"
 #include "core/tree_jobs.h"
@@ -308,6 +309,7 @@ void workspace_replace(struct core_workspace *w, const struct workspace *model)
 static void free_workspace(struct core_workspace *w)
 {
 	agents_free(w);
+	ports_free(w);
 	takers_forget(w);
 	merge_forget(w);
 	waiters_forget(w->waiters);

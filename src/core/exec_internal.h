@@ -11,6 +11,7 @@
 #include "core/agents.h"
 #include "core/execs.h"
 #include "core/internal.h"
+#include "core/ports.h"
 #include "core/watch.h"
 #include "init/protocol.h"
 

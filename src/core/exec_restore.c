@@ -54,6 +54,7 @@ void execs_sandbox_gone(struct core_workspace *w)
 		exec_go_on_ending(e);
 	}
 	agents_gone(w);
+	ports_gone(w);
 	/* No writers are left. */
 	while ((e = map_next(&w->core->execs, &at)))
 		if (e->workspace == w && e->is_spool_watched)

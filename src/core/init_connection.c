@@ -200,6 +200,9 @@ static int send_small(struct core_workspace *w, const struct exec_message *m, st
 		return init_client_ack(w->sandbox.view.init, m->id, err);
 	case INIT_STATS:
 		return init_client_stats(w->sandbox.view.init, err);
+	case INIT_CONNECT: /* above the port: to which address */
+		return init_client_connect(w->sandbox.view.init, m->id, (uint16_t)m->value,
+			m->value > UINT16_MAX, err);
 	default: /* a spawn that was taken back */
 		return 0;
 	}
@@ -370,10 +373,21 @@ static void on_stats(struct core_workspace *w, const struct init_reply *reply)
 	watch_receive_stats(w, reply->shm_bytes);
 }
 
-static void on_reply(struct core_workspace *w, const struct init_reply *reply)
+/* Takes the descriptor that came along, or -1. */
+static void on_reply(struct core_workspace *w, const struct init_reply *reply, int came)
 {
+	auto_close int fd = came;
 	if (reply->type == INIT_EXITED)
 		w->sandbox.is_alone = reply->stage;
+	if ((reply->id & (AGENT_ID | PORT_ID)) == PORT_ID) {
+		if (!ports_receive(w, reply, take_fd(&fd)))
+			lie(w, "answers what was not asked", reply);
+		return;
+	}
+	if (fd >= 0) {
+		lie(w, "sent an unexpected descriptor", reply);
+		return;
+	}
 	if (reply->id & AGENT_ID) {
 		agents_receive(w, reply);
 		return;
@@ -408,16 +422,11 @@ static void on_line(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct init_connection *connection = w->sandbox.connection;
 	struct init_reply reply;
 	struct error err;
-	int got = INIT_CLIENT_NOTHING, pidfd, left = REPLIES_A_TURN;
+	int got = INIT_CLIENT_NOTHING, came, left = REPLIES_A_TURN;
 	core_hold(w); /* an exec's end may be that of the workspace */
 	while (left-- && w->sandbox.connection == connection && !connection->is_broken &&
-		(got = init_client_receive(fd, &reply, &pidfd, &err)) == INIT_CLIENT_REPLY) {
-		if (pidfd >= 0) {
-			fd_close(&pidfd);
-			lie(w, "sent an unexpected descriptor", &reply);
-		} else
-			on_reply(w, &reply);
-	}
+		(got = init_client_receive(fd, &reply, &came, &err)) == INIT_CLIENT_REPLY)
+		on_reply(w, &reply, came);
 	if (w->sandbox.connection == connection && !connection->is_broken) {
 		if (got < 0)
 			connection_break(w, REASON_CANCELED, err.text);

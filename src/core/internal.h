@@ -102,6 +102,7 @@ struct core_workspace {
 	bool is_start_repaired;	     /* for the start that is under way */
 	uint64_t incoming_bytes;     /* of files that have no name yet */
 	uint64_t incoming_tmp_bytes; /* and of those that go to a tmpfs */
+	struct port_call *ports;     /* of core/ports.c: connections that are being made */
 	struct agents {		     /* of core/agents.c */
 		struct agent *first;
 		struct agent_call *queue;
@@ -180,7 +181,8 @@ struct core {
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* reconciled */
 	bool is_stopping;		       /* SIGTERM: nothing new */
-	bool counts_disk; /* the launcher has reported that no kernel mechanism is available */
+	bool counts_disk;    /* the launcher has reported that no kernel mechanism is available */
+	uint64_t port_calls; /* so far; their ids */
 	struct exec_registry *registry; /* of core/exec_internal.h: what all execs share */
 	struct loop_timer
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */

@@ -159,3 +159,64 @@ bool procfs_has_word(struct str words, const char *word)
 	}
 	return false;
 }
+
+/* Eight hexadecimal digits are four bytes, in the order of this machine. */
+static bool read_address(struct str text, uint8_t out[16])
+{
+	if (text.len != 8 && text.len != 32)
+		return false;
+	memset(out, 0, 16);
+	for (size_t at = 0; at < text.len; at += 8) {
+		uint32_t word = 0;
+		for (size_t i = 0; i < 8; i++) {
+			int digit = str_hex_digit(text.data[at + i]);
+			if (digit < 0)
+				return false;
+			word = word << 4 | (uint32_t)digit;
+		}
+		memcpy(out + at / 2, &word, sizeof word);
+	}
+	return true;
+}
+
+static bool read_port(struct str text, uint16_t *port)
+{
+	unsigned value = 0;
+
+	for (size_t i = 0; i < text.len; i++) {
+		int digit = str_hex_digit(text.data[i]);
+		if (digit < 0 || text.len != 4)
+			return false;
+		value = value << 4 | (unsigned)digit;
+	}
+	*port = (uint16_t)value;
+	return value > 0;
+}
+
+/* "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode …" */
+static bool read_listener(struct str line, struct procfs_listener *out)
+{
+	enum { LOCAL = 1, STATE = 3, INODE = 9, COUNT };
+	struct str words[COUNT], address, port;
+	struct procfs_listener listener;
+
+	for (int i = 0; i < COUNT; i++)
+		if (!next_word(&line, &words[i]))
+			return false;
+	if (!str_is(words[STATE], "0A") || !str_cut(words[LOCAL], ':', &address, &port) ||
+		!read_address(address, listener.address) || !read_port(port, &listener.port) ||
+		!str_to_u64(words[INODE], &listener.inode))
+		return false;
+	*out = listener;
+	return true;
+}
+
+bool procfs_next_listener(struct str *rest, struct procfs_listener *out)
+{
+	struct str line;
+
+	while (str_next(rest, '\n', &line))
+		if (read_listener(line, out))
+			return true;
+	return false;
+}

@@ -40,5 +40,12 @@ struct procfs_id_range {
 	uint64_t inside, outside, count;
 };
 bool procfs_next_id_range(struct str *rest, struct procfs_id_range *out);
+/* Walks /proc/net/tcp or tcp6: next socket that listens. */
+struct procfs_listener {
+	uint8_t address[16]; /* of tcp: the first four; as inet_ntop takes them */
+	uint16_t port;
+	uint64_t inode;
+};
+bool procfs_next_listener(struct str *rest, struct procfs_listener *out);
 /* `word` among comma-separated words ("cpu,cpuacct"). */
 bool procfs_has_word(struct str words, const char *word);

@@ -132,6 +132,9 @@ void http_respond(struct http_request *r, int status, const char *content_type, 
 	struct str body);
 /* A response of unknown length: chunked (HTTP/1.0: until close). */
 void http_begin(struct http_request *r, int status, const char *content_type, const char *headers);
+/* The same of a known length: exactly so many bytes are written before http_end. */
+void http_begin_length(struct http_request *r, int status, const char *content_type,
+	const char *headers, uint64_t length);
 /* The same with descriptors, which go with the first byte, on unix sockets only; they stay the
  * caller's. */
 void http_begin_fds(struct http_request *r, int status, const char *content_type,

@@ -39,6 +39,7 @@ static const struct status {
 	{ 429, "Too Many Requests", NULL, NULL },
 	{ 431, "Request Header Fields Too Large", "limit", "send fewer or shorter headers" },
 	{ 500, "Internal Server Error", NULL, NULL },
+	{ 502, "Bad Gateway", NULL, NULL },
 	{ 503, "Service Unavailable", "unavailable", "try again later" },
 	{ 505, "HTTP Version Not Supported", "invalid", "use HTTP/1.1" },
 	{ 507, "Insufficient Storage", NULL, NULL },
@@ -202,6 +203,18 @@ void http_respond(struct http_request *r, int status, const char *content_type, 
 	output_send(r->connection, (struct str){ head->data, head->len },
 		x->has_no_body ? STR("") : body);
 	end_response(x);
+}
+
+void http_begin_length(struct http_request *r, int status, const char *content_type,
+	const char *headers, uint64_t length)
+{
+	struct buf *head = &r->connection->server->head;
+
+	if (!may_begin(r))
+		return;
+	begin_response(r, status, content_type, headers, length);
+	output_queue(r->connection, head->data, head->len);
+	connection_wake(r->connection);
 }
 
 void http_begin_fds(struct http_request *r, int status, const char *content_type,

@@ -1,5 +1,6 @@
 #include "sandbox/view.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,11 +9,14 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <linux/magic.h>
+#include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
 #include "format/procfs.h"
 #include "linux/unix_address.h"
 
+#define SOCKETS_MAX ((size_t)1 << 20) /* bytes of the table */
+#define SOCKETS_PIECE 16384
 #define LOOK (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 void view_init(struct sandbox_view *view)
@@ -113,6 +117,28 @@ char view_process_state(const struct sandbox_view *view, int pid)
 	/* The name before the state is in brackets, and may hold others. */
 	const char *state = strrchr(text, ')');
 	return state && state[1] == ' ' ? state[2] : 0;
+}
+
+int view_read_sockets(
+	const struct sandbox_view *view, bool is_ipv6, struct buf *text, struct error *err)
+{
+	const char *path = is_ipv6 ? "1/net/tcp6" : "1/net/tcp";
+	auto_close int fd = openat(view->fds[LAUNCH_FD_PROC], path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT && is_ipv6)
+		return 0; /* a host without IPv6 */
+	if (fd < 0)
+		return fail_errno(err, "open '/proc/%s' of the sandbox", path);
+	for (;;) {
+		char *room = text->len < SOCKETS_MAX ? buf_reserve(text, SOCKETS_PIECE) : NULL;
+		ssize_t got = room ? read(fd, room, SOCKETS_PIECE) : 0;
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return fail_errno(err, "read '/proc/%s' of the sandbox", path);
+		if (!got)
+			return 0;
+		buf_grew(text, (size_t)got);
+	}
 }
 
 int view_open_usage(const struct sandbox_view *view, struct usage *usage, struct error *err)

@@ -46,6 +46,11 @@ void view_each_process(
 	const struct sandbox_view *view, void (*fn)(void *ctx, int proc, int pid), void *ctx);
 /* The letter that /proc shows ('R', 'T' …) of its process `pid`; 0: there is none. */
 char view_process_state(const struct sandbox_view *view, int pid);
+/* Appends the table of its TCP sockets, as /proc/net/tcp or tcp6 has it; the table of a sandbox
+ * with very many is cut. */
+struct buf;
+int view_read_sockets(
+	const struct sandbox_view *view, bool is_ipv6, struct buf *text, struct error *err);
 /* For usage.h. ERR_UNAVAILABLE: there is no /proc to look into. */
 int view_open_usage(const struct sandbox_view *view, struct usage *usage, struct error *err);
 /* Cpu time that its control group counted. false: there is none. */

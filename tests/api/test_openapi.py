@@ -35,6 +35,9 @@ enabled = false
 [phases.stateful]
 enabled = false
 [[operations]]
+include-path-regex = "/ports/"
+enabled = false
+[[operations]]
 include-path-regex = "^/v1/workspaces/\\\\{{id\\\\}}"
 exclude-operation-id = "removeWorkspace"
 parameters = {{ "path.id" = "{workspace}" }}
@@ -152,6 +155,8 @@ def test_the_document_is_valid(daemon, tools, tmp_path):
 def test_every_path_is_documented_with_its_methods(daemon):
     document = daemon.get("/openapi.json").json()
     for path, operations in document["paths"].items():
+        if "{port}" in path:  # any method: it is up to the server in the workspace
+            continue
         answer = daemon.request("TRACE", path.replace("{id}", "x").replace("{path}", "x"))
         assert answer.status == 405
         allowed = {method.strip().lower() for method in answer.headers["Allow"].split(",")}

@@ -59,5 +59,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (struct str rest = text; procfs_next_id_range(&rest, &range);)
 		;
+	struct procfs_listener listener;
+	for (struct str rest = text; procfs_next_listener(&rest, &listener);)
+		check(listener.port > 0);
 	return 0;
 }

@@ -211,6 +211,31 @@ static void id_ranges_are_three_numbers(void **state)
 	assert_true(range.count > 0);
 }
 
+static void sockets_that_listen_are_found(void **state)
+{
+	struct procfs_listener listener;
+	struct str rest =
+		STR("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   "
+		    "uid  timeout inode\n"
+		    "   0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  "
+		    "1000        0 12345 1 0000000000000000 100 0 0 10 0\n"
+		    "   1: 0100007F:1F40 0100007F:C350 01 00000000:00000000 00:00000000 00000000  "
+		    "1000        0 12346 1 0000000000000000 20 4 30 10 -1\n"
+		    "   2: 0100007F:1F4 00000000:0000 0A 0:0 0:0 0 1000 0 1\n"
+		    "   3: 00000000000000000000000001000000:0050 "
+		    "00000000000000000000000000000000:0000 0A 0:0 0:0 0 1000 0 7 1\n");
+	const uint8_t loopback[16] = { [15] = 1 };
+
+	assert_true(procfs_next_listener(&rest, &listener));
+	assert_int_equal(listener.port, 8000);
+	assert_int_equal(listener.inode, 12345);
+	assert_memory_equal(listener.address, "\x7f\0\0\1", 4);
+	assert_true(procfs_next_listener(&rest, &listener));
+	assert_int_equal(listener.port, 80);
+	assert_memory_equal(listener.address, loopback, 16);
+	assert_false(procfs_next_listener(&rest, &listener));
+}
+
 static void words_are_whole(void **state)
 {
 	assert_true(procfs_has_word(STR("cpu,cpuacct"), "cpu"));
@@ -234,6 +259,7 @@ int main(void)
 		cmocka_unit_test(every_mount_of_this_host_is_found),
 		cmocka_unit_test(cgroup_lines_keep_colons_of_their_path),
 		cmocka_unit_test(id_ranges_are_three_numbers),
+		cmocka_unit_test(sockets_that_listen_are_found),
 		cmocka_unit_test(words_are_whole),
 	};
 
