@@ -766,3 +766,17 @@ void agents_done(struct core *core)
 		close(core->agent_image);
 	core->agent_image = 0;
 }
+
+bool agent_take_info(struct str *rest, struct agent_info *info, struct str *name, struct str *link)
+{
+	if (rest->len < sizeof *info)
+		return false;
+	memcpy(info, rest->data, sizeof *info);
+	size_t left = rest->len - sizeof *info;
+	if (info->name_len > left || info->link_len > left - info->name_len)
+		return false;
+	*name = (struct str){ rest->data + sizeof *info, info->name_len };
+	*link = (struct str){ name->data + name->len, info->link_len };
+	*rest = (struct str){ link->data + link->len, left - name->len - link->len };
+	return true;
+}

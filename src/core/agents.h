@@ -19,6 +19,9 @@ struct agent_answer {
 	struct str infos;	  /* valid until the callback returns */
 	int fd;			  /* of OPEN and CREATE, yours; else -1 */
 };
+/* Takes the next info of answer->infos off *rest, with its two texts. false: there is no whole
+ * one. What it says is the workspace's, and not checked. */
+bool agent_take_info(struct str *rest, struct agent_info *info, struct str *name, struct str *link);
 typedef void agent_answer_fn(void *ctx, const struct agent_answer *answer, const struct error *err);
 struct agent_ask {
 	enum agent_verb verb;

@@ -49,16 +49,10 @@ static bool is_path(struct arena *arena, struct str name)
 static bool take_change(struct str *rest, struct arena *arena, struct core_applied *applied)
 {
 	struct agent_info info;
-	if (rest->len < sizeof info)
+	struct str name, reason;
+	if (!agent_take_info(rest, &info, &name, &reason))
 		return false;
-	memcpy(&info, rest->data, sizeof info);
-	size_t left = rest->len - sizeof info;
-	if (info.name_len > left || info.link_len > left - info.name_len)
-		return false;
-	struct str name = { rest->data + sizeof info, info.name_len };
-	struct str reason = { name.data + name.len, info.link_len };
 	unsigned letter = info.reserved & 0xff, result = info.reserved >> 8;
-	*rest = (struct str){ reason.data + reason.len, left - name.len - reason.len };
 	if (!is_path(arena, name) || !letter || !strchr("AMDT", (int)letter) ||
 		result >= sizeof results / sizeof *results || memchr(reason.data, 0, reason.len))
 		return false;

@@ -84,16 +84,10 @@ static bool is_text(struct str text)
 static bool take_info(struct str *rest, struct arena *arena, struct file_info *info, unsigned *mode)
 {
 	struct agent_info raw;
+	struct str name, link;
 
-	if (rest->len < sizeof raw)
+	if (!agent_take_info(rest, &raw, &name, &link))
 		return false;
-	memcpy(&raw, rest->data, sizeof raw);
-	size_t left = rest->len - sizeof raw;
-	if (raw.name_len > left || raw.link_len > left - raw.name_len)
-		return false;
-	struct str name = { rest->data + sizeof raw, raw.name_len };
-	struct str link = { name.data + name.len, raw.link_len };
-	*rest = (struct str){ link.data + link.len, left - name.len - link.len };
 	bool is_link = S_ISLNK(raw.mode);
 	if (!is_text(name) || !is_text(link) || (link.len && !is_link) || raw.size > INT64_MAX ||
 		raw.modified_ms > TIME_MS_MAX_ABS || raw.modified_ms < -TIME_MS_MAX_ABS)

@@ -172,18 +172,13 @@ static bool has_others(const struct core_workspace *w)
 static bool take_check(struct verification *v, struct str *rest)
 {
 	struct agent_info raw;
-	if (rest->len < sizeof raw)
-		return false;
-	memcpy(&raw, rest->data, sizeof raw);
-	size_t left = rest->len - sizeof raw;
-	if (raw.name_len > NAME_MOST || raw.link_len > DETAIL_MOST || raw.name_len > left ||
-		raw.link_len > left - raw.name_len)
-		return false;
-	const char *name = rest->data + sizeof raw, *detail = name + raw.name_len;
+	struct str name, detail;
 	char shown[NAME_MOST + 1];
-	str_printable(shown, sizeof shown, (struct str){ name, raw.name_len });
-	add(v, shown, raw.mode == 1, false, "%.*s", (int)raw.link_len, detail);
-	*rest = (struct str){ detail + raw.link_len, left - raw.name_len - raw.link_len };
+	if (!agent_take_info(rest, &raw, &name, &detail) || name.len > NAME_MOST ||
+		detail.len > DETAIL_MOST)
+		return false;
+	str_printable(shown, sizeof shown, name);
+	add(v, shown, raw.mode == 1, false, "%.*s", (int)detail.len, detail.data);
 	return true;
 }
 
