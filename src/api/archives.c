@@ -65,18 +65,7 @@ int api_archive_delete(struct call *c, struct error *err)
 
 static void on_restored(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	auto_arena struct arena arena = { 0 };
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-
-	if (err) {
-		operation_fail(ctx, err);
-		return;
-	}
-	struct workspace_now now = core_now(w);
-	workspace_print(&j, NULL, core_model(w), &now);
-	operation_answer(
-		ctx, 201, arena_printf(&arena, "/v1/workspaces/%s", core_model(w)->id), &body);
+	operation_answer_workspace(ctx, w, err, 201);
 }
 
 int api_archive_restore(struct call *c, struct error *err)

@@ -143,6 +143,12 @@ void *operation_new(struct call *c, size_t size);
 void operation_answer(
 	struct operation *op, int status, const char *location, const struct buf *body);
 void operation_fail(struct operation *op, const struct error *err);
+/* Answers with a file, which it closes; or with *err, which isn't NULL then. */
+void operation_answer_file(
+	struct operation *op, const char *type, int fd, uint64_t size, const struct error *err);
+/* workspaces.c: answers with the workspace that core is done with; 201 has a Location. */
+void operation_answer_workspace(
+	struct operation *op, struct core_workspace *w, const struct error *err, int status);
 /* Frees the operation and returns its call, to be answered; NULL when the client has disconnected.
  */
 struct call *operation_end(struct operation *op);

@@ -1,6 +1,5 @@
 /* /v1/workspaces/{id}/diff, changes, apply */
 #include <string.h>
-#include <unistd.h>
 #include "api/call.h"
 #include "api/schema.h"
 #include "core/apply.h"
@@ -14,21 +13,8 @@ struct diffing {
 static void on_diff(void *ctx, int fd, uint64_t size, const struct error *err)
 {
 	struct diffing *diffing = ctx;
-	const char *type = diffing->type;
-	struct call *c = operation_end(&diffing->op);
 
-	if (!c) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	if (err) {
-		call_problem(c, err);
-		return;
-	}
-	c->status = 200;
-	http_respond_file(
-		c->r, c->status, type, "X-Content-Type-Options: nosniff\r\n", fd, 0, size);
+	operation_answer_file(&diffing->op, diffing->type, fd, size, err);
 }
 
 int api_workspace_diff(struct call *c, struct error *err)

@@ -1,6 +1,5 @@
 /* /v1/exports: exported environments in the blob store */
 #include <string.h>
-#include <unistd.h>
 #include "api/body_pipe.h"
 #include "api/call.h"
 #include "api/schema.h"
@@ -64,20 +63,7 @@ int api_export_delete(struct call *c, struct error *err)
 
 static void on_got(void *ctx, int fd, uint64_t size, const struct error *err)
 {
-	struct call *c = operation_end(ctx);
-
-	if (!c) {
-		if (fd >= 0)
-			close(fd);
-		return;
-	}
-	if (err) {
-		call_problem(c, err);
-		return;
-	}
-	c->status = 200;
-	http_respond_file(c->r, c->status, "application/x-tar",
-		"X-Content-Type-Options: nosniff\r\n", fd, 0, size);
+	operation_answer_file(ctx, "application/x-tar", fd, size, err);
 }
 
 int api_export_get(struct call *c, struct error *err)

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <unistd.h>
 #include "api/call.h"
 
 static void on_gone(struct call *c)
@@ -72,6 +73,25 @@ void operation_fail(struct operation *op, const struct error *err)
 		idempotency_free(entry);
 	else if (entry)
 		idempotency_end(entry, NULL);
+}
+
+void operation_answer_file(
+	struct operation *op, const char *type, int fd, uint64_t size, const struct error *err)
+{
+	struct call *c = operation_end(op);
+
+	if (!c) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	if (err) {
+		call_problem(c, err);
+		return;
+	}
+	c->status = 200;
+	http_respond_file(
+		c->r, c->status, type, "X-Content-Type-Options: nosniff\r\n", fd, 0, size);
 }
 
 /* ---- once a key ---- */

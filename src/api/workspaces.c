@@ -18,10 +18,9 @@ static const char *location_of(struct arena *arena, const struct core_workspace 
 	return arena_printf(arena, "/v1/workspaces/%s", core_model(w)->id);
 }
 
-/* The workspace that core is done with. */
-static void answer(void *ctx, struct core_workspace *w, const struct error *err, int status)
+void operation_answer_workspace(
+	struct operation *op, struct core_workspace *w, const struct error *err, int status)
 {
-	struct operation *op = ctx;
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
@@ -36,7 +35,7 @@ static void answer(void *ctx, struct core_workspace *w, const struct error *err,
 
 static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	answer(ctx, w, err, 200);
+	operation_answer_workspace(ctx, w, err, 200);
 }
 
 /* ---- create ---- */
@@ -73,7 +72,7 @@ static void on_created(void *ctx, struct core_workspace *w, const struct error *
 	struct create_operation *op = ctx;
 	struct call *c = op->is_bound ? op->op.call : NULL;
 
-	answer(ctx, w, err, 201);
+	operation_answer_workspace(ctx, w, err, 201);
 	if (!c || err)
 		return;
 	c->priv = arena_text(&c->r->arena, core_model(w)->id);
