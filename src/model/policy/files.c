@@ -230,8 +230,8 @@ static bool has_option(const shell_words *words, size_t first, const char *lette
 	return false;
 }
 
-static void judge_tool(struct judge *j, const struct tool *tool, const char *subject,
-	const shell_words *words, size_t first)
+static void judge_tool(
+	struct judge *j, const struct tool *tool, const shell_words *words, size_t first)
 {
 	size_t skipped = has_option(words, first, tool->unless) ? 0 : tool->skipped;
 	const struct shell_word *last = NULL;
@@ -264,13 +264,13 @@ static void judge_tool(struct judge *j, const struct tool *tool, const char *sub
 		judge_text(j, POLICY_READ, ".");
 }
 
-void judge_operands(struct judge *j, const char *subject, const shell_words *words, size_t first)
+void judge_operands(struct judge *j, const shell_words *words, size_t first)
 {
 	const char *name = words->items[first].literal;
 
 	for (size_t i = 0; name && i < sizeof tools / sizeof *tools; i++)
 		if (strcmp(path_basename(name), tools[i].name) == 0) {
-			judge_tool(j, &tools[i], subject, words, first);
+			judge_tool(j, &tools[i], words, first);
 			return;
 		}
 }

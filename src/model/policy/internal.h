@@ -44,7 +44,7 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 /* A path that a command names, against the file rules. */
 void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word);
 /* The file operations that the program at words[first] is known for. */
-void judge_operands(struct judge *j, const char *subject, const shell_words *words, size_t first);
+void judge_operands(struct judge *j, const shell_words *words, size_t first);
 
 /* programs.c */
 /* Options and arguments of the program at words[first] that run other programs or hide what is

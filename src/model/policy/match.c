@@ -201,16 +201,11 @@ static enum policy_decision decide(const struct policy *policy,
 	const struct policy_rule *const found[POLICY_DENY + 1], const char **rule)
 {
 	*rule = NULL;
-	for (int i = POLICY_DENY; i >= POLICY_ALLOW; i--) {
-		int decision = i == POLICY_DENY	 ? POLICY_DENY
-			       : i == POLICY_ASK ? POLICY_ASK
-						 : POLICY_ALLOW;
-
-		if (!found[decision])
-			continue;
-		*rule = found[decision]->text;
-		return (enum policy_decision)decision;
-	}
+	for (int i = POLICY_DENY; i >= POLICY_ALLOW; i--)
+		if (found[i]) {
+			*rule = found[i]->text;
+			return (enum policy_decision)i;
+		}
 	return policy->otherwise;
 }
 
@@ -244,26 +239,24 @@ static size_t fixed_len(const char *glob)
 enum policy_decision match_files_below(const struct policy *policy, enum policy_operation operation,
 	const char *dir, const char **rule)
 {
-	const char *probe = dir;
 	bool is_allowed = false;
 
 	*rule = NULL;
 	for (size_t i = 0; i < policy->rules.count; i++) {
 		const struct policy_rule *r = &policy->rules.items[i];
-		size_t len = r->kind == POLICY_FILE ? fixed_len(r->glob) : 0;
-		const char *glob_end = r->kind == POLICY_FILE ? r->glob + strlen(r->glob) : "";
+		char fixed[4096];
 
 		if (r->kind != POLICY_FILE || !(r->operations & operation))
 			continue;
-		char fixed[4096];
+		size_t len = fixed_len(r->glob);
 		if (!str_format(fixed, sizeof fixed, "%.*s", (int)len, r->glob))
 			return POLICY_ASK;
+		/* The rule covers all that is below: two stars follow the fixed part. */
+		bool is_all = strcmp(r->glob + len - (len == 1), "/**") == 0;
 		if (r->decision != POLICY_ALLOW) {
 			if (path_is_beneath(fixed, dir) || path_is_beneath(dir, fixed))
 				return POLICY_ASK; /* it may name a file there */
-		} else if (glob_end - r->glob >= 3 && strcmp(glob_end - 3, "/**") == 0 &&
-			   len == (size_t)(glob_end - r->glob) - 3 + (len == 1) &&
-			   path_is_beneath(probe, fixed)) {
+		} else if (is_all && path_is_beneath(dir, fixed)) {
 			is_allowed = true;
 			*rule = r->text;
 		}

@@ -43,8 +43,7 @@ bool word_may_be_option(const struct shell_word *word)
 	return first->kind != SHELL_TILDE;
 }
 
-/* Options that run a program, read commands from a file, or write a file. "x y" is the subcommand x
- * with the option or word y. */
+/* Options that run a program, read commands from a file, or write a file. */
 static const struct {
 	const char *program, *option;
 } dangerous[] = {
@@ -124,7 +123,6 @@ static const struct {
 	{ "file", "--compile" },
 	{ "printf", "-v" },
 	{ "tree", "--fromfile" },
-	{ "head", "--zero-terminated=" },
 };
 static const char *const git_asked[] = { "config", "bisect", "filter-branch", "difftool",
 	"mergetool", "submodule", "daemon", "shell", "upload-pack", "receive-pack", "remote-ext",

@@ -312,7 +312,7 @@ static void judge_call(struct judge *j, const char *subject, const shell_words *
 		return;
 	match_command(j, subject, words, first);
 	judge_program(j, subject, words, first);
-	judge_operands(j, subject, words, first);
+	judge_operands(j, words, first);
 }
 
 void judge_simple(struct judge *j, const struct shell_command *command)
