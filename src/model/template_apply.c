@@ -17,16 +17,30 @@ static const char *package_of(struct arena *arena, const char *requirement)
 		       : requirement;
 }
 
-/* `more` takes the place of what in `base` is about the same package. */
-static text_list merge_requirements(
-	const text_list *base, const text_list *more, struct arena *arena)
+typedef bool same_fn(const char *a, const char *b, struct arena *arena);
+
+static bool is_same_package(const char *a, const char *b, struct arena *arena)
+{
+	return !strcmp(package_of(arena, a), package_of(arena, b));
+}
+
+/* Of "NAME:PATH[:ro]". */
+static bool is_same_path(const char *a, const char *b, struct arena *arena)
+{
+	const char *path = strchr(a, '/'), *other = strchr(b, '/');
+	return path && other && strcspn(path, ":") == strcspn(other, ":") &&
+	       !strncmp(path, other, strcspn(path, ":"));
+}
+
+/* Those of `base` that aren't about the same thing as one of `more`, then those of `more`. */
+static text_list merge_texts(
+	const text_list *base, const text_list *more, same_fn *is_same, struct arena *arena)
 {
 	text_list merged = { 0 };
 	for (size_t i = 0; i < base->count; i++) {
-		const char *name = package_of(arena, base->items[i]);
 		bool is_replaced = false;
 		for (size_t k = 0; k < more->count && !is_replaced; k++)
-			is_replaced = !strcmp(name, package_of(arena, more->items[k]));
+			is_replaced = is_same(base->items[i], more->items[k], arena);
 		if (!is_replaced)
 			vec_push(arena, &merged, base->items[i]);
 	}
@@ -49,28 +63,6 @@ static pair_list merge_pairs(const pair_list *base, const pair_list *more, struc
 	}
 	for (size_t i = 0; i < more->count; i++)
 		vec_push(arena, &merged, more->items[i]);
-	return merged;
-}
-
-/* "NAME:PATH[:ro]": those of `base` whose path isn't taken, then those of `more`. */
-static text_list merge_attached(const text_list *base, const text_list *more, struct arena *arena)
-{
-	text_list merged = { 0 };
-	for (size_t i = 0; i < base->count; i++) {
-		const char *path = strchr(base->items[i], '/');
-		bool is_taken = false;
-		for (size_t k = 0; path && k < more->count && !is_taken; k++) {
-			const char *other = strchr(more->items[k], '/');
-			is_taken = other && strcspn(path, ":") == strcspn(other, ":") &&
-				   !strncmp(path, other, strcspn(path, ":"));
-		}
-		if (!is_taken)
-			vec_push(arena, &merged, base->items[i]);
-	}
-	for (size_t i = 0; i < more->count; i++)
-		vec_push(arena, &merged, more->items[i]);
-	vec_push(arena, &merged, NULL);
-	merged.count--;
 	return merged;
 }
 
@@ -108,14 +100,14 @@ void template_extend(struct template *child, const struct template *base, struct
 	if (!security->writable.count)
 		security->writable = base->security.writable;
 	inherit_limits(&child->limits.limits, &base->limits.limits);
-	child->python.dependencies =
-		merge_requirements(&base->python.dependencies, &child->python.dependencies, arena);
+	child->python.dependencies = merge_texts(
+		&base->python.dependencies, &child->python.dependencies, is_same_package, arena);
 	child->nodejs.dependencies =
 		merge_pairs(&base->nodejs.dependencies, &child->nodejs.dependencies, arena);
 	child->env = merge_pairs(&base->env, &child->env, arena);
 	child->labels = merge_pairs(&base->labels, &child->labels, arena);
 	child->files = merge_pairs(&base->files, &child->files, arena);
-	child->attach = merge_attached(&base->attach, &child->attach, arena);
+	child->attach = merge_texts(&base->attach, &child->attach, is_same_path, arena);
 }
 
 /* ---- a workspace ---- */
@@ -165,7 +157,7 @@ void template_apply(const struct template *t, struct arena *arena, struct worksp
 	wanted->env = merge_pairs(&env, &wanted->env, arena);
 	wanted->labels = merge_pairs(&t->labels, &wanted->labels, arena);
 	inherit_limits(&wanted->limits, &t->limits.limits);
-	wanted->attach = merge_attached(&t->attach, &wanted->attach, arena);
+	wanted->attach = merge_texts(&t->attach, &wanted->attach, is_same_path, arena);
 	if (!wanted->has_view && t->view)
 		wanted->view = (enum workspace_view)(t->view - 1);
 	if (!wanted->ttl_ms)
@@ -180,8 +172,8 @@ void template_apply(const struct template *t, struct arena *arena, struct worksp
 		wanted->python = t->python.version;
 	/* A file of requirements says all that is wanted; packages are wanted besides. */
 	if (!wanted->requirements)
-		wanted->packages =
-			merge_requirements(&t->python.dependencies, &wanted->packages, arena);
+		wanted->packages = merge_texts(
+			&t->python.dependencies, &wanted->packages, is_same_package, arena);
 }
 
 /* ---- its files ---- */

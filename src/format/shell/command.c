@@ -88,9 +88,6 @@ static bool ends_command(int c)
 static int read_function(struct shell_parser *p, struct shell_command *command)
 {
 	const struct shell_word *name = command->words.count ? &command->words.items[0] : NULL;
-	struct shell_command *body;
-	struct shell_list *list = arena_alloc(p->arena, sizeof *list);
-	bool is_read = false;
 
 	if (command->words.count != 1 || command->assignments.count || command->redirects.count ||
 		!name->is_bare || !shell_is_name_start((unsigned char)name->literal[0]) ||
@@ -101,19 +98,7 @@ static int read_function(struct shell_parser *p, struct shell_command *command)
 	shell_skip_blanks(p);
 	if (!shell_accept(p, ")"))
 		return shell_unknown(p, "'(' within a command");
-	if (shell_skip_lines(p) < 0)
-		return -1;
-	body = arena_alloc(p->arena, sizeof *body);
-	body->line = shell_line(p);
-	const char *word = shell_current(p) == '(' ? "(" : shell_next_word(p);
-	if (word && shell_read_compound(p, word, body, &is_read) < 0)
-		return -1;
-	if (!is_read)
-		return shell_unknown(p, "the body of a function isn't a compound command");
-	vec_push(p->arena, &list->commands, body);
-	vec_push(p->arena, &command->bodies, list);
-	command->kind = SHELL_FUNCTION;
-	return 0;
+	return shell_read_function_body(p, command);
 }
 
 static bool is_reserved(const struct shell_word *word)

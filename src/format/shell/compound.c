@@ -252,15 +252,29 @@ static int read_case(struct shell_parser *p, struct shell_command *command)
 	}
 }
 
-/* function name [()] { … } */
-static int read_function(struct shell_parser *p, struct shell_command *command)
+int shell_read_function_body(struct shell_parser *p, struct shell_command *command)
 {
 	struct shell_command *body = arena_alloc(p->arena, sizeof *body);
 	struct shell_list *list = arena_alloc(p->arena, sizeof *list);
 	bool is_read = false;
-	const char *word;
 
+	if (shell_skip_lines(p) < 0)
+		return -1;
+	body->line = shell_line(p);
+	const char *word = shell_current(p) == '(' ? "(" : shell_next_word(p);
+	if (word && shell_read_compound(p, word, body, &is_read) < 0)
+		return -1;
+	if (!is_read)
+		return shell_unknown(p, "the body of a function isn't a compound command");
+	vec_push(p->arena, &list->commands, body);
+	vec_push(p->arena, &command->bodies, list);
 	command->kind = SHELL_FUNCTION;
+	return 0;
+}
+
+/* function name [()] { … } */
+static int read_function(struct shell_parser *p, struct shell_command *command)
+{
 	shell_skip(p, 8);
 	shell_skip_blanks(p);
 	if (read_name(p, command) < 0)
@@ -271,17 +285,7 @@ static int read_function(struct shell_parser *p, struct shell_command *command)
 		if (!shell_accept(p, ")"))
 			return shell_unknown(p, "')' is missing");
 	}
-	if (shell_skip_lines(p) < 0)
-		return -1;
-	body->line = shell_line(p);
-	word = shell_current(p) == '(' ? "(" : shell_next_word(p);
-	if (word && shell_read_compound(p, word, body, &is_read) < 0)
-		return -1;
-	if (!is_read)
-		return shell_unknown(p, "the body of a function isn't a compound command");
-	vec_push(p->arena, &list->commands, body);
-	vec_push(p->arena, &command->bodies, list);
-	return 0;
+	return shell_read_function_body(p, command);
 }
 
 static bool is_one_of(const char *text, const char *const *words, size_t count)

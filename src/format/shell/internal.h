@@ -81,3 +81,5 @@ const char *shell_next_word(struct shell_parser *p);
 int shell_read_compound(
 	struct shell_parser *p, const char *word, struct shell_command *command, bool *is_read);
 int shell_read_body(struct shell_parser *p, struct shell_command *command, const char *closing);
+/* After the name and "()": lines that may follow, and the compound command that is the body. */
+int shell_read_function_body(struct shell_parser *p, struct shell_command *command);
