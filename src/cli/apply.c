@@ -195,26 +195,14 @@ static const char *changes_path(struct command *command)
 
 static int receive(struct command *command, struct host_target *target, struct error *err)
 {
-	struct remote *remote = &command->remote;
-	struct client_request request = CLIENT_REQUEST_NONE;
-	struct client_response response = { 0 };
-	char data[65536];
-	ssize_t got;
-	request.method = "GET";
-	request.path = changes_path(command);
-	request.accept = "*/*";
+	const char *what = arena_printf(&command->arena, "the changes to '%s'", target->area.place);
 	target->file = openat(target->area.fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (target->file < 0)
 		return fail_errno(err, "make a file in '%s'", target->area.place);
-	if (remote_begin(remote, &request, &response, err))
-		return -1;
-	while ((got = client_read(&remote->client, &response, data, sizeof data, err)) > 0)
-		if (fd_write_full(target->file, data, (size_t)got) != got)
-			return fail_errno(err, "write the changes to '%s'", target->area.place);
-	if (got < 0 || remote_is_interrupted())
+	if (remote_receive_file(&command->remote, changes_path(command), target->file, what, err))
 		return -1;
 	fault_point("apply_received");
-	return lseek(target->file, 0, SEEK_SET) ? fail_errno(err, "read the changes") : 0;
+	return 0;
 }
 
 static void protect(struct bundle *bundle)

@@ -32,26 +32,9 @@ static const struct arg_spec ls_spec = {
 
 /* ---- rm, prune ---- */
 
-static int remove_all(
-	struct command *command, const text_list *names, bool is_dry, struct error *err)
-{
-	cli_ones all = { 0 };
-	if (remote_open(&command->remote, err))
-		return -1;
-	for (size_t i = 0; i < names->count; i++) {
-		struct cli_one one = { .name = names->items[i] };
-		const char *path = arena_printf(&command->arena, "/v1/archives/%s",
-			remote_escape(&command->remote, one.name));
-		one.has_failed = !is_dry && remote_call(&command->remote, "DELETE", path, NULL,
-						    NULL, &one.err);
-		vec_push(&command->arena, &all, one);
-	}
-	return cli_print_ones(command, &all, is_dry ? "found" : "removed", 0, err);
-}
-
 static int run_rm(struct command *command, struct error *err)
 {
-	return remove_all(command, &command->operands, false, err);
+	return cli_remove_ones(command, "/v1/archives", &command->operands, "", false, err);
 }
 
 static const struct arg_option rm_table[] = { { ARG_FROM(remote_rows) } };
@@ -105,7 +88,7 @@ static int run_prune(struct command *command, struct error *err)
 			err, ERR_INVALID, "carrel archive prune needs --older-than or --max-bytes");
 	if (remote_each(&command->remote, "/v1/archives", look, &pruning, err))
 		return -1;
-	return remove_all(command, &pruning.names, options->dry_run, err);
+	return cli_remove_ones(command, "/v1/archives", &pruning.names, "", options->dry_run, err);
 }
 
 static const struct arg_option prune_table[] = {

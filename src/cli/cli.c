@@ -471,6 +471,23 @@ int cli_print_ones(struct command *command, const cli_ones *all, const char *don
 	return failures ? 125 : 0;
 }
 
+int cli_remove_ones(struct command *command, const char *kind, const text_list *names,
+	const char *query, bool is_dry, struct error *err)
+{
+	cli_ones all = { 0 };
+	if (remote_open(&command->remote, err))
+		return -1;
+	for (size_t i = 0; i < names->count; i++) {
+		struct cli_one one = { .name = names->items[i] };
+		const char *path = arena_printf(&command->arena, "%s/%s%s", kind,
+			remote_escape(&command->remote, one.name), query);
+		one.has_failed = !is_dry && remote_call(&command->remote, "DELETE", path, NULL,
+						    NULL, &one.err);
+		vec_push(&command->arena, &all, one);
+	}
+	return cli_print_ones(command, &all, is_dry ? "found" : "removed", 0, err);
+}
+
 static int print_commands(const struct arg_spec *group, int fd, int code)
 {
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);

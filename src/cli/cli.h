@@ -190,3 +190,7 @@ typedef VEC(struct cli_one) cli_ones;
  * failure of a single operand is returned as *err. */
 int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
 	struct error *err);
+/* DELETEs `kind`/NAME`query` for each name, as "/v1/archives/NAME", and prints the results. is_dry:
+ * says which were found, and removes none. */
+int cli_remove_ones(struct command *command, const char *kind, const text_list *names,
+	const char *query, bool is_dry, struct error *err);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/id.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -167,6 +168,43 @@ int remote_begin(struct remote *remote, const struct client_request *request,
 	return client_read_all(&remote->client, response, remote->arena, err)
 		       ? -1
 		       : client_problem(response->status, response->body, remote->arena, err);
+}
+
+int remote_send_file(
+	struct remote *remote, const char *path, int fd, uint64_t size, struct error *err)
+{
+	struct client_request request = CLIENT_REQUEST_NONE;
+	struct client_response response;
+	request.method = "PUT";
+	request.path = path;
+	request.content_type = "application/octet-stream";
+	request.body_fd = fd;
+	request.body_len_known = true;
+	request.body_len = size;
+	return remote_begin(remote, &request, &response, err) ||
+			       client_read_all(&remote->client, &response, remote->arena, err)
+		       ? -1
+		       : 0;
+}
+
+int remote_receive_file(
+	struct remote *remote, const char *path, int fd, const char *what, struct error *err)
+{
+	struct client_request request = CLIENT_REQUEST_NONE;
+	struct client_response response = { 0 };
+	char data[65536];
+	ssize_t got;
+	request.method = "GET";
+	request.path = path;
+	request.accept = "*/*";
+	if (remote_begin(remote, &request, &response, err))
+		return -1;
+	while ((got = client_read(&remote->client, &response, data, sizeof data, err)) > 0)
+		if (fd_write_full(fd, data, (size_t)got) != got)
+			return fail_errno(err, "write %s", what);
+	if (got < 0 || is_interrupted)
+		return -1;
+	return lseek(fd, 0, SEEK_SET) ? fail_errno(err, "read %s", what) : 0;
 }
 
 int remote_reopen(struct remote *remote, remote_begin_fn *begin, void *ctx, struct error *err)

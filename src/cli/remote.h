@@ -42,6 +42,13 @@ bool remote_is_interrupted(void);
 /* The same, for an answer that is read piece by piece: client_read follows. */
 int remote_begin(struct remote *remote, const struct client_request *request,
 	struct client_response *response, struct error *err);
+/* PUTs `size` bytes of a file, from where it stands. */
+int remote_send_file(
+	struct remote *remote, const char *path, int fd, uint64_t size, struct error *err);
+/* GETs what is written to a file, which is then set to its beginning; `what`: of messages, "the
+ * changes to 'x'". */
+int remote_receive_file(
+	struct remote *remote, const char *path, int fd, const char *what, struct error *err);
 /* An answer was cut off: asks again, by `begin`, for ten seconds, in which a daemon that restarts
  * serves again. One that was stopped is not started for this. ERR_UNAVAILABLE: it doesn't come
  * back; other errors are begin's. */

@@ -14,7 +14,6 @@
 #include "model/archive.h"
 
 #define SUM_MAX 4096
-#define PIECE ((size_t)256 << 10)
 
 /* ---- a file ---- */
 
@@ -48,21 +47,6 @@ static int name_of_file(
 		       : 0;
 }
 
-static int hash_file(int fd, const char *path, char sha256[2 * SHA256_LEN + 1], struct error *err)
-{
-	auto_free char *piece = xzalloc(PIECE);
-	struct sha256 hash;
-	ssize_t len;
-	sha256_init(&hash);
-	while ((len = read(fd, piece, PIECE)) > 0 || (len < 0 && errno == EINTR))
-		if (len > 0)
-			sha256_add(&hash, piece, (size_t)len);
-	if (len < 0 || lseek(fd, 0, SEEK_SET))
-		return fail_errno(err, "read '%s'", path);
-	sha256_end_hex(&hash, sha256);
-	return 0;
-}
-
 /* FILE.sha256, as sha256sum writes it and the blob store has it beside an archive. */
 static int check_sum(
 	struct command *command, const char *path, const char *sha256, struct error *err)
@@ -82,31 +66,23 @@ static int check_sum(
 static int send_file(struct command *command, const char *path, const char *name,
 	const char **archive, struct error *err)
 {
+	unsigned char digest[SHA256_LEN];
 	char sha256[2 * SHA256_LEN + 1];
-	struct client_request request = CLIENT_REQUEST_NONE;
-	struct client_response response;
 	struct stat st;
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fstat(fd, &st))
 		return fail_errno(err, "open '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return fail(err, ERR_INVALID, "'%s' is not a regular file", path);
-	if (hash_file(fd, path, sha256, err) || check_sum(command, path, sha256, err) ||
-		remote_open(&command->remote, err))
+	if (file_hash(fd, digest, NULL) || lseek(fd, 0, SEEK_SET))
+		return fail_errno(err, "read '%s'", path);
+	sha256_hex(digest, sha256);
+	if (check_sum(command, path, sha256, err))
 		return -1;
 	*archive = archive_name_make(name, clock_now_ms(), BLOB_PACK_ZSTD, &command->arena);
-	request.method = "PUT";
-	request.path = arena_printf(&command->arena, "/v1/archives/%s?sha256=%s", *archive, sha256);
-	request.content_type = "application/octet-stream";
-	request.body_fd = fd;
-	request.body_len_known = true;
-	request.body_len = (uint64_t)st.st_size;
-	if (remote_begin(&command->remote, &request, &response, err) ||
-		client_read_all(&command->remote.client, &response, &command->arena, err))
-		return -1;
-	return response.status >= 400
-		       ? client_problem(response.status, response.body, &command->arena, err)
-		       : 0;
+	return remote_send_file(&command->remote,
+		arena_printf(&command->arena, "/v1/archives/%s?sha256=%s", *archive, sha256), fd,
+		(uint64_t)st.st_size, err);
 }
 
 /* ---- the command ---- */
@@ -156,13 +132,7 @@ static int run_restore(struct command *command, struct error *err)
 			     : remote_open(&command->remote, err) ||
 				       restore(command, operand, wanted, &answer, err))
 		return -1;
-	const char *name = json_member_text(answer.value, "name");
-	if (command->json)
-		remote_print_answer(&answer, &command->out);
-	else {
-		template_say_warnings(answer.value);
-		buf_printf(&command->out, "%s\n", name ? name : "");
-	}
+	template_print_made(command, &answer);
 	return 0;
 }
 

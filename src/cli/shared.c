@@ -45,19 +45,7 @@ static int run_ls(struct command *command, struct error *err)
 
 static int run_rm(struct command *command, struct error *err)
 {
-	cli_ones all = { 0 };
-	struct remote *remote = &command->remote;
-	if (remote_open(remote, err))
-		return -1;
-	for (size_t i = 0; i < command->operands.count; i++) {
-		struct cli_one one = { .name = command->operands.items[i] };
-		one.has_failed = remote_call(remote, "DELETE",
-			arena_printf(
-				&command->arena, "/v1/trees/%s", remote_escape(remote, one.name)),
-			NULL, NULL, &one.err);
-		vec_push(&command->arena, &all, one);
-	}
-	return cli_print_ones(command, &all, "removed", 0, err);
+	return cli_remove_ones(command, "/v1/trees", &command->operands, "", false, err);
 }
 
 static const struct arg_spec tree_create = {

@@ -163,16 +163,7 @@ static const struct arg_spec show_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	cli_ones all = { 0 };
-	if (remote_open(&command->remote, err))
-		return -1;
-	for (size_t i = 0; i < command->operands.count; i++) {
-		struct cli_one one = { .name = command->operands.items[i] };
-		one.has_failed = remote_call(&command->remote, "DELETE",
-			snapshot_path(command, one.name), NULL, NULL, &one.err);
-		vec_push(&command->arena, &all, one);
-	}
-	return cli_print_ones(command, &all, "removed", 0, err);
+	return cli_remove_ones(command, "/v1/snapshots", &command->operands, "", false, err);
 }
 
 static const struct arg_spec rm_spec = {

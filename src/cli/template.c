@@ -47,6 +47,17 @@ void template_say_warnings(const struct json_value *object)
 			cli_say("warning: %s", one->string.data);
 }
 
+void template_print_made(struct command *command, const struct remote_answer *answer)
+{
+	const char *name = json_member_text(answer->value, "name");
+	if (command->json) {
+		remote_print_answer(answer, &command->out);
+		return;
+	}
+	template_say_warnings(answer->value);
+	buf_printf(&command->out, "%s\n", name ? name : "");
+}
+
 /* ---- commands ---- */
 
 static const struct arg_option remote_table[] = { { ARG_FROM(remote_rows) } };
@@ -165,17 +176,10 @@ static const struct arg_spec add_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	cli_ones all = { 0 };
 	for (size_t i = 0; i < command->operands.count; i++)
 		if (template_check_name(command->operands.items[i], err))
 			return -1;
-	for (size_t i = 0; i < command->operands.count; i++) {
-		struct cli_one one = { .name = command->operands.items[i] };
-		one.has_failed = remote_call(&command->remote, "DELETE", path_of(command, one.name),
-			NULL, NULL, &one.err);
-		vec_push(&command->arena, &all, one);
-	}
-	return cli_print_ones(command, &all, "removed", 0, err);
+	return cli_remove_ones(command, "/v1/templates", &command->operands, "", false, err);
 }
 
 static const struct arg_spec rm_spec = {

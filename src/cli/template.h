@@ -15,3 +15,5 @@ struct options;
 int template_use(struct options *options, struct arena *arena, struct error *err);
 /* Prints the texts of its member `warnings` on stderr. */
 void template_say_warnings(const struct json_value *object);
+/* The workspace that the daemon has made: its name and warnings, or the answer in JSON. */
+void template_print_made(struct command *command, const struct remote_answer *answer);

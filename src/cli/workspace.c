@@ -245,13 +245,7 @@ static int run_create(struct command *command, struct error *err)
 		return cancel(&command->remote, &answer, err);
 	if (failed)
 		return -1;
-	const char *name = json_member_text(answer.value, "name");
-	if (command->json)
-		remote_print_answer(&answer, &command->out);
-	else {
-		template_say_warnings(answer.value);
-		buf_printf(&command->out, "%s\n", name ? name : "");
-	}
+	template_print_made(command, &answer);
 	return 0;
 }
 
@@ -567,19 +561,9 @@ static int run_rm(struct command *command, struct error *err)
 	const char *query = options->archive	  ? "?archive=true"
 			    : options->no_archive ? "?archive=false"
 						  : "";
-	cli_ones all = { 0 };
 	if (options->archive && options->no_archive)
 		return fail(err, ERR_INVALID, "--archive can't be combined with --no-archive");
-	if (remote_open(&command->remote, err))
-		return -1;
-	for (size_t i = 0; i < command->operands.count; i++) {
-		struct cli_one one = { .name = command->operands.items[i] };
-		one.has_failed = remote_call(&command->remote, "DELETE",
-			remote_workspace_path(&command->remote, one.name, query), NULL, NULL,
-			&one.err);
-		vec_push(&command->arena, &all, one);
-	}
-	return cli_print_ones(command, &all, "removed", 0, err);
+	return cli_remove_ones(command, "/v1/workspaces", &command->operands, query, false, err);
 }
 
 static const struct arg_option rm_table[] = {
