@@ -110,7 +110,7 @@ static void store_sum(struct archiving *archiving)
 	blob_job_start(archiving->w->core, &order, on_sum, archiving);
 }
 
-/* An archive that can't be read is none: nobody shall find it. */
+/* An archive that can't be read is removed, so that no list shows it. */
 static void on_read_back(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct archiving *archiving = ctx;

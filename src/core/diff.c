@@ -148,7 +148,7 @@ static int begin(struct comparison *c, const struct request *request,
 	if (print_options(&c->w->model, wanted, &arena, &options, err) ||
 		find_before(c->w, wanted, &before, err))
 		return -1;
-	/* A bundle may be as large as the workspace: it is no memory of core. */
+	/* A bundle may be as large as the workspace: core keeps it in a file, not in memory. */
 	c->output = wanted->is_bundle ? openat(c->w->core->workspaces, ".",
 						O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600)
 				      : memfd_create("differences", MFD_CLOEXEC);

@@ -4,8 +4,8 @@
 #include "core/blobs.h"
 #include "core/tree_jobs.h"
 
-/* Both answers are valid during the call; NULL when *err says why there is none: the failure that
- * caused the other one, when both have failed. */
+/* Both answers are valid during the call, and NULL after a failure. When both have failed, *err is
+ * the failure that caused the other one. */
 typedef void transfer_fn(void *ctx, const struct json_value *tree, const struct json_value *blob,
 	const struct error *err);
 /* blob->verb: BLOB_PUT: the job's output is stored; BLOB_GET: the object is the job's input. done

@@ -32,7 +32,7 @@ struct env_kind {
 	upper_settle_fn *settle;
 };
 extern const struct env_kind env_python, env_node;
-/* By its name; NULL: there is none of that name. */
+/* The kind with that name, or NULL. */
 const struct env_kind *env_kind_find(const char *name);
 /* The kind of an existing environment. */
 const struct env_kind *env_kind_of(const struct env_meta *meta);
