@@ -9,6 +9,9 @@ import socket
 import subprocess
 import threading
 
+import pytest
+
+from daemons import configure, new_directory, remove, serving
 from harness import CARREL, IS_ROOT, TREE, eventually
 
 KEY_ID, SECRET = "testkeyid", "testsecret-never-printed"
@@ -180,3 +183,37 @@ def blob(env, *words, data=None):
     answer = json.loads(out)
     assert (process.returncode == 0) == ("error" not in answer), (process.returncode, answer, err)
     return answer
+
+
+@contextlib.contextmanager
+def home_on(proxy, prefix="/shared"):
+    """A daemon whose blob store is that bucket."""
+    directory = new_directory()
+    try:
+        with serving(directory, env=CREDENTIALS) as daemon:
+            yield configure(daemon, config(proxy.url, prefix))
+    finally:
+        remove(directory)
+
+
+@pytest.fixture(scope="module")
+def bucket(tmp_path_factory):
+    """(the server, a proxy before it that can misbehave)."""
+    server = Server(tmp_path_factory.mktemp("s3"))
+    proxy = Proxy(server)
+    yield server, proxy
+    proxy.stop()
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def near(bucket):
+    """A home on the bucket; `far` is another one."""
+    with home_on(bucket[1]) as daemon:
+        yield daemon
+
+
+@pytest.fixture(scope="module")
+def far(bucket):
+    with home_on(bucket[1]) as daemon:
+        yield daemon

@@ -5,8 +5,6 @@ import pathlib
 import subprocess
 import tarfile
 
-import pytest
-
 import s3
 from daemons import configure
 from harness import eventually
@@ -156,15 +154,6 @@ def test_archives_are_made_as_configured(make_daemon):
     with tarfile.open(blob_file(daemon, archives(daemon)[0]["name"])) as tar:
         names = tar.getnames()
         assert "workspace/file" in names and "workspace/c0/d/d" in names
-
-
-@pytest.fixture(scope="module")
-def bucket(tmp_path_factory):
-    server = s3.Server(tmp_path_factory.mktemp("s3"))
-    proxy = s3.Proxy(server)
-    yield server, proxy
-    proxy.stop()
-    server.stop()
 
 
 def test_archives_lie_in_a_bucket(make_daemon, bucket):

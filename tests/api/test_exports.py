@@ -5,27 +5,13 @@ import os
 import pytest
 
 import s3
-from daemons import configure, new_directory, remove, serving
 from rest import problem
 
 
 @pytest.fixture(scope="module")
-def bucket(tmp_path_factory):
-    server = s3.Server(tmp_path_factory.mktemp("s3"))
-    proxy = s3.Proxy(server)
-    yield server, proxy
-    proxy.stop()
-    server.stop()
-
-
-@pytest.fixture(scope="module")
 def site(bucket):
-    directory = new_directory()
-    try:
-        with serving(directory, env=s3.CREDENTIALS) as daemon:
-            yield configure(daemon, s3.config(bucket[1].url, "/site"))
-    finally:
-        remove(directory)
+    with s3.home_on(bucket[1], "/site") as daemon:
+        yield daemon
 
 
 def put(daemon, name, data, query=""):

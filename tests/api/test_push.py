@@ -1,47 +1,13 @@
 """Snapshots are pushed to a bucket and pulled by another home."""
-import contextlib
 import json
 import os
 import pathlib
 
 import pytest
 
-import s3
-from daemons import configure, new_directory, remove, serving
 from harness import eventually
 from rest import Events, created, output_of, problem
 from workspaces import json_of
-
-
-@pytest.fixture(scope="module")
-def bucket(tmp_path_factory):
-    server = s3.Server(tmp_path_factory.mktemp("s3"))
-    proxy = s3.Proxy(server)
-    yield server, proxy
-    proxy.stop()
-    server.stop()
-
-
-@contextlib.contextmanager
-def home(proxy):
-    directory = new_directory()
-    try:
-        with serving(directory, env=s3.CREDENTIALS) as daemon:
-            yield configure(daemon, s3.config(proxy.url, "/shared"))
-    finally:
-        remove(directory)
-
-
-@pytest.fixture(scope="module")
-def near(bucket):
-    with home(bucket[1]) as daemon:
-        yield daemon
-
-
-@pytest.fixture(scope="module")
-def far(bucket):
-    with home(bucket[1]) as daemon:
-        yield daemon
 
 
 def snapshot(daemon, name, **body):

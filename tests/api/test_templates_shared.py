@@ -1,45 +1,12 @@
 """Templates lie in the blob store that is configured: homes that share a bucket or a directory share them."""
-import contextlib
 import os
 import pathlib
 
 import pytest
 
-import s3
-from daemons import configure, new_directory, remove, serving, serving_anew
+from daemons import configure, new_directory, remove, serving_anew
 from rest import created, output_of, problem
 from workspaces import json_of
-
-
-@pytest.fixture(scope="module")
-def bucket(tmp_path_factory):
-    server = s3.Server(tmp_path_factory.mktemp("s3"))
-    proxy = s3.Proxy(server)
-    yield server, proxy
-    proxy.stop()
-    server.stop()
-
-
-@contextlib.contextmanager
-def home(proxy):
-    directory = new_directory()
-    try:
-        with serving(directory, env=s3.CREDENTIALS) as daemon:
-            yield configure(daemon, s3.config(proxy.url, "/shared"))
-    finally:
-        remove(directory)
-
-
-@pytest.fixture(scope="module")
-def near(bucket):
-    with home(bucket[1]) as daemon:
-        yield daemon
-
-
-@pytest.fixture(scope="module")
-def far(bucket):
-    with home(bucket[1]) as daemon:
-        yield daemon
 
 
 def add(daemon, text, status=201):
