@@ -12,7 +12,8 @@ core_verb int core_put_export(const struct request *request, struct core *core, 
 
 /* fd: a file with all of it, yours to close; -1 when *err says why there is none. */
 typedef void export_fn(void *ctx, int fd, uint64_t size, const struct error *err);
-/* ERR_NOT_FOUND: no exported environment has that name; ERR_DISK_FULL: it is larger than the room. */
+/* ERR_NOT_FOUND: no exported environment has that name; ERR_DISK_FULL: it is larger than the room.
+ */
 core_verb void core_get_export(const struct request *request, struct core *core, const char *name,
 	export_fn *done, void *ctx);
 
