@@ -1,11 +1,9 @@
 /* forward.h -- which requests egress passes on, and how: pure functions over bytes.
- * 1. CONNECT host:port and http://host:port/… (absolute form) only, to exactly a listed host:port,
- * on names compared as bytes after lower-casing and one trailing dot removed. Decided before
- * resolving.
- * 2. A policy resolves a host once, and connects to that address. Loopback, private, link-local,
- * CGNAT, multicast, metadata and mapped addresses are refused unless the entry says `is_named` (the
- * operator wrote this host:port). A proxy of the operator resolves by itself: then only hosts that
- * are written as such addresses are refused. */
+ * 1. CONNECT host:port, http://host:port/… (absolute form), and in a tunnel /… with a Host header
+ * that says the tunnel's name. Bytes that two parsers may read in two ways are refused, because the
+ * upstream server has another parser.
+ * 2. A request is written anew: its target, Host and framing are what was judged.
+ * 3. Whether its host may be reached is decided by model/network.h. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +21,6 @@ struct forward_host {
 	uint16_t port;
 	bool is_named; /* written by the operator: any address is allowed */
 };
-typedef VEC(struct forward_host) forward_hosts;
 
 struct forward_request {
 	bool is_connect;
@@ -33,6 +30,8 @@ struct forward_request {
 	/* Absolute form only: */
 	struct str method, path; /* of the rewritten request line; views of the bytes, or static */
 	bool is_old;		 /* HTTP/1.0 */
+	bool keeps;		 /* the client keeps the connection for a next request */
+	bool is_upgrade;	 /* to WebSocket */
 	bool is_chunked, has_length;
 	uint64_t body_bytes; /* when not chunked */
 };
@@ -41,8 +40,12 @@ struct forward_request {
  * once, and say what the request line says. */
 #define FORWARD_HEAD_MAX 16384
 int forward_parse(struct str bytes, struct forward_request *out, struct error *err);
-/* Absolute form: appends the head for the upstream server to `out`. Origin form; Host and framing
- * are written anew, `Connection: close` always, hop-by-hop and Proxy-* headers are left out. */
+/* A request in a tunnel to host:port: origin form, `*`, or absolute form with the same host. A Host
+ * header must say the host, with the port or without one. CONNECT is refused. */
+int forward_parse_origin(struct str bytes, const char *host, uint16_t port,
+	struct forward_request *out, struct error *err);
+/* Appends the head for the upstream server to `out`. Origin form; Host and framing are written
+ * anew, `Connection: close` unless it is kept, hop-by-hop and Proxy-* headers are left out. */
 void forward_rewrite(struct str bytes, const struct forward_request *request, struct buf *out);
 
 /* Where the body of a request ends: nothing after it may go upstream, where it would be a request
@@ -59,12 +62,24 @@ void forward_body_start(struct forward_body *body, const struct forward_request 
 int forward_body_take(
 	struct forward_body *body, struct str bytes, size_t *taken, struct error *err);
 
-/* The entry that allows it (one that is_named first), or NULL. */
-const struct forward_host *forward_decide(
-	const forward_hosts *hosts, const struct forward_request *request);
-/* Whether an address (struct sockaddr) is one that only a named host may have. */
-struct sockaddr;
-bool forward_address_is_closed(const struct sockaddr *address);
+struct forward_answer { /* of an upstream server */
+	unsigned status;
+	size_t head_len;
+	bool keeps; /* the server keeps the connection for a next request */
+	bool is_old, is_chunked, has_length;
+	uint64_t length;
+};
+#define FORWARD_ANSWER_MAX 65536 /* bytes of its head */
+/* 1: whole. 0: more bytes are needed. -1: not an answer that can be framed. */
+int forward_parse_answer(struct str bytes, struct forward_answer *out, struct error *err);
+/* Appends the head for the client: hop-by-hop headers are written anew. keeps: the client's
+ * connection. */
+void forward_rewrite_answer(
+	struct str bytes, const struct forward_answer *answer, bool keeps, struct buf *out);
+/* The body of an answer; chunk extensions and trailers are passed on. */
+void forward_answer_body(
+	struct forward_body *body, const struct forward_answer *answer, bool is_empty);
+
 /* "https://user:pw@host:8080/simple/" -> host, port (443, 80 or as written). ERR_INVALID, in words
  * that show nothing of the URL. */
 int forward_host_from_url(

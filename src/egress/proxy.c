@@ -38,7 +38,7 @@ int forward_proxy_parse(const char *url, struct forward_proxy *proxy, struct err
 			"only a proxy by http:// is supported");
 	if (parts.user.len && set_authorization(&made, parts.user, err) < 0)
 		return -1;
-	if (host_parse_authority(parts.host, 80, made.host, &made.port, err) < 0)
+	if (network_authority_parse(parts.host, 80, made.host, &made.port, err) < 0)
 		return -1;
 	*proxy = made;
 	return 0;
@@ -95,7 +95,7 @@ bool proxy_must_not_reach(const char *host)
 		address.any.sa_family = AF_INET6;
 	else
 		return is_below(host, STR("localhost"));
-	return forward_address_is_closed(&address.any);
+	return address_is_closed(&address.any);
 }
 
 static const char *first_set(const char *const *names, const char **found)

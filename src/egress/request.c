@@ -1,11 +1,13 @@
-/* Requests to a proxy. Strict: bytes that two parsers may read in two ways are refused, because
- * the upstream server has another parser. */
+/* Requests to a proxy, and in a tunnel. Strict: bytes that two parsers may read in two ways are
+ * refused, because the upstream server has another parser. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include "egress/internal.h"
 
-static int parse_target(struct str target, struct forward_request *request, struct error *err)
+/* `tunnel`: the host and port of the tunnel that the request came in, or NULL. */
+static int parse_target(struct str target, const struct forward_host *tunnel,
+	struct forward_request *request, struct error *err)
 {
 	for (size_t i = 0; i < target.len; i++)
 		if ((unsigned char)target.data[i] <= ' ' || (unsigned char)target.data[i] > '~' ||
@@ -13,7 +15,14 @@ static int parse_target(struct str target, struct forward_request *request, stru
 			return fail(err, ERR_INVALID, "byte 0x%02x in the request line",
 				(unsigned char)target.data[i]);
 	if (request->is_connect)
-		return host_parse_authority(target, 0, request->host, &request->port, err);
+		return network_authority_parse(target, 0, request->host, &request->port, err);
+	bool is_origin = str_starts_with(target, "/") || str_is(target, "*");
+	if (tunnel && is_origin) {
+		str_copy(request->host, sizeof request->host, tunnel->host);
+		request->port = tunnel->port;
+		request->path = target;
+		return 0;
+	}
 	if (target.len < 7 || strncasecmp(target.data, "http://", 7) != 0)
 		return fail(
 			err, ERR_INVALID, "this is a proxy: use CONNECT host:port or http://host/");
@@ -25,10 +34,11 @@ static int parse_target(struct str target, struct forward_request *request, stru
 		request->path = (struct str){ slash, (size_t)(target.data + target.len - slash) };
 		authority.len -= request->path.len;
 	}
-	return host_parse_authority(authority, 80, request->host, &request->port, err);
+	return network_authority_parse(authority, 80, request->host, &request->port, err);
 }
 
-static int parse_request_line(struct str line, struct forward_request *request, struct error *err)
+static int parse_request_line(struct str line, const struct forward_host *tunnel,
+	struct forward_request *request, struct error *err)
 {
 	struct str rest, target, version;
 
@@ -39,16 +49,22 @@ static int parse_request_line(struct str line, struct forward_request *request, 
 	if (!request->is_old && !str_is(version, "HTTP/1.1"))
 		return fail(err, ERR_INVALID, "neither HTTP/1.1 nor HTTP/1.0");
 	request->is_connect = str_is(request->method, "CONNECT");
-	return parse_target(target, request, err);
+	if (tunnel && request->is_connect)
+		return fail(err, ERR_INVALID, "CONNECT in a tunnel");
+	if (parse_target(target, tunnel, request, err) < 0)
+		return -1;
+	if (tunnel && (strcmp(request->host, tunnel->host) != 0 || request->port != tunnel->port))
+		return fail(err, ERR_INVALID, "the request is for another host than the tunnel");
+	return 0;
 }
 
-static int read_host(
-	const struct http1_head *head, const struct forward_request *request, struct error *err)
+static int read_host(const struct http1_head *head, const struct forward_host *tunnel,
+	const struct forward_request *request, struct error *err)
 {
 	struct str rest = head->headers;
 	struct http1_header header;
 	char host[HOST_SIZE];
-	uint16_t port;
+	uint16_t port, usual = tunnel ? tunnel->port : request->is_connect ? 443 : 80;
 	bool has_host = false;
 
 	while (http1_next_header(&rest, &header)) {
@@ -57,17 +73,35 @@ static int read_host(
 		if (has_host)
 			return fail(err, ERR_INVALID, "several Host headers");
 		has_host = true;
-		if (host_parse_authority(
-			    header.value, request->is_connect ? 443 : 80, host, &port, err) < 0)
+		if (network_authority_parse(header.value, usual, host, &port, err) < 0)
 			return error_context(err, "the Host header");
 		if (strcmp(host, request->host) != 0 || port != request->port)
-			return fail(
-				err, ERR_INVALID, "the Host header differs from the request line");
+			return fail(err, ERR_INVALID, "the Host header differs from the %s",
+				tunnel ? "host of the tunnel" : "request line");
 	}
-	return has_host || request->is_old ? 0 : fail(err, ERR_INVALID, "no Host header");
+	/* The line of an old request in absolute form says its host. */
+	return has_host || (request->is_old && !tunnel) ? 0
+							: fail(err, ERR_INVALID, "no Host header");
 }
 
-int forward_parse(struct str bytes, struct forward_request *out, struct error *err)
+/* Whether a header of that name has `word` among its comma-separated values. */
+static bool has_word(struct str headers, const char *name, const char *word)
+{
+	struct http1_header header;
+
+	while (http1_next_header(&headers, &header)) {
+		struct str rest = header.value, one;
+		if (!http1_is(header.name, name))
+			continue;
+		while (str_next(&rest, ',', &one))
+			if (http1_is(str_trim(one), word))
+				return true;
+	}
+	return false;
+}
+
+static int parse(struct str bytes, const struct forward_host *tunnel, struct forward_request *out,
+	struct error *err)
 {
 	struct http1_head head;
 	int status = http1_read_head(bytes, FORWARD_HEAD_MAX, &head, err);
@@ -78,14 +112,34 @@ int forward_parse(struct str bytes, struct forward_request *out, struct error *e
 		.has_length = head.has_length,
 		.is_chunked = head.is_chunked,
 		.body_bytes = head.length };
-	if (parse_request_line(head.line, &request, err) < 0 || read_host(&head, &request, err) < 0)
+	if (parse_request_line(head.line, tunnel, &request, err) < 0 ||
+		read_host(&head, tunnel, &request, err) < 0)
 		return -1;
 	if (request.is_chunked && request.is_old)
 		return fail(err, ERR_INVALID, "HTTP/1.0 has no chunks");
 	if (request.is_connect && (request.body_bytes || request.is_chunked))
 		return fail(err, ERR_INVALID, "CONNECT with a body");
+	request.keeps = !request.is_old && !has_word(head.headers, "connection", "close") &&
+			!has_word(head.headers, "proxy-connection", "close");
+	request.is_upgrade = !request.is_old && !request.is_connect && !request.body_bytes &&
+			     !request.is_chunked &&
+			     has_word(head.headers, "connection", "upgrade") &&
+			     has_word(head.headers, "upgrade", "websocket");
 	*out = request;
 	return 1;
+}
+
+int forward_parse(struct str bytes, struct forward_request *out, struct error *err)
+{
+	return parse(bytes, NULL, out, err);
+}
+
+int forward_parse_origin(struct str bytes, const char *host, uint16_t port,
+	struct forward_request *out, struct error *err)
+{
+	const struct forward_host tunnel = { .host = host, .port = port };
+
+	return parse(bytes, &tunnel, out, err);
 }
 
 static bool is_nominated(struct str headers, struct str name)
@@ -132,7 +186,9 @@ void forward_rewrite(struct str bytes, const struct forward_request *request, st
 		request->host, is_ipv6 ? "]" : "");
 	if (request->port != 80)
 		buf_printf(out, ":%u", request->port);
-	buf_text(out, "\r\nConnection: close\r\n");
+	buf_text(out, request->is_upgrade ? "\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+		      : request->keeps	  ? "\r\n"
+					  : "\r\nConnection: close\r\n");
 	if (request->is_chunked)
 		buf_text(out, "Transfer-Encoding: chunked\r\n");
 	else if (request->has_length)

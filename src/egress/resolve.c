@@ -2,11 +2,17 @@
  * has no more rights than the role and returns a fixed struct. */
 #include <arpa/inet.h>
 #include <netdb.h>
+#include <resolv.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/arena.h"
+#include "base/clock.h"
 #include "egress/internal.h"
+
+#define FOUND_MS 30000	/* how long what was found is used for new connections */
+#define LOOKUPS_MAX 256 /* of one policy */
+#define RUNNING_MAX 64	/* processes of all policies */
 
 _Static_assert(sizeof(struct addresses) <= MEASURE_DETAIL_MAX, "addresses are a measure's detail");
 
@@ -28,6 +34,10 @@ static uint64_t resolve(void *ctx)
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
 
 	alarm((unsigned)(lookup->resolver->timeout_ms / 1000) + 2);
+	/* The name servers are those of this moment, and the name is the whole name: a search
+	 * domain behind it would make another one of it, which was not judged. */
+	if (res_init() == 0)
+		_res.options &= ~(unsigned long)(RES_DNSRCH | RES_DEFNAMES);
 	int status = getaddrinfo(lookup->host, NULL, &hints, &list);
 	for (; !status && list && found->count < ADDRESSES_MAX; list = list->ai_next)
 		if (keep_address(&found->items[found->count], list))
@@ -35,14 +45,21 @@ static uint64_t resolve(void *ctx)
 	return (uint64_t)(int64_t)status;
 }
 
+static void start_next(struct lookup_queue *queue);
+
 static void finish(struct lookup *lookup, const char *reason)
 {
+	struct resolver *resolver = lookup->resolver;
+
 	measure_stop(&lookup->measure);
-	loop_cancel(lookup->resolver->loop, lookup->timer);
+	loop_cancel(resolver->loop, lookup->timer);
 	lookup->timer = NULL;
 	lookup->state = reason ? LOOKUP_FAILED : LOOKUP_FOUND;
 	lookup->reason = reason;
-	lookup->resolver->done(lookup, lookup->resolver->ctx);
+	lookup->old_ms = clock_monotonic_ms() + FOUND_MS;
+	resolver->queue->running--;
+	start_next(resolver->queue);
+	resolver->done(lookup, resolver->ctx);
 }
 
 static void on_found(void *ctx, bool ok, uint64_t value)
@@ -67,31 +84,11 @@ static void on_timeout(struct loop *loop, void *ctx)
 	finish(lookup, "no response in time");
 }
 
-/* A host that is written as an address needs no lookup. */
-static bool take_literal(struct lookup *lookup)
-{
-	union address *address = &lookup->found.items[0];
-
-	if (inet_pton(AF_INET, lookup->host, &address->ipv4.sin_addr) == 1)
-		address->any.sa_family = AF_INET;
-	else if (inet_pton(AF_INET6, lookup->host, &address->ipv6.sin6_addr) == 1)
-		address->any.sa_family = AF_INET6;
-	else
-		return false;
-	lookup->state = LOOKUP_FOUND;
-	lookup->found.count = 1;
-	return true;
-}
-
 static void start(struct lookup *lookup)
 {
 	struct resolver *resolver = lookup->resolver;
 
-	lookup->is_timeout = false;
-	lookup->reason = NULL;
-	lookup->found = (struct addresses){ 0 };
-	if (take_literal(lookup))
-		return;
+	resolver->queue->running++;
 	lookup->state = LOOKUP_RUNNING;
 	lookup->measure = (struct measure){ .loop = resolver->loop,
 		.find = resolve,
@@ -105,22 +102,77 @@ static void start(struct lookup *lookup)
 	measure_start(&lookup->measure);
 }
 
+static void start_next(struct lookup_queue *queue)
+{
+	struct lookup *lookup = queue->first;
+
+	if (!lookup || queue->running >= RUNNING_MAX)
+		return;
+	queue->first = lookup->next_queued;
+	if (!queue->first)
+		queue->last = &queue->first;
+	start(lookup);
+}
+
+static void leave_queue(struct lookup_queue *queue, const struct lookup *lookup)
+{
+	struct lookup **at = &queue->first;
+
+	while (*at && *at != lookup)
+		at = &(*at)->next_queued;
+	if (!*at)
+		return;
+	*at = lookup->next_queued;
+	if (!*at)
+		queue->last = at;
+}
+
+static bool is_over(const struct lookup *lookup)
+{
+	return lookup->state == LOOKUP_FOUND || lookup->state == LOOKUP_FAILED;
+}
+
+/* Frees those that are over and not used again. */
+static void forget_old(struct resolver *resolver)
+{
+	struct lookup **at = &resolver->lookups;
+	uint64_t now = clock_monotonic_ms();
+
+	while (*at) {
+		struct lookup *lookup = *at;
+		if (!is_over(lookup) || (lookup->state == LOOKUP_FOUND && now < lookup->old_ms)) {
+			at = &lookup->next;
+			continue;
+		}
+		*at = lookup->next;
+		resolver->count--;
+		free(lookup);
+	}
+}
+
 struct lookup *resolver_ask(struct resolver *resolver, const char *host)
 {
+	forget_old(resolver);
 	struct lookup *lookup = resolver->lookups;
 
 	while (lookup && strcmp(lookup->host, host) != 0)
 		lookup = lookup->next;
-	if (!lookup) {
-		lookup = xzalloc(sizeof *lookup);
-		str_copy(lookup->host, sizeof lookup->host, host);
-		lookup->resolver = resolver;
-		lookup->state = LOOKUP_FAILED;
-		lookup->next = resolver->lookups;
-		resolver->lookups = lookup;
-	}
-	if (lookup->state == LOOKUP_FAILED)
+	if (lookup)
+		return lookup;
+	if (resolver->count == LOOKUPS_MAX)
+		return NULL;
+	lookup = xzalloc(sizeof *lookup);
+	str_copy(lookup->host, sizeof lookup->host, host);
+	lookup->resolver = resolver;
+	lookup->next = resolver->lookups;
+	resolver->lookups = lookup;
+	resolver->count++;
+	if (resolver->queue->running < RUNNING_MAX) {
 		start(lookup);
+	} else {
+		*resolver->queue->last = lookup;
+		resolver->queue->last = &lookup->next_queued;
+	}
 	return lookup;
 }
 
@@ -129,8 +181,13 @@ void resolver_done(struct resolver *resolver)
 	while (resolver->lookups) {
 		struct lookup *lookup = resolver->lookups;
 		resolver->lookups = lookup->next;
+		if (lookup->state == LOOKUP_QUEUED)
+			leave_queue(resolver->queue, lookup);
+		resolver->queue->running -= lookup->state == LOOKUP_RUNNING;
 		measure_stop(&lookup->measure);
 		loop_cancel(resolver->loop, lookup->timer);
 		free(lookup);
 	}
+	resolver->count = 0;
+	start_next(resolver->queue);
 }

@@ -732,7 +732,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.seccomp = "default",
 		.capabilities = "none",
 		.no_new_privs = true,
-		.network.mode = options->forward ? NETWORK_FORWARD : NETWORK_NONE,
+		.network.mode = options->forward ? PLAN_NETWORK_FORWARD : PLAN_NETWORK_NONE,
 		.workspace = find_workspace(b),
 		.environments = options->environments,
 		.limiter = facts->limiter,

@@ -196,12 +196,12 @@ enum plan_filter {
 	FILTER_SECCOMP = 2,  /* of system calls, by the program `seccomp` */
 	FILTER_OBSERVE = 4   /* calls that name a path wait until the supervisor has noted it */
 };
-enum plan_network_mode { NETWORK_NONE, NETWORK_FORWARD };
+enum plan_network_mode { PLAN_NETWORK_NONE, PLAN_NETWORK_FORWARD };
 #define PLAN_PORTS_MAX 4
 struct plan_network {
 	enum plan_network_mode mode;
-	text_list allow; /* "host:port" that may be reached. NETWORK_FORWARD: decided by the process
-			  * that serves the ports */
+	text_list allow; /* "host:port" that may be reached. PLAN_NETWORK_FORWARD: decided by the
+			  * process that serves the ports */
 	VEC(uint16_t) ports; /* of 127.0.0.1 inside: sockets that listen there and lead out */
 };
 

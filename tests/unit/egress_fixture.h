@@ -84,17 +84,38 @@ static inline void serve_echo(int fd)
 			_exit(1);
 }
 
-/* Answers with all that it was sent, once it is told that no more comes. */
-static inline void serve_mirror(int fd)
+/* Reads one request (its head, and a body with a length or in chunks without a zero), and answers
+ * with what it was sent. false: no more comes. */
+static inline bool answer_request(int fd)
 {
-	char data[65536], head[128];
-	size_t len = 0;
-	ssize_t got;
-	while ((got = read(fd, data + len, sizeof data - len)) > 0)
-		len += (size_t)got;
+	char data[16384] = "", head[128];
+	size_t len = 0, whole = sizeof data;
+	while (len < whole) {
+		if (len + 1 >= sizeof data || read(fd, data + len, 1) != 1)
+			return false;
+		data[++len] = '\0';
+		const char *end = whole == sizeof data ? strstr(data, "\r\n\r\n") : NULL;
+		if (!end)
+			continue;
+		const char *length = strstr(data, "Content-Length: ");
+		if (!strstr(data, "chunked"))
+			whole = len + (length ? strtoul(length + 16, NULL, 10) : 0);
+		else if (strstr(end, "\r\n0\r\n\r\n"))
+			whole = len;
+	}
 	str_format(head, sizeof head, "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n", len);
-	fd_write_full(fd, head, strlen(head));
-	fd_write_full(fd, data, len);
+	return fd_write_full(fd, head, strlen(head)) > 0 && fd_write_full(fd, data, len) > 0;
+}
+
+static inline void serve_requests(int fd)
+{
+	while (answer_request(fd))
+		;
+}
+
+static inline void serve_one_request(int fd)
+{
+	answer_request(fd);
 }
 
 /* Half an answer, then a reset. */

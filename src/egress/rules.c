@@ -1,0 +1,227 @@
+/* The rules of policies: as text in messages, and read once for all policies that share them. */
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+#include "egress/internal.h"
+
+#define RANGES_MAX 256
+#define HOSTS_MAX 4096
+
+void address_print(const union address *address, char out[48])
+{
+	out[0] = '\0';
+	if (address->any.sa_family == AF_INET)
+		inet_ntop(AF_INET, &address->ipv4.sin_addr, out, 48);
+	else if (address->any.sa_family == AF_INET6)
+		inet_ntop(AF_INET6, &address->ipv6.sin6_addr, out, 48);
+}
+
+bool address_read(const char *text, union address *out)
+{
+	union address address = { 0 };
+
+	if (inet_pton(AF_INET, text, &address.ipv4.sin_addr) == 1)
+		address.any.sa_family = AF_INET;
+	else if (inet_pton(AF_INET6, text, &address.ipv6.sin6_addr) == 1)
+		address.any.sa_family = AF_INET6;
+	else
+		return false;
+	*out = address;
+	return true;
+}
+
+/* ---- writing ---- */
+
+/* A line end in an entry would be an entry of its own; one that has it is invalid anyway. */
+static void write_line(struct buf *out, const char *word, const char *text)
+{
+	buf_printf(out, "%s ", word);
+	for (; *text; text++)
+		buf_char(out, *text == '\n' ? '\r' : *text);
+	buf_char(out, '\n');
+}
+
+void rules_write(const struct egress_rules *rules, struct buf *out)
+{
+	write_line(out, "mode", network_mode_name(rules->mode));
+	for (size_t i = 0; i < rules->port_count; i++)
+		buf_printf(out, "port %u\n", rules->ports[i]);
+	for (size_t i = 0; i < rules->hosts.count; i++) {
+		write_line(out, "host", rules->hosts.items[i].key);
+		write_line(out, "at", rules->hosts.items[i].value);
+	}
+	for (size_t i = 0; i < rules->ranges.count; i++)
+		write_line(out, "range", rules->ranges.items[i]);
+	for (size_t i = 0; i < rules->allow.count; i++)
+		write_line(out, "allow", rules->allow.items[i]);
+	for (size_t i = 0; i < rules->deny.count; i++)
+		write_line(out, "deny", rules->deny.items[i]);
+}
+
+/* ---- reading ---- */
+
+struct reader {
+	struct rules *rules;
+	enum network_mode mode;
+	uint16_t ports[NETWORK_PORTS_MAX];
+	struct network_defaults defaults;
+	text_list hosts;
+	const char *host; /* that the next `at` is for */
+};
+
+static int read_mode(struct reader *r, const char *text, struct error *err)
+{
+	return network_mode_parse(text, &r->mode, err);
+}
+
+static int read_port(struct reader *r, const char *text, struct error *err)
+{
+	uint64_t port;
+
+	if (!str_to_u64(str_from(text), &port) || !port || port > UINT16_MAX)
+		return fail(err, ERR_INVALID, "invalid port '%s'", text);
+	if (r->defaults.port_count == NETWORK_PORTS_MAX)
+		return fail(err, ERR_LIMIT, "more than %d ports", NETWORK_PORTS_MAX);
+	r->ports[r->defaults.port_count++] = (uint16_t)port;
+	return 0;
+}
+
+static int read_host(struct reader *r, const char *text, struct error *err)
+{
+	char host[HOST_SIZE];
+
+	if (r->hosts.count == HOSTS_MAX)
+		return fail(err, ERR_LIMIT, "more than %d hosts with an address", HOSTS_MAX);
+	if (network_normalize(str_from(text), host, err) < 0)
+		return error_context(err, "the host '%s'", text);
+	r->host = arena_text(&r->rules->arena, host);
+	vec_push(&r->rules->arena, &r->hosts, r->host);
+	return 0;
+}
+
+static int read_at(struct reader *r, const char *text, struct error *err)
+{
+	union address *address = arena_alloc(&r->rules->arena, sizeof *address);
+
+	if (!r->host || !address_read(text, address))
+		return fail(err, ERR_INVALID, "invalid address '%s' of the host '%s'", text,
+			r->host ? r->host : "");
+	map_set(&r->rules->hosts, str_from(r->host), address);
+	r->host = NULL;
+	return 0;
+}
+
+static int read_range(struct reader *r, const char *text, struct error *err)
+{
+	struct rules *rules = r->rules;
+
+	if (rules->range_count == RANGES_MAX)
+		return fail(err, ERR_LIMIT, "more than %d address ranges", RANGES_MAX);
+	if (!rules->ranges)
+		rules->ranges = arena_array(&rules->arena, RANGES_MAX, sizeof *rules->ranges);
+	if (address_range_parse(str_from(text), &rules->ranges[rules->range_count], err) < 0)
+		return -1;
+	rules->range_count++;
+	return 0;
+}
+
+static int add_entry(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
+{
+	struct rules *rules = r->rules;
+
+	/* What the list depends on has come: it is written first. */
+	if (!rules->list.arena) {
+		r->defaults.ports = r->ports;
+		r->defaults.hosts = &r->hosts;
+		if (network_list_init(&rules->list, &rules->arena, r->mode, &r->defaults, err) < 0)
+			return -1;
+	}
+	return text ? network_list_add(&rules->list, effect, text, err) : 0;
+}
+
+static int read_allow(struct reader *r, const char *text, struct error *err)
+{
+	return add_entry(r, NETWORK_ALLOW, text, err);
+}
+
+static int read_deny(struct reader *r, const char *text, struct error *err)
+{
+	return add_entry(r, NETWORK_DENY, text, err);
+}
+
+static int read_line(struct reader *r, struct str line, struct error *err)
+{
+	static const struct {
+		const char *word;
+		int (*read)(struct reader *r, const char *text, struct error *err);
+	} words[] = { { "allow", read_allow }, { "deny", read_deny }, { "host", read_host },
+		{ "at", read_at }, { "range", read_range }, { "port", read_port },
+		{ "mode", read_mode } };
+	struct str word, rest;
+
+	if (!str_cut(line, ' ', &word, &rest) || memchr(line.data, '\0', line.len))
+		return fail(err, ERR_INVALID, "malformed rules of a policy");
+	/* The text of a line is copied where it stays; here it needs its NUL. */
+	char *text = arena_bytes(&r->rules->arena, rest.data, rest.len);
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (str_is(word, words[i].word))
+			return words[i].read(r, text, err);
+	return fail(err, ERR_INVALID, "malformed rules of a policy");
+}
+
+static int read_rules(struct rules *rules, struct str text, struct error *err)
+{
+	struct reader reader = { .rules = rules };
+	struct str line;
+
+	map_init(&rules->hosts, &rules->arena);
+	while (str_next(&text, '\n', &line))
+		if (read_line(&reader, line, err) < 0)
+			return -1;
+	if (reader.host)
+		return fail(err, ERR_INVALID, "the host '%s' has no address", reader.host);
+	return add_entry(&reader, NETWORK_ALLOW, NULL, err);
+}
+
+static void free_rules(struct rules *rules)
+{
+	arena_done(&rules->arena);
+	free(rules);
+}
+
+int rules_get(struct rules **all, struct str text, struct rules **out, struct error *err)
+{
+	struct sha256 hash;
+	unsigned char key[SHA256_LEN];
+
+	sha256_init(&hash);
+	sha256_add(&hash, text.data, text.len);
+	sha256_end(&hash, key);
+	struct rules *rules = *all;
+	while (rules && memcmp(rules->key, key, sizeof key) != 0)
+		rules = rules->next;
+	if (!rules) {
+		rules = xzalloc(sizeof *rules);
+		memcpy(rules->key, key, sizeof key);
+		if (read_rules(rules, text, err) < 0) {
+			free_rules(rules);
+			return -1;
+		}
+		rules->next = *all;
+		*all = rules;
+	}
+	rules->users++;
+	*out = rules;
+	return 0;
+}
+
+void rules_release(struct rules **all, struct rules *rules)
+{
+	if (!rules || --rules->users)
+		return;
+	while (*all != rules)
+		all = &(*all)->next;
+	*all = rules->next;
+	free_rules(rules);
+}
