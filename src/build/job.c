@@ -28,7 +28,7 @@ struct running { /* a job while it runs */
 	bool has_failed;
 };
 
-static void on_listening(void *ctx, int fd)
+static void on_listening(void *ctx, const struct plan_listener *inside, int fd)
 {
 	struct running *running = ctx;
 	auto_close int listener = fd;
@@ -129,6 +129,7 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 	struct host host;
 	struct environment_mount mount = { 0 };
 	struct running running = { .jobs = jobs };
+	const struct plan_network forward = { .forward = true };
 	struct plan_bind stage = { .source = job->stage,
 		.kind = PATH_DIRECTORY,
 		.owner_uid = jobs->layers->home->uid,
@@ -137,7 +138,7 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 		.cwd = job->cwd,
 		.stage = job->stage ? &stage : NULL,
 		.home = jobs->layers->home->path,
-		.forward = job->forward,
+		.network = job->forward ? &forward : NULL,
 		.captured = true,
 		.no_input = true,
 		.limits = { .memory_bytes = job->memory_bytes ? job->memory_bytes : JOB_MEMORY,

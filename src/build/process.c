@@ -155,7 +155,8 @@ static int check_streams(const int fds[3], struct error *err)
 
 static int check_texts(const struct build_order *order, struct error *err)
 {
-	if (order->kind != BUILD_NEW && !env_name_is_valid(order->package_id))
+	if (order->kind != BUILD_NEW && order->kind != BUILD_REGISTRIES &&
+		!env_name_is_valid(order->package_id))
 		return fail(err, ERR_INVALID, "invalid name of an environment");
 	if (strchr(order->python, '/'))
 		return fail_hint(err, ERR_INVALID, "a version, such as 3.12",
@@ -173,6 +174,16 @@ static char **make_verify_argv(const struct build_order *order, struct arena *ar
 	VEC(char *) words = { 0 };
 	const char *const all[] = { order->carrel, "env", "verify", "--format=json",
 		order->kind == BUILD_REPAIR ? "--repair" : "--", order->package_id };
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		vec_push(arena, &words, arena_text(arena, all[i]));
+	vec_push(arena, &words, NULL);
+	return words.items;
+}
+
+static char **make_registries_argv(const struct build_order *order, struct arena *arena)
+{
+	VEC(char *) words = { 0 };
+	const char *const all[] = { order->carrel, "env", "registries", "--format=json" };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		vec_push(arena, &words, arena_text(arena, all[i]));
 	vec_push(arena, &words, NULL);
@@ -244,8 +255,9 @@ int build_start_ordered(const struct build_order *order, pid_t *pid, struct erro
 	struct child child;
 	if (check_streams(order->streams, err) || check_texts(order, err))
 		return -1;
-	char **argv = order->kind == BUILD_NEW ? make_argv(order, &arena)
-					       : make_verify_argv(order, &arena);
+	char **argv = order->kind == BUILD_NEW		? make_argv(order, &arena)
+		      : order->kind == BUILD_REGISTRIES ? make_registries_argv(order, &arena)
+							: make_verify_argv(order, &arena);
 	char **env = make_env(order, &arena);
 	if (child_fork(&child, 0, SIGTERM, err))
 		return error_context(err, "start '%s'", order->carrel);

@@ -24,6 +24,7 @@ enum build_kind {
 	BUILD_VERIFY, /* `carrel env verify`: package_id is the name of an environment, and there
 		       * are no options */
 	BUILD_REPAIR, /* the same with --repair */
+	BUILD_REGISTRIES, /* `carrel env registries`: package_id is "" */
 };
 struct build_order { /* from a client of the daemon */
 	enum build_kind kind;

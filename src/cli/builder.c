@@ -7,6 +7,7 @@
 #include "build/builder.h"
 #include "cli/env.h"
 #include "build/progress.h"
+#include "envs/registries.h"
 
 #define auto_build_site __attribute__((cleanup(build_site_done)))
 
@@ -208,10 +209,43 @@ static int run_verify(struct command *command, struct error *err)
 	return finish_verify(command, &all, err);
 }
 
+static void print_list(struct command *command, const char *key, const text_list *texts)
+{
+	if (command->json)
+		json_array(&command->value, key);
+	for (size_t i = 0; i < texts->count; i++)
+		if (command->json)
+			json_text(&command->value, NULL, texts->items[i]);
+		else
+			buf_printf(&command->out, "%s\n", texts->items[i]);
+	if (command->json)
+		json_end(&command->value);
+}
+
+static int run_registries(struct command *command, struct error *err)
+{
+	auto_build_site struct build_site site = { 0 };
+	struct registries_found found;
+	if (cli_open_store(command, err))
+		return -1;
+	build_site_init(&site, &command->store, PROGRESS_NONE);
+	if (registries_find(&site.builder, &command->arena, &found, err))
+		return -1;
+	if (command->json)
+		json_object(&command->value, NULL);
+	print_list(command, "hosts", &found.hosts);
+	print_list(command, "variables", &found.variables);
+	if (command->json)
+		json_end(&command->value);
+	return 0;
+}
+
 int builder_main(int argc, char **argv)
 {
-	struct arg_spec build = env_build_spec, verify = env_verify_spec;
+	struct arg_spec build = env_build_spec, verify = env_verify_spec,
+			registries = env_registries_spec;
 	struct error err;
+	registries.run = run_registries;
 	build.run = run_build;
 	verify.run = run_verify;
 	if (fd_sanitize_standard(&err))
@@ -221,11 +255,13 @@ int builder_main(int argc, char **argv)
 		return cli_call(&build, argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "verify"))
 		return cli_call(&verify, argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "registries"))
+		return cli_call(&registries, argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "--version")) {
 		printf("carrel-build %s\n", CARREL_VERSION);
 		return fflush(stdout) ? 125 : 0;
 	}
 	fail_hint(&err, ERR_INVALID, "carrel env --help lists the commands",
-		"carrel-build is started by carrel, with 'build' or 'verify'");
+		"carrel-build is started by carrel, with 'build', 'verify' or 'registries'");
 	return cli_fail(&err, false, NULL);
 }

@@ -16,8 +16,8 @@ int env_send(
 /* Writes what the blob store has to `file`, and sets it to its beginning. */
 int env_fetch(struct command *command, const char *name, int file, struct error *err);
 
-extern const struct arg_spec env_build_spec, env_warm_spec, env_verify_spec, env_export_spec,
-	env_import_spec;
+extern const struct arg_spec env_build_spec, env_warm_spec, env_verify_spec, env_registries_spec,
+	env_export_spec, env_import_spec;
 
 /* Whether any of these rows was given: for Python, for Node. */
 bool env_options_are_given(const struct options *options, struct arena *arena);

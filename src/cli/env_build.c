@@ -456,3 +456,15 @@ const struct arg_spec env_verify_spec = {
 	   carrel-build. */
 	.run = execute,
 };
+
+static const struct arg_option registries_table[] = { { ARG_FROM(format_rows) } };
+const struct arg_spec env_registries_spec = {
+	.command = "env registries",
+	.summary = "show the package indexes that sandboxes may be allowed to reach",
+	.usage = "carrel env registries [-o json]",
+	.about = "Shows what --allow-domain registries allows: the hosts of the package indexes "
+		 "that pip,\nuv, npm and bun of this host are configured with, and the variables "
+		 "that name the\nindexes inside.",
+	ARG_TABLE(registries_table),
+	.run = execute,
+};

@@ -21,6 +21,7 @@
 #include <linux/futex.h>
 #include "init/connect.h"
 #include "init/protocol.h"
+#include "init/reply.h"
 #include "init/spawn.h"
 #include "init/sys.h"
 #include "init/tracers.h"
@@ -72,6 +73,7 @@ static struct state {
 	int master;  /* the connection, or -1 */
 	int signals; /* signalfd */
 	bool cold, scratch_used;
+	unsigned listeners;
 	bool is_alone;	    /* not a process in the sandbox but us */
 	bool is_alone_told; /* by the last exit that this master was told */
 	bool is_ahead_due;  /* a command has ended since the last one was made */
@@ -137,27 +139,12 @@ static void drop_master(void)
 	end_attached();
 }
 
-/* One packet, with a descriptor when fd >= 0. false: there is no master, or its socket is full. */
-static bool try_send(struct init_reply *reply, int fd)
+/* false: there is no master, or its socket is full. */
+static bool try_send(struct init_reply *reply, const int *fds, unsigned fd_count)
 {
 	if (state.master < 0)
 		return false;
-	union {
-		struct cmsghdr header;
-		char space[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct iovec iov = { reply, sizeof *reply };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-	reply->magic = INIT_MAGIC;
-	if (fd >= 0) {
-		control.header.cmsg_len = CMSG_LEN(sizeof(int));
-		control.header.cmsg_level = SOL_SOCKET;
-		control.header.cmsg_type = SCM_RIGHTS;
-		*(int *)CMSG_DATA(&control.header) = fd;
-		message.msg_control = &control;
-		message.msg_controllen = sizeof control;
-	}
-	long result = SYS(sendmsg, state.master, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+	long result = reply_send(state.master, reply, fds, fd_count);
 	if (result < 0 && result != -EAGAIN)
 		drop_master();
 	return result >= 0;
@@ -166,7 +153,7 @@ static bool try_send(struct init_reply *reply, int fd)
 /* A master that doesn't take it is dropped. */
 static void send_reply(struct init_reply reply, int fd)
 {
-	if (!try_send(&reply, fd) && state.master >= 0)
+	if (!try_send(&reply, &fd, fd >= 0) && state.master >= 0)
 		drop_master();
 }
 
@@ -203,7 +190,7 @@ static void tell_exits(void)
 			.utime_us = e->utime_us,
 			.stime_us = e->stime_us,
 			.max_rss_kb = e->max_rss_kb };
-		bool told = try_send(&reply, -1);
+		bool told = try_send(&reply, NULL, 0);
 		if (state.cold && (!told || !e->status || !e->stays))
 			sys_exit(told ? 0 : 1);
 		if (!told)
@@ -439,6 +426,17 @@ static int take_connect(const struct init_request *r)
 	return 0;
 }
 
+/* The numbers of the descriptors follow each other. */
+static void send_listeners(void)
+{
+	struct init_reply reply = { .type = INIT_LISTENERS_ARE, .value = (int)state.listeners };
+	int fds[INIT_LISTENERS_MAX];
+	for (unsigned i = 0; i < INIT_LISTENERS_MAX; i++)
+		fds[i] = INIT_LISTENER_FD + (int)i;
+	if (!try_send(&reply, fds, state.listeners) && state.master >= 0)
+		drop_master();
+}
+
 #define FDS_MAX 4
 struct packet {
 	long len; /* as recvmsg says */
@@ -502,6 +500,9 @@ static void take_request(const struct packet *packet)
 		break;
 	case INIT_CONNECT:
 		error = take_connect(r);
+		break;
+	case INIT_LISTENERS:
+		send_listeners();
 		break;
 	default:
 		send_stats();
@@ -749,7 +750,7 @@ _Noreturn void init_main(const long *stack)
 	uint64_t child_ended = 1ull << (SIGCHLD - 1);
 	SYS(prctl, PR_SET_DUMPABLE, 0, 0);
 	SYS(prctl, PR_SET_NAME, "carrel-init", 0);
-	SYS(close_range, INIT_SOCKET_FD + 1, ~0u, 0);
+	state.listeners = reply_find_listeners();
 	if (SYS6(getsockopt, INIT_SOCKET_FD, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len, 0) < 0)
 		sys_exit(2);
 	if (SYS6(prlimit64, 0, RLIMIT_NOFILE, 0, &state.fds, 0, 0) < 0)

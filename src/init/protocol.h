@@ -27,6 +27,10 @@
 #include <stdint.h>
 
 #define INIT_SOCKET_FD 3
+/* Of a warm sandbox: sockets that were opened inside before it was locked in, and lead out. Those
+ * that there are follow each other from this number on. */
+#define INIT_LISTENER_FD 4
+#define INIT_LISTENERS_MAX 9
 #define INIT_MAGIC 0x43524c31u /* "CRL1": also the version */
 #define INIT_EXECS_MAX 256     /* running or unacknowledged at once */
 #define INIT_INLINE_MAX 65536  /* a larger body, or one of more strings, comes in a memfd */
@@ -43,16 +47,19 @@ enum init_type {
 	INIT_ACK,	/* id: its INIT_EXITED was stored, forget it */
 	INIT_STATS,	/* asks for INIT_STATS_ARE */
 	INIT_CONNECT,	/* id, value = port of 127.0.0.1 or (flags = INIT_TO_IPV6) of ::1 */
+	INIT_LISTENERS, /* asks for INIT_LISTENERS_ARE */
 	/* from init */
-	INIT_STARTED = 64, /* id, value = pid inside; one fd: its pidfd */
-	INIT_FAILED,	   /* id, value = errno, stage: nothing was started */
-	INIT_EXITED,	   /* id, value = wait status, usage; stage = 1: no process is in the
-			    * sandbox but init, and one that it may make for the next command */
-	INIT_STATS_ARE,	   /* shm_bytes: SysV shared memory that holds pages, attached or
-			    * not; value = execs running */
-	INIT_CONNECTED,	   /* id; one fd: the TCP socket, non-blocking, which may be connecting
-			    * still, or have failed to */
-	INIT_REFUSED,	   /* value = errno, id of the message when it had a whole header */
+	INIT_STARTED = 64,  /* id, value = pid inside; one fd: its pidfd */
+	INIT_FAILED,	    /* id, value = errno, stage: nothing was started */
+	INIT_EXITED,	    /* id, value = wait status, usage; stage = 1: no process is in the
+			     * sandbox but init, and one that it may make for the next command */
+	INIT_STATS_ARE,	    /* shm_bytes: SysV shared memory that holds pages, attached or
+			     * not; value = execs running */
+	INIT_CONNECTED,	    /* id; one fd: the TCP socket, non-blocking, which may be connecting
+			     * still, or have failed to */
+	INIT_LISTENERS_ARE, /* value = how many, and that many fds, in their order; the sockets stay
+			     * init's, too */
+	INIT_REFUSED,	    /* value = errno, id of the message when it had a whole header */
 };
 
 /* INIT_REFUSED's errno: EBADMSG not a message of this protocol; EINVAL a field out of range;

@@ -29,7 +29,7 @@ int wire_check_request(const struct init_request *r, size_t packet_len, unsigned
 	size_t inline_len = packet_len - sizeof *r;
 	if (r->type == INIT_SPAWN)
 		return check_spawn(r, inline_len, fd_count);
-	if (r->type < INIT_SPAWN || r->type > INIT_CONNECT || inline_len)
+	if (r->type < INIT_SPAWN || r->type > INIT_LISTENERS || inline_len)
 		return EBADMSG;
 	if (fd_count)
 		return EBADF;

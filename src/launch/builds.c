@@ -71,7 +71,19 @@ static int open_egress(struct launcher *launcher, struct error *err)
 	return -1;
 }
 
-/* Builds that use it fail with an error; the next build starts a new one. */
+void egress_answer(struct launcher *launcher, uint64_t tag)
+{
+	struct launch_message head = { .type = LAUNCH_EGRESS_STARTED, .tag = tag, .present = 1 };
+	struct error err;
+	if (open_egress(launcher, &err)) {
+		link_send_failed(launcher, tag, &err);
+		return;
+	}
+	launcher->builds.is_cores = true;
+	link_send(launcher, &head, NULL, 0, &launcher->builds.service, 1);
+}
+
+/* Builds that use it fail with an error; the next build starts a new one, and so does core. */
 void egress_died(struct launcher *launcher, int status)
 {
 	struct error err;
@@ -90,6 +102,13 @@ static void end_egress(struct launcher *launcher)
 	*pid = 0;
 }
 
+void egress_forget_core(struct launcher *launcher)
+{
+	launcher->builds.is_cores = false;
+	if (!launcher->builds.first)
+		end_egress(launcher);
+}
+
 void builds_done(struct launcher *launcher)
 {
 	end_egress(launcher);
@@ -102,11 +121,13 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 {
 	struct build_order order = { .carrel = launcher->options->self,
 		.home = launcher->home->path,
-		.package_id = packet->strings[0],
+		.package_id = packet->head.string_count ? packet->strings[0] : "",
 		.python = "",
 		.fds = launcher->own_fds,
 		.streams = { fds[0], fds[1], fds[2] } };
-	if (packet->head.type == LAUNCH_VERIFY) {
+	if (packet->head.type == LAUNCH_REGISTRIES) {
+		order.kind = BUILD_REGISTRIES;
+	} else if (packet->head.type == LAUNCH_VERIFY) {
 		order.kind = packet->head.value ? BUILD_REPAIR : BUILD_VERIFY;
 	} else {
 		order.python = packet->strings[1];
@@ -196,7 +217,7 @@ bool build_died(struct launcher *launcher, pid_t pid, int status)
 	if (build->tag)
 		link_send(launcher, &head, NULL, 0, NULL, 0);
 	free(build);
-	if (!launcher->builds.first)
+	if (!launcher->builds.first && !launcher->builds.is_cores)
 		end_egress(launcher);
 	launcher_check_end(launcher);
 	return true;

@@ -150,14 +150,18 @@ int sandboxes_take_over(struct launcher *launcher, const struct handover *h, str
 
 /* ---- builds, and the egress role that they share (builds.c) ---- */
 struct build;
-/* The role is started when a first policy arrives, and ended with the last build: the next one
- * reads the host's configuration of name servers anew. */
+/* The role is started when a first policy arrives, and ended with the last build unless core uses
+ * it, too: the next one reads the host's configuration of name servers anew. */
 struct builds {
 	struct build *first;
-	int service; /* clients' end of its service socket, or -1 */
-	int pending; /* the other end, until the role is started; or -1 */
+	bool is_cores; /* core has the service socket */
+	int service;   /* clients' end of its service socket, or -1 */
+	int pending;   /* the other end, until the role is started; or -1 */
 };
 void egress_died(struct launcher *launcher, int status);
+/* Answers with EGRESS_STARTED. */
+void egress_answer(struct launcher *launcher, uint64_t tag);
+void egress_forget_core(struct launcher *launcher); /* it has ended */
 void builds_done(struct launcher *launcher);
 void build_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3]);
 void build_cancel(struct launcher *launcher, uint64_t tag);
@@ -221,7 +225,7 @@ struct launcher {
 	struct arena host_arena;
 	uint64_t host_looked_ms;
 	struct warm_host warm;
-	struct base base; /* that warm starts from */
+	struct base bases[2]; /* that warm starts from: without a network, and with one */
 	uint64_t base_looked_ms;
 	struct slots slots;
 	int sockets; /* <home>/run/sb */
@@ -248,6 +252,8 @@ void launcher_serve(struct launcher *launcher, const struct launch_packet *packe
 	int fd_count);
 /* Looks at the host again when it is long ago. */
 int launcher_look(struct launcher *launcher, struct error *err);
+/* The one to start this plan from; it may be none. Made when it is first asked for. */
+const struct base *launcher_base(struct launcher *launcher, const struct plan *plan);
 /* Reaps the child `pid` if it has ended (0: any that has), and tells whose it was. false: none. */
 bool launcher_reap(struct launcher *launcher, pid_t pid);
 /* After an end: the launcher ends when it is to and nothing is left. */

@@ -90,6 +90,7 @@ void launcher_serve(
 		break;
 	case LAUNCH_BUILD:
 	case LAUNCH_VERIFY:
+	case LAUNCH_REGISTRIES:
 		build_start(launcher, packet, fds);
 		break;
 	case LAUNCH_CANCEL:
@@ -113,6 +114,9 @@ void launcher_serve(
 		break;
 	case LAUNCH_BLOB:
 		blob_start(launcher, packet, fds);
+		break;
+	case LAUNCH_EGRESS:
+		egress_answer(launcher, head->tag);
 		break;
 	case LAUNCH_GRANT:
 		grant_answer(launcher, packet, fds);
@@ -205,30 +209,36 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 /* ---- the beginning ---- */
 
 /* What the host shows to sandboxes, as mounts to start from; without them each makes its own. The
- * plan has an environment so that there is a place for one. */
-static void renew_base(struct launcher *launcher)
+ * plan has an environment so that there is a place for one. Only the files of /etc that names need
+ * tell the two bases apart. */
+static void make_base(struct launcher *launcher, bool has_names)
 {
+	struct base *base = &launcher->bases[has_names];
+	const struct plan_network network = { .mode = has_names ? NETWORK_LIST : NETWORK_NONE };
 	auto_arena struct arena arena = { 0 };
 	struct plan_tree any = {
 		.target = env_python.target, .base = "/", .layers = "any", .upper = "any"
 	};
-	struct plan_options options = { .warm = true };
+	struct plan_options options = { .warm = true, .network = &network };
 	struct plan_facts facts = launcher->host.facts;
 	struct plan plan;
 	struct error err;
-	base_done(&launcher->base);
-	launcher->warm.mounts = -1;
+	base_done(base);
 	vec_push(&arena, &any.lowers, "any");
 	vec_push(&arena, &options.environments, &any);
 	if (!facts.privileged)
 		return;
-	if (plan_build(&options, &facts, &arena, &plan, &err) ||
-		base_make(&plan, &launcher->base, &err)) {
+	if (plan_build(&options, &facts, &arena, &plan, &err) || base_make(&plan, base, &err))
 		launcher_log(launcher, LOG_LEVEL_WARN, "sandboxes start without a base", NULL, NULL,
 			&err);
-		return;
-	}
-	launcher->warm.mounts = launcher->base.mounts;
+}
+
+const struct base *launcher_base(struct launcher *launcher, const struct plan *plan)
+{
+	bool has_names = plan_network_has_names(&plan->network);
+	if (has_names && launcher->bases[1].mounts < 0)
+		make_base(launcher, true);
+	return &launcher->bases[has_names];
 }
 
 static int look_at_host(struct launcher *launcher, struct error *err)
@@ -264,12 +274,13 @@ int launcher_look(struct launcher *launcher, struct error *err)
 	if (!is_old && now - launcher->base_looked_ms < BASE_AGAIN_MS)
 		return 0;
 	launcher->base_looked_ms = now;
-	if (!is_old && base_is_current(&launcher->base))
+	if (!is_old && base_is_current(&launcher->bases[0]))
 		return 0;
 	if (look_at_host(launcher, err))
 		return -1;
 	launcher->host_looked_ms = now;
-	renew_base(launcher);
+	make_base(launcher, false);
+	base_done(&launcher->bases[1]); /* made again when it is needed */
 	return 0;
 }
 
@@ -418,7 +429,8 @@ static void end(struct launcher *launcher)
 	fd_close(&launcher->warm.self);
 	fd_close(&launcher->warm.own_netns);
 	fd_close(&launcher->warm.own_mounts);
-	base_done(&launcher->base);
+	for (int i = 0; i < 2; i++)
+		base_done(&launcher->bases[i]);
 	fd_close(&launcher->sockets);
 	fd_close(&launcher->grants);
 	slots_done(&launcher->slots);
@@ -439,7 +451,7 @@ int launch_serve(const struct launch_options *options)
 			.own_netns = -1,
 			.own_mounts = -1,
 			.mounts = -1 },
-		.base = BASE_NONE,
+		.bases = { BASE_NONE, BASE_NONE },
 		.slots = SLOTS_NONE,
 		.reload = { .said = -1 },
 		.sockets = -1,

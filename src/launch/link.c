@@ -255,6 +255,7 @@ void link_core_died(struct launcher *launcher, int status)
 	link->patience = NULL;
 	sandboxes_forget_core(launcher);
 	builds_cancel_all(launcher);
+	egress_forget_core(launcher);
 	jobs_cancel_all(launcher);
 	if (launcher->is_stopping) {
 		launcher_log(launcher, LOG_LEVEL_INFO, "core has ended", NULL, NULL,

@@ -309,21 +309,34 @@ static int carry_out(struct launcher *launcher, const char *id, const struct pla
 		     open_listener(launcher, id, &parts->has_socket, &listener, err) ||
 		     take_cgroup(launcher, plan, parts, &group, err);
 	if (!failed) {
+		const struct base *base = launcher_base(launcher, plan);
+		struct warm_host host = launcher->warm;
+		host.mounts = base->mounts;
 		struct warm_start start = { .plan = plan,
 			.listener = listener,
 			.netns = kit->netns,
 			.idmap = kit->idmap,
-			.has_root = base_has_root_for(&launcher->base, plan),
+			.has_root = base_has_root_for(base, plan),
 			.owner_uid = launcher->home->uid,
 			.owner_gid = launcher->home->gid,
 			.cgroup = &group };
-		failed = parts->isolation->start(&launcher->warm, &start, pid, setup, err);
+		failed = parts->isolation->start(&host, &start, pid, setup, err);
 	}
 	/* Now, while the child works. */
 	if (!failed && parts->has_cgroup && open_counters(&group, parts->counters, &ignored))
 		close_counters(parts->counters);
 	cgroup_done(&group);
 	return failed ? -1 : 0;
+}
+
+/* Which of the two modes it is decides core, with the policy. */
+static void add_ports(
+	const struct launch_message *head, struct arena *arena, struct plan_network *network)
+{
+	uint16_t ports[PLAN_PORTS_MAX];
+	size_t count = launch_unpack_ports(head->other, ports);
+	for (size_t i = 0; i < count; i++)
+		vec_push(arena, &network->ports, ports[i]);
 }
 
 int start_begin(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
@@ -341,8 +354,11 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		.kind = PATH_DIRECTORY,
 		.owner_uid = launcher->home->uid,
 		.owner_gid = launcher->home->gid };
+	struct plan_network network = { .mode = head->flags & LAUNCH_NETWORK ? NETWORK_LIST
+									     : NETWORK_NONE };
 	struct plan_options options = {
 		.warm = true,
+		.network = &network,
 		.cache = &cache,
 		.writable_config = true,
 		.home = launcher->home->path,
@@ -350,6 +366,7 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		.ptrace = head->flags & LAUNCH_PTRACE,
 		.view = head->flags & LAUNCH_ROOT_VIEW ? VIEW_ROOT : VIEW_WORKSPACE,
 	};
+	add_ports(head, &arena, &network);
 	if (launcher_look(launcher, err) || add_workspace(&trees, packet, &options, err) ||
 		check_directory(launcher, cache.beneath, "the workspace's cache", err) ||
 		add_trees(&trees, packet, fds, &options, parts, err))

@@ -21,3 +21,12 @@ int netns_open_ports(int proc, struct error *err);
  * taken.
  */
 int netns_listen(uint16_t port, int *fd, struct error *err);
+/* The same on every address of the namespace, IPv4 and (where the kernel has it) IPv6. No other
+ * socket can listen on this port then, on whatever address. */
+int netns_listen_all(uint16_t port, int *fd, struct error *err);
+/* *fd: a UDP socket bound to 127.0.0.1:port. */
+int netns_bind(uint16_t port, int *fd, struct error *err);
+/* Makes every address of 198.18.0.0/15 and of fd00:ca::/64 one of the caller's network namespace.
+ * Nothing is routed: a connection to one of them is taken by a socket of netns_listen_all. Needs
+ * CAP_NET_ADMIN in the namespace. */
+int netns_add_ranges(struct error *err);

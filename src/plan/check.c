@@ -132,6 +132,23 @@ static int check_disk(const struct plan *plan, struct error *err)
 	return 0;
 }
 
+/* Sockets that lead out are opened where the mode says so, and nowhere else. */
+static int check_network(const struct plan_network *network, struct error *err)
+{
+	bool has_names = plan_network_has_names(network);
+	size_t own = has_names ? 5 : network->forward ? 1 : 0;
+	if (network->ports.count > PLAN_PORTS_MAX)
+		return fail(err, ERR_LIMIT, "a network has %zu ports; there can be at most %d",
+			network->ports.count, PLAN_PORTS_MAX);
+	if (network->listeners.count != own + network->ports.count ||
+		(network->forward && has_names) || (network->ports.count && !has_names))
+		return fail(err, ERR_INVALID, "the listeners of a network don't fit its mode");
+	for (size_t i = 0; i < network->ports.count; i++)
+		if (!network->ports.items[i])
+			return fail(err, ERR_INVALID, "a network has the port 0");
+	return 0;
+}
+
 /* A sandbox has every lock; a plan without one is not one that may be carried out. */
 static int check_isolation(const struct plan *plan, struct error *err)
 {
@@ -144,10 +161,7 @@ static int check_isolation(const struct plan *plan, struct error *err)
 	if (strcmp(plan->capabilities, "none") != 0)
 		return fail(err, ERR_INVALID, "a sandbox can't have the capabilities '%s'",
 			plan->capabilities);
-	if (plan->network.ports.count > PLAN_PORTS_MAX)
-		return fail(err, ERR_LIMIT, "a network has %zu ports; there can be at most %d",
-			plan->network.ports.count, PLAN_PORTS_MAX);
-	return 0;
+	return check_network(&plan->network, err);
 }
 
 static int check_limits(const struct limits *limits, struct error *err)

@@ -33,12 +33,13 @@ struct shape {
 	int fds; /* exactly; FDS_PRESENT: one a bit of `present`; FDS_TREES: one an environment */
 };
 static const struct shape shapes[] = {
-	{ LAUNCH_START, TO_LAUNCHER | HAS_ID | HAS_VALUE | HAS_LIMITS | HAS_FLAGS, 0,
+	{ LAUNCH_START, TO_LAUNCHER | HAS_ID | HAS_OTHER | HAS_VALUE | HAS_LIMITS | HAS_FLAGS, 0,
 		LAUNCH_STRINGS_MAX, FDS_TREES },
 	{ LAUNCH_END, TO_LAUNCHER | HAS_ID, 0, 0, 0 },
 	{ LAUNCH_LIST, TO_LAUNCHER, 0, 0, 0 },
 	{ LAUNCH_BUILD, TO_LAUNCHER, 2, LAUNCH_STRINGS_MAX, 3 },
 	{ LAUNCH_VERIFY, TO_LAUNCHER | HAS_VALUE, 1, 1, 3 },
+	{ LAUNCH_REGISTRIES, TO_LAUNCHER, 0, 0, 3 },
 	{ LAUNCH_CANCEL, TO_LAUNCHER | HAS_OTHER | MAY_BE_UNASKED, 0, 0, 0 },
 	{ LAUNCH_QUOTA, TO_LAUNCHER | HAS_ID | HAS_LIMITS, 0, 0, 0 },
 	{ LAUNCH_STATS, TO_LAUNCHER, 0, 0, 0 },
@@ -47,6 +48,7 @@ static const struct shape shapes[] = {
 	{ LAUNCH_TREE, TO_LAUNCHER, 1, LAUNCH_STRINGS_MAX, 3 },
 	{ LAUNCH_BLOB, TO_LAUNCHER, 2, BLOB_WORDS_MAX, 2 },
 	{ LAUNCH_GRANT, TO_LAUNCHER | HAS_ID | HAS_PRESENT, 0, 3 * GRANTS_MAX, FDS_PRESENT },
+	{ LAUNCH_EGRESS, TO_LAUNCHER, 0, 0, 0 },
 	{ LAUNCH_REVOKE, TO_LAUNCHER | HAS_ID, 0, 0, 0 },
 	{ LAUNCH_STARTED, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_RUNNING, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
@@ -57,7 +59,25 @@ static const struct shape shapes[] = {
 	{ LAUNCH_STATS_ARE, HAS_STATS, 0, 0, 0 },
 	{ LAUNCH_HELD_ARE, HAS_ID | HAS_HELD, 0, 0, 0 },
 	{ LAUNCH_WRITER_STARTED, HAS_PRESENT, 0, 0, FDS_PRESENT },
+	{ LAUNCH_EGRESS_STARTED, HAS_PRESENT, 0, 0, FDS_PRESENT },
 };
+
+uint64_t launch_pack_ports(const uint16_t *ports, size_t count)
+{
+	uint64_t packed = 0;
+	for (size_t i = 0; i < count && i < PLAN_PORTS_MAX; i++)
+		packed |= (uint64_t)ports[i] << 16 * i;
+	return packed;
+}
+
+size_t launch_unpack_ports(uint64_t packed, uint16_t *ports)
+{
+	size_t count = 0;
+	for (; packed; packed >>= 16)
+		if ((uint16_t)packed)
+			ports[count++] = (uint16_t)packed;
+	return count;
+}
 
 static const struct shape *find_shape(uint32_t type)
 {
@@ -160,8 +180,11 @@ static int check_fields(
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		if (!(shape->has & fields[i].kind) && !is_zero(fields[i].data, fields[i].size))
 			return corrupt(err, "a field that its type must not have");
-	if (head->flags & ~(LAUNCH_PTRACE | LAUNCH_ROOT_VIEW) || head->held.has_written > 1)
+	if (head->flags & ~(LAUNCH_PTRACE | LAUNCH_ROOT_VIEW | LAUNCH_NETWORK) ||
+		head->held.has_written > 1)
 		return corrupt(err, "a field out of range");
+	if (head->type == LAUNCH_START && head->other && !(head->flags & LAUNCH_NETWORK))
+		return corrupt(err, "ports without a network");
 	if (shape->has & HAS_ERROR &&
 		(head->error_code == ERR_NONE || head->error_code >= ERR_CODE_COUNT))
 		return corrupt(err, "an invalid error");

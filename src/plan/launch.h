@@ -26,10 +26,11 @@
 
 enum launch_type {
 	/* core to launcher; each is answered with the same tag */
-	LAUNCH_START = 1, /* id, limits, value = number of trees, strings as in struct launch_tree;
-			   * for each environment, in that order, its meta.json, locked shared: held
-			   * while the sandbox lives -> STARTED or FAILED (canceled: it was killed
-			   * while it started) */
+	LAUNCH_START = 1, /* id, limits, flags, other (LAUNCH_NETWORK: ports of names besides 80 and
+			   * 443, 16 bits each), value = number of trees, strings as in struct
+			   * launch_tree; for each environment, in that order, its meta.json, locked
+			   * shared: held while the sandbox lives -> STARTED or FAILED (canceled: it
+			   * was killed while it started) */
 	LAUNCH_END,	  /* id -> ENDED, when nothing of it is left; FAILED (not_found) */
 	LAUNCH_LIST,	  /* -> one RUNNING a sandbox, then DONE */
 	LAUNCH_BUILD,  /* strings: package_id, python (a version, no path) or "", options of `carrel
@@ -39,8 +40,10 @@ enum launch_type {
 	LAUNCH_VERIFY, /* strings: the name of an environment; value = 1: damage is repaired; fds:
 			* /dev/null, stdout, stderr of `carrel env verify -o json` -> BUILT,
 			* FAILED */
-	LAUNCH_CANCEL, /* `other` = tag of a BUILD, VERIFY or TREE -> nothing; the BUILT or DONE
-			  comes */
+	LAUNCH_REGISTRIES, /* fds: /dev/null, stdout, stderr of `carrel env registries -o json` ->
+			    * BUILT, FAILED */
+	LAUNCH_CANCEL,	   /* `other` = tag of a BUILD, VERIFY or TREE -> nothing; the BUILT or DONE
+			      comes */
 	LAUNCH_QUOTA,  /* id, limits.disk_bytes: make the directory workspaces/<id>, and keep it to
 			* them -> DONE, value = enum quota_mechanism; FAILED */
 	LAUNCH_STATS,  /* -> STATS_ARE */
@@ -56,6 +59,7 @@ enum launch_type {
 	LAUNCH_GRANT,  /* id, strings: shared trees, as NAME, target and "ro" or "rw"; present = 1
 			* and a descriptor: a voucher of plan/grants.h. Sandboxes of this workspace
 			* show them from now on -> DONE; FAILED (denied, invalid, not_found) */
+	LAUNCH_EGRESS, /* start the egress role, unless it runs -> EGRESS_STARTED, FAILED */
 	LAUNCH_REVOKE, /* id: they show nothing of that any more -> DONE */
 	/* launcher to core */
 	LAUNCH_STARTED = 64,   /* id, value = enum plan_limiter, present + fds */
@@ -67,6 +71,8 @@ enum launch_type {
 	LAUNCH_STATS_ARE,      /* stats */
 	LAUNCH_HELD_ARE,       /* id, held */
 	LAUNCH_WRITER_STARTED, /* present = 1, the socket to it */
+	LAUNCH_EGRESS_STARTED, /* present = 1, its service socket (egress/egress.h). When the role
+				* ends, so do the channels of all policies: core asks again */
 };
 /* Descriptors of STARTED and RUNNING, in this order; bit i of `present`: it is there. */
 enum launch_fd {
@@ -82,8 +88,9 @@ enum launch_fd {
 	LAUNCH_FD_MAX
 };
 enum launch_flags {
-	LAUNCH_PTRACE = 1,   /* plan_options.ptrace */
-	LAUNCH_ROOT_VIEW = 2 /* plan_options.view is VIEW_ROOT */
+	LAUNCH_PTRACE = 1,    /* plan_options.ptrace */
+	LAUNCH_ROOT_VIEW = 2, /* plan_options.view is VIEW_ROOT */
+	LAUNCH_NETWORK = 4    /* it has listeners that lead out; core decides where to */
 };
 struct launch_stats {
 	uint32_t sandboxes, netns_ready, cgroups_ready, starting;
@@ -139,6 +146,9 @@ struct launch_packet {
 /* Of a TREE: a file name that needs no escaping, is no hidden file and no path. */
 #define LAUNCH_TREE_NAME_MAX 80
 bool launch_tree_name_is_valid(const char *name);
+/* The ports of a START as it has them, and back: `ports` has room for PLAN_PORTS_MAX. */
+uint64_t launch_pack_ports(const uint16_t *ports, size_t count);
+size_t launch_unpack_ports(uint64_t packed, uint16_t *ports);
 /* Appends the packet. ERR_LIMIT: too many or too long strings. */
 int launch_encode(const struct launch_message *head, const char *const *strings, size_t count,
 	struct buf *out, struct error *err);

@@ -58,6 +58,9 @@ static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/
 	"agent:x:1000:1000:agent:" home ":/bin/sh\n"                                               \
 	"nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
 
+#define NSSWITCH "/etc/nsswitch.conf"
+#define NSSWITCH_TEXT(hosts) "passwd: files\ngroup: files\nhosts: " hosts "\n"
+
 static const struct plan_node own_nodes[] = {
 	{ NODE_DIRECTORY, "/etc", NULL, 0755 },
 	{ NODE_DIRECTORY, "/run", NULL, 0755 },
@@ -77,7 +80,7 @@ static const struct plan_node own_nodes[] = {
 	{ NODE_FILE, "/etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost ip6-localhost\n",
 		0644 },
 	{ NODE_FILE, "/etc/hostname", "sandbox\n", 0644 },
-	{ NODE_FILE, "/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n", 0644 },
+	{ NODE_FILE, NSSWITCH, NSSWITCH_TEXT("files"), 0644 },
 	/* Not the host's: a bare one has none, and a file is cheaper than a mount. */
 	{ NODE_FILE, "/etc/protocols",
 		"ip 0 IP\nicmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nipv6 41 IPv6\nipv6-icmp 58 "
@@ -223,12 +226,19 @@ static bool is_replaced(const struct builder *b, const char *path)
 static void add_system(struct builder *b)
 {
 	bool is_root = b->options->view == VIEW_ROOT;
+	bool has_names = plan_network_has_names(&b->plan.network);
 	for (size_t i = 0; i < COUNT(own_nodes); i++) {
 		struct plan_node node = own_nodes[i];
 		if (is_root && !strcmp(node.path, PASSWD))
 			node.text = PASSWD_TEXT(PLAN_ROOT);
+		if (has_names && !strcmp(node.path, NSSWITCH))
+			node.text = NSSWITCH_TEXT("files dns");
 		vec_push(b->arena, &b->plan.nodes, node);
 	}
+	if (has_names)
+		vec_push(b->arena, &b->plan.nodes,
+			(struct plan_node){
+				NODE_FILE, "/etc/resolv.conf", "nameserver 127.0.0.1\n", 0644 });
 	for (size_t i = 0; i < b->facts->host_paths.count; i++) {
 		const struct plan_host_path *path = &b->facts->host_paths.items[i];
 		if (is_replaced(b, path->path))
@@ -680,6 +690,7 @@ static int add_env(struct builder *b, struct error *err)
 	for (size_t i = 0; own[i]; i++)
 		vec_push(b->arena, &b->plan.env, own[i]);
 	plan_limit_env(&b->plan.limits, b->plan.ptrace, b->arena, &b->plan.env);
+	plan_network_env(&b->plan.network, b->options->registries, b->arena, &b->plan.env);
 	for (size_t i = 0; i < b->plan.environments.count; i++) {
 		const char *const *variables = b->plan.environments.items[i]->variables;
 		for (size_t j = 0; variables && variables[j]; j++)
@@ -732,7 +743,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.seccomp = "default",
 		.capabilities = "none",
 		.no_new_privs = true,
-		.network.mode = options->forward ? PLAN_NETWORK_FORWARD : PLAN_NETWORK_NONE,
+		.network = options->network ? *options->network : (struct plan_network){ 0 },
 		.workspace = find_workspace(b),
 		.environments = options->environments,
 		.limiter = facts->limiter,
@@ -744,8 +755,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.cwd = options->cwd ? options->cwd : plan_view_path(options->view),
 	};
 	b->plan.setgid = !has_writable_host_directory(b);
-	if (options->forward)
-		vec_push(arena, &b->plan.network.ports, PLAN_FORWARD_PORT);
+	plan_add_listeners(arena, &b->plan.network);
 	if (fill_limits(b, err) || choose_streams(b, err))
 		return -1;
 	add_system(b);

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/vec.h"
 #include "model/limits.h"
+#include "model/network.h"
 #include "model/workspace.h"
 
 #define PLAN_UID 1000 /* inside, always */
@@ -25,6 +26,7 @@
 #define PLAN_SYS "/sys"
 #define PLAN_CGROUP PLAN_SYS "/fs/cgroup"
 #define PLAN_FORWARD_PORT 3128
+#define PLAN_RESOLVER_PORT 53
 /* A source below it is an object that the process that starts the sandbox has open. */
 #define PLAN_DESCRIPTORS "/proc/self/fd/"
 
@@ -92,10 +94,12 @@ struct plan_options {
 	const struct plan_bind *dir;	   /* --dir, target unused; NULL: a tmpfs */
 	const struct plan_tree *workspace; /* with layers, in place of dir; target unused */
 	plan_trees environments;
-	const struct plan_bind *cache; /* at /.cache; NULL: scratch */
-	const struct plan_bind *stage; /* at /env, writable, in place of an environment;
-					* limits.disk_bytes is about it then */
-	bool forward; /* a listening socket for the forwarder, in the sandbox's own network */
+	const struct plan_bind *cache;	    /* at /.cache; NULL: scratch */
+	const struct plan_bind *stage;	    /* at /env, writable, in place of an environment;
+					     * limits.disk_bytes is about it then */
+	const struct plan_network *network; /* mode, forward, lists and ports; its listeners follow
+					     * from them. NULL: none */
+	const text_list *registries;	    /* as plan_network_env takes them, or NULL */
 	bool writable_config;
 	enum workspace_view view;
 	bool ptrace;  /* debuggers work inside */
@@ -196,13 +200,29 @@ enum plan_filter {
 	FILTER_SECCOMP = 2,  /* of system calls, by the program `seccomp` */
 	FILTER_OBSERVE = 4   /* calls that name a path wait until the supervisor has noted it */
 };
-enum plan_network_mode { PLAN_NETWORK_NONE, PLAN_NETWORK_FORWARD };
-#define PLAN_PORTS_MAX 4
+/* A sandbox has `lo` and nothing else; a network is what listens there and leads out. The process
+ * that serves the listeners from outside decides what is reached. */
+enum plan_listener_kind {
+	LISTENER_PROXY,	       /* TCP, 127.0.0.1 */
+	LISTENER_RESOLVER,     /* UDP, 127.0.0.1 */
+	LISTENER_RESOLVER_TCP, /* TCP, 127.0.0.1 */
+	LISTENER_NAMES	       /* TCP, every address of the namespace */
+};
+struct plan_listener {
+	enum plan_listener_kind kind;
+	uint16_t port;
+};
+#define PLAN_PORTS_MAX 4     /* besides 80 and 443 */
+#define PLAN_LISTENERS_MAX 9 /* proxy, resolver by UDP and TCP, 80, 443, and those */
 struct plan_network {
-	enum plan_network_mode mode;
-	text_list allow; /* "host:port" that may be reached. PLAN_NETWORK_FORWARD: decided by the
-			  * process that serves the ports */
-	VEC(uint16_t) ports; /* of 127.0.0.1 inside: sockets that listen there and lead out */
+	enum network_mode mode; /* list, open: a proxy, a resolver, and the ports of the names that
+				 * it answers with */
+	bool forward;		/* of builds: a proxy alone; the mode is none */
+	text_list allow, deny;	/* as given; a warm sandbox's are not known here */
+	VEC(uint16_t) ports;	/* of names, besides 80 and 443; PLAN_PORTS_MAX at most */
+	/* Opened by the child inside before it is locked in, in this order. A cold sandbox's are
+	 * handed to sandbox_io.listening, a warm one's stay with carrel-init (INIT_LISTENERS). */
+	VEC(struct plan_listener) listeners;
 };
 
 struct plan {
@@ -288,6 +308,18 @@ void plan_add_views(const struct plan_facts *facts, struct arena *arena, struct 
  * without ptrace, that AddressSanitizer looks for no leaks. A variable that the user sets replaces
  * one of these. */
 void plan_limit_env(const struct limits *limits, bool ptrace, struct arena *arena, text_list *env);
+/* Whether names are resolved inside: it has a list, or is open. */
+bool plan_network_has_names(const struct plan_network *network);
+/* Fills network->listeners by its mode and ports. */
+void plan_add_listeners(struct arena *arena, struct plan_network *network);
+/* Adds the ports that entries of a list ("host:port") name, but for 80 and 443, as far as
+ * PLAN_PORTS_MAX reaches: programs that know no proxy reach names on these. */
+void plan_network_ports(const text_list *allow, struct arena *arena, struct plan_network *network);
+/* Appends what tells programs of the network: the proxy, and `registries` ("NAME=value", or NULL),
+ * which name the indexes of package managers; without a network, that they try once. A variable
+ * that the user sets replaces one of these. */
+void plan_network_env(const struct plan_network *network, const text_list *registries,
+	struct arena *arena, text_list *env);
 /* `entry` ("NAME=value") in place of the one of that name, or at the end. */
 void plan_set_env(struct arena *arena, text_list *env, const char *entry);
 const char *plan_limiter_name(enum plan_limiter limiter); /* "cgroup-v1", "cgroup-v2", "watchdog" */

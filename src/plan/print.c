@@ -46,12 +46,17 @@ static void print_tree(struct json *j, const char *key, const struct plan_tree *
 
 static void print_network(struct json *j, const struct plan_network *network)
 {
-	static const char *const modes[] = { "none", "forward" };
-	json_text(j, "network", modes[network->mode]);
+	static const char *const kinds[] = { "proxy", "resolver", "resolver_tcp", "names" };
+	json_text(j, "network", network->forward ? "forward" : network_mode_name(network->mode));
 	print_texts(j, "network_allow", &network->allow);
-	json_array(j, "network_ports");
-	for (size_t i = 0; i < network->ports.count; i++)
-		json_u64(j, NULL, network->ports.items[i]);
+	print_texts(j, "network_deny", &network->deny);
+	json_array(j, "network_listeners");
+	for (size_t i = 0; i < network->listeners.count; i++) {
+		json_object(j, NULL);
+		json_text(j, "kind", kinds[network->listeners.items[i].kind]);
+		json_u64(j, "port", network->listeners.items[i].port);
+		json_end(j);
+	}
 	json_end(j);
 }
 

@@ -123,6 +123,7 @@ int base_make(const struct plan *plan, struct base *base, struct error *err)
 	auto_close int ours = sockets[0], theirs = sockets[1], pidfd = -1;
 	*base = (struct base)BASE_NONE;
 	arena_init(&base->arena);
+	base->has_names = plan_network_has_names(&plan->network);
 	int *trees = arena_array(&base->arena, plan->mounts.count, sizeof *trees);
 	note(plan, base);
 	if (namespace_clone(CLONE_NEWNS | CLONE_NEWPID, -1, &pidfd, &pid, err))
@@ -152,7 +153,7 @@ static bool has_target(const struct base *base, const char *target)
 
 bool base_has_root_for(const struct base *base, const struct plan *plan)
 {
-	if (plan_has_root_view(plan))
+	if (plan_has_root_view(plan) || base->has_names != plan_network_has_names(&plan->network))
 		return false;
 	for (size_t i = 0; i < plan->mounts.count; i++)
 		if (root_is_target(&plan->mounts.items[i]) &&

@@ -19,7 +19,8 @@ struct base_source {
 	uint64_t device, inode;
 };
 struct base {
-	int mounts; /* the namespace, or -1 */
+	int mounts;	/* the namespace, or -1 */
+	bool has_names; /* as plan_network_has_names: /etc says how to resolve names */
 	struct arena arena;
 	VEC(struct base_source) sources;
 	text_list targets; /* where something can be mounted */

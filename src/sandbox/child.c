@@ -116,7 +116,9 @@ static int name_host(struct sandbox_child *child, struct error *err)
 static int make_network(void *ctx, struct error *err)
 {
 	struct sandbox_child *child = ctx;
-	return netns_leave_for_new(&child->netns, err);
+	if (netns_leave_for_new(&child->netns, err))
+		return -1;
+	return plan_network_has_names(&child->plan->network) ? netns_add_ranges(err) : 0;
 }
 
 static bool makes_network(const struct sandbox_child *child)
@@ -142,10 +144,24 @@ static int enter_network(struct sandbox_child *child, struct error *err)
 			return -1;
 		fd_close(&child->netns);
 	}
+	return 0;
+}
+
+/* Before anything of the sandbox's own runs, so that no process of it can have these ports. */
+static int open_listeners(struct sandbox_child *child, struct error *err)
+{
+	static int (*const open_one[])(uint16_t port, int *fd, struct error *err) = {
+		[LISTENER_PROXY] = netns_listen,
+		[LISTENER_RESOLVER] = netns_bind,
+		[LISTENER_RESOLVER_TCP] = netns_listen,
+		[LISTENER_NAMES] = netns_listen_all,
+	};
 	const struct plan_network *network = &child->plan->network;
-	for (size_t i = 0; i < network->ports.count; i++)
-		if (netns_listen(network->ports.items[i], &child->report[SETUP_LISTENER + i], err))
+	for (size_t i = 0; i < network->listeners.count; i++) {
+		const struct plan_listener *one = &network->listeners.items[i];
+		if (open_one[one->kind](one->port, &child->report[SETUP_LISTENER + i], err))
 			return -1;
+	}
 	return 0;
 }
 
@@ -514,11 +530,13 @@ static int report_descriptors(struct sandbox_child *child, struct error *err)
 		child->report[SETUP_PROC] = child->report[SETUP_WORKSPACE] = -1;
 	if (child->plan->limiter != LIMITER_WATCHDOG) /* only the watchdog counts its memory */
 		child->report[SETUP_UPPER] = -1;
-	for (int i = SETUP_UPPER; i < SETUP_FD_MAX; i++)
+	/* A warm one's carrel-init keeps the listeners. */
+	int count = child->start->listener >= 0 ? SETUP_LISTENER : SETUP_FD_MAX;
+	for (int i = SETUP_UPPER; i < count; i++)
 		is_any |= child->report[i] >= 0;
 	if (!is_any)
 		return 0;
-	if (setup_send(child->start->socket, &message, child->report, SETUP_FD_MAX))
+	if (setup_send(child->start->socket, &message, child->report, count))
 		return fail_errno(err, "report to the supervisor");
 	return 0;
 }
@@ -657,21 +675,42 @@ static int filter_calls(struct sandbox_child *child, struct error *err)
 		err);
 }
 
+/* Above the numbers that carrel-init is given. */
+static int move_away(int *fd)
+{
+	const int least = INIT_LISTENER_FD + PLAN_LISTENERS_MAX;
+	if (*fd < 0 || *fd >= least)
+		return 0;
+	*fd = fcntl(*fd, F_DUPFD_CLOEXEC, least);
+	return *fd < 0 ? -1 : 0;
+}
+
 /* To INIT_SOCKET_FD: what init listens on, or the setup socket, which then is its master's. The
  * setup socket must be there for as long as this can fail. */
 static int pass_socket(struct start *start)
 {
-	bool is_warm = start->listener >= 0;
-	int *passed = is_warm ? &start->listener : &start->socket;
-	if (is_warm && start->socket == INIT_SOCKET_FD &&
-		(start->socket = fcntl(start->socket, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1)) < 0)
-		return -1;
-	if (*passed == INIT_SOCKET_FD)
-		return fcntl(INIT_SOCKET_FD, F_SETFD, 0);
+	int *passed = start->listener >= 0 ? &start->listener : &start->socket;
 	if (dup2(*passed, INIT_SOCKET_FD) < 0)
 		return -1;
 	*passed = INIT_SOCKET_FD;
 	return 0;
+}
+
+/* Of a warm sandbox, to INIT_LISTENER_FD and the numbers after it. The setup socket and the image
+ * were moved out of the way. */
+static int pass_listeners(struct sandbox_child *child)
+{
+	size_t count = child->start->listener >= 0 ? child->plan->network.listeners.count : 0;
+	int *fds = &child->report[SETUP_LISTENER], first_free = INIT_LISTENER_FD + (int)count;
+	/* One after the other would overwrite those that are there by chance. */
+	for (size_t i = 0; i < count; i++)
+		if (fds[i] < first_free &&
+			(fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, first_free)) < 0)
+			return -1;
+	for (size_t i = 0; i < count; i++)
+		if (dup2(fds[i], INIT_LISTENER_FD + (int)i) < 0)
+			return -1;
+	return (int)count;
 }
 
 static int become_init(struct sandbox_child *child, struct error *err)
@@ -683,16 +722,18 @@ static int become_init(struct sandbox_child *child, struct error *err)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), image = child->start->init_image;
 	if (null < 0)
 		return fail_errno(err, "open /dev/null in the sandbox");
-	/* The image must survive at a number out of the way of INIT_SOCKET_FD. */
-	if (image == INIT_SOCKET_FD &&
-		(image = fcntl(image, F_DUPFD_CLOEXEC, INIT_SOCKET_FD + 1)) < 0)
+	/* The image and the setup socket must survive at numbers out of the way of those that init
+	 * is given. */
+	if (move_away(&image) || move_away(&child->start->socket) ||
+		move_away(&child->start->listener))
 		return fail_errno(err, "duplicate the descriptor of carrel-init");
 	if (dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
 		return fail_errno(err, "close the standard streams");
-	if (pass_socket(child->start))
-		return fail_errno(err, "pass on the socket");
+	int listeners = pass_listeners(child);
+	if (listeners < 0 || pass_socket(child->start))
+		return fail_errno(err, "pass on the sockets");
 	/* Makes all other descriptors close-on-exec, however they were opened. */
-	if (close_range(INIT_SOCKET_FD + 1, ~0U, CLOSE_RANGE_CLOEXEC))
+	if (close_range(INIT_LISTENER_FD + (unsigned)listeners, ~0U, CLOSE_RANGE_CLOEXEC))
 		return fail_errno(err, "close the other descriptors");
 	trace_step("child: exec init");
 	syscall(SYS_execveat, image, "", argv, env, AT_EMPTY_PATH);
@@ -715,6 +756,7 @@ static const struct {
 	{ "pivot_root", enter_root },
 	{ "network", enter_network },
 	{ "/proc", child_narrow_proc },
+	{ "listeners", open_listeners },
 	{ "mount attributes", seal_mounts },
 	{ "terminal", open_terminal },
 	{ "cgroup", join_cgroup },

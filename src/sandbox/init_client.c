@@ -136,6 +136,11 @@ int init_client_connect(int socket, uint64_t id, uint16_t port, bool to_ipv6, st
 	return send_packet(socket, &iov, 1, NULL, 0, err);
 }
 
+int init_client_listeners(int socket, struct error *err)
+{
+	return send_request(socket, INIT_LISTENERS, 0, 0, err);
+}
+
 static bool wait_status_is_final(int32_t status)
 {
 	if (status < 0 || status > 0xffff)
@@ -168,6 +173,8 @@ static bool reply_is_possible(const struct init_reply *r)
 		return !r->id && r->value >= 0 && r->value <= INIT_EXECS_MAX;
 	case INIT_CONNECTED:
 		return r->id && !r->value;
+	case INIT_LISTENERS_ARE:
+		return !r->id && r->value >= 0 && r->value <= INIT_LISTENERS_MAX;
 	case INIT_REFUSED:
 		return is_errno;
 	default:
@@ -197,7 +204,48 @@ static bool fits(uint32_t type, int fd)
 	return fd < 0 || (type == INIT_STARTED && pidfd_is_valid(fd));
 }
 
-int init_client_receive(int socket, struct init_reply *reply, int *came, struct error *err)
+/* A sandbox that forges one gets no more by it than by a connection of its own. */
+static bool is_listener(int fd)
+{
+	bool is_inet = has_option(fd, SO_DOMAIN, AF_INET) || has_option(fd, SO_DOMAIN, AF_INET6);
+	return is_inet &&
+	       (has_option(fd, SO_TYPE, SOCK_DGRAM) || (has_option(fd, SO_PROTOCOL, IPPROTO_TCP) &&
+							       has_option(fd, SO_ACCEPTCONN, 1)));
+}
+
+static bool are_listeners(const struct fd_message *message, const struct init_reply *reply)
+{
+	bool are_all = message->fd_count == reply->value;
+	for (int i = 0; are_all && i < message->fd_count; i++)
+		are_all = is_listener(message->fds[i]);
+	return are_all;
+}
+
+static bool fds_are_possible(const struct fd_message *message, const struct init_reply *reply)
+{
+	if (message->has_lost_fds)
+		return false;
+	if (reply->type == INIT_LISTENERS_ARE)
+		return are_listeners(message, reply);
+	return message->fd_count <= 1 &&
+	       fits(reply->type, message->fd_count ? message->fds[0] : -1);
+}
+
+static int check(const struct fd_message *message, const struct init_reply *got, ssize_t len,
+	struct error *err)
+{
+	if (len != sizeof *got || message->is_cut || got->magic != INIT_MAGIC)
+		return fail(err, ERR_CORRUPT, "the sandbox's init sent an invalid reply");
+	if (!reply_is_possible(got))
+		return fail(err, ERR_CORRUPT,
+			"the sandbox's init sent an impossible reply (type %u)", got->type);
+	if (!fds_are_possible(message, got))
+		return fail(err, ERR_CORRUPT, "the sandbox's init sent an unexpected descriptor");
+	return 0;
+}
+
+int init_client_receive_fds(
+	int socket, struct init_reply *reply, int *came, struct init_fds *fds, struct error *err)
 {
 	struct init_reply got;
 	struct fd_message message;
@@ -206,23 +254,36 @@ int init_client_receive(int socket, struct init_reply *reply, int *came, struct 
 		return INIT_CLIENT_NOTHING;
 	if (len < 0 && errno != ECONNRESET)
 		return fail_errno(err, "receive from the sandbox's init");
-	if (len < 0)
-		return INIT_CLIENT_EOF;
-	bool fds_fit = message.fd_count <= 1 && !message.has_lost_fds;
-	auto_close int fd = fds_fit && message.fd_count ? message.fds[0] : -1;
-	if (!fds_fit)
+	if (len <= 0) {
 		fd_message_close(&message, 0);
-	if (len == 0)
 		return INIT_CLIENT_EOF;
-	if (len != sizeof got || message.is_cut || got.magic != INIT_MAGIC)
-		return fail(err, ERR_CORRUPT, "the sandbox's init sent an invalid reply");
-	if (!reply_is_possible(&got))
-		return fail(err, ERR_CORRUPT,
-			"the sandbox's init sent an impossible reply (type %u)", got.type);
-	if (!fds_fit || !fits(got.type, fd))
-		return fail(err, ERR_CORRUPT, "the sandbox's init sent an unexpected descriptor");
+	}
+	if (check(&message, &got, len, err)) {
+		fd_message_close(&message, 0);
+		return -1;
+	}
+	bool are_listed = got.type == INIT_LISTENERS_ARE;
+	fds->count = are_listed ? message.fd_count : 0;
+	for (int i = 0; i < fds->count; i++)
+		fds->items[i] = message.fds[i];
 	*reply = got;
-	*came = take_fd(&fd);
+	*came = message.fd_count && !are_listed ? message.fds[0] : -1;
+	return INIT_CLIENT_REPLY;
+}
+
+int init_client_receive(int socket, struct init_reply *reply, int *came, struct error *err)
+{
+	struct init_reply got;
+	struct init_fds fds = { .count = 0 };
+	int result = init_client_receive_fds(socket, &got, came, &fds, err);
+	if (result != INIT_CLIENT_REPLY)
+		return result;
+	if (got.type == INIT_LISTENERS_ARE) {
+		while (fds.count)
+			fd_close(&fds.items[--fds.count]);
+		return fail(err, ERR_CORRUPT, "the sandbox's init sent an unexpected reply");
+	}
+	*reply = got;
 	return INIT_CLIENT_REPLY;
 }
 

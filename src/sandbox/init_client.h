@@ -31,6 +31,8 @@ int init_client_stats(int socket, struct error *err);
 /* A connection to 127.0.0.1:port or [::1]:port of the sandbox: INIT_CONNECTED or INIT_REFUSED with
  * that id. */
 int init_client_connect(int socket, uint64_t id, uint16_t port, bool to_ipv6, struct error *err);
+/* Asks a warm init for the sockets that lead out. */
+int init_client_listeners(int socket, struct error *err);
 
 enum init_client_got {
 	INIT_CLIENT_NOTHING, /* nothing there yet */
@@ -45,6 +47,16 @@ enum init_client_got {
  * is a pidfd, or a TCP socket that doesn't listen. Not checked, since only the caller knows: that
  * the id is one it sent. */
 int init_client_receive(int socket, struct init_reply *reply, int *came, struct error *err);
+/* The same, and takes the sockets of an INIT_LISTENERS_ARE, which the call above takes for corrupt:
+ * in their order, yours to close; fds->count is 0 with every other reply. Checked: there are as
+ * many as it says, and each is a socket of the Internet that listens, or a bound one of
+ * datagrams. */
+struct init_fds {
+	int items[INIT_LISTENERS_MAX];
+	int count;
+};
+int init_client_receive_fds(
+	int socket, struct init_reply *reply, int *came, struct init_fds *fds, struct error *err);
 /* Says in *err why `spawn` didn't start, from its INIT_FAILED or INIT_REFUSED; returns -1.
  * ERR_COMMAND_NOT_FOUND, ERR_NOT_EXECUTABLE: what shells call 127 and 126. */
 int init_client_failure(

@@ -305,7 +305,8 @@ static int on_setup(struct supervisor *s, struct error *err)
 	const struct sandbox_io *io = s->streams.io;
 	for (int i = SETUP_LISTENER; i < SETUP_FD_MAX; i++)
 		if (fds[i] >= 0)
-			io->listening(io->ctx, fds[i]);
+			io->listening(io->ctx,
+				&s->plan->network.listeners.items[i - SETUP_LISTENER], fds[i]);
 	if (has_hung_up(s->socket)) { /* the sandbox has already ended */
 		fd_close(&fds[SETUP_OBSERVER]);
 		fd_close(&fds[SETUP_PTY_MASTER]);

@@ -17,8 +17,8 @@
 struct sandbox_io {
 	struct buf *out, *err; /* captured streams, when the plan says so */
 	/* A socket that listens inside, yours to close; called once for each of
-	 * plan.network.ports, in order. */
-	void (*listening)(void *ctx, int fd);
+	 * plan.network.listeners, in order, before the command runs. */
+	void (*listening)(void *ctx, const struct plan_listener *listener, int fd);
 	void (*tick)(void *ctx); /* about ten times a second; NULL: not */
 	void *ctx;
 	bool ends_on_signal; /* SIGINT, SIGTERM and SIGHUP cancel the command, and aren't its own */

@@ -19,6 +19,7 @@
 #include "linux/memfd.h"
 #include "linux/mount.h"
 #include "linux/namespace.h"
+#include "linux/netns.h"
 #include "sandbox/start.h"
 
 /* Those of the plan that a child is born with. A network namespace may be at hand, and one of
@@ -233,8 +234,13 @@ static int clone_there(const struct start *start, int *pidfd, pid_t *pid, struct
 	*pid = -1;
 	int failed = enter(start->netns, start->mounts)
 			     ? fail_errno(err, "enter the namespaces of a sandbox")
-			     : namespace_clone(clone_flags(start->plan), start->cgroup->clone_into,
-				       pidfd, pid, err);
+			     : 0;
+	/* The child has no rights in a network namespace that isn't its own. */
+	if (!failed && has_netns && plan_network_has_names(&start->plan->network))
+		failed = netns_add_ranges(err);
+	if (!failed)
+		failed = namespace_clone(
+			clone_flags(start->plan), start->cgroup->clone_into, pidfd, pid, err);
 	/* A process that can't return to its own namespaces must not go on: it would act on the
 	 * wrong sandbox. */
 	if (*pid && enter(has_netns ? start->own_netns : -1, has_mounts ? start->own_mounts : -1))

@@ -24,8 +24,8 @@ enum setup_fd {
 	SETUP_PTY_MASTER,
 	SETUP_PTY_SLAVE,
 	SETUP_OBSERVER, /* reports of linux/observe.h */
-	SETUP_LISTENER, /* the first; of plan.network.ports, in order */
-	SETUP_FD_MAX = SETUP_LISTENER + PLAN_PORTS_MAX
+	SETUP_LISTENER, /* cold: the first; of plan.network.listeners, in order */
+	SETUP_FD_MAX = SETUP_LISTENER + PLAN_LISTENERS_MAX
 };
 struct setup_message {
 	uint32_t magic, type;

@@ -14,6 +14,8 @@ ENVIRONMENT = {
     "PATH": "/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin", "HOME": "/workspace", "TMPDIR": "/tmp",
     "LANG": "C.UTF-8", "USER": "agent", "LOGNAME": "agent", "SHELL": "/bin/bash", "XDG_CACHE_HOME": "/.cache",
     "ASAN_OPTIONS": "detect_leaks=0", "GOMEMLIMIT": str((2 << 30) // 10 * 9),
+    "PIP_RETRIES": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1", "UV_HTTP_RETRIES": "0", "npm_config_fetch_retries": "0",
+    "npm_config_update_notifier": "false", "BUN_CONFIG_HTTP_RETRY_COUNT": "0", "CARGO_NET_RETRY": "0",
 }
 THREADS = ("OMP_NUM_THREADS", "GOMAXPROCS", "LOKY_MAX_CPU_COUNT", "POLARS_MAX_THREADS", "PYTHON_CPU_COUNT", "RAYON_NUM_THREADS")
 PRINT_ENVIRONMENT = "import json; print(json.dumps(dict(p.split('=', 1) for p in open('/proc/self/environ').read().split('\\0')[:-1])))"

@@ -83,7 +83,7 @@ static inline int connect_to(const struct init *init)
 	return fd;
 }
 
-static inline struct init start_warm_with(unsigned long namespaces)
+static inline struct init start_warm_before(unsigned long namespaces, void (*before)(void))
 {
 	struct init init = { .socket = -1 };
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -91,10 +91,15 @@ static inline struct init start_warm_with(unsigned long namespaces)
 	/* No name given: the kernel chooses a free abstract one. */
 	assert_int_equal(bind(init.listener, (struct sockaddr *)&address, sizeof(sa_family_t)), 0);
 	assert_int_equal(listen(init.listener, 8), 0);
-	init.pid = fork_init(init.listener, namespaces, NULL);
+	init.pid = fork_init(init.listener, namespaces, before);
 	if (init.pid > 0)
 		init.socket = connect_to(&init);
 	return init;
+}
+
+static inline struct init start_warm_with(unsigned long namespaces)
+{
+	return start_warm_before(namespaces, NULL);
 }
 
 static inline struct init start_warm(void)

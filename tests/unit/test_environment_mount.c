@@ -108,7 +108,7 @@ static int teardown(void **state)
 	return failed;
 }
 
-static void keep_listener(void *ctx, int fd)
+static void keep_listener(void *ctx, const struct plan_listener *listener, int fd)
 {
 	struct fixture *f = ctx;
 	f->listener = fd;
@@ -373,8 +373,9 @@ static void a_stage_is_writable_at_env_and_measured(void **state)
 static void a_socket_listens_inside_and_is_ours(void **state)
 {
 	struct fixture *f = *state;
+	const struct plan_network forward = { .forward = true };
 	f->options.environments.count = 0;
-	f->options.forward = true;
+	f->options.network = &forward;
 	sh(f, "python3 -c 'import socket; s = socket.create_connection((\"127.0.0.1\", 3128)); "
 	      "s.sendall(b\"ping\"); s.shutdown(1); print(s.recv(1))'");
 	assert_string_equal(f->out.data, "b''\n");

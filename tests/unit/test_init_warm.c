@@ -3,6 +3,7 @@
 #include <sys/shm.h>
 #include <time.h>
 #include "format/procfs.h"
+#include "linux/netns.h"
 #include "linux/pidfd.h"
 #include "init_fixture.h"
 
@@ -664,9 +665,71 @@ static void test_a_port_that_nothing_listens_on_is_seen_by_the_master(void **sta
 	assert_int_equal(reason, ECONNREFUSED);
 }
 
+static void open_listeners(void)
+{
+	struct error err;
+	int fds[3] = { -1, -1, -1 };
+	if (netns_listen(0, &fds[0], &err) || netns_bind(0, &fds[1], &err) ||
+		netns_listen(0, &fds[2], &err))
+		_exit(93);
+	for (int i = 0; i < 3; i++)
+		fds[i] = fcntl(fds[i], F_DUPFD, 50);
+	for (int i = 0; i < 3; i++)
+		if (dup2(fds[i], INIT_LISTENER_FD + i) < 0)
+			_exit(94);
+	close_range(INIT_LISTENER_FD + 3, 99, 0);
+}
+
+static struct init_fds expect_listeners(int socket)
+{
+	struct pollfd ready = { .fd = socket, .events = POLLIN };
+	struct init_fds fds = { .count = 0 };
+	struct init_reply reply;
+	struct error err;
+	int pidfd;
+	assert_int_equal(init_client_listeners(socket, &err), 0);
+	assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
+	assert_int_equal(
+		init_client_receive_fds(socket, &reply, &pidfd, &fds, &err), INIT_CLIENT_REPLY);
+	assert_int_equal(reply.type, INIT_LISTENERS_ARE);
+	assert_int_equal(reply.value, fds.count);
+	assert_int_equal(pidfd, -1);
+	return fds;
+}
+
+static void test_init_hands_its_listeners_out_to_every_master(void **state)
+{
+	auto_init struct init init = start_warm_before(0, open_listeners);
+	for (int round = 0; round < 2; round++) {
+		struct init_fds fds = expect_listeners(init.socket);
+		assert_int_equal(fds.count, 3);
+		for (int i = 0; i < 3; i++) {
+			int type = 0;
+			socklen_t len = sizeof type;
+			getsockopt(fds.items[i], SOL_SOCKET, SO_TYPE, &type, &len);
+			assert_int_equal(type, i == 1 ? SOCK_DGRAM : SOCK_STREAM);
+			close(fds.items[i]);
+		}
+		/* A command has none of them. */
+		spawn(init.socket, 1, ARGV("sh", "-c", "test ! -e /proc/self/fd/4"), 0, 1);
+		expect_exit(init.socket, 1, 0);
+		ack(init.socket, 1);
+		close(init.socket);
+		init.socket = connect_to(&init);
+	}
+}
+
+static void test_an_init_without_listeners_says_so(void **state)
+{
+	auto_init struct init init = start_warm();
+	assert_int_equal(expect_listeners(init.socket).count, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_init_hands_its_listeners_out_to_every_master),
+		cmocka_unit_test(test_an_init_without_listeners_says_so),
 		cmocka_unit_test(test_started_carries_the_pidfd_of_the_command),
 		cmocka_unit_test(test_a_warm_init_goes_on_after_exits_failures_and_refusals),
 		cmocka_unit_test(test_the_table_is_full_at_its_maximum_and_every_exit_arrives),

@@ -97,7 +97,7 @@ static void test_what_is_no_message_is_refused(void **state)
 	r.reserved = 1;
 	assert_int_equal(wire_check_request(&r, WHOLE, 3), EBADMSG);
 	r = (struct init_request){ .magic = INIT_MAGIC };
-	static const uint32_t types[] = { 0, INIT_CONNECT + 1, INIT_STARTED, INIT_REFUSED,
+	static const uint32_t types[] = { 0, INIT_LISTENERS + 1, INIT_STARTED, INIT_REFUSED,
 		UINT32_MAX };
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		r.type = types[i];

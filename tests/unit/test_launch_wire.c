@@ -58,7 +58,9 @@ static void every_type_is_taken_in_its_own_direction_and_shape(void **state)
 		{ LAUNCH_BUILT, false, 0, 0 }, { LAUNCH_DONE, false, 0, 0 },
 		{ LAUNCH_FAILED, false, 2, 0 }, { LAUNCH_STATS_ARE, false, 0, 0 },
 		{ LAUNCH_HELD_ARE, false, 0, 0 }, { LAUNCH_TREE, true, 2, 3 },
-		{ LAUNCH_WRITER, true, 0, 0 }, { LAUNCH_WRITER_STARTED, false, 0, 0 } };
+		{ LAUNCH_WRITER, true, 0, 0 }, { LAUNCH_WRITER_STARTED, false, 0, 0 },
+		{ LAUNCH_EGRESS, true, 0, 0 }, { LAUNCH_EGRESS_STARTED, false, 0, 0 },
+		{ LAUNCH_REGISTRIES, true, 0, 3 } };
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
 		struct launch_message head = message(types[i].type);
 		bool to = types[i].to_launcher;
@@ -136,6 +138,15 @@ static void a_field_of_another_type_is_refused(void **state)
 	assert_int_equal(pass(&head, NULL, 0, true, 0, 0), 0);
 	head.limits.memory_bytes++;
 	assert_int_equal(pass(&head, NULL, 0, true, 0, 0), -1);
+	head = message(LAUNCH_START);
+	head.other = launch_pack_ports((const uint16_t[]){ 8443, 22 }, 2);
+	assert_int_equal(pass(&head, NULL, 0, true, 0, 0), -1);
+	head.flags = LAUNCH_NETWORK;
+	assert_int_equal(pass(&head, NULL, 0, true, 0, 0), 0);
+	uint16_t ports[4];
+	assert_int_equal(launch_unpack_ports(packet.head.other, ports), 2);
+	assert_int_equal(ports[0], 8443);
+	assert_int_equal(ports[1], 22);
 	head = message(LAUNCH_FAILED);
 	head.error_code = ERR_NONE;
 	assert_int_equal(pass(&head, texts, 2, false, 0, 0), -1);

@@ -127,6 +127,87 @@ static void test_one_that_is_made_is_ready_and_its_maker_is_home_again(void **st
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static int reach_v6(const char *text, uint16_t port)
+{
+	struct sockaddr_in6 address = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	auto_close int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	inet_pton(AF_INET6, text, &address.sin6_addr);
+	return connect(fd, (struct sockaddr *)&address, sizeof address);
+}
+
+static int reach_v4(const char *text, uint16_t port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
+	inet_pton(AF_INET, text, &address.sin_addr);
+	return reach(&address);
+}
+
+static bool can_bind(const char *text, uint16_t port, int type)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port) };
+	auto_close int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+	int on = 1;
+	inet_pton(AF_INET, text, &address.sin_addr);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on);
+	return bind(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+	       (type == SOCK_DGRAM || listen(fd, 1) == 0);
+}
+
+/* What a child finds in a namespace with ranges and listeners; 0, or the number of the check. */
+static int check_ranges(void)
+{
+	struct error err;
+	int names = -1, resolver = -1;
+	struct sockaddr_in6 local;
+	socklen_t len = sizeof local;
+	char text[64] = "";
+	if (enter_new(&err) < 0 || reach_v4("198.18.0.1", 8443) == 0)
+		return 1;
+	if (netns_add_ranges(&err) < 0 || netns_listen_all(8443, &names, &err) < 0 ||
+		netns_bind(5353, &resolver, &err) < 0)
+		return 2;
+	if (reach_v4("198.18.0.1", 8443) < 0 || reach_v4("198.19.255.254", 8443) < 0 ||
+		reach_v4("127.0.0.1", 8443) < 0)
+		return 3;
+	if (reach_v4("198.20.0.1", 8443) == 0 || reach_v4("198.17.0.1", 8443) == 0)
+		return 4;
+	if (address_of(names).sin_family == AF_INET6 &&
+		(reach_v6("fd00:ca::7", 8443) < 0 || reach_v6("fd00:cb::7", 8443) == 0))
+		return 5;
+	/* The address that was connected to is that of the accepted socket. */
+	fcntl(names, F_SETFL, 0);
+	int accepted = accept(names, NULL, NULL);
+	if (getsockname(accepted, (struct sockaddr *)&local, &len) < 0)
+		return 6;
+	if (local.sin6_family == AF_INET6)
+		inet_ntop(AF_INET6, &local.sin6_addr, text, sizeof text);
+	else
+		inet_ntop(AF_INET, &((struct sockaddr_in *)&local)->sin_addr, text, sizeof text);
+	if (!strstr(text, "198.18.0.1"))
+		return 7;
+	/* No other socket takes these ports, whatever it asks for. */
+	if (can_bind("0.0.0.0", 8443, SOCK_STREAM) || can_bind("198.18.0.1", 8443, SOCK_STREAM) ||
+		can_bind("127.0.0.1", 8443, SOCK_STREAM) ||
+		can_bind("127.0.0.1", 5353, SOCK_DGRAM) || can_bind("0.0.0.0", 5353, SOCK_DGRAM))
+		return 8;
+	return 0;
+}
+
+static void test_ranges_are_local_and_their_ports_are_kept(void **state)
+{
+	int status = 0;
+	pid_t child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(unshare(CLONE_NEWUSER) < 0 ? 77 : check_ranges());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	if (WEXITSTATUS(status) == 77)
+		skip();
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_a_listener_stays_in_the_namespace_where_it_was_made),
 		cmocka_unit_test(test_a_maker_that_may_not_make_one_says_so),
 		cmocka_unit_test(test_one_that_is_made_is_ready_and_its_maker_is_home_again),
+		cmocka_unit_test(test_ranges_are_local_and_their_ports_are_kept),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -430,13 +430,56 @@ static void several_trees_are_golden(void **state)
 	vec_push(&f->arena, &f->options.environments, &python);
 	vec_push(&f->arena, &f->options.environments, &node);
 	f->options.workspace = &workspace;
-	f->options.forward = true;
+	const struct plan_network forward = { .forward = true };
+	f->options.network = &forward;
 	assert_golden(f, "trees");
 	workspace.upper = "workspaces/w";
 	f->options.limits.disk_bytes = 1 << 30;
 	assert_refused(f, ERR_UNAVAILABLE, "it has layers");
 	workspace.lowers.count = 0;
 	assert_refused(f, ERR_LIMIT, "0 layers");
+}
+
+static void a_plan_with_a_list_is_golden(void **state)
+{
+	static const char *const registries[] = { "PIP_INDEX_URL=https://example.com/simple" };
+	struct fixture *f = *state;
+	struct plan_network network = { .mode = NETWORK_LIST };
+	text_list variables = { 0 };
+	vec_push(&f->arena, &variables, registries[0]);
+	vec_push(&f->arena, &network.allow, "example.com");
+	vec_push(&f->arena, &network.allow, "*.example.org:8443");
+	vec_push(&f->arena, &network.allow, "example.net:443");
+	vec_push(&f->arena, &network.deny, "bad.example.org");
+	plan_network_ports(&network.allow, &f->arena, &network);
+	f->options.network = &network;
+	f->options.registries = &variables;
+	assert_golden(f, "network");
+}
+
+static void the_ports_of_names_are_bounded_and_each_is_there_once(void **state)
+{
+	static const char *const entries[] = { "a:80", "a:443", "a:3128", "a:53", "a", "a:1", "a:1",
+		"[2001:db8::1]:2", "2001:db8::1", "b:70000", "b:0", "c:3", "d:4", "e:5" };
+	struct fixture *f = *state;
+	struct plan_network network = { .mode = NETWORK_OPEN };
+	text_list allow = { 0 };
+	for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+		vec_push(&f->arena, &allow, entries[i]);
+	plan_network_ports(&allow, &f->arena, &network);
+	assert_int_equal(network.ports.count, PLAN_PORTS_MAX);
+	for (uint16_t i = 0; i < PLAN_PORTS_MAX; i++)
+		assert_int_equal(network.ports.items[i], i + 1);
+	f->options.network = &network;
+	assert_int_equal(build(f), 0);
+	assert_int_equal(f->plan.network.listeners.count, PLAN_LISTENERS_MAX);
+	vec_push(&f->arena, &network.ports, 6);
+	assert_refused(f, ERR_LIMIT, "5 ports");
+	network.ports.count = 1;
+	network.mode = NETWORK_NONE;
+	assert_refused(f, ERR_INVALID, "listeners");
+	network.forward = true;
+	assert_refused(f, ERR_INVALID, "listeners");
 }
 
 static void a_plan_without_a_lock_is_refused(void **state)
@@ -602,6 +645,8 @@ int main(void)
 		TEST(in_view_root_the_workspace_comes_after_what_covers_it),
 		TEST(view_root_makes_nothing_in_a_directory_of_the_user),
 		TEST(several_trees_are_golden),
+		TEST(a_plan_with_a_list_is_golden),
+		TEST(the_ports_of_names_are_bounded_and_each_is_there_once),
 		TEST(a_plan_without_a_lock_is_refused),
 		TEST(a_protected_name_that_is_a_link_is_refused),
 		TEST(wrong_options_are_named),
