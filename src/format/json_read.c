@@ -361,6 +361,7 @@ static int read_value(struct reader *r, int depth, struct json_value *v)
 	if ((*r->at == '[' || *r->at == '{') && depth == JSON_READ_DEPTH_MAX)
 		return fail_code_at(r, r->at, ERR_LIMIT, "arrays and objects nested deeper than 32",
 			(struct str){ 0 });
+	const char *first = r->at;
 	if (take(r, '{')) {
 		result = read_object(r, depth + 1, v);
 	} else if (take(r, '[')) {
@@ -378,6 +379,7 @@ static int read_value(struct reader *r, int depth, struct json_value *v)
 	} else {
 		result = read_number(r, v);
 	}
+	v->source = (struct str){ first, (size_t)(r->at - first) };
 	skip_space(r);
 	return result;
 }

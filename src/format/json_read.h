@@ -27,7 +27,8 @@ struct json_value {
 	struct json_value *next;  /* in its array or object */
 	struct json_value *first; /* of an array or object */
 	size_t count;
-	int line; /* of YAML (format/yaml_json.h): where it, or its key, is; else 0 */
+	int line;	   /* of YAML (format/yaml_json.h): where it, or its key, is; else 0 */
+	struct str source; /* of JSON: as it is written in the text, which has to live as long */
 };
 /* ERR_INVALID says what and at which line and column ("line 2, column 7: …"; columns count
  * characters). ERR_LIMIT: more than one of the maxima above. */

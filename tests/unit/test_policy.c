@@ -225,8 +225,8 @@ static void a_malformed_rule_is_an_error(void **state)
 				 STR("{\"permissions\": {\"deny\": [\"shell(ls)\", \"x\"]}}"),
 				 &places, &err),
 		-1);
-	assert_string_equal(
-		err.text, "permissions.deny[1]: 'x': a rule is shell(…), file(…) or network(…)");
+	assert_string_equal(err.text,
+		"line 1: permissions.deny[1]: 'x': a rule is shell(…), file(…) or network(…)");
 	assert_int_equal(policy_add_settings(&p, STR("[]"), &places, &err), -1);
 	assert_int_equal(
 		policy_add_settings(&p, STR("{\"permissions\": {\"allow\": {}}}"), &places, &err),

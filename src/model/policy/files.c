@@ -26,7 +26,8 @@ static bool is_harmless(const char *path)
 
 static void judge_text(struct judge *j, enum policy_operation operation, const char *text)
 {
-	const char *path, *rule;
+	const struct policy_rule *by;
+	const char *path;
 
 	if (text[0] != '/' && j->is_moved) {
 		judge_step(j, file_subject(j, operation, text), POLICY_ASK, NULL,
@@ -36,16 +37,20 @@ static void judge_text(struct judge *j, enum policy_operation operation, const c
 	path = path_normalize(j->arena, j->request->cwd, text);
 	if (is_harmless(path))
 		return;
-	enum policy_decision decision = match_file(j->policy, operation, path, &rule);
-	judge_step(j, file_subject(j, operation, path), decision, rule,
-		rule ? NULL : "no rule matches");
+	enum policy_decision decision = match_file(j->policy, operation, path, &by);
+	const char *subject = file_subject(j, operation, path);
+	if (by || decision == POLICY_ALLOW)
+		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");
+	else if (!j->policy->is_claude)
+		judge_open_step(j, subject, decision, "no rule matches", subject);
 }
 
 /* A word with wildcards names files below the directory before the first of them. */
 static void judge_pattern(
 	struct judge *j, enum policy_operation operation, const struct shell_word *word)
 {
-	const char *text = arena_bytes(j->arena, word->source.data, word->source.len), *rule;
+	const char *text = arena_bytes(j->arena, word->source.data, word->source.len);
+	const struct policy_rule *by = NULL;
 	size_t len = strcspn(text, "*?[");
 
 	while (len > 0 && text[len - 1] != '/')
@@ -55,11 +60,9 @@ static void judge_pattern(
 	enum policy_decision decision = POLICY_ASK;
 	if (!strstr(text + len, "..") && !strpbrk(text, "\\'\"") &&
 		!(j->is_moved && text[0] != '/'))
-		decision = match_files_below(j->policy, operation, dir, &rule);
-	else
-		rule = NULL;
-	judge_step(j, file_subject(j, operation, text), decision, rule,
-		rule ? NULL : "it isn't known which files that names");
+		decision = match_files_below(j->policy, operation, dir, &by);
+	judge_step(j, file_subject(j, operation, text), decision, by,
+		by ? NULL : "it isn't known which files that names");
 }
 
 void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word)
@@ -89,6 +92,17 @@ void judge_path(struct judge *j, enum policy_operation operation, const struct s
 	}
 }
 
+/* Whether a path lies below the working directories of Claude Code. */
+static bool is_inside(struct judge *j, const char *text)
+{
+	const char *path = path_normalize(j->arena, j->request->cwd, text);
+
+	for (size_t i = 0; i < j->policy->directories.count; i++)
+		if (path_is_beneath(path, j->policy->directories.items[i]))
+			return !(j->is_moved && text[0] != '/');
+	return is_harmless(path);
+}
+
 void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect)
 {
 	shell_words words = { (struct shell_word *)(uintptr_t)&redirect->target, 1, 1 };
@@ -113,6 +127,9 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 		judge_step(j, subject, POLICY_ASK, NULL, "bash takes that file for a connection");
 		return;
 	}
+	if (redirect->kind != SHELL_READ && j->policy->is_claude && !is_inside(j, text))
+		judge_step(j, subject, POLICY_ASK, NULL,
+			"a redirection writes outside of the working directories");
 	if (redirect->kind == SHELL_READ || redirect->kind == SHELL_READ_WRITE)
 		judge_path(j, POLICY_READ, &redirect->target);
 	if (redirect->kind != SHELL_READ)

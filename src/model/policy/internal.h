@@ -2,8 +2,11 @@
 #pragma once
 #include "model/policy/policy.h"
 
-struct policy_bucket { /* the rules that begin with one word; of "" those for any command */
+struct policy_bucket { /* rules of one key */
 	VEC(size_t) rules;
+	/* Of a command's first word: whether rules of two words and more begin with it, which are
+	 * found by both words. */
+	bool has_longer, has_longer_forbidding;
 };
 #define POLICY_DEPTH_MAX 16 /* of scripts in arguments: sh -c 'sh -c …' */
 
@@ -13,12 +16,29 @@ struct judge {
 	struct policy_verdict *verdict;
 	struct arena *arena;
 	unsigned depth;
-	bool is_moved; /* the script changes its directory: relative paths aren't known */
+	bool is_moved;	    /* the script changes its directory: relative paths aren't known */
+	const char *within; /* the wrappers around the command, or NULL */
 };
+
+/* rules.c */
+int rule_split(struct arena *arena, struct str body, text_list *words, struct error *err);
+/* Expands ~ and the variables of places. */
+int rule_expand(struct arena *arena, const char *glob, const struct policy_places *places,
+	const char **out, struct error *err);
+/* host, *.host, * or one of them with a port. */
+int rule_set_host(
+	struct arena *arena, struct str pattern, struct policy_rule *rule, struct error *err);
+int rule_check_text(const char *text, struct error *err); /* has no control characters */
+/* The key of rules that begin with these two words. */
+const char *rule_key(struct arena *arena, const char *first, struct str second, struct str *key);
+void rule_push(struct policy *policy, const struct policy_rule *rule);
 
 /* judge.c */
 void judge_step(struct judge *j, const char *subject, enum policy_decision decision,
-	const char *rule, const char *reason);
+	const struct policy_rule *by, const char *reason);
+/* A step that a rule, which isn't there yet, would allow. */
+void judge_open_step(struct judge *j, const char *subject, enum policy_decision decision,
+	const char *reason, const char *suggestion);
 void judge_script(struct judge *j, enum shell_dialect dialect, struct str script);
 /* What an expansion in a word does, apart from its commands. */
 void judge_words(struct judge *j, const char *subject, const shell_words *words);
@@ -30,13 +50,30 @@ void judge_simple(struct judge *j, const struct shell_command *command);
 enum match { MATCH_NO, MATCH_MAYBE, MATCH_YES };
 /* The words from `first` on, as one command, against the shell rules. */
 void match_command(struct judge *j, const char *subject, const shell_words *words, size_t first);
-/* *rule: the one that decided, or NULL. */
+/* *by: the rule that decided, or NULL. */
 enum policy_decision match_file(const struct policy *policy, enum policy_operation operation,
-	const char *path, const char **rule);
+	const char *path, const struct policy_rule **by);
 /* Any file below `dir`, or `dir` itself. */
 enum policy_decision match_files_below(const struct policy *policy, enum policy_operation operation,
-	const char *dir, const char **rule);
+	const char *dir, const struct policy_rule **by);
+/* Whether a rule denies, or asks for, a file that may lie below `dir`. */
+bool match_is_forbidden_below(
+	const struct policy *policy, enum policy_operation operation, const char *dir);
 bool glob_matches(const char *glob, const char *path);
+
+/* settings_claude.c */
+/* Commands that Claude Code takes for harmless, where no rule matches. */
+bool claude_runs_unasked(const struct policy *policy, const shell_words *words, size_t first);
+/* Wrappers that it looks through as if they weren't there. */
+bool claude_strips(const char *wrapper);
+
+/* suggest.c */
+/* The rule that would allow these words as a command; NULL: they are expanded. */
+const char *suggest_command(struct arena *arena, const shell_words *words, size_t first);
+
+/* install.c */
+/* What sources.json says of the command at words[first]. */
+void judge_sources(struct judge *j, const char *subject, const shell_words *words, size_t first);
 
 /* files.c */
 const char *file_subject(struct judge *j, enum policy_operation operation, const char *path);

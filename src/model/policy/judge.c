@@ -2,14 +2,37 @@
 
 #include "base/path.h"
 
-void judge_step(struct judge *j, const char *subject, enum policy_decision decision,
-	const char *rule, const char *reason)
+static void add_step(struct judge *j, const struct policy_step *given)
 {
-	vec_push(j->arena, &j->verdict->trail,
-		(struct policy_step){
-			.subject = subject, .rule = rule, .reason = reason, .decision = decision });
-	if (decision > j->verdict->decision)
-		j->verdict->decision = decision;
+	struct policy_step step = *given;
+
+	if (j->policy->never_asks && step.decision == POLICY_ASK && !step.by)
+		step.decision = POLICY_ALLOW;
+	if (j->policy->denies_asks && step.decision == POLICY_ASK)
+		step.decision = POLICY_DENY;
+	step.within = j->within;
+	vec_push(j->arena, &j->verdict->trail, step);
+	if (step.decision > j->verdict->decision)
+		j->verdict->decision = step.decision;
+}
+
+void judge_step(struct judge *j, const char *subject, enum policy_decision decision,
+	const struct policy_rule *by, const char *reason)
+{
+	add_step(j, &(struct policy_step){ .subject = subject,
+			    .by = by,
+			    .rule = by ? by->text : NULL,
+			    .reason = reason,
+			    .decision = decision });
+}
+
+void judge_open_step(struct judge *j, const char *subject, enum policy_decision decision,
+	const char *reason, const char *suggestion)
+{
+	add_step(j, &(struct policy_step){ .subject = subject,
+			    .reason = reason,
+			    .decision = decision,
+			    .suggestion = suggestion });
 }
 
 void judge_words(struct judge *j, const char *subject, const shell_words *words)
@@ -86,14 +109,22 @@ void judge_script(struct judge *j, enum shell_dialect dialect, struct str script
 {
 	const struct shell_list *list;
 	struct error err;
+	bool is_understood = false;
 
 	if (++j->depth > POLICY_DEPTH_MAX) {
 		judge_step(j, "", POLICY_ASK, NULL, "scripts in scripts are nested too deep");
-	} else if (shell_parse(script, dialect, j->arena, &list, &err) < 0) {
+		j->depth--;
+		return;
+	}
+	is_understood = shell_parse(script, dialect, j->arena, &list, &err) == 0;
+	if (!is_understood)
 		judge_step(j,
 			arena_bytes(j->arena, script.data, script.len < 200 ? script.len : 200),
 			POLICY_ASK, NULL, arena_printf(j->arena, "not understood: %s", err.text));
-	} else {
+	/* Where /bin/sh is bash, it runs what is denied. */
+	if (!is_understood && dialect == SHELL_SH)
+		is_understood = shell_parse(script, SHELL_BASH, j->arena, &list, &err) == 0;
+	if (is_understood) {
 		shell_visit(list, find_move, j);
 		shell_visit(list, judge_command, j);
 	}
@@ -110,7 +141,7 @@ void policy_judge_script(const struct policy *policy, const struct policy_reques
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	judge_script(&j, request->dialect, script);
 	if (!verdict->trail.count)
-		judge_step(&j, "", policy->otherwise, NULL, "no command");
+		judge_step(&j, "", policy->otherwise.shell, NULL, "no command");
 }
 
 void policy_judge_argv(const struct policy *policy, const struct policy_request *request,
@@ -144,10 +175,55 @@ void policy_judge_file(const struct policy *policy, const struct policy_request 
 	struct judge j = {
 		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
 	};
-	const char *normal = path_normalize(j.arena, request->cwd, path), *rule;
+	const char *normal = path_normalize(j.arena, request->cwd, path);
+	const struct policy_rule *by;
 
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
-	enum policy_decision decision = match_file(policy, operation, normal, &rule);
-	judge_step(&j, file_subject(&j, operation, normal), decision, rule,
-		rule ? NULL : "no rule matches");
+	enum policy_decision decision = match_file(policy, operation, normal, &by);
+	const char *subject = file_subject(&j, operation, normal);
+	if (by || decision == POLICY_ALLOW)
+		judge_step(&j, subject, decision, by, by ? NULL : "no rule matches");
+	else
+		judge_open_step(&j, subject, decision, "no rule matches", subject);
+}
+
+int policy_judge_subject(const struct policy *policy, const struct policy_request *request,
+	const char *subject, struct policy_verdict *verdict, struct error *err)
+{
+	static const struct {
+		const char *prefix;
+		enum policy_operation operation;
+	} files[] = { { "file(read:", POLICY_READ }, { "file(write:", POLICY_WRITE },
+		{ "file(delete:", POLICY_DELETE } };
+	size_t len = strlen(subject);
+
+	if (len && subject[len - 1] != ')')
+		return fail(err, ERR_INVALID, "'%s' has no ')' at its end", subject);
+	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+		size_t begin = strlen(files[i].prefix);
+
+		if (strncmp(subject, files[i].prefix, begin) != 0)
+			continue;
+		const char *path = arena_bytes(request->arena, subject + begin, len - begin - 1);
+		if (path[0] == '~' && (path[1] == '/' || !path[1]) && request->home)
+			path = arena_printf(request->arena, "%s%s", request->home, path + 1);
+		if (!path[0])
+			return fail(err, ERR_INVALID, "'%s' names no file", subject);
+		policy_judge_file(policy, request, files[i].operation, path, verdict);
+		return 0;
+	}
+	if (strncmp(subject, "network(outbound:", 17) == 0) {
+		struct policy_rule target = { 0 };
+
+		if (rule_set_host(request->arena, (struct str){ subject + 17, len - 18 }, &target,
+			    err) < 0 ||
+			target.host[0] == '*')
+			return fail(err, ERR_INVALID, "'%s' names no host", subject);
+		policy_judge_network(
+			policy, request, target.host, target.port ? target.port : 443, verdict);
+		return 0;
+	}
+	return fail(err, ERR_INVALID,
+		"'%s' isn't file(read|write|delete:PATH) or network(outbound:HOST[:PORT])",
+		subject);
 }

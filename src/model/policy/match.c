@@ -1,6 +1,8 @@
 #include "model/policy/internal.h"
 
+#include "base/buf.h"
 #include "base/path.h"
+#include "model/policy/sources.h"
 
 /* Whether the program at `name` is one that PATH would find under its plain name. */
 static bool is_system_path(const char *name)
@@ -77,12 +79,73 @@ static bool is_scattered(const struct policy_rule *rule, const shell_words *word
 	return rule->words.count > 1 && i == rule->words.count;
 }
 
-static enum match match_rule(const struct policy_rule *rule, const shell_words *words, size_t first)
+/* A command as one text for the wildcards of Claude Code: words after quote removal with a blank
+ * between. Words that are expanded are cut off: *is_cut. */
+static const char *joined(struct judge *j, const shell_words *words, size_t first, bool *is_cut)
+{
+	auto_buf struct buf text = buf_empty(SHELL_SCRIPT_MAX);
+
+	*is_cut = false;
+	for (size_t i = first; i < words->count && !*is_cut; i++) {
+		*is_cut = !words->items[i].literal;
+		buf_printf(&text, "%s%s", i > first ? " " : "",
+			*is_cut ? "" : words->items[i].literal);
+	}
+	*is_cut |= text.overflow;
+	return arena_bytes(j->arena, text.data, text.len);
+}
+
+/* Whether `*`, any text, can make `pattern` into `text`; is_cut: into a text that begins so, where
+ * *is_open tells whether only the last star of the pattern matched what isn't known. */
+static bool star_matches(const char *pattern, const char *text, bool is_cut, bool *is_open)
+{
+	const char *star = NULL, *from = NULL;
+
+	*is_open = false;
+	for (;;) {
+		if (*pattern == '*') {
+			star = ++pattern;
+			from = text;
+			if (!*star) {
+				*is_open = true;
+				return true;
+			}
+		} else if (!*text) {
+			return is_cut || !*pattern;
+		} else if (*pattern == *text) {
+			pattern++;
+			text++;
+		} else if (star) {
+			pattern = star;
+			text = ++from;
+		} else {
+			return false;
+		}
+	}
+}
+
+static enum match match_wildcard(
+	struct judge *j, const struct policy_rule *rule, const shell_words *words, size_t first)
+{
+	bool is_cut, is_open;
+	const char *text = joined(j, words, first, &is_cut);
+
+	if (!star_matches(rule->wildcard, text, is_cut, &is_open))
+		return MATCH_NO;
+	if (is_cut && !is_open)
+		return rule->decision == POLICY_ALLOW ? MATCH_NO : MATCH_MAYBE;
+	return MATCH_YES;
+}
+
+static enum match match_rule(
+	struct judge *j, const struct policy_rule *rule, const shell_words *words, size_t first)
 {
 	const char *name = words->items[first].literal;
 	const char *wanted = rule->words.count ? rule->words.items[0] : NULL;
 	enum match result;
 
+	if (rule->wildcard)
+		return match_wildcard(j, rule, words, first);
 	if (!wanted)
 		return MATCH_YES;
 	if (rule->decision == POLICY_ALLOW) {
@@ -102,23 +165,60 @@ static enum match match_rule(const struct policy_rule *rule, const shell_words *
 	return result == MATCH_NO && is_scattered(rule, words, at) ? MATCH_MAYBE : result;
 }
 
-struct found { /* the first rule of each decision that matches, and whether one may */
+struct found { /* the first rule of each decision that matches, and one that may */
 	const struct policy_rule *rules[POLICY_DENY + 1];
-	bool is_maybe;
+	const struct policy_rule *maybe;
 };
 
-static void match_bucket(const struct policy *policy, const char *key, const shell_words *words,
-	size_t first, struct found *found)
+static const struct policy_bucket *match_bucket(struct judge *j, struct str key,
+	const shell_words *words, size_t first, struct found *found)
 {
-	const struct policy_bucket *bucket = map_get(&policy->by_word, str_from(key));
+	const struct policy_bucket *bucket = map_get(&j->policy->by_word, key);
 
 	for (size_t i = 0; bucket && i < bucket->rules.count; i++) {
-		const struct policy_rule *rule = &policy->rules.items[bucket->rules.items[i]];
-		enum match match = match_rule(rule, words, first);
+		const struct policy_rule *rule = &j->policy->rules.items[bucket->rules.items[i]];
 
-		found->is_maybe |= match == MATCH_MAYBE;
-		if (match == MATCH_YES && !found->rules[rule->decision])
+		if (found->rules[rule->decision])
+			continue;
+		enum match match = match_rule(j, rule, words, first);
+		if (match == MATCH_MAYBE && !found->maybe)
+			found->maybe = rule;
+		if (match == MATCH_YES)
 			found->rules[rule->decision] = rule;
+	}
+	return bucket;
+}
+
+/* Rules of two words and more lie under the first two. The second one may stand anywhere in the
+ * command, as a rule that forbids `git push` is meant for `git -c x push` too. */
+static void match_longer(struct judge *j, const char *name, const shell_words *words, size_t first,
+	const struct policy_bucket *bucket, struct found *found)
+{
+	bool is_git = strcmp(name, "git") == 0;
+	size_t second = first + 1 + (is_git ? global_options(words, first + 1) : 0);
+	char near[256];
+	size_t len = strlen(name);
+
+	if (!bucket || !bucket->has_longer)
+		return;
+	for (size_t i = first + 1; i < words->count; i++) {
+		const struct shell_word *word = &words->items[i];
+		struct str text = word->literal ? str_from(word->literal) : word->source, key;
+
+		/* Rules that allow have their second word right after the name. */
+		if (i > second && !bucket->has_longer_forbidding)
+			break;
+		if (len + text.len + 1 <= sizeof near) {
+			memcpy(near, name, len);
+			near[len] = '\n';
+			memcpy(near + len + 1, text.data, text.len);
+			key = (struct str){ near, len + 1 + text.len };
+		} else {
+			rule_key(j->arena, name, text, &key);
+		}
+		match_bucket(j, key, words, first, found);
+		if (i == second && !word->literal && bucket->has_longer_forbidding && !found->maybe)
+			found->maybe = &j->policy->rules.items[0];
 	}
 }
 
@@ -128,34 +228,51 @@ void match_command(struct judge *j, const char *subject, const shell_words *word
 	struct found found = { 0 };
 
 	if (!name) {
-		judge_step(j, subject, POLICY_ASK, NULL, "the name of the command is expanded");
+		if (j->policy->never_asks)
+			judge_step(j, subject, POLICY_ALLOW, NULL, "any command may run");
+		else
+			judge_step(j, subject, POLICY_ASK, NULL,
+				"the name of the command is expanded");
 		return;
 	}
-	match_bucket(j->policy, path_basename(name), words, first, &found);
-	if (path_basename(name)[0])
-		match_bucket(j->policy, "", words, first, &found);
+	const char *base = path_basename(name);
+	const struct policy_bucket *bucket = match_bucket(j, str_from(base), words, first, &found);
+	match_longer(j, base, words, first, bucket, &found);
+	if (base[0])
+		match_bucket(j, STR(""), words, first, &found);
 	if (found.rules[POLICY_DENY])
-		judge_step(j, subject, POLICY_DENY, found.rules[POLICY_DENY]->text, NULL);
-	else if (found.is_maybe)
+		judge_step(j, subject, POLICY_DENY, found.rules[POLICY_DENY], NULL);
+	else if (found.maybe)
 		judge_step(j, subject, POLICY_ASK, NULL, "it may be what a rule forbids");
 	else if (found.rules[POLICY_ASK])
-		judge_step(j, subject, POLICY_ASK, found.rules[POLICY_ASK]->text, NULL);
+		judge_step(j, subject, POLICY_ASK, found.rules[POLICY_ASK], NULL);
 	else if (found.rules[POLICY_ALLOW])
-		judge_step(j, subject, POLICY_ALLOW, found.rules[POLICY_ALLOW]->text, NULL);
+		judge_step(j, subject, POLICY_ALLOW, found.rules[POLICY_ALLOW], NULL);
+	else if (j->policy->is_claude && claude_runs_unasked(j->policy, words, first))
+		judge_step(j, subject, POLICY_ALLOW, NULL, "Claude Code runs it without asking");
 	else
-		judge_step(j, subject, j->policy->otherwise, NULL, "no rule matches");
+		judge_open_step(j, subject, j->policy->otherwise.shell, "no rule matches",
+			j->policy->otherwise.shell == POLICY_ALLOW
+				? NULL
+				: suggest_command(j->arena, words, first));
 }
 
-/* `*` and `?` stop at '/', `**` doesn't. Linear in the path for each star by remembering the last.
- */
+/* `*` and `?` stop at '/', `**` doesn't, and "**" + "/" is any number of directories, also none.
+ * Linear in the path for each star by remembering the last. */
 bool glob_matches(const char *glob, const char *path)
 {
 	const char *star = NULL, *star_path = NULL, *deep = NULL, *deep_path = NULL;
+	const char *begin = glob;
+	bool is_directories = false;
 
 	for (;;) {
 		if (glob[0] == '*' && glob[1] == '*') {
+			bool is_first = glob == begin || glob[-1] == '/';
+
 			while (*glob == '*')
 				glob++;
+			is_directories = is_first && *glob == '/';
+			glob += is_directories;
 			deep = glob;
 			deep_path = path;
 			star = NULL;
@@ -177,6 +294,9 @@ bool glob_matches(const char *glob, const char *path)
 			path = ++star_path;
 			glob = star;
 		} else if (deep && *deep_path) {
+			deep_path += is_directories ? strcspn(deep_path, "/") : 0;
+			if (!*deep_path)
+				return false;
 			path = ++deep_path;
 			glob = deep;
 			star = NULL;
@@ -190,107 +310,160 @@ bool glob_matches(const char *glob, const char *path)
 static bool file_matches(const struct policy_rule *rule, const char *path)
 {
 	size_t len = strlen(rule->glob), path_len = strlen(path);
+	char above[4096];
 
 	if (glob_matches(rule->glob, path))
 		return true;
-	return len > 3 && strcmp(rule->glob + len - 3, "/**") == 0 && path_len == len - 3 &&
-	       strncmp(rule->glob, path, path_len) == 0;
+	if (len > 3 && strcmp(rule->glob + len - 3, "/**") == 0 && path_len == len - 3 &&
+		strncmp(rule->glob, path, path_len) == 0)
+		return true;
+	if (!rule->is_with_below || !str_copy(above, sizeof above, path))
+		return false;
+	for (char *slash = strrchr(above, '/'); slash && slash > above;
+		slash = strrchr(above, '/')) {
+		*slash = '\0';
+		if (glob_matches(rule->glob, above))
+			return true;
+	}
+	return false;
 }
 
-static enum policy_decision decide(const struct policy *policy,
-	const struct policy_rule *const found[POLICY_DENY + 1], const char **rule)
+static enum policy_decision decide(const struct policy_rule *const found[POLICY_DENY + 1],
+	enum policy_decision otherwise, const struct policy_rule **by)
 {
-	*rule = NULL;
-	for (int i = POLICY_DENY; i >= POLICY_ALLOW; i--)
-		if (found[i]) {
-			*rule = found[i]->text;
-			return (enum policy_decision)i;
-		}
-	return policy->otherwise;
+	*by = found[POLICY_DENY]  ? found[POLICY_DENY]
+	      : found[POLICY_ASK] ? found[POLICY_ASK]
+				  : found[POLICY_ALLOW];
+	return *by ? (*by)->decision : otherwise;
+}
+
+static enum policy_decision file_default(
+	const struct policy *policy, enum policy_operation operation, const char *path)
+{
+	for (size_t i = 0; i < policy->directories.count; i++)
+		if ((operation == POLICY_READ || policy->accepts_edits) &&
+			path_is_beneath(path, policy->directories.items[i]))
+			return POLICY_ALLOW;
+	switch (operation) {
+	case POLICY_READ:
+		return policy->otherwise.read;
+	case POLICY_WRITE:
+		return policy->otherwise.write;
+	case POLICY_DELETE:
+	default:
+		return policy->otherwise.remove;
+	}
+}
+
+static void match_file_bucket(const struct policy *policy, struct str dir,
+	enum policy_operation operation, const char *path,
+	const struct policy_rule *found[POLICY_DENY + 1])
+{
+	const struct policy_bucket *bucket = map_get(&policy->by_dir, dir);
+
+	for (size_t i = 0; bucket && i < bucket->rules.count; i++) {
+		const struct policy_rule *r = &policy->rules.items[bucket->rules.items[i]];
+
+		if ((r->operations & operation) && !found[r->decision] && file_matches(r, path))
+			found[r->decision] = r;
+	}
 }
 
 enum policy_decision match_file(const struct policy *policy, enum policy_operation operation,
-	const char *path, const char **rule)
+	const char *path, const struct policy_rule **by)
 {
 	const struct policy_rule *found[POLICY_DENY + 1] = { 0 };
 
+	/* The fixed part of a rule that matches is the path, or a directory above it. */
+	match_file_bucket(policy, STR("/"), operation, path, found);
+	for (size_t len = 1; path[1]; len++) {
+		len += strcspn(path + len, "/");
+		match_file_bucket(policy, (struct str){ path, len }, operation, path, found);
+		if (!path[len])
+			break;
+	}
+	return decide(found, file_default(policy, operation, path), by);
+}
+
+bool match_is_forbidden_below(
+	const struct policy *policy, enum policy_operation operation, const char *dir)
+{
 	for (size_t i = 0; i < policy->rules.count; i++) {
 		const struct policy_rule *r = &policy->rules.items[i];
 
-		if (r->kind == POLICY_FILE && (r->operations & operation) && !found[r->decision] &&
-			file_matches(r, path))
-			found[r->decision] = r;
+		if (r->kind == POLICY_FILE && r->decision != POLICY_ALLOW &&
+			(r->operations & operation) &&
+			(path_is_beneath(r->fixed, dir) || path_is_beneath(dir, r->fixed)))
+			return true;
 	}
-	return decide(policy, found, rule);
-}
-
-/* The directory of a glob's part without wildcards. */
-static size_t fixed_len(const char *glob)
-{
-	size_t len = strcspn(glob, "*?");
-
-	while (glob[len] && len > 0 && glob[len - 1] != '/')
-		len--;
-	while (len > 1 && glob[len - 1] == '/')
-		len--;
-	return len;
+	return false;
 }
 
 enum policy_decision match_files_below(const struct policy *policy, enum policy_operation operation,
-	const char *dir, const char **rule)
+	const char *dir, const struct policy_rule **by)
 {
-	bool is_allowed = false;
-
-	*rule = NULL;
+	*by = NULL;
+	if (match_is_forbidden_below(policy, operation, dir))
+		return POLICY_ASK; /* it may name a file there */
 	for (size_t i = 0; i < policy->rules.count; i++) {
 		const struct policy_rule *r = &policy->rules.items[i];
-		char fixed[4096];
 
 		if (r->kind != POLICY_FILE || !(r->operations & operation))
 			continue;
-		size_t len = fixed_len(r->glob);
-		if (!str_format(fixed, sizeof fixed, "%.*s", (int)len, r->glob))
-			return POLICY_ASK;
-		/* The rule covers all that is below: two stars follow the fixed part. */
-		bool is_all = strcmp(r->glob + len - (len == 1), "/**") == 0;
-		if (r->decision != POLICY_ALLOW) {
-			if (path_is_beneath(fixed, dir) || path_is_beneath(dir, fixed))
-				return POLICY_ASK; /* it may name a file there */
-		} else if (is_all && path_is_beneath(dir, fixed)) {
-			is_allowed = true;
-			*rule = r->text;
+		size_t len = strlen(r->fixed), all = strlen(r->glob);
+		bool is_whole = r->is_with_below ? len == all
+						 : strcmp(r->glob + len, "/**") == 0 ||
+							   strcmp(r->glob, "/**") == 0;
+		if (is_whole && path_is_beneath(dir, r->fixed)) {
+			*by = r;
+			return POLICY_ALLOW;
 		}
 	}
-	return is_allowed ? POLICY_ALLOW : policy->otherwise;
+	return file_default(policy, operation, dir);
+}
+
+static void match_host(const struct policy *policy, const char *key, unsigned port,
+	const struct policy_rule *found[POLICY_DENY + 1])
+{
+	const struct policy_bucket *bucket = map_get(&policy->by_host, str_from(key));
+
+	for (size_t i = 0; bucket && i < bucket->rules.count; i++) {
+		const struct policy_rule *r = &policy->rules.items[bucket->rules.items[i]];
+		/* A deny rule without a port holds for all; an allow rule for the usual two. */
+		bool is_port = r->port ? r->port == port
+				       : r->is_any_port || r->decision != POLICY_ALLOW ||
+						 port == 80 || port == 443;
+
+		if (is_port && !found[r->decision])
+			found[r->decision] = r;
+	}
 }
 
 void policy_judge_network(const struct policy *policy, const struct policy_request *request,
 	const char *host, unsigned port, struct policy_verdict *verdict)
 {
-	const struct policy_rule *found[POLICY_DENY + 1] = { 0 };
+	const struct policy_rule *found[POLICY_DENY + 1] = { 0 }, *by;
 	struct judge j = {
 		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
 	};
-	const char *text;
-	size_t len = strlen(host);
+	const char *subject = arena_printf(j.arena, "network(outbound:%s:%u)", host, port);
+	struct error err;
 
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
-	for (size_t i = 0; i < policy->rules.count; i++) {
-		const struct policy_rule *r = &policy->rules.items[i];
-		if (r->kind != POLICY_NETWORK || found[r->decision])
-			continue;
-		bool is_any = strcmp(r->host, "*") == 0, is_domain = !is_any && r->host[0] == '*';
-		size_t suffix = strlen(r->host) - (is_domain ? 1 : 0);
-		bool is_host = is_any || (is_domain ? len > suffix && strcmp(host + len - suffix,
-									      r->host + 1) == 0
-						    : strcmp(host, r->host) == 0);
-		/* A deny rule without a port holds for all; an allow rule for the usual two. */
-		bool is_port = r->port ? r->port == port
-				       : r->decision != POLICY_ALLOW || port == 80 || port == 443;
-		if (is_host && is_port)
-			found[r->decision] = r;
-	}
-	enum policy_decision decision = decide(policy, found, &text);
-	judge_step(&j, arena_printf(j.arena, "network(outbound:%s:%u)", host, port), decision, text,
-		text ? NULL : "no rule matches");
+	match_host(policy, host, port, found);
+	match_host(policy, "*", port, found);
+	for (const char *dot = strchr(host, '.'); dot; dot = strchr(dot + 1, '.'))
+		match_host(policy, arena_printf(j.arena, "*%s", dot), port, found);
+	enum policy_decision decision = decide(found, policy->otherwise.network, &by);
+	if (by || decision == POLICY_ALLOW)
+		judge_step(&j, subject, decision, by, by ? NULL : "no rule matches");
+	else
+		judge_open_step(&j, subject, decision, "no rule matches",
+			arena_printf(j.arena,
+				port == 443 || port == 80 ? "network(outbound:%s)"
+							  : "network(outbound:%s:%u)",
+				host, port));
+	if (request->sources && sources_check_domain(request->sources, host, &err) < 0)
+		judge_step(&j, subject, POLICY_DENY, NULL,
+			arena_printf(j.arena, "sources: %s", err.text));
 }

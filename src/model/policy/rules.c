@@ -1,13 +1,21 @@
 #include "model/policy/internal.h"
 
 #include "base/path.h"
-#include "format/json_read.h"
 #include "format/uri.h"
 
 void policy_init(struct policy *policy, struct arena *arena)
 {
-	*policy = (struct policy){ .otherwise = POLICY_ASK, .arena = arena };
+	*policy = (struct policy){ .arena = arena };
+	policy_set_default(policy, POLICY_ASK);
 	map_init(&policy->by_word, arena);
+	map_init(&policy->by_dir, arena);
+	map_init(&policy->by_host, arena);
+}
+
+void policy_set_default(struct policy *policy, enum policy_decision decision)
+{
+	policy->otherwise =
+		(struct policy_defaults){ decision, decision, decision, decision, decision };
 }
 
 const char *policy_decision_name(enum policy_decision decision)
@@ -17,8 +25,18 @@ const char *policy_decision_name(enum policy_decision decision)
 	return names[decision];
 }
 
+bool policy_decision_from_name(const char *name, enum policy_decision *decision)
+{
+	for (enum policy_decision i = POLICY_ALLOW; i <= POLICY_DENY; i++)
+		if (strcmp(name, policy_decision_name(i)) == 0) {
+			*decision = i;
+			return true;
+		}
+	return false;
+}
+
 /* The words of a shell rule: blanks separate them, quotes as in the shell keep them. */
-static int split_words(struct arena *arena, struct str body, text_list *words, struct error *err)
+int rule_split(struct arena *arena, struct str body, text_list *words, struct error *err)
 {
 	char *word = arena_alloc(arena, body.len + 1);
 	char quote = '\0';
@@ -61,7 +79,7 @@ static int parse_shell(struct policy *policy, struct str body, struct policy_rul
 	} else if (body.len > 1 && memcmp(body.data + body.len - 2, " *", 2) == 0) {
 		return fail(err, ERR_INVALID, "a prefix ends with ':*', not with ' *'");
 	}
-	if (split_words(policy->arena, body, &rule->words, err) < 0)
+	if (rule_split(policy->arena, body, &rule->words, err) < 0)
 		return -1;
 	if (!rule->words.count || !rule->words.items[0][0])
 		return fail(err, ERR_INVALID, "no command");
@@ -70,20 +88,19 @@ static int parse_shell(struct policy *policy, struct str body, struct policy_rul
 	return 0;
 }
 
-static int expand_glob(struct policy *policy, struct str text, const struct policy_places *places,
+int rule_expand(struct arena *arena, const char *glob, const struct policy_places *places,
 	const char **out, struct error *err)
 {
 	const struct {
 		const char *name, *value;
 	} variables[] = { { "${WORKSPACE}", places->workspace },
 		{ "${CONTEXT_ID}", places->context_id } };
-	const char *glob = arena_bytes(policy->arena, text.data, text.len);
 	const char *at;
 
 	if (glob[0] == '~' && (glob[1] == '/' || !glob[1])) {
 		if (!places->home)
 			return fail(err, ERR_INVALID, "'~' has no meaning here");
-		glob = arena_printf(policy->arena, "%s%s", places->home, glob + 1);
+		glob = arena_printf(arena, "%s%s", places->home, glob + 1);
 	}
 	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
 		while ((at = strstr(glob, variables[i].name))) {
@@ -93,16 +110,12 @@ static int expand_glob(struct policy *policy, struct str text, const struct poli
 			if (strstr(variables[i].value, "${"))
 				return fail(err, ERR_INVALID, "the value of '%s' names a variable",
 					variables[i].name);
-			glob = arena_printf(policy->arena, "%.*s%s%s", (int)(at - glob), glob,
+			glob = arena_printf(arena, "%.*s%s%s", (int)(at - glob), glob,
 				variables[i].value, at + strlen(variables[i].name));
 		}
 	if (strstr(glob, "${"))
 		return fail(err, ERR_INVALID, "unknown variable in '%s'", glob);
-	if (strcmp(glob, "*") == 0 || strcmp(glob, "**") == 0)
-		glob = "/**";
-	if (glob[0] != '/')
-		return fail(err, ERR_INVALID, "'%s' isn't absolute", glob);
-	*out = path_normalize(policy->arena, "/", glob);
+	*out = glob;
 	return 0;
 }
 
@@ -132,18 +145,23 @@ static int parse_file(struct policy *policy, struct str body, struct policy_rule
 	}
 	if (!rule->operations || !glob.len)
 		return fail(err, ERR_INVALID, "no operation or no path");
-	policy->has_file_rules = true;
-	return expand_glob(policy, glob, places, &rule->glob, err);
+	const char *text;
+	if (rule_expand(policy->arena, arena_bytes(policy->arena, glob.data, glob.len), places,
+		    &text, err) < 0)
+		return -1;
+	if (strcmp(text, "*") == 0 || strcmp(text, "**") == 0)
+		text = "/**";
+	if (text[0] != '/')
+		return fail(err, ERR_INVALID, "'%s' isn't absolute", text);
+	rule->glob = path_normalize(policy->arena, "/", text);
+	return 0;
 }
 
-static int parse_network(struct policy *policy, struct str body, struct policy_rule *rule,
-	const struct policy_places *places, struct error *err)
+int rule_set_host(
+	struct arena *arena, struct str pattern, struct policy_rule *rule, struct error *err)
 {
-	struct str direction, pattern, name;
+	struct str name;
 	uint16_t port = 0;
-
-	if (!str_cut(body, ':', &direction, &pattern) || !str_is(direction, "outbound"))
-		return fail(err, ERR_INVALID, "no direction: outbound");
 	bool is_domain = pattern.len > 2 && memcmp(pattern.data, "*.", 2) == 0;
 	if (str_is(pattern, "*")) {
 		rule->host = "*";
@@ -153,14 +171,25 @@ static int parse_network(struct policy *policy, struct str body, struct policy_r
 		pattern = (struct str){ pattern.data + 2, pattern.len - 2 };
 	if (!uri_parse_host(pattern, &name, &port) || !name.len)
 		return fail(err, ERR_INVALID, "not a host, '*.host' or '*'");
-	char *host = arena_printf(
-		policy->arena, "%s%.*s", is_domain ? "*." : "", (int)name.len, name.data);
+	if (name.len > 1 && name.data[name.len - 1] == '.')
+		name.len--;
+	char *host = arena_printf(arena, "%s%.*s", is_domain ? "*." : "", (int)name.len, name.data);
 	for (char *c = host; *c; c++)
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char)(*c - 'A' + 'a');
 	rule->host = host;
 	rule->port = port;
 	return 0;
+}
+
+static int parse_network(struct policy *policy, struct str body, struct policy_rule *rule,
+	const struct policy_places *places, struct error *err)
+{
+	struct str direction, pattern;
+
+	if (!str_cut(body, ':', &direction, &pattern) || !str_is(direction, "outbound"))
+		return fail(err, ERR_INVALID, "no direction: outbound");
+	return rule_set_host(policy->arena, pattern, rule, err);
 }
 
 static const struct {
@@ -174,16 +203,89 @@ static const struct {
 	{ "network(", POLICY_NETWORK, parse_network },
 };
 
-static void index_rule(struct policy *policy, const struct policy_rule *rule)
+static struct policy_bucket *bucket_of(struct map *map, struct arena *arena, struct str key)
 {
-	struct str key = str_from(rule->words.count ? path_basename(rule->words.items[0]) : "");
-	struct policy_bucket *bucket = map_get(&policy->by_word, key);
+	struct policy_bucket *bucket = map_get(map, key);
 
 	if (!bucket) {
-		bucket = arena_alloc(policy->arena, sizeof *bucket);
-		map_set(&policy->by_word, key, bucket);
+		bucket = arena_alloc(arena, sizeof *bucket);
+		map_set(map, key, bucket);
 	}
-	vec_push(policy->arena, &bucket->rules, policy->rules.count - 1);
+	return bucket;
+}
+
+const char *rule_key(struct arena *arena, const char *first, struct str second, struct str *key)
+{
+	size_t len = strlen(first);
+	char *text = arena_alloc(arena, len + second.len + 2);
+
+	memcpy(text, first, len);
+	text[len] = '\n'; /* which no word of a rule has */
+	memcpy(text + len + 1, second.data, second.len);
+	*key = (struct str){ text, len + 1 + second.len };
+	return text;
+}
+
+static void index_shell(struct policy *policy, const struct policy_rule *rule, size_t at)
+{
+	const char *first = rule->words.count ? path_basename(rule->words.items[0]) : "";
+	struct policy_bucket *bucket = bucket_of(&policy->by_word, policy->arena, str_from(first));
+	struct str key;
+
+	if (rule->words.count < 2) {
+		vec_push(policy->arena, &bucket->rules, at);
+		return;
+	}
+	bucket->has_longer = true;
+	bucket->has_longer_forbidding |= rule->decision != POLICY_ALLOW;
+	rule_key(policy->arena, first, str_from(rule->words.items[1]), &key);
+	bucket = bucket_of(&policy->by_word, policy->arena, key);
+	vec_push(policy->arena, &bucket->rules, at);
+}
+
+/* The directory of a glob's part without wildcards; all of a glob that has none. */
+static const char *fixed_part(struct arena *arena, const char *glob)
+{
+	size_t len = strcspn(glob, "*?");
+
+	while (glob[len] && len > 0 && glob[len - 1] != '/')
+		len--;
+	while (len > 1 && glob[len - 1] == '/')
+		len--;
+	return arena_bytes(arena, glob, len);
+}
+
+void rule_push(struct policy *policy, const struct policy_rule *given)
+{
+	size_t at = policy->rules.count;
+	struct policy_rule rule = *given;
+	struct policy_bucket *bucket;
+
+	if (rule.kind == POLICY_FILE)
+		rule.fixed = fixed_part(policy->arena, rule.glob);
+	vec_push(policy->arena, &policy->rules, rule);
+	switch (rule.kind) {
+	case POLICY_SHELL:
+		index_shell(policy, &rule, at);
+		return;
+	case POLICY_FILE:
+		policy->has_file_rules = true;
+		bucket = bucket_of(&policy->by_dir, policy->arena, str_from(rule.fixed));
+		break;
+	case POLICY_NETWORK:
+	default:
+		bucket = bucket_of(&policy->by_host, policy->arena, str_from(rule.host));
+		break;
+	}
+	vec_push(policy->arena, &bucket->rules, at);
+}
+
+int rule_check_text(const char *text, struct error *err)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ' || *text == 0x7f)
+			return fail(err, ERR_INVALID, "a control character");
+	return 0;
 }
 
 int policy_add_rule(struct policy *policy, enum policy_decision decision, const char *text,
@@ -199,55 +301,12 @@ int policy_add_rule(struct policy *policy, enum policy_decision decision, const 
 	size_t begin = strlen(kinds[i].name);
 	if (len <= begin + 1 || text[len - 1] != ')')
 		return fail(err, ERR_INVALID, "a rule ends with ')' after its pattern");
-	for (size_t k = 0; k < len; k++)
-		if ((unsigned char)text[k] < ' ' || text[k] == 0x7f)
-			return fail(err, ERR_INVALID, "a control character");
+	if (rule_check_text(text, err) < 0)
+		return -1;
 	rule.kind = kinds[i].kind;
 	if (kinds[i].parse(
 		    policy, (struct str){ text + begin, len - begin - 1 }, &rule, places, err) < 0)
 		return -1;
-	vec_push(policy->arena, &policy->rules, rule);
-	if (rule.kind == POLICY_SHELL)
-		index_rule(policy, &policy->rules.items[policy->rules.count - 1]);
-	return 0;
-}
-
-static int add_list(struct policy *policy, enum policy_decision decision,
-	const struct json_value *permissions, const struct policy_places *places, struct error *err)
-{
-	const char *name = policy_decision_name(decision);
-	const struct json_value *list = json_member(permissions, name);
-	size_t i = 0;
-
-	if (!list)
-		return 0;
-	if (list->kind != JSON_ARRAY)
-		return fail(err, ERR_INVALID, "permissions.%s: not a list", name);
-	for (const struct json_value *rule = list->first; rule; rule = rule->next, i++) {
-		if (rule->kind != JSON_STRING || memchr(rule->string.data, '\0', rule->string.len))
-			return fail(err, ERR_INVALID, "permissions.%s[%zu]: not a text", name, i);
-		if (policy_add_rule(policy, decision, rule->string.data, places, err) < 0)
-			return error_context(
-				err, "permissions.%s[%zu]: '%s'", name, i, rule->string.data);
-	}
-	return 0;
-}
-
-int policy_add_settings(struct policy *policy, struct str json, const struct policy_places *places,
-	struct error *err)
-{
-	const struct json_value *permissions;
-	struct json_value *settings;
-
-	if (json_read(json, policy->arena, &settings, err) < 0)
-		return -1;
-	if (settings->kind != JSON_OBJECT)
-		return fail(err, ERR_INVALID, "settings aren't an object");
-	permissions = json_member(settings, "permissions");
-	if (!permissions || permissions->kind != JSON_OBJECT)
-		return fail(err, ERR_INVALID, "settings have no object 'permissions'");
-	for (int decision = POLICY_ALLOW; decision <= POLICY_DENY; decision++)
-		if (add_list(policy, (enum policy_decision)decision, permissions, places, err) < 0)
-			return -1;
+	rule_push(policy, &rule);
 	return 0;
 }

@@ -180,6 +180,7 @@ static void judge_wrapped(struct judge *j, const struct wrapper *wrapper, const 
 {
 	const char *option = first + 1 < words->count ? words->items[first + 1].literal : NULL;
 	size_t at = wrapped_at(j, wrapper, subject, words, first + 1);
+	const char *within = j->within;
 	shell_words inner = { 0 };
 
 	if (strcmp(wrapper->name, "command") == 0 && option &&
@@ -191,7 +192,8 @@ static void judge_wrapped(struct judge *j, const struct wrapper *wrapper, const 
 		judge_step(j, subject, POLICY_ALLOW, NULL, "redirects the shell itself");
 		return;
 	}
-	match_command(j, subject, words, first);
+	if (!(j->policy->is_claude && claude_strips(wrapper->name)))
+		match_command(j, subject, words, first);
 	if (at == SIZE_MAX) {
 		judge_step(j, subject, POLICY_ASK, NULL,
 			arena_printf(j->arena, "it isn't known what '%s' runs", wrapper->name));
@@ -203,12 +205,15 @@ static void judge_wrapped(struct judge *j, const struct wrapper *wrapper, const 
 		vec_push(j->arena, &inner, words->items[i]);
 	if (wrapper->adds_words)
 		vec_push(j->arena, &inner, (struct shell_word){ .source = STR("…") });
+	j->within =
+		within ? arena_printf(j->arena, "%s, %s", within, wrapper->name) : wrapper->name;
 	if (++j->depth <= POLICY_DEPTH_MAX)
 		judge_call(j, subject, &inner, 0);
 	else
 		judge_step(
 			j, subject, POLICY_ASK, NULL, "commands in commands are nested too deep");
 	j->depth--;
+	j->within = within;
 }
 
 /* sh -c SCRIPT, and shells that read their commands from elsewhere. */
@@ -248,7 +253,12 @@ static bool judge_shell(
 		judge_step(
 			j, subject, POLICY_ASK, NULL, "a shell that reads commands from its input");
 	} else if (has_script && shells[i].is_known && words->items[at].literal) {
+		const char *within = j->within;
+
+		j->within = within ? arena_printf(j->arena, "%s, %s -c", within, name)
+				   : arena_printf(j->arena, "%s -c", name);
 		judge_script(j, shells[i].dialect, str_from(words->items[at].literal));
+		j->within = within;
 	} else if (has_script || !words->items[at].literal) {
 		judge_step(j, subject, POLICY_ASK, NULL,
 			"it isn't known which commands the shell runs");
@@ -302,6 +312,7 @@ static void judge_call(struct judge *j, const char *subject, const shell_words *
 		match_command(j, subject, words, first);
 		return;
 	}
+	judge_sources(j, subject, words, first);
 	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
 		if (strcmp(path_basename(name), wrappers[i].name) == 0) {
 			judge_wrapped(j, &wrappers[i], subject, words, first);
