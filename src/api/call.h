@@ -217,4 +217,4 @@ route_fn api_tree_list, api_tree_create, api_tree_delete;
 route_fn api_archive_list, api_archive_delete, api_archive_restore, api_archive_upload;
 route_fn api_export_list, api_export_get, api_export_put, api_export_delete;
 route_fn api_port_list, api_port_forward;
-route_fn api_events, api_workspace_events;
+route_fn api_events, api_workspace_events, api_audit;

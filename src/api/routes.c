@@ -16,6 +16,11 @@
 #define ANSWERS(name, ...) static const struct route_answer name[] = { __VA_ARGS__, { 0 } }
 ANSWERS(healthy, { 200, JSON, &health_schema, "The daemon works." });
 ANSWERS(metrics, { 200, "text/plain; version=0.0.4; charset=utf-8", NULL, "Prometheus text." });
+ANSWERS(audit_lines,
+	{ 200, "application/x-ndjson", NULL,
+		"Lines of the log, oldest first: JSON objects with seq, time, type, principal, "
+		"workspace, workspace_name, request_id, door, data, prev and hash; with Accept: "
+		"text/event-stream, the same as events whose id is the seq." });
 ANSWERS(document, { 200, JSON, &any_schema, "This document." });
 ANSWERS(environments, { 200, JSON, &environments_schema, "Sorted by name." });
 ANSWERS(templates, { 200, JSON, &templates_schema, "Sorted by name." });
@@ -286,6 +291,8 @@ const struct route routes[] = {
 		api_workspace_events, ROUTE_EVENTS, .answers = events },
 	{ "GET", "/v1/events", "events", "Follow events", api_events, ROUTE_EVENTS,
 		QUERY(events_query_fields, struct events_query), .answers = events },
+	{ "GET", "/v1/audit", "audit", "Read the audit log", api_audit, ROUTE_EVENTS,
+		QUERY(audit_query_fields, struct audit_query), .answers = audit_lines },
 };
 const size_t route_count = sizeof routes / sizeof *routes;
 

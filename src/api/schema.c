@@ -284,6 +284,23 @@ static const struct field events_query_rows[] = {
 };
 const struct record events_query_fields = { "", NULL, RECORD_ROWS(events_query_rows), FIELD_IN };
 
+static const struct field audit_query_rows[] = {
+	{ "since", FIELD_TEXT, offsetof(struct audit_query, since),
+		"only lines from this time on: RFC 3339, or a duration before now (1h)",
+		.least = 1 },
+	{ "until", FIELD_TEXT, offsetof(struct audit_query, until), "and up to this one",
+		.least = 1 },
+	{ "workspace", FIELD_TEXT, offsetof(struct audit_query, workspace),
+		"only lines about this workspace, which may be gone: id or name", .least = 1,
+		.most = 100 },
+	{ "type", FIELD_TEXT, offsetof(struct audit_query, type),
+		"only lines of this type (exec.start), or of all that begin with it (exec)",
+		.least = 1, .most = 60 },
+	{ "follow", FIELD_BOOLEAN, offsetof(struct audit_query, follow),
+		"go on with lines as they are written" },
+};
+const struct record audit_query_fields = { "", NULL, RECORD_ROWS(audit_query_rows), FIELD_IN };
+
 /* ---- answers ---- */
 
 #define TEXT(name, ...)                                                                            \

@@ -86,12 +86,16 @@ struct diff_query {
 struct events_query {
 	const char *workspace;
 };
+struct audit_query {
+	const char *since, *until, *workspace, *type;
+	bool follow;
+};
 extern const struct record removal_query_fields, archives_schema, exports_schema;
 extern const struct record list_query_fields, page_query_fields, workspace_query_fields,
 	exec_query_fields, health_query_fields, output_query_fields, stdin_query_fields,
 	file_get_query_fields, file_put_query_fields, file_delete_query_fields,
 	archive_get_query_fields, archive_put_query_fields, diff_query_fields, changes_query_fields,
-	events_query_fields;
+	events_query_fields, audit_query_fields;
 #define LIMIT_DEFAULT 100
 #define LIMIT_MOST 1000
 

@@ -101,6 +101,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_top,
 	&cli_tree,
 	&cli_events,
+	&cli_audit,
 	&cli_env,
 	&cli_template,
 	&cli_home,

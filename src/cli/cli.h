@@ -46,6 +46,9 @@ struct options {
 	const char *listen, *log_format, *log_level, *fs;
 	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
 	bool stop, reload;
+	/* audit */
+	const char *since, *until, *type, *against;
+	bool verify, head;
 };
 #define AT(member) offsetof(struct options, member)
 #define ARG_FROM(array)                                                                            \
@@ -105,6 +108,7 @@ extern const struct arg_spec cli_port;
 extern const struct arg_spec cli_top;
 extern const struct arg_spec cli_tree;
 extern const struct arg_spec cli_events;
+extern const struct arg_spec cli_audit;
 extern const struct arg_spec cli_env;
 extern const struct arg_spec cli_template;
 extern const struct arg_spec cli_home;

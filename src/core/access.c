@@ -2,43 +2,45 @@
 
 #include <string.h>
 #include "base/clock.h"
+#include "core/audit_internal.h"
 #include "core/internal.h"
 
 const struct verb_row verb_table[VERB_COUNT] = {
-	[VERB_WORKSPACE_CREATE] = { NOUN_WORKSPACE, "create", SCOPE_USE, true },
+	[VERB_WORKSPACE_CREATE] = { NOUN_WORKSPACE, "create", SCOPE_USE, true, VERB_DETAILED },
 	[VERB_WORKSPACE_LIST] = { NOUN_WORKSPACE, "list", SCOPE_READ, false },
 	[VERB_WORKSPACE_GET] = { NOUN_WORKSPACE, "get", SCOPE_READ, false },
 	[VERB_WORKSPACE_MEASURE] = { NOUN_WORKSPACE, "measure", SCOPE_READ, false },
 	[VERB_WORKSPACE_UPDATE] = { NOUN_WORKSPACE, "update", SCOPE_USE, true },
-	[VERB_WORKSPACE_REMOVE] = { NOUN_WORKSPACE, "remove", SCOPE_USE, true },
-	[VERB_WORKSPACE_SUSPEND] = { NOUN_WORKSPACE, "suspend", SCOPE_USE, true },
+	[VERB_WORKSPACE_REMOVE] = { NOUN_WORKSPACE, "remove", SCOPE_USE, true, VERB_FREES },
+	[VERB_WORKSPACE_SUSPEND] = { NOUN_WORKSPACE, "suspend", SCOPE_USE, true, VERB_FREES },
 	[VERB_WORKSPACE_RESUME] = { NOUN_WORKSPACE, "resume", SCOPE_USE, true },
 	[VERB_WORKSPACE_HEALTH] = { NOUN_WORKSPACE, "health", SCOPE_USE, false },
 	[VERB_WORKSPACE_REPAIR] = { NOUN_WORKSPACE, "repair", SCOPE_USE, true },
 	[VERB_WORKSPACE_DIFF] = { NOUN_WORKSPACE, "diff", SCOPE_READ, false },
 	[VERB_WORKSPACE_APPLY] = { NOUN_WORKSPACE, "apply", SCOPE_USE, true },
 	[VERB_WORKSPACE_PACKAGES] = { NOUN_WORKSPACE, "packages", SCOPE_READ, false },
-	[VERB_WORKSPACE_INSTALL] = { NOUN_WORKSPACE, "install", SCOPE_USE, true },
-	[VERB_WORKSPACE_UNINSTALL] = { NOUN_WORKSPACE, "uninstall", SCOPE_USE, true },
+	[VERB_WORKSPACE_INSTALL] = { NOUN_WORKSPACE, "install", SCOPE_USE, true, VERB_DETAILED },
+	[VERB_WORKSPACE_UNINSTALL] = { NOUN_WORKSPACE, "uninstall", SCOPE_USE, true,
+		VERB_DETAILED | VERB_FREES },
 	[VERB_WORKSPACE_VERIFY] = { NOUN_WORKSPACE, "verify", SCOPE_USE, false },
-	[VERB_EXEC_START] = { NOUN_EXEC, "start", SCOPE_USE, true },
+	[VERB_EXEC_START] = { NOUN_EXEC, "start", SCOPE_USE, true, VERB_DETAILED },
 	[VERB_EXEC_LIST] = { NOUN_EXEC, "list", SCOPE_READ, false },
 	[VERB_EXEC_GET] = { NOUN_EXEC, "get", SCOPE_READ, false },
 	[VERB_EXEC_OUTPUT] = { NOUN_EXEC, "output", SCOPE_READ, false },
-	[VERB_EXEC_SIGNAL] = { NOUN_EXEC, "signal", SCOPE_USE, true },
+	[VERB_EXEC_SIGNAL] = { NOUN_EXEC, "signal", SCOPE_USE, true, VERB_FREES },
 	[VERB_EXEC_STDIN] = { NOUN_EXEC, "stdin", SCOPE_USE, false },
 	[VERB_EXEC_RESIZE] = { NOUN_EXEC, "resize", SCOPE_USE, false },
 	[VERB_FILE_READ] = { NOUN_FILE, "read", SCOPE_READ, false },
-	[VERB_FILE_WRITE] = { NOUN_FILE, "write", SCOPE_USE, true },
-	[VERB_FILE_REMOVE] = { NOUN_FILE, "remove", SCOPE_USE, true },
+	[VERB_FILE_WRITE] = { NOUN_FILE, "write", SCOPE_USE, true, VERB_DETAILED },
+	[VERB_FILE_REMOVE] = { NOUN_FILE, "remove", SCOPE_USE, true, VERB_DETAILED | VERB_FREES },
 	[VERB_ARCHIVE_LIST] = { NOUN_ARCHIVE, "list", SCOPE_READ, false },
-	[VERB_ARCHIVE_REMOVE] = { NOUN_ARCHIVE, "remove", SCOPE_USE, true },
+	[VERB_ARCHIVE_REMOVE] = { NOUN_ARCHIVE, "remove", SCOPE_USE, true, VERB_FREES },
 	[VERB_ARCHIVE_RESTORE] = { NOUN_ARCHIVE, "restore", SCOPE_USE, true },
 	[VERB_ARCHIVE_UPLOAD] = { NOUN_ARCHIVE, "upload", SCOPE_USE, true },
 	[VERB_SNAPSHOT_CREATE] = { NOUN_SNAPSHOT, "create", SCOPE_USE, true },
 	[VERB_SNAPSHOT_LIST] = { NOUN_SNAPSHOT, "list", SCOPE_READ, false },
 	[VERB_SNAPSHOT_GET] = { NOUN_SNAPSHOT, "get", SCOPE_READ, false },
-	[VERB_SNAPSHOT_REMOVE] = { NOUN_SNAPSHOT, "remove", SCOPE_USE, true },
+	[VERB_SNAPSHOT_REMOVE] = { NOUN_SNAPSHOT, "remove", SCOPE_USE, true, VERB_FREES },
 	[VERB_SNAPSHOT_ROLLBACK] = { NOUN_SNAPSHOT, "rollback", SCOPE_USE, true },
 	[VERB_SNAPSHOT_FORK] = { NOUN_SNAPSHOT, "fork", SCOPE_USE, true },
 	[VERB_SNAPSHOT_VERIFY] = { NOUN_SNAPSHOT, "verify", SCOPE_READ, false },
@@ -47,22 +49,35 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_ENVIRONMENT_LIST] = { NOUN_ENVIRONMENT, "list", SCOPE_READ, false },
 	[VERB_ENVIRONMENT_EXPORT] = { NOUN_ENVIRONMENT, "export", SCOPE_USE, true },
 	[VERB_ENVIRONMENT_IMPORT] = { NOUN_ENVIRONMENT, "import", SCOPE_READ, true },
-	[VERB_ENVIRONMENT_REMOVE] = { NOUN_ENVIRONMENT, "remove", SCOPE_USE, true },
+	[VERB_ENVIRONMENT_REMOVE] = { NOUN_ENVIRONMENT, "remove", SCOPE_USE, true, VERB_FREES },
 	[VERB_TEMPLATE_LIST] = { NOUN_TEMPLATE, "list", SCOPE_READ, false },
 	[VERB_TEMPLATE_GET] = { NOUN_TEMPLATE, "get", SCOPE_READ, false },
 	[VERB_TEMPLATE_ADD] = { NOUN_TEMPLATE, "add", SCOPE_USE, true },
-	[VERB_TEMPLATE_REMOVE] = { NOUN_TEMPLATE, "remove", SCOPE_USE, true },
+	[VERB_TEMPLATE_REMOVE] = { NOUN_TEMPLATE, "remove", SCOPE_USE, true, VERB_FREES },
 	[VERB_TEMPLATE_FETCH] = { NOUN_TEMPLATE, "fetch", SCOPE_READ, false },
 	[VERB_EVENT_LISTEN] = { NOUN_EVENT, "listen", SCOPE_READ, false },
 	[VERB_DAEMON_MEASURE] = { NOUN_DAEMON, "measure", SCOPE_READ, false },
 	[VERB_TREE_CREATE] = { NOUN_TREE, "create", SCOPE_USE, true },
 	[VERB_TREE_LIST] = { NOUN_TREE, "list", SCOPE_READ, false },
-	[VERB_TREE_REMOVE] = { NOUN_TREE, "remove", SCOPE_USE, true },
+	[VERB_TREE_REMOVE] = { NOUN_TREE, "remove", SCOPE_USE, true, VERB_FREES },
 	[VERB_PORT_LIST] = { NOUN_PORT, "list", SCOPE_READ, false },
 	[VERB_PORT_CONNECT] = { NOUN_PORT, "connect", SCOPE_USE, true },
+	[VERB_AUDIT_READ] = { NOUN_AUDIT, "read", SCOPE_ADMIN | SCOPE_REVIEW, false },
 };
-static const char *const noun_names[] = { "workspace", "exec", "file", "archive", "snapshot",
-	"environment", "template", "event", "daemon", "tree", "port" };
+static const char *const noun_names[] = {
+	[NOUN_WORKSPACE] = "workspace",
+	[NOUN_EXEC] = "exec",
+	[NOUN_FILE] = "file",
+	[NOUN_ARCHIVE] = "archive",
+	[NOUN_SNAPSHOT] = "snapshot",
+	[NOUN_ENVIRONMENT] = "environment",
+	[NOUN_TEMPLATE] = "template",
+	[NOUN_EVENT] = "event",
+	[NOUN_DAEMON] = "daemon",
+	[NOUN_TREE] = "tree",
+	[NOUN_PORT] = "port",
+	[NOUN_AUDIT] = "audit",
+};
 static const char *const door_names[] = { "core", "rest" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };
@@ -92,6 +107,16 @@ const struct request *access_request(
 }
 
 /* ---- the check ---- */
+
+const char *access_door(enum door door)
+{
+	return door_names[door];
+}
+
+const char *access_noun(enum noun noun)
+{
+	return noun_names[noun];
+}
 
 const char *access_name(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE])
 {
@@ -181,6 +206,13 @@ int access_check(const struct core *core, const struct request *request, enum ve
 {
 	const struct verb_row *row = &verb_table[verb];
 	int failed = judge(request, row, w, err);
-	record(core, request, row, w, failed ? err : NULL);
-	return failed;
+	bool is_stuck = !failed && row->is_audited && !(row->flags & VERB_FREES) &&
+			request->principal->kind != PRINCIPAL_SYSTEM && audit_check(core, err);
+	record(core, request, row, w, failed || is_stuck ? err : NULL);
+	/* What space is left is for what frees some: of this refusal only the number is kept. */
+	if (is_stuck)
+		audit_leave_out(core);
+	else if (failed || request->principal->kind != PRINCIPAL_SYSTEM)
+		audit_access(core, request, verb, w, failed ? err : NULL);
+	return failed || is_stuck ? -1 : 0;
 }

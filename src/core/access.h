@@ -83,6 +83,7 @@ enum verb {
 	VERB_TREE_REMOVE,
 	VERB_PORT_LIST,
 	VERB_PORT_CONNECT,
+	VERB_AUDIT_READ,
 	VERB_COUNT
 };
 enum noun {
@@ -96,13 +97,20 @@ enum noun {
 	NOUN_EVENT,
 	NOUN_DAEMON,
 	NOUN_TREE,
-	NOUN_PORT
+	NOUN_PORT,
+	NOUN_AUDIT
+};
+enum verb_flags {
+	VERB_DETAILED = 1, /* records its grants itself, with more members */
+	VERB_FREES =
+		2, /* frees space or ends something: allowed although nothing can be recorded */
 };
 struct verb_row {
 	enum noun noun;
 	const char *name; /* "create": with its noun it is "workspace.create" */
 	enum scope scope;
 	bool is_audited; /* granted ones are recorded; refused ones always are */
+	unsigned flags;	 /* enum verb_flags */
 };
 extern const struct verb_row verb_table[VERB_COUNT];
 

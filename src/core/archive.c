@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/archive_internal.h"
+#include "core/audit_internal.h"
 
 /* Out:	agent → pipe → (zstd →) caller.	In: caller → pipe → zstd → pipe → agent.
  * The first pipe is the one at the agent, the second the one at the caller. */
@@ -186,6 +187,9 @@ struct archive_job *archive_out(const struct request *request, struct core_works
 		files_clean_path(path, job->path, &err) < 0 ||
 		open_pipe(ends, format == ARCHIVE_TAR ? 0 : -1, &err) < 0)
 		return refuse(job, &err);
+	const struct audit_actor actor = audit_actor(request);
+	audit_file(w, &actor,
+		&(struct audit_file){ .type = "file.read", .path = job->path, .what = "archive" });
 	job->agent_pipe = ends[0];
 	struct agent_ask ask = {
 		.verb = AGENT_PACK, .path = job->path, .fd = ends[1], .begun = on_begun
@@ -210,6 +214,9 @@ struct archive_job *archive_in(const struct request *request, struct core_worksp
 	memcpy(job->stage, stage, sizeof stage);
 	if (open_pipe(ends, -1, &err) < 0)
 		return refuse(job, &err);
+	const struct audit_actor actor = audit_actor(request);
+	audit_file(w, &actor,
+		&(struct audit_file){ .type = "file.write", .path = job->path, .what = "archive" });
 	job->agent_pipe = ends[1];
 	struct agent_ask ask = { .verb = AGENT_UNPACK,
 		.path = job->path,

@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/agents.h"
+#include "core/audit_internal.h"
 #include "core/blobs.h"
 #include "core/push.h"
 #include "core/execs.h"
@@ -76,6 +77,7 @@ int core_open(
 	core->tree_jobs = (struct job_queue){ .core = core, .kind = &tree_job_kind };
 	core->blobs = (struct job_queue){ .core = core, .kind = &blob_job_kind };
 	core->log = options->log;
+	core->config_digest = options->config_digest;
 	core->release_after_ms = options->release_after_ms;
 	core->landlock_writes = options->landlock_writes;
 	core->archives_removed = options->archives_removed;
@@ -101,6 +103,8 @@ int core_open(
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
 	journal_init(&core->journal, core->metrics.started_ms);
 	if (home_open(options->home, &core->arena, &core->home, err) ||
+		(options->audit > 0 &&
+			audit_open(core, options->audit, options->audit_drops, err)) ||
 		open_directories(core, err) || open_state(core, options, err) ||
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
 		template_builds_open(core, err) ||
@@ -162,6 +166,7 @@ void core_stop(struct core *core, void (*done)(void *ctx), void *ctx)
 
 void core_end_foreground(struct core *core)
 {
+	core->is_leaving = true;
 	execs_end_foreground(core);
 	for (struct core_workspace *w = core->newest; w; w = w->older)
 		if (w->saved_last_used_ms != w->model.last_used_ms && !w->is_spare)
@@ -190,6 +195,10 @@ void core_free(struct core *core)
 	snapshots_done(core);
 	closer_done(core);
 	store_close(core->store);
+	if (core->is_ready && core->audit)
+		audit_daemon(core, core->is_leaving ? "daemon.reload" : "daemon.stop",
+			core->config_digest);
+	audit_close(core);
 	launcher_done(&core->launcher);
 	env_store_done(&core->envs);
 	template_builds_close(core);

@@ -25,8 +25,11 @@ struct core_workspace;
 #define CORE_CAPTURED_MAX_DEFAULT (128ull << 20)
 
 struct core_options {
-	int launcher;		   /* channel */
-	int writer;		   /* socket to a process that does store_write_for; core's then */
+	int launcher;	  /* channel */
+	int writer;	  /* socket to a process that does store_write_for; core's then */
+	int audit;	  /* socket to a process that does audit_serve, or -1: the log is off */
+	bool audit_drops; /* records that can't be written; else verbs are refused */
+	const char *config_digest; /* of config.yaml, for the audit log; NULL or "": unknown */
 	const char *home;	   /* path */
 	const char *store_url;	   /* as in store/store.h */
 	uint64_t release_after_ms; /* a sandbox that has nothing to do for so long is released */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "core/audit_internal.h"
 #include "core/internal.h"
 #include "core/template_builds.h"
 #include "core/template_store.h"
@@ -447,6 +448,7 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 	if (begin.sha256)
 		str_copy(creation->template_sha256, sizeof creation->template_sha256, begin.sha256);
 	creation->w->has_state = has_state;
+	audit_create(request, creation->w);
 	core_hold(creation->w);
 	loop_after(core->loop, 0, on_begin, creation);
 	return creation->w;

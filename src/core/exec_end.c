@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include "base/clock.h"
 #include "base/fault.h"
+#include "core/audit_internal.h"
 #include "core/exec_internal.h"
 
 #define KEPT_MAX 128		    /* foreground ones that can still be looked up by id, */
@@ -104,6 +105,7 @@ static void finish(struct core_exec *e, bool has_exit)
 	bool is_leaving = w->is_gone || w->model.state == WORKSPACE_DELETING;
 	if (e->record.background && !is_leaving)
 		store_end(e, has_exit);
+	audit_exec_end(e, NULL);
 	/* The answer first, then what has time. */
 	tell_listener(e, NULL);
 	metrics->execs[e->record.result.reason]++;
@@ -136,6 +138,7 @@ void exec_failed(struct core_exec *e, const struct error *err)
 	e->record.error = arena_text(&e->arena, err->text);
 	e->record.error_exit_code = error_exit_code(err->code);
 	w->core->metrics.exec_failures++;
+	audit_exec_end(e, err);
 	streams_close(e);
 	if (e->record.background) {
 		spool_remove(e);

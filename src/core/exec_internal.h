@@ -9,6 +9,7 @@
  *	watch.c		other limits that the kernel doesn't keep by itself */
 #pragma once
 #include "core/agents.h"
+#include "core/audit_internal.h"
 #include "core/execs.h"
 #include "core/internal.h"
 #include "core/ports.h"
@@ -48,7 +49,8 @@ struct core_exec {
 	int terminal;		       /* master of its pty, or -1 */
 	uint64_t number;	       /* its id for init: the first 60 bits of record.id */
 	char request_id[ID_LEN + 1];
-	struct core_exec *next; /* in its sandbox */
+	struct audit_actor actor; /* principal "": unknown, or not recorded */
+	struct core_exec *next;	  /* in its sandbox */
 
 	enum exec_stage stage; /* set by exec_move alone */
 	enum exec_judgement

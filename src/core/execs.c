@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "core/audit_internal.h"
 #include "core/exec_internal.h"
 #include "linux/pty.h"
 
@@ -445,8 +446,10 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	e->is_internal = request == &request_system;
 	e->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
+	audit_exec_start(request, e, spec);
 	if (begin(e, spec, fds, err)) {
 		w->core->metrics.exec_failures++;
+		audit_exec_end(e, err);
 		exec_free(e);
 		return -1;
 	}

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "core/audit_internal.h"
 #include "core/files_internal.h"
 #include "format/uri.h"
 #include "plan/plan.h"
@@ -137,6 +138,10 @@ struct asking {
 	struct core_workspace *w;
 	files_fn *done;
 	void *ctx;
+	/* For the audit log; type NULL: it is not recorded. */
+	struct audit_file record;
+	struct audit_actor actor;
+	char *path, *to; /* to: NULL, or where it is moved */
 };
 
 /* As the descriptor itself says. */
@@ -184,6 +189,26 @@ static bool take_answer(
 	}
 }
 
+/* Told, recorded and freed. */
+static void end_asking(
+	struct asking *asking, const struct files_answer *answer, const struct error *err)
+{
+	struct audit_file *file = &asking->record;
+
+	if (file->type) {
+		file->path = asking->path;
+		file->to = asking->to;
+		file->err = err;
+		file->has_bytes = answer && answer->fd >= 0;
+		file->bytes = file->has_bytes ? answer->info.size : 0;
+		audit_file(asking->w, &asking->actor, file);
+	}
+	asking->done(asking->ctx, answer, err);
+	free(asking->path);
+	free(asking->to);
+	free(asking);
+}
+
 static void on_answer(void *ctx, const struct agent_answer *from, const struct error *failed)
 {
 	struct asking *asking = ctx;
@@ -198,23 +223,30 @@ static void on_answer(void *ctx, const struct agent_answer *from, const struct e
 	} else if (take_answer(from, &arena, &answer)) {
 		answer.info.name = name_of(asking->w,
 			from->ask->verb == AGENT_MOVE ? from->ask->text : from->ask->path);
-		asking->done(asking->ctx, &answer, NULL);
-		free(asking);
+		end_asking(asking, &answer, NULL);
 		return;
 	} else {
 		fail(&err, ERR_UNAVAILABLE,
 			"the file agent of workspace '%s' sent an invalid answer",
 			asking->w->model.name);
 	}
-	asking->done(asking->ctx, NULL, &err);
-	free(asking);
+	end_asking(asking, NULL, &err);
+}
+
+static char *copy(const char *text)
+{
+	char *made = strdup(text);
+
+	if (!made)
+		abort();
+	return made;
 }
 
 static struct asking *new_asking(struct core_workspace *w, files_fn *done, void *ctx)
 {
 	struct asking *asking = xzalloc(sizeof *asking);
 
-	*asking = (struct asking){ w, done, ctx };
+	*asking = (struct asking){ .w = w, .done = done, .ctx = ctx };
 	return asking;
 }
 
@@ -240,14 +272,15 @@ int files_enter(
 static const struct {
 	enum agent_verb agent;
 	enum verb right;
-	const char *not_root; /* what can't be done to the root; or NULL */
+	const char *not_root;	   /* what can't be done to the root; or NULL */
+	const char *record, *what; /* its type in the audit log, or NULL; and what it is there */
 } verbs[] = {
 	[FILES_STAT] = { AGENT_STAT, VERB_FILE_READ, NULL },
 	[FILES_LIST] = { AGENT_LIST, VERB_FILE_READ, NULL },
-	[FILES_OPEN] = { AGENT_OPEN, VERB_FILE_READ, NULL },
-	[FILES_MKDIR] = { AGENT_MKDIR, VERB_FILE_WRITE, NULL },
-	[FILES_MOVE] = { AGENT_MOVE, VERB_FILE_WRITE, "moved or replaced" },
-	[FILES_REMOVE] = { AGENT_REMOVE, VERB_FILE_REMOVE, "removed" },
+	[FILES_OPEN] = { AGENT_OPEN, VERB_FILE_READ, NULL, "file.read", NULL },
+	[FILES_MKDIR] = { AGENT_MKDIR, VERB_FILE_WRITE, NULL, "file.write", "mkdir" },
+	[FILES_MOVE] = { AGENT_MOVE, VERB_FILE_WRITE, "moved or replaced", "file.write", "move" },
+	[FILES_REMOVE] = { AGENT_REMOVE, VERB_FILE_REMOVE, "removed", "file.remove", NULL },
 };
 
 void files_do(const struct request *request, struct core_workspace *w,
@@ -278,5 +311,13 @@ void files_do(const struct request *request, struct core_workspace *w,
 	if (what->verb == FILES_REMOVE)
 		w->is_overgrown = false; /* how much that makes room for is known later */
 	ask.text = what->to ? target : after.data;
-	files_ask(w, &ask, done, ctx);
+	struct asking *asking = new_asking(w, done, ctx);
+	if (w->core->audit && verbs[what->verb].record) {
+		asking->record = (struct audit_file){ .type = verbs[what->verb].record,
+			.what = verbs[what->verb].what };
+		asking->actor = audit_actor(request);
+		asking->path = copy(path);
+		asking->to = what->to ? copy(target) : NULL;
+	}
+	agent_ask(w, &ask, on_answer, asking);
 }

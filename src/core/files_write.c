@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/walk.h"
+#include "core/audit_internal.h"
 #include "core/files_internal.h"
 #include "format/quantity.h"
 
@@ -29,6 +30,7 @@ struct file_write {
 	bool is_counted;   /* it goes to the workspace's trees, not to a tmpfs of the sandbox */
 	uint64_t room;	   /* when it isn't counted: of the tmpfs */
 	uint64_t start_ns; /* of the sandbox that made the file */
+	struct audit_actor actor;
 	uint64_t written, begun; /* begun: to be written to disk */
 	union {
 		files_begun_fn *begun_fn;
@@ -124,6 +126,7 @@ void files_begin_write(const struct request *request, struct core_workspace *w, 
 		.flags = (how & WRITE_PARENTS ? AGENT_PARENTS : 0) |
 			 (how & WRITE_NEW ? AGENT_NEW : 0),
 		.begun_fn = begun,
+		.actor = audit_actor(request),
 		.ctx = ctx };
 	core_hold(w);
 	if (files_enter(request, VERB_FILE_WRITE, w, &err) < 0 ||
@@ -187,6 +190,12 @@ static void on_named(void *ctx, const struct files_answer *answer, const struct 
 		files_forget_stage(write->w, write->temporary, write->path, true);
 	if (!err && write->is_counted)
 		files_charge(write->w, write->written);
+	const struct audit_file file = { .type = "file.write",
+		.path = write->path,
+		.has_bytes = true,
+		.bytes = write->written,
+		.err = err };
+	audit_file(write->w, &write->actor, &file);
 	write->done(write->ctx, answer, err);
 	free_write(write);
 }

@@ -16,6 +16,7 @@
 
 struct core_exec;
 struct exec_record;
+struct audit;
 
 enum principal_kind {
 	PRINCIPAL_UID,	   /* of this host */
@@ -151,6 +152,8 @@ struct core {
 	struct store_opened store_opened;
 	struct env_store envs;
 	struct launcher launcher;
+	struct audit *audit; /* of core/audit.c; NULL: it is off */
+	const char *config_digest;
 	struct journal journal;
 	struct metrics metrics;
 	struct map ids, names, contexts; /* of workspaces */
@@ -181,6 +184,7 @@ struct core {
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* reconciled */
 	bool is_stopping;		       /* SIGTERM: nothing new */
+	bool is_leaving;		       /* another core takes this one's place */
 	bool counts_disk;    /* the launcher has reported that no kernel mechanism is available */
 	uint64_t port_calls; /* so far; their ids */
 	struct exec_registry *registry; /* of core/exec_internal.h: what all execs share */
@@ -232,6 +236,8 @@ int access_check(const struct core *core, const struct request *request, enum ve
 /* The workspace itself, for verbs over all of them; NULL: not bound, or it is gone. */
 struct core_workspace *access_bound(const struct core *core, const struct request *request);
 bool access_is_bound(const struct request *request);
+const char *access_door(enum door door);
+const char *access_noun(enum noun noun);
 /* What a log calls it: "uid 1000". Returns out. */
 const char *access_name(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE]);
 /* Whether a principal finds what is in w. */

@@ -83,6 +83,8 @@ void journal_emit(
 	journal->next++;
 	if (journal->next - journal->first > JOURNAL_KEPT)
 		journal->first = journal->next - JOURNAL_KEPT;
+	if (journal->tap)
+		journal->tap(journal->tap_ctx, type, workspace_id, name, event->json);
 	tell(journal, event);
 }
 

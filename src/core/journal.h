@@ -29,6 +29,10 @@ struct journal {
 	uint64_t first, next; /* ids: first kept, next to be given */
 	struct journal_listener *listeners;
 	struct journal_listener *cursor; /* private: the listener to be called next */
+	/* NULL, or called with each event before the listeners, also when there are none. */
+	void (*tap)(void *ctx, const char *type, const char *workspace, const char *name,
+		struct str json);
+	void *tap_ctx;
 };
 void journal_init(struct journal *journal, uint64_t first_id);
 void journal_done(struct journal *journal);

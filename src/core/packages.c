@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "core/audit_internal.h"
 #include "core/packages_internal.h"
 
 static void begin(struct loop *loop, void *ctx);
@@ -469,6 +470,7 @@ void packages_change(const struct request *request, struct core_workspace *w,
 		core_later(w->core, on_refused, c, w, &err);
 		return;
 	}
+	audit_packages(request, w, wanted);
 	while (*last)
 		last = &(*last)->later;
 	*last = c;

@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/walk.h"
+#include "core/audit_internal.h"
 #include "core/execs.h"
 #include "core/files.h"
 #include "core/internal.h"
@@ -167,6 +168,7 @@ static void finish(struct core *core)
 	core->is_ready = true;
 	merges_check(core);
 	snapshots_examine(core);
+	audit_daemon(core, "daemon.start", core->config_digest);
 	log_record(&core->log, LOG_LEVEL_INFO, "ready", NULL);
 	if (core->ready)
 		loop_after(core->loop, 0, core->ready, core->ready_ctx);

@@ -19,7 +19,7 @@
 struct launcher;
 
 /* ---- our own programs (roles.c) ---- */
-enum role { ROLE_CORE, ROLE_WRITER, ROLE_EGRESS, ROLE_COUNT };
+enum role { ROLE_CORE, ROLE_WRITER, ROLE_AUDIT, ROLE_EGRESS, ROLE_COUNT };
 /* Starts it with these descriptors at 3, 4, …; launcher->roles has its pid then. */
 int launcher_start_role(struct launcher *launcher, enum role which, const int *fds, int fd_count,
 	struct error *err);
@@ -34,6 +34,19 @@ int writer_start(struct launcher *launcher, int *core_end, struct error *err);
 /* Answers with WRITER_STARTED; one that still runs is killed first. */
 void writer_replace(struct launcher *launcher, uint64_t tag);
 void writer_died(struct launcher *launcher, int status);
+
+/* ---- the process that writes the audit log (audit.c) ---- */
+struct audit_role {
+	uint64_t tag; /* of the AUDIT to be answered when the old one has ended; 0: none */
+	struct loop_timer *patience; /* core is gone: it has to end soon */
+};
+/* *core_end, of a pair of stream sockets, is yours to close. */
+int audit_start(struct launcher *launcher, int *core_end, struct error *err);
+/* Answers with AUDIT_STARTED; one that still runs is killed first. */
+void audit_replace(struct launcher *launcher, uint64_t tag);
+void audit_died(struct launcher *launcher, int status);
+/* It writes what was sent, and ends. */
+void audit_core_died(struct launcher *launcher);
 
 /* ---- core, and the channel to it (link.c) ---- */
 struct link {
@@ -221,6 +234,7 @@ struct launcher {
 	struct link link;
 	pid_t roles[ROLE_COUNT]; /* 0: it doesn't run */
 	uint64_t writer_tag;	 /* of the WRITER to be answered when the old one has ended */
+	struct audit_role audit;
 	struct host host;
 	struct arena host_arena;
 	uint64_t host_looked_ms;

@@ -109,6 +109,9 @@ void launcher_serve(
 	case LAUNCH_WRITER:
 		writer_replace(launcher, head->tag);
 		break;
+	case LAUNCH_AUDIT:
+		audit_replace(launcher, head->tag);
+		break;
 	case LAUNCH_TREE:
 		tree_start(launcher, packet, fds);
 		break;
@@ -135,7 +138,8 @@ void launcher_check_end(struct launcher *launcher)
 {
 	if (!launcher->is_stopping)
 		reload_go_on(launcher);
-	if (!launcher->is_stopping || launcher->roles[ROLE_CORE] || launcher->roles[ROLE_WRITER])
+	if (!launcher->is_stopping || launcher->roles[ROLE_CORE] || launcher->roles[ROLE_WRITER] ||
+		launcher->roles[ROLE_AUDIT])
 		return;
 	if (!sandboxes_are_gone(launcher))
 		sandboxes_end_all(launcher);

@@ -32,6 +32,7 @@ enum launch_role_fd {		  /* of core; the writer has its socket at 3 */
 	LAUNCH_ROLE_CHANNEL,	  /* plan/launch.h */
 	LAUNCH_ROLE_READY,	  /* a pipe: one byte when it serves, then to be closed */
 	LAUNCH_ROLE_WRITER,	  /* a socket to the process that writes the database */
+	LAUNCH_ROLE_AUDIT,	  /* and to the one that writes the audit log, if it is on */
 };
 
 struct launch_options {

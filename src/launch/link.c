@@ -199,16 +199,19 @@ int link_start(struct launcher *launcher, struct error *err)
 		close_channel(launcher);
 		return -1;
 	}
-	auto_close int write_end = pipes[1], writer = -1;
+	auto_close int write_end = pipes[1], writer = -1, audit = -1;
+	bool is_audited = !launcher->options->config || launcher->options->config->audit_enabled;
 	link->ready = pipes[0];
 	link->is_up = false;
 	if (loop_watch(launcher->loop, link->channel, EPOLLIN, on_channel, launcher, err) ||
 		loop_watch(launcher->loop, link->ready, EPOLLIN, on_ready, launcher, err) ||
 		writer_start(launcher, &writer, err) ||
+		(is_audited && audit_start(launcher, &audit, err)) ||
 		launcher_start_role(launcher, ROLE_CORE,
-			(int[]){ launcher->options->listener, theirs, write_end, writer }, 4,
-			err)) {
+			(int[]){ launcher->options->listener, theirs, write_end, writer, audit },
+			is_audited ? 5 : 4, err)) {
 		role_kill(launcher, ROLE_WRITER);
+		role_kill(launcher, ROLE_AUDIT);
 		close_channel(launcher);
 		return -1;
 	}
@@ -223,7 +226,7 @@ static void on_restart(struct loop *loop, void *ctx)
 	struct launcher *launcher = ctx;
 	struct error err;
 	launcher->link.restart = NULL;
-	if (launcher->roles[ROLE_WRITER]) {
+	if (launcher->roles[ROLE_WRITER] || launcher->roles[ROLE_AUDIT]) {
 		restart_later(launcher);
 		return;
 	}
@@ -248,7 +251,8 @@ void link_core_died(struct launcher *launcher, int status)
 	link->is_restart = true;
 	launcher->writer_tag = 0;
 	role_kill(launcher, ROLE_WRITER); /* it has no client left */
-	if (link->ready >= 0)		  /* its exit may be reaped before its message is read */
+	audit_core_died(launcher);
+	if (link->ready >= 0) /* its exit may be reaped before its message is read */
 		read_ready(launcher);
 	close_channel(launcher);
 	loop_cancel(launcher->loop, link->patience);
@@ -322,5 +326,6 @@ void link_done(struct launcher *launcher)
 {
 	loop_cancel(launcher->loop, launcher->link.restart);
 	loop_cancel(launcher->loop, launcher->link.patience);
+	loop_cancel(launcher->loop, launcher->audit.patience);
 	close_channel(launcher);
 }

@@ -30,6 +30,7 @@ static const struct {
 } rows[ROLE_COUNT] = {
 	[ROLE_CORE] = { "carreld", link_core_died, NULL },
 	[ROLE_WRITER] = { "carrel-writer", writer_died, NULL },
+	[ROLE_AUDIT] = { "carrel-audit", audit_died, NULL },
 	[ROLE_EGRESS] = { EGRESS_ARGV0, egress_died, describe_egress },
 };
 
@@ -44,6 +45,14 @@ static const char *blob_source(const struct config *config, struct arena *arena)
 		config->blob_endpoint ? config->blob_endpoint : "");
 	sha256_of(text, strlen(text), hash);
 	return arena_text(arena, hash);
+}
+
+/* "refuse", "drop", "off": what core and the process that writes the audit log go by. */
+static const char *audit_mode(const struct config *config)
+{
+	if (config && !config->audit_enabled)
+		return "off";
+	return config && config->audit_drops ? "drop" : "refuse";
 }
 
 int launcher_start_role(
@@ -76,6 +85,12 @@ int launcher_start_role(
 		arena_printf(&arena, "CARREL_SNAPSHOTS=%d", !config || config->use_snapshots),
 		arena_printf(&arena, "CARREL_AUTO_REPAIR=%d", !config || config->auto_repair),
 		arena_printf(&arena, "CARREL_BLOB_SOURCE=%s", blob_source(config, &arena)),
+		arena_printf(&arena, "CARREL_AUDIT=%s", audit_mode(config)),
+		arena_printf(&arena, "CARREL_AUDIT_FILE_BYTES=%llu",
+			(unsigned long long)(config ? config->audit_max_file_bytes : 0)),
+		arena_printf(&arena, "CARREL_AUDIT_BYTES=%llu",
+			(unsigned long long)(config ? config->audit_max_bytes : 0)),
+		arena_printf(&arena, "CARREL_CONFIG_DIGEST=%s", config ? config->digest : ""),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
 	struct role_start start = { .program = options->carreld,

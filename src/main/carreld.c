@@ -1,6 +1,8 @@
 /* carreld -- the roles of the daemon, by their name in argv[0]: started by `carrel serve`, never by
  * hand. Each locks itself in, then serves. Core: the API on descriptor 3, the launcher on 4, the
- * writer on 6; one byte to 5 when it does. The writer: core on 3. */
+ * writer on 6, the audit log on 7 (if it is on); one byte to 5 when it does. The writer and the
+ * audit log: core on 3. */
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -8,8 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "api/api.h"
+#include "audit/serve.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "core/core.h"
@@ -19,7 +23,7 @@
 #include "store/store.h"
 
 /* As enum launch_role_fd of launch/launch.h, whose room isn't ours. */
-enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY, FD_WRITER, FD_CORE = 3 };
+enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY, FD_WRITER, FD_AUDIT, FD_CORE = 3 };
 #define RELEASE_AFTER_DEFAULT_MS 300000
 #define LARGE_BYTES (256 << 10)
 #define GRACE_MS 2000	 /* for what was begun, when it is told to end */
@@ -186,6 +190,11 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.release_after_ms);
 	str_to_u64(str_from(setting("CARREL_CAPTURED_BYTES", "")), &core.captured_max);
 	core.landlock_writes = !strcmp(setting("CARREL_LANDLOCK", ""), "writes");
+	const char *audit = setting("CARREL_AUDIT", "refuse");
+	bool is_audited = strcmp(audit, "off") != 0;
+	core.audit = is_audited ? FD_AUDIT : -1;
+	core.audit_drops = !strcmp(audit, "drop");
+	core.config_digest = setting("CARREL_CONFIG_DIGEST", "");
 	const char *archives = setting("CARREL_ARCHIVES", "");
 	core.archives_removed = strstr(archives, "remove,") != NULL;
 	core.archives_expired = strstr(archives, "expire,") != NULL;
@@ -193,7 +202,7 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 	/* Large buffers are pages of their own: they grow without a copy and leave nothing behind
 	 * when they are freed. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-	if (check_fds(FD_WRITER, err) || lock_in(home, true, err) ||
+	if (check_fds(is_audited ? FD_AUDIT : FD_WRITER, err) || lock_in(home, true, err) ||
 		read_uids(setting("CARREL_UIDS", ""), &core, err) || serve(&daemon, &core, err))
 		return -1;
 	api_free(daemon.api);
@@ -212,6 +221,26 @@ static int run_writer(struct log *log, const char *home, const char *store_url, 
 	if (dir < 0)
 		return fail_errno(err, "open '%s'", home);
 	return store_write_for(FD_CORE, dir, home, store_url, err);
+}
+
+static int run_audit(struct log *log, const char *home, const char *store_url, struct error *err)
+{
+	struct audit_options options = { 64ull << 20, 1ull << 30 };
+	auto_close int dir = -1, home_dir = -1;
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* EFBIG instead */
+	str_to_u64(str_from(setting("CARREL_AUDIT_FILE_BYTES", "")), &options.max_file_bytes);
+	str_to_u64(str_from(setting("CARREL_AUDIT_BYTES", "")), &options.max_bytes);
+	if (check_fds(FD_CORE, err) || lock_in(home, false, err))
+		return -1;
+	home_dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (home_dir < 0 || (mkdirat(home_dir, "audit", 0700) && errno != EEXIST))
+		return fail_errno(err, "make '%s/audit'", home);
+	dir = openat(home_dir, "audit", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open '%s/audit'", home);
+	return audit_serve(
+		FD_CORE, dir, &options, !strcmp(setting("CARREL_AUDIT", ""), "drop"), err);
 }
 
 /* For `carrel run --template`: reads the template that CARREL_TEMPLATE names, or else the YAML on
@@ -260,6 +289,7 @@ static const struct role {
 	{ "carreld", "core", run_core },
 	{ "carrel-writer", "writer", run_writer },
 	{ "carrel-template", "template", run_template },
+	{ "carrel-audit", "audit", run_audit },
 };
 
 int main(int argc, char **argv)

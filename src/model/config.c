@@ -16,7 +16,7 @@
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
 static const char *const sections[] = { SECTION, "system", "store", "blob", "archives",
-	"workspaces" };
+	"workspaces", "audit" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -30,7 +30,7 @@ typedef int read_function(const struct place *place, const char *text);
 
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
 static read_function read_python, read_source, read_url, read_host, read_package, read_path,
-	read_landlock, read_store, read_blob, read_region, read_archive_format;
+	read_landlock, read_store, read_blob, read_region, read_archive_format, read_on_full;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -76,6 +76,12 @@ static const struct key {
 	{ "blob.timeout", offsetof(struct config, blob_timeout_ms), read_duration, .least = SECOND,
 		.most = DAY },
 	{ "blob.credentials", offsetof(struct config, blob_credentials), read_path },
+	{ "audit.enabled", offsetof(struct config, audit_enabled), read_bool },
+	{ "audit.on_full", offsetof(struct config, audit_drops), read_on_full },
+	{ "audit.max_file_bytes", offsetof(struct config, audit_max_file_bytes), read_size,
+		.least = 4096, .most = INT64_MAX },
+	{ "audit.max_bytes", offsetof(struct config, audit_max_bytes), read_size, .least = 8192,
+		.most = INT64_MAX },
 	{ "archives.on_remove", offsetof(struct config, archive_on_remove), read_bool },
 	{ "archives.on_expiry", offsetof(struct config, archive_on_expiry), read_bool },
 	{ "archives.format", offsetof(struct config, archive_gzip), read_archive_format },
@@ -108,7 +114,11 @@ void config_defaults(struct config *config)
 		.auto_repair = true,
 		.blob_url = "dir",
 		.blob_timeout_ms = 60 * SECOND,
+		.audit_enabled = true,
+		.audit_max_file_bytes = 64 * MIB,
+		.audit_max_bytes = GIB,
 	};
+	sha256_of("", 0, config->digest);
 }
 
 /* -- values: each reads text to place->out, or fails with what is wrong; the caller says where --
@@ -307,6 +317,15 @@ static int read_archive_format(const struct place *place, const char *text)
 	return 0;
 }
 
+static int read_on_full(const struct place *place, const char *text)
+{
+	bool is_drop = strcmp(text, "drop") == 0;
+	if (!is_drop && strcmp(text, "refuse") != 0)
+		return fail(place->err, ERR_INVALID, "'%s' is not refuse or drop", text);
+	*(bool *)place->out = is_drop;
+	return 0;
+}
+
 /* It becomes part of a host's name. */
 static int read_region(const struct place *place, const char *text)
 {
@@ -437,6 +456,7 @@ int config_parse(struct str text, struct arena *arena, struct config *config, st
 		if (read_section(v, arena, &result, err) < 0)
 			return -1;
 	}
+	sha256_of(text.data, text.len, result.digest);
 	*config = result;
 	return 0;
 }

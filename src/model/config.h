@@ -40,6 +40,11 @@
  *	  path_style: false		# the bucket in the path, not in the host's name
  *	  timeout: 60s			# no byte for so long: the transfer is tried again
  *	  credentials: /PATH		# INI file; default: AWS_* of carrel serve
+ *	audit:
+ *	  enabled: true			# record who did what
+ *	  on_full: refuse		# or drop: when the disk is full
+ *	  max_file_bytes: 64M		# of one file
+ *	  max_bytes: 1G			# of all files: older ones are removed
  *	archives:
  *	  on_remove: false		# carrel rm archives a workspace first
  *	  on_expiry: false		# and so does the end of its time to live
@@ -50,6 +55,7 @@
 #include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/str.h"
 #include "base/vec.h"
 #include "model/eviction.h"
@@ -67,6 +73,9 @@ struct config {
 	const char *blob_url, *blob_endpoint, *blob_region, *blob_credentials; /* NULL: not set */
 	bool blob_path_style, archive_on_remove, archive_on_expiry, archive_gzip;
 	uint64_t blob_timeout_ms;
+	bool audit_enabled, audit_drops;
+	uint64_t audit_max_file_bytes, audit_max_bytes;
+	char digest[2 * SHA256_LEN + 1]; /* of the text that was read */
 	text_list show; /* absolute and normal; existence on the host isn't checked */
 };
 void config_defaults(struct config *config);

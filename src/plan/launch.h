@@ -61,6 +61,8 @@ enum launch_type {
 			* show them from now on -> DONE; FAILED (denied, invalid, not_found) */
 	LAUNCH_EGRESS, /* start the egress role, unless it runs -> EGRESS_STARTED, FAILED */
 	LAUNCH_REVOKE, /* id: they show nothing of that any more -> DONE */
+	LAUNCH_AUDIT,  /* start the process that writes the audit log; one that runs is killed
+			* first -> AUDIT_STARTED, FAILED */
 	/* launcher to core */
 	LAUNCH_STARTED = 64,   /* id, value = enum plan_limiter, present + fds */
 	LAUNCH_RUNNING,	       /* the same, for LIST */
@@ -71,6 +73,7 @@ enum launch_type {
 	LAUNCH_STATS_ARE,      /* stats */
 	LAUNCH_HELD_ARE,       /* id, held */
 	LAUNCH_WRITER_STARTED, /* present = 1, the socket to it */
+	LAUNCH_AUDIT_STARTED,  /* the same */
 	LAUNCH_EGRESS_STARTED, /* present = 1, its service socket (egress/egress.h). When the role
 				* ends, so do the channels of all policies: core asks again */
 };

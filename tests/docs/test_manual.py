@@ -7,7 +7,7 @@ from harness import CARREL, TREE
 
 # Commands of a page whose name is another one's.
 SNAPSHOT = ["snapshot create", "snapshot ls", "snapshot rollback", "snapshot push", "fork"]
-COMMANDS = ["run", "serve", "doctor", "events", "home"]
+COMMANDS = ["run", "serve", "doctor", "events", "audit", "home"]
 # Pages that several commands share, each with a section of its own; what all of them take stands before those.
 SHARED = [("workspace", command) for command in ("create", "ls", "info", "update", "top", "rm", "restore", "install", "uninstall", "cp")] + [
     ("exec", command) for command in ("exec", "shell", "ps", "logs", "wait", "attach", "kill")]
