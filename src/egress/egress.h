@@ -81,7 +81,7 @@ struct egress_status {
 	uint64_t refused;	/* malformed, host not listed, or address not allowed */
 	uint64_t failed;	/* allowed, but not resolved or not connected */
 	uint64_t lost;		/* records that the holder has not read in time */
-	char last_refused[320]; /* the last host:port refused, or "" */
+	char last_refused[320]; /* the last host:port, or name of a query, refused, or "" */
 	char last_failure[FORWARD_FAILURE_SIZE]; /* "host:port: Connection refused"; "" after a
 						  * later success of that host */
 };

@@ -194,7 +194,7 @@ struct network_verdict policy_decide(const struct policy *policy, const char *ho
 bool policy_names(const struct policy *policy, const char *host);
 /* Sends a record to the holder, or counts it as lost. Sets `lost`. */
 void policy_record(struct policy *policy, struct egress_record *record);
-/* A decision of a front end that has no connection; counts and records. reason NULL: allowed. */
+/* A refusal of a front end that has no connection; counts and records. port 0: of any. */
 void policy_refused(struct policy *policy, enum egress_front front, const char *host, uint16_t port,
 	const char *rule, const char *reason);
 /* How many of `wanted` bytes may be moved now; 0: connection_pump is called when more may. */

@@ -61,9 +61,11 @@ void policy_refused(struct policy *policy, enum egress_front front, const char *
 		.port = port };
 
 	policy->status.refused++;
-	if (host[0])
+	if (host[0] && port)
 		str_format(policy->status.last_refused, sizeof policy->status.last_refused, "%s:%u",
 			host, port);
+	else if (host[0])
+		str_copy(policy->status.last_refused, sizeof policy->status.last_refused, host);
 	str_copy(record.host, sizeof record.host, host);
 	str_copy(record.rule, sizeof record.rule, rule ? rule : "");
 	str_copy(record.reason, sizeof record.reason, reason);
