@@ -10,7 +10,7 @@
 
 enum speech { SPEECH_UNKNOWN, SPEECH_HTTP, SPEECH_OTHER };
 
-/* A method of capital letters, a blank, and a path or a URL. */
+/* A method of capital letters, a blank, and a path, a URL, or a host behind CONNECT. */
 static enum speech tell_speech(struct str bytes)
 {
 	size_t len = 0;
@@ -24,7 +24,8 @@ static enum speech tell_speech(struct str bytes)
 		return SPEECH_OTHER;
 	if (len + 1 == bytes.len)
 		return SPEECH_UNKNOWN;
-	return strchr("/*hH", bytes.data[len + 1]) ? SPEECH_HTTP : SPEECH_OTHER;
+	bool is_connect = str_starts_with(bytes, "CONNECT ");
+	return is_connect || strchr("/*hH", bytes.data[len + 1]) ? SPEECH_HTTP : SPEECH_OTHER;
 }
 
 static void judge_tls(struct connection *c)

@@ -330,3 +330,13 @@ static inline void await_connections(struct world *w, uint64_t count)
 		usleep(2000);
 	}
 }
+
+/* Waits until `count` HTTP requests were passed on. */
+static inline void await_requests(struct world *w, uint64_t count)
+{
+	uint64_t end = clock_monotonic_ms() + PATIENCE_MS;
+	while (status_of(w).requests != count) {
+		assert_true(clock_monotonic_ms() < end);
+		usleep(2000);
+	}
+}
