@@ -373,3 +373,10 @@ def test_carrel_port_says_what_is_wrong(daemon, served):
             assert is_over(sock)
         assert "nothing listens on port 9" in process.stderr.readline()
         assert f"carrel port {served}" in process.stderr.readline()
+
+
+def test_a_core_that_is_killed_leaves_the_server_to_the_next_one(daemon, served):
+    with upgraded(daemon, url(served, port=8002), "carrel-tcp") as (sock, _, _):
+        daemon.kill_core()
+        assert is_over(sock)
+    assert daemon.get(url(served, "/after")).json()["path"] == "/after"
