@@ -92,6 +92,7 @@ int problem_status(enum error_code code)
 		[ERR_COMMAND_NOT_FOUND] = 400,
 		[ERR_NOT_EXECUTABLE] = 400,
 		[ERR_CANCELED] = 409,
+		[ERR_UNAUTHENTICATED] = 401,
 	};
 
 	return (unsigned)code < ERR_CODE_COUNT ? statuses[code] : 500;

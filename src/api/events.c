@@ -41,6 +41,11 @@ static void on_event(void *ctx, const struct event *event)
 	struct subscriber *s = ctx;
 
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	/* The removal of a token is an event, too: its streams end with it. */
+	if (!access_holds(s->call->api->core, s->call->request)) {
+		call_end(s->call);
+		return;
+	}
 	s->last = event->id;
 	if (s->workspace[0] && strcmp(s->workspace, event->workspace))
 		return;
@@ -84,6 +89,11 @@ static void on_heartbeat(struct loop *loop, void *ctx)
 {
 	struct subscriber *s = ctx;
 
+	s->heartbeat = NULL;
+	if (!access_holds(s->call->api->core, s->call->request)) {
+		call_end(s->call);
+		return;
+	}
 	s->heartbeat = loop_after(loop, HEARTBEAT_MS, on_heartbeat, s);
 	if (s->is_listening)
 		http_write(s->call->r, STR(":\n\n"));

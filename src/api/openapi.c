@@ -157,7 +157,8 @@ static void print_answer(struct json *j, const struct route *route, size_t *at)
 /* What any request may get, and what one of this route may. */
 static bool has_error(const struct route *route, int status)
 {
-	static const unsigned short all[] = { 400, 403, 408, 413, 414, 417, 431, 500, 503 };
+	static const unsigned short all[] = { 400, 401, 403, 408, 413, 414, 417, 429, 431, 500,
+		503 };
 
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (all[i] == status)

@@ -6,6 +6,7 @@
 #include "model/health.h"
 #include "model/pushed.h"
 #include "model/snapshot.h"
+#include "model/token.h"
 
 #define JSON "application/json"
 #define BYTES "application/octet-stream"
@@ -41,6 +42,8 @@ ANSWERS(snapshot_verdict, { 200, JSON, &snapshot_verdict_schema, "What was found
 ANSWERS(pushed, { 200, JSON, &push_result_record, "The blob store has it." });
 ANSWERS(snapshots, { 200, JSON, &snapshots_schema, "Newest first." });
 ANSWERS(forked, { 201, JSON, &workspaces_schema, "The new workspaces; next_cursor is null." });
+ANSWERS(tokens, { 200, JSON, &tokens_schema, "Newest first." });
+ANSWERS(token_made, { 201, JSON, &token_record, "It was created." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
 ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
@@ -129,6 +132,15 @@ const struct route routes[] = {
 		.errors = { 409, 507 } },
 	{ "DELETE", "/v1/trees/{id}", "removeTree", "Remove a shared tree that no workspace uses",
 		api_tree_delete, .answers = removed, .errors = { 409, 507 } },
+
+	{ "GET", "/v1/tokens", "listTokens", "List access tokens", api_token_list,
+		QUERY(page_query_fields, struct list_query), .answers = tokens },
+	{ "POST", "/v1/tokens", "createToken", "Create an access token", api_token_create,
+		ROUTE_LOCATION | ROUTE_OPTIONAL, BODY(token_wanted_record, struct token_wanted),
+		.answers = token_made, .errors = { 404, 429, 507 } },
+	{ "DELETE", "/v1/tokens/{id}", "removeToken",
+		"Remove an access token, which is refused from then on", api_token_delete,
+		.answers = removed, .errors = { 507 } },
 
 	{ "POST", "/v1/workspaces", "createWorkspace", "Create a workspace", api_workspace_create,
 		ROUTE_KEYED | ROUTE_LOCATION | ROUTE_OPTIONAL,

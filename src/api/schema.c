@@ -2,11 +2,13 @@
 #include <string.h>
 #include "api/schema.h"
 #include "core/shared.h"
+#include "model/approval.h"
 #include "model/exec.h"
 #include "model/metrics.h"
 #include "model/port.h"
 #include "model/archive.h"
 #include "model/snapshot.h"
+#include "model/token.h"
 #include "model/workspace.h"
 
 /* ---- checks that rows can't say ---- */
@@ -301,6 +303,17 @@ static const struct field audit_query_rows[] = {
 };
 const struct record audit_query_fields = { "", NULL, RECORD_ROWS(audit_query_rows), FIELD_IN };
 
+static const struct field approvals_query_rows[] = {
+	{ "state", FIELD_CHOICE, offsetof(struct approvals_query, state), "only those in it",
+		.names = approval_state_names,
+		.has = FIELD_HAS(struct approvals_query, has_state) },
+	{ "workspace", FIELD_TEXT, offsetof(struct approvals_query, workspace),
+		"only of this workspace: id, name or context_id", .least = 1 },
+	PAGE_ROWS(struct approvals_query),
+};
+const struct record approvals_query_fields = { "", NULL, RECORD_ROWS(approvals_query_rows),
+	FIELD_IN };
+
 /* ---- answers ---- */
 
 #define TEXT(name, ...)                                                                            \
@@ -344,6 +357,13 @@ const struct record snapshot_verdict_schema = { "SnapshotVerdict", NULL,
 LIST(snapshots, snapshot_record);
 const struct record snapshots_schema = { "Snapshots", NULL, RECORD_ROWS(snapshots_rows),
 	FIELD_OUT };
+
+LIST(approvals, approval_record);
+const struct record approvals_schema = { "Approvals", NULL, RECORD_ROWS(approvals_rows),
+	FIELD_OUT };
+
+LIST(tokens, token_record);
+const struct record tokens_schema = { "Tokens", NULL, RECORD_ROWS(tokens_rows), FIELD_OUT };
 
 LIST(metrics, metrics_record);
 const struct record metrics_schema = { "Metrics", NULL, RECORD_ROWS(metrics_rows), FIELD_OUT };
@@ -466,7 +486,8 @@ static const struct field problem_rows[] = {
 	TEXT("title", NULL),
 	COUNT("status", NULL),
 	TEXT("code",
-		"stable: not_found, conflict, invalid, denied, limit, disk_full, unavailable, …"),
+		"stable: not_found, conflict, invalid, unauthenticated, denied, limit, disk_full, "
+		"unavailable, …"),
 	TEXT("detail", "for people"),
 	TEXT("hint", "how to correct it", FIELD_NULLABLE),
 	TEXT("request_id", NULL),
@@ -489,7 +510,8 @@ static const struct field event_rows[] = {
 		     "workspace.restored, workspace.installed, "
 		     "workspace.uninstalled, workspace.applied, exec.started, exec.ended, "
 		     "template.added, template.removed, workspace.snapshot, workspace.rollback, "
-		     "snapshot.pushed, snapshot.pulled, environment.progress, …"),
+		     "snapshot.pushed, snapshot.pulled, environment.progress, token.created, "
+		     "token.removed, …"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),
 	TEXT("name", NULL, FIELD_NULLABLE),
@@ -500,6 +522,7 @@ static const struct field event_rows[] = {
 	TEXT("done", "what was repaired, in workspace.repaired", FIELD_OPTIONAL),
 	TEXT("archive", "its name, in workspace.archived and workspace.restored", FIELD_OPTIONAL),
 	TEXT("snapshot", "its id, in events about snapshots", FIELD_OPTIONAL),
+	TEXT("token", "its id, in events about tokens", FIELD_OPTIONAL),
 	COUNT("sent_bytes", "of snapshot.pushed", FIELD_OPTIONAL),
 	COUNT("disk_usage_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),
 	COUNT("disk_limit_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),

@@ -83,6 +83,13 @@ struct diff_query {
 	text_list paths;
 	const char *snapshot;
 };
+struct approvals_query {
+	int state; /* enum approval_state, when has_state */
+	bool has_state;
+	const char *workspace, *cursor;
+	uint64_t limit;
+};
+extern const struct record approvals_query_fields, approvals_schema, tokens_schema;
 struct events_query {
 	const char *workspace;
 };

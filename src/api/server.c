@@ -117,13 +117,25 @@ static int authenticate_peer(
 	void *ctx, struct http_request *r, const struct principal **principal, struct error *err)
 {
 	const struct api *api = ctx;
+	struct str header = http_header(r, "authorization");
+	size_t count = 0;
 
-	return access_peer(api->core, r->peer_uid, &r->arena, principal, err);
+	for (size_t i = 0; i < r->headers.count; i++)
+		count += str_is(r->headers.items[i].name, "authorization");
+	if (count > 1) /* another reader might take the other one */
+		return fail(err, ERR_UNAUTHENTICATED, "the Authorization header is given twice");
+	return header.data ? access_token(api->core, header, r->peer_uid, &r->arena, principal, err)
+			   : access_peer(api->core, r->peer_uid, &r->arena, principal, err);
 }
 
 static void on_refused(void *ctx, struct http_request *r, const struct error *err)
 {
-	call_problem_with(new_call(ctx, r), 403, NULL, err);
+	const char *headers = err->code == ERR_UNAUTHENTICATED
+				      ? "WWW-Authenticate: Bearer realm=\"carrel\"\r\n"
+			      : err->code == ERR_LIMIT ? "Retry-After: 1\r\n"
+						       : NULL;
+
+	call_problem_with(new_call(ctx, r), problem_status(err->code), headers, err);
 }
 
 static void on_begin(void *ctx, struct http_request *r)

@@ -151,6 +151,7 @@ const char *error_code_name(enum error_code code)
 		[ERR_COMMAND_NOT_FOUND] = "command_not_found",
 		[ERR_NOT_EXECUTABLE] = "not_executable",
 		[ERR_CANCELED] = "canceled",
+		[ERR_UNAUTHENTICATED] = "unauthenticated",
 	};
 
 	return (unsigned)code < ERR_CODE_COUNT ? names[code] : "failed";

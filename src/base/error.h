@@ -21,6 +21,7 @@ enum error_code {
 	ERR_COMMAND_NOT_FOUND, /* the command to run doesn't exist: exit code 127 */
 	ERR_NOT_EXECUTABLE,    /* the command can't be executed: exit code 126 */
 	ERR_CANCELED,	       /* canceled by a user or a client: exit code 130 */
+	ERR_UNAUTHENTICATED,   /* the credential is wrong, or none was given */
 	ERR_CODE_COUNT
 };
 

@@ -18,6 +18,9 @@ const struct arg_option format_rows[] = {
 const struct arg_option remote_rows[] = {
 	{ 0, "host", ARG_TEXT, AT(host), "SOCKET",
 		"the daemon's socket (default: the daemon of this home)" },
+	{ 0, "token-file", ARG_TEXT, AT(token_file), "FILE",
+		"act as the bearer of the access token in FILE (default: CARREL_TOKEN, else your "
+		"uid)" },
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },
 };
 const struct arg_option command_rows[] = {
@@ -104,6 +107,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_audit,
 	&cli_env,
 	&cli_template,
+	&cli_token,
 	&cli_home,
 	&cli_serve,
 	&cli_doctor,
@@ -308,6 +312,7 @@ int cli_call(const struct arg_spec *spec, int argc, char **argv)
 	else if (!code) {
 		command.json = command.options.format && !strcmp(command.options.format, "json");
 		command.remote.host = command.options.host;
+		command.remote.token_file = command.options.token_file;
 		code = spec->run(&command, &err);
 	}
 	struct buf *out = &command.out;

@@ -16,7 +16,7 @@
 #include "model/result.h"
 
 struct options {
-	const char *format, *host;
+	const char *format, *host, *token_file;
 	/* sandbox, directory and user of a command */
 	const char *environment, *template, *net, *isolation, *view, *dir, *cwd, *user;
 	text_list variables, binds, attach;
@@ -38,8 +38,10 @@ struct options {
 	uint64_t offset;
 	bool all, quiet, follow, no_stdin, once, deep;
 	uint64_t interval_ms;
-	const char *file; /* -f of env export */
-	bool exported;	  /* of env ls and rm: those of the blob store */
+	const char *file;  /* -f of env export */
+	bool exported;	   /* of env ls and rm: those of the blob store */
+	const char *scope; /* of token create */
+	bool always;	   /* of approval approve */
 	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
 	uint64_t count, timeout_ms;
 	/* serve, home */
@@ -55,7 +57,7 @@ struct options {
 	.kind = ARG_ROWS, .rows = array, .row_count = sizeof(array) / sizeof *(array)
 
 /* Rows of several commands. */
-extern const struct arg_option format_rows[1], remote_rows[2]; /* -o; --host, -o */
+extern const struct arg_option format_rows[1], remote_rows[3]; /* -o; --host, --token-file, -o */
 extern const struct arg_option command_rows[2];		       /* -e, -w */
 extern const struct arg_option terminal_rows[2];	       /* -t, -i */
 extern const struct arg_option sandbox_rows[4]; /* --net, --ptrace, --isolation, --view */
@@ -111,6 +113,7 @@ extern const struct arg_spec cli_events;
 extern const struct arg_spec cli_audit;
 extern const struct arg_spec cli_env;
 extern const struct arg_spec cli_template;
+extern const struct arg_spec cli_token;
 extern const struct arg_spec cli_home;
 extern const struct arg_spec cli_serve;
 extern const struct arg_spec cli_doctor;

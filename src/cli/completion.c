@@ -154,6 +154,7 @@ static const struct source {
 	{ NULL, "SNAPSHOT", "/v1/snapshots", "id", NULL },
 	{ "tree create", "TREE", NULL, NULL, NULL },
 	{ NULL, "TREE", "/v1/trees", "name", NULL },
+	{ NULL, "TOKEN", "/v1/tokens", "id", NULL },
 	{ "run", "TEMPLATE", "/v1/templates", "name", ":files" },
 	{ NULL, "TEMPLATE", "/v1/templates", "name", NULL },
 	{ "restore", "ARCHIVE", "/v1/archives", "name", ":files" },
@@ -207,7 +208,8 @@ static void offer_list(struct completion *c, const char *path)
 {
 	struct error ignored;
 	if (c->remote.client.socket < 0 &&
-		daemon_connect(&c->remote.client, c->remote.host, false, &ignored)) {
+		(remote_use_token(&c->remote, &ignored) ||
+			daemon_connect(&c->remote.client, c->remote.host, false, &ignored))) {
 		c->remote.client.socket = -1;
 		return;
 	}

@@ -494,7 +494,8 @@ static int remove_stale(int dir, const char *name, const char *path, struct erro
 	return 0;
 }
 
-static int bind_at(int dir, const char *name, const char *path, int *fd, struct error *err)
+static int bind_at(
+	int dir, const char *name, const char *path, bool is_shared, int *fd, struct error *err)
 {
 	struct sockaddr_un address;
 	if (unix_address_in(dir, name, &address))
@@ -504,7 +505,7 @@ static int bind_at(int dir, const char *name, const char *path, int *fd, struct 
 	auto_close int made = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (made < 0)
 		return fail_errno(err, "make a socket");
-	mode_t before = umask(0177);
+	mode_t before = umask(is_shared ? 0111 : 0177);
 	int failed = bind(made, (struct sockaddr *)&address, sizeof address);
 	umask(before);
 	if (failed || listen(made, BACKLOG))
@@ -536,7 +537,8 @@ int listen_open(
 	/* In the home root makes what belongs to its owner, with the owner's rights. */
 	if (is_own)
 		home_enter(home);
-	int failed = bind_at(dir, listener->name, listener->path, &listener->fd, err);
+	int failed = bind_at(dir, listener->name, listener->path, listener->is_shared && !is_own,
+		&listener->fd, err);
 	if (is_own)
 		home_leave(home);
 	if (failed)

@@ -47,7 +47,8 @@ struct listener {
 	char path[4096]; /* where it is, for people */
 	int dir;	 /* of a socket we made and have to remove, or -1 */
 	const char *name;
-	bool is_own; /* it lies in the home */
+	bool is_own;	/* it lies in the home */
+	bool is_shared; /* set before listen_open: every user may connect, and the daemon judges */
 };
 #define LISTENER_NONE                                                                              \
 	{                                                                                          \
@@ -58,7 +59,8 @@ int listen_parse(const char *text, struct arena *arena, const char **path, struc
 /* Takes the socket that a service manager handed over, and LISTEN_FDS out of the environment. 1: it
  * is in *listener; 0: no socket was handed over; -1: an error. */
 int listen_take(struct listener *listener, struct error *err);
-/* Listens at `path`, or at the home's own place when that is NULL; mode 0600. Call it under the
+/* Listens at `path`, or at the home's own place when that is NULL; mode 0600, or
+ * 0666 of a shared one. Call it under the
  * home's lock: a stale socket is replaced. ERR_CONFLICT: the path is taken by another file. */
 int listen_open(
 	const struct home *home, const char *path, struct listener *listener, struct error *err);

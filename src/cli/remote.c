@@ -1,12 +1,15 @@
 #include "cli/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/id.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -14,17 +17,34 @@
 #include "format/uri.h"
 
 #define PAGE "500"
+#define TOKEN_FILE_MAX 4096
 /* A daemon that was restarted serves again within seconds. */
 #define REOPEN_MS 10000
 #define REPEAT_MS 5000
 #define REPEAT_PAUSE_MS 50
+
+int remote_use_token(struct remote *remote, struct error *err)
+{
+	const char *path = remote->token_file, *set = getenv("CARREL_TOKEN");
+	struct str text;
+	if (!path && (!set || !set[0]))
+		return 0;
+	if (!path)
+		return client_use_token(str_from(set), err) ? error_context(err, "CARREL_TOKEN")
+							    : 0;
+	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || file_read(fd, TOKEN_FILE_MAX, remote->arena, &text))
+		return fail_errno(err, "--token-file: read '%s'", path);
+	return client_use_token(str_trim(text), err) ? error_context(err, "--token-file '%s'", path)
+						     : 0;
+}
 
 int remote_open(struct remote *remote, struct error *err)
 {
 	if (remote->client.socket >= 0)
 		return 0;
 	struct client client;
-	if (daemon_connect(&client, remote->host, true, err))
+	if (remote_use_token(remote, err) || daemon_connect(&client, remote->host, true, err))
 		return -1;
 	remote->client = client;
 	return 0;

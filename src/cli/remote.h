@@ -12,14 +12,18 @@
 struct remote {
 	struct arena *arena; /* for paths and answers */
 	struct client client;
-	const char *host; /* --host, or NULL */
-	bool was_lost;	  /* and connected again */
-	int fd;		  /* > 0: sent with the next remote_call_once */
+	const char *host;	/* --host, or NULL */
+	const char *token_file; /* --token-file, or NULL: CARREL_TOKEN, if it is set */
+	bool was_lost;		/* and connected again */
+	int fd;			/* > 0: sent with the next remote_call_once */
 };
 /* Connects to the daemon unless connected; starts the daemon of this home if it isn't running. The
  * calls below do this themselves. */
 int remote_open(struct remote *remote, struct error *err);
 void remote_close(struct remote *remote);
+/* Requests are sent as the bearer of its token from now on, if there is one; remote_open does it.
+ */
+int remote_use_token(struct remote *remote, struct error *err);
 
 struct remote_answer {
 	int status;

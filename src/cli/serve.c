@@ -132,6 +132,7 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	if (cli_find_programs(self, carreld, err) ||
 		shown_read(server->home->path, server->arena, &config, err))
 		return -1;
+	server->listener.is_shared = config.access_uids.count > 0;
 	if (server->handover ? take_server(server, err) : open_server(server, err))
 		return -1;
 	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look

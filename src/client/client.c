@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
+#include "format/token.h"
 #include "format/json_read.h"
 #include "linux/fd_message.h"
 #include "linux/home.h"
@@ -230,6 +231,18 @@ static bool is_asking(const struct client_request *request)
 	return request->body_fd >= 0 && (!request->body_len_known || request->body_len > 0);
 }
 
+/* A process has one identity, however many connections it makes. */
+static char token[TOKEN_LEN + 1];
+
+int client_use_token(struct str text, struct error *err)
+{
+	if (!token_is_whole(text))
+		return fail_hint(err, ERR_INVALID, "carrel token create prints one",
+			"not an access token, or one that is cut or mistyped");
+	memcpy(token, text.data, TOKEN_LEN);
+	return 0;
+}
+
 static void make_head(struct buf *head, const struct client_request *request)
 {
 	bool is_chunked = request->body_fd >= 0 && !request->body_len_known;
@@ -241,6 +254,8 @@ static void make_head(struct buf *head, const struct client_request *request)
 	if (has_body)
 		buf_printf(head, "Content-Type: %s\r\n",
 			request->content_type ? request->content_type : "application/json");
+	if (token[0])
+		buf_printf(head, "Authorization: Bearer %s\r\n", token);
 	if (request->headers)
 		buf_text(head, request->headers);
 	if (is_chunked)

@@ -35,6 +35,9 @@ struct client {
  * listens there. On success client_done follows. */
 int client_connect(struct client *client, const char *host, struct error *err);
 void client_done(struct client *client);
+/* From now on every request of this process is sent as the bearer of that token, whose text is
+ * copied. ERR_INVALID: not a token. */
+int client_use_token(struct str text, struct error *err);
 
 struct client_request {
 	const char *method, *path; /* path percent-encoded, with its query */

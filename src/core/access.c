@@ -63,6 +63,12 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_PORT_LIST] = { NOUN_PORT, "list", SCOPE_READ, false },
 	[VERB_PORT_CONNECT] = { NOUN_PORT, "connect", SCOPE_USE, true },
 	[VERB_AUDIT_READ] = { NOUN_AUDIT, "read", SCOPE_ADMIN | SCOPE_REVIEW, false },
+	[VERB_TOKEN_CREATE] = { NOUN_TOKEN, "create", SCOPE_ADMIN, true },
+	[VERB_TOKEN_LIST] = { NOUN_TOKEN, "list", SCOPE_ADMIN, false },
+	[VERB_TOKEN_REMOVE] = { NOUN_TOKEN, "remove", SCOPE_ADMIN, true },
+	[VERB_APPROVAL_LIST] = { NOUN_APPROVAL, "list", SCOPE_READ, false },
+	[VERB_APPROVAL_GET] = { NOUN_APPROVAL, "get", SCOPE_READ, false },
+	[VERB_APPROVAL_ANSWER] = { NOUN_APPROVAL, "answer", SCOPE_REVIEW, true },
 };
 static const char *const noun_names[] = {
 	[NOUN_WORKSPACE] = "workspace",
@@ -77,23 +83,36 @@ static const char *const noun_names[] = {
 	[NOUN_TREE] = "tree",
 	[NOUN_PORT] = "port",
 	[NOUN_AUDIT] = "audit",
+	[NOUN_TOKEN] = "token",
+	[NOUN_APPROVAL] = "approval",
 };
 static const char *const door_names[] = { "core", "rest" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };
 const struct request request_system = { &system_principal, "", DOOR_CORE, 0 };
 
+unsigned access_scopes(enum token_scope scope)
+{
+	static const unsigned scopes[TOKEN_SCOPE_COUNT] = {
+		[TOKEN_ADMIN] = SCOPE_ALL,
+		[TOKEN_USER] = SCOPE_READ | SCOPE_USE,
+		[TOKEN_REVIEWER] = SCOPE_READ | SCOPE_REVIEW,
+	};
+	return scopes[scope];
+}
+
 int access_peer(const struct core *core, uid_t uid, struct arena *arena,
 	const struct principal **principal, struct error *err)
 {
-	bool is_allowed = false;
-	for (int i = 0; i < core->allowed_uid_count; i++)
-		is_allowed |= core->allowed_uids[i] == uid;
-	if (!is_allowed)
+	unsigned scopes = 0;
+	for (int i = 0; i < core->uid_count; i++)
+		if (core->uids[i].uid == uid)
+			scopes = core->uids[i].scopes;
+	if (!scopes)
 		return fail_hint(err, ERR_DENIED, "use the daemon of your own: carrel starts one",
 			"this daemon serves another user, not uid %u", uid);
 	struct principal *made = arena_alloc(arena, sizeof *made);
-	*made = (struct principal){ .kind = PRINCIPAL_UID, .uid = uid, .scopes = SCOPE_ALL };
+	*made = (struct principal){ .kind = PRINCIPAL_UID, .uid = uid, .scopes = scopes };
 	*principal = made;
 	return 0;
 }

@@ -12,6 +12,8 @@
 #include <sys/types.h>
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/str.h"
+#include "model/token.h"
 
 struct core;
 struct core_workspace;
@@ -84,6 +86,12 @@ enum verb {
 	VERB_PORT_LIST,
 	VERB_PORT_CONNECT,
 	VERB_AUDIT_READ,
+	VERB_TOKEN_CREATE,
+	VERB_TOKEN_LIST,
+	VERB_TOKEN_REMOVE,
+	VERB_APPROVAL_LIST,
+	VERB_APPROVAL_GET,
+	VERB_APPROVAL_ANSWER,
 	VERB_COUNT
 };
 enum noun {
@@ -98,7 +106,9 @@ enum noun {
 	NOUN_DAEMON,
 	NOUN_TREE,
 	NOUN_PORT,
-	NOUN_AUDIT
+	NOUN_AUDIT,
+	NOUN_TOKEN,
+	NOUN_APPROVAL
 };
 enum verb_flags {
 	VERB_DETAILED = 1, /* records its grants itself, with more members */
@@ -114,12 +124,22 @@ struct verb_row {
 };
 extern const struct verb_row verb_table[VERB_COUNT];
 
+unsigned access_scopes(enum token_scope scope); /* of enum scope: what it stands for */
+
 /* ---- authenticators ---- */
 struct principal; /* private too */
-/* A peer of the unix socket, by the uid of SO_PEERCRED: all scopes, when core_options lists that
- * uid; else ERR_DENIED. *principal lives in `arena`. */
+/* A peer of the unix socket, by the uid of SO_PEERCRED: the scopes that core_options gives to that
+ * uid; none: ERR_DENIED. *principal lives in `arena`. */
 int access_peer(const struct core *core, uid_t uid, struct arena *arena,
 	const struct principal **principal, struct error *err);
+/* The bearer of a token (core/tokens.c): header is the value of `Authorization`, uid that of its
+ * peer. ERR_UNAUTHENTICATED: the token is wrong, was removed or has expired; ERR_LIMIT: too many
+ * of that peer were. */
+int access_token(struct core *core, struct str header, uid_t uid, struct arena *arena,
+	const struct principal **principal, struct error *err);
+/* Whether the principal of a request that goes on (a stream of events) would still be accepted: its
+ * token wasn't removed and has not expired. */
+bool access_holds(const struct core *core, const struct request *request);
 /* What that principal asks for at `door`; lives in `arena`, and points at both. */
 core_verb const struct request *access_request(
 	const struct principal *principal, enum door door, const char *id, struct arena *arena);

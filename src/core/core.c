@@ -8,6 +8,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/agents.h"
+#include "core/approvals.h"
 #include "core/audit_internal.h"
 #include "core/blobs.h"
 #include "core/push.h"
@@ -16,8 +17,10 @@
 #include "core/ports.h"
 #include "core/template_builds.h"
 #include "core/template_fetch.h"
+#include "core/tokens.h"
 #include "core/tree_jobs.h"
 #include "core/watch.h"
+#include "core/webhooks.h"
 
 /* ---- opening and closing ---- */
 
@@ -84,8 +87,11 @@ int core_open(
 	core->archives_expired = options->archives_expired;
 	core->archives_gzip = options->archives_gzip;
 	core->keeps_spare = options->keeps_spare;
-	memcpy(core->allowed_uids, options->allowed_uids, sizeof core->allowed_uids);
-	core->allowed_uid_count = options->allowed_uid_count;
+	memcpy(core->uids, options->uids, sizeof core->uids);
+	core->uid_count = options->uid_count;
+	core->approval_ttl_ms =
+		options->approval_ttl_ms ? options->approval_ttl_ms : APPROVAL_TTL_DEFAULT_MS;
+	core->approvals_self = options->approvals_self;
 	core->captured_max =
 		options->captured_max ? options->captured_max : CORE_CAPTURED_MAX_DEFAULT;
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
@@ -96,8 +102,12 @@ int core_open(
 	core->auto_repair = options->auto_repair;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
+	core->boot = arena_text(&core->arena, options->boot ? options->boot : "");
+	if (options->has_webhook)
+		webhooks_open(core);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins, &core->template_builds, &core->snapshots, &core->held_layers };
+		&core->pins, &core->template_builds, &core->snapshots, &core->held_layers,
+		&core->tokens, &core->approvals };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
@@ -185,6 +195,7 @@ void core_free(struct core *core)
 	jobs_done(&core->blobs);
 	template_copies_close(core);
 	pulls_done(core);
+	approvals_quiet(core);
 	execs_done(core);
 	agents_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {
@@ -195,6 +206,9 @@ void core_free(struct core *core)
 	snapshots_done(core);
 	closer_done(core);
 	store_close(core->store);
+	webhooks_close(core);
+	approvals_done(core);
+	tokens_done(core);
 	if (core->is_ready && core->audit)
 		audit_daemon(core, core->is_leaving ? "daemon.reload" : "daemon.stop",
 			core->config_digest);
@@ -205,7 +219,7 @@ void core_free(struct core *core)
 	layers_done(core);
 	journal_done(&core->journal);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins, &core->snapshots };
+		&core->pins, &core->snapshots, &core->tokens, &core->approvals };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_done(tables[i]);
 	fd_close(&core->workspaces);

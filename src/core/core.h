@@ -21,7 +21,11 @@
 struct core;
 struct core_workspace;
 
-#define CORE_UIDS_MAX 4
+#define CORE_UIDS_MAX 64
+struct core_uid { /* a peer of the unix socket, and what it may do */
+	uid_t uid;
+	unsigned scopes; /* of enum scope; 0: nothing */
+};
 #define CORE_CAPTURED_MAX_DEFAULT (128ull << 20)
 
 struct core_options {
@@ -34,12 +38,16 @@ struct core_options {
 	const char *store_url;	   /* as in store/store.h */
 	uint64_t release_after_ms; /* a sandbox that has nothing to do for so long is released */
 	uint64_t captured_max;	   /* bytes of captured output of all execs together; 0: default */
-	uid_t allowed_uids[CORE_UIDS_MAX]; /* uids of peers of the unix socket that are allowed */
-	int allowed_uid_count;
-	const char *blob_source; /* names the blob store; NULL or "": the home's own */
-	bool use_snapshots;	 /* templates are built once, into layers */
-	bool auto_repair;	 /* a sandbox that can't start for damage is repaired first */
-	bool keeps_spare;	 /* a workspace made ahead, for the next creation (core/spare.c) */
+	struct core_uid uids[CORE_UIDS_MAX]; /* others are refused */
+	int uid_count;
+	uint64_t approval_ttl_ms; /* 0: default */
+	bool approvals_self;	  /* a principal may answer what it asked for */
+	bool has_webhook;	  /* approvals are told to the operator's URL */
+	const char *boot;	  /* id of this boot of the kernel, or "" */
+	const char *blob_source;  /* names the blob store; NULL or "": the home's own */
+	bool use_snapshots;	  /* templates are built once, into layers */
+	bool auto_repair;	  /* a sandbox that can't start for damage is repaired first */
+	bool keeps_spare;	  /* a workspace made ahead, for the next creation (core/spare.c) */
 	bool archives_removed,
 		archives_expired; /* before they are removed, unless asked otherwise */
 	bool archives_gzip;	  /* tar.gz instead of tar.zst */

@@ -40,6 +40,8 @@ struct request {
 };
 extern const struct request request_system;
 
+#define WRONG_TOKENS_SLOTS 16
+
 struct init_connection; /* core/exec_internal.h: the connection to one sandbox */
 
 enum sandbox_state {
@@ -178,8 +180,21 @@ struct core {
 	struct inquiry *inquiry;   /* of core/snapshot_content.c: a job makes it */
 	bool landlock_writes;
 	bool keeps_spare;
-	uid_t allowed_uids[CORE_UIDS_MAX]; /* of access_peer */
-	int allowed_uid_count;
+	struct core_uid uids[CORE_UIDS_MAX]; /* of access_peer */
+	int uid_count;
+	struct map tokens; /* of core/tokens.c, by the hash of their texts */
+	struct core_token *newest_token;
+	struct wrong_tokens { /* by the uids of their bearers: how many of late */
+		uint64_t at_ms;
+		unsigned count;
+	} wrong_tokens[WRONG_TOKENS_SLOTS];
+	struct map approvals; /* of core/approvals.c, by id */
+	struct core_approval *newest_approval, *oldest_approval;
+	size_t approval_bytes;
+	uint64_t approval_ttl_ms;
+	bool approvals_self;
+	const char *boot;
+	struct webhooks *webhooks; /* of core/webhooks.c; NULL: none is configured */
 	uint64_t release_after_ms;
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* reconciled */

@@ -23,10 +23,12 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/walk.h"
+#include "core/approvals.h"
 #include "core/audit_internal.h"
 #include "core/execs.h"
 #include "core/files.h"
 #include "core/internal.h"
+#include "core/tokens.h"
 
 /* ---- rows ---- */
 
@@ -48,6 +50,10 @@ static int take_row(void *ctx, const struct store_table *table, const void *obje
 		take_workspace(core, object);
 	else if (table == &store_snapshots)
 		snapshot_restore(core, object);
+	else if (table == &store_tokens)
+		token_restore(core, object);
+	else if (table == &store_approvals)
+		approval_restore(core, object);
 	else if (table == &store_execs && map_get(&core->ids, str_from(exec->workspace)))
 		execs_restore(map_get(&core->ids, str_from(exec->workspace)), exec);
 	return 0;
@@ -160,6 +166,7 @@ static void finish(struct core *core)
 {
 	struct core_workspace *older;
 	execs_settle(core);
+	approvals_settle(core);
 	snapshots_forget(core, NULL);
 	for (struct core_workspace *w = core->newest; w; w = older) {
 		older = w->older;

@@ -1,8 +1,10 @@
 /* remove.c -- a workspace goes: its sandbox, and meanwhile the name of its tree, then its row; the
  * bytes when there is time. */
 #include "base/fault.h"
+#include "core/approvals.h"
 #include "core/execs.h"
 #include "core/internal.h"
+#include "core/tokens.h"
 
 static bool has_sandbox(const struct core_workspace *w)
 {
@@ -65,6 +67,8 @@ static void write_removal(struct core_workspace *w)
 	core_hold(w);
 	const struct store_gone gone = { w->model.name, w->removal_why };
 	snapshots_forget(w->core, w->model.id);
+	approvals_forget(w->core, w);
+	tokens_forget(w->core, w->model.id);
 	store_remove(w->core->store, &store_workspaces, w->model.id, &gone, on_row_gone, w);
 }
 

@@ -15,6 +15,7 @@
 #include "proc/role.h"
 
 #define BLOBS_MAX 16
+#define WEBHOOKS_MAX 4
 #define PROGRAM "carrel-blob"
 #define DIRECTORY "blobs"
 
@@ -114,12 +115,18 @@ static int check_fds(const int fds[2], struct error *err)
 	return 0;
 }
 
+/* carrel-blob beside our own programs. */
+static const char *find_program(const struct launcher *launcher, struct arena *arena)
+{
+	const char *beside = launcher->options->carreld;
+	return arena_printf(arena, "%.*s" PROGRAM, (int)(path_basename(beside) - beside), beside);
+}
+
 static int begin(struct launcher *launcher, const struct launch_packet *packet, const int fds[2],
 	pid_t *pid, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	auto_close int pidfd = -1, credentials = -1;
-	const char *beside = launcher->options->carreld;
 	word_list argv = { 0 };
 	if (jobs_count(launcher, JOB_BLOB) >= BLOBS_MAX)
 		return fail(
@@ -128,8 +135,7 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 	for (size_t i = 0; i < packet->head.string_count; i++)
 		vec_push(&arena, &argv, arena_text(&arena, packet->strings[i]));
 	vec_push(&arena, &argv, NULL);
-	struct role_start start = { .program = arena_printf(&arena, "%.*s" PROGRAM,
-					    (int)(path_basename(beside) - beside), beside),
+	struct role_start start = { .program = find_program(launcher, &arena),
 		.argv = argv.items,
 		.uid = geteuid() == 0 ? launcher->home->uid : (uid_t)-1,
 		.gid = launcher->home->gid,
@@ -142,6 +148,66 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 	if (credentials >= 0)
 		start.fds[start.fd_count++] = credentials;
 	return role_start(&start, pid, &pidfd, err);
+}
+
+/* ---- the webhook ---- */
+
+static char **webhook_env(const struct config *config, struct arena *arena)
+{
+	word_list env = { 0 };
+	add_env(arena, &env, "CARREL_WEBHOOK_URL", config->webhook);
+	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
+		if (strncmp(passed[i], "AWS_", 4) != 0)
+			add_env(arena, &env, passed[i], getenv(passed[i]));
+	vec_push(arena, &env, NULL);
+	return env.items;
+}
+
+static int begin_webhook(struct launcher *launcher, const int fds[2], pid_t *pid, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_close int pidfd = -1, secret = -1;
+	const struct config *config = launcher->options->config;
+	char *argv[] = { arena_text(&arena, PROGRAM), arena_text(&arena, "webhook"), NULL };
+	path_list root = { 0 };
+	if (!config || !config->webhook)
+		return fail(err, ERR_UNAVAILABLE, "no webhook is configured");
+	if (jobs_count(launcher, JOB_WEBHOOK) >= WEBHOOKS_MAX)
+		return fail(err, ERR_LIMIT, "%d webhook calls run already", WEBHOOKS_MAX);
+	/* Opened here: root's own file stays unreadable to the role's user. */
+	secret = open(config->webhook_secret_file,
+		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (secret < 0)
+		return fail_errno(err, "open approvals.webhook_secret_file '%s'",
+			config->webhook_secret_file);
+	for (size_t i = 0; i < sizeof network_files / sizeof *network_files; i++)
+		vec_push(&arena, &root, (struct role_path){ network_files[i], ROLE_READ });
+	const struct role_start start = { .program = find_program(launcher, &arena),
+		.argv = argv,
+		.env = webhook_env(config, &arena),
+		.uid = geteuid() == 0 ? launcher->home->uid : (uid_t)-1,
+		.gid = launcher->home->gid,
+		.fds = { fds[0], fds[1], secret },
+		.fd_count = 3,
+		.has_network = true,
+		.root = root.items,
+		.root_count = root.count,
+		.log = launcher->log.fd };
+	return check_fds(fds, err) ? -1 : role_start(&start, pid, &pidfd, err);
+}
+
+void webhook_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2])
+{
+	const struct launch_message *head = &packet->head;
+	struct error err;
+	pid_t pid = 0;
+	if (begin_webhook(launcher, fds, &pid, &err)) {
+		launcher_log(launcher, LOG_LEVEL_WARN, "a webhook call failed to start", NULL,
+			head->request_id, &err);
+		link_send_failed(launcher, head->tag, &err);
+		return;
+	}
+	job_add(launcher, JOB_WEBHOOK, pid, head->tag);
 }
 
 void blob_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2])

@@ -185,7 +185,7 @@ void build_ends(struct launcher *launcher, pid_t pid);
 bool build_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
 
 /* ---- processes that do one piece of work and end (jobs.c) ---- */
-enum job_kind { JOB_TREE, JOB_BLOB };
+enum job_kind { JOB_TREE, JOB_BLOB, JOB_WEBHOOK };
 struct job;
 size_t jobs_count(const struct launcher *launcher, enum job_kind kind);
 /* Its end is the answer to the message with that tag. */
@@ -199,6 +199,8 @@ void tree_start(struct launcher *launcher, const struct launch_packet *packet, c
 
 /* ---- operations on the blob store (blobs.c) ---- */
 void blob_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2]);
+/* The same program calls the webhook. */
+void webhook_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2]);
 
 /* ---- disk limits (quota.c) ---- */
 void quota_answer(struct launcher *launcher, const struct launch_message *head);

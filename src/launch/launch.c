@@ -121,6 +121,9 @@ void launcher_serve(
 	case LAUNCH_EGRESS:
 		egress_answer(launcher, head->tag);
 		break;
+	case LAUNCH_WEBHOOK:
+		webhook_start(launcher, packet, fds);
+		break;
 	case LAUNCH_GRANT:
 		grant_answer(launcher, packet, fds);
 		break;

@@ -13,7 +13,7 @@
  * that program (launch/handover.h). When the check fails nothing has changed.
  * 5. Core and the writer are carreld, started (proc/role.h) with the role's name as argv[0]
  * ("carreld" is core) and an environment of CARREL_HOME, CARREL_STORE (a URL), CARREL_LOG
- * (text|json), CARREL_UIDS (uids that may call, with commas between: 0, the home's owner, the user
+ * (text|json), CARREL_UIDS (UID:ROLE, with commas between: root, the home's owner, the user
  * who started us), CARREL_GIVE_BACK_MS, CARREL_CAPTURED_BYTES, and CARREL_FAULT when we have it;
  * its log is stderr, its root holds the home. A core that ends before it has ever served ends the
  * launcher; later ones are started again. Egress is described in egress/egress.h.

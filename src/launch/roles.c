@@ -1,4 +1,5 @@
 /* Our own programs, started as locked roles (proc/role.h): one row each. */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "egress/egress.h"
 #include "launch/internal.h"
 #include "proc/role.h"
+
+#define UID_OVERFLOW 65534u
 
 /* Egress has no file of the home, and the network. */
 static int describe_egress(struct arena *arena, struct role_start *start, struct error *err)
@@ -55,6 +58,47 @@ static const char *audit_mode(const struct config *config)
 	return config && config->audit_drops ? "drop" : "refuse";
 }
 
+/* Root and the owner may do everything, unless the configuration says otherwise: a later entry of
+ * the list holds. */
+static int list_uids(
+	const struct launcher *launcher, struct arena *arena, const char **list, struct error *err)
+{
+	const struct config *config = launcher->options->config;
+	auto_buf struct buf out = buf_empty(65536);
+	buf_printf(&out, "0:admin,%u:admin,%u:admin", (unsigned)launcher->home->uid,
+		(unsigned)getuid());
+	for (size_t i = 0; config && i < config->access_uids.count; i++) {
+		const struct text_pair *pair = &config->access_uids.items[i];
+		uint64_t uid;
+		uid_t found;
+		gid_t group;
+		if (!str_to_u64(str_from(pair->key), &uid) || uid > UINT32_MAX) {
+			if (!home_find_user(pair->key, &found, &group))
+				return fail(err, ERR_INVALID,
+					"access.uids: there is no user '%s' in /etc/passwd",
+					pair->key);
+			uid = found;
+		}
+		/* In a user namespace the kernel shows every other user as this one. */
+		if (uid == UID_OVERFLOW)
+			return fail(err, ERR_INVALID,
+				"access.uids: uid %u stands for users that can't be told apart",
+				UID_OVERFLOW);
+		buf_printf(&out, ",%u:%s", (unsigned)uid, pair->value);
+	}
+	*list = arena_text(arena, out.data);
+	return 0;
+}
+
+/* Tells times of before and after a reboot apart; "" where the kernel hides it. */
+static const char *boot_id(struct arena *arena)
+{
+	char text[64];
+	ssize_t len = fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text);
+	struct str id = str_trim((struct str){ text, len > 0 ? (size_t)len : 0 });
+	return arena_bytes(arena, id.data, id.len);
+}
+
 int launcher_start_role(
 	struct launcher *launcher, enum role which, const int *fds, int fd_count, struct error *err)
 {
@@ -63,13 +107,20 @@ int launcher_start_role(
 	auto_arena struct arena arena = { 0 };
 	auto_close int pidfd = -1;
 	char *const argv[] = { arena_text(&arena, rows[which].name), NULL };
+	const char *uids;
+	if (list_uids(launcher, &arena, &uids, err))
+		return -1;
 	/* A fault that a test asks for happens in the first core and its writers only. */
 	const char *fault = launcher->link.is_restart ? NULL : getenv("CARREL_FAULT");
 	char *const env[] = { arena_printf(&arena, "CARREL_HOME=%s", launcher->home->path),
 		arena_printf(&arena, "CARREL_LOG=%s", launcher->log.json ? "json" : "text"),
 		arena_printf(&arena, "CARREL_LOG_LEVEL=%s", log_level_names[launcher->log.least]),
-		arena_printf(&arena, "CARREL_UIDS=0,%u,%u", (unsigned)launcher->home->uid,
-			(unsigned)getuid()),
+		arena_printf(&arena, "CARREL_UIDS=%s", uids),
+		arena_printf(&arena, "CARREL_BOOT=%s", boot_id(&arena)),
+		arena_printf(&arena, "CARREL_APPROVAL_MS=%llu",
+			(unsigned long long)(config ? config->approval_ttl_ms : 0)),
+		arena_printf(&arena, "CARREL_APPROVALS_SELF=%d", config && config->approvals_self),
+		arena_printf(&arena, "CARREL_WEBHOOK=%d", config && config->webhook),
 		arena_printf(&arena, "CARREL_GIVE_BACK_MS=%llu",
 			(unsigned long long)options->release_after_ms),
 		arena_printf(&arena, "CARREL_CAPTURED_BYTES=%llu",

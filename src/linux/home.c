@@ -37,27 +37,32 @@ int home_find_path(struct arena *arena, const char **path, struct error *err)
 	return 0;
 }
 
-/* The line of `carrel` in /etc/passwd, read by hand: a static program has no name service. */
-void home_find_owner(uid_t *uid, gid_t *gid)
+/* The user's line in /etc/passwd, read by hand: a static program has no name service. */
+bool home_find_user(const char *name, uid_t *uid, gid_t *gid)
 {
 	char text[65536];
-	*uid = *gid = HOME_OWNER;
 	ssize_t len = fd_read_file(AT_FDCWD, "/etc/passwd", text, sizeof text);
 	struct str rest = { text, len > 0 ? (size_t)len : 0 }, line, field;
 	while (str_next(&rest, '\n', &line)) {
 		uint64_t ids[2];
-		if (!str_starts_with(line, "carrel:"))
+		if (!str_next(&line, ':', &field) || !str_is(field, name))
 			continue;
-		str_next(&line, ':', &field);
 		str_next(&line, ':', &field);
 		for (int i = 0; i < 2; i++)
 			if (!str_next(&line, ':', &field) || !str_to_u64(field, &ids[i]) ||
 				ids[i] > UINT32_MAX)
-				return;
+				return false;
 		*uid = (uid_t)ids[0];
 		*gid = (gid_t)ids[1];
-		return;
+		return true;
 	}
+	return false;
+}
+
+void home_find_owner(uid_t *uid, gid_t *gid)
+{
+	if (!home_find_user("carrel", uid, gid))
+		*uid = *gid = HOME_OWNER;
 }
 
 /* Makes the home itself; root gives it to its owner. */

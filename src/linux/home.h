@@ -22,6 +22,8 @@ struct home {
 int home_find_path(struct arena *arena, const char **path, struct error *err);
 /* Who root's home belongs to: user `carrel`, or 64199. */
 void home_find_owner(uid_t *uid, gid_t *gid);
+/* A user of /etc/passwd; false: there is none of that name. */
+bool home_find_user(const char *name, uid_t *uid, gid_t *gid);
 /* Opens the home, making it (0700; its parents 0755) when it isn't there; root mounts its image
  * first, if it has one (home_image.h). home_done follows. ERR_DENIED: it belongs to another user,
  * also when root calls; or it is world-writable. */

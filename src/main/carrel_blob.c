@@ -1,7 +1,9 @@
-/* carrel-blob -- one operation on the blob store, for core: a role (proc/role.h) that the launcher
- * starts anew each time, since it is the only program with libcurl, and the only one besides egress
- * with a network.
+/* carrel-blob -- one operation on the blob store, or one call of the webhook, for core: a role
+ * (proc/role.h) that the launcher starts anew each time, since it is the only program with libcurl,
+ * and the only one besides egress with a network.
  *	carrel-blob put|get|head|list|delete KEY [WORD]...
+ *	carrel-blob webhook	the data is the body, the credentials are the secret;
+ *				CARREL_WEBHOOK_URL says where it goes
  * Descriptors: 3 the data, 4 where the answer goes (one JSON object), 5 a file with credentials.
  * The words are those of format/blob_words.h. CARREL_BLOB_* and AWS_* say where the store is. */
 #include <errno.h>
@@ -18,15 +20,18 @@
 #include "base/str.h"
 #include "blob/blob.h"
 #include "blob/squeeze.h"
+#include "blob/webhook.h"
 #include "format/blob_words.h"
 #include "format/ini.h"
 #include "format/json.h"
+#include "format/webhook.h"
 #include "linux/child.h"
 #include "linux/seccomp.h"
 #include "proc/role.h"
 
 enum { FD_DATA = 3, FD_ANSWER, FD_CREDENTIALS };
 #define CREDENTIALS_MAX 65536
+#define BODY_MAX ((size_t)8 << 20) /* of a webhook call */
 #define ANSWER_MAX ((size_t)64 << 20)
 #define DATA_MAX ((rlim_t)1 << 30) /* of memory: a part of an upload, lists */
 
@@ -88,21 +93,23 @@ static int read_settings(struct arena *arena, struct blob_settings *settings, st
 
 /* A directory needs no network, a bucket no file. The filter of sandboxes allows sockets of the
  * Internet, the one of roles doesn't. */
-static int lock_in(const struct blob_settings *settings, const char *home, struct error *err)
+static int lock_in_network(struct error *err)
 {
-	bool is_s3 = settings->url.scheme == BLOB_S3;
-	const struct role_path paths[] = { { settings->url.path ? settings->url.path : home,
-		ROLE_READ | ROLE_WRITE } };
-	struct role_lock lock = { .paths = paths, .path_count = 1, .may_fork = true };
-	if (!is_s3)
-		return role_lock(&lock, err);
 	if (getuid() == 0 || geteuid() == 0)
 		return fail(err, ERR_DENIED, "a role must not run as root");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
-		return fail_errno(err, "lock the process that reaches the bucket");
+		return fail_errno(err, "lock the process that reaches the network");
 	if (child_limit(RLIMIT_CORE, 0, err) || (!IS_SANITIZED && child_limit_data(DATA_MAX, err)))
 		return -1;
 	return seccomp_load(0, err);
+}
+
+static int lock_in(const struct blob_settings *settings, const char *home, struct error *err)
+{
+	const struct role_path paths[] = { { settings->url.path ? settings->url.path : home,
+		ROLE_READ | ROLE_WRITE } };
+	struct role_lock lock = { .paths = paths, .path_count = 1, .may_fork = true };
+	return settings->url.scheme == BLOB_S3 ? lock_in_network(err) : role_lock(&lock, err);
 }
 
 /* ---- operations ---- */
@@ -244,6 +251,30 @@ static int run(int argc, char **argv, struct arena *arena, struct json *out, str
 	return runs[verb](&operation, err);
 }
 
+static int run_webhook(struct arena *arena, struct json *out, struct error *err)
+{
+	const char *url = setting("CARREL_WEBHOOK_URL");
+	struct str body, secret;
+	long status = 0;
+	if (!url)
+		return fail(err, ERR_INVALID, "no webhook is configured");
+	if (lock_in_network(err))
+		return -1;
+	if (file_read(FD_CREDENTIALS, WEBHOOK_SECRET_MOST + 1, arena, &secret))
+		return fail_errno(err, "read the file of approvals.webhook_secret_file");
+	secret = str_trim(secret);
+	if (secret.len < WEBHOOK_SECRET_LEAST || secret.len > WEBHOOK_SECRET_MOST)
+		return fail(err, ERR_INVALID,
+			"the file of approvals.webhook_secret_file must have %d to %d bytes",
+			WEBHOOK_SECRET_LEAST, WEBHOOK_SECRET_MOST);
+	if (file_read(FD_DATA, BODY_MAX, arena, &body))
+		return fail_errno(err, "read the body of the webhook call");
+	if (webhook_post(url, secret, body, &status, err))
+		return -1;
+	json_i64(out, "status", status);
+	return 0;
+}
+
 static void print_error(struct json *out, const struct error *err)
 {
 	json_object(out, "error");
@@ -264,7 +295,9 @@ int main(int argc, char **argv)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	json_object(&out, NULL);
-	int failed = run(argc, argv, &arena, &out, &err);
+	bool is_webhook = argc == 2 && !strcmp(argv[1], "webhook");
+	int failed =
+		is_webhook ? run_webhook(&arena, &out, &err) : run(argc, argv, &arena, &out, &err);
 	if (failed)
 		print_error(&out, &err);
 	json_end(&out);

@@ -113,16 +113,23 @@ static int lock_in(const char *home, bool may_fork, struct error *err)
 	return role_lock(&lock, err);
 }
 
+/* "UID:admin,UID:none": as the launcher writes it. A later entry holds instead of an earlier one.
+ */
 static int read_uids(const char *text, struct core_options *options, struct error *err)
 {
-	struct str rest = str_from(text), piece;
+	struct str rest = str_from(text), piece, number, role;
 	while (str_next(&rest, ',', &piece)) {
 		uint64_t uid;
-		if (!str_to_u64(piece, &uid) || uid > UINT32_MAX ||
-			options->allowed_uid_count == CORE_UIDS_MAX)
+		struct core_uid *next = &options->uids[options->uid_count];
+		if (!str_cut(piece, ':', &number, &role) || !str_to_u64(number, &uid) ||
+			uid > UINT32_MAX || options->uid_count == CORE_UIDS_MAX)
 			return fail(
 				err, ERR_INVALID, "CARREL_UIDS '%s' is not a list of uids", text);
-		options->allowed_uids[options->allowed_uid_count++] = (uid_t)uid;
+		*next = (struct core_uid){ .uid = (uid_t)uid };
+		for (size_t i = 0; i < TOKEN_SCOPE_COUNT; i++)
+			if (str_is(role, token_scope_names[i]))
+				next->scopes = access_scopes((enum token_scope)i);
+		options->uid_count++;
 	}
 	return 0;
 }
@@ -195,6 +202,10 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 	core.audit = is_audited ? FD_AUDIT : -1;
 	core.audit_drops = !strcmp(audit, "drop");
 	core.config_digest = setting("CARREL_CONFIG_DIGEST", "");
+	str_to_u64(str_from(setting("CARREL_APPROVAL_MS", "")), &core.approval_ttl_ms);
+	core.approvals_self = !strcmp(setting("CARREL_APPROVALS_SELF", "0"), "1");
+	core.has_webhook = !strcmp(setting("CARREL_WEBHOOK", "0"), "1");
+	core.boot = setting("CARREL_BOOT", "");
 	const char *archives = setting("CARREL_ARCHIVES", "");
 	core.archives_removed = strstr(archives, "remove,") != NULL;
 	core.archives_expired = strstr(archives, "expire,") != NULL;

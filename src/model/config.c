@@ -6,8 +6,10 @@
 #include "format/requirements.h"
 #include "format/uri.h"
 #include "format/yaml.h"
+#include "model/approval.h"
 #include "model/config.h"
 #include "model/environment.h"
+#include "model/token.h"
 
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
@@ -16,7 +18,7 @@
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
 static const char *const sections[] = { SECTION, "system", "store", "blob", "archives",
-	"workspaces", "audit" };
+	"workspaces", "audit", "access" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -30,7 +32,8 @@ typedef int read_function(const struct place *place, const char *text);
 
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
 static read_function read_python, read_source, read_url, read_host, read_package, read_path,
-	read_landlock, read_store, read_blob, read_region, read_archive_format, read_on_full;
+	read_landlock, read_store, read_blob, read_region, read_archive_format, read_on_full,
+	read_user;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -38,6 +41,7 @@ static const struct key {
 	size_t offset;
 	read_function *read;
 	bool is_list;
+	bool is_map;	      /* its own keys are read one by one, into a pair_list */
 	uint64_t least, most; /* of a number; 0 is also allowed where has_none */
 	bool has_none;
 } keys[] = {
@@ -82,6 +86,7 @@ static const struct key {
 		.least = 4096, .most = INT64_MAX },
 	{ "audit.max_bytes", offsetof(struct config, audit_max_bytes), read_size, .least = 8192,
 		.most = INT64_MAX },
+	{ "access.uids", offsetof(struct config, access_uids), read_user, .is_map = true },
 	{ "archives.on_remove", offsetof(struct config, archive_on_remove), read_bool },
 	{ "archives.on_expiry", offsetof(struct config, archive_on_expiry), read_bool },
 	{ "archives.format", offsetof(struct config, archive_gzip), read_archive_format },
@@ -117,6 +122,7 @@ void config_defaults(struct config *config)
 		.audit_enabled = true,
 		.audit_max_file_bytes = 64 * MIB,
 		.audit_max_bytes = GIB,
+		.approval_ttl_ms = APPROVAL_TTL_DEFAULT_MS,
 	};
 	sha256_of("", 0, config->digest);
 }
@@ -336,6 +342,25 @@ static int read_region(const struct place *place, const char *text)
 	return set_text(place, text);
 }
 
+/* A name of a local user, or a uid, and what it may do. */
+static int read_user(const struct place *place, const char *text)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789_.-";
+	const char *user = place->value->key;
+	size_t len = strlen(user);
+	bool is_known = strcmp(text, "none") == 0;
+	if (!len || len > 32 || strspn(user, letters) != len || user[0] == '-')
+		return fail(place->err, ERR_INVALID, "'%s' is not a user or uid", user);
+	for (size_t i = 0; i < TOKEN_SCOPE_COUNT; i++)
+		is_known |= strcmp(text, token_scope_names[i]) == 0;
+	if (!is_known)
+		return fail(
+			place->err, ERR_INVALID, "'%s' is not admin, user, reviewer or none", text);
+	vec_push(place->arena, (pair_list *)place->out, (struct text_pair){ user, text });
+	return 0;
+}
+
 /* -- keys -- */
 
 static const char *key_own_name(const struct key *key)
@@ -368,12 +393,32 @@ static int fail_unknown(struct error *err, const struct yaml_value *v, const cha
 		       : error_hint(err, "carrel-config(5) lists the keys");
 }
 
+static int read_map(const struct place *place, int *line)
+{
+	if (place->value->kind != YAML_MAP)
+		return fail(place->err, ERR_INVALID, "keys are expected below it");
+	*(pair_list *)place->out = (pair_list){ 0 };
+	for (const struct yaml_value *item = place->value->first; item; item = item->next) {
+		struct place one = *place;
+
+		one.value = item;
+		*line = item->line;
+		if (item->kind != YAML_SCALAR)
+			return fail(place->err, ERR_INVALID, "%s: a value is expected", item->key);
+		if (place->key->read(&one, item->text) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 /* *line is moved to the item that is wrong. */
 static int read_value(const struct place *place, int *line)
 {
 	const struct key *key = place->key;
 	const struct yaml_value *v = place->value;
 
+	if (key->is_map)
+		return read_map(place, line);
 	if (v->kind == YAML_MAP)
 		return fail(place->err, ERR_INVALID, "has keys below it, but a %s is expected",
 			key->is_list ? "list" : "value");

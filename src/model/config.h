@@ -45,6 +45,9 @@
  *	  on_full: refuse		# or drop: when the disk is full
  *	  max_file_bytes: 64M		# of one file
  *	  max_bytes: 1G			# of all files: older ones are removed
+ *	access:
+ *	  uids:				# what local users may do: admin, user, reviewer or none
+ *	    alice: user			# by name or number; root and the owner: admin
  *	archives:
  *	  on_remove: false		# carrel rm archives a workspace first
  *	  on_expiry: false		# and so does the end of its time to live
@@ -76,6 +79,10 @@ struct config {
 	bool audit_enabled, audit_drops;
 	uint64_t audit_max_file_bytes, audit_max_bytes;
 	char digest[2 * SHA256_LEN + 1]; /* of the text that was read */
+	pair_list access_uids;		 /* user or uid -> "admin", "user", "reviewer", "none" */
+	uint64_t approval_ttl_ms;
+	bool approvals_self;
+	const char *webhook, *webhook_secret_file; /* NULL: not set */
 	text_list show; /* absolute and normal; existence on the host isn't checked */
 };
 void config_defaults(struct config *config);

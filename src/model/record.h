@@ -46,13 +46,12 @@ enum field_kind {
 			   (FIELD_NULLABLE) is NULL. Kept as a list: a key may be there twice */
 	FIELD_OBJECT,	/* rows of `object`, at offset */
 	FIELD_SHORT,	/* the same, or a text that stands for its first row; in only */
-	FIELD_SHOWN,  /* in: a text of what is printed, which may be sent back, and says nothing */
-	FIELD_ABSENT, /* in: known, but not available in this version: an error that says so.
-			 out: null, where a text will be */
-	FIELD_TIME,   /* int64_t Unix ms: RFC 3339; 0 is null; out only */
-	FIELD_STREAM, /* struct field_stream; out only */
-	/* in a schema only */
-	FIELD_OBJECTS, /* a list of `object` */
+	FIELD_SHOWN,   /* in: a text of what is printed, which may be sent back, and says nothing */
+	FIELD_ABSENT,  /* in: known, but not available in this version: an error that says so.
+			  out: null, where a text will be */
+	FIELD_TIME,    /* int64_t Unix ms: RFC 3339; 0 is null; out only */
+	FIELD_STREAM,  /* struct field_stream; out only */
+	FIELD_OBJECTS, /* const char *: JSON, a list of `object`; out only */
 };
 struct field_choice {
 	const char *name; /* NULL ends the list */

@@ -161,6 +161,9 @@ static void print_value(
 	case FIELD_STREAM:
 		print_stream(j, key, at);
 		break;
+	case FIELD_OBJECTS:
+		json_raw(j, key, *(const char *const *)at);
+		break;
 	default: /* kinds that are sent alone */
 		json_null(j, key);
 		break;

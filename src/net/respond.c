@@ -24,6 +24,7 @@ static const struct status {
 	{ 204, "No Content", NULL, NULL },
 	{ 206, "Partial Content", NULL, NULL },
 	{ 400, "Bad Request", "invalid", "send one HTTP/1.1 request as RFC 9112 defines it" },
+	{ 401, "Unauthorized", NULL, NULL },
 	{ 403, "Forbidden", NULL, NULL },
 	{ 404, "Not Found", NULL, NULL },
 	{ 405, "Method Not Allowed", "invalid", "request a path of this server" },

@@ -51,6 +51,7 @@ static const struct shape shapes[] = {
 	{ LAUNCH_EGRESS, TO_LAUNCHER, 0, 0, 0 },
 	{ LAUNCH_REVOKE, TO_LAUNCHER | HAS_ID, 0, 0, 0 },
 	{ LAUNCH_AUDIT, TO_LAUNCHER, 0, 0, 0 },
+	{ LAUNCH_WEBHOOK, TO_LAUNCHER, 1, 1, 2 },
 	{ LAUNCH_STARTED, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_RUNNING, HAS_ID | HAS_VALUE | HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_ENDED, HAS_ID | HAS_VALUE | MAY_BE_UNASKED, 0, 0, 0 },
@@ -376,6 +377,8 @@ int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 		return -1;
 	if (head->type == LAUNCH_BLOB && check_blob(packet, err))
 		return -1;
+	if (head->type == LAUNCH_WEBHOOK && !id_is_valid(packet->strings[0]))
+		return corrupt(err, "an invalid id of an approval");
 	if (head->type == LAUNCH_GRANT && check_grant(packet, err))
 		return -1;
 	return fd_count == fds ? 0 : corrupt(err, "the wrong descriptors");

@@ -63,6 +63,10 @@ enum launch_type {
 	LAUNCH_REVOKE, /* id: they show nothing of that any more -> DONE */
 	LAUNCH_AUDIT,  /* start the process that writes the audit log; one that runs is killed
 			* first -> AUDIT_STARTED, FAILED */
+	/* strings: the id of an approval, for the log; fds: the body, answer (JSON: {"status"}):
+	 * calls the URL of the configuration -> DONE, value = exit code; FAILED (limit: too many at
+	 * once; unavailable: none is configured) */
+	LAUNCH_WEBHOOK,
 	/* launcher to core */
 	LAUNCH_STARTED = 64,   /* id, value = enum plan_limiter, present + fds */
 	LAUNCH_RUNNING,	       /* the same, for LIST */

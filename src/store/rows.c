@@ -9,8 +9,11 @@ const struct store_table store_execs = { "execs", &exec_fields, sizeof(struct ex
 	&store_workspaces };
 const struct store_table store_snapshots = { "snapshots", &snapshot_record,
 	sizeof(struct snapshot) };
+const struct store_table store_tokens = { "tokens", &token_record, sizeof(struct token) };
+const struct store_table store_approvals = { "approvals", &approval_record,
+	sizeof(struct approval) };
 const struct store_table *const store_tables[STORE_TABLE_COUNT + 1] = { &store_workspaces,
-	&store_execs, &store_snapshots, NULL };
+	&store_execs, &store_snapshots, &store_tokens, &store_approvals, NULL };
 
 const struct field *store_column(const struct store_table *table, size_t i)
 {

@@ -60,6 +60,26 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" document TEXT NOT NULL,"
 	" sum INTEGER NOT NULL"
 	") STRICT;",
+	/* 4: access tokens; approvals, which outlive their workspaces */
+	"CREATE TABLE tokens ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" scope TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" expires_ms INTEGER NOT NULL,"
+	" last_used_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE TABLE approvals ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" workspace TEXT NOT NULL,"
+	" state TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" expires_ms INTEGER NOT NULL,"
+	" answered_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;",
 };
 
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)

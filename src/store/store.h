@@ -23,8 +23,10 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "model/approval.h"
 #include "model/exec.h"
 #include "model/snapshot.h"
+#include "model/token.h"
 #include "model/workspace.h"
 
 #define STORE_FILE_LEN_MAX 64 /* of a URL's name of a file */
@@ -46,7 +48,8 @@ struct store_table {
 	 * ("workspace" of "workspaces"); or NULL. */
 	const struct store_table *parent;
 };
-extern const struct store_table store_workspaces, store_execs, store_snapshots;
+extern const struct store_table store_workspaces, store_execs, store_snapshots, store_tokens,
+	store_approvals;
 
 struct store;
 /* What the store can't do itself, because it knows neither loop nor processes. */

@@ -6,6 +6,7 @@ import pytest
 from harness import CARREL, TREE
 
 # Commands of a page whose name is another one's.
+TOKEN = ["token create", "token ls", "token rm"]
 SNAPSHOT = ["snapshot create", "snapshot ls", "snapshot rollback", "snapshot push", "fork"]
 COMMANDS = ["run", "serve", "doctor", "events", "audit", "home"]
 # Pages that several commands share, each with a section of its own; what all of them take stands before those.
@@ -41,16 +42,16 @@ def test_a_shared_page_has_the_options_of_each_of_its_commands(name, command):
     common = given(named.split("   carrel create\n")[0].split("   carrel exec\n")[0])
     section = re.search(rf"^   carrel {command}\n(.*?)\n(?=\S|   \S)", named, re.S | re.M).group(1)
     helped = options(output(CARREL, command, "--help").split("options:")[1].split("examples:")[0])
-    assert common == {"host", "format"}
+    assert common == {"host", "token-file", "format"}
     assert given(section) | {"help"} == helped - common
 
 
-@pytest.mark.parametrize("command", SNAPSHOT)
-def test_the_manual_of_snapshots_has_the_options_of_each_command(command):
-    section = re.search(rf"^   carrel {command}\n(.*?)\n(?=\S|   \S)", page("carrel-snapshot.1"), re.S | re.M).group(1)
+@pytest.mark.parametrize("name, command", [("snapshot", command) for command in SNAPSHOT] + [("token", command) for command in TOKEN])
+def test_the_manual_of_a_noun_has_the_options_of_each_command(name, command):
+    section = re.search(rf"^   carrel {command}\n(.*?)\n(?=\S|   \S)", page(f"carrel-{name}.1"), re.S | re.M).group(1)
     given = set(re.findall(r"^ +(?:-\w, )?--([a-z][a-z-]+)", section, re.M))
     helped = options(output(CARREL, *command.split(), "--help").split("options:")[1].split("examples:")[0])
-    assert given | {"help", "host", "format"} == helped
+    assert given | {"help", "host", "token-file", "format"} == helped
 
 
 def commands_of_env():

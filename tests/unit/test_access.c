@@ -85,8 +85,8 @@ static void test_system_and_a_local_user_may_do_everything(void **state)
 	auto_arena struct arena arena;
 	const struct principal *principal;
 	arena_init(&arena);
-	core.allowed_uids[0] = 1000;
-	core.allowed_uid_count = 1;
+	core.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
+	core.uid_count = 1;
 	assert_int_equal(access_peer(&core, 1000, &arena, &principal, &err), 0);
 	const struct request *request = access_request(principal, DOOR_REST, "r", &arena);
 	assert_int_equal(request->principal->kind, PRINCIPAL_UID);
@@ -98,14 +98,27 @@ static void test_system_and_a_local_user_may_do_everything(void **state)
 	}
 }
 
+static void test_a_uid_has_the_scopes_that_were_configured_last(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	const struct principal *principal;
+	core.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
+	core.uids[1] = (struct core_uid){ 1001, access_scopes(TOKEN_REVIEWER) };
+	core.uids[2] = (struct core_uid){ 1000, 0 };
+	core.uid_count = 3;
+	assert_refused(access_peer(&core, 1000, &arena, &principal, &err));
+	assert_int_equal(access_peer(&core, 1001, &arena, &principal, &err), 0);
+	assert_int_equal(principal->scopes, SCOPE_READ | SCOPE_REVIEW);
+}
+
 static void test_a_uid_that_is_not_listed_gets_no_request(void **state)
 {
 	auto_arena struct arena arena;
 	const struct principal *principal = NULL;
 	arena_init(&arena);
 	assert_refused(access_peer(&core, 0, &arena, &principal, &err));
-	core.allowed_uids[0] = 1000;
-	core.allowed_uid_count = 1;
+	core.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
+	core.uid_count = 1;
 	assert_refused(access_peer(&core, 0, &arena, &principal, &err));
 	assert_refused(access_peer(&core, 1001, &arena, &principal, &err));
 	assert_null(principal);
@@ -316,6 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ACCESS_TEST(test_every_verb_has_a_row),
 		ACCESS_TEST(test_system_and_a_local_user_may_do_everything),
+		ACCESS_TEST(test_a_uid_has_the_scopes_that_were_configured_last),
 		ACCESS_TEST(test_a_uid_that_is_not_listed_gets_no_request),
 		ACCESS_TEST(test_a_scope_that_is_missing_refuses_the_verbs_that_need_it),
 		ACCESS_TEST(test_a_bound_token_is_held_to_its_workspace),

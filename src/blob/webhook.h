@@ -1,0 +1,11 @@
+/* webhook.h -- one call of the operator's webhook. Only in carrel-blob, which has libcurl.
+ * Redirections are not followed, certificates are checked, what the server answers is thrown away,
+ * and the whole takes at most WEBHOOK_MS. */
+#pragma once
+#include "base/error.h"
+#include "base/str.h"
+
+#define WEBHOOK_MS 10000
+/* *status: what the server answered. -1: it hasn't. */
+int webhook_post(
+	const char *url, struct str secret, struct str body, long *status, struct error *err);

@@ -1,0 +1,139 @@
+/* approval_answers.c -- who may answer an approval, and what an answer does. */
+#include <stdlib.h>
+#include <string.h>
+#include "base/fault.h"
+#include "core/approvals_internal.h"
+
+#define REVIEWER_HINT                                                                              \
+	"carrel token create --scope reviewer makes a token for another person, who uses it as "   \
+	"CARREL_TOKEN"
+
+/* Invariant 3. The scope is the table's matter (access.c). */
+static int check_reviewer(const struct core_approval *a, const char *name, struct error *err)
+{
+	if (!a->core->approvals_self && !strcmp(a->model.requested_by, name))
+		return fail_hint(err, ERR_DENIED, REVIEWER_HINT,
+			"%s asked for approval '%s', and can't answer it", name, a->model.id);
+	return 0;
+}
+
+static const char *past(enum approval_state state)
+{
+	return approval_state_names[state];
+}
+
+/* The state that holds, or is being written. */
+static const struct approval *latest(const struct core_approval *a)
+{
+	return a->is_ending ? &a->next : &a->model;
+}
+
+static bool is_same(
+	const struct core_approval *a, const char *name, const struct approval_answer *answer)
+{
+	const struct approval *now = latest(a);
+	return now->answered_by && !strcmp(now->answered_by, name) &&
+	       (int)now->state == answer->decision && (!answer->always || now->rules.count);
+}
+
+static int check_open(const struct core_approval *a, struct error *err)
+{
+	const struct approval *now = latest(a);
+	if (now->state == APPROVAL_EXPIRED)
+		return fail_hint(err, ERR_CONFLICT, "run the command again to ask again",
+			"approval '%s' has expired: %s", now->id, now->note ? now->note : "");
+	if (now->state != APPROVAL_PENDING)
+		return fail(err, ERR_CONFLICT, "approval '%s' was %s by %s already", now->id,
+			past(now->state), now->answered_by);
+	const struct core_workspace *w = approval_workspace(a);
+	if (!w || w->removal || w->is_gone)
+		return fail(err, ERR_CONFLICT, "the workspace '%s' of approval '%s' is removed",
+			now->workspace_name, now->id);
+	return 0;
+}
+
+static void await(struct core_approval *a, approval_answered_fn *done, void *ctx)
+{
+	struct approval_waiter *waiter = xzalloc(sizeof *waiter), **at = &a->waiters;
+	*waiter = (struct approval_waiter){ done, ctx, NULL };
+	while (*at)
+		at = &(*at)->next;
+	*at = waiter;
+}
+
+struct later {
+	struct core *core;
+	approval_answered_fn *done;
+	void *ctx;
+	char id[ID_LEN + 1];
+	bool has_failed;
+	struct error err;
+};
+
+static void on_later(struct loop *loop, void *ctx)
+{
+	struct later *later = ctx;
+	struct core_approval *a = approval_lookup(later->core, later->id);
+	if (!later->has_failed && !a)
+		later->has_failed = fail(&later->err, ERR_NOT_FOUND, "there is no approval '%s'",
+					    later->id) != 0;
+	later->done(later->ctx, later->has_failed ? NULL : &a->model,
+		later->has_failed ? &later->err : NULL);
+	free(later);
+}
+
+/* Not from inside the call that asked. err NULL: as it is. */
+static void tell_later(struct core *core, const char *id, approval_answered_fn *done, void *ctx,
+	const struct error *err)
+{
+	struct later *later = xzalloc(sizeof *later);
+	*later = (struct later){ .core = core, .done = done, .ctx = ctx };
+	str_copy(later->id, sizeof later->id, id);
+	if (err) {
+		later->has_failed = true;
+		later->err = *err;
+	}
+	loop_after(core->loop, 0, on_later, later);
+}
+
+/* ERR_INVALID: `always` of a denial. */
+static int check_answer(const struct approval_answer *answer, struct error *err)
+{
+	return answer->always && answer->decision != APPROVAL_APPROVED
+		       ? fail(err, ERR_INVALID, "'always' is for approve")
+		       : 0;
+}
+
+void core_approval_answer(const struct request *request, struct core *core, const char *id,
+	const struct approval_answer *answer, approval_answered_fn *done, void *ctx)
+{
+	const struct approval *model;
+	struct error err;
+	char name[PRINCIPAL_NAME_SIZE];
+	if (core_approval_find(request, core, id, &model, &err)) {
+		tell_later(core, "", done, ctx, &err);
+		return;
+	}
+	struct core_approval *a = approval_lookup(core, id);
+	access_name(request->principal, name);
+	if (access_check(core, request, VERB_APPROVAL_ANSWER, approval_workspace(a), &err) ||
+		check_reviewer(a, name, &err) || check_answer(answer, &err)) {
+		tell_later(core, "", done, ctx, &err);
+		return;
+	}
+	if (is_same(a, name, answer)) {
+		if (a->is_ending)
+			await(a, done, ctx);
+		else
+			tell_later(core, id, done, ctx, NULL);
+		return;
+	}
+	if (check_open(a, &err)) {
+		tell_later(core, "", done, ctx, &err);
+		return;
+	}
+	await(a, done, ctx);
+	approval_prepare(a, (enum approval_state)answer->decision, name, answer->note);
+	fault_point("core_approval_answer");
+	approval_end(a);
+}

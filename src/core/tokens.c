@@ -1,0 +1,334 @@
+#include "core/tokens.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include "base/clock.h"
+#include "base/fault.h"
+#include "core/internal.h"
+#include "format/token.h"
+
+#define USE_SAVED_MS 600000 /* how exact last_used_at is */
+/* Wrong tokens of one uid: so many at once, then one a second is looked at closely. */
+#define WRONG_BURST 20
+#define WRONG_EVERY_MS 1000
+
+struct core_token {
+	struct core *core;
+	struct token model;
+	struct arena arena; /* of the model's texts */
+	bool is_removed;    /* refused; its row isn't deleted yet */
+	struct core_token *newer, *older;
+};
+
+/* ---- those that are known ---- */
+
+static struct core_token *add(struct core *core, const struct token *model)
+{
+	struct core_token *t = xzalloc(sizeof *t);
+	t->core = core;
+	arena_init(&t->arena);
+	token_copy_model(&t->arena, model, &t->model);
+	/* Times of creation are unique: they serve as cursors. */
+	if (core->newest_token && t->model.created_ms <= core->newest_token->model.created_ms)
+		t->model.created_ms = core->newest_token->model.created_ms + 1;
+	t->older = core->newest_token;
+	if (t->older)
+		t->older->newer = t;
+	core->newest_token = t;
+	/* A lookup by hash takes no longer for a token that is nearly right. */
+	map_set(&core->tokens, str_from(t->model.hash), t);
+	return t;
+}
+
+static void drop(struct core_token *t)
+{
+	struct core *core = t->core;
+	if (map_get(&core->tokens, str_from(t->model.hash)) == t)
+		map_remove(&core->tokens, str_from(t->model.hash));
+	*(t->newer ? &t->newer->older : &core->newest_token) = t->older;
+	if (t->older)
+		t->older->newer = t->newer;
+	arena_done(&t->arena);
+	free(t);
+}
+
+static struct core_token *find(const struct core *core, const char *id)
+{
+	for (struct core_token *t = core->newest_token; t; t = t->older)
+		if (!strcmp(t->model.id, id))
+			return t;
+	return NULL;
+}
+
+void token_restore(struct core *core, const struct token *row)
+{
+	add(core, row);
+}
+
+void tokens_done(struct core *core)
+{
+	while (core->newest_token)
+		drop(core->newest_token);
+}
+
+static void tell(const struct core_token *t, const char *type)
+{
+	journal_emit(&t->core->journal, type, t->model.workspace ? t->model.workspace : "",
+		t->model.name, "token", t->model.id, NULL);
+}
+
+void tokens_forget(struct core *core, const char *workspace)
+{
+	for (struct core_token *t = core->newest_token, *older; t; t = older) {
+		older = t->older;
+		if (!t->model.workspace || strcmp(t->model.workspace, workspace) != 0)
+			continue;
+		store_remove(core->store, &store_tokens, t->model.id, NULL, NULL, NULL);
+		t->is_removed = true;
+		tell(t, "token.removed");
+		drop(t);
+	}
+}
+
+/* ---- authentication ---- */
+
+/* The wall clock, as it is shown: a token is for a date. */
+static bool is_valid(const struct core_token *t)
+{
+	return t && !t->is_removed &&
+	       (!t->model.expires_ms || t->model.expires_ms > clock_now_ms());
+}
+
+/* Whether a wrong token of this uid is looked at, or refused with ERR_LIMIT. A token has 256 bits
+ * and can't be guessed at any rate: this bounds what wrong ones write to the log. */
+static bool may_be_wrong(struct core *core, uid_t uid)
+{
+	struct wrong_tokens *wrong = &core->wrong_tokens[uid % WRONG_TOKENS_SLOTS];
+	uint64_t now_ms = clock_monotonic_ms();
+	uint64_t refill = (now_ms - wrong->at_ms) / WRONG_EVERY_MS;
+	if (refill) {
+		wrong->count = wrong->count > refill ? wrong->count - (unsigned)refill : 0;
+		wrong->at_ms = now_ms;
+	}
+	if (wrong->count >= WRONG_BURST)
+		return false;
+	wrong->count++;
+	return true;
+}
+
+static int refuse(struct core *core, uid_t uid, const char *why, struct error *err)
+{
+	char from[32];
+	if (!may_be_wrong(core, uid))
+		return fail_hint(err, ERR_LIMIT, "carrel token ls, or GET /v1/tokens, lists tokens",
+			"too many requests with a wrong token; wait a second");
+	str_format(from, sizeof from, "uid %u", (unsigned)uid);
+	log_record(&core->log, LOG_LEVEL_WARN, "a token was refused", "from", from, "error", why,
+		NULL);
+	return fail_hint(err, ERR_UNAUTHENTICATED,
+		"carrel token create, or POST /v1/tokens, makes a token", "%s", why);
+}
+
+int access_token(struct core *core, struct str header, uid_t uid, struct arena *arena,
+	const struct principal **principal, struct error *err)
+{
+	char hash[2 * SHA256_LEN + 1];
+	struct str text = token_of_header(header);
+	if (!text.data)
+		return refuse(core, uid, "the Authorization header is not 'Bearer TOKEN'", err);
+	if (!token_is_whole(text))
+		return refuse(core, uid, "the token is incomplete or mistyped", err);
+	sha256_of(text.data, text.len, hash);
+	struct core_token *t = map_get(&core->tokens, str_from(hash));
+	if (!t || t->is_removed)
+		return refuse(core, uid, "the token is unknown, or was removed", err);
+	if (!is_valid(t))
+		return refuse(core, uid, "the token has expired", err);
+	int64_t now_ms = clock_now_ms();
+	if (now_ms - t->model.last_used_ms >= USE_SAVED_MS || now_ms < t->model.last_used_ms) {
+		t->model.last_used_ms = now_ms;
+		store_put(core->store, &store_tokens, &t->model, NULL, NULL);
+	}
+	struct principal *made = arena_alloc(arena, sizeof *made);
+	*made = (struct principal){ .kind = PRINCIPAL_TOKEN,
+		.uid = uid,
+		.token_id = arena_text(arena, t->model.id),
+		.scopes = access_scopes(t->model.scope),
+		.workspace = t->model.workspace ? arena_text(arena, t->model.workspace) : NULL };
+	*principal = made;
+	return 0;
+}
+
+bool access_holds(const struct core *core, const struct request *request)
+{
+	const struct principal *principal = request->principal;
+	return principal->kind != PRINCIPAL_TOKEN || is_valid(find(core, principal->token_id));
+}
+
+/* ---- verbs ---- */
+
+struct operation {
+	struct core *core;
+	core_token_fn *done;
+	void *ctx;
+	char id[ID_LEN + 1];
+	char text[TOKEN_LEN + 1]; /* of a new one */
+	struct error err;	  /* for fail_later */
+};
+
+static struct operation *operation_new(struct core *core, core_token_fn *done, void *ctx)
+{
+	struct operation *op = xzalloc(sizeof *op);
+	*op = (struct operation){ .core = core, .done = done, .ctx = ctx };
+	return op;
+}
+
+static void operation_free(struct operation *op)
+{
+	explicit_bzero(op, sizeof *op);
+	free(op);
+}
+
+static void on_failed(struct loop *loop, void *ctx)
+{
+	struct operation *op = ctx;
+	op->done(op->ctx, NULL, NULL, &op->err);
+	operation_free(op);
+}
+
+static void fail_later(struct operation *op)
+{
+	loop_after(op->core->loop, 0, on_failed, op);
+}
+
+static void on_created(void *ctx, const struct error *err)
+{
+	struct operation *op = ctx;
+	struct core_token *t = find(op->core, op->id);
+	struct error gone;
+	if (!err && (!t || t->is_removed)) {
+		fail(&gone, ERR_CONFLICT, "the token was removed while it was made");
+		err = &gone;
+	}
+	if (err && t)
+		drop(t);
+	if (!err) {
+		fault_point("core_token_created");
+		tell(t, "token.created");
+	}
+	op->done(op->ctx, err ? NULL : &t->model, err ? NULL : op->text, err);
+	operation_free(op);
+}
+
+static void make_text(char text[TOKEN_LEN + 1])
+{
+	unsigned char random[TOKEN_RANDOM_BYTES];
+	ssize_t got;
+	do {
+		got = getrandom(random, sizeof random, 0);
+	} while (got < 0 && errno == EINTR);
+	if (got != sizeof random)
+		abort();
+	token_print(random, text);
+	explicit_bzero(random, sizeof random);
+}
+
+static int check_room(const struct core *core, struct error *err)
+{
+	size_t count = 0;
+	for (const struct core_token *t = core->newest_token; t; t = t->older)
+		count++;
+	return count >= TOKENS_MAX
+		       ? fail_hint(err, ERR_LIMIT, "carrel token rm, or DELETE /v1/tokens/ID",
+				 "there are %zu tokens already", count)
+		       : 0;
+}
+
+void core_token_create(const struct request *request, struct core *core,
+	const struct token_wanted *wanted, core_token_fn *done, void *ctx)
+{
+	struct operation *op = operation_new(core, done, ctx);
+	struct core_workspace *w = NULL;
+	char hash[2 * SHA256_LEN + 1], name[PRINCIPAL_NAME_SIZE];
+	if (access_check(core, request, VERB_TOKEN_CREATE, NULL, &op->err) ||
+		check_room(core, &op->err) ||
+		(wanted->workspace && core_find(request, core, wanted->workspace, &w, &op->err))) {
+		fail_later(op);
+		return;
+	}
+	make_text(op->text);
+	sha256_of(op->text, TOKEN_LEN, hash);
+	id_make(op->id);
+	struct token model = { .scope = wanted->has_scope ? (enum token_scope)wanted->scope
+							  : TOKEN_USER,
+		.name = wanted->name,
+		.workspace = w ? w->model.id : NULL,
+		.hash = hash,
+		.created_by = access_name(request->principal, name),
+		.created_ms = clock_now_ms() };
+	memcpy(model.id, op->id, sizeof model.id);
+	if (wanted->ttl_ms)
+		model.expires_ms = model.created_ms + (int64_t)wanted->ttl_ms;
+	struct core_token *t = add(core, &model);
+	store_put(core->store, &store_tokens, &t->model, on_created, op);
+}
+
+int core_token_list(const struct request *request, struct core *core, const char *cursor,
+	size_t limit, void (*fn)(void *ctx, const struct token *token), void *ctx,
+	char next[CORE_CURSOR_SIZE], struct error *err)
+{
+	uint64_t before = UINT64_MAX;
+	size_t count = 0;
+	int64_t last_ms = 0;
+	next[0] = 0;
+	if (access_check(core, request, VERB_TOKEN_LIST, NULL, err))
+		return -1;
+	if (cursor && !str_to_u64(str_from(cursor), &before))
+		return fail(err, ERR_INVALID, "invalid cursor '%s'", cursor);
+	for (const struct core_token *t = core->newest_token; t; t = t->older) {
+		if ((uint64_t)t->model.created_ms >= before || t->is_removed)
+			continue;
+		if (count++ == limit) {
+			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
+			return 0;
+		}
+		last_ms = t->model.created_ms;
+		fn(ctx, &t->model);
+	}
+	return 0;
+}
+
+static void on_removed(void *ctx, const struct error *err)
+{
+	struct operation *op = ctx;
+	struct core_token *t = find(op->core, op->id);
+	if (!err && t)
+		drop(t);
+	op->done(op->ctx, NULL, NULL, err);
+	operation_free(op);
+}
+
+void core_token_remove(const struct request *request, struct core *core, const char *id,
+	core_token_fn *done, void *ctx)
+{
+	struct operation *op = operation_new(core, done, ctx);
+	struct core_token *t = find(core, id);
+	if (access_check(core, request, VERB_TOKEN_REMOVE, NULL, &op->err)) {
+		fail_later(op);
+		return;
+	}
+	if (!t) {
+		fail_hint(&op->err, ERR_NOT_FOUND,
+			"carrel token ls, or GET /v1/tokens, lists their ids",
+			"there is no token '%s'", id);
+		fail_later(op);
+		return;
+	}
+	memcpy(op->id, t->model.id, sizeof op->id);
+	t->is_removed = true;
+	fault_point("core_token_removed");
+	store_remove(core->store, &store_tokens, op->id, NULL, on_removed, op);
+	tell(t, "token.removed");
+}
