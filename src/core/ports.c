@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "base/fd.h"
+#include "core/audit.h"
 #include "core/exec_internal.h"
 #include "format/procfs.h"
 
@@ -215,11 +216,18 @@ static int check(const struct core_workspace *w, struct error *err)
 	return 0;
 }
 
+static void print_port(struct json *j, const void *ctx)
+{
+	const uint16_t *port = ctx;
+	json_u64(j, "port", *port);
+}
+
 int core_connect_port(const struct request *request, struct core_workspace *w, uint16_t port,
 	port_fn *done, void *ctx, struct port_call **out, struct error *err)
 {
 	if (access_check(w->core, request, VERB_PORT_CONNECT, w, err) || check(w, err))
 		return -1;
+	audit_write(w->core, request, "port.connect", w, print_port, &port);
 	struct port_call *call = xzalloc(sizeof *call);
 	*call = (struct port_call){
 		.w = w, .next = w->ports, .port = port, .fd = -1, .done = done, .ctx = ctx

@@ -186,9 +186,13 @@ def test_what_listens_is_listed(daemon, served):
     assert [(item["port"], item["address"]) for item in first["items"] + rest["items"]] == listed
 
 
+def new_token(daemon, workspace):
+    return daemon.post("/v1/tokens", {"workspace": workspace}).json()["text"]
+
+
 def test_a_request_reaches_the_server_as_it_is_but_for_the_connection_and_credentials(daemon, served):
     answer = daemon.request("PATCH", url(served, "/a%20b//c?d=%2F&e"), b"bytes", {
-        "Authorization": "Bearer secret", "X-Mine": "yes", "Cookie": "k=v", "Connection": "X-Hop", "X-Hop": "1",
+        "Authorization": f"Bearer {new_token(daemon, served)}", "X-Mine": "yes", "Cookie": "k=v", "Connection": "X-Hop", "X-Hop": "1",
         "X-Forwarded-For": "10.0.0.1", "Host": "desk.example", "If-Match": "tag", "Range": "bytes=0-1"})
     seen = answer.json()
     headers = {name.lower(): value for name, value in seen["headers"].items()}
@@ -200,6 +204,8 @@ def test_a_request_reaches_the_server_as_it_is_but_for_the_connection_and_creden
     assert not headers.keys() & {"authorization", "x-hop", "x-forwarded-for"}
     assert daemon.get(url(served, "")).json()["path"] == "/"
     assert daemon.request("OPTIONS", url(served, "/o")).json()["method"] == "OPTIONS"
+    recorded = [json.loads(line) for line in daemon.get(f"/v1/audit?workspace={served}&type=port.connect").body.splitlines()]
+    assert recorded and {line["data"]["port"] for line in recorded} <= {8000, 8001, 8002, 9}
 
 
 def test_bodies_of_any_framing_and_size_pass_whole(daemon, served):
@@ -308,6 +314,10 @@ def test_a_workspace_has_its_own_ports_and_no_way_to_make_init_connect(daemon, s
                "    def do_GET(self): self.send_response(200); self.end_headers(); self.wfile.write(b'mine')\n" \
                "http.server.HTTPServer(('0.0.0.0', 8000), H).serve_forever()\n"
         serve(daemon, other["name"], mine)
+        bound = {"Authorization": f"Bearer {new_token(daemon, other['name'])}"}
+        assert daemon.get(url(other["name"]), headers=bound).body == b"mine"
+        problem(daemon.get(url(served), headers=bound), 404, "not_found")
+        problem(daemon.get(f"/v1/workspaces/{served}/ports", headers=bound), 404, "not_found")
         assert daemon.get(url(other["name"])).body == b"mine"
         assert daemon.get(url(served)).json()["path"] == "/"
 
