@@ -215,8 +215,8 @@ loop_fd_fn serve_on_listener; /* ctx: struct listener */
 void serve_on_closed(struct server *server);
 
 /* ---- names (names.c) ---- */
-/* Which name the address that `client` was accepted at stands for. false: none. */
-bool names_find(struct policy *policy, int client, char host[HOST_SIZE]);
+/* Which name an address stands for, at which a client was accepted. false: none. */
+bool names_find(struct policy *policy, const union address *address, char host[HOST_SIZE]);
 /* Something has come to a resolver's socket. */
 void names_serve(struct listener *listener);
 void names_done(struct policy *policy);

@@ -176,16 +176,12 @@ static uint32_t number_of(const union address *address)
 	return number > RANGE_IPV4 && number - RANGE_IPV4 <= NUMBERS ? number - RANGE_IPV4 : 0;
 }
 
-bool names_find(struct policy *policy, int client, char host[HOST_SIZE])
+bool names_find(struct policy *policy, const union address *address, char host[HOST_SIZE])
 {
 	struct names *names = policy->names;
-	union address address = { 0 };
-	socklen_t len = sizeof address;
+	uint32_t number = number_of(address);
+	struct name *name = names ? map_get(&names->numbers, number_key(&number)) : NULL;
 
-	if (!names || getsockname(client, &address.any, &len) < 0)
-		return false;
-	uint32_t number = number_of(&address);
-	struct name *name = map_get(&names->numbers, number_key(&number));
 	if (!name)
 		return false;
 	use(names, name);

@@ -45,7 +45,7 @@ static void resume(struct loop *loop, void *ctx)
 static void add_connection(const struct listener *listener, int fd)
 {
 	struct connection *c = connection_new(listener->policy, fd);
-	struct sockaddr_in6 address;
+	union address address = { 0 };
 	socklen_t len = sizeof address;
 	int on = 1;
 
@@ -57,13 +57,13 @@ static void add_connection(const struct listener *listener, int fd)
 	}
 	c->front = EGRESS_FRONT_NAMES;
 	c->is_tunnel = true;
-	/* sin_port and sin6_port lie at the same place. */
-	if (!names_find(c->policy, fd, c->host) ||
-		getsockname(fd, (struct sockaddr *)&address, &len) < 0) {
+	getsockname(fd, &address.any, &len);
+	c->port = ntohs(address.ipv4.sin_port); /* sin6_port lies at the same place */
+	if (!names_find(c->policy, &address, c->host)) {
+		address_print(&address, c->host);
 		front_refuse(c, "the address is not one that the resolver has given out");
 		return;
 	}
-	c->port = ntohs(address.sin6_port);
 	connection_watch(c, CLIENT, 0);
 	front_judge(c);
 }

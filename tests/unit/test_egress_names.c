@@ -329,6 +329,9 @@ static void test_an_address_without_a_name_is_closed(void **state)
 	for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
 		auto_close int fd = dial_address(addresses[i], in.http_port);
 		assert_over(fd);
+		char refused[64];
+		str_format(refused, sizeof refused, "%s:%u", addresses[i], in.http_port);
+		assert_non_null(strstr(status_of(world).last_refused, refused));
 	}
 }
 
