@@ -14,8 +14,8 @@ static size_t ignore(char *data, size_t size, size_t count, void *ctx)
 	return *seen > ANSWER_MAX ? 0 : size * count;
 }
 
-int webhook_post(
-	const char *url, struct str secret, struct str body, long *status, struct error *err)
+int webhook_post(const char *url, struct str secret, struct str body, uint64_t timeout_ms,
+	long *status, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct curl_slist *lines = NULL;
@@ -36,7 +36,7 @@ int webhook_post(
 	curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0l);
 	curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1l);
 	curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2l);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)WEBHOOK_MS);
+	curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, lines);
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, body.data);
 	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);

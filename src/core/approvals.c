@@ -149,6 +149,14 @@ void approval_prepare(
 		a->next.spec = NULL;
 }
 
+void approval_fail(struct core_approval *a, const struct error *err)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+	call_waiters(a, err);
+	if (is_pending(a))
+		arm(a, a->until_ms > now_ms + RETRY_MS ? a->until_ms - now_ms : RETRY_MS);
+}
+
 static void on_ended(void *ctx, const struct error *err)
 {
 	static const char *const types[APPROVAL_STATE_COUNT] = { "approval.requested",
@@ -156,9 +164,7 @@ static void on_ended(void *ctx, const struct error *err)
 	struct core_approval *a = ctx;
 	a->is_ending = false;
 	if (err) {
-		call_waiters(a, err);
-		if (is_pending(a))
-			arm(a, RETRY_MS);
+		approval_fail(a, err);
 		return;
 	}
 	fault_point("core_approval_ended");

@@ -30,6 +30,8 @@ struct core_approval *approval_lookup(const struct core *core, const char *id);
 /* a->next, which the caller has filled in, is written; then it is a's model, and all are told. On a
  * failure the approval is as it was, and its waiters are told. */
 void approval_end(struct core_approval *a);
+/* It could not be ended: its waiters are told, and it expires at its time. */
+void approval_fail(struct core_approval *a, const struct error *err);
 /* Fills in a->next. by, note: or NULL. */
 void approval_prepare(
 	struct core_approval *a, enum approval_state state, const char *by, const char *note);

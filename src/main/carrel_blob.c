@@ -3,7 +3,8 @@
  * and the only one besides egress with a network.
  *	carrel-blob put|get|head|list|delete KEY [WORD]...
  *	carrel-blob webhook	the data is the body, the credentials are the secret;
- *				CARREL_WEBHOOK_URL says where it goes
+ *				CARREL_WEBHOOK_URL says where it goes, CARREL_WEBHOOK_MS how
+ *				long that may take
  * Descriptors: 3 the data, 4 where the answer goes (one JSON object), 5 a file with credentials.
  * The words are those of format/blob_words.h. CARREL_BLOB_* and AWS_* say where the store is. */
 #include <errno.h>
@@ -254,7 +255,9 @@ static int run(int argc, char **argv, struct arena *arena, struct json *out, str
 static int run_webhook(struct arena *arena, struct json *out, struct error *err)
 {
 	const char *url = setting("CARREL_WEBHOOK_URL");
+	const char *timeout = setting("CARREL_WEBHOOK_MS");
 	struct str body, secret;
+	uint64_t timeout_ms = WEBHOOK_TIMEOUT_MS;
 	long status = 0;
 	if (!url)
 		return fail(err, ERR_INVALID, "no webhook is configured");
@@ -269,7 +272,9 @@ static int run_webhook(struct arena *arena, struct json *out, struct error *err)
 			WEBHOOK_SECRET_LEAST, WEBHOOK_SECRET_MOST);
 	if (file_read(FD_DATA, BODY_MAX, arena, &body))
 		return fail_errno(err, "read the body of the webhook call");
-	if (webhook_post(url, secret, body, &status, err))
+	if (timeout)
+		str_to_u64(str_from(timeout), &timeout_ms);
+	if (webhook_post(url, secret, body, timeout_ms, &status, err))
 		return -1;
 	json_i64(out, "status", status);
 	return 0;

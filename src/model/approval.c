@@ -58,6 +58,10 @@ static const struct field approval_rows[] = {
 		SHOWN_KEPT | FIELD_NULLABLE },
 	{ "rules", FIELD_TEXTS, AT(rules), "that were added to the policy by the answer",
 		SHOWN_KEPT },
+	{ "suggested_rules", FIELD_TEXTS, AT(suggested),
+		"that approve with always adds: exactly these", SHOWN_KEPT },
+	{ "always_refused", FIELD_TEXT, AT(always_refused),
+		"why there are no such rules; null: there are", SHOWN_KEPT | FIELD_NULLABLE },
 	{ "spec", FIELD_TEXT, AT(spec), NULL, FIELD_KEPT },
 	{ "ttl", FIELD_DURATION, AT(ttl_ms), NULL, FIELD_KEPT },
 	{ "began_ms", FIELD_INTEGER, AT(began_ms), NULL, FIELD_KEPT },
@@ -92,11 +96,13 @@ void approval_copy_model(struct arena *arena, const struct approval *from, struc
 {
 	*to = *from;
 	const char **texts[] = { &to->workspace_name, &to->exec, &to->command, &to->cwd, &to->trail,
-		&to->requested_by, &to->answered_by, &to->note, &to->spec, &to->boot };
+		&to->requested_by, &to->answered_by, &to->note, &to->spec, &to->boot,
+		&to->always_refused };
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		*texts[i] = copy_text(arena, *texts[i]);
 	to->argv = workspace_copy_texts(arena, &from->argv);
 	to->rules = workspace_copy_texts(arena, &from->rules);
+	to->suggested = workspace_copy_texts(arena, &from->suggested);
 }
 
 /* ---- what is asked ---- */
@@ -169,6 +175,30 @@ static void print_trail(
 	approval->trail = arena_bytes(arena, text.data, text.len);
 }
 
+/* Only what no rule has decided can be allowed by another rule; a rule that asks does so each time.
+ */
+static void suggest(
+	struct approval *approval, const struct policy_verdict *verdict, struct arena *arena)
+{
+	text_list rules = { 0 };
+	policy_suggest(verdict, arena, &rules);
+	for (size_t i = 0; i < verdict->trail.count; i++) {
+		const struct policy_step *step = &verdict->trail.items[i];
+		if (step->decision == POLICY_ALLOW || (!step->rule && step->suggestion))
+			continue;
+		approval->always_refused =
+			step->rule ? arena_printf(
+					     arena, "the rule '%.200s' asks each time", step->rule)
+				   : arena_printf(arena, "no rule can say '%.200s'", step->subject);
+		return;
+	}
+	if (!rules.count || rules.count > APPROVAL_RULES_MAX)
+		approval->always_refused = rules.count ? "it would take more than 16 rules"
+						       : "no rule can say what was asked for";
+	else
+		approval->suggested = workspace_copy_texts(arena, &rules);
+}
+
 /* What an exec needs besides its command. */
 struct kept_spec {
 	pair_list env;
@@ -238,6 +268,7 @@ int approval_describe(struct approval *approval, const struct exec_spec *spec,
 		vec_push(arena, &approval->argv,
 			encode(arena, approval->encoding, spec->argv.items[i]));
 	print_trail(approval, verdict, arena);
+	suggest(approval, verdict, arena);
 	if (is_kept)
 		print_spec(approval, spec, arena);
 	return 0;

@@ -17,6 +17,7 @@
 #define APPROVAL_BYTES_MAX (256u << 10) /* of argv, command and cwd; and of what else is kept */
 #define APPROVAL_STEPS_MAX 64		/* of the trail that are kept */
 #define APPROVAL_NOTE_MAX 1000
+#define APPROVAL_RULES_MAX 16 /* that one answer may add */
 #define APPROVAL_TTL_DEFAULT_MS 3600000ull
 
 enum approval_state {
@@ -42,6 +43,9 @@ struct approval {
 	const char *requested_by, *answered_by; /* principals; answered_by NULL: nobody has */
 	const char *note; /* of the answer, or why it has expired; NULL: none */
 	text_list rules;  /* that the answer added */
+	/* The rules that an answer with `always` adds, exactly these; or why there are none. */
+	text_list suggested;
+	const char *always_refused;
 	const char *spec; /* JSON: what else an exec needs that outlives core; NULL: it doesn't */
 	int64_t created_ms, expires_ms, answered_ms; /* Unix time; 0: not yet */
 	uint64_t ttl_ms, began_ms;		     /* began_ms: monotonic, of creation */

@@ -29,8 +29,9 @@ struct fixture {
 	uint64_t release_after_ms;
 	char running[ID_LEN + 1]; /* what LIST tells of */
 	bool refuses_start, keeps_spare;
-	int dies_early;	  /* so many starts: up, and gone at once */
-	int killed_early; /* so many starts: gone before they are up */
+	int dies_early;			     /* so many starts: up, and gone at once */
+	int killed_early;		     /* so many starts: gone before they are up */
+	int webhook_calls, webhook_failures; /* so many of the calls fail */
 	/* of the last callback */
 	int calls;
 	char id[ID_LEN + 1];
@@ -118,6 +119,12 @@ static void start_other_writer(struct fixture *f, const struct launch_packet *pa
 	close(writer);
 }
 
+static void answer_webhook(struct fixture *f, int fd)
+{
+	bool has_failed = f->webhook_calls++ < f->webhook_failures;
+	assert_true(dprintf(fd, "{\"status\":%d}", has_failed ? 500 : 204) > 0);
+}
+
 static void on_request(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct fixture *f = ctx;
@@ -129,6 +136,8 @@ static void on_request(struct loop *loop, int fd, uint32_t events, void *ctx)
 	while (channel_receive(fd, data, sizeof data, &len, fds, CHANNEL_FDS_MAX, &count, &err) ==
 		CHANNEL_MESSAGE) {
 		assert_int_equal(launch_decode(data, len, true, count, &packet, &err), 0);
+		if (packet.head.type == LAUNCH_WEBHOOK)
+			answer_webhook(f, fds[1]);
 		for (int i = 0; i < count; i++)
 			close(fds[i]);
 		if (packet.head.type == LAUNCH_START)

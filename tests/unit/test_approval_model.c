@@ -107,6 +107,31 @@ static void steps_that_asked_are_kept_first(void **state)
 	assert_non_null(strstr(approval.trail, "\"decision\":\"ask\""));
 }
 
+static void rules_are_suggested_only_for_all_that_was_asked(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	const char *argv[] = { "a", NULL };
+	struct exec_spec spec = { .argv = { argv, 1, 1 } };
+	struct policy_step steps[] = { { .subject = "ls", .decision = POLICY_ALLOW, .rule = "x" },
+		{ .subject = "docker build .",
+			.decision = POLICY_ASK,
+			.suggestion = "shell(docker build:*)" },
+		{ .subject = "$x", .decision = POLICY_ASK } };
+	struct policy_verdict verdict = { POLICY_ASK, { steps, 2, 3 } };
+	struct approval approval = { 0 }, partly = { 0 }, ruled = { 0 };
+	assert_int_equal(approval_describe(&approval, &spec, &verdict, false, &arena, &err), 0);
+	assert_int_equal(approval.suggested.count, 1);
+	assert_string_equal(approval.suggested.items[0], "shell(docker build:*)");
+	assert_null(approval.always_refused);
+	verdict.trail.count = 3;
+	assert_int_equal(approval_describe(&partly, &spec, &verdict, false, &arena, &err), 0);
+	assert_int_equal(partly.suggested.count, 0);
+	assert_string_equal(partly.always_refused, "no rule can say '$x'");
+	steps[1].rule = "shell(docker:*)";
+	assert_int_equal(approval_describe(&ruled, &spec, &verdict, false, &arena, &err), 0);
+	assert_string_equal(ruled.always_refused, "the rule 'shell(docker:*)' asks each time");
+}
+
 static void a_clock_that_is_set_neither_expires_nor_keeps(void **state)
 {
 	const struct approval a = { .created_ms = 1000000,
@@ -153,6 +178,7 @@ int main(void)
 		cmocka_unit_test(what_else_an_exec_needs_survives),
 		cmocka_unit_test(a_command_that_is_too_long_is_refused),
 		cmocka_unit_test(steps_that_asked_are_kept_first),
+		cmocka_unit_test(rules_are_suggested_only_for_all_that_was_asked),
 		cmocka_unit_test(a_clock_that_is_set_neither_expires_nor_keeps),
 		cmocka_unit_test(words_are_shown_without_tricks),
 	};

@@ -2,7 +2,7 @@
  */
 #include "core/approvals.h"
 
-#include "core/tokens.h"
+#include "core/webhooks.h"
 #include "core_fixture.h"
 
 #define EXEC "eeeeeeeeeeeeeeeeeeee"
@@ -314,6 +314,21 @@ static void test_lists_filter_and_page(void **state)
 		core_approval_list(&bound, f->core, &filter, count, &seen, next, &err), -1);
 }
 
+static void test_a_webhook_that_fails_is_called_again_and_delays_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct told told = { 0 };
+	char id[ID_LEN + 1];
+	make_demo(f);
+	webhooks_open(f->core);
+	f->webhook_failures = 2;
+	ask(f, false, &told, id);
+	assert_int_equal(answer_as(f, &alice, id, APPROVAL_APPROVED).err.code, ERR_NONE);
+	assert_int_equal(told.calls, 1);
+	/* The request and the answer, two of them twice. */
+	UNTIL(f, f->webhook_calls == 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +342,7 @@ int main(void)
 		TEST(test_an_answer_of_before_a_restart_is_told_again),
 		TEST(test_what_waits_is_bounded),
 		TEST(test_lists_filter_and_page),
+		TEST(test_a_webhook_that_fails_is_called_again_and_delays_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,6 +79,18 @@ static void every_type_is_taken_in_its_own_direction_and_shape(void **state)
 	}
 }
 
+static void a_webhook_call_names_an_approval_and_nothing_else(void **state)
+{
+	static const char *const good[] = { ID, ID }, *const url[] = { "http://example/" };
+	struct launch_message head = message(LAUNCH_WEBHOOK);
+	assert_int_equal(pass(&head, good, 1, true, 2, 0), 0);
+	assert_int_equal(pass(&head, good, 2, true, 2, 0), -1);
+	assert_int_equal(pass(&head, good, 1, true, 3, 0), -1);
+	assert_int_equal(pass(&head, NULL, 0, true, 2, 0), -1);
+	assert_int_equal(pass(&head, url, 1, true, 2, 0), -1);
+	assert_int_equal(pass(&head, good, 1, false, 2, 0), -1);
+}
+
 static void operations_of_the_blob_store_are_checked(void **state)
 {
 	static const char *const good[][3] = { { "put", "archives/a.tar.zst", "zstd" },
@@ -301,6 +313,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_type_is_taken_in_its_own_direction_and_shape),
+		cmocka_unit_test(a_webhook_call_names_an_approval_and_nothing_else),
 		cmocka_unit_test(operations_of_the_blob_store_are_checked),
 		cmocka_unit_test(descriptors_are_those_that_present_names),
 		cmocka_unit_test(a_field_of_another_type_is_refused),
