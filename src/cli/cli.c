@@ -108,6 +108,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_env,
 	&cli_template,
 	&cli_token,
+	&cli_policy,
 	&cli_home,
 	&cli_serve,
 	&cli_doctor,

@@ -44,6 +44,9 @@ struct options {
 	bool always;	   /* of approval approve */
 	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
 	uint64_t count, timeout_ms;
+	/* policies */
+	const char *settings, *settings_format, *sources, *home, *shell, *command, *path, *network;
+	bool is_stream;
 	/* serve, home */
 	const char *listen, *log_format, *log_level, *fs;
 	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
@@ -114,6 +117,7 @@ extern const struct arg_spec cli_audit;
 extern const struct arg_spec cli_env;
 extern const struct arg_spec cli_template;
 extern const struct arg_spec cli_token;
+extern const struct arg_spec cli_policy;
 extern const struct arg_spec cli_home;
 extern const struct arg_spec cli_serve;
 extern const struct arg_spec cli_doctor;

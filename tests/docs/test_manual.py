@@ -54,6 +54,13 @@ def test_the_manual_of_a_noun_has_the_options_of_each_command(name, command):
     assert given | {"help", "host", "token-file", "format"} == helped
 
 
+@pytest.mark.parametrize("command", ["check", "explain", "test", "lint"])
+def test_the_manual_of_policies_has_the_options_of_each_command(command):
+    section = re.search(rf"^   carrel policy {command}\n(.*?)\n(?=\S|   \S)", page("carrel-policy.1"), re.S | re.M).group(1)
+    given = set(re.findall(r"^ +(?:-\w \w+, |-o text \| json, )?--([a-z][a-z-]+)", section, re.M))
+    assert given | {"help"} == options(output(CARREL, "policy", command, "--help").split("options:")[1].split("examples:")[0])
+
+
 def commands_of_env():
     return re.findall(r"^  (\w+) {2,}", output(CARREL, "env", "--help"), re.M)
 

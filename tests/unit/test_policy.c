@@ -89,7 +89,8 @@ static void what_a_rule_denies_is_denied_in_any_spelling(void **state)
 		"head --lines=1 /proc/self/maps", "! curl x", "ls & curl x",
 		"case $(curl x) in a) ls;; esac", "[[ -f $(curl x) ]]", "cat <(curl x)",
 		"busybox wget x", "A=1 curl x", "2>/dev/null curl x", "stdbuf -o0 curl x",
-		"echo a >$(curl x)", "a[$(curl x)]=1", "echo $(( $(curl x) + 1 ))");
+		"echo a >$(curl x)", "cat </dev/tcp/a/1", "a[$(curl x)]=1",
+		"echo $(( $(curl x) + 1 ))");
 }
 
 static void what_isnt_certain_is_asked_for(void **state)
@@ -106,12 +107,12 @@ static void what_isnt_certain_is_asked_for(void **state)
 		"awk '{print > \"x\"}' a", "awk -f x", "awk \"$p\" a", "sort -o x a",
 		"sort --compress-program=x a", "cat $x", "cat \"$x\"", "echo x >$y",
 		"cat /etc/passwd", "cd /etc; cat passwd", "rm a", "pwd -P", "git pull",
-		"pip download x", "cat /dev/tcp/a/1 </dev/tcp/a/1", "echo $((x))", "((i++))",
-		"echo ${a[x]}", "[[ $x -eq 1 ]]", "test -v x", "'unclosed", "if", "ls \xff",
-		"command", "find . -exec grep x {} \\;", "timeout --foreground 5 ls", "zsh -c ls",
-		"let x=1", "printf -v x a", "set -k", "chmod -R 777 a", "rm -rf $x", "cat /etc/sh*",
-		"cat /*/shadow", "ls /etc", "${x:=y}", ": ${PATH:=x}", "for PATH in a; do ls; done",
-		"coproc ls", "nice ls", "cp a ../b", "xargs rm -rf");
+		"pip download x", "echo $((x))", "((i++))", "echo ${a[x]}", "[[ $x -eq 1 ]]",
+		"test -v x", "'unclosed", "if", "ls \xff", "command", "find . -exec grep x {} \\;",
+		"timeout --foreground 5 ls", "zsh -c ls", "let x=1", "printf -v x a", "set -k",
+		"chmod -R 777 a", "rm -rf $x", "cat /etc/sh*", "cat /*/shadow", "ls /etc",
+		"${x:=y}", ": ${PATH:=x}", "for PATH in a; do ls; done", "coproc ls", "nice ls",
+		"cp a ../b", "xargs rm -rf");
 }
 
 static void sh_is_judged_as_any_shell_reads_it(void **state)

@@ -16,8 +16,10 @@ struct judge {
 	struct policy_verdict *verdict;
 	struct arena *arena;
 	unsigned depth;
-	bool is_moved;	    /* the script changes its directory: relative paths aren't known */
-	const char *within; /* the wrappers around the command, or NULL */
+	bool is_moved;	      /* the script changes its directory: relative paths aren't known */
+	const char *moved_to; /* but it does so once, to this one: they mean either place */
+	const struct shell_command *command; /* the simple command that is judged */
+	const char *within;		     /* the wrappers around the command, or NULL */
 };
 
 /* rules.c */
@@ -50,6 +52,11 @@ void judge_simple(struct judge *j, const struct shell_command *command);
 enum match { MATCH_NO, MATCH_MAYBE, MATCH_YES };
 /* The words from `first` on, as one command, against the shell rules. */
 void match_command(struct judge *j, const char *subject, const shell_words *words, size_t first);
+/* The deny rule that matches the words from `first` on, or NULL. */
+const struct policy_rule *match_denied(struct judge *j, const shell_words *words, size_t first);
+/* The decision on a connection. */
+enum policy_decision match_network(
+	const struct judge *j, const char *host, unsigned port, const struct policy_rule **by);
 /* *by: the rule that decided, or NULL. */
 enum policy_decision match_file(const struct policy *policy, enum policy_operation operation,
 	const char *path, const struct policy_rule **by);
@@ -58,6 +65,10 @@ enum policy_decision match_files_below(const struct policy *policy, enum policy_
 	const char *dir, const struct policy_rule **by);
 /* Whether a rule denies, or asks for, a file that may lie below `dir`. */
 bool match_is_forbidden_below(
+	const struct policy *policy, enum policy_operation operation, const char *dir);
+/* The same for files in `dir` alone: not where a rule for a directory above it says so, which
+ * match_file finds. */
+bool match_is_forbidden_within(
 	const struct policy *policy, enum policy_operation operation, const char *dir);
 bool glob_matches(const char *glob, const char *path);
 
@@ -81,7 +92,9 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 /* A path that a command names, against the file rules. */
 void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word);
 /* The file operations that the program at words[first] is known for. */
-void judge_operands(struct judge *j, const shell_words *words, size_t first);
+void judge_operands(struct judge *j, const char *subject, const shell_words *words, size_t first);
+/* A path that is read as a program or a script. */
+void judge_script_path(struct judge *j, const char *subject, const struct shell_word *word);
 
 /* programs.c */
 /* Options and arguments of the program at words[first] that run other programs or hide what is

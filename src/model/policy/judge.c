@@ -91,18 +91,44 @@ static int judge_command(void *ctx, const struct shell_command *command)
 	return 0;
 }
 
+struct moves { /* of a script */
+	struct judge *judge;
+	size_t count;
+	const char *to; /* the directory of the first one; NULL: not known */
+};
+
 /* Commands after which a relative path means another file. */
 static int find_move(void *ctx, const struct shell_command *command)
 {
 	static const char *const movers[] = { "cd", "pushd", "popd", "chdir" };
-	struct judge *j = ctx;
+	struct moves *moves = ctx;
+	const shell_words *words = &command->words;
 
-	for (size_t i = 0; i < command->words.count && command->kind == SHELL_SIMPLE; i++)
-		for (size_t k = 0; k < sizeof movers / sizeof *movers; k++)
-			if (command->words.items[i].literal &&
-				strcmp(command->words.items[i].literal, movers[k]) == 0)
-				j->is_moved = true;
+	for (size_t i = 0; i < words->count && command->kind == SHELL_SIMPLE; i++)
+		for (size_t k = 0; k < sizeof movers / sizeof *movers; k++) {
+			const char *name = words->items[i].literal;
+
+			if (!name || strcmp(name, movers[k]) != 0)
+				continue;
+			moves->count++;
+			if (i == 0 && words->count == 2 && k == 0 && words->items[1].literal &&
+				words->items[1].literal[0] != '-' && words->items[1].literal[0])
+				moves->to = words->items[1].literal;
+		}
 	return 0;
+}
+
+static void note_moves(struct judge *j, const struct shell_list *list)
+{
+	struct moves moves = { .judge = j };
+
+	shell_visit(list, find_move, &moves);
+	if (!moves.count)
+		return;
+	if (moves.count == 1 && moves.to && !j->is_moved && !j->moved_to)
+		j->moved_to = path_normalize(j->arena, j->request->cwd, moves.to);
+	else
+		j->is_moved = true;
 }
 
 void judge_script(struct judge *j, enum shell_dialect dialect, struct str script)
@@ -125,7 +151,7 @@ void judge_script(struct judge *j, enum shell_dialect dialect, struct str script
 	if (!is_understood && dialect == SHELL_SH)
 		is_understood = shell_parse(script, SHELL_BASH, j->arena, &list, &err) == 0;
 	if (is_understood) {
-		shell_visit(list, find_move, j);
+		note_moves(j, list);
 		shell_visit(list, judge_command, j);
 	}
 	j->depth--;

@@ -143,33 +143,45 @@ static bool has_operator(const struct policy_rule *rule)
 	return false;
 }
 
-static void compare(
-	const struct policy *policy, size_t at, struct arena *arena, policy_findings *findings)
+/* A rule that is stricter and covers this one; else one that says the same. */
+static const struct policy_rule *find_other(
+	const struct policy *policy, size_t at, bool is_stricter)
 {
 	const struct policy_rule *rule = &policy->rules.items[at];
 
 	for (size_t i = 0; i < policy->rules.count; i++) {
 		const struct policy_rule *other = &policy->rules.items[i];
-		struct policy_finding found = { .rule = rule, .other = other };
 
-		if (i == at || other->kind != rule->kind || other->decision < rule->decision ||
+		if (i == at || other->kind != rule->kind ||
+			(is_stricter ? other->decision <= rule->decision
+				     : other->decision != rule->decision) ||
 			!covers(other, rule))
 			continue;
-		if (other->decision > rule->decision) {
-			found.kind = POLICY_LINT_NEVER;
-			found.text = "a stricter rule matches first";
-		} else if (covers(rule, other)) {
-			if (i > at)
-				continue; /* told at the later one */
-			found.kind = POLICY_LINT_DUPLICATE;
-			found.text = "the rule is there twice";
-		} else {
-			found.kind = POLICY_LINT_SHADOWED;
-			found.text = "a wider rule says the same";
-		}
-		vec_push(arena, findings, found);
-		return;
+		if (i > at && !is_stricter && covers(rule, other))
+			continue; /* the same: told at the later one */
+		return other;
 	}
+	return NULL;
+}
+
+static void compare(
+	const struct policy *policy, size_t at, struct arena *arena, policy_findings *findings)
+{
+	const struct policy_rule *rule = &policy->rules.items[at];
+	struct policy_finding found = { .rule = rule, .other = find_other(policy, at, true) };
+
+	if (found.other) {
+		found.kind = POLICY_LINT_NEVER;
+		found.text = "a stricter rule matches first";
+	} else {
+		found.other = find_other(policy, at, false);
+		if (!found.other)
+			return;
+		bool is_same = covers(rule, found.other);
+		found.kind = is_same ? POLICY_LINT_DUPLICATE : POLICY_LINT_SHADOWED;
+		found.text = is_same ? "the rule is there twice" : "a wider rule says the same";
+	}
+	vec_push(arena, findings, found);
 }
 
 void policy_find_faults(const struct policy *policy, struct arena *arena, policy_findings *findings)

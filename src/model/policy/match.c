@@ -222,6 +222,16 @@ static void match_longer(struct judge *j, const char *name, const shell_words *w
 	}
 }
 
+const struct policy_rule *match_denied(struct judge *j, const shell_words *words, size_t first)
+{
+	struct found found = { 0 };
+	const char *base = path_basename(words->items[first].literal);
+	const struct policy_bucket *bucket = match_bucket(j, str_from(base), words, first, &found);
+
+	match_longer(j, base, words, first, bucket, &found);
+	return found.rules[POLICY_DENY];
+}
+
 void match_command(struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
 	const char *name = words->items[first].literal;
@@ -399,6 +409,21 @@ bool match_is_forbidden_below(
 	return false;
 }
 
+bool match_is_forbidden_within(
+	const struct policy *policy, enum policy_operation operation, const char *dir)
+{
+	for (size_t i = 0; i < policy->rules.count; i++) {
+		const struct policy_rule *r = &policy->rules.items[i];
+
+		if (r->kind == POLICY_FILE && r->decision != POLICY_ALLOW &&
+			(r->operations & operation) &&
+			(path_is_beneath(r->fixed, dir) ||
+				(path_is_beneath(dir, r->fixed) && strchr(r->glob, '*'))))
+			return true;
+	}
+	return false;
+}
+
 enum policy_decision match_files_below(const struct policy *policy, enum policy_operation operation,
 	const char *dir, const struct policy_rule **by)
 {
@@ -439,10 +464,22 @@ static void match_host(const struct policy *policy, const char *key, unsigned po
 	}
 }
 
+enum policy_decision match_network(
+	const struct judge *j, const char *host, unsigned port, const struct policy_rule **by)
+{
+	const struct policy_rule *found[POLICY_DENY + 1] = { 0 };
+
+	match_host(j->policy, host, port, found);
+	match_host(j->policy, "*", port, found);
+	for (const char *dot = strchr(host, '.'); dot; dot = strchr(dot + 1, '.'))
+		match_host(j->policy, arena_printf(j->arena, "*%s", dot), port, found);
+	return decide(found, j->policy->otherwise.network, by);
+}
+
 void policy_judge_network(const struct policy *policy, const struct policy_request *request,
 	const char *host, unsigned port, struct policy_verdict *verdict)
 {
-	const struct policy_rule *found[POLICY_DENY + 1] = { 0 }, *by;
+	const struct policy_rule *by;
 	struct judge j = {
 		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
 	};
@@ -450,11 +487,7 @@ void policy_judge_network(const struct policy *policy, const struct policy_reque
 	struct error err;
 
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
-	match_host(policy, host, port, found);
-	match_host(policy, "*", port, found);
-	for (const char *dot = strchr(host, '.'); dot; dot = strchr(dot + 1, '.'))
-		match_host(policy, arena_printf(j.arena, "*%s", dot), port, found);
-	enum policy_decision decision = decide(found, policy->otherwise.network, &by);
+	enum policy_decision decision = match_network(&j, host, port, &by);
 	if (by || decision == POLICY_ALLOW)
 		judge_step(&j, subject, decision, by, by ? NULL : "no rule matches");
 	else

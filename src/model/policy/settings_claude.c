@@ -256,7 +256,8 @@ int settings_read_claude(struct reader *r, const struct json_value *object, stru
 
 	s->add = add_rule;
 	s->policy->is_claude = true;
-	vec_push(s->policy->arena, &s->policy->directories, settings_cwd(s));
+	vec_push(s->policy->arena, &s->policy->directories,
+		arena_text(s->policy->arena, settings_cwd(s)));
 	if (!json_member(object, "permissions"))
 		return reader_fail(r, object, "no object 'permissions'");
 	if (reader_members(r, object, "", rows, s) < 0)

@@ -91,13 +91,29 @@ static bool judge_inert(
 				"'set' with more than harmless options");
 			return true;
 		}
-		if (text && (strcmp(text, "-v") == 0 || strcmp(text, "-R") == 0)) {
+		if (text && (strcmp(text, "-v") == 0 || strcmp(text, "-R") == 0 ||
+				    (strcmp(name, "wait") == 0 && text[0] == '-'))) {
 			judge_step(j, subject, POLICY_ASK, NULL, "a test that evaluates values");
 			return true;
 		}
 	}
 	judge_step(j, subject, POLICY_ALLOW, NULL, "has no effect outside of the shell");
 	return true;
+}
+
+/* Words of a command that isn't understood: one may be what a rule denies. */
+static void judge_suspects(
+	struct judge *j, const char *subject, const shell_words *words, size_t first)
+{
+	for (size_t i = first; i < words->count && i < first + 64; i++) {
+		const struct policy_rule *by =
+			words->items[i].literal ? match_denied(j, words, i) : NULL;
+
+		if (by) {
+			judge_step(j, subject, POLICY_DENY, by, NULL);
+			return;
+		}
+	}
 }
 
 /* Programs that run the command in their arguments. */
@@ -122,6 +138,7 @@ static const struct wrapper {
 	{ "xargs", "IdEaLnPs", 0, false, true },
 	{ "sudo", "ugpCrtThDRU", 0, true, false },
 	{ "doas", "uC", 0, false, false },
+	{ "pkexec", "u", 0, false, false },
 	{ "busybox", "", 0, false, false },
 	{ "toybox", "", 0, false, false },
 	{ "taskset", "", 1, false, false },
@@ -129,14 +146,43 @@ static const struct wrapper {
 	{ "flock", "wE", 1, false, false },
 	{ "chroot", "", 1, false, false },
 	{ "setarch", "", 0, false, false },
+	{ "linux32", "", 0, false, false },
+	{ "linux64", "", 0, false, false },
 	{ "unshare", "", 0, false, false },
 	{ "nsenter", "t", 0, false, false },
+	{ "setpriv", "", 0, false, false },
+	{ "prlimit", "", 0, false, false },
+	{ "choom", "np", 0, false, false },
+	{ "numactl", "", 0, false, false },
+	{ "runcon", "trul", 0, false, false },
 	{ "strace", "eopPsSu", 0, false, false },
 	{ "ltrace", "eopsSu", 0, false, false },
+	{ "valgrind", "", 0, false, false },
 	{ "fakeroot", "", 0, false, false },
+	{ "faketime", "", 1, false, false },
+	{ "proot", "rbw", 0, false, false },
 	{ "eatmydata", "", 0, false, false },
 	{ "unbuffer", "", 0, false, false },
+	{ "rlwrap", "", 0, false, false },
+	{ "torsocks", "", 0, false, false },
+	{ "proxychains", "", 0, false, false },
+	{ "dbus-run-session", "", 0, false, false },
+	{ "xvfb-run", "", 0, false, false },
+	{ "catchsegv", "", 0, false, false },
+	{ "systemd-run", "", 0, false, false },
+	{ "systemd-inhibit", "", 0, false, false },
 };
+
+/* env -S: the words of a command in one. */
+static void judge_split(struct judge *j, const shell_words *words, size_t at)
+{
+	const char *text = strchr(words->items[at].literal, 'S') + 1;
+
+	if (!text[0] && at + 1 < words->count)
+		text = words->items[at + 1].literal;
+	if (text)
+		judge_script(j, SHELL_SH, str_from(text));
+}
 
 /* The place of the wrapped command. SIZE_MAX: not known; words->count: there is none. */
 static size_t wrapped_at(struct judge *j, const struct wrapper *wrapper, const char *subject,
@@ -154,13 +200,17 @@ static size_t wrapped_at(struct judge *j, const struct wrapper *wrapper, const c
 			break;
 		}
 		if (text && text[0] == '-' && text[1]) {
+			if (strncmp(text, "--ch", 4) == 0 || strchr(text, 'C') || strchr(text, 'D'))
+				j->is_moved = true; /* --chdir, -C, -D */
 			if (strncmp(text, "--", 2) == 0) {
 				if (!strchr(text, '=') && strcmp(text, "--null") != 0)
 					return SIZE_MAX; /* it may take the next word */
 				continue;
 			}
-			if (strchr(text + 1, 'S') && strcmp(wrapper->name, "env") == 0)
+			if (strchr(text + 1, 'S') && strcmp(wrapper->name, "env") == 0) {
+				judge_split(j, words, at);
 				return SIZE_MAX;
+			}
 			if (strchr(wrapper->with_value, text[strlen(text) - 1]))
 				at++;
 			continue;
@@ -197,6 +247,7 @@ static void judge_wrapped(struct judge *j, const struct wrapper *wrapper, const 
 	if (at == SIZE_MAX) {
 		judge_step(j, subject, POLICY_ASK, NULL,
 			arena_printf(j->arena, "it isn't known what '%s' runs", wrapper->name));
+		judge_suspects(j, subject, words, first + 1);
 		return;
 	}
 	if (at >= words->count)
@@ -216,6 +267,29 @@ static void judge_wrapped(struct judge *j, const struct wrapper *wrapper, const 
 	j->within = within;
 }
 
+static bool is_shell_option(const struct shell_word *word)
+{
+	const char *text = word->literal;
+
+	return text && (text[0] == '-' || text[0] == '+') && text[1];
+}
+
+/* The here-documents of a shell may be its commands. */
+static void judge_input(struct judge *j, enum shell_dialect dialect)
+{
+	for (size_t i = 0; j->command && i < j->command->redirects.count; i++) {
+		const struct shell_redirect *redirect = &j->command->redirects.items[i];
+		const struct shell_command *command = j->command;
+
+		if ((redirect->kind != SHELL_HEREDOC && redirect->kind != SHELL_HERESTRING) ||
+			!redirect->target.literal)
+			continue;
+		j->command = NULL;
+		judge_script(j, dialect, str_from(redirect->target.literal));
+		j->command = command;
+	}
+}
+
 /* sh -c SCRIPT, and shells that read their commands from elsewhere. */
 static bool judge_shell(
 	struct judge *j, const char *subject, const shell_words *words, size_t first)
@@ -232,26 +306,32 @@ static bool judge_shell(
 	const char *name = path_basename(words->items[first].literal);
 	const size_t count = sizeof shells / sizeof *shells;
 	size_t i = 0, at = first + 1;
-	bool has_script = false;
+	bool has_script = false, reads_input = false;
 
 	while (i < count && strcmp(name, shells[i].name) != 0)
 		i++;
 	if (i == count)
 		return false;
 	match_command(j, subject, words, first);
-	for (; at < words->count && words->items[at].literal &&
-		words->items[at].literal[0] == '-' && words->items[at].literal[1];
-		at++) {
+	for (; at < words->count && is_shell_option(&words->items[at]); at++) {
 		const char *letters = words->items[at].literal + 1;
 
 		if (letters[strspn(letters, "cexuv")])
 			judge_step(j, subject, POLICY_ASK, NULL,
 				"an option that changes what the shell runs");
-		has_script |= strchr(letters, 'c') != NULL;
+		reads_input |= letters[0] != '-' && strchr(letters, 's');
+		has_script |= letters[0] != '-' && strchr(letters, 'c') &&
+			      words->items[at].literal[0] == '-';
+		/* -o OPTION, --rcfile FILE: the next word is a value */
+		if ((letters[0] != '-' && strpbrk(letters, "oO")) ||
+			strcmp(letters, "-rcfile") == 0 || strcmp(letters, "-init-file") == 0)
+			at++;
 	}
-	if (at >= words->count) {
+	if (at >= words->count || reads_input ||
+		(words->items[at].literal && strcmp(words->items[at].literal, "-") == 0)) {
 		judge_step(
 			j, subject, POLICY_ASK, NULL, "a shell that reads commands from its input");
+		judge_input(j, shells[i].dialect);
 	} else if (has_script && shells[i].is_known && words->items[at].literal) {
 		const char *within = j->within;
 
@@ -262,6 +342,10 @@ static bool judge_shell(
 	} else if (has_script || !words->items[at].literal) {
 		judge_step(j, subject, POLICY_ASK, NULL,
 			"it isn't known which commands the shell runs");
+		judge_suspects(j, subject, words, at);
+	} else {
+		judge_script_path(j, subject, &words->items[at]);
+		judge_input(j, shells[i].dialect);
 	}
 	return true;
 }
@@ -271,16 +355,27 @@ static bool judge_special(
 	struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
 	static const char *const asked[] = { ".", "source", "alias", "unalias", "enable", "bind",
-		"complete", "compopt", "hash", "shopt", "let", "su", "runuser", "parallel",
-		"script", "watch", "at", "batch", "crontab", "ssh", "fc", "history", "dirs", "jobs",
-		"bg", "fg", "disown", "ulimit", "umask" };
+		"complete", "compgen", "compopt", "hash", "shopt", "let", "su", "sg", "newgrp",
+		"runuser", "parallel", "script", "watch", "entr", "at", "batch", "crontab", "ssh",
+		"fc", "history", "dirs", "jobs", "bg", "fg", "disown", "ulimit", "umask", "vi",
+		"vim", "vimdiff", "nvim", "view", "ex", "ed", "red", "emacs", "nano", "pico",
+		"tmux", "screen", "gdb", "lldb", "expect", "socat", "telnet", "ssh-agent",
+		"gpg-agent", "start-stop-daemon", "daemonize", "inotifywait", "caller", "suspend",
+		"logout", "bwrap", "firejail", "capsh", "perf", "ld.so" };
 	const char *name = path_basename(words->items[first].literal);
 	const char *script = "";
 
+	if (strncmp(name, "ld-", 3) == 0 && strstr(name, ".so"))
+		name = "ld.so"; /* which runs the program that is its argument */
 	if (strcmp(name, "eval") == 0 || strcmp(name, "trap") == 0) {
 		bool is_trap = name[0] == 't';
 
-		for (size_t i = first + 1; i < words->count && (!is_trap || i == first + 1); i++) {
+		size_t from = first + 1;
+
+		if (from < words->count && words->items[from].literal &&
+			strcmp(words->items[from].literal, "--") == 0)
+			from++;
+		for (size_t i = from; i < words->count && (!is_trap || i == from); i++) {
 			if (!words->items[i].literal) {
 				judge_step(j, subject, POLICY_ASK, NULL,
 					"it isn't known which commands that runs");
@@ -299,6 +394,7 @@ static bool judge_special(
 			judge_step(j, subject, POLICY_ASK, NULL,
 				arena_printf(j->arena,
 					"'%s' runs or changes what isn't written here", name));
+			judge_suspects(j, subject, words, first + 1);
 			return true;
 		}
 	return false;
@@ -323,13 +419,15 @@ static void judge_call(struct judge *j, const char *subject, const shell_words *
 		return;
 	match_command(j, subject, words, first);
 	judge_program(j, subject, words, first);
-	judge_operands(j, words, first);
+	judge_operands(j, subject, words, first);
 }
 
 void judge_simple(struct judge *j, const struct shell_command *command)
 {
 	const char *subject = arena_bytes(j->arena, command->source.data, command->source.len);
+	const struct shell_command *around = j->command;
 
+	j->command = command;
 	for (size_t i = 0; i < command->assignments.count; i++) {
 		const struct shell_assignment *assignment = &command->assignments.items[i];
 		shell_words value = { (struct shell_word *)(uintptr_t)&assignment->value, 1, 1 };
@@ -347,4 +445,5 @@ void judge_simple(struct judge *j, const struct shell_command *command)
 		judge_call(j, subject, &command->words, 0);
 	else
 		judge_step(j, subject, POLICY_ALLOW, NULL, "runs no program");
+	j->command = around;
 }
