@@ -27,7 +27,7 @@ def kill(pid, signo=signal.SIGKILL):
 
 def inits(daemon):
     """The pids of every sandbox's PID 1, as the host has them."""
-    own = ("carreld", "carrel-writer")
+    own = ("carreld", "carrel-writer", "carrel-audit")
     return [pid for pid, parent, state, name in processes()
             if parent == daemon.process.pid and state not in "ZX" and name not in own and is_init(pid)]
 
