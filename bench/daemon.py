@@ -97,9 +97,16 @@ class Connection:
 class Daemon:
     """`carrel serve` of one id in a home of its own."""
 
-    def __init__(self, who, carrel, name, options=()):
+    def __init__(self, who, carrel, name, options=(), config=None):
         self.who = who
         self.home = os.path.join(who.directory, name)
+        if config:
+            path = os.path.join(self.home, "config.yaml")
+            os.mkdir(self.home, 0o700)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(config)
+            for made in (self.home, path):
+                os.chown(made, who.uid, who.gid)
         self.socket = os.path.join(self.home, "run/carrel.sock")
         # A file, since nobody would read a pipe, and a full one stops whoever writes to it.
         self.log = tempfile.TemporaryFile()
@@ -207,6 +214,12 @@ class Site:
             tools, who, self.daemon, self.workspace, os.path.join(still.home, "run/sb", other)
         )
         stack.callback(self.watch.close)
+        silent = Daemon(who, tools["carrel"], "unaudited", config="audit:\n  enabled: false\n")
+        stack.callback(silent.stop)
+        unseen = silent.create(name="bench")
+        silent.exec(unseen)
+        self.unaudited = Stopwatch(tools, who, silent, unseen, "-")
+        stack.callback(self.unaudited.close)
         self.spawn = Runner(tools["spawn"], who)
         stack.callback(self.spawn.close)
         self.bwrap = table_rows.bwrap_argv(table_rows.find("bwrap"))
@@ -273,6 +286,7 @@ def measure_execs(sites, tools, rounds, quiet, problems):
                 ("vfork+exec, again", lambda site=site: site.watch.run("spawn"), 1),
                 ("exec by init", lambda site=site: site.watch.run("init"), 1),
                 ("exec by HTTP", lambda site=site: site.watch.run("http"), 1),
+                ("exec by HTTP, no audit log", lambda site=site: site.unaudited.run("http"), 1),
                 ("vfork+exec no-op", lambda site=site: site.watch.run("spawn", noop), 1),
                 ("exec by init no-op", lambda site=site: site.watch.run("init", site.noop), 1),
                 ("create, true, remove", lambda site=site: site.watch.run("life"), 1),

@@ -201,7 +201,7 @@ int main(int argc, char **argv)
 	roads.null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	roads.http = connect_to(argv[1], SOCK_STREAM);
 	roads.workspace = argv[2];
-	roads.init = connect_to(argv[3], SOCK_SEQPACKET);
+	roads.init = strcmp(argv[3], "-") ? connect_to(argv[3], SOCK_SEQPACKET) : -1;
 	dup2(roads.null, 0);
 	dup2(roads.null, 1);
 	while (fgets(line, sizeof line, in)) {
