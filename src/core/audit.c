@@ -235,7 +235,8 @@ void audit_write_as(const struct core *core, const struct audit_actor *actor, co
 void audit_write_event(const struct core *core, const char *type, const char *workspace,
 	const char *name, void (*print)(struct json *j, const void *ctx), const void *ctx)
 {
-	const struct audit_object object = { workspace[0] ? workspace : NULL, name };
+	const struct audit_object object = { workspace[0] ? workspace : NULL,
+		workspace[0] ? name : NULL };
 	const struct audit_actor actor = audit_actor(&request_system);
 	if (core->audit)
 		write_record(core->audit, &actor, type, &object, print, ctx);

@@ -46,6 +46,8 @@ struct packages_wanted;
 void audit_packages(const struct request *request, const struct core_workspace *w,
 	const struct packages_wanted *wanted);
 void audit_create(const struct request *request, const struct core_workspace *w);
+/* A token was used for the first time, or (why) refused; uid: of the peer. */
+void audit_login(const struct core *core, uid_t uid, const char *token, const char *why);
 /* Core is ready; it has ended. */
 void audit_daemon(const struct core *core, const char *type, const char *config_digest);
 /* The life of workspaces, snapshots and templates, from the journal. */

@@ -213,6 +213,28 @@ void audit_daemon(const struct core *core, const char *type, const char *config_
 	audit_write(core, &request_system, type, NULL, print_daemon, config_digest);
 }
 
+struct login_members {
+	uid_t uid;
+	const char *token, *why;
+};
+
+static void print_login(struct json *j, const void *ctx)
+{
+	const struct login_members *members = ctx;
+	json_u64(j, "uid", members->uid);
+	if (members->token)
+		json_text(j, "token", members->token);
+	if (members->why)
+		json_text(j, "error", members->why);
+}
+
+void audit_login(const struct core *core, uid_t uid, const char *token, const char *why)
+{
+	const struct login_members members = { uid, token, why };
+	audit_write(core, &request_system, why ? "login.refused" : "login.token", NULL, print_login,
+		&members);
+}
+
 static void print_event(struct json *j, const void *ctx)
 {
 	json_raw(j, "event", ctx);
@@ -228,10 +250,12 @@ void audit_event(
 		"workspace.rollback", "workspace.installed", "workspace.uninstalled",
 		"snapshot.pulled", "snapshot.pushed", "template.added", "template.removed",
 		"template.built" };
-	const struct core *core = ctx;
+	static const char *const nouns[] = { "approval.", "token." };
+	bool is_recorded = false;
 	for (size_t i = 0; i < COUNT(types); i++)
-		if (!strcmp(type, types[i])) {
-			audit_write_event(core, type, workspace, name, print_event, json.data);
-			return;
-		}
+		is_recorded |= !strcmp(type, types[i]);
+	for (size_t i = 0; i < COUNT(nouns); i++)
+		is_recorded |= !strncmp(type, nouns[i], strlen(nouns[i]));
+	if (is_recorded)
+		audit_write_event(ctx, type, workspace, name, print_event, json.data);
 }

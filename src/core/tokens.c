@@ -1,3 +1,4 @@
+#include "core/audit_internal.h"
 #include "core/tokens.h"
 
 #include <errno.h>
@@ -127,6 +128,7 @@ static int refuse(struct core *core, uid_t uid, const char *why, struct error *e
 	str_format(from, sizeof from, "uid %u", (unsigned)uid);
 	log_record(&core->log, LOG_LEVEL_WARN, "a token was refused", "from", from, "error", why,
 		NULL);
+	audit_login(core, uid, NULL, why);
 	return fail_hint(err, ERR_UNAUTHENTICATED,
 		"carrel token create, or POST /v1/tokens, makes a token", "%s", why);
 }
@@ -147,6 +149,8 @@ int access_token(struct core *core, struct str header, uid_t uid, struct arena *
 	if (!is_valid(t))
 		return refuse(core, uid, "the token has expired", err);
 	int64_t now_ms = clock_now_ms();
+	if (!t->model.last_used_ms)
+		audit_login(core, uid, t->model.id, NULL);
 	if (now_ms - t->model.last_used_ms >= USE_SAVED_MS || now_ms < t->model.last_used_ms) {
 		t->model.last_used_ms = now_ms;
 		store_put(core->store, &store_tokens, &t->model, NULL, NULL);

@@ -77,7 +77,7 @@ def test_no_secret_is_in_the_files(used):
     assert b"PLAIN=shown" in text and b"https://***@host/?token=***" in text
 
 
-def test_a_refusal_is_recorded(used):
+def test_an_unknown_workspace_and_a_wrong_time_are_refused(used):
     problem(used.post("/v1/workspaces/nowhere/exec", {"argv": ["true"]}), 404, "not_found")
     assert lines(used, "?type=audit.read") == []
     assert used.get("/v1/audit?since=yesterday").status == 400
@@ -106,6 +106,20 @@ def test_lines_are_chosen_by_time_and_type(used):
     assert len(text.splitlines()) == 2 and "exit_code=3" in text
     shown = used("audit", "--type", "exec", "-o", "json").stdout.splitlines()
     assert [json.loads(line) for line in shown] == lines(used, "?type=exec")
+
+
+def test_logins_are_recorded_and_the_log_is_not_for_everybody(used):
+    token = used.post("/v1/tokens", {"scope": "user"}).json()
+    bearer = {"Authorization": "Bearer " + token["text"]}
+    problem(used.request("GET", "/v1/audit", headers=bearer), 403, "denied", "admin")
+    assert used.request("GET", "/v1/audit", headers={"Authorization": "Bearer crl_" + "0" * 40}).status == 401
+    first, refused = lines(used, "?type=login")
+    assert first["type"] == "login.token" and first["data"]["token"] == token["id"]
+    assert refused["type"] == "login.refused" and refused["data"]["error"]
+    denied = lines(used, "?type=access.refused")[-1]
+    assert denied["principal"] == "token " + token["id"] and denied["data"]["verb"] == "audit.read", denied
+    assert {"token.create"} <= {line["type"] for line in lines(used, "?type=token")}
+    assert token["text"].encode() not in b"".join(path.read_bytes() for path in log(used).glob("*.jsonl"))
 
 
 @pytest.mark.once
