@@ -118,8 +118,7 @@ static int read_filter(struct call *c, struct audit_filter *filter, struct error
 		return error_context(err, "since");
 	if (query->until && audit_time_parse(query->until, clock_now_ms(), &filter->until_ms, err))
 		return error_context(err, "until");
-	if (last.data &&
-		(!str_to_u64(last, &filter->after) || filter->after > INT64_MAX))
+	if (last.data && (!str_to_u64(last, &filter->after) || filter->after > INT64_MAX))
 		return fail(err, ERR_INVALID, "Last-Event-ID is not the seq of a line");
 	return 0;
 }
