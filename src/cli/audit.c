@@ -313,6 +313,9 @@ static const struct arg_option table[] = {
 		"print SEQ:HASH of the last signed line, to be kept somewhere else" },
 	{ 0, "host", ARG_TEXT, AT(host), "SOCKET",
 		"the daemon's socket (default: the daemon of this home)" },
+	{ 0, "token-file", ARG_TEXT, AT(token_file), "FILE",
+		"act as the bearer of the access token in FILE (default: CARREL_TOKEN, else your "
+		"uid)" },
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json|ocsf",
 		"json: lines as they are in the log; ocsf: as events of the Open Cybersecurity "
 		"Schema Framework, one a line",

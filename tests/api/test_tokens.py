@@ -92,6 +92,8 @@ def test_a_wrong_token_is_refused_and_never_replaced_by_the_uid(daemon, token):
         problem(answer, 401, "unauthenticated")
         assert answer.headers["WWW-Authenticate"].startswith("Bearer")
     assert daemon.get("/v1/workspaces", headers=bearer(text)).status == 200
+    recorded = [json.loads(line) for line in daemon("audit", "--type", "login.refused", "-o", "json").stdout.splitlines()]
+    assert recorded and all(text not in json.dumps(line) for line in recorded)
 
 
 @pytest.mark.once
