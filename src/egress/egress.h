@@ -9,9 +9,9 @@
  * 3. What is spoken behind a name must be said to that name: the server's name of a TLS hello, the
  * Host header of every HTTP request. Other protocols pass only on a port that the rule names.
  * 4. New rules replace the old ones whole, and hold for new connections and requests.
- * 5. The role is confined: no files but those that name resolution reads, no privilege, few
- * descriptors, bounded memory and connections. It ends with its parent, and when all other ends of
- * its service socket are closed. */
+ * 5. The role is confined: no files but those below /etc, which name resolution reads, no
+ * privilege, few descriptors, bounded memory and connections. It ends with its parent, and when all
+ * other ends of its service socket are closed. */
 #pragma once
 #include <stdint.h>
 #include "base/vec.h"

@@ -1,7 +1,10 @@
 /* The role as a process: what it is given, and what it gives up before it serves. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -12,36 +15,55 @@
 #include "linux/landlock.h"
 #include "linux/seccomp.h"
 
-#define FDS_MAX 16384		     /* two a connection, listeners, channels, lookups */
+#define FDS_MAX 65536		     /* two a connection, listeners, channels, lookups */
 #define DATA_MAX ((rlim_t)512 << 20) /* more than all connections can hold */
 
-/* What resolving reads; glibc asks nsswitch.conf for the order, musl doesn't know it. */
-static const struct role_path readable[] = {
-	{ "/etc/resolv.conf", ROLE_READ },
-	{ "/etc/nsswitch.conf", ROLE_READ },
-	{ "/etc/hosts", ROLE_READ },
-};
+/* What resolving reads: resolv.conf, nsswitch.conf and hosts. Tools replace these files by new
+ * ones, so that their directory is what has to be seen, and the one that resolv.conf may be a link
+ * into. */
+#define RESOLVER_FILE "/etc/resolv.conf"
+#define READABLE_MAX 2
+
+static size_t find_readable(struct role_path readable[READABLE_MAX], char target[PATH_MAX])
+{
+	size_t count = 0;
+
+	readable[count++] = (struct role_path){ "/etc", ROLE_READ };
+	if (!realpath(RESOLVER_FILE, target))
+		return count;
+	char *end = strrchr(target, '/');
+	*end = '\0';
+	/* "/run/x" at least: a directory at the top holds too much that is not for this process. */
+	if (strcmp(target, "/etc") != 0 && strchr(target + (target[0] == '/'), '/'))
+		readable[count++] = (struct role_path){ target, ROLE_READ };
+	return count;
+}
 
 void egress_describe(struct role_start *start)
 {
 	static char name[] = EGRESS_ARGV0;
 	static char *const argv[] = { name, NULL }, *const env[] = { NULL };
+	static struct role_path readable[READABLE_MAX];
+	static char target[PATH_MAX];
 
 	start->argv = argv;
 	start->env = env;
 	start->root = readable;
-	start->root_count = sizeof readable / sizeof *readable;
+	start->root_count = find_readable(readable, target);
 	start->has_network = true;
 }
 
 static int close_files(struct error *err)
 {
+	struct role_path readable[READABLE_MAX];
+	char target[PATH_MAX];
+	size_t count = find_readable(readable, target);
 	int abi = landlock_abi();
 	auto_close int ruleset = -1;
 
 	if (landlock_create(abi, &ruleset, err) < 0)
 		return -1;
-	for (size_t i = 0; i < sizeof readable / sizeof *readable; i++) {
+	for (size_t i = 0; i < count; i++) {
 		const char *path = readable[i].path;
 		auto_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 		if (fd < 0 && errno == ENOENT)

@@ -1,4 +1,6 @@
 /* Egress as a process: what it has, who may order it, how it ends. */
+#include <sched.h>
+#include <sys/mount.h>
 #include "egress_fixture.h"
 
 /* ---- the process ---- */
@@ -177,6 +179,53 @@ static void test_it_ends_with_its_parent(void **state)
 	fd_close(&ends[1]);
 }
 
+/* In a mount namespace whose /etc is its own. */
+static int resolve_replaced_hosts(struct world *w)
+{
+	struct error err;
+	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		mount("etc", "/etc", "tmpfs", 0, "size=64k"))
+		return 1;
+	uint16_t port = start_server(w, serve_echo);
+	for (int round = 0; round < 2; round++) {
+		const char *name = round ? "second.example" : "first.example";
+		char line[64];
+		auto_close int fd = open("/etc/new", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+		auto_close int order =
+			open("/etc/nsswitch.conf", O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+		str_format(line, sizeof line, "127.0.0.1 %s\n", name);
+		if (fd_write_full(fd, line, strlen(line)) < 0 ||
+			fd_write_full(order, "hosts: files\n", 13) < 0 ||
+			rename("/etc/new", "/etc/hosts"))
+			return 2;
+		if (!round)
+			start(w);
+		struct forward_host host = { name, port, true };
+		if (egress_allow(&w->egress, &host, &err))
+			return 3;
+		auto_close int tunneled = tunnel(w, name, port);
+		assert_echo(tunneled, "found");
+	}
+	return 0;
+}
+
+static void test_replaced_files_of_the_resolver_are_seen(void **state)
+{
+	struct world *w = *state;
+	int status = -1;
+	if (geteuid() != 0)
+		skip();
+	pid_t child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		int result = resolve_replaced_hosts(w);
+		egress_stop(&w->role);
+		_exit(result);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(int argc, char **argv)
@@ -191,6 +240,7 @@ int main(int argc, char **argv)
 		TEST(test_one_that_hangs_or_died_is_stopped_too),
 		TEST(test_a_malformed_policy_is_refused),
 		TEST(test_it_ends_with_its_parent),
+		TEST(test_replaced_files_of_the_resolver_are_seen),
 	};
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
