@@ -29,6 +29,16 @@ static const struct {
 	{ "carrel_file_read_bytes_total", "Bytes of files that were read.", AT(file_read_bytes) },
 	{ "carrel_file_written_bytes_total", "Bytes of files that were written.",
 		AT(file_written_bytes) },
+	{ "carrel_egress_connections_total", "Connections of sandboxes to allowed hosts.",
+		AT(egress_opened) },
+	{ "carrel_egress_refused_total",
+		"Connections and names of sandboxes that were refused by their lists.",
+		AT(egress_refused) },
+	{ "carrel_egress_failed_total", "Allowed connections of sandboxes that failed.",
+		AT(egress_failed) },
+	{ "carrel_egress_received_bytes_total", "Bytes that sandboxes received.",
+		AT(egress_bytes_in) },
+	{ "carrel_egress_sent_bytes_total", "Bytes that sandboxes sent.", AT(egress_bytes_out) },
 };
 static const struct {
 	const char *name, *help;

@@ -34,9 +34,18 @@ const struct arg_option terminal_rows[] = {
 	{ 'i', "interactive", ARG_FLAG, AT(interactive), NULL,
 		"pass stdin on (the default, except with -t alone)" },
 };
+const struct arg_option network_rows[] = {
+	{ 0, "net", ARG_CHOICE, AT(net), "none|list|open",
+		"the network inside: none, the hosts of --allow-domain, or all public ones",
+		"none|list|open" },
+	{ 0, "allow-domain", ARG_LIST, AT(allow_domains), "HOST",
+		"allow HOST, *.HOST or HOST:PORT; registries: the package indexes of this host; "
+		"repeatable, implies --net list",
+		.least = 1 },
+	{ 0, "deny-domain", ARG_LIST, AT(deny_domains), "HOST",
+		"refuse HOST, *.HOST or HOST:PORT, though it is allowed; repeatable", .least = 1 },
+};
 const struct arg_option sandbox_rows[] = {
-	{ 0, "net", ARG_CHOICE, AT(net), "none", "the network inside: none, only loopback", "none",
-		.later = "list|open" },
 	{ 0, "ptrace", ARG_FLAG, AT(ptrace), NULL,
 		"allow processes inside to trace each other (gdb, strace, py-spy)" },
 	{ 0, "isolation", ARG_CHOICE, AT(isolation), "native", "the kind of sandbox", "native",

@@ -20,6 +20,7 @@ struct options {
 	/* sandbox, directory and user of a command */
 	const char *environment, *template, *net, *isolation, *view, *dir, *cwd, *user;
 	text_list variables, binds, attach;
+	text_list allow_domains, deny_domains;
 	struct limits limits;
 	bool tty, interactive, background, plan, ptrace, writable_config, review;
 	text_list accept;
@@ -63,7 +64,8 @@ struct options {
 extern const struct arg_option format_rows[1], remote_rows[3]; /* -o; --host, --token-file, -o */
 extern const struct arg_option command_rows[2];		       /* -e, -w */
 extern const struct arg_option terminal_rows[2];	       /* -t, -i */
-extern const struct arg_option sandbox_rows[4]; /* --net, --ptrace, --isolation, --view */
+extern const struct arg_option network_rows[3]; /* --net, --allow-domain, --deny-domain */
+extern const struct arg_option sandbox_rows[3]; /* --ptrace, --isolation, --view */
 
 extern const struct arg_option mount_rows[3]; /* -v, --dir, --attach */
 
@@ -160,10 +162,12 @@ int cli_open_store(struct command *command, struct error *err);
 
 /* Collects the facts of this host that a sandbox of `carrel run` needs, and config.yaml if there is
  * a home (*home: its path in the arena, or NULL). is_run: the sandbox will be started, for which
- * root needs a home that records the uids of its sandboxes. guarded: see host_look. */
+ * root needs a home that records the uids of its sandboxes. guarded: see host_look. egress: what
+ * config.yaml says of networks; may be NULL. */
+struct network_settings;
 struct host;
 int run_look_at_host(struct host *host, bool is_run, const char *guarded, const char **home,
-	struct arena *arena, struct error *err);
+	struct network_settings *egress, struct arena *arena, struct error *err);
 /* Expands -e options into K=V pairs in the arena; "-e K" takes the value from this process. */
 int cli_read_variables(
 	const text_list *given, struct arena *arena, text_list *pairs, struct error *err);

@@ -189,7 +189,7 @@ static int observe(char **argv, struct host *host, struct missed *missed, struct
 	/* The report is what stdout is for. */
 	if (out < 0 || dup2(STDERR_FILENO, STDOUT_FILENO) < 0)
 		return fail_errno(err, "send the program's output to stderr");
-	int failed = run_look_at_host(host, true, NULL, &home, missed->arena, err) ||
+	int failed = run_look_at_host(host, true, NULL, &home, NULL, missed->arena, err) ||
 		     plan_build(&options, &host->facts, missed->arena, plan, err) ||
 		     isolation_run(plan, &host->cgroups, &io, &result, err);
 	if (dup2(out, STDOUT_FILENO) < 0)

@@ -11,6 +11,7 @@
 #include "base/trace.h"
 #include "build/environment.h"
 #include "cli/env.h"
+#include "cli/network.h"
 #include "cli/review.h"
 #include "cli/template.h"
 #include "build/progress.h"
@@ -57,6 +58,7 @@ static const struct arg_option table[] = {
 		.record = &limits_record,
 		.helps = limit_helps },
 	{ ARG_FROM(terminal_rows) },
+	{ ARG_FROM(network_rows) },
 	{ ARG_FROM(sandbox_rows) },
 	{ 0, "plan", ARG_FLAG, AT(plan), NULL, "print the plan as JSON and run nothing" },
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json",
@@ -74,6 +76,8 @@ struct run_state { /* what is held while the command runs */
 	struct run_environment environments[ENVIRONMENTS_MAX];
 	size_t count; /* of them */
 	struct review review;
+	struct run_network network;
+	struct network_settings egress; /* of config.yaml */
 };
 
 /* One made of -r, --pip and --python, or of --npm and --node, with the name run_…. > 0: building
@@ -257,16 +261,26 @@ static int carry_out(struct command *command, const struct plan *plan, struct ru
 	auto_buf struct buf out = buf_empty((size_t)-1 / 2);
 	auto_buf struct buf errors = buf_empty((size_t)-1 / 2);
 	/* A review goes on with the upper directory of the sandbox's overlay. */
-	struct sandbox_io io = { &out, &errors, .is_last = !state->review.path };
+	struct sandbox_io io = { &out, &errors, run_network_listening, .ctx = &state->network,
+		.is_last = !state->review.path };
+	if (run_network_begin(&state->network, &state->egress, err))
+		return -1;
 	if (isolation_run(plan, &state->host.cgroups, &io, &result, err)) {
 		hint_at_command(plan, err);
 		return -1;
 	}
+	struct error no_network;
+	if (run_network_end(&state->network, &no_network))
+		cli_say("warning: %s", no_network.text);
+	if (result_exit_code(&result) && plan->streams[1] != STREAM_CAPTURED)
+		run_network_explain(&state->network, plan->argv);
 	if (plan->streams[1] != STREAM_CAPTURED)
 		cli_explain(&result, &plan->limits);
 	else
 		cli_begin_result(
 			&result, &out, &errors, plan_limiter_name(plan->limiter), &command->value);
+	if (plan->streams[1] == STREAM_CAPTURED && plan_network_has_names(&plan->network))
+		run_network_print(&state->network, &command->value);
 	int failed = state->review.path ? review_finish(&state->review, command, err) : 0;
 	if (plan->streams[1] != STREAM_CAPTURED)
 		return failed ? -1 : result_exit_code(&result);
@@ -292,7 +306,7 @@ static void warn_of_new(const struct host *host, const char *dir, struct arena *
 }
 
 int run_look_at_host(struct host *host, bool is_run, const char *guarded, const char **home,
-	struct arena *arena, struct error *err)
+	struct network_settings *egress, struct arena *arena, struct error *err)
 {
 	struct error no_home;
 	struct config config;
@@ -311,6 +325,8 @@ int run_look_at_host(struct host *host, bool is_run, const char *guarded, const 
 	if (shown_read(*home, arena, &config, err))
 		return -1;
 	host->facts.landlock_writes = config.landlock_writes;
+	if (egress)
+		*egress = config.egress;
 	return host_show(host, &config.show, *home, arena, err);
 }
 
@@ -325,12 +341,14 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	if (template_use(&command->options, arena, err) || cli_check_environment(run, arena, err) ||
 		review_check(run, err) || gather(run, command->argv, arena, &options, &dir, err))
 		return -1;
+	if (run_network_prepare(command, &state->network, &options, err))
+		return -1;
 	int added = add_environments(command, state, &options, err);
 	if (added)
 		return added;
 	const char *guarded = run->writable_config ? NULL : dir.source, *home;
 	char real[PATH_MAX];
-	if (run_look_at_host(host, !run->plan, guarded, &home, arena, err))
+	if (run_look_at_host(host, !run->plan, guarded, &home, &state->egress, arena, err))
 		return -1;
 	/* The daemon listens in the home: a command that can connect to it there acts for the
 	 * home's owner. Resolved, as sources are. */
@@ -352,13 +370,14 @@ static int run_command(struct command *command, struct run_state *state, struct 
 
 static int run(struct command *command, struct error *err)
 {
-	struct run_state state = { .review = REVIEW_NONE };
+	struct run_state state = { .review = REVIEW_NONE, .network = RUN_NETWORK_NONE };
 	trace_step("main");
 	if (!command->argv[0])
 		return fail_hint(err, ERR_INVALID, "carrel run [options] -- CMD [ARG...]",
 			"no command was given");
 	host_init(&state.host);
 	int code = run_command(command, &state, err);
+	run_network_done(&state.network);
 	review_done(&state.review);
 	host_done(&state.host);
 	for (size_t i = 0; i < state.count; i++) {
@@ -372,7 +391,8 @@ const struct arg_spec cli_run = {
 	.command = "run",
 	.summary = "run one command in a new sandbox",
 	.usage = "carrel run [options] [--] CMD [ARG...]",
-	.about = "Runs one command in a new sandbox: no network, none of your files, its own "
+	.about = "Runs one command in a new sandbox: no network unless asked for, none of your "
+		 "files, its own "
 		 "processes,\n"
 		 "limited memory and tasks. Nothing is left when it ends. The exit code is the\n"
 		 "command's; 124: a time limit, 137: another limit, 130: canceled, 125: carrel\n"
@@ -382,6 +402,7 @@ const struct arg_spec cli_run = {
 		    "  carrel run --dir . --timeout 60s -- make test\n"
 		    "  carrel run --pip requests -- python -c 'import requests'\n"
 		    "  carrel run --npm axios -- node -e 'require(\"axios\")'\n"
+		    "  carrel run --allow-domain registries --dir . -- npm install\n"
 		    "  carrel run --memory 256M -o json -- sh -c 'echo hi; exit 3'\n"
 		    "  carrel run -it -- bash\n",
 	.takes_command = true,

@@ -136,6 +136,9 @@ int template_use(struct options *options, struct arena *arena, struct error *err
 	struct workspace wanted = { .limits = options->limits,
 		.environment = options->environment,
 		.attach = options->attach,
+		.network = { .mode = options->net,
+			.allow = options->allow_domains,
+			.deny = options->deny_domains },
 		.python = options->env.python,
 		.requirements = options->env.requirement_files.count ? "" : NULL,
 		.packages = options->env.pip,
@@ -151,6 +154,9 @@ int template_use(struct options *options, struct arena *arena, struct error *err
 	if (!options->env.node.runtime && wanted.node.packages.count)
 		options->env.node.runtime = template_runtime(&t);
 	options->attach = wanted.attach;
+	options->net = wanted.network.mode;
+	options->allow_domains = wanted.network.allow;
+	options->deny_domains = wanted.network.deny;
 	if (!options->view)
 		options->view = workspace_view_names[wanted.view];
 	set_variables(options, &wanted.env, arena);

@@ -9,6 +9,7 @@
 #include "cli/build_watch.h"
 #include "cli/columns.h"
 #include "cli/env.h"
+#include "cli/network.h"
 #include "cli/template.h"
 #include "format/quantity.h"
 #include "model/template.h"
@@ -49,6 +50,7 @@ static const struct arg_option create_table[] = {
 		"suspend it when unused for this time (default never)", NULL, 1 },
 	{ .kind = ARG_RECORD, .offset = AT(limits), .record = &limits_record },
 	{ ARG_FROM(mount_rows) },
+	{ ARG_FROM(network_rows) },
 	{ ARG_FROM(sandbox_rows) },
 	{ ARG_FROM(remote_rows) },
 };
@@ -159,7 +161,8 @@ static int print_created(struct command *command, struct buf *out, int *voucher,
 	if (print_python(&j, options, arena, err) || print_node(&j, options, arena, err) ||
 		remote_print_env(&j, &options->variables, NULL, arena, err) ||
 		remote_print_labels(&j, &options->labels, &options->removed_labels, arena, err) ||
-		mounts_print(options, &j, arena, voucher, err))
+		mounts_print(options, &j, arena, voucher, err) ||
+		network_print_options(options, &j, err))
 		return -1;
 	record_print_given(&j, "limits", &limits_record, &options->limits);
 	if (options->ttl_ms)
@@ -256,7 +259,7 @@ const struct arg_spec cli_create = {
 	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
 		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
 	ARG_TABLE(create_table),
-	.later = "allow-domain|settings|s|sources|plan",
+	.later = "settings|s|sources|plan",
 	.examples = "  carrel create demo --pip requests\n"
 		    "  carrel create tight --template strict\n"
 		    "  carrel create web --npm axios --node 22\n"
@@ -375,6 +378,18 @@ static void print_mounts(struct buf *out, struct arena *arena, const struct json
 			print_line(out, names[i], columns_list(arena, json_member(w, names[i])));
 }
 
+static const char *network_text(struct arena *arena, const struct json_value *network)
+{
+	const struct json_value *allow = json_member(network, "allow"),
+				*deny = json_member(network, "deny");
+	const char *mode = json_member_text(network, "mode");
+	return arena_printf(arena, "%s%s%s%s%s", mode ? mode : "-",
+		allow && allow->first ? ": " : "",
+		allow && allow->first ? columns_list(arena, allow) : "",
+		deny && deny->first ? "; denied: " : "",
+		deny && deny->first ? columns_list(arena, deny) : "");
+}
+
 static void print_info(struct buf *out, struct arena *arena, const struct json_value *w)
 {
 	char age[32];
@@ -393,7 +408,7 @@ static void print_info(struct buf *out, struct arena *arena, const struct json_v
 	}
 	print_mounts(out, arena, w);
 	print_line(out, "kept by", keeper_text(arena, w));
-	print_line(out, "network", json_member_text(json_member(w, "network"), "mode"));
+	print_line(out, "network", network_text(arena, json_member(w, "network")));
 	const char *isolation = json_member_text(w, "isolation");
 	print_line(out, "isolation",
 		arena_printf(arena, "%s: %s", isolation ? isolation : "-",
@@ -444,6 +459,11 @@ static const struct arg_help update_helps[] = {
 	{ "cpu-time", "cpu time of one exec" },
 	{ NULL, NULL },
 };
+static const struct arg_help update_network_helps[] = {
+	{ "allow-domain", "what may be reached, in place of the present list; repeatable" },
+	{ "deny-domain", "what may not, in place of the present list; repeatable" },
+	{ NULL, NULL },
+};
 static const struct arg_option update_table[] = {
 	{ 'l', "label", ARG_LIST, AT(labels), "KEY=VALUE|KEY-",
 		"set a label, or remove it (KEY-); repeatable" },
@@ -459,6 +479,7 @@ static const struct arg_option update_table[] = {
 		.offset = AT(limits),
 		.record = &limits_record,
 		.helps = update_helps },
+	{ ARG_FROM(network_rows), .helps = update_network_helps },
 	{ ARG_FROM(remote_rows) },
 };
 
@@ -510,7 +531,8 @@ static int print_change(struct command *command, struct buf *out, struct error *
 		remote_print_env(&j, &options->variables, &options->removed_variables,
 			&command->arena, err) ||
 		print_duration(&j, "ttl_ms", "ttl", options->ttl, err) ||
-		print_duration(&j, "idle_timeout_ms", "idle-timeout", options->idle_timeout, err))
+		print_duration(&j, "idle_timeout_ms", "idle-timeout", options->idle_timeout, err) ||
+		network_print_options(options, &j, err))
 		return -1;
 	if (memcmp(&options->limits, &none, sizeof none))
 		record_print_given(&j, "limits", &limits_record, &options->limits);
@@ -540,16 +562,20 @@ static int run_update(struct command *command, struct error *err)
 
 const struct arg_spec cli_update = {
 	.command = "update",
-	.summary = "change labels, variables, limits and lifetimes of a workspace",
+	.summary = "change labels, variables, limits, lifetimes or the network",
 	.usage = "carrel update NAME [options]",
-	.about = "Changes a workspace. Options that are not given leave their settings unchanged. "
-		 "Limits\n"
-		 "can be changed only while no command runs in the workspace.",
+	.about =
+		"Changes a workspace. Options that are not given leave their settings unchanged. "
+		"Limits\n"
+		"can be changed only while no command runs in the workspace, and so can a network\n"
+		"where there was none. Changed lists hold for new connections at once.",
 	ARG_TABLE(update_table),
-	.examples = "  carrel update demo --memory 4G --ttl 7d\n"
-		    "  carrel update demo --label team=search --label draft-\n"
-		    "  carrel update demo -e LOG_LEVEL=debug --unsetenv PROXY\n"
-		    "  carrel update demo --idle-timeout none\n",
+	.examples =
+		"  carrel update demo --memory 4G --ttl 7d\n"
+		"  carrel update demo --label team=search --label draft-\n"
+		"  carrel update demo -e LOG_LEVEL=debug --unsetenv PROXY\n"
+		"  carrel update demo --idle-timeout none\n"
+		"  carrel update demo --allow-domain registries --allow-domain '*.example.com'\n",
 	.least = 1,
 	.most = 1,
 	.run = run_update,

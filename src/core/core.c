@@ -14,6 +14,7 @@
 #include "core/push.h"
 #include "core/execs.h"
 #include "core/internal.h"
+#include "core/networks.h"
 #include "core/ports.h"
 #include "core/template_builds.h"
 #include "core/template_fetch.h"
@@ -119,7 +120,7 @@ int core_open(
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
 		template_builds_open(core, err) ||
 		template_copies_open(core, options->blob_source, err) || agents_open(core, err) ||
-		closer_open(core, err) ||
+		closer_open(core, err) || networks_init(core, options, err) ||
 		launcher_open(&core->launcher, loop, options->launcher, err)) {
 		core_free(core);
 		return -1;
@@ -198,6 +199,7 @@ void core_free(struct core *core)
 	approvals_quiet(core);
 	execs_done(core);
 	agents_done(core);
+	networks_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {
 		older = w->older;
 		w->users = 0;
@@ -260,6 +262,7 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	to->dir = from->dir ? arena_text(arena, from->dir) : NULL;
 	to->mounts = workspace_copy_texts(arena, &from->mounts);
 	to->attach = workspace_copy_texts(arena, &from->attach);
+	workspace_copy_network(arena, &from->network, &to->network);
 	to->packages = workspace_copy_texts(arena, &from->packages);
 	to->build_options = workspace_copy_texts(arena, &from->build_options);
 	to->layers = workspace_copy_texts(arena, &from->layers);
@@ -345,6 +348,7 @@ void workspace_drop(struct core_workspace *w)
 {
 	lifetime_disarm(w);
 	environments_release(w);
+	networks_detach(w);
 	sandbox_close(w->core, &w->sandbox, true);
 	remove_from_tables(w);
 	w->is_gone = true;
@@ -429,7 +433,7 @@ struct workspace_now core_now(const struct core_workspace *w)
 	for (const struct core_waiter *waiter = w->waiters; waiter; waiter = waiter->next)
 		waiters++;
 	struct workspace_now now = { w->model.state, sandbox->state == SANDBOX_UP,
-		view_limiter(&sandbox->view), w->core->landlock_writes };
+		view_limiter(&sandbox->view), w->core->landlock_writes, w->traffic };
 	if (now.state == WORKSPACE_READY &&
 		(sandbox->exec_count || waiters > agents_waking(w) ||
 			(sandbox->state == SANDBOX_UP && sandbox_has_processes(w))))

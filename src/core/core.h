@@ -51,6 +51,7 @@ struct core_options {
 	bool archives_removed,
 		archives_expired; /* before they are removed, unless asked otherwise */
 	bool archives_gzip;	  /* tar.gz instead of tar.zst */
+	const char *egress;	  /* of network_settings_print; NULL: the defaults */
 	bool landlock_writes;	  /* in sandboxes Landlock judges no reading; for what is shown */
 	struct log log;
 	loop_timer_fn *ready; /* NULL, or called once: what there is has been sorted out */

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "core/audit_internal.h"
 #include "core/internal.h"
+#include "core/networks.h"
 #include "core/template_builds.h"
 #include "core/template_store.h"
 #include "linux/disk_quota.h"
@@ -297,7 +298,11 @@ static int check(struct core *core, struct workspace *wanted, bool has_state, st
 		return fail(err, ERR_INVALID,
 			"'environment' can't be combined with 'python': give the name of an "
 			"existing environment, or packages");
-	return limits_fill(&wanted->limits, err) || check_taken(core, wanted, err) ? -1 : 0;
+	return limits_fill(&wanted->limits, err) ||
+			       workspace_network_settle(&wanted->network, err) ||
+			       check_taken(core, wanted, err)
+		       ? -1
+		       : 0;
 }
 
 static struct core_workspace *find_being_made(struct core *core, const struct workspace *wanted)
@@ -520,6 +525,41 @@ static int check_disk(
 		w->model.name, w->model.disk_mechanism);
 }
 
+/* Tightened at once; what needs other sockets inside needs a new sandbox, as limits do. */
+static int change_network(struct core_workspace *w, const struct workspace_network_change *change,
+	struct workspace_network *network, struct error *err)
+{
+	struct workspace_network next = w->model.network, copy;
+	struct error ignored;
+	if (change->has_mode)
+		next.mode = change->mode;
+	if (change->has_mode && workspace_network_mode(&next) == NETWORK_NONE)
+		next.allow.count = next.deny.count = 0;
+	if (change->has_allow)
+		next.allow = change->allow;
+	if (change->has_deny)
+		next.deny = change->deny;
+	/* Who allows a host of a workspace without a network wants a list. */
+	if (!change->has_mode && change->has_allow && next.allow.count &&
+		workspace_network_mode(&next) == NETWORK_NONE)
+		next.mode = NULL;
+	if (workspace_network_settle(&next, err) ||
+		(networks_needs_restart(w, &next) && lifetime_release(w, err)))
+		return -1;
+	/* One that nobody uses has no need of its sockets any more. */
+	if (workspace_network_mode(&next) == NETWORK_NONE)
+		lifetime_release(w, &ignored);
+	workspace_copy_network(&w->arena, &next, &copy);
+	*network = copy;
+	return 0;
+}
+
+/* The answer comes when the change is stored and new connections are judged by it. */
+static void on_network_changed(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	workspace_save(w, on_updated, ctx);
+}
+
 void core_update(const struct request *request, struct core_workspace *w,
 	const struct workspace_change *change, core_workspace_fn *done, void *ctx)
 {
@@ -529,6 +569,7 @@ void core_update(const struct request *request, struct core_workspace *w,
 	if (!failed && w->model.state == WORKSPACE_DELETING)
 		failed = fail(&err, ERR_CONFLICT, "workspace '%s' is being removed", w->model.name);
 	struct limits limits = w->model.limits;
+	struct workspace_network network = w->model.network;
 	pair_list env = w->model.env;
 	if (!failed && change->has_env)
 		failed = merge_pairs(
@@ -536,6 +577,8 @@ void core_update(const struct request *request, struct core_workspace *w,
 	if (!failed && change->has_limits)
 		failed = limits_change(&limits, &change->limits, &err) ||
 			 check_disk(w, &limits, &err) || lifetime_release(w, &err);
+	if (!failed && change->has_network)
+		failed = change_network(w, &change->network, &network, &err);
 	if (!failed && change->has_labels)
 		failed = apply_labels(w, &change->labels, &err);
 	if (failed) {
@@ -544,7 +587,8 @@ void core_update(const struct request *request, struct core_workspace *w,
 	}
 	w->model.limits = limits;
 	w->model.env = env;
-	if (change->has_env)
+	w->model.network = network;
+	if (change->has_env || change->has_network)
 		execs_change_env(w);
 	if (change->has_ttl) {
 		w->model.ttl_ms = change->ttl_ms;
@@ -554,5 +598,9 @@ void core_update(const struct request *request, struct core_workspace *w,
 		w->model.idle_timeout_ms = change->idle_timeout_ms;
 	lifetime_arm(w);
 	journal_emit(&core->journal, "workspace.updated", w->model.id, w->model.name, NULL);
-	workspace_save(w, on_updated, waiter_new(done, ctx, w, NULL));
+	struct core_waiter *waiter = waiter_new(done, ctx, w, NULL);
+	if (change->has_network)
+		networks_changed(w, on_network_changed, waiter);
+	else
+		workspace_save(w, on_updated, waiter);
 }

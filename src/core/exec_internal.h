@@ -124,7 +124,7 @@ struct init_connection {
 	unsigned unacknowledged;
 	uint64_t sent, asked, confirmed; /* spawns; those before the last ping, its answer */
 	bool is_asking;
-	unsigned stats_due; /* answers */
+	unsigned stats_due, listeners_due; /* answers */
 	struct loop_timer *ping;
 	struct watch_limits *limits;
 };

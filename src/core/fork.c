@@ -164,6 +164,7 @@ static void take_workspace(struct fork *fork, const struct workspace *from)
 	model->template = from->template ? arena_text(arena, from->template) : NULL;
 	model->attach = workspace_copy_texts(arena, &from->attach);
 	model->limits = from->limits;
+	workspace_copy_network(arena, &from->network, &model->network);
 	model->ttl_ms = from->ttl_ms;
 	model->idle_timeout_ms = from->idle_timeout_ms;
 	model->ptrace = from->ptrace;
@@ -238,6 +239,8 @@ static int take_request(struct fork *fork, const struct workspace *asked, struct
 	if (asked->idle_timeout_ms)
 		model->idle_timeout_ms = asked->idle_timeout_ms;
 	model->ptrace |= asked->ptrace;
+	if (asked->network.mode || asked->network.allow.count || asked->network.deny.count)
+		workspace_copy_network(arena, &asked->network, &model->network);
 	if (asked->has_view)
 		model->view = asked->view;
 	for (size_t i = 0; i < env.count; i++) /* the last one of a name counts */

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "core/exec_internal.h"
+#include "core/networks.h"
 #include "envs/kind.h"
 #include "plan/plan.h"
 #include "sandbox/init_client.h"
@@ -37,6 +38,7 @@ void connection_make_env(struct core_workspace *w)
 	for (size_t i = 0; own[i]; i++)
 		vec_push(&connection->arena, &connection->env, own[i]);
 	plan_limit_env(&w->model.limits, w->model.ptrace, &connection->arena, &connection->env);
+	networks_add_env(w, &connection->arena, &connection->env);
 	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
 		const struct env_kind *kind = environment_kind(w, i);
 		for (size_t k = 0; kind && kind->variables[k]; k++)
@@ -203,6 +205,8 @@ static int send_small(struct core_workspace *w, const struct exec_message *m, st
 	case INIT_CONNECT: /* above the port: to which address */
 		return init_client_connect(w->sandbox.view.init, m->id, (uint16_t)m->value,
 			m->value > UINT16_MAX, err);
+	case INIT_LISTENERS:
+		return init_client_listeners(w->sandbox.view.init, err);
 	default: /* a spawn that was taken back */
 		return 0;
 	}
@@ -216,6 +220,7 @@ void connection_send(struct core_workspace *w, enum init_type type, uint64_t id,
 	if (!connection || connection->is_broken)
 		return;
 	connection->stats_due += type == INIT_STATS;
+	connection->listeners_due += type == INIT_LISTENERS;
 	if (connection->queue || (send_small(w, &message, &err) && err.sys_errno == EAGAIN))
 		enqueue(connection, message);
 	/* Any other failure ends the connection, which on_hang_up handles. */
@@ -409,6 +414,20 @@ static void on_reply(struct core_workspace *w, const struct init_reply *reply, i
 	}
 }
 
+static void on_listeners(
+	struct core_workspace *w, const struct init_reply *reply, struct init_fds *fds)
+{
+	struct init_connection *connection = w->sandbox.connection;
+	if (connection->listeners_due) {
+		connection->listeners_due--;
+		networks_receive(w, fds);
+		return;
+	}
+	while (fds->count)
+		fd_close(&fds->items[--fds->count]);
+	lie(w, "sent unexpected sockets", reply);
+}
+
 /* Hang-up: init has died, or has accepted another master. */
 static void on_hang_up(struct core_workspace *w)
 {
@@ -421,12 +440,18 @@ static void on_line(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct core_workspace *w = ctx;
 	struct init_connection *connection = w->sandbox.connection;
 	struct init_reply reply;
+	struct init_fds listeners = { .count = 0 };
 	struct error err;
 	int got = INIT_CLIENT_NOTHING, came, left = REPLIES_A_TURN;
 	core_hold(w); /* an exec's end may be that of the workspace */
 	while (left-- && w->sandbox.connection == connection && !connection->is_broken &&
-		(got = init_client_receive(fd, &reply, &came, &err)) == INIT_CLIENT_REPLY)
-		on_reply(w, &reply, came);
+		(got = init_client_receive_fds(fd, &reply, &came, &listeners, &err)) ==
+			INIT_CLIENT_REPLY) {
+		if (reply.type == INIT_LISTENERS_ARE)
+			on_listeners(w, &reply, &listeners);
+		else
+			on_reply(w, &reply, came);
+	}
 	if (w->sandbox.connection == connection && !connection->is_broken) {
 		if (got < 0)
 			connection_break(w, REASON_CANCELED, err.text);

@@ -59,6 +59,7 @@ struct core_sandbox {
 	unsigned exec_count;
 	bool is_alone; /* init was the only process when it last reported an exit */
 	struct init_connection *connection;
+	struct network *network; /* of core/networks.c: its policy, or NULL */
 	enum reason limit; /* why it is, or will be, ended: every exec in it ends with this reason;
 			    * REASON_EXITED: it isn't to be ended */
 };
@@ -123,6 +124,7 @@ struct core_workspace {
 		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
 	struct env_pin *pins_before[WORKSPACE_ENVIRONMENTS]; /* of model.unsettled */
 	struct package_change *changes;	      /* of core/packages.c: one at a time, in order */
+	struct workspace_traffic traffic;     /* since core began */
 	struct core_waiter *waiters;	      /* for the sandbox to come up */
 	struct core_waiter *refusals;	      /* while it is made: who wanted the same name */
 	struct core_workspace *newer, *older; /* all of them, by creation */
@@ -156,6 +158,7 @@ struct core {
 	struct launcher launcher;
 	struct audit *audit; /* of core/audit.c; NULL: it is off */
 	const char *config_digest;
+	struct networks *networks; /* of core/networks.h */
 	struct journal journal;
 	struct metrics metrics;
 	struct map ids, names, contexts; /* of workspaces */

@@ -15,6 +15,7 @@ struct metrics {
 	uint64_t creates, create_failures, removes, sandbox_starts, sandbox_start_failures,
 		released, expired, suspended, resumed;
 	uint64_t execs[REASON_COUNT], exec_failures; /* failures: never started */
+	uint64_t egress_opened, egress_refused, egress_failed, egress_bytes_in, egress_bytes_out;
 	uint64_t output_bytes, file_read_bytes, file_written_bytes;
 	struct histogram create_seconds, sandbox_start_seconds, exec_seconds /* whole */,
 		exec_overhead_seconds /* request to spawn sent */, store_commit_seconds;

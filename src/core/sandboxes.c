@@ -6,6 +6,7 @@
 #include "core/execs.h"
 #include "core/health_internal.h"
 #include "core/internal.h"
+#include "core/networks.h"
 
 #define LOST_STARTS_MAX 3
 
@@ -47,6 +48,7 @@ static int attach(struct core_workspace *w, int limiter, const int *fds, struct 
 		return error_context(err, "the sandbox of workspace '%s'", w->model.name);
 	sandbox_move(sandbox, SANDBOX_UP);
 	w->lost_starts = 0;
+	networks_attach(w);
 	if (!w->is_spare) {
 		workspace_resumed(w);
 		journal_emit(&w->core->journal, "workspace.warm", w->model.id, w->model.name, NULL);
@@ -207,6 +209,7 @@ static void ask(struct core_workspace *w)
 	count += describe_layers(w, &head, strings + count);
 	memcpy(head.id, w->model.id, sizeof head.id);
 	memcpy(head.request_id, w->start_request, sizeof head.request_id);
+	networks_describe(w, &head);
 	fault_point("core_sandbox_start");
 	launcher_ask(&w->core->launcher, &head, strings, count, fds, fd_count, on_started, w);
 }
@@ -291,9 +294,14 @@ static void on_environment(void *ctx, const struct error *err)
 		marks_sweep(w, on_tree, NULL);
 }
 
-static void prepare(struct core_workspace *w)
+static void on_network(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	environment_prepare(w, w->start_request, on_environment, w);
+}
+
+static void prepare(struct core_workspace *w)
+{
+	networks_prepare(w, on_network, NULL);
 }
 
 static void start(struct core_workspace *w)
@@ -367,6 +375,7 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 	if (w->sandbox.state == SANDBOX_UP) /* a new request waits for the end */
 		sandbox_move(&w->sandbox, SANDBOX_ENDING);
 	execs_sandbox_gone(w);
+	networks_detach(w);
 	sandbox_move(&w->sandbox, SANDBOX_NONE);
 	struct core_sandbox left = w->sandbox;
 	sandbox_clear(&w->sandbox);

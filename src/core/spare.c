@@ -108,6 +108,7 @@ static bool is_plain(const struct workspace *wanted)
 	struct limits limits = { 0 };
 	struct error err;
 	return !wanted->id[0] && !wanted->template && !wanted->is_context && !wanted->ptrace &&
+	       workspace_network_mode(&wanted->network) == NETWORK_NONE &&
 	       wanted->view == VIEW_WORKSPACE && !grants_are_asked(wanted) &&
 	       !environment_is_asked(wanted) && !limits_fill(&limits, &err) &&
 	       !memcmp(&limits, &wanted->limits, sizeof limits);

@@ -99,6 +99,15 @@ static const char *boot_id(struct arena *arena)
 	return arena_bytes(arena, id.data, id.len);
 }
 
+/* Core gives the site's own proxies to egress. */
+static char *proxy_variable(struct arena *arena, const char *name, const char *other)
+{
+	const char *value = getenv(name);
+	if (!value || !value[0])
+		value = getenv(other);
+	return arena_printf(arena, "%s=%s", name, value ? value : "");
+}
+
 int launcher_start_role(
 	struct launcher *launcher, enum role which, const int *fds, int fd_count, struct error *err)
 {
@@ -142,6 +151,12 @@ int launcher_start_role(
 		arena_printf(&arena, "CARREL_AUDIT_BYTES=%llu",
 			(unsigned long long)(config ? config->audit_max_bytes : 0)),
 		arena_printf(&arena, "CARREL_CONFIG_DIGEST=%s", config ? config->digest : ""),
+		arena_printf(&arena, "CARREL_EGRESS=%s",
+			config ? network_settings_print(&config->egress, &arena) : ""),
+		proxy_variable(&arena, "https_proxy", "HTTPS_PROXY"),
+		proxy_variable(&arena, "http_proxy", "HTTP_PROXY"),
+		proxy_variable(&arena, "all_proxy", "ALL_PROXY"),
+		proxy_variable(&arena, "no_proxy", "NO_PROXY"),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
 	struct role_start start = { .program = options->carreld,

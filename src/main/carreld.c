@@ -189,6 +189,7 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 		.release_after_ms = RELEASE_AFTER_DEFAULT_MS,
 		.keeps_spare = true,
 		.blob_source = setting("CARREL_BLOB_SOURCE", ""),
+		.egress = setting("CARREL_EGRESS", ""),
 		.use_snapshots = strcmp(setting("CARREL_SNAPSHOTS", "1"), "0") != 0,
 		.auto_repair = strcmp(setting("CARREL_AUTO_REPAIR", "1"), "0") != 0,
 		.log = *log,

@@ -6,9 +6,11 @@
 #include "format/requirements.h"
 #include "format/uri.h"
 #include "format/yaml.h"
+#include "model/address.h"
 #include "model/approval.h"
 #include "model/config.h"
 #include "model/environment.h"
+#include "model/network.h"
 #include "model/token.h"
 
 #define MIB (1ull << 20)
@@ -18,7 +20,7 @@
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
 static const char *const sections[] = { SECTION, "system", "store", "blob", "archives",
-	"workspaces", "audit", "access" };
+	"workspaces", "audit", "access", "egress" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -27,13 +29,14 @@ struct place {
 	void *out; /* in struct config */
 	struct arena *arena;
 	struct error *err;
+	const char *map_key; /* is_map: the key above the value */
 };
 typedef int read_function(const struct place *place, const char *text);
 
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
 static read_function read_python, read_source, read_url, read_host, read_package, read_path,
 	read_landlock, read_store, read_blob, read_region, read_archive_format, read_on_full,
-	read_user;
+	read_user, read_range, read_port, read_address;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -86,6 +89,16 @@ static const struct key {
 		.least = 4096, .most = INT64_MAX },
 	{ "audit.max_bytes", offsetof(struct config, audit_max_bytes), read_size, .least = 8192,
 		.most = INT64_MAX },
+	{ "egress.hosts", offsetof(struct config, egress.hosts), read_address, .is_map = true },
+	{ "egress.allow_ranges", offsetof(struct config, egress.ranges), read_range,
+		.is_list = true },
+	{ "egress.ports", offsetof(struct config, egress), read_port, .is_list = true },
+	{ "egress.bandwidth", offsetof(struct config, egress.bandwidth), read_size, .least = 1024,
+		.most = INT64_MAX, .has_none = true },
+	{ "egress.connections", offsetof(struct config, egress.connections), read_count, .least = 1,
+		.most = 4096 },
+	{ "egress.idle_timeout", offsetof(struct config, egress.idle_ms), read_duration,
+		.least = SECOND, .most = DAY },
 	{ "access.uids", offsetof(struct config, access_uids), read_user, .is_map = true },
 	{ "archives.on_remove", offsetof(struct config, archive_on_remove), read_bool },
 	{ "archives.on_expiry", offsetof(struct config, archive_on_expiry), read_bool },
@@ -343,6 +356,45 @@ static int read_region(const struct place *place, const char *text)
 }
 
 /* A name of a local user, or a uid, and what it may do. */
+static int read_range(const struct place *place, const char *text)
+{
+	struct address_range range;
+	if (address_range_parse(str_from(text), &range, place->err))
+		return -1;
+	return set_text(place, text);
+}
+
+static int read_port(const struct place *place, const char *text)
+{
+	struct network_settings *settings = place->out;
+	uint64_t port;
+	if (place->value->is_quoted || !str_to_u64(str_from(text), &port) || port == 0 ||
+		port > UINT16_MAX)
+		return fail(place->err, ERR_INVALID, "'%s' is not a port", text);
+	if (settings->port_count == NETWORK_SETTINGS_PORTS_MAX)
+		return fail(
+			place->err, ERR_INVALID, "more than %d ports", NETWORK_SETTINGS_PORTS_MAX);
+	settings->ports[settings->port_count++] = (uint16_t)port;
+	return 0;
+}
+
+/* Of the host that is the key. */
+static int read_address(const struct place *place, const char *text)
+{
+	char host[NETWORK_HOST_SIZE], address[NETWORK_HOST_SIZE];
+	if (network_normalize(str_from(place->map_key), host, place->err))
+		return -1;
+	if (network_host_is_address(host) ||
+		network_normalize(str_from(text), address, place->err) ||
+		!network_host_is_address(address))
+		return fail(place->err, ERR_INVALID, "'%s: %s' is not a name and its address",
+			place->map_key, text);
+	vec_push(place->arena, (pair_list *)place->out,
+		(struct text_pair){
+			arena_text(place->arena, host), arena_text(place->arena, address) });
+	return 0;
+}
+
 static int read_user(const struct place *place, const char *text)
 {
 	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -393,6 +445,21 @@ static int fail_unknown(struct error *err, const struct yaml_value *v, const cha
 		       : error_hint(err, "carrel-config(5) lists the keys");
 }
 
+static int read_items(const struct place *place, int *line)
+{
+	for (const struct yaml_value *item = place->value->first; item; item = item->next) {
+		struct place one = *place;
+
+		one.value = item;
+		*line = item->line;
+		if (item->kind == YAML_NULL)
+			return fail(place->err, ERR_INVALID, "an item is null");
+		if (place->key->read(&one, item->text) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 static int read_map(const struct place *place, int *line)
 {
 	if (place->value->kind != YAML_MAP)
@@ -402,7 +469,13 @@ static int read_map(const struct place *place, int *line)
 		struct place one = *place;
 
 		one.value = item;
+		one.map_key = item->key;
 		*line = item->line;
+		if (item->kind == YAML_LIST && place->key->read == read_address) {
+			if (read_items(&one, line) < 0)
+				return -1;
+			continue;
+		}
 		if (item->kind != YAML_SCALAR)
 			return fail(place->err, ERR_INVALID, "%s: a value is expected", item->key);
 		if (place->key->read(&one, item->text) < 0)
@@ -431,18 +504,9 @@ static int read_value(const struct place *place, int *line)
 		return fail(
 			place->err, ERR_INVALID, "'%s' is not a list; try [%s]", v->text, v->text);
 	/* What the file says is instead of the default. */
-	*(text_list *)place->out = (text_list){ 0 };
-	for (const struct yaml_value *item = v->first; item; item = item->next) {
-		struct place one = *place;
-
-		one.value = item;
-		*line = item->line;
-		if (item->kind == YAML_NULL)
-			return fail(place->err, ERR_INVALID, "an item is null");
-		if (key->read(&one, item->text) < 0)
-			return -1;
-	}
-	return 0;
+	if (key->read != read_port)
+		*(text_list *)place->out = (text_list){ 0 };
+	return read_items(place, line);
 }
 
 static const struct key *find_key(const char *section, const char *name)
@@ -473,7 +537,7 @@ static int read_section(const struct yaml_value *section, struct arena *arena,
 			return fail_unknown(err, v, path);
 		if (v->kind == YAML_NULL)
 			continue;
-		struct place place = { key, v, (char *)config + key->offset, arena, err };
+		struct place place = { key, v, (char *)config + key->offset, arena, err, NULL };
 		int line = v->line;
 		if (read_value(&place, &line) < 0)
 			return error_context(err, "line %d: %s", line, path);

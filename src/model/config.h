@@ -48,6 +48,13 @@
  *	access:
  *	  uids:				# what local users may do: admin, user, reviewer or none
  *	    alice: user			# by name or number; root and the owner: admin
+ *	egress:				# networks of sandboxes
+ *	  hosts: {}			# name: address, or a list of them; asked before DNS
+ *	  allow_ranges: []		# private ranges that names may resolve to: 10.1.0.0/16
+ *	  ports: [80, 443]		# of entries that name none
+ *	  bandwidth: 0			# bytes a second of one sandbox; 0: no limit
+ *	  connections: 256		# of one sandbox at once
+ *	  idle_timeout: 120s		# a connection without a byte ends
  *	archives:
  *	  on_remove: false		# carrel rm archives a workspace first
  *	  on_expiry: false		# and so does the end of its time to live
@@ -62,6 +69,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "model/eviction.h"
+#include "model/network_settings.h"
 
 struct config {
 	uint64_t max_envs, max_bytes, ttl_ms, min_free_bytes, install_timeout_ms, max_install_bytes;
@@ -83,6 +91,7 @@ struct config {
 	uint64_t approval_ttl_ms;
 	bool approvals_self;
 	const char *webhook, *webhook_secret_file; /* NULL: not set */
+	struct network_settings egress;
 	text_list show; /* absolute and normal; existence on the host isn't checked */
 };
 void config_defaults(struct config *config);

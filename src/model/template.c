@@ -175,8 +175,8 @@ static const struct record system_record = { "TemplateSystem", NULL, RECORD_ROWS
 #define AT_SECURITY(member) offsetof(struct template_security, member)
 static const struct field security_rows[] = {
 	{ "network_enabled", FIELD_BOOLEAN, AT_SECURITY(network_enabled),
-		"without effect in this version: only loopback is reached; true gives a warning",
-		SHOWN_OPTIONAL, .has = FIELD_HAS(struct template_security, has_network_enabled) },
+		"true: as network.mode open, unless that is given; false: as none", SHOWN_OPTIONAL,
+		.has = FIELD_HAS(struct template_security, has_network_enabled) },
 	{ "filesystem_readonly", FIELD_TEXTS, AT_SECURITY(readonly),
 		"paths that must be read-only inside: an error where they are not", SHOWN_OPTIONAL,
 		.most = 64, .check = check_plain_path },
@@ -187,16 +187,14 @@ static const struct field security_rows[] = {
 static const struct record security_record = { "TemplateSecurity", NULL, RECORD_ROWS(security_rows),
 	.wanted = "TemplateSecurityWanted" };
 
-static int check_network(const char *text, struct error *err)
-{
-	return strcmp(text, "none") ? fail_hint(err, ERR_INVALID, "leave the key out, or use none",
-					      "'%.32s' is not available in this version", text)
-				    : 0;
-}
-
+#define AT_NETWORK(member) offsetof(struct workspace_network, member)
 static const struct field network_rows[] = {
-	{ "mode", FIELD_TEXT, offsetof(struct workspace_network, mode), "none: only loopback",
-		SHOWN_OPTIONAL, .pattern = "^none$", .check = check_network },
+	{ "mode", FIELD_TEXT, AT_NETWORK(mode), "none, list or open", SHOWN_OPTIONAL,
+		.pattern = "^(none|list|open)$", .check = workspace_check_mode },
+	{ "allow", FIELD_TEXTS, AT_NETWORK(allow), "hosts that may be reached", SHOWN_OPTIONAL,
+		.most = WORKSPACE_HOSTS_MAX, .check = workspace_check_allow },
+	{ "deny", FIELD_TEXTS, AT_NETWORK(deny), "hosts that may not, though they are allowed",
+		SHOWN_OPTIONAL, .most = WORKSPACE_HOSTS_MAX, .check = workspace_check_deny },
 };
 static const struct record network_record = { "TemplateNetwork", NULL, RECORD_ROWS(network_rows),
 	.wanted = "TemplateNetworkWanted" };
@@ -333,10 +331,6 @@ static int check_security(
 				"security.filesystem_writable: '%s' can't be made writable",
 				s->writable.items[i]);
 	}
-	if (s->network_enabled)
-		vec_push(arena, warnings,
-			"security.network_enabled: this version has no networks; only loopback is "
-			"reached");
 	return 0;
 }
 
@@ -349,6 +343,10 @@ int template_check(
 		return -1;
 	if (limits_fill(&limits, err))
 		return error_context(err, "limits");
+	struct workspace_network network = { 0 };
+	template_network(t, arena, &network);
+	if (workspace_network_settle(&network, err))
+		return error_context(err, "network");
 	vec_push(arena, &found, NULL);
 	found.count--;
 	*warnings = found;

@@ -20,7 +20,7 @@
  *	  filesystem_readonly: [/usr, /lib]
  *	  filesystem_writable: [/workspace, /tmp]
  *	limits: {memory: 1G, cpu_time: 30s}
- *	network: {mode: none}
+ *	network: {mode: list, allow: [example.com, "*.example.org:8443"], deny: []}
  *	env: {NAME: value}
  *	labels: {team: data}
  *	files: {notes/README.md: "text"}
@@ -107,6 +107,10 @@ void template_hash(const struct template *t, char out[2 * SHA256_LEN + 1]);
 /* What a client asked for, filled in by a template: explicit values win. Texts are shared. */
 void template_apply(const struct template *t, struct arena *arena, struct workspace *wanted);
 
+/* The network that it gives a workspace which asks for *network: the lists of both together, unless
+ * the workspace wants none. */
+void template_network(
+	const struct template *t, struct arena *arena, struct workspace_network *network);
 /* Its nodejs.runtime: "bun", "npm"; NULL: not given. */
 const char *template_runtime(const struct template *t);
 /* The files that a workspace begins with, path and content: pyproject.toml, package.json,

@@ -32,6 +32,11 @@ static bool is_same_path(const char *a, const char *b, struct arena *arena)
 	       !strncmp(path, other, strcspn(path, ":"));
 }
 
+static bool is_same_text(const char *a, const char *b, struct arena *arena)
+{
+	return !strcmp(a, b);
+}
+
 /* Those of `base` that aren't about the same thing as one of `more`, then those of `more`. */
 static text_list merge_texts(
 	const text_list *base, const text_list *more, same_fn *is_same, struct arena *arena)
@@ -100,6 +105,12 @@ void template_extend(struct template *child, const struct template *base, struct
 	if (!security->writable.count)
 		security->writable = base->security.writable;
 	inherit_limits(&child->limits.limits, &base->limits.limits);
+	if (!child->network.mode || strcmp(child->network.mode, "none") != 0) {
+		child->network.allow = merge_texts(
+			&base->network.allow, &child->network.allow, is_same_text, arena);
+		child->network.deny =
+			merge_texts(&base->network.deny, &child->network.deny, is_same_text, arena);
+	}
 	child->python.dependencies = merge_texts(
 		&base->python.dependencies, &child->python.dependencies, is_same_package, arena);
 	child->nodejs.dependencies =
@@ -146,6 +157,23 @@ static void apply_node(const struct template *t, struct arena *arena, struct wor
 			arena_printf(arena, "--node-runtime=%s", template_runtime(t)));
 }
 
+void template_network(
+	const struct template *t, struct arena *arena, struct workspace_network *network)
+{
+	const struct template_security *security = &t->security;
+	const char *mode = t->network.mode;
+	if (!mode && security->has_network_enabled)
+		mode = network_mode_name(security->network_enabled ? NETWORK_OPEN : NETWORK_NONE);
+	/* Who allows a host wants a network. */
+	bool is_none = mode && strcmp(mode, network_mode_name(NETWORK_NONE)) == 0;
+	if (!network->mode && !(is_none && network->allow.count))
+		network->mode = mode;
+	if (network->mode && workspace_network_mode(network) == NETWORK_NONE)
+		return;
+	network->allow = merge_texts(&t->network.allow, &network->allow, is_same_text, arena);
+	network->deny = merge_texts(&t->network.deny, &network->deny, is_same_text, arena);
+}
+
 void template_apply(const struct template *t, struct arena *arena, struct workspace *wanted)
 {
 	pair_list env = { 0 };
@@ -157,6 +185,7 @@ void template_apply(const struct template *t, struct arena *arena, struct worksp
 	wanted->env = merge_pairs(&env, &wanted->env, arena);
 	wanted->labels = merge_pairs(&t->labels, &wanted->labels, arena);
 	inherit_limits(&wanted->limits, &t->limits.limits);
+	template_network(t, arena, &wanted->network);
 	wanted->attach = merge_texts(&t->attach, &wanted->attach, is_same_path, arena);
 	if (!wanted->has_view && t->view)
 		wanted->view = (enum workspace_view)(t->view - 1);

@@ -127,14 +127,6 @@ struct workspace_shown {
 	pair_list env;
 };
 
-static int check_mode(const char *text, struct error *err)
-{
-	return strcmp(text, "none")
-		       ? fail_hint(err, ERR_INVALID, "leave the field out, or use \"none\"",
-				 "'%s' is not available in this version", text)
-		       : 0;
-}
-
 int workspace_check_variable(const char *key, const char *value, struct error *err)
 {
 	return !key[0] || strchr(key, '=')
@@ -182,14 +174,6 @@ static const struct field node_rows[] = {
 static const struct record node_record = { "Node",
 	"The packages of a Node environment, which is built if it doesn't exist.",
 	RECORD_ROWS(node_rows), FIELD_IN };
-
-static const struct field network_rows[] = {
-	{ "mode", FIELD_TEXT, offsetof(struct workspace_network, mode), "none: only loopback",
-		FIELD_IN | FIELD_OUT | FIELD_REQUIRED, .pattern = "^none$", .check = check_mode },
-	{ "allow", FIELD_TEXTS, offsetof(struct workspace_network, allow), NULL, FIELD_OUT },
-};
-static const struct record network_record = { "Network", NULL, RECORD_ROWS(network_rows),
-	.wanted = "NetworkWanted" };
 
 #define LATER_HELP "not available in this version"
 static const struct field workspace_rows[] = {
@@ -261,7 +245,10 @@ static const struct field workspace_rows[] = {
 		.object = &limits_record },
 	{ "limits", FIELD_OBJECT, SHOWN(limits), NULL, FIELD_OUT, .object = &limits_record },
 	{ "network", FIELD_OBJECT, AT(network), NULL, FIELD_IN | FIELD_OUT,
-		.object = &network_record },
+		.object = &workspace_network_record },
+	{ "network_mode", FIELD_TEXT, AT(network.mode), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "network_allow", FIELD_TEXTS, AT(network.allow), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "network_deny", FIELD_TEXTS, AT(network.deny), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "context", FIELD_BOOLEAN, AT(is_context),
 		"with scripts/ data/ repos/ output/, .venv and .context.json",
 		FIELD_IN | FIELD_KEPT, .kept = "is_context" },
@@ -304,6 +291,23 @@ static const struct field workspace_rows[] = {
 const struct record workspace_record = { "Workspace", NULL, RECORD_ROWS(workspace_rows),
 	.wanted = "WorkspaceWanted" };
 
+#define NETWORK(member) offsetof(struct workspace_network_change, member)
+#define NETWORK_HAS(member) FIELD_HAS(struct workspace_network_change, member)
+static const struct field network_change_rows[] = {
+	{ "mode", FIELD_TEXT, NETWORK(mode), "none, list or open", FIELD_STRICT,
+		.pattern = "^(none|list|open)$", .check = workspace_check_mode,
+		.has = NETWORK_HAS(has_mode) },
+	{ "allow", FIELD_TEXTS, NETWORK(allow), "in place of what is allowed now", FIELD_STRICT,
+		.most = WORKSPACE_HOSTS_MAX, .check = workspace_check_allow,
+		.has = NETWORK_HAS(has_allow) },
+	{ "deny", FIELD_TEXTS, NETWORK(deny), "in place of what is denied now", FIELD_STRICT,
+		.most = WORKSPACE_HOSTS_MAX, .check = workspace_check_deny,
+		.has = NETWORK_HAS(has_deny) },
+};
+static const struct record network_change_record = { "NetworkChange",
+	"What its sandboxes may reach. Fields that are not given stay unchanged.",
+	RECORD_ROWS(network_change_rows), FIELD_IN };
+
 #define CHANGE(member) offsetof(struct workspace_change, member)
 #define HAS(member) FIELD_HAS(struct workspace_change, member)
 static const struct field change_rows[] = {
@@ -316,6 +320,9 @@ static const struct field change_rows[] = {
 		.pattern = WORKSPACE_VARIABLE_PATTERN, .check_pair = workspace_check_variable },
 	{ "limits", FIELD_OBJECT, CHANGE(limits), "only while no exec runs; null: unchanged",
 		.object = &limits_record, .has = HAS(has_limits) },
+	{ "network", FIELD_OBJECT, CHANGE(network),
+		"holds for new connections; from none only while no exec runs",
+		.object = &network_change_record, .has = HAS(has_network) },
 	{ "ttl", FIELD_DURATION, CHANGE(ttl_ms), "from now; null: none", .least = 1,
 		.most = WORKSPACE_TIME_MOST, .has = HAS(has_ttl) },
 	{ "idle_timeout", FIELD_DURATION, CHANGE(idle_timeout_ms), "null: none", .least = 1,
@@ -375,7 +382,8 @@ void workspace_print(
 		.is_warm = now->is_warm,
 		.env = shown_env(&arena, &w->env),
 	};
-	shown.model.network.mode = "none";
+	shown.model.network.traffic = now->traffic;
+	shown.model.network.mode = network_mode_name(workspace_network_mode(&w->network));
 	workspace_list_active(now, &arena, &shown.layers);
 	record_print(j, key, &workspace_record, &shown);
 }

@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "base/vec.h"
 #include "model/limits.h"
+#include "model/network.h"
 #include "model/record.h"
 
 #define WORKSPACE_NAME_MAX 64
@@ -41,10 +42,32 @@ extern const char *const workspace_state_names[WORKSPACE_STATE_COUNT + 1]; /* �
 enum workspace_view { VIEW_WORKSPACE, VIEW_ROOT, VIEW_COUNT };
 extern const char *const workspace_view_names[VIEW_COUNT + 1]; /* …, NULL */
 
+/* What its sandboxes may reach. `allow` and `deny` are entries of model/network.h; of `allow` also
+ * WORKSPACE_REGISTRIES: the hosts of the package indexes that the host's own clients use. */
 struct workspace_network {
-	const char *mode; /* "none" */
-	text_list allow;
+	const char *mode; /* of network_mode_name; NULL: not given */
+	text_list allow, deny;
+	struct workspace_traffic { /* of its connections; shown only */
+		uint64_t connections, refused, failed, bytes_in, bytes_out;
+	} traffic;
 };
+#define WORKSPACE_REGISTRIES "registries"
+#define WORKSPACE_HOSTS_MAX 1024 /* of each list */
+/* What isn't given counts as none. */
+enum network_mode workspace_network_mode(const struct workspace_network *network);
+/* A mode that isn't given is list when something is allowed, else none. ERR_INVALID: a list that
+ * its mode has no use for. */
+int workspace_network_settle(struct workspace_network *network, struct error *err);
+/* Whether its list names WORKSPACE_REGISTRIES. */
+bool workspace_network_has_registries(const struct workspace_network *network);
+/* What is wrong with an entry of `allow`, or of `deny`. ERR_INVALID names it. */
+int workspace_check_allow(const char *entry, struct error *err);
+int workspace_check_deny(const char *entry, struct error *err);
+int workspace_check_mode(const char *mode, struct error *err);
+void workspace_copy_network(
+	struct arena *arena, const struct workspace_network *from, struct workspace_network *to);
+/* Its rows, IN and OUT, for other nouns that have one. */
+extern const struct record workspace_network_record;
 
 struct workspace_node {
 	const char *version;	  /* "22", */
@@ -125,8 +148,14 @@ bool workspace_variable_is_secret(const char *key, const char *value);
 /* Its fields: as a client asks for it, as it is shown (by workspace_print), as it is kept. */
 extern const struct record workspace_record;
 /* What is to be changed of one. */
+struct workspace_network_change {
+	bool has_mode, has_allow, has_deny;
+	const char *mode;
+	text_list allow, deny; /* in place of the lists that there are */
+};
 struct workspace_change {
-	bool has_labels, has_env, has_limits, has_ttl, has_idle_timeout;
+	bool has_labels, has_env, has_limits, has_ttl, has_idle_timeout, has_network;
+	struct workspace_network_change network;
 	pair_list labels, env; /* value NULL: removed */
 	struct limits limits;  /* of 0: as it is */
 	uint64_t ttl_ms, idle_timeout_ms;
@@ -139,6 +168,7 @@ struct workspace_now {
 	bool is_warm;		    /* a sandbox is held */
 	const char *limiter;	    /* "cgroup-v1" … of that sandbox, or NULL */
 	bool landlock_writes;	    /* Landlock judges no reading: layer "landlock_writes" */
+	struct workspace_traffic traffic; /* since the daemon began */
 };
 /* The names of the walls of its isolation (namespaces, seccomp, landlock, …). */
 void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers);

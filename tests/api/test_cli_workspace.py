@@ -187,7 +187,7 @@ def test_update_changes_what_is_given_and_nothing_else(daemon):
 @pytest.mark.parametrize("options, names", [
     ([], ["no change"]), (["--ttl", "soon"], ["--ttl", "soon"]), (["--memory", "1"], ["--memory"]), (["--label", "x"], ["'x'"]),
     (["--remove-label", "=x"], ["--remove-label", "=x"]), (["--label", "k=1", "--remove-label", "k"], ["'k'", "twice"]),
-    (["--net", "none"], ["--net"]), (["other"], ["other"]),
+    (["--net", "wide"], ["--net", "wide"]), (["--allow-domain", "http://a/"], ["--allow-domain", "http://a/"]), (["other"], ["other"]),
 ])
 def test_what_can_not_be_updated_is_said_in_one_line(daemon, workspace, options, names):
     done = daemon("update", workspace, *options)
@@ -224,7 +224,7 @@ def test_info_shows_what_is_on_disk_now(daemon):
     (["ok", "two"], ["two"]), (["--label", "novalue"], ["novalue"]), (["--label", "=x"], ["=x"]),
     (["--label", "k=1", "--label", "k=2"], ["'k'", "twice"]),
     (["--memory", "1"], ["--memory"]), (["--ttl", "soon"], ["--ttl", "soon"]), (["--env", "a", "--pip", "b"], ["--env"]),
-    (["-r", "/nonexistent/file"], ["/nonexistent/file"]), (["--net", "open"], ["--net open"]), (["--env", "nosuchenv"], ["nosuchenv"]),
+    (["-r", "/nonexistent/file"], ["/nonexistent/file"]), (["--net", "wide"], ["--net", "wide"]), (["--env", "nosuchenv"], ["nosuchenv"]),
     (["--from=x"], ["'x'", "neither a snapshot nor a workspace"]),
     (["-v", "/a:/b"], ["-v", "/a"]), (["--frobnicate"], ["--frobnicate"]),
 ])

@@ -136,7 +136,7 @@ def test_a_removed_one_says_that_it_was_there(daemon):
 @pytest.mark.parametrize("member", ["settings", "sources"])
 def test_what_comes_later_is_refused_by_name(daemon, member):
     problem(daemon.post("/v1/workspaces", {member: "x"}), 400, "invalid", f"{member}: not available in this version")
-    problem(daemon.post("/v1/workspaces", {"network": {"mode": "open"}}), 400, "invalid", "network.mode", "not available")
+    problem(daemon.post("/v1/workspaces", {"network": {"mode": "wide"}}), 400, "invalid", "network.mode", "wide")
 
 
 @pytest.mark.parametrize("body, words", [

@@ -15,9 +15,9 @@ description: "of a test"
 extends: strict
 system: {shell: /bin/bash, editor: nano}
 security:
-  network_enabled: true
+  network_enabled: false
   filesystem_readonly: ["/usr", "/lib", "/bin", "/sbin"]
-  filesystem_writable: ["/workspace", "/tmp", "/.cache"]
+  filesystem_writable: ["/workspace", "/tmp", "/.cache", "/"]
 limits: {memory: 256M}
 env: {GREETING: hello, OTHER: "1"}
 labels: {team: tests}
@@ -28,7 +28,7 @@ files:
   .gitignore: "mine\\n"
 ttl: 7d
 """
-WARNING = "security.network_enabled: this version has no networks; only loopback is reached"
+WARNING = "security.filesystem_writable: '/' is the workspace, which is seen at /workspace without `view: root`"
 
 
 @pytest.fixture(scope="module")

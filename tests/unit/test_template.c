@@ -70,8 +70,10 @@ static void the_seed_is_read_as_it_is(void **state)
 	assert_string_equal(t.programs.editor, "nano");
 	assert_true(t.security.network_enabled);
 	assert_int_equal(template_check(&t, &arena, &warnings, &err), 0);
-	assert_int_equal(warnings.count, 2);
-	assert_non_null(strstr(warnings.items[1], "network_enabled"));
+	assert_int_equal(warnings.count, 1);
+	struct workspace_network network = { 0 };
+	template_network(&t, &arena, &network);
+	assert_string_equal(network.mode, "open");
 }
 
 static void errors_name_line_and_key(void **state)
@@ -103,8 +105,12 @@ static void errors_name_line_and_key(void **state)
 		"^1.6.0",
 		NULL);
 	assert_error("name: x\nextends: x\n", "extends: template 'x' extends itself", NULL);
-	assert_error("name: x\nnetwork: {mode: open}\n",
-		"line 2: network.mode: 'open' is not available in this version", NULL);
+	assert_error("name: x\nnetwork: {mode: some}\n",
+		"line 2: network.mode: unknown network mode 'some': none, list or open", NULL);
+	assert_error("name: x\nnetwork: {allow: [\"https://example.com/\"]}\n",
+		"line 2: network.allow[0]: the entry 'https://example.com/' of a list of hosts: a "
+		"host, not a URL or a path, is expected",
+		NULL);
 }
 
 static void yaml_that_readers_disagree_on_is_refused(void **state)

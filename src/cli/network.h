@@ -1,0 +1,48 @@
+/* network.h -- the options --net, --allow-domain and --deny-domain; and the network of `carrel
+ * run`, which has an egress role of its own for as long as its command runs. */
+#pragma once
+#include "cli/cli.h"
+#include "egress/egress.h"
+#include "model/network_settings.h"
+#include "plan/plan.h"
+#include "sandbox/sandbox.h"
+
+/* --net, --allow-domain and --deny-domain, checked. Where none is given *network is empty. */
+int network_read_options(
+	const struct options *options, struct workspace_network *network, struct error *err);
+/* The same as the member "network" of an open object; nothing where none is given. */
+int network_print_options(const struct options *options, struct json *j, struct error *err);
+
+struct run_network {
+	struct workspace_network asked;
+	struct plan_network plan;
+	text_list registries, hosts; /* of WORKSPACE_REGISTRIES: variables, hosts */
+	struct egress_role role;
+	struct egress egress;
+	struct egress_status status;
+	unsigned due; /* answers of the role that are to come */
+	struct error failure;
+	bool has_failed;
+};
+#define RUN_NETWORK_NONE                                                                           \
+	{                                                                                          \
+		.role = { -1, -1 }, .egress = { -1, -1 }                                           \
+	}
+/* Fills in network->plan of the options, and names it in *options. */
+int run_network_prepare(struct command *command, struct run_network *network,
+	struct plan_options *options, struct error *err);
+/* Starts the role, which comes up while the sandbox does. settings: the operator's. */
+int run_network_begin(
+	struct run_network *network, const struct network_settings *settings, struct error *err);
+/* As sandbox_io.listening. */
+void run_network_listening(void *ctx, const struct plan_listener *listener, int fd);
+/* The command has ended: reads the counters. ERR_UNAVAILABLE: the role had failed, and the command
+ * had no network. */
+int run_network_end(struct run_network *network, struct error *err);
+void run_network_done(struct run_network *network);
+/* The counters, as the member "network" of an open object. */
+void run_network_print(const struct run_network *network, struct json *j);
+/* Says on stderr what a command that failed may have lacked. */
+void run_network_explain(const struct run_network *network, char *const *argv);
+/* Whether a command is a known client that needs a network for this: `pip install`, `curl`. */
+bool network_is_wanted(char *const *argv);

@@ -1,0 +1,167 @@
+"""carrel run with a network: --net, --allow-domain, --deny-domain."""
+
+import shutil
+import subprocess
+
+import pytest
+from harness import PATH, Carrel, one_line
+from origins import configure, make_certificates, origin
+
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """carrel on a home that knows the names of two origins, one of them with TLS."""
+    directory = tmp_path_factory.mktemp("net")
+    configure(directory / "carrel")
+    carrel = Carrel(directory)
+    carrel.certificates = make_certificates(tmp_path_factory.mktemp("certificates"))
+    with origin() as plain, origin(carrel.certificates) as tls:
+        carrel.plain, carrel.tls = plain, tls
+        carrel.bind = ("-v", f"{carrel.certificates}/ca.pem:/workspace/ca.pem:ro")
+        yield carrel
+
+
+def allowed(site):
+    return ("--allow-domain", f"origin.test:{site.plain.port}", "--allow-domain", f"origin.test:{site.tls.port}")
+
+
+def test_tools_reach_what_is_listed(site):
+    script = f"""set -e
+        curl -sS http://origin.test:{site.plain.port}/curl
+        curl -sS --cacert /workspace/ca.pem https://origin.test:{site.tls.port}/curl
+        curl -sS --cacert /workspace/ca.pem --socks5-hostname 127.0.0.1:3128 https://origin.test:{site.tls.port}/socks
+        wget -q -O - http://origin.test:{site.plain.port}/wget
+        wget -q -O - --ca-certificate=/workspace/ca.pem https://origin.test:{site.tls.port}/wget
+        SSL_CERT_FILE=/workspace/ca.pem python3 -c "
+import urllib.request
+for url in ('http://origin.test:{site.plain.port}/python', 'https://origin.test:{site.tls.port}/python'):
+    print(urllib.request.urlopen(url, timeout=60).read().decode(), end='')"
+        """
+    done = site.sh(script, *allowed(site), *site.bind)
+    assert done.returncode == 0, done.stderr
+    assert [line.split()[1] for line in done.stdout.splitlines()] == ["/curl", "/curl", "/socks", "/wget", "/wget", "/python", "/python"]
+
+
+NODE = "fetch('https://origin.test:%d/node').then(r => r.text()).then(t => process.stdout.write(t))"
+RAW = """
+import socket, ssl
+for port, path in ((%d, b'/raw'), (%d, b'/tls')):
+    s = socket.create_connection(('origin.test', port), timeout=60)
+    if path == b'/tls':
+        s = ssl.create_default_context(cafile='/workspace/ca.pem').wrap_socket(s, server_hostname='origin.test')
+    s.sendall(b'GET ' + path + b' HTTP/1.1\\r\\nHost: origin.test:%%d\\r\\nConnection: close\\r\\n\\r\\n' %% port)
+    answer = b''
+    while data := s.recv(4096):
+        answer += data
+    print(answer.decode().split()[-1])
+"""
+
+
+def test_programs_that_know_no_proxy_reach_names(site):
+    without = "unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY; "
+    done = site.run(*allowed(site), *site.bind, "--", "python3", "-c", RAW % (site.plain.port, site.tls.port))
+    assert (done.returncode, done.stdout) == (0, "/raw\n/tls\n"), done.stderr
+    done = site.sh(f"{without} curl -sS --cacert /workspace/ca.pem https://origin.test:{site.tls.port}/names; getent hosts origin.test; ! getent hosts other.test",
+                   *allowed(site), *site.bind)
+    assert done.returncode == 0 and "/names\n" in done.stdout, done.stderr
+    if shutil.which("node", path=PATH):
+        done = site.run(*allowed(site), *site.bind, "-e", "NODE_EXTRA_CA_CERTS=/workspace/ca.pem", "--", "node", "-e", NODE % site.tls.port)
+        assert (done.returncode, done.stdout.split()[-1]) == (0, "/node"), done.stderr
+
+
+@pytest.mark.once
+@pytest.mark.shipped
+@pytest.mark.skipif(not shutil.which("java", path=PATH), reason="no java")
+def test_java_reaches_names(site, tmp_path):
+    (tmp_path / "Get.java").write_text("""
+        public class Get { public static void main(String[] a) throws Exception {
+            try (var in = new java.net.URL(a[0]).openStream()) { System.out.write(in.readAllBytes()); System.out.flush(); } } }""")
+    done = site.run(*allowed(site), "-v", f"{tmp_path}/Get.java:/workspace/Get.java:ro", "--", "java", "Get.java", f"http://origin.test:{site.plain.port}/java")
+    assert done.returncode == 0 and done.stdout.endswith("/java\n"), done.stderr
+
+
+@pytest.mark.once
+@pytest.mark.skipif(not shutil.which("git", path=PATH), reason="no git")
+def test_git_clones_over_https(site, tmp_path):
+    """From files that a plain server shows: the protocol without a program behind it."""
+    bare = tmp_path / "repo.git"
+    quiet = {"check": True, "capture_output": True}
+    subprocess.run(["git", "init", "-q", "--bare", bare], **quiet)
+    tree = subprocess.run(["git", "-C", bare, "hash-object", "-w", "-t", "tree", "/dev/null"], **quiet).stdout.decode().strip()
+    commit = subprocess.run(["git", "-C", bare, "-c", "user.name=t", "-c", "user.email=t@t", "commit-tree", tree, "-m", "one"], **quiet).stdout.decode().strip()
+    subprocess.run(["git", "-C", bare, "update-ref", "refs/heads/main", commit], **quiet)
+    subprocess.run(["git", "-C", bare, "update-server-info"], **quiet)
+    with origin(site.certificates, bare.parent) as server:
+        url = f"https://origin.test:{server.port}/repo.git"
+        done = site.sh(f"git -c http.sslCAInfo=/workspace/ca.pem ls-remote {url}", "--allow-domain", f"origin.test:{server.port}", *site.bind)
+        assert done.returncode == 0 and f"{commit}\trefs/heads/main" in done.stdout, done.stderr
+
+
+def test_what_is_refused_is_named_when_the_command_failed(site):
+    done = site.sh(f"curl -sSf http://other.test:{site.plain.port}/", "--allow-domain", "origin.test")
+    assert done.returncode == 22
+    assert f"refused: other.test:{site.plain.port}; allow it with --allow-domain other.test:{site.plain.port}" in done.stderr
+    done = site.sh("curl -sSf https://other.test/; exit 1", "--allow-domain", "origin.test")
+    assert "allow it with --allow-domain other.test\n" in done.stderr
+    done = site.sh(f"curl -sS http://other.test:{site.plain.port}/", "--allow-domain", "origin.test")
+    assert done.returncode == 0 and "hint" not in done.stderr
+
+
+def test_the_result_counts_what_was_reached(site):
+    target = f"origin.test:{site.plain.port}"
+    result = site.sh_json(f"curl -s http://{target}/ http://other.test/", "--allow-domain", target)
+    network = result["network"]
+    assert (network["mode"], network["connections"], network["refused"], network["last_refused"]) == ("list", 1, 1, "other.test:80"), network
+    assert network["received_bytes"] > 100 and network["sent_bytes"] > 50
+    assert "network" not in site.sh_json("true")
+
+
+def test_open_reaches_names_but_no_private_addresses(site):
+    target, address = f"origin.test:{site.plain.port}", f"127.0.0.1:{site.plain.port}"
+    done = site.sh(f"curl -sS http://{target}/ok; ! curl -s --noproxy '*' http://{address}/closed && ! curl -s --noproxy '*' http://198.18.77.1:{site.plain.port}/closed",
+                   "--net", "open", "--allow-domain", target)
+    assert (done.returncode, done.stdout) == (0, f"{target} /ok\n"), (done.stdout, done.stderr)
+    done = site.sh(f"curl -sS -x http://127.0.0.1:3128 --noproxy '' http://{address}/closed", "--net", "open")
+    assert done.stdout.startswith("carrel: "), done.stdout
+    assert not [path for _, path in site.plain.requests if path == "/closed"]
+
+
+def test_deny_wins(site):
+    target = f"origin.test:{site.plain.port}"
+    done = site.sh(f"curl -sS http://{target}/", "--net", "open", "--allow-domain", target, "--deny-domain", "origin.test")
+    assert done.stdout.startswith("carrel: ")
+
+
+@pytest.mark.parametrize("options, named", [
+    (["--net", "some"], "some"), (["--allow-domain", "https://a.test/"], "https://a.test/"), (["--allow-domain", "a*.test"], "a*.test"),
+    (["--deny-domain", "a.test"], "a.test"), (["--net", "none", "--allow-domain", "a.test"], "a.test"), (["--allow-domain", ""], "--allow-domain")])
+def test_bad_options_are_one_line(site, options, named):
+    done = site.run(*options, "--", "true")
+    assert done.returncode == 125
+    one_line(done.stderr.splitlines()[0] + "\n", named)
+
+
+def test_the_plan_says_what_listens(site):
+    done = site.run("--plan", "--allow-domain", "origin.test:8443", "--", "true")
+    assert '"network": "list"' in done.stdout and '"port": 8443' in done.stdout and "nameserver 127.0.0.1" in done.stdout
+
+
+def test_without_a_network_clients_fail_at_once_and_are_told_why(site):
+    done = site.sh("pip download --no-deps six 2>&1; curl https://origin.test/")
+    assert done.returncode == 6 and "this sandbox has no network: --allow-domain registries" in done.stderr, done.stderr
+    assert "Retrying" not in done.stdout
+    assert "hint" not in site.sh("exit 1").stderr and "hint" not in site.sh("git status").stderr
+
+
+@pytest.mark.once
+@pytest.mark.shipped
+def test_package_managers_reach_the_registries_of_the_host(site, tmp_path):
+    """The real ones, as the host's clients are configured."""
+    script = """set -e
+        pip download -q --no-deps -d /tmp/pip six
+        ls /tmp/pip
+        if command -v npm >/dev/null; then mkdir -p p && cd p && npm install --no-audit --no-fund --silent is-odd@3.0.1 >/dev/null && ls node_modules/is-odd/package.json; fi
+        ! curl -sSf -o /dev/null https://origin.test/ 2>/dev/null"""
+    done = site.sh(script, "--allow-domain", "registries", timeout=180)
+    assert done.returncode == 0 and "six-" in done.stdout, (done.stdout, done.stderr)
