@@ -42,6 +42,18 @@ static void resume(struct loop *loop, void *ctx)
 	serve_on_closed(server);
 }
 
+/* The last refusal stays what it was: no rule could allow this one. */
+static void refuse_address(struct connection *c, const union address *address)
+{
+	char text[48], why[128];
+
+	address_print(address, text);
+	str_format(why, sizeof why, "%s is not an address that the resolver has given out",
+		str_starts_with(str_from(text), "::ffff:") ? text + strlen("::ffff:") : text);
+	policy_refused(c->policy, EGRESS_FRONT_NAMES, "", c->port, NULL, why);
+	connection_break(c);
+}
+
 static void add_connection(const struct listener *listener, int fd)
 {
 	struct connection *c = connection_new(listener->policy, fd);
@@ -60,8 +72,7 @@ static void add_connection(const struct listener *listener, int fd)
 	getsockname(fd, &address.any, &len);
 	c->port = ntohs(address.ipv4.sin_port); /* sin6_port lies at the same place */
 	if (!names_find(c->policy, &address, c->host)) {
-		address_print(&address, c->host);
-		front_refuse(c, "the address is not one that the resolver has given out");
+		refuse_address(c, &address);
 		return;
 	}
 	connection_watch(c, CLIENT, 0);
