@@ -127,6 +127,8 @@ struct init_connection {
 	unsigned stats_due, listeners_due; /* answers */
 	struct loop_timer *ping;
 	struct watch_limits *limits;
+	uint64_t own_sockets[INIT_LISTENERS_MAX]; /* of ports.c: inodes of what leads out */
+	size_t own_socket_count;
 };
 
 /* What all execs share. */

@@ -420,6 +420,7 @@ static void on_listeners(
 	struct init_connection *connection = w->sandbox.connection;
 	if (connection->listeners_due) {
 		connection->listeners_due--;
+		ports_leave_out(w, fds->items, (size_t)fds->count);
 		networks_receive(w, fds);
 		return;
 	}

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include "base/fd.h"
 #include "core/audit.h"
 #include "core/exec_internal.h"
@@ -38,14 +39,34 @@ static int compare(const void *a, const void *b)
 	return strcmp(one->address, other->address);
 }
 
-static void add_listeners(struct str text, bool is_ipv6, struct arena *arena, port_list *ports)
+void ports_leave_out(struct core_workspace *w, const int *fds, size_t count)
+{
+	struct init_connection *connection = w->sandbox.connection;
+	struct stat st;
+	connection->own_socket_count = 0;
+	for (size_t i = 0; i < count && i < INIT_LISTENERS_MAX; i++)
+		if (!fstat(fds[i], &st))
+			connection->own_sockets[connection->own_socket_count++] = st.st_ino;
+}
+
+static bool is_own(const struct core_workspace *w, uint64_t inode)
+{
+	const struct init_connection *connection = w->sandbox.connection;
+	for (size_t i = 0; connection && i < connection->own_socket_count; i++)
+		if (connection->own_sockets[i] == inode)
+			return true;
+	return false;
+}
+
+static void add_listeners(const struct core_workspace *w, struct str text, bool is_ipv6,
+	struct arena *arena, port_list *ports)
 {
 	struct procfs_listener listener;
 	char address[INET6_ADDRSTRLEN];
 
 	while (ports->count < LISTED_MAX && procfs_next_listener(&text, &listener)) {
-		if (!inet_ntop(is_ipv6 ? AF_INET6 : AF_INET, listener.address, address,
-			    sizeof address))
+		if (is_own(w, listener.inode) || !inet_ntop(is_ipv6 ? AF_INET6 : AF_INET,
+							 listener.address, address, sizeof address))
 			continue;
 		vec_push(arena, ports, (struct port){ listener.port, arena_text(arena, address) });
 	}
@@ -60,7 +81,7 @@ int core_ports(const struct request *request, struct core_workspace *w, struct a
 		auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 		if (view_read_sockets(&w->sandbox.view, is_ipv6, &text, err))
 			return error_context(err, "workspace '%s'", w->model.name);
-		add_listeners((struct str){ text.data, text.len }, is_ipv6, arena, ports);
+		add_listeners(w, (struct str){ text.data, text.len }, is_ipv6, arena, ports);
 	}
 	if (ports->count)
 		qsort(ports->items, ports->count, sizeof *ports->items, compare);

@@ -28,5 +28,7 @@ void port_cancel(struct port_call *call); /* done is not called */
 struct init_reply;
 /* false: the reply is impossible. Takes fd, or -1. */
 bool ports_receive(struct core_workspace *w, const struct init_reply *reply, int fd);
+/* Sockets of carrel's that listen in the sandbox: they are not listed. */
+void ports_leave_out(struct core_workspace *w, const int *fds, size_t count);
 void ports_gone(struct core_workspace *w); /* the sandbox has ended */
 void ports_free(struct core_workspace *w); /* without calling any callback */

@@ -186,6 +186,14 @@ def test_what_listens_is_listed(daemon, served):
     assert [(item["port"], item["address"]) for item in first["items"] + rest["items"]] == listed
 
 
+def test_what_leads_out_of_a_workspace_is_not_listed(daemon):
+    with created(daemon, network={"allow": ["origin.test:8443"]}) as workspace:
+        assert ":0C38 " in output_of(daemon, workspace["name"], "cat /proc/net/tcp")  # the proxy, on 3128
+        assert eventually(lambda: ports(daemon, workspace["name"]) == []), ports(daemon, workspace["name"])
+        serve(daemon, workspace["name"])
+        assert {item["port"] for item in ports(daemon, workspace["name"])} <= {8000, 8001, 8002}
+
+
 def new_token(daemon, workspace):
     return daemon.post("/v1/tokens", {"workspace": workspace}).json()["text"]
 
