@@ -64,12 +64,36 @@ static void check_body(struct str bytes, const struct forward_request *request)
 	check(status < 0 || (total == taken && single.is_done == whole.is_done));
 }
 
+/* A request in a tunnel that passes is for the tunnel's host; an answer is rewritten to one that
+ * ends in the same place. */
+static void check_tunnel(struct str bytes)
+{
+	struct forward_request request;
+	struct forward_answer answer, again;
+	auto_buf struct buf out = buf_empty(2 * FORWARD_ANSWER_MAX);
+
+	if (forward_parse_origin(bytes, "a.example", 8080, &request, NULL) == 1) {
+		check(!strcmp(request.host, "a.example") && request.port == 8080);
+		check(!request.is_connect && request.head_len <= bytes.len);
+	}
+	if (forward_parse_answer(bytes, &answer, NULL) != 1)
+		return;
+	check(answer.status >= 100 && answer.status < 1000 && answer.head_len <= bytes.len);
+	forward_rewrite_answer(bytes, &answer, false, &out);
+	/* Our own header may have made one too many. */
+	if (forward_parse_answer((struct str){ out.data, out.len }, &again, NULL) != 1)
+		return;
+	check(again.status == answer.status && again.head_len == out.len && !again.keeps);
+	check(again.is_chunked == answer.is_chunked && again.length == answer.length);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct str bytes = { (const char *)data, size };
 	struct forward_request request;
 	int status = forward_parse(bytes, &request, NULL);
 
+	check_tunnel(bytes);
 	check(status >= -1 && status <= 1);
 	check(status != 0 || size < FORWARD_HEAD_MAX);
 	if (status != 1)
