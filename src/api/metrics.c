@@ -144,6 +144,13 @@ static void print_states(
 	print_value(out, "carrel_captured_output_bytes", "gauge",
 		"Bytes of captured output that are kept until they are answered.",
 		numbers->captured_bytes);
+	print_value(out, "carrel_audit_records_total", "counter", "Records of the audit log.",
+		numbers->audit_records);
+	print_value(out, "carrel_audit_dropped_total", "counter",
+		"Records that the audit log has no line of, because it could not be written.",
+		numbers->audit_dropped);
+	print_value(out, "carrel_audit_failing", "gauge", "1 while the audit log can't be written.",
+		numbers->is_audit_failing);
 	print_value(out, "carrel_workspace_bytes", "gauge",
 		"Bytes on disk of all workspaces, as last measured.", numbers->disk_bytes);
 }

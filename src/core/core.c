@@ -523,6 +523,10 @@ int core_count(const struct request *request, const struct core *core, struct co
 		return -1;
 	*numbers = (struct core_numbers){ .metrics = core->metrics,
 		.captured_bytes = core->captured_bytes };
+	const struct audit_numbers audit = audit_count(core);
+	numbers->audit_records = audit.records;
+	numbers->audit_dropped = audit.dropped;
+	numbers->is_audit_failing = audit.is_failing;
 	for (const struct core_workspace *w = core->newest; w; w = w->older) {
 		if (w->is_spare)
 			continue;

@@ -155,6 +155,8 @@ struct core_numbers {
 	uint64_t execs;		 /* that run */
 	uint64_t captured_bytes; /* of output that is kept until it is answered */
 	uint64_t disk_bytes;	 /* of all workspaces, as last measured */
+	uint64_t audit_records, audit_dropped;
+	bool is_audit_failing; /* nothing can be recorded */
 };
 core_verb int core_count(const struct request *request, const struct core *core,
 	struct core_numbers *numbers, struct error *err);
