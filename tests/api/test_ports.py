@@ -216,6 +216,7 @@ def test_a_request_reaches_the_server_as_it_is_but_for_the_connection_and_creden
     assert recorded and {line["data"]["port"] for line in recorded} <= {8000, 8001, 8002, 9}
 
 
+@pytest.mark.once
 def test_bodies_of_any_framing_and_size_pass_whole(daemon, served):
     large = os.urandom(1 << 20) * 12
     assert daemon.post(url(served, "/"), large).json()["body"] == hashlib.sha256(large).hexdigest()
@@ -231,6 +232,7 @@ def test_bodies_of_any_framing_and_size_pass_whole(daemon, served):
     assert head.status == 200 and head.body == b"" and head.headers["Content-Length"] == "1000"
 
 
+@pytest.mark.once
 def test_paths_that_a_client_follows_have_the_prefix_of_the_port(daemon, served):
     def location(to):
         return daemon.get(url(served, "/redirect"), headers={"To": to}).headers["Location"]
@@ -286,6 +288,7 @@ def test_what_cannot_be_reached_is_said(daemon, served):
         problem(daemon.get(url(other["name"])), 409, "conflict", "no sandbox", "/exec")
 
 
+@pytest.mark.once
 def test_a_client_that_reads_slowly_holds_itself_up_alone(daemon, served):
     with contextlib.closing(daemon.connection()) as connection:
         connection.request("GET", url(served, "/big"), headers={"Size": str(64 << 20)})
@@ -330,7 +333,7 @@ def test_a_workspace_has_its_own_ports_and_no_way_to_make_init_connect(daemon, s
         assert daemon.get(url(served)).json()["path"] == "/"
 
 
-@pytest.mark.parametrize("how", ["removed", "suspended"])
+@pytest.mark.parametrize("how", [pytest.param("removed", marks=pytest.mark.once), "suspended"])
 def test_connections_end_with_the_sandbox(daemon, how):
     with created(daemon) as workspace:
         serve(daemon, workspace["name"])
@@ -380,6 +383,7 @@ def test_carrel_port_lists_and_relays(daemon, served):
             sender.join()
 
 
+@pytest.mark.once
 def test_carrel_port_says_what_is_wrong(daemon, served):
     for arguments, words in ((("nobody", "80"), "nobody"), ((served, "0"), "'0'"), ((served, "x"), "'x'"),
                              ((served, "80", "--listen", "80"), "--listen"), ((served, "--listen", ":0"), "PORT"),

@@ -127,6 +127,7 @@ def test_what_is_said_must_be_for_the_name_of_the_address(site):
     assert {host for host, path in site.requests if path == "/mixed"} == {f"origin.test:{site.http}"}
 
 
+@pytest.mark.once
 def test_a_query_over_tcp_and_other_types(site):
     assert py(site, """
         import socket, struct
