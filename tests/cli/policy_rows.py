@@ -104,6 +104,12 @@ env -i A=1 curl x
 env -u A curl x
 env -S 'curl x'
 env -S'curl x'
+env --split-string='curl x'
+env - curl x
+xargs -a /etc/shadow echo
+grep --fil /etc/shadow a
+rbash -c 'curl x'
+cd -P /etc; cat shadow
 /usr/bin/env curl x
 nohup curl x
 timeout 5 curl x
@@ -417,6 +423,8 @@ cd "$x" && cat a
 cd /tmp && cd etc && cat shadow
 pushd /etc; cat shadow
 env -C /etc cat shadow
+env --chdir=/etc cat shadow
+time -o /etc/x ls
 ls /etc
 ls /root
 grep -r x /
@@ -442,5 +450,7 @@ at now
 ls\rcurl x
 """) + [
     "ls\u00a0x", "ls\u2028curl x", "ls\x0bx", "\u200bls", "\uff43url x", "ls\x00curl x", "echo a\x00; curl x",
-    "\x00", "", " ", "#", "ls" * 300000, "(" * 200 + "ls" + ")" * 200, "echo " + "$(" * 100 + "ls" + ")" * 100,
+    "\x00", "", " ", "#", "ls" * 300000, "ls;" * 40000, "eval " + "a " * 60000,
+    "echo " + "a " * 60000, "[[ " + "a -eq b && " * 10000 + "a ]]", "{ ls; } " + ">a " * 40000,
+    "bash -c " * 1000, "(" * 200 + "ls" + ")" * 200, "echo " + "$(" * 100 + "ls" + ")" * 100,
 ]

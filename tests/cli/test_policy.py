@@ -77,8 +77,13 @@ def test_files_and_hosts_are_judged_in_the_syntax_of_rules():
                              "deny": ["network(outbound:evil.b.example)"]}}
     hosts = {"network(outbound:a.example)": "allow", "network(outbound:A.EXAMPLE.:443)": "allow", "network(outbound:a.example:22)": "ask",
              "network(outbound:b.example)": "ask", "network(outbound:x.b.example:80)": "allow", "network(outbound:evil.b.example)": "deny",
-             "network(outbound:c.example:8080)": "allow", "network(outbound:c.example)": "ask", "network(outbound:1.2.3.4)": "ask"}
+             "network(outbound:c.example:8080)": "allow", "network(outbound:c.example)": "ask", "network(outbound:1.2.3.4)": "ask", "network(outbound:0x7f.1)": "deny",
+             "network(outbound:a.example@evil.example)": "deny"}
     assert dict(decide(list(hosts), rules, kind="network")) == hosts
+    wide = {"permissions": {"allow": ["network(outbound:*)", "network(outbound:192.0.2.1)"]}}
+    hosts = {"network(outbound:a.example)": "allow", "network(outbound:127.0.0.1)": "ask", "network(outbound:192.0.2.1)": "allow",
+             "network(outbound:[::1]:80)": "ask"}
+    assert dict(decide(list(hosts), wide, kind="network")) == hosts
 
 
 def test_a_line_that_is_malformed_is_answered_by_an_error_in_its_place():

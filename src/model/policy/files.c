@@ -283,10 +283,13 @@ static bool has_option(const shell_words *words, size_t first, const char *lette
 
 		if (text && text[0] == '-' && text[1] && text[1] != '-' && strpbrk(text, letters))
 			return true;
-		if (text && (strncmp(text, "--regexp", 8) == 0 || strncmp(text, "--file", 6) == 0 ||
-				    strncmp(text, "--expression", 12) == 0 ||
-				    strncmp(text, "--from-file", 11) == 0))
-			return true;
+		/* Long ones may be abbreviated. */
+		static const char *const long_ones[] = { "--regexp", "--file", "--expression",
+			"--from-file" };
+		size_t len = text ? strcspn(text, "=") : 0;
+		for (size_t k = 0; len > 3 && k < sizeof long_ones / sizeof *long_ones; k++)
+			if (strncmp(long_ones[k], text, len) == 0)
+				return true;
 	}
 	return false;
 }
@@ -397,6 +400,12 @@ static const struct {
 	{ "grep", "-f", POLICY_READ },
 	{ "sed", "-f", POLICY_READ },
 	{ "awk", "-f", POLICY_READ },
+	{ "xargs", "-a", POLICY_READ },
+	{ "xargs", "--arg-file", POLICY_READ },
+	{ "time", "-o", POLICY_WRITE },
+	{ "time", "--output", POLICY_WRITE },
+	{ "strace", "-o", POLICY_WRITE },
+	{ "ltrace", "-o", POLICY_WRITE },
 	{ "tar", "-f", POLICY_READ | POLICY_WRITE },
 	{ "tar", "-C", POLICY_WRITE },
 	{ "tar", "-T", POLICY_READ },
@@ -404,9 +413,9 @@ static const struct {
 };
 
 static void judge_file_options(
-	struct judge *j, const char *program, const shell_words *words, size_t first)
+	struct judge *j, const char *program, const shell_words *words, size_t first, size_t end)
 {
-	for (size_t i = first + 1; i < words->count; i++) {
+	for (size_t i = first + 1; i < end; i++) {
 		const char *text = words->items[i].literal;
 
 		for (size_t k = 0; text && k < sizeof file_options / sizeof *file_options; k++) {
@@ -430,20 +439,14 @@ static void judge_file_options(
 
 /* A word, or its part after '=', that is a file which a rule denies: whatever the program does
  * with it. */
-static void judge_named(struct judge *j, const char *subject, const char *text)
+static void judge_named_path(struct judge *j, const char *text)
 {
 	static const enum policy_operation operations[] = { POLICY_READ, POLICY_WRITE,
 		POLICY_DELETE };
-	const char *value = strchr(text, '=');
 	const struct policy_rule *by;
 
-	if (value && value[1])
-		judge_named(j, subject, value + 1);
-	if (text[0] == '-' && text[1] && text[1] != '-') {
-		if (strchr(text, '/'))
-			judge_named(j, subject, strchr(text, '/'));
-		return;
-	}
+	if (text[0] == '-' && text[1] && text[1] != '-' && strchr(text, '/'))
+		text = strchr(text, '/'); /* -f/etc/shadow */
 	if (!text[0] || text[0] == '-' || strlen(text) > 4000)
 		return;
 	const char *path = path_normalize(j->arena, j->request->cwd, text);
@@ -454,6 +457,25 @@ static void judge_named(struct judge *j, const char *subject, const char *text)
 				i == 0 ? NULL : "it names a file that a rule denies");
 			return;
 		}
+}
+
+static void judge_named(struct judge *j, const char *text)
+{
+	for (int i = 0; text && i < 4; i++) {
+		judge_named_path(j, text);
+		text = strchr(text, '=');
+		text = text ? text + 1 : NULL;
+	}
+}
+
+void judge_wrapper_files(struct judge *j, const shell_words *words, size_t first, size_t end)
+{
+	if (!j->policy->has_file_rules)
+		return;
+	judge_file_options(j, path_basename(words->items[first].literal), words, first, end);
+	for (size_t i = first + 1; i < end; i++)
+		if (words->items[i].literal)
+			judge_named(j, words->items[i].literal);
 }
 
 void judge_script_path(struct judge *j, const char *subject, const struct shell_word *word)
@@ -479,13 +501,14 @@ static void judge_dd(struct judge *j, const shell_words *words, size_t first)
 	}
 }
 
-void judge_operands(struct judge *j, const char *subject, const shell_words *words, size_t first)
+void judge_operands(struct judge *j, const shell_words *words, size_t first)
 {
 	const char *name = path_basename(words->items[first].literal);
 
 	if (!j->policy->has_file_rules)
 		return;
-	judge_file_options(j, strncmp(name, "pip", 3) == 0 ? "pip" : name, words, first);
+	judge_file_options(
+		j, strncmp(name, "pip", 3) == 0 ? "pip" : name, words, first, words->count);
 	if (strcmp(name, "dd") == 0)
 		judge_dd(j, words, first);
 	for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
@@ -497,5 +520,5 @@ void judge_operands(struct judge *j, const char *subject, const shell_words *wor
 		return;
 	for (size_t i = first + 1; i < words->count; i++)
 		if (words->items[i].literal)
-			judge_named(j, subject, words->items[i].literal);
+			judge_named(j, words->items[i].literal);
 }

@@ -117,28 +117,35 @@ static void judge_url(struct judge *j, const char *subject, const char *program,
 	}
 }
 
-/* The names in an operand: one package, or the alias and the package of npm. */
+/* One name of an operand, without its version. */
+static void judge_name(struct judge *j, const char *subject, const char *program, const char *word)
+{
+	const struct sources *sources = j->request->sources;
+	size_t skipped = word[0] == '@' ? 1 : 0;
+	size_t len =
+		skipped + strcspn(word + skipped, manager_is_python(program) ? "<>=!~;[@( " : "@");
+	struct error err;
+
+	if (sources_check_package(sources, program, arena_bytes(j->arena, word, len), &err) < 0)
+		deny(j, subject, &err);
+}
+
+/* An operand: one package, or the alias and the package of npm. */
 static void judge_package(
 	struct judge *j, const char *subject, const char *program, const char *word)
 {
-	const struct sources *sources = j->request->sources;
 	bool is_python = manager_is_python(program);
-	const char *alias = is_python ? NULL : strstr(word, "@npm:");
-	size_t skipped = word[0] == '@' ? 1 : 0;
-	size_t len = skipped + strcspn(word + skipped, is_python ? "<>=!~;[@( " : "@");
-	struct error err;
+	const char *alias = is_python ? NULL : strstr(word, "npm:");
 
+	judge_name(j, subject, program, word);
 	if (alias)
-		judge_package(j, subject, program, alias + 5);
-	else if (!is_python && strncmp(word, "npm:", 4) == 0)
-		judge_package(j, subject, program, word + 4);
-	if (sources_check_package(sources, program, arena_bytes(j->arena, word, len), &err) < 0)
-		deny(j, subject, &err);
+		judge_name(j, subject, program, alias + 4);
 	if (word[0] == '.' || word[0] == '/' || word[0] == '~' || strstr(word, "file:") ||
+		(alias && strstr(alias + 4, "npm:")) ||
 		(is_python && (strchr(word, '/') || strstr(word, ".whl") || strstr(word, ".tar.") ||
 				      strstr(word, ".zip"))))
 		ask(j, subject, "a package of a file isn't known by its name");
-	else if (!is_python && word[0] != '@' && strchr(word, '/') && !strstr(word, "://"))
+	else if (!is_python && word[0] != '@' && strchr(word, '/') && !alias)
 		ask(j, subject, "a package of a repository isn't known by its name");
 }
 

@@ -9,6 +9,10 @@ struct policy_bucket { /* rules of one key */
 	bool has_longer, has_longer_forbidding;
 };
 #define POLICY_DEPTH_MAX 16 /* of scripts in arguments: sh -c 'sh -c …' */
+/* Linux runs no program with a longer argument: sh -c SCRIPT. */
+#define POLICY_SCRIPT_MAX ((size_t)128 << 10)
+#define POLICY_STEPS_MAX 4096 /* of a trail: what follows is asked for */
+#define POLICY_WORDS_MAX 4096 /* of a simple command */
 
 struct judge {
 	const struct policy *policy;
@@ -92,7 +96,9 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 /* A path that a command names, against the file rules. */
 void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word);
 /* The file operations that the program at words[first] is known for. */
-void judge_operands(struct judge *j, const char *subject, const shell_words *words, size_t first);
+void judge_operands(struct judge *j, const shell_words *words, size_t first);
+/* The files that options of a wrapper name, before the command at words[end]. */
+void judge_wrapper_files(struct judge *j, const shell_words *words, size_t first, size_t end);
 /* A path that is read as a program or a script. */
 void judge_script_path(struct judge *j, const char *subject, const struct shell_word *word);
 

@@ -1,6 +1,8 @@
 #include "model/policy/internal.h"
 
+#include "base/buf.h"
 #include "base/path.h"
+#include "model/network.h"
 
 static void add_step(struct judge *j, const struct policy_step *given)
 {
@@ -52,13 +54,8 @@ void judge_words(struct judge *j, const char *subject, const shell_words *words)
 		}
 }
 
-static const char *subject_of(struct judge *j, const struct shell_command *command)
-{
-	return arena_bytes(j->arena, command->source.data, command->source.len);
-}
-
 /* [[ … ]]: the operators that compare numbers evaluate their operands; -v expands a subscript. */
-static void judge_condition(struct judge *j, const struct shell_command *command)
+static bool condition_evaluates(const struct shell_command *command)
 {
 	static const char *const evaluating[] = { "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v",
 		"-R" };
@@ -66,8 +63,8 @@ static void judge_condition(struct judge *j, const struct shell_command *command
 	for (size_t i = 0; i < command->words.count; i++)
 		for (size_t k = 0; k < sizeof evaluating / sizeof *evaluating; k++)
 			if (str_is(command->words.items[i].source, evaluating[k]))
-				judge_step(j, subject_of(j, command), POLICY_ASK, NULL,
-					"a comparison of numbers can run commands");
+				return true;
+	return false;
 }
 
 static int judge_command(void *ctx, const struct shell_command *command)
@@ -75,18 +72,27 @@ static int judge_command(void *ctx, const struct shell_command *command)
 	struct judge *j = ctx;
 	const char *name = command->words.count ? command->words.items[0].literal : NULL;
 
+	/* Bounded time: what isn't looked at can't be allowed. */
+	if (j->verdict->trail.count > POLICY_STEPS_MAX) {
+		judge_step(j, "", POLICY_ASK, NULL, "the script has too many commands");
+		return 1;
+	}
 	if (command->kind == SHELL_SIMPLE) {
 		judge_simple(j, command);
 		return 0;
 	}
-	judge_words(j, subject_of(j, command), &command->words);
+	/* A compound command is shown by its beginning: what is in it has steps of its own. */
+	size_t len = command->source.len < 200 ? command->source.len : 200;
+	const char *subject = arena_bytes(j->arena, command->source.data, len);
+	judge_words(j, subject, &command->words);
 	for (size_t i = 0; i < command->redirects.count; i++)
-		judge_redirect(j, subject_of(j, command), &command->redirects.items[i]);
-	if (command->kind == SHELL_CONDITION)
-		judge_condition(j, command);
+		judge_redirect(j, subject, &command->redirects.items[i]);
+	if (command->kind == SHELL_CONDITION && condition_evaluates(command))
+		judge_step(
+			j, subject, POLICY_ASK, NULL, "a comparison of numbers can run commands");
 	if ((command->kind == SHELL_FOR || command->kind == SHELL_SELECT) &&
 		variable_is_dangerous(name))
-		judge_step(j, subject_of(j, command), POLICY_ASK, NULL,
+		judge_step(j, subject, POLICY_ASK, NULL,
 			arena_printf(j->arena, "'%s' changes what runs", name));
 	return 0;
 }
@@ -111,9 +117,14 @@ static int find_move(void *ctx, const struct shell_command *command)
 			if (!name || strcmp(name, movers[k]) != 0)
 				continue;
 			moves->count++;
-			if (i == 0 && words->count == 2 && k == 0 && words->items[1].literal &&
-				words->items[1].literal[0] != '-' && words->items[1].literal[0])
-				moves->to = words->items[1].literal;
+			const char *to = words->items[words->count - 1].literal;
+			const char *option = words->count == 3 ? words->items[1].literal : NULL;
+			bool is_plain =
+				words->count == 2 || (option && (strcmp(option, "--") == 0 ||
+									strcmp(option, "-P") == 0 ||
+									strcmp(option, "-L") == 0));
+			if (i == 0 && k == 0 && is_plain && to && to[0] && to[0] != '-')
+				moves->to = to;
 		}
 	return 0;
 }
@@ -137,8 +148,10 @@ void judge_script(struct judge *j, enum shell_dialect dialect, struct str script
 	struct error err;
 	bool is_understood = false;
 
-	if (++j->depth > POLICY_DEPTH_MAX) {
-		judge_step(j, "", POLICY_ASK, NULL, "scripts in scripts are nested too deep");
+	if (++j->depth > POLICY_DEPTH_MAX || script.len > POLICY_SCRIPT_MAX) {
+		judge_step(j, "", POLICY_ASK, NULL,
+			script.len > POLICY_SCRIPT_MAX ? "the script is too long"
+						       : "scripts in scripts are nested too deep");
 		j->depth--;
 		return;
 	}
@@ -177,7 +190,7 @@ void policy_judge_argv(const struct policy *policy, const struct policy_request 
 		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
 	};
 	struct shell_command command = { .kind = SHELL_SIMPLE, .line = 1 };
-	const char *source = "";
+	auto_buf struct buf source = buf_empty(BUF_MAX_DEFAULT);
 
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	for (size_t i = 0; i < argv->count; i++) {
@@ -188,10 +201,9 @@ void policy_judge_argv(const struct policy *policy, const struct policy_request 
 			(struct shell_part){
 				.kind = SHELL_TEXT, .is_quoted = true, .text = word.literal });
 		vec_push(j.arena, &command.words, word);
-		source =
-			i ? arena_printf(j.arena, "%s %s", source, argv->items[i]) : argv->items[i];
+		buf_printf(&source, "%s%s", i ? " " : "", argv->items[i]);
 	}
-	command.source = str_from(source);
+	command.source = (struct str){ arena_bytes(j.arena, source.data, source.len), source.len };
 	judge_simple(&j, &command);
 }
 
@@ -238,15 +250,24 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
 		policy_judge_file(policy, request, files[i].operation, path, verdict);
 		return 0;
 	}
-	if (strncmp(subject, "network(outbound:", 17) == 0) {
-		struct policy_rule target = { 0 };
+	if (strncmp(subject, "network(outbound:", 17) == 0 && len > 18 && subject[17] != '*') {
+		struct str target = { subject + 17, len - 18 };
+		char host[NETWORK_HOST_SIZE];
+		struct error invalid;
+		uint16_t port;
 
-		if (rule_set_host(request->arena, (struct str){ subject + 17, len - 18 }, &target,
-			    err) < 0 ||
-			target.host[0] == '*')
-			return fail(err, ERR_INVALID, "'%s' names no host", subject);
-		policy_judge_network(
-			policy, request, target.host, target.port ? target.port : 443, verdict);
+		if (network_authority_parse(target, 443, host, &port, &invalid) == 0) {
+			policy_judge_network(policy, request, host, port, verdict);
+			return 0;
+		}
+		/* No rule can open what isn't a host in its normal form. */
+		struct judge j = { .policy = policy,
+			.request = request,
+			.verdict = verdict,
+			.arena = request->arena };
+		*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+		judge_step(&j, arena_text(j.arena, subject), POLICY_DENY, NULL,
+			arena_text(j.arena, invalid.text));
 		return 0;
 	}
 	return fail(err, ERR_INVALID,

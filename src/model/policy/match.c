@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/path.h"
+#include "model/network.h"
 #include "model/policy/sources.h"
 
 /* Whether the program at `name` is one that PATH would find under its plain name. */
@@ -469,9 +470,14 @@ enum policy_decision match_network(
 {
 	const struct policy_rule *found[POLICY_DENY + 1] = { 0 };
 
+	bool is_address = network_host_is_address(host);
+
 	match_host(j->policy, host, port, found);
 	match_host(j->policy, "*", port, found);
-	for (const char *dot = strchr(host, '.'); dot; dot = strchr(dot + 1, '.'))
+	/* An address is allowed only by the rule that names it. */
+	if (is_address && found[POLICY_ALLOW] && found[POLICY_ALLOW]->host[0] == '*')
+		found[POLICY_ALLOW] = NULL;
+	for (const char *dot = strchr(host, '.'); dot && !is_address; dot = strchr(dot + 1, '.'))
 		match_host(j->policy, arena_printf(j->arena, "*%s", dot), port, found);
 	return decide(found, j->policy->otherwise.network, by);
 }

@@ -1,6 +1,7 @@
 /* A simple command: its assignments, redirections, name, wrappers and arguments. */
 #include "model/policy/internal.h"
 
+#include "base/buf.h"
 #include "base/path.h"
 
 static void judge_call(
@@ -176,8 +177,10 @@ static const struct wrapper {
 /* env -S: the words of a command in one. */
 static void judge_split(struct judge *j, const shell_words *words, size_t at)
 {
-	const char *text = strchr(words->items[at].literal, 'S') + 1;
+	const char *option = words->items[at].literal;
+	const char *text = option[1] == '-' ? strchr(option, '=') : strchr(option, 'S');
 
+	text = text ? text + 1 : "";
 	if (!text[0] && at + 1 < words->count)
 		text = words->items[at + 1].literal;
 	if (text)
@@ -189,6 +192,7 @@ static size_t wrapped_at(struct judge *j, const struct wrapper *wrapper, const c
 	const shell_words *words, size_t at)
 {
 	unsigned operands = wrapper->operands;
+	bool is_env = strcmp(wrapper->name, "env") == 0;
 
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
@@ -199,17 +203,20 @@ static size_t wrapped_at(struct judge *j, const struct wrapper *wrapper, const c
 			at++;
 			break;
 		}
+		if (text && strcmp(text, "-") == 0 && is_env)
+			continue; /* env -i */
 		if (text && text[0] == '-' && text[1]) {
+			if (is_env && (strncmp(text, "--s", 3) == 0 ||
+					      (text[1] != '-' && strchr(text, 'S')))) {
+				judge_split(j, words, at);
+				return SIZE_MAX;
+			}
 			if (strncmp(text, "--ch", 4) == 0 || strchr(text, 'C') || strchr(text, 'D'))
 				j->is_moved = true; /* --chdir, -C, -D */
 			if (strncmp(text, "--", 2) == 0) {
 				if (!strchr(text, '=') && strcmp(text, "--null") != 0)
 					return SIZE_MAX; /* it may take the next word */
 				continue;
-			}
-			if (strchr(text + 1, 'S') && strcmp(wrapper->name, "env") == 0) {
-				judge_split(j, words, at);
-				return SIZE_MAX;
 			}
 			if (strchr(wrapper->with_value, text[strlen(text) - 1]))
 				at++;
@@ -244,6 +251,7 @@ static void judge_wrapped(struct judge *j, const struct wrapper *wrapper, const 
 	}
 	if (!(j->policy->is_claude && claude_strips(wrapper->name)))
 		match_command(j, subject, words, first);
+	judge_wrapper_files(j, words, first, at < words->count ? at : words->count);
 	if (at == SIZE_MAX) {
 		judge_step(j, subject, POLICY_ASK, NULL,
 			arena_printf(j->arena, "it isn't known what '%s' runs", wrapper->name));
@@ -342,6 +350,8 @@ static bool judge_shell(
 	} else if (has_script || !words->items[at].literal) {
 		judge_step(j, subject, POLICY_ASK, NULL,
 			"it isn't known which commands the shell runs");
+		if (words->items[at].literal) /* another shell reads most of it alike */
+			judge_script(j, SHELL_SH, str_from(words->items[at].literal));
 		judge_suspects(j, subject, words, at);
 	} else {
 		judge_script_path(j, subject, &words->items[at]);
@@ -363,7 +373,7 @@ static bool judge_special(
 		"gpg-agent", "start-stop-daemon", "daemonize", "inotifywait", "caller", "suspend",
 		"logout", "bwrap", "firejail", "capsh", "perf", "ld.so" };
 	const char *name = path_basename(words->items[first].literal);
-	const char *script = "";
+	auto_buf struct buf script = buf_empty(SHELL_SCRIPT_MAX);
 
 	if (strncmp(name, "ld-", 3) == 0 && strstr(name, ".so"))
 		name = "ld.so"; /* which runs the program that is its argument */
@@ -381,10 +391,11 @@ static bool judge_special(
 					"it isn't known which commands that runs");
 				return true;
 			}
-			script = arena_printf(j->arena, "%s%s ", script, words->items[i].literal);
+			buf_printf(&script, "%s ", words->items[i].literal);
 		}
-		if (!(is_trap && strcmp(script, "- ") == 0))
-			judge_script(j, j->request->dialect, str_from(script));
+		if (!(is_trap && strcmp(script.data, "- ") == 0))
+			judge_script(j, j->request->dialect,
+				str_from(arena_bytes(j->arena, script.data, script.len)));
 		judge_step(j, subject, POLICY_ALLOW, NULL, "its commands are judged");
 		return true;
 	}
@@ -419,7 +430,7 @@ static void judge_call(struct judge *j, const char *subject, const shell_words *
 		return;
 	match_command(j, subject, words, first);
 	judge_program(j, subject, words, first);
-	judge_operands(j, subject, words, first);
+	judge_operands(j, words, first);
 }
 
 void judge_simple(struct judge *j, const struct shell_command *command)
@@ -441,7 +452,9 @@ void judge_simple(struct judge *j, const struct shell_command *command)
 	for (size_t i = 0; i < command->redirects.count; i++)
 		judge_redirect(j, subject, &command->redirects.items[i]);
 	judge_words(j, subject, &command->words);
-	if (command->words.count)
+	if (command->words.count > POLICY_WORDS_MAX)
+		judge_step(j, subject, POLICY_ASK, NULL, "a command of too many words");
+	else if (command->words.count)
 		judge_call(j, subject, &command->words, 0);
 	else
 		judge_step(j, subject, POLICY_ALLOW, NULL, "runs no program");

@@ -40,6 +40,8 @@ static const char *suggest_exact(struct arena *arena, const shell_words *words, 
 	const char *text = "";
 	size_t len;
 
+	if (words->count - first > 32)
+		return NULL;
 	for (size_t i = first; i < words->count; i++) {
 		const char *word =
 			words->items[i].literal ? quoted(arena, words->items[i].literal) : NULL;
