@@ -152,16 +152,3 @@ def test_without_a_network_clients_fail_at_once_and_are_told_why(site):
     assert done.returncode == 6 and "this sandbox has no network: --allow-domain registries" in done.stderr, done.stderr
     assert "Retrying" not in done.stdout
     assert "hint" not in site.sh("exit 1").stderr and "hint" not in site.sh("git status").stderr
-
-
-@pytest.mark.once
-@pytest.mark.shipped
-def test_package_managers_reach_the_registries_of_the_host(site, tmp_path):
-    """The real ones, as the host's clients are configured."""
-    script = """set -e
-        pip download -q --no-deps -d /tmp/pip six
-        ls /tmp/pip
-        if command -v npm >/dev/null; then mkdir -p p && cd p && npm install --no-audit --no-fund --silent is-odd@3.0.1 >/dev/null && ls node_modules/is-odd/package.json; fi
-        ! curl -sSf -o /dev/null https://origin.test/ 2>/dev/null"""
-    done = site.sh(script, "--allow-domain", "registries", timeout=180)
-    assert done.returncode == 0 and "six-" in done.stdout, (done.stdout, done.stderr)
