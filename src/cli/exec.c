@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "cli/network.h"
 #include "linux/pty.h"
 #include "model/exec.h"
 #include "plan/plan.h"
@@ -525,8 +526,27 @@ static void explain(struct command *command, const char *name, const struct resu
 	cli_explain(result, &limits);
 }
 
+/* A client of the network that failed may have lacked it: the workspace is asked only then. */
+static void hint_at_network(
+	struct command *command, const char *name, char *const *argv, const struct result *result)
+{
+	struct remote *remote = &command->remote;
+	struct remote_answer answer;
+	struct error err;
+	if (!result_exit_code(result) || result->reason != REASON_EXITED ||
+		!network_is_wanted(argv) || remote->client.socket < 0 ||
+		remote_call(remote, "GET", remote_workspace_path(remote, name, ""), NULL, &answer,
+			&err))
+		return;
+	const char *mode = json_member_text(json_member(answer.value, "network"), "mode");
+	if (mode && !strcmp(mode, network_mode_name(NETWORK_NONE)))
+		cli_say("hint: workspace '%s' has no network: carrel update %s --allow-domain "
+			"registries lets it reach package indexes",
+			name, name);
+}
+
 static int run_attached(struct command *command, const char *name, const char *path,
-	const struct buf *body, struct error *err)
+	char *const *argv, const struct buf *body, struct error *err)
 {
 	const struct options *options = &command->options;
 	struct exec_ended ended;
@@ -544,8 +564,10 @@ static int run_attached(struct command *command, const char *name, const char *p
 		return -1;
 	if (command->json)
 		cli_print_result(&ended.result, &out, &errors, ended.limiter, &command->value);
-	else
+	else {
 		explain(command, name, &ended.result);
+		hint_at_network(command, name, argv, &ended.result);
+	}
 	return result_exit_code(&ended.result);
 }
 
@@ -587,7 +609,7 @@ static int run_once(struct command *command, const char *name, char *const *argv
 		print_request(&command->options, argv, &command->arena, &body, err))
 		return -1;
 	return command->options.background ? run_background(command, path, &body, err)
-					   : run_attached(command, name, path, &body, err);
+					   : run_attached(command, name, path, argv, &body, err);
 }
 
 static int carry_out(struct command *command, char *const *argv, struct error *err)

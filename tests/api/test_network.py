@@ -76,6 +76,8 @@ def test_a_list_is_kept_shown_inherited_and_changed(site):
 def test_without_a_network_one_is_opened_only_while_nothing_runs(site):
     target = f"origin.test:{site.first.port}"
     with created(site) as name:
+        done = site("exec", name, "--", "curl", "-sS", f"http://{target}/")
+        assert done.returncode == 6 and f"carrel update {name} --allow-domain registries" in done.stderr, done.stderr
         with site.start("exec", name, "--", "sleep", "1000"):
             assert eventually(lambda: site.get(f"/v1/workspaces/{name}").json()["state"] == "running")
             assert patch(site, name, {"mode": "open"}).status == 409
