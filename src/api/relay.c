@@ -223,8 +223,10 @@ void relay_start(struct api *api, struct net_stream *client, int socket, struct 
 
 void relays_stop(struct api *api)
 {
-	while (api->relays)
-		break_relay(api->relays);
+	for (struct relay *relay = api->relays, *next; relay; relay = next) {
+		next = relay->next;
+		break_relay(relay);
+	}
 	free(api->relay_chunk);
 	api->relay_chunk = NULL;
 }

@@ -270,6 +270,8 @@ void ports_gone(struct core_workspace *w)
 
 void ports_free(struct core_workspace *w)
 {
-	while (w->ports)
-		free_call(w->ports);
+	for (struct port_call *call = w->ports, *next; call; call = next) {
+		next = call->next;
+		free_call(call);
+	}
 }

@@ -421,10 +421,14 @@ void names_done(struct policy *policy)
 
 	if (!names)
 		return;
-	while (names->streams)
-		close_stream(names->streams);
-	while (names->oldest)
-		forget(names, names->oldest);
+	for (struct stream *stream = names->streams, *next; stream; stream = next) {
+		next = stream->next;
+		close_stream(stream);
+	}
+	for (struct name *name = names->oldest, *newer; name; name = newer) {
+		newer = name->newer;
+		forget(names, name);
+	}
 	map_done(&names->hosts);
 	map_done(&names->numbers);
 	loop_cancel(policy->server->loop, names->resumer);
