@@ -29,7 +29,8 @@ the egress role with one policy, whose list names the server.
 - Throughput: one download through a tunnel, beside a relay that does nothing but splice in a process of its own.
 - Memory: of {IDLE} tunnels that have carried something and are silent, RssAnon of the role, per 100 of them.
 - All rows are measured in every round, in a shuffled order. In brackets: 95 % of 1,000 bootstrap resamples of rounds.
-- The role is one process with one thread: on a busy machine it has one share of the CPU, tinyproxy one per thread.
+- Each server is a session of its own, as the role is: the kernel shares the CPU between sessions. The role is one thread,
+  tinyproxy one per connection: on a busy machine these figures say more about the scheduler than about egress.
 """
 
 
@@ -41,10 +42,10 @@ class Sizes:
         self.megabytes = 100 if short else 1000
 
 
-def start(stack, words, **how):
+def start(stack, words):
     """A server that prints a line when it serves, and ends with us: (process, words of that line)."""
     process = stack.enter_context(
-        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **how))
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True))
     stack.callback(process.kill)
     line = process.stdout.readline().split()
     if not line:
@@ -58,7 +59,8 @@ def start_tinyproxy(stack, origin, directory):
     with open(path, "w", encoding="ascii") as out:
         out.write(f"Port {port}\nListen 127.0.0.1\nMaxClients 1000\nTimeout 600\nLogLevel Critical\n"
                   f"ConnectPort {origin}\nAllow 127.0.0.1\nLogFile \"{directory}/tinyproxy.log\"\n")
-    process = subprocess.Popen(["tinyproxy", "-d", "-c", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(["tinyproxy", "-d", "-c", path], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               start_new_session=True)
     stack.callback(process.wait)
     stack.callback(process.terminate)
     return str(port)
