@@ -430,6 +430,100 @@ static void test_a_websocket_goes_through(void **state)
 	arena_done(&g.arena);
 }
 
+/* ---- answers ---- */
+static bool read_head(int fd, char *data, size_t size)
+{
+	memset(data, 0, size);
+	for (size_t len = 0; len + 1 < size; len++) {
+		if (read(fd, data + len, 1) != 1)
+			return false;
+		if (strstr(data, "\r\n\r\n"))
+			return true;
+	}
+	return false;
+}
+
+/* One answer for each path. */
+static void serve_answers(int fd)
+{
+	static const struct {
+		const char *path, *answer;
+		bool is_last;
+	} rows[] = {
+		{ "/chunks", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+			     "3;x=y\r\nabc\r\n0\r\nTrailer: z\r\n\r\n" },
+		{ "/empty", "HTTP/1.1 204 No Content\r\n\r\n" },
+		{ "/hints", "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\n"
+			    "Content-Length: 2\r\n\r\nok" },
+		{ "/until-close", "HTTP/1.0 200 OK\r\n\r\nto the end", true },
+		{ "/bare", "HTTP/1.0 200 OK\nX: y\n\nold", true },
+		{ "/short", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf", true },
+		{ "/switch", "HTTP/1.1 101 Switching Protocols\r\n\r\n" },
+		{ "/nothing", "", true },
+	};
+	char head[4096];
+	while (read_head(fd, head, sizeof head)) {
+		for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+			if (!strstr(head, rows[i].path))
+				continue;
+			fd_write_full(fd, rows[i].answer, strlen(rows[i].answer));
+			if (rows[i].is_last)
+				return;
+		}
+	}
+}
+
+static void ask_path(int fd, const char *method, const char *path, uint16_t port)
+{
+	char text[256];
+	str_format(text, sizeof text,
+		"%s http://origin.example:%u%s HTTP/1.1\r\nHost: origin.example:%u\r\n\r\n", method,
+		port, path, port);
+	say(fd, text);
+}
+
+static void test_answers_of_all_kinds_end_where_they_end(void **state)
+{
+	struct world *w = *state;
+	struct given g = { 0 };
+	char back[4096];
+	uint16_t port = start_server(w, serve_answers);
+	start(w);
+	give_origin(&g, port, 0);
+	set(w, &g);
+	auto_close int fd = dial(w->port);
+	for (int i = 0; i < 2; i++) {
+		static const char chunks[] = "3;x=y\r\nabc\r\n0\r\nTrailer: z\r\n\r\n";
+		ask_path(fd, "GET", "/chunks", port);
+		assert_true(read_head(fd, back, sizeof back));
+		assert_int_equal(fd_read_full(fd, back, sizeof chunks - 1), sizeof chunks - 1);
+		assert_memory_equal(back, chunks, sizeof chunks - 1);
+		ask_path(fd, "GET", "/empty", port);
+		assert_true(read_head(fd, back, sizeof back));
+		assert_memory_equal(back, "HTTP/1.1 204 ", 13);
+		ask_path(fd, "GET", "/hints", port);
+		assert_true(read_head(fd, back, sizeof back));
+		assert_memory_equal(back, "HTTP/1.1 103 ", 13);
+		assert_true(read_head(fd, back, sizeof back));
+		assert_int_equal(fd_read_full(fd, back, 2), 2);
+		assert_memory_equal(back, "ok", 2);
+	}
+	assert_int_equal(status_of(w).connections, 1);
+	ask_path(fd, "GET", "/until-close", port);
+	assert_answer(fd, "HTTP/1.0 200 OK\r\nConnection: close\r\n", "\r\n\r\nto the end");
+	auto_close int bare = dial(w->port), cut = dial(w->port), other = dial(w->port),
+		       none = dial(w->port);
+	ask_path(bare, "GET", "/bare", port);
+	assert_answer(bare, "HTTP/1.0 200 OK\nX: y\n\nold", "old");
+	ask_path(cut, "GET", "/short", port);
+	assert_int_equal(receive(cut, back, sizeof back), -1);
+	ask_path(other, "GET", "/switch", port); /* nobody has asked for that */
+	assert_int_equal(receive(other, back, sizeof back), -1);
+	ask_path(none, "GET", "/nothing", port);
+	assert_answer(none, "HTTP/1.1 502 ", "closed the connection");
+	arena_done(&g.arena);
+}
+
 /* ---- records ---- */
 static void await_news(struct egress *egress, struct egress_news *news)
 {
@@ -610,6 +704,7 @@ int main(int argc, char **argv)
 		TEST(test_other_protocols_need_a_rule_that_names_the_port),
 		TEST(test_first_bytes_of_a_tunnel_have_their_time),
 		TEST(test_a_websocket_goes_through),
+		TEST(test_answers_of_all_kinds_end_where_they_end),
 		TEST(test_decisions_are_recorded),
 		TEST(test_a_thousand_policies_share_their_rules),
 		TEST(test_a_policy_has_its_bandwidth),
