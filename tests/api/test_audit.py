@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from daemons import configure
-from harness import eventually
+from harness import descendants, eventually
 from rest import Events, problem
 
 
@@ -206,6 +206,18 @@ def test_files_are_rotated_and_pruned(own_daemon):
     oldest.unlink()
     code, verdict = verify(daemon)
     assert code == 1 and verdict["findings"][0]["kind"] == "removed_file", verdict
+
+
+def test_the_process_that_writes_is_locked_in_and_no_sandbox_sees_the_log(used):
+    pid = next(pid for pid, (_, name) in descendants(used.process.pid).items() if name == "carrel-audit")
+    status = dict(line.split(":\t", 1) for line in open(f"/proc/{pid}/status").read().splitlines() if ":\t" in line)
+    assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2" and int(status["CapEff"], 16) == 0
+    assert int(status["Uid"].split()[0]) != 0
+    for path in log(used).iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600
+    name = make(used)["name"]
+    seen = used.post(f"/v1/workspaces/{name}/exec", {"argv": ["ls", str(log(used))]}).json()
+    assert seen["exit_code"] != 0 and "No such file" in seen["stderr"], seen
 
 
 @pytest.mark.once

@@ -59,6 +59,7 @@ static void every_type_is_taken_in_its_own_direction_and_shape(void **state)
 		{ LAUNCH_FAILED, false, 2, 0 }, { LAUNCH_STATS_ARE, false, 0, 0 },
 		{ LAUNCH_HELD_ARE, false, 0, 0 }, { LAUNCH_TREE, true, 2, 3 },
 		{ LAUNCH_WRITER, true, 0, 0 }, { LAUNCH_WRITER_STARTED, false, 0, 0 },
+		{ LAUNCH_AUDIT, true, 0, 0 }, { LAUNCH_AUDIT_STARTED, false, 0, 0 },
 		{ LAUNCH_EGRESS, true, 0, 0 }, { LAUNCH_EGRESS_STARTED, false, 0, 0 },
 		{ LAUNCH_REGISTRIES, true, 0, 3 } };
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
