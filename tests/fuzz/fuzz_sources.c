@@ -32,6 +32,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct policy_request request = { SHELL_BASH, "/w", "/w", &arena, &sources };
 	policy_init(&policy, &arena);
 	policy_judge_script(&policy, &request, str_from(what), &verdict);
-	check(verdict.trail.count > 0 && verdict.decision != POLICY_ALLOW);
+	check(verdict.trail.count > 0);
 	return 0;
 }

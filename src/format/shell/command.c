@@ -108,8 +108,9 @@ static bool is_reserved(const struct shell_word *word)
 		"function", "coproc" };
 
 	for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-		if (str_is(word->source, reserved[i]))
-			return true;
+		if (str_is(word->source, reserved[i]) ||
+			(word->is_bare && strcmp(word->literal, reserved[i]) == 0))
+			return true; /* also where a backslash-newline is in it */
 	return false;
 }
 

@@ -28,13 +28,21 @@ void judge_step(struct judge *j, const char *subject, enum policy_decision decis
 			    .decision = decision });
 }
 
+/* Whether a suggestion is a rule, and for what was asked alone: a path may have stars in it. */
+static bool is_rule(const char *text)
+{
+	if (strncmp(text, "file(", 5) == 0 && (strpbrk(text, "*?") || strstr(text, "${")))
+		return false;
+	return rule_check_text(text, NULL) == 0;
+}
+
 void judge_open_step(struct judge *j, const char *subject, enum policy_decision decision,
 	const char *reason, const char *suggestion)
 {
 	add_step(j, &(struct policy_step){ .subject = subject,
 			    .reason = reason,
 			    .decision = decision,
-			    .suggestion = suggestion });
+			    .suggestion = suggestion && is_rule(suggestion) ? suggestion : NULL });
 }
 
 void judge_words(struct judge *j, const char *subject, const shell_words *words)
