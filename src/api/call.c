@@ -93,6 +93,8 @@ int problem_status(enum error_code code)
 		[ERR_NOT_EXECUTABLE] = 400,
 		[ERR_CANCELED] = 409,
 		[ERR_UNAUTHENTICATED] = 401,
+		[ERR_POLICY] = 403,
+		[ERR_APPROVAL_REQUIRED] = 403,
 	};
 
 	return (unsigned)code < ERR_CODE_COUNT ? statuses[code] : 500;
@@ -108,13 +110,16 @@ static void print_problem(struct call *c, struct json *j, int status, const stru
 	json_text(j, "detail", err->text);
 	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
 	json_text(j, "request_id", c->r->id);
-	if (err->code == ERR_COMMAND_NOT_FOUND || err->code == ERR_NOT_EXECUTABLE)
+	bool is_policy = err->code == ERR_POLICY || err->code == ERR_APPROVAL_REQUIRED;
+	if (err->code == ERR_COMMAND_NOT_FOUND || err->code == ERR_NOT_EXECUTABLE || is_policy)
 		json_i64(j, "exit_code", error_exit_code(err->code));
+	if (is_policy)
+		json_raw(j, "trail", access_trail(c->request));
 }
 
 void call_problem_with(struct call *c, int status, const char *headers, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(16384);
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 
 	print_problem(c, &j, status, err);

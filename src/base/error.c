@@ -152,6 +152,8 @@ const char *error_code_name(enum error_code code)
 		[ERR_NOT_EXECUTABLE] = "not_executable",
 		[ERR_CANCELED] = "canceled",
 		[ERR_UNAUTHENTICATED] = "unauthenticated",
+		[ERR_POLICY] = "denied",
+		[ERR_APPROVAL_REQUIRED] = "approval_required",
 	};
 
 	return (unsigned)code < ERR_CODE_COUNT ? names[code] : "failed";
@@ -167,11 +169,18 @@ enum error_code error_code_from_name(const char *name, enum error_code otherwise
 
 int error_exit_code(enum error_code code)
 {
-	if (code == ERR_COMMAND_NOT_FOUND)
+	switch (code) {
+	case ERR_COMMAND_NOT_FOUND:
 		return 127;
-	if (code == ERR_CANCELED)
+	case ERR_CANCELED:
 		return 130;
-	return code == ERR_NOT_EXECUTABLE ? 126 : 125;
+	case ERR_NOT_EXECUTABLE:
+	case ERR_POLICY:
+	case ERR_APPROVAL_REQUIRED:
+		return 126;
+	default:
+		return 125;
+	}
 }
 
 enum error_code error_code_from_errno(int sys_errno)

@@ -22,6 +22,8 @@ enum error_code {
 	ERR_NOT_EXECUTABLE,    /* the command can't be executed: exit code 126 */
 	ERR_CANCELED,	       /* canceled by a user or a client: exit code 130 */
 	ERR_UNAUTHENTICATED,   /* the credential is wrong, or none was given */
+	ERR_POLICY,	       /* `denied` by a rule of a policy or by a reviewer: exit code 126 */
+	ERR_APPROVAL_REQUIRED, /* a policy wants a reviewer to be asked: exit code 126 */
 	ERR_CODE_COUNT
 };
 
@@ -74,7 +76,7 @@ int error_adopt(struct error *err);
  */
 const char *error_code_name(enum error_code code);
 int error_exit_code(enum error_code code);
-/* The code of that name; `otherwise` for another name, or NULL. */
+/* The code of that name ("denied": ERR_DENIED); `otherwise` for another name, or NULL. */
 enum error_code error_code_from_name(const char *name, enum error_code otherwise);
 /* The code that stands for an errno value. */
 enum error_code error_code_from_errno(int sys_errno);

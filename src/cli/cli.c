@@ -209,6 +209,8 @@ void cli_print_error(struct json *j, const char *key, const struct error *err,
 		is_build ? build_failure_names[problem->failure] : error_code_name(err->code));
 	json_text(j, "message", err->text);
 	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
+	if (err->code == ERR_POLICY || err->code == ERR_APPROVAL_REQUIRED)
+		json_text(j, "reason", reason_names[REASON_DENIED]);
 	if (problem)
 		json_text(j, "package", is_build ? problem->package : NULL);
 	json_end(j);

@@ -24,6 +24,8 @@ struct options {
 	struct limits limits;
 	bool tty, interactive, background, plan, ptrace, writable_config, review;
 	text_list accept;
+	const char *template_settings, *template_sources; /* JSON of the template */
+	bool ask;
 	/* environments */
 	struct env_request env; /* package_id: the operand; paths as typed */
 	uint64_t build_timeout_ms;

@@ -12,7 +12,9 @@
 #include "build/environment.h"
 #include "cli/env.h"
 #include "cli/network.h"
+#include "cli/policy_file.h"
 #include "cli/review.h"
+#include "cli/run_policy.h"
 #include "cli/template.h"
 #include "build/progress.h"
 #include "envs/kind.h"
@@ -60,6 +62,9 @@ static const struct arg_option table[] = {
 	{ ARG_FROM(terminal_rows) },
 	{ ARG_FROM(network_rows) },
 	{ ARG_FROM(sandbox_rows) },
+	{ ARG_FROM(policy_file_rows) },
+	{ 0, "ask", ARG_FLAG, AT(ask), NULL,
+		"ask on the terminal before a command that the rules want to be approved" },
 	{ 0, "plan", ARG_FLAG, AT(plan), NULL, "print the plan as JSON and run nothing" },
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json",
 		"json: capture the output and print one result", "text|json" },
@@ -78,6 +83,7 @@ struct run_state { /* what is held while the command runs */
 	struct review review;
 	struct run_network network;
 	struct network_settings egress; /* of config.yaml */
+	struct policy_stack policies;
 };
 
 /* One made of -r, --pip and --python, or of --npm and --node, with the name run_…. > 0: building
@@ -112,6 +118,8 @@ static int use_environment(struct command *command, const char *name, struct run
 		return fail(err, ERR_INVALID,
 			"environments '%s' and '%s' are both of %s: a sandbox has one of each kind",
 			first->name, one->meta.name, env_kind_of(first)->name);
+	if (run_policy_environment(&state->policies, &one->meta, &command->arena, err))
+		return -1;
 	return environment_mount(&command->store.layers, &one->meta, NULL, &command->arena, options,
 		&one->mount, err);
 }
@@ -341,7 +349,9 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	if (template_use(&command->options, arena, err) || cli_check_environment(run, arena, err) ||
 		review_check(run, err) || gather(run, command->argv, arena, &options, &dir, err))
 		return -1;
-	if (run_network_prepare(command, &state->network, &options, err))
+	/* Before anything is built for it. */
+	if (run_policy(command, &options, &state->policies, err) ||
+		run_network_prepare(command, &state->network, &options, err))
 		return -1;
 	int added = add_environments(command, state, &options, err);
 	if (added)
@@ -396,7 +406,7 @@ const struct arg_spec cli_run = {
 		 "processes,\n"
 		 "limited memory and tasks. Nothing is left when it ends. The exit code is the\n"
 		 "command's; 124: a time limit, 137: another limit, 130: canceled, 125: carrel\n"
-		 "itself failed, 126: not executable, 127: not found.",
+		 "itself failed, 126: denied by a policy, or not executable, 127: not found.",
 	ARG_TABLE(table),
 	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
 		    "  carrel run --dir . --timeout 60s -- make test\n"

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "cli/policy_file.h"
 #include "launch/handover.h"
 #include "launch/launch.h"
 #include "envs/shown.h"
@@ -113,8 +114,10 @@ static int check(struct server *server, struct command *command, struct error *e
 {
 	char self[PATH_MAX], carreld[PATH_MAX];
 	struct config config;
+	struct policy_operator policy;
 	if (cli_find_programs(self, carreld, err) || check_version(carreld, err) ||
-		shown_read(server->home->path, server->arena, &config, err))
+		shown_read(server->home->path, server->arena, &config, err) ||
+		policy_file_operator(&config, server->arena, &policy, err))
 		return -1;
 	buf_text(&command->out, HANDOVER_OK);
 	return 0;
@@ -129,11 +132,16 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	struct config config;
 	/* Check the configuration before listening: clients must not connect to a daemon that then
 	 * fails to start. */
+	struct policy_operator policy;
 	if (cli_find_programs(self, carreld, err) ||
-		shown_read(server->home->path, server->arena, &config, err))
+		shown_read(server->home->path, server->arena, &config, err) ||
+		policy_file_operator(&config, server->arena, &policy, err))
 		return -1;
 	server->listener.is_shared = config.access_uids.count > 0;
 	if (server->handover ? take_server(server, err) : open_server(server, err))
+		return -1;
+	/* Under the lock: of two daemons that start the other one may have it. */
+	if (policy_file_publish(server->home, &config, server->arena, err))
 		return -1;
 	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look
 	 * at what is in them, to count memory that processes share once. */

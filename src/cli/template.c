@@ -4,13 +4,17 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
+#include "cli/policy_file.h"
 #include "cli/template.h"
 #include "model/template.h"
 
 /* ---- files of this host ---- */
+
+static int inline_files(const char *path, struct arena *arena, struct str *text, struct error *err);
 
 int template_read_file(const char *path, struct arena *arena, struct str *text, struct error *err)
 {
@@ -36,6 +40,70 @@ int template_read_file(const char *path, struct arena *arena, struct str *text, 
 	if (!read.len)
 		return fail(err, ERR_INVALID, "%s: the template is empty", path);
 	*text = (struct str){ arena_bytes(arena, read.data, read.len), read.len };
+	return inline_files(path, arena, text, err);
+}
+
+/* The file that a line "settings: NAME" names; NULL: it says something else. */
+static const char *named_file(struct str line, const char *key, struct arena *arena)
+{
+	struct str name, value;
+	if (!str_cut(line, ':', &name, &value) || !str_is(name, key))
+		return NULL;
+	value = str_trim(value);
+	if (value.len >= 2 && (value.data[0] == '"' || value.data[0] == '\'') &&
+		value.data[value.len - 1] == value.data[0])
+		value = (struct str){ value.data + 1, value.len - 2 };
+	/* Anything else that YAML could mean is for its reader. */
+	if (!value.len || memchr("{[&*|>!%@`#\"'", value.data[0], 13))
+		return NULL;
+	for (size_t i = 0; i < value.len; i++)
+		if (value.data[i] == '#' && i && value.data[i - 1] == ' ')
+			value.len = i;
+	value = str_trim(value);
+	return arena_bytes(arena, value.data, value.len);
+}
+
+static int add_line_or_file(
+	struct buf *out, struct str line, const char *dir, struct arena *arena, struct error *err)
+{
+	static const struct {
+		const char *key;
+		int (*read)(const char *path, struct arena *arena, const char **json,
+			struct error *err);
+	} kinds[] = { { "settings", policy_file_settings }, { "sources", policy_file_sources } };
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		const char *name = named_file(line, kinds[i].key, arena), *json;
+		if (!name)
+			continue;
+		if (kinds[i].read(
+			    path_is_absolute(name) ? name : arena_printf(arena, "%s%s", dir, name),
+			    arena, &json, err))
+			return error_context(err, "%s", kinds[i].key);
+		buf_printf(out, "%s: %s", kinds[i].key, json);
+		return 0;
+	}
+	buf_append(out, line.data, line.len);
+	return 0;
+}
+
+/* The files of a policy that the template names, relative to itself: what they say now is what the
+ * template says. */
+static int inline_files(const char *path, struct arena *arena, struct str *text, struct error *err)
+{
+	const char *slash = strrchr(path, '/');
+	const char *dir = slash ? arena_printf(arena, "%.*s", (int)(slash - path) + 1, path) : "";
+	struct str rest = *text, line;
+	auto_buf struct buf out = buf_empty(TEMPLATE_BYTES_MAX);
+	while (str_next(&rest, '\n', &line)) {
+		if (add_line_or_file(&out, line, dir, arena, err))
+			return error_context(err, "%s", path);
+		if (line.data + line.len < text->data + text->len)
+			buf_char(&out, '\n');
+	}
+	if (out.overflow)
+		return fail(err, ERR_LIMIT, "'%s' with its files has more than %d bytes", path,
+			TEMPLATE_BYTES_MAX);
+	*text = (struct str){ arena_bytes(arena, out.data, out.len), out.len };
 	return 0;
 }
 

@@ -7,7 +7,8 @@
 
 #define TEMPLATE_BYTES_MAX (256 << 10)
 
-/* A file of this host; "-": stdin. UTF-8 without NUL, not empty. */
+/* A file of this host; "-": stdin. UTF-8 without NUL, not empty. The text of a file that its line
+ * "settings: NAME" names, relative to it, takes the place of that name. */
 int template_read_file(const char *path, struct arena *arena, struct str *text, struct error *err);
 /* Puts what the template that --template names (a name, or the path of a file) says of limits,
  * variables and packages below the options that were given; nothing without --template. */

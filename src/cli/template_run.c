@@ -157,6 +157,8 @@ int template_use(struct options *options, struct arena *arena, struct error *err
 	options->net = wanted.network.mode;
 	options->allow_domains = wanted.network.allow;
 	options->deny_domains = wanted.network.deny;
+	options->template_settings = wanted.policy.template_settings;
+	options->template_sources = wanted.policy.template_sources;
 	if (!options->view)
 		options->view = workspace_view_names[wanted.view];
 	set_variables(options, &wanted.env, arena);

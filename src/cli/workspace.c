@@ -10,6 +10,7 @@
 #include "cli/columns.h"
 #include "cli/env.h"
 #include "cli/network.h"
+#include "cli/policy_file.h"
 #include "cli/template.h"
 #include "format/quantity.h"
 #include "model/template.h"
@@ -52,6 +53,7 @@ static const struct arg_option create_table[] = {
 	{ ARG_FROM(mount_rows) },
 	{ ARG_FROM(network_rows) },
 	{ ARG_FROM(sandbox_rows) },
+	{ ARG_FROM(policy_file_rows) },
 	{ ARG_FROM(remote_rows) },
 };
 
@@ -162,7 +164,8 @@ static int print_created(struct command *command, struct buf *out, int *voucher,
 		remote_print_env(&j, &options->variables, NULL, arena, err) ||
 		remote_print_labels(&j, &options->labels, &options->removed_labels, arena, err) ||
 		mounts_print(options, &j, arena, voucher, err) ||
-		network_print_options(options, &j, err))
+		network_print_options(options, &j, err) ||
+		policy_file_print(&j, options, false, arena, err))
 		return -1;
 	record_print_given(&j, "limits", &limits_record, &options->limits);
 	if (options->ttl_ms)
@@ -259,7 +262,7 @@ const struct arg_spec cli_create = {
 	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
 		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
 	ARG_TABLE(create_table),
-	.later = "settings|s|sources|plan",
+	.later = "plan",
 	.examples = "  carrel create demo --pip requests\n"
 		    "  carrel create tight --template strict\n"
 		    "  carrel create web --npm axios --node 22\n"
@@ -480,6 +483,10 @@ static const struct arg_option update_table[] = {
 		.record = &limits_record,
 		.helps = update_helps },
 	{ ARG_FROM(network_rows), .helps = update_network_helps },
+	{ 's', "settings", ARG_TEXT, AT(settings), "FILE|none",
+		"judge commands and files by the rules of this settings.json", .least = 1 },
+	{ 0, "sources", ARG_TEXT, AT(sources), "FILE|none",
+		"install, reach, clone and run only what this sources.json has", .least = 1 },
 	{ ARG_FROM(remote_rows) },
 };
 
@@ -532,7 +539,8 @@ static int print_change(struct command *command, struct buf *out, struct error *
 			&command->arena, err) ||
 		print_duration(&j, "ttl_ms", "ttl", options->ttl, err) ||
 		print_duration(&j, "idle_timeout_ms", "idle-timeout", options->idle_timeout, err) ||
-		network_print_options(options, &j, err))
+		network_print_options(options, &j, err) ||
+		policy_file_print(&j, options, true, &command->arena, err))
 		return -1;
 	if (memcmp(&options->limits, &none, sizeof none))
 		record_print_given(&j, "limits", &limits_record, &options->limits);
@@ -564,11 +572,11 @@ const struct arg_spec cli_update = {
 	.command = "update",
 	.summary = "change labels, variables, limits, lifetimes or the network",
 	.usage = "carrel update NAME [options]",
-	.about =
-		"Changes a workspace. Options that are not given leave their settings unchanged. "
-		"Limits\n"
-		"can be changed only while no command runs in the workspace, and so can a network\n"
-		"where there was none. Changed lists hold for new connections at once.",
+	.about = "Changes a workspace. Options that are not given leave their settings unchanged. "
+		 "Limits\n"
+		 "and rules can be changed only while no command runs in the workspace, and so can "
+		 "a\n"
+		 "network where there was none. Changed lists hold for new connections at once.",
 	ARG_TABLE(update_table),
 	.examples =
 		"  carrel update demo --memory 4G --ttl 7d\n"

@@ -574,6 +574,9 @@ int client_problem(int status, struct str body, struct arena *arena, struct erro
 	const char *detail = json_member_text(problem, "detail");
 	const char *hint = json_member_text(problem, "hint");
 	code = error_code_from_name(name, code);
+	/* Both have the name `denied`; what a policy denies has a trail. */
+	if (code == ERR_DENIED && json_member(problem, "trail"))
+		code = ERR_POLICY;
 	if (!detail)
 		return fail(err, code, "the daemon answered with status %d", status);
 	fail(err, code, "%s", detail);

@@ -89,7 +89,7 @@ static const char *const noun_names[] = {
 static const char *const door_names[] = { "core", "rest" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };
-const struct request request_system = { &system_principal, "", DOOR_CORE, 0 };
+const struct request request_system = { &system_principal, "", DOOR_CORE, 0, NULL };
 
 unsigned access_scopes(enum token_scope scope)
 {
@@ -121,8 +121,15 @@ const struct request *access_request(
 	const struct principal *principal, enum door door, const char *id, struct arena *arena)
 {
 	struct request *made = arena_alloc(arena, sizeof *made);
-	*made = (struct request){ principal, id, door, 0 };
+	struct request_note *note = arena_alloc(arena, sizeof *note);
+	*note = (struct request_note){ arena, NULL };
+	*made = (struct request){ principal, id, door, 0, note };
 	return made;
+}
+
+const char *access_trail(const struct request *request)
+{
+	return request->note && request->note->trail ? request->note->trail : "[]";
 }
 
 /* ---- the check ---- */

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "core/diff.h"
 #include "core/files_internal.h"
+#include "core/policies.h"
 
 struct application {
 	struct core_workspace *from, *to; /* held */
@@ -158,7 +159,9 @@ void core_apply(const struct request *request, struct core_workspace *from,
 	if (from == to)
 		fail_hint(&a->err, ERR_INVALID, "name another workspace",
 			"workspace '%s' can't be the source and the target", from->model.name);
-	else if (!files_enter(request, VERB_WORKSPACE_APPLY, to, &a->err)) {
+	else if (!files_enter(request, VERB_WORKSPACE_APPLY, to, &a->err) &&
+		 !policies_judge_file(request, to, POLICY_WRITE, "", true, &a->err) &&
+		 !policies_judge_file(request, to, POLICY_DELETE, "", true, &a->err)) {
 		core_diff(request, from, &diff, on_bundle, a);
 		return;
 	}

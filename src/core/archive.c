@@ -6,6 +6,7 @@
 #include "base/fd.h"
 #include "core/archive_internal.h"
 #include "core/audit_internal.h"
+#include "core/policies.h"
 
 /* Out:	agent → pipe → (zstd →) caller.	In: caller → pipe → zstd → pipe → agent.
  * The first pipe is the one at the agent, the second the one at the caller. */
@@ -185,6 +186,7 @@ struct archive_job *archive_out(const struct request *request, struct core_works
 	job->format = format;
 	if (files_enter(request, VERB_FILE_READ, w, &err) < 0 ||
 		files_clean_path(path, job->path, &err) < 0 ||
+		policies_judge_file(request, w, POLICY_READ, job->path, true, &err) ||
 		open_pipe(ends, format == ARCHIVE_TAR ? 0 : -1, &err) < 0)
 		return refuse(job, &err);
 	const struct audit_actor actor = audit_actor(request);
@@ -209,6 +211,7 @@ struct archive_job *archive_in(const struct request *request, struct core_worksp
 	files_make_stage(stage);
 	if (files_enter(request, VERB_FILE_WRITE, w, &err) < 0 ||
 		files_clean_path(path, job->path, &err) < 0 ||
+		policies_judge_file(request, w, POLICY_WRITE, job->path, true, &err) ||
 		files_note_stage(w, stage, job->path, &err) < 0)
 		return refuse(job, &err);
 	memcpy(job->stage, stage, sizeof stage);

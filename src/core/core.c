@@ -16,6 +16,7 @@
 #include "core/internal.h"
 #include "core/networks.h"
 #include "core/ports.h"
+#include "core/policies.h"
 #include "core/template_builds.h"
 #include "core/template_fetch.h"
 #include "core/tokens.h"
@@ -116,7 +117,8 @@ int core_open(
 	if (home_open(options->home, &core->arena, &core->home, err) ||
 		(options->audit > 0 &&
 			audit_open(core, options->audit, options->audit_drops, err)) ||
-		open_directories(core, err) || open_state(core, options, err) ||
+		open_directories(core, err) || policies_open(core, err) ||
+		open_state(core, options, err) ||
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
 		template_builds_open(core, err) ||
 		template_copies_open(core, options->blob_source, err) || agents_open(core, err) ||
@@ -271,6 +273,7 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 			(struct workspace_unsettled){ copy_text(arena, from->unsettled[i].before),
 				workspace_copy_texts(arena, &from->unsettled[i].forced) };
 	to->snapshot = copy_text(arena, from->snapshot);
+	to->policy = workspace_copy_policy(arena, &from->policy);
 }
 
 static void link_newest(struct core *core, struct core_workspace *w)
@@ -309,6 +312,7 @@ static void remove_from_tables(struct core_workspace *w)
 
 static void set_model(struct core_workspace *w, const struct workspace *model)
 {
+	policies_forget(w);
 	copy_model(&w->arena, model, &w->model);
 	w->saved_last_used_ms = model->last_used_ms;
 	w->used_ms = clock_monotonic_ms();
@@ -336,6 +340,7 @@ static void free_workspace(struct core_workspace *w)
 {
 	agents_free(w);
 	ports_free(w);
+	policies_forget(w);
 	takers_forget(w);
 	merge_forget(w);
 	waiters_forget(w->waiters);
@@ -501,7 +506,7 @@ int core_look(const struct request *request, struct core_workspace *w,
 	*metrics = (struct workspace_metrics){ .name = w->model.name,
 		.state = now.state,
 		.is_warm = now.is_warm,
-		.memory_limit = limits->memory_bytes,
+		.memory_limit = policies_limit_memory(w, limits->memory_bytes),
 		.pids_limit = limits->pids,
 		.disk_bytes = w->model.disk_usage_bytes,
 		.disk_limit = limits->disk_bytes,

@@ -10,6 +10,7 @@
 #include "core/audit_internal.h"
 #include "core/internal.h"
 #include "core/networks.h"
+#include "core/policies.h"
 #include "core/template_builds.h"
 #include "core/template_store.h"
 #include "linux/disk_quota.h"
@@ -224,6 +225,10 @@ static void on_environment(void *ctx, const struct error *err)
 		err = &canceled;
 	struct creation *creation = ctx;
 	struct error failure;
+	for (size_t i = 0; !err && i < WORKSPACE_ENVIRONMENTS; i++)
+		if (policies_check_environment(
+			    creation->w, pin_meta(creation->w->pins[i]), &failure))
+			err = &failure;
 	if (!err && creation->template_sha256[0] &&
 		template_build_make(creation->w, creation->template_sha256, &failure))
 		err = &failure;
@@ -300,7 +305,7 @@ static int check(struct core *core, struct workspace *wanted, bool has_state, st
 			"existing environment, or packages");
 	return limits_fill(&wanted->limits, err) ||
 			       workspace_network_settle(&wanted->network, err) ||
-			       check_taken(core, wanted, err)
+			       policies_check(core, wanted, err) || check_taken(core, wanted, err)
 		       ? -1
 		       : 0;
 }
@@ -509,6 +514,7 @@ static int apply_labels(struct core_workspace *w, const pair_list *change, struc
 	if (old && map_get(&core->contexts, str_from(old)) == w)
 		map_remove(&core->contexts, str_from(old));
 	w->model.labels = next.labels;
+	policies_forget(w); /* ${CONTEXT_ID} */
 	if (new && !map_get(&core->contexts, str_from(new)))
 		map_add(&core->contexts, str_from(new), w);
 	return 0;
@@ -560,6 +566,37 @@ static void on_network_changed(void *ctx, struct core_workspace *w, const struct
 	workspace_save(w, on_updated, ctx);
 }
 
+/* A principal that is bound to the workspace can't change what judges it. */
+static int check_bound(const struct request *request, struct core_workspace *w,
+	const struct workspace_change *change, struct error *err)
+{
+	char name[PRINCIPAL_NAME_SIZE];
+	if (!access_is_bound(request))
+		return 0;
+	if (change->has_settings || change->has_sources)
+		return fail(err, ERR_DENIED,
+			"%s is bound to its workspace, and can't change its policy",
+			access_name(request->principal, name));
+	return change->has_env ? policies_judge_env(request, w, &change->env, err) : 0;
+}
+
+/* The policy as it will be. The mounts that file rules become are a sandbox's from its start on. */
+static int change_policy(struct core_workspace *w, const struct workspace_change *change,
+	struct workspace_policy *policy, struct error *err)
+{
+	struct workspace next = w->model;
+	if (!change->has_settings && !change->has_sources)
+		return 0;
+	if (change->has_settings)
+		next.policy.settings = change->settings;
+	if (change->has_sources)
+		next.policy.sources = change->sources;
+	if (policies_check(w->core, &next, err) || lifetime_release(w, err))
+		return -1;
+	*policy = workspace_copy_policy(&w->arena, &next.policy);
+	return 0;
+}
+
 void core_update(const struct request *request, struct core_workspace *w,
 	const struct workspace_change *change, core_workspace_fn *done, void *ctx)
 {
@@ -570,7 +607,10 @@ void core_update(const struct request *request, struct core_workspace *w,
 		failed = fail(&err, ERR_CONFLICT, "workspace '%s' is being removed", w->model.name);
 	struct limits limits = w->model.limits;
 	struct workspace_network network = w->model.network;
+	struct workspace_policy policy = w->model.policy;
 	pair_list env = w->model.env;
+	if (!failed)
+		failed = check_bound(request, w, change, &err);
 	if (!failed && change->has_env)
 		failed = merge_pairs(
 			w, &w->model.env, &change->env, WORKSPACE_ENV_MAX, "variables", &env, &err);
@@ -579,6 +619,8 @@ void core_update(const struct request *request, struct core_workspace *w,
 			 check_disk(w, &limits, &err) || lifetime_release(w, &err);
 	if (!failed && change->has_network)
 		failed = change_network(w, &change->network, &network, &err);
+	if (!failed)
+		failed = change_policy(w, change, &policy, &err);
 	if (!failed && change->has_labels)
 		failed = apply_labels(w, &change->labels, &err);
 	if (failed) {
@@ -588,6 +630,8 @@ void core_update(const struct request *request, struct core_workspace *w,
 	w->model.limits = limits;
 	w->model.env = env;
 	w->model.network = network;
+	w->model.policy = policy;
+	policies_forget(w);
 	if (change->has_env || change->has_network)
 		execs_change_env(w);
 	if (change->has_ttl) {

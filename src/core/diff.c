@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/internal.h"
+#include "core/policies.h"
 #include "core/snapshots.h"
 #include "core/tree_jobs.h"
 #include "envs/kind.h"
@@ -181,6 +182,7 @@ void core_diff(const struct request *request, struct core_workspace *w,
 	core_hold(w);
 	if (access_check(w->core, request, VERB_WORKSPACE_DIFF, w, &c->err) ||
 		workspace_check_own_tree(w, "compared", &c->err) ||
+		policies_judge_file(request, w, POLICY_READ, "", true, &c->err) ||
 		begin(c, request, wanted, &c->err))
 		core_later(w->core, on_refused, c, w, &c->err);
 }

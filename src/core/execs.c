@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "core/audit_internal.h"
 #include "core/exec_internal.h"
+#include "core/policies.h"
 #include "linux/pty.h"
 
 #define FDS_AN_EXEC 6 /* at most */
@@ -296,6 +297,7 @@ static void fill_record(struct core_workspace *w, const struct exec_spec *spec, 
 		.cpu_time_ms = first_of(spec->cpu_time_ms, limits->cpu_time_ms, 0),
 		.output_cap_bytes = first_of(spec->output_bytes, limits->output_bytes,
 			is_kept ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0) };
+	record->timeout_ms = policies_limit_time(w, record->timeout_ms);
 	memcpy(record->workspace, w->model.id, sizeof record->workspace);
 	/* 0 is init's own: no exec may have it for its number. */
 	if (spec->id)
@@ -437,9 +439,14 @@ int exec_start(const struct request *request, struct core_workspace *w,
 {
 	struct exec_record record;
 	uint64_t now_ns = clock_monotonic_ns();
+	auto_arena struct arena arena = { 0 };
+	struct policy_verdict verdict;
 	if (access_check(w->core, request, VERB_EXEC_START, w, err) ||
-		check_start(w, spec, mode, fds, err))
+		check_start(w, spec, mode, fds, err) ||
+		policies_judge_exec(request, w, spec, &arena, &verdict, err))
 		return -1;
+	if (verdict.decision == POLICY_ASK)
+		return policies_refuse(request, w, &verdict, err);
 	fill_record(w, spec, mode, &record);
 	struct core_exec *e = exec_new(w, &record, mode);
 	e->listener = *listener;

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "core/audit_internal.h"
 #include "core/files_internal.h"
+#include "core/policies.h"
 #include "format/uri.h"
 #include "plan/plan.h"
 
@@ -273,15 +274,34 @@ static const struct {
 	enum agent_verb agent;
 	enum verb right;
 	const char *not_root;	   /* what can't be done to the root; or NULL */
+	unsigned operations;	   /* that the policy judges, of enum policy_operation */
+	bool is_tree;		   /* it is also done to what lies below */
 	const char *record, *what; /* its type in the audit log, or NULL; and what it is there */
 } verbs[] = {
-	[FILES_STAT] = { AGENT_STAT, VERB_FILE_READ, NULL },
-	[FILES_LIST] = { AGENT_LIST, VERB_FILE_READ, NULL },
-	[FILES_OPEN] = { AGENT_OPEN, VERB_FILE_READ, NULL, "file.read", NULL },
-	[FILES_MKDIR] = { AGENT_MKDIR, VERB_FILE_WRITE, NULL, "file.write", "mkdir" },
-	[FILES_MOVE] = { AGENT_MOVE, VERB_FILE_WRITE, "moved or replaced", "file.write", "move" },
-	[FILES_REMOVE] = { AGENT_REMOVE, VERB_FILE_REMOVE, "removed", "file.remove", NULL },
+	[FILES_STAT] = { AGENT_STAT, VERB_FILE_READ, NULL, POLICY_READ, false, NULL, NULL },
+	[FILES_LIST] = { AGENT_LIST, VERB_FILE_READ, NULL, POLICY_READ, false, NULL, NULL },
+	[FILES_OPEN] = { AGENT_OPEN, VERB_FILE_READ, NULL, POLICY_READ, false, "file.read", NULL },
+	[FILES_MKDIR] = { AGENT_MKDIR, VERB_FILE_WRITE, NULL, POLICY_WRITE, false, "file.write",
+		"mkdir" },
+	/* Under its new name it could be read. */
+	[FILES_MOVE] = { AGENT_MOVE, VERB_FILE_WRITE, "moved or replaced",
+		POLICY_READ | POLICY_DELETE, true, "file.write", "move" },
+	[FILES_REMOVE] = { AGENT_REMOVE, VERB_FILE_REMOVE, "removed", POLICY_DELETE, true,
+		"file.remove", NULL },
 };
+
+static int judge_paths(const struct request *request, struct core_workspace *w,
+	const struct files_request *what, const char *path, const char *target, struct error *err)
+{
+	static const enum policy_operation operations[] = { POLICY_READ, POLICY_WRITE,
+		POLICY_DELETE };
+	for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+		if ((verbs[what->verb].operations & operations[i]) &&
+			policies_judge_file(
+				request, w, operations[i], path, verbs[what->verb].is_tree, err))
+			return -1;
+	return what->to ? policies_judge_file(request, w, POLICY_WRITE, target, true, err) : 0;
+}
 
 void files_do(const struct request *request, struct core_workspace *w,
 	const struct files_request *what, files_fn *done, void *ctx)
@@ -304,6 +324,8 @@ void files_do(const struct request *request, struct core_workspace *w,
 		failed = fail(&err, ERR_INVALID, "the root of a workspace can't be %s", not_root);
 	if (!failed && what->cursor && !uri_decode(&arena, str_from(what->cursor), false, &after))
 		failed = fail(&err, ERR_INVALID, "invalid cursor '%s'", what->cursor);
+	if (!failed)
+		failed = judge_paths(request, w, what, path, target, &err);
 	if (failed) {
 		files_refuse(w, &err, done, ctx);
 		return;

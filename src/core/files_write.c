@@ -14,6 +14,7 @@
 #include "base/walk.h"
 #include "core/audit_internal.h"
 #include "core/files_internal.h"
+#include "core/policies.h"
 #include "format/quantity.h"
 
 #define SYNC_STEP                                                                                  \
@@ -130,7 +131,8 @@ void files_begin_write(const struct request *request, struct core_workspace *w, 
 		.ctx = ctx };
 	core_hold(w);
 	if (files_enter(request, VERB_FILE_WRITE, w, &err) < 0 ||
-		files_clean_path(path, write->path, &err) < 0) {
+		files_clean_path(path, write->path, &err) < 0 ||
+		policies_judge_file(request, w, POLICY_WRITE, write->path, false, &err)) {
 		files_refuse(w, &err, on_created, write);
 		return;
 	}

@@ -171,6 +171,7 @@ static void take_workspace(struct fork *fork, const struct workspace *from)
 	model->view = from->view;
 	model->is_context = from->is_context;
 	model->env = workspace_copy_pairs(arena, &from->env);
+	model->policy = workspace_copy_policy(arena, &from->policy);
 	for (size_t i = 0; i < labels.count; i++) /* that one finds one workspace */
 		if (strcmp(labels.items[i].key, WORKSPACE_CONTEXT_LABEL) != 0)
 			vec_push(arena, &model->labels, labels.items[i]);
@@ -238,6 +239,10 @@ static int take_request(struct fork *fork, const struct workspace *asked, struct
 		model->ttl_ms = asked->ttl_ms;
 	if (asked->idle_timeout_ms)
 		model->idle_timeout_ms = asked->idle_timeout_ms;
+	if (asked->policy.settings)
+		model->policy.settings = arena_text(arena, asked->policy.settings);
+	if (asked->policy.sources)
+		model->policy.sources = arena_text(arena, asked->policy.sources);
 	model->ptrace |= asked->ptrace;
 	if (asked->network.mode || asked->network.allow.count || asked->network.deny.count)
 		workspace_copy_network(arena, &asked->network, &model->network);

@@ -8,6 +8,7 @@
 #include "core/launcher.h"
 #include "envs/store.h"
 #include "linux/home.h"
+#include "model/policy/policy.h"
 #include "plan/launch.h"
 #include "proc/measure.h"
 #include "sandbox/pace.h"
@@ -36,7 +37,12 @@ struct request {
 	const struct principal *principal;
 	const char *id; /* for the log and the launcher; "": none */
 	enum door door;
-	uint64_t deadline_ms; /* monotonic; 0: none. Nothing is begun after it */
+	uint64_t deadline_ms;	   /* monotonic; 0: none. Nothing is begun after it */
+	struct request_note *note; /* or NULL: nobody reads it */
+};
+struct request_note { /* for access_trail */
+	struct arena *arena;
+	const char *trail; /* JSON */
 };
 extern const struct request request_system;
 
@@ -120,6 +126,7 @@ struct core_workspace {
 	struct loop_timer *look;   /* whether it is still in use */
 	struct layer_merge *merge; /* of core/merge_layers.c: made, to be put in place */
 	size_t unmerged_layers;	   /* so many could not be merged */
+	struct core_policies *policies; /* of core/policies.c: compiled; NULL: not yet */
 	struct env_pin
 		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
 	struct env_pin *pins_before[WORKSPACE_ENVIRONMENTS]; /* of model.unsettled */
@@ -182,6 +189,11 @@ struct core {
 	struct layer_merge *merge; /* of core/merge_layers.c: a job makes it */
 	struct inquiry *inquiry;   /* of core/snapshot_content.c: a job makes it */
 	bool landlock_writes;
+	struct {
+		const char *settings, *sources; /* JSON, or NULL */
+		enum policy_decision otherwise;
+		bool has_default; /* it also holds in workspaces without any settings */
+	} policy;		  /* the operator's */
 	bool keeps_spare;
 	struct core_uid uids[CORE_UIDS_MAX]; /* of access_peer */
 	int uid_count;

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "core/audit_internal.h"
 #include "core/packages_internal.h"
+#include "core/policies.h"
 
 static void begin(struct loop *loop, void *ctx);
 
@@ -358,6 +359,9 @@ static void on_built(void *ctx, struct env_pin *pin, const struct error *err)
 		err = &gone;
 	}
 	fault_point("packages_built");
+	/* With what it depends on. */
+	if (!err && policies_check_environment(c->w, pin_meta(pin), &gone))
+		err = &gone;
 	if (!err && c->manager->complete && c->manager->complete(c, &gone))
 		err = &gone;
 	c->file = 0;
@@ -466,7 +470,9 @@ void packages_change(const struct request *request, struct core_workspace *w,
 	if (access_check(w->core, request,
 		    wanted->is_removal ? VERB_WORKSPACE_UNINSTALL : VERB_WORKSPACE_INSTALL, w,
 		    &err) ||
-		c->manager->read_names(c, &err)) {
+		c->manager->read_names(c, &err) ||
+		(!wanted->is_removal &&
+			policies_judge_packages(request, w, wanted->is_node, &c->names, &err))) {
 		core_later(w->core, on_refused, c, w, &err);
 		return;
 	}

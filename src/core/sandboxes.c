@@ -7,6 +7,7 @@
 #include "core/health_internal.h"
 #include "core/internal.h"
 #include "core/networks.h"
+#include "core/policies.h"
 
 #define LOST_STARTS_MAX 3
 
@@ -197,16 +198,22 @@ static void ask(struct core_workspace *w)
 	struct launch_message head = { .type = LAUNCH_START,
 		.flags = (uint16_t)((w->model.ptrace ? LAUNCH_PTRACE : 0) |
 				    (w->model.view == VIEW_ROOT ? LAUNCH_ROOT_VIEW : 0)),
-		.limits = { .memory_bytes = limits->memory_bytes,
+		.limits = { .memory_bytes = policies_limit_memory(w, limits->memory_bytes),
 			.disk_bytes = limits->disk_bytes,
 			.tmp_bytes = limits->tmp_bytes,
 			.pids = limits->pids,
 			.fds = limits->fds,
 			.millicpus = limits->millicpus } };
+	auto_arena struct arena arena = { 0 };
+	/* tmpfs counts as memory. */
+	if (head.limits.tmp_bytes > head.limits.memory_bytes / 2 &&
+		head.limits.memory_bytes < limits->memory_bytes)
+		head.limits.tmp_bytes = head.limits.memory_bytes / 2;
 	const char *strings[LAUNCH_STRINGS_MAX];
 	int fds[WORKSPACE_ENVIRONMENTS], fd_count = 0;
 	size_t count = environments_describe(w, &head, strings, fds, &fd_count);
 	count += describe_layers(w, &head, strings + count);
+	count += policies_describe(w, &arena, strings + count, LAUNCH_STRINGS_MAX - count);
 	memcpy(head.id, w->model.id, sizeof head.id);
 	memcpy(head.request_id, w->start_request, sizeof head.request_id);
 	networks_describe(w, &head);

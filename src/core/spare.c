@@ -107,7 +107,8 @@ static bool is_plain(const struct workspace *wanted)
 {
 	struct limits limits = { 0 };
 	struct error err;
-	return !wanted->id[0] && !wanted->template && !wanted->is_context && !wanted->ptrace &&
+	return !wanted->id[0] && !wanted->template && !wanted->policy.settings &&
+	       !wanted->policy.sources && !wanted->is_context && !wanted->ptrace &&
 	       workspace_network_mode(&wanted->network) == NETWORK_NONE &&
 	       wanted->view == VIEW_WORKSPACE && !grants_are_asked(wanted) &&
 	       !environment_is_asked(wanted) && !limits_fill(&limits, &err) &&
@@ -117,6 +118,8 @@ static bool is_plain(const struct workspace *wanted)
 struct core_workspace *spare_take(struct core *core, struct workspace *wanted)
 {
 	struct core_workspace *w = core->spare;
+	/* File rules are mounts of a sandbox, from its start on; the spare one has the operator's.
+	 */
 	if (!core->keeps_spare || !is_plain(wanted))
 		return NULL;
 	if (!core->spare_due)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "core/exec_internal.h"
+#include "core/policies.h"
 #include "core/internal.h"
 #include "core/watch_disk.h"
 #include "sandbox/usage.h"
@@ -113,7 +114,8 @@ static void look_at_sockets(struct loop *loop, void *ctx)
 	limits->sockets = NULL;
 	if (w->sandbox.state == SANDBOX_ENDING || (!w->sandbox.exec_count && w->sandbox.is_alone))
 		return;
-	if (view_socket_bytes(&w->sandbox.view, &bytes) && bytes > w->model.limits.memory_bytes) {
+	if (view_socket_bytes(&w->sandbox.view, &bytes) &&
+		bytes > policies_limit_memory(w, w->model.limits.memory_bytes)) {
 		end_sandbox(limits, REASON_MEMORY_LIMIT);
 		return;
 	}
@@ -379,7 +381,7 @@ int watch_open(struct core_workspace *w, struct error *err)
 	sandbox->connection->limits = limits;
 	limits->look = (struct sample){ .loop = w->core->loop,
 		.init_socket = sandbox->view.init,
-		.memory_bytes = w->model.limits.memory_bytes,
+		.memory_bytes = policies_limit_memory(w, w->model.limits.memory_bytes),
 		.millicpus = w->model.limits.millicpus,
 		.hit = on_hit,
 		.ctx = limits,

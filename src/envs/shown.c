@@ -21,7 +21,7 @@ static bool is_trusted(const struct stat *st)
  * file isn't trusted. Or NULL. */
 static const char *find_section(const char *text)
 {
-	static const char *const sections[] = { "\nsystem:", "\nblob:" };
+	static const char *const sections[] = { "\nsystem:", "\nblob:", "\npolicy:" };
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
 		const char *name = sections[i] + 1;
 		if (!strncmp(text, name, strlen(name)) || strstr(text, sections[i]))

@@ -367,6 +367,8 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		.view = head->flags & LAUNCH_ROOT_VIEW ? VIEW_ROOT : VIEW_WORKSPACE,
 	};
 	add_ports(head, &arena, &network);
+	for (size_t i = 0; i < packet->denial_count; i++)
+		vec_push(&arena, &options.denials, packet->denials[i]);
 	if (launcher_look(launcher, err) || add_workspace(&trees, packet, &options, err) ||
 		check_directory(launcher, cache.beneath, "the workspace's cache", err) ||
 		add_trees(&trees, packet, fds, &options, parts, err))

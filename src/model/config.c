@@ -11,6 +11,7 @@
 #include "model/config.h"
 #include "model/environment.h"
 #include "model/network.h"
+#include "model/policy/policy.h"
 #include "model/token.h"
 
 #define MIB (1ull << 20)
@@ -20,7 +21,7 @@
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
 static const char *const sections[] = { SECTION, "system", "store", "blob", "archives",
-	"workspaces", "audit", "access", "egress" };
+	"workspaces", "audit", "access", "egress", "policy" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -36,7 +37,7 @@ typedef int read_function(const struct place *place, const char *text);
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
 static read_function read_python, read_source, read_url, read_host, read_package, read_path,
 	read_landlock, read_store, read_blob, read_region, read_archive_format, read_on_full,
-	read_user, read_range, read_port, read_address;
+	read_user, read_range, read_port, read_address, read_decision;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -103,6 +104,9 @@ static const struct key {
 	{ "archives.on_remove", offsetof(struct config, archive_on_remove), read_bool },
 	{ "archives.on_expiry", offsetof(struct config, archive_on_expiry), read_bool },
 	{ "archives.format", offsetof(struct config, archive_gzip), read_archive_format },
+	{ "policy.settings", offsetof(struct config, policy_settings), read_path },
+	{ "policy.sources", offsetof(struct config, policy_sources), read_path },
+	{ "policy.default", offsetof(struct config, policy_default), read_decision },
 #undef AT
 #undef AT_MS
 };
@@ -343,6 +347,15 @@ static int read_on_full(const struct place *place, const char *text)
 		return fail(place->err, ERR_INVALID, "'%s' is not refuse or drop", text);
 	*(bool *)place->out = is_drop;
 	return 0;
+}
+
+static int read_decision(const struct place *place, const char *text)
+{
+	enum policy_decision decision;
+
+	if (!policy_decision_from_name(text, &decision))
+		return fail(place->err, ERR_INVALID, "'%s' is not ask, deny or allow", text);
+	return set_text(place, text);
 }
 
 /* It becomes part of a host's name. */

@@ -59,6 +59,10 @@
  *	  on_remove: false		# carrel rm archives a workspace first
  *	  on_expiry: false		# and so does the end of its time to live
  *	  format: tar.zst		# or tar.gz
+ *	policy:
+ *	  settings: /PATH		# a settings.json that holds in all workspaces
+ *	  sources: /PATH		# and a sources.json
+ *	  default: ask			# where no rule matches: ask, deny or allow
  */
 #pragma once
 #include <stdbool.h>
@@ -92,6 +96,8 @@ struct config {
 	bool approvals_self;
 	const char *webhook, *webhook_secret_file; /* NULL: not set */
 	struct network_settings egress;
+	const char *policy_settings, *policy_sources; /* paths; NULL: not set */
+	const char *policy_default;		      /* "ask", "deny", "allow"; NULL: not set */
 	text_list show; /* absolute and normal; existence on the host isn't checked */
 };
 void config_defaults(struct config *config);

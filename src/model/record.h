@@ -45,6 +45,8 @@ enum field_kind {
 	FIELD_PAIRS,	/* pair_list: an object of texts, at most `most`; a value that was null
 			   (FIELD_NULLABLE) is NULL. Kept as a list: a key may be there twice */
 	FIELD_OBJECT,	/* rows of `object`, at offset */
+	FIELD_JSON,	/* const char *: any object, as its JSON text without blanks, of at most
+			   `most` bytes; kept as a text */
 	FIELD_SHORT,	/* the same, or a text that stands for its first row; in only */
 	FIELD_SHOWN,   /* in: a text of what is printed, which may be sent back, and says nothing */
 	FIELD_ABSENT,  /* in: known, but not available in this version: an error that says so.

@@ -41,6 +41,7 @@ static bool is_empty(const struct field *row, const void *at)
 {
 	switch (row->kind) {
 	case FIELD_TEXT:
+	case FIELD_JSON:
 		return !*(const char *const *)at;
 	case FIELD_BOOLEAN:
 		return !*(const bool *)at;
@@ -120,6 +121,12 @@ static void print_value(
 	switch (row->kind) {
 	case FIELD_TEXT:
 		json_text(j, key, *(const char *const *)at);
+		break;
+	case FIELD_JSON:
+		if (use == FIELD_KEPT || !*(const char *const *)at)
+			json_text(j, key, *(const char *const *)at);
+		else
+			json_raw(j, key, *(const char *const *)at);
 		break;
 	case FIELD_ID:
 		json_text(j, key, at);
@@ -304,6 +311,16 @@ static bool read_value(const struct json_value *v, const struct field *row, stru
 	unsigned use, void *at)
 {
 	switch (row->kind) {
+	case FIELD_JSON:
+		if (use != FIELD_KEPT && v->kind == JSON_OBJECT) {
+			auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+			struct json j = json_to(&text, false);
+
+			json_copy(&j, NULL, v);
+			*(const char **)at = arena_bytes(arena, text.data, text.len);
+			return !text.overflow;
+		}
+		__attribute__((fallthrough));
 	case FIELD_TEXT:
 		*(const char **)at = text_of(row, v);
 		return *(const char **)at ||

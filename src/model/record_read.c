@@ -320,6 +320,24 @@ static int read_pairs(
 	return 0;
 }
 
+static int read_json(
+	const struct field *row, struct reader *r, const struct json_value *v, const char **out)
+{
+	auto_buf struct buf text = buf_empty((size_t)row->most);
+	struct json j = json_to(&text, false);
+
+	if (v->kind != JSON_OBJECT)
+		return fail_kind(r, "an object", v);
+	json_copy(&j, NULL, v);
+	if (text.overflow)
+		return fail(r->err, ERR_INVALID, "has more than %" PRIu64 " bytes", row->most);
+	const char *copy = arena_bytes(r->arena, text.data, text.len);
+	if (row->check && row->check(copy, r->err))
+		return -1;
+	*out = copy;
+	return 0;
+}
+
 /* ---- objects ---- */
 
 static int read_object(
@@ -369,6 +387,8 @@ static int read_member(
 		if (v->kind != JSON_OBJECT)
 			return fail_kind(r, "an object", v);
 		return read_object(row->object, r, v, out);
+	case FIELD_JSON:
+		return read_json(row, r, v, out);
 	case FIELD_SHORT:
 		return read_short(row, r, v, out);
 	case FIELD_SHOWN:

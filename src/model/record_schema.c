@@ -227,6 +227,9 @@ static void print_kind(struct json *j, const struct field *row, unsigned use, bo
 	case FIELD_OBJECTS:
 		print_list(j, row, use, or_null);
 		break;
+	case FIELD_JSON:
+		print_types(j, "object", NULL, or_null);
+		break;
 	case FIELD_TIME:
 		print_types(j, "string", NULL, or_null);
 		json_text(j, "format", "date-time");

@@ -26,6 +26,7 @@
  *	files: {notes/README.md: "text"}
  *	view: root			# or workspace
  *	attach: ["skills:/workspace/skills:ro"]
+ *	settings: {permissions: {allow: ["shell(ls:*)"], deny: []}}
  *	ttl: 7d
  *	idle_timeout: 30m
  *
@@ -76,6 +77,7 @@ struct template
 	int view; /* 0: not given; else 1 + enum workspace_view */
 	text_list attach;
 	uint64_t ttl_ms, idle_timeout_ms;
+	const char *settings, *sources; /* JSON */
 };
 extern const struct record template_record;
 

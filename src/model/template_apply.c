@@ -94,6 +94,8 @@ void template_extend(struct template *child, const struct template *base, struct
 	INHERIT(view);
 	INHERIT(ttl_ms);
 	INHERIT(idle_timeout_ms);
+	INHERIT(settings);
+	INHERIT(sources);
 #undef INHERIT
 	struct template_security *security = &child->security;
 	if (!security->has_network_enabled) {
@@ -189,6 +191,9 @@ void template_apply(const struct template *t, struct arena *arena, struct worksp
 	wanted->attach = merge_texts(&t->attach, &wanted->attach, is_same_path, arena);
 	if (!wanted->has_view && t->view)
 		wanted->view = (enum workspace_view)(t->view - 1);
+	/* Beside its own: both hold. */
+	wanted->policy.template_settings = t->settings;
+	wanted->policy.template_sources = t->sources;
 	if (!wanted->ttl_ms)
 		wanted->ttl_ms = t->ttl_ms;
 	if (!wanted->idle_timeout_ms)

@@ -2,6 +2,8 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
+#include "model/policy/policy.h"
+#include "model/policy/sources.h"
 #include "model/template.h"
 #include "model/workspace.h"
 
@@ -114,6 +116,40 @@ text_list workspace_copy_texts(struct arena *arena, const text_list *from)
 	return to;
 }
 
+static const char *copy_text(struct arena *arena, const char *text)
+{
+	return text ? arena_text(arena, text) : NULL;
+}
+
+struct workspace_policy workspace_copy_policy(
+	struct arena *arena, const struct workspace_policy *from)
+{
+	return (struct workspace_policy){ .settings = copy_text(arena, from->settings),
+		.sources = copy_text(arena, from->sources),
+		.template_settings = copy_text(arena, from->template_settings),
+		.template_sources = copy_text(arena, from->template_sources),
+		.rules = workspace_copy_texts(arena, &from->rules) };
+}
+
+int workspace_check_settings(const char *json, struct error *err)
+{
+	/* Values of the variables that any workspace has. */
+	static const struct policy_places places = { "/workspace", "context", "/workspace" };
+	auto_arena struct arena arena = { 0 };
+	struct policy policy;
+
+	policy_init(&policy, &arena);
+	return policy_add_settings(&policy, str_from(json), &places, err);
+}
+
+int workspace_check_sources(const char *json, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct sources sources;
+
+	return sources_parse(NULL, str_from(json), &arena, &sources, err);
+}
+
 /* -- shown -- */
 
 /* The rows of what is shown are about this one; all others about its first member. */
@@ -175,7 +211,9 @@ static const struct record node_record = { "Node",
 	"The packages of a Node environment, which is built if it doesn't exist.",
 	RECORD_ROWS(node_rows), FIELD_IN };
 
-#define LATER_HELP "not available in this version"
+#define SETTINGS_HELP                                                                              \
+	"what commands and files may be used: a settings.json, whose rules hold besides those of " \
+	"the operator and the template"
 static const struct field workspace_rows[] = {
 	{ "ttl", FIELD_DURATION, AT(ttl_ms), "the workspace is removed after this time",
 		FIELD_IN | FIELD_KEPT, .least = 1, .most = WORKSPACE_TIME_MOST },
@@ -285,8 +323,23 @@ static const struct field workspace_rows[] = {
 		"a snapshot (its id) or a workspace: the new one begins with its files, "
 		"environment, limits, labels and variables",
 		FIELD_IN, .least = 1, .most = WORKSPACE_LABEL_VALUE_MAX },
-	{ "settings", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
-	{ "sources", FIELD_ABSENT, 0, LATER_HELP, FIELD_IN },
+	{ "settings", FIELD_JSON, AT(policy.settings), SETTINGS_HELP,
+		FIELD_USES | FIELD_LATER | FIELD_OPTIONAL, .most = WORKSPACE_POLICY_BYTES_MAX,
+		.check = workspace_check_settings },
+	{ "template_settings", FIELD_JSON, AT(policy.template_settings),
+		"the settings of its template, which hold as well",
+		FIELD_OUT | FIELD_KEPT | FIELD_LATER | FIELD_OPTIONAL },
+	{ "rules", FIELD_TEXTS, AT(policy.rules),
+		"rules that reviewers have added by allowing something from then on",
+		FIELD_OUT | FIELD_KEPT | FIELD_LATER | FIELD_OPTIONAL },
+	{ "sources", FIELD_JSON, AT(policy.sources),
+		"what may be installed, reached and run: a sources.json, which holds besides those "
+		"of the operator and the template",
+		FIELD_USES | FIELD_LATER | FIELD_OPTIONAL, .most = WORKSPACE_POLICY_BYTES_MAX,
+		.check = workspace_check_sources },
+	{ "template_sources", FIELD_JSON, AT(policy.template_sources),
+		"the sources of its template, which hold as well",
+		FIELD_OUT | FIELD_KEPT | FIELD_LATER | FIELD_OPTIONAL },
 };
 const struct record workspace_record = { "Workspace", NULL, RECORD_ROWS(workspace_rows),
 	.wanted = "WorkspaceWanted" };
@@ -327,6 +380,14 @@ static const struct field change_rows[] = {
 		.most = WORKSPACE_TIME_MOST, .has = HAS(has_ttl) },
 	{ "idle_timeout", FIELD_DURATION, CHANGE(idle_timeout_ms), "null: none", .least = 1,
 		.most = WORKSPACE_TIME_MOST, .has = HAS(has_idle_timeout) },
+	{ "settings", FIELD_JSON, CHANGE(settings),
+		"a settings.json in place of the one it has; null: none; only while no exec runs",
+		.most = WORKSPACE_POLICY_BYTES_MAX, .has = HAS(has_settings),
+		.check = workspace_check_settings },
+	{ "sources", FIELD_JSON, CHANGE(sources),
+		"a sources.json in place of the one it has; null: none; only while no exec runs",
+		.most = WORKSPACE_POLICY_BYTES_MAX, .has = HAS(has_sources),
+		.check = workspace_check_sources },
 };
 const struct record workspace_change_record = { "WorkspaceChange",
 	"Fields that are not given stay unchanged.", RECORD_ROWS(change_rows), FIELD_IN };

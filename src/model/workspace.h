@@ -25,6 +25,8 @@
 #define WORKSPACE_ENV_MAX 1024
 #define WORKSPACE_MOUNTS_MAX 16	 /* dir, mounts and attach together */
 #define WORKSPACE_LAYERS_MAX 100 /* frozen ones; what they are merged into stays far below */
+#define WORKSPACE_POLICY_BYTES_MAX (1 << 20) /* of settings or sources, without blanks */
+#define WORKSPACE_RULES_MAX 1000
 #define WORKSPACE_TIME_MOST (36525ull * 24 * 3600 * 1000)
 
 enum workspace_state {
@@ -77,6 +79,13 @@ struct workspace_node {
 	text_list options;	  /* words of `carrel env build`, as build_options */
 };
 
+/* Its part of the policy (core/policies.h), as JSON; NULL: none. */
+struct workspace_policy {
+	const char *settings, *sources;			  /* its own */
+	const char *template_settings, *template_sources; /* of its template, when it was made */
+	text_list rules; /* that reviewers have added: allow rules of every policy */
+};
+
 /* An environment of each kind: `environment` is the first, `node_environment` the second. */
 #define WORKSPACE_ENVIRONMENTS 2
 /* An environment was replaced: what lies on top of it was made on the one before, and the files of
@@ -120,7 +129,8 @@ struct workspace {
 	bool is_context;	    /* --context: the fifth seed's layout */
 	uint64_t disk_usage_bytes;  /* as last measured */
 	const char *disk_mechanism; /* "project-quota", "btrfs-qgroup", "counted" */
-	const char *error;	    /* or NULL */
+	struct workspace_policy policy;
+	const char *error; /* or NULL */
 };
 
 /* ERR_INVALID says what a name must be. */
@@ -138,6 +148,12 @@ bool workspace_build_option_is_valid(const char *word);
 /* Deep copies into arena; of texts items[count] is NULL. */
 pair_list workspace_copy_pairs(struct arena *arena, const pair_list *from);
 text_list workspace_copy_texts(struct arena *arena, const text_list *from);
+struct workspace_policy workspace_copy_policy(
+	struct arena *arena, const struct workspace_policy *from);
+/* Settings as a rule's author wrote them: the text of a settings.json. ERR_INVALID names the rule.
+ */
+int workspace_check_settings(const char *json, struct error *err);
+int workspace_check_sources(const char *json, struct error *err); /* of a sources.json */
 /* `key` may be the name of a variable. */
 int workspace_check_variable(const char *key, const char *value, struct error *err);
 
@@ -154,11 +170,13 @@ struct workspace_network_change {
 	text_list allow, deny; /* in place of the lists that there are */
 };
 struct workspace_change {
-	bool has_labels, has_env, has_limits, has_ttl, has_idle_timeout, has_network;
+	bool has_labels, has_env, has_limits, has_ttl, has_idle_timeout, has_network, has_settings,
+		has_sources;
 	struct workspace_network_change network;
 	pair_list labels, env; /* value NULL: removed */
 	struct limits limits;  /* of 0: as it is */
 	uint64_t ttl_ms, idle_timeout_ms;
+	const char *settings, *sources; /* JSON; NULL: removed */
 };
 extern const struct record workspace_change_record;
 

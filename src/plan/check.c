@@ -164,6 +164,17 @@ static int check_isolation(const struct plan *plan, struct error *err)
 	return check_network(&plan->network, err);
 }
 
+static int check_denials(const struct plan *plan, struct error *err)
+{
+	if (plan->denials.count > PLAN_DENIALS_MAX)
+		return fail(err, ERR_LIMIT, "%zu denied paths; there can be at most %d",
+			plan->denials.count, PLAN_DENIALS_MAX);
+	for (size_t i = 0; i < plan->denials.count; i++)
+		if (denial_check(&plan->denials.items[i], err))
+			return -1;
+	return 0;
+}
+
 static int check_limits(const struct limits *limits, struct error *err)
 {
 	if (limits_check(limits, err))
@@ -176,7 +187,8 @@ static int check_limits(const struct limits *limits, struct error *err)
 int plan_check(const struct plan *plan, struct error *err)
 {
 	if (check_ids(plan, err) || check_isolation(plan, err) || check_mounts(plan, err) ||
-		check_limits(&plan->limits, err) || check_disk(plan, err))
+		check_denials(plan, err) || check_limits(&plan->limits, err) ||
+		check_disk(plan, err))
 		return -1;
 	if (!path_is_normal(plan->cwd))
 		return fail(err, ERR_INVALID,

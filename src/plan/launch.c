@@ -306,7 +306,14 @@ static int cut_trees(struct launch_packet *packet, int *fds, struct error *err)
 			return -1;
 		*fds += tree->name[0] != 0;
 	}
-	return at == head->string_count ? 0 : corrupt(err, "strings of no tree");
+	for (packet->denial_count = 0; at < head->string_count; at++) {
+		struct error why;
+		if (packet->denial_count == PLAN_DENIALS_MAX ||
+			denial_parse(packet->strings[at], &packet->denials[packet->denial_count++],
+				&why))
+			return corrupt(err, "an invalid or superfluous denied path");
+	}
+	return 0;
 }
 
 bool launch_tree_name_is_valid(const char *name)
@@ -370,7 +377,7 @@ int launch_decode(const char *data, size_t len, bool to_launcher, int fd_count,
 	if (cut_strings(data + sizeof *head, packet, err))
 		return -1;
 	int fds = shape->fds >= 0 ? shape->fds : __builtin_popcount(head->present);
-	packet->tree_count = 0;
+	packet->tree_count = packet->denial_count = 0;
 	if (shape->fds == FDS_TREES && cut_trees(packet, &fds, err))
 		return -1;
 	if (head->type == LAUNCH_TREE && check_tree_job(packet, err))

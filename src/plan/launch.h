@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "model/limits.h"
+#include "plan/denials.h"
 
 #define LAUNCH_MAGIC 0x43524c41u
 #define LAUNCH_BODY_MAX 49152
@@ -28,7 +29,8 @@ enum launch_type {
 	/* core to launcher; each is answered with the same tag */
 	LAUNCH_START = 1, /* id, limits, flags, other (LAUNCH_NETWORK: ports of names besides 80 and
 			   * 443, 16 bits each), value = number of trees, strings as in struct
-			   * launch_tree; for each environment, in that order, its meta.json, locked
+			   * launch_tree, then paths inside that are denied, as denial_print writes
+			   * them; for each environment, in that order, its meta.json, locked
 			   * shared: held while the sandbox lives -> STARTED or FAILED (canceled: it
 			   * was killed while it started) */
 	LAUNCH_END,	  /* id -> ENDED, when nothing of it is left; FAILED (not_found) */
@@ -149,6 +151,8 @@ struct launch_packet {
 	 * name is there once. */
 	struct launch_tree trees[LAUNCH_TREES_MAX];
 	size_t tree_count;
+	struct plan_denial denials[PLAN_DENIALS_MAX];
+	size_t denial_count;
 };
 /* Of a TREE: a file name that needs no escaping, is no hidden file and no path. */
 #define LAUNCH_TREE_NAME_MAX 80

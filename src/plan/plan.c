@@ -568,6 +568,21 @@ static void add_user_binds(struct builder *b, bool covered)
 	}
 }
 
+/* Shorter paths first: what lies below a hidden directory isn't there any more. */
+static void add_denials(struct builder *b)
+{
+	plan_denials *denials = &b->plan.denials;
+	for (size_t i = 0; i < b->options->denials.count; i++) {
+		struct plan_denial denial = b->options->denials.items[i];
+		denial.path = follow_links(b, denial.path);
+		vec_push(b->arena, denials, denial);
+		size_t at = denials->count - 1;
+		for (; at && strlen(denials->items[at - 1].path) > strlen(denial.path); at--)
+			denials->items[at] = denials->items[at - 1];
+		denials->items[at] = denial;
+	}
+}
+
 /* An empty directory in place of carrel's home. Root's sandboxes have a uid that can't enter the
  * home. */
 static void hide_home(struct builder *b)
@@ -770,6 +785,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 	if (!facts->privileged)
 		hide_home(b);
 	choose_targets(b);
+	add_denials(b);
 	add_rlimits(b);
 	add_rules(b);
 	if (plan_check(&b->plan, err))

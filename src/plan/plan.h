@@ -16,6 +16,7 @@
 #include "model/limits.h"
 #include "model/network.h"
 #include "model/workspace.h"
+#include "plan/denials.h"
 
 #define PLAN_UID 1000 /* inside, always */
 #define PLAN_GID 1000
@@ -100,6 +101,7 @@ struct plan_options {
 	const struct plan_network *network; /* mode, forward, lists and ports; its listeners follow
 					     * from them. NULL: none */
 	const text_list *registries;	    /* as plan_network_env takes them, or NULL */
+	plan_denials denials;
 	bool writable_config;
 	enum workspace_view view;
 	bool ptrace;  /* debuggers work inside */
@@ -248,9 +250,10 @@ struct plan {
 	VEC(struct plan_node) nodes;
 	VEC(struct plan_mount) mounts;
 	VEC(struct plan_view) views;
-	bool has_unified;    /* of facts */
-	text_list masks;     /* of /proc: replaced by something empty when they exist */
-	text_list read_only; /* of /proc */
+	bool has_unified;     /* of facts */
+	text_list masks;      /* of /proc: replaced by something empty when they exist */
+	text_list read_only;  /* of /proc */
+	plan_denials denials; /* shorter paths first */
 	int landlock_abi;
 	bool landlock_writes; /* what can be seen can be read: the mounts alone decide that */
 	VEC(struct plan_rule) rules;

@@ -197,6 +197,18 @@ static void print_command(struct json *j, const struct plan *plan)
 	json_end(j);
 }
 
+static void print_denials(struct json *j, const struct plan *plan)
+{
+	json_array(j, "denied");
+	for (size_t i = 0; i < plan->denials.count; i++) {
+		json_object(j, NULL);
+		json_text(j, "path", plan->denials.items[i].path);
+		json_text(j, "access", plan_denied_names[plan->denials.items[i].what]);
+		json_end(j);
+	}
+	json_end(j);
+}
+
 void plan_print(const struct plan *plan, struct buf *out)
 {
 	static const char *const namespaces[] = { "user", "mount", "pid", "net", "ipc", "uts",
@@ -221,6 +233,8 @@ void plan_print(const struct plan *plan, struct buf *out)
 	print_views(&j, plan);
 	print_texts(&j, "masked", &plan->masks);
 	print_texts(&j, "read_only", &plan->read_only);
+	if (plan->denials.count)
+		print_denials(&j, plan);
 	print_landlock(&j, plan);
 	print_flags(&j, "filters", plan->filters, filters);
 	json_text(&j, "seccomp", plan->seccomp);

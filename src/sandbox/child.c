@@ -757,6 +757,7 @@ static const struct {
 	{ "network", enter_network },
 	{ "/proc", child_narrow_proc },
 	{ "listeners", open_listeners },
+	{ "denied paths", child_deny_paths },
 	{ "mount attributes", seal_mounts },
 	{ "terminal", open_terminal },
 	{ "cgroup", join_cgroup },

@@ -23,6 +23,8 @@ int child_finish_files(struct sandbox_child *child, struct error *err);
 /* Masks the entries of the mounted /proc that processes inside may not see or change, and mounts
  * the views of the limits over theirs. */
 int child_narrow_proc(struct sandbox_child *child, struct error *err);
+/* Covers the paths that the plan denies. */
+int child_deny_paths(struct sandbox_child *child, struct error *err);
 /* View root: `workspace`, mounted in child->root, takes its place, with all that is mounted there
  * until now over it. */
 int child_take_workspace_root(struct sandbox_child *child, int workspace, struct error *err);

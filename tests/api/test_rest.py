@@ -133,9 +133,7 @@ def test_a_removed_one_says_that_it_was_there(daemon):
     problem(daemon.get("/v1/workspaces/never-was"), 404, "not_found", "never-was")
 
 
-@pytest.mark.parametrize("member", ["settings", "sources"])
-def test_what_comes_later_is_refused_by_name(daemon, member):
-    problem(daemon.post("/v1/workspaces", {member: "x"}), 400, "invalid", f"{member}: not available in this version")
+def test_an_unknown_mode_of_the_network_is_refused_by_name(daemon):
     problem(daemon.post("/v1/workspaces", {"network": {"mode": "wide"}}), 400, "invalid", "network.mode", "wide")
 
 

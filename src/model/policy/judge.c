@@ -2,6 +2,7 @@
 
 #include "base/buf.h"
 #include "base/path.h"
+#include "format/json.h"
 #include "model/network.h"
 
 static void add_step(struct judge *j, const struct policy_step *given)
@@ -281,4 +282,58 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
 	return fail(err, ERR_INVALID,
 		"'%s' isn't file(read|write|delete:PATH) or network(outbound:HOST[:PORT])",
 		subject);
+}
+
+void policy_judge_tree(const struct policy *policy, const struct policy_request *request,
+	enum policy_operation operation, const char *path, struct policy_verdict *verdict)
+{
+	struct judge j = {
+		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
+	};
+	const char *normal = path_normalize(j.arena, request->cwd, path);
+	const struct policy_rule *by;
+
+	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+	enum policy_decision decision = match_file(policy, operation, normal, &by);
+	if (decision == POLICY_ALLOW)
+		decision = match_files_below(policy, operation, normal, &by);
+	judge_step(&j,
+		file_subject(
+			&j, operation, arena_printf(j.arena, "%s/**", normal[1] ? normal : "")),
+		decision, decision == POLICY_ASK ? NULL : by,
+		decision == POLICY_ASK ? "a rule may forbid a file below it, or none allows it"
+		: by		       ? NULL
+				       : "no rule matches");
+}
+
+void policy_judge_variables(const struct policy *policy, const struct policy_request *request,
+	const pair_list *variables, struct policy_verdict *verdict)
+{
+	struct judge j = {
+		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
+	};
+
+	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+	for (size_t i = 0; i < variables->count; i++)
+		if (variables->items[i].value && variable_is_dangerous(variables->items[i].key))
+			judge_step(&j,
+				arena_printf(j.arena, "%s=%s", variables->items[i].key,
+					variables->items[i].value),
+				POLICY_ASK, NULL, "the variable changes what runs");
+}
+
+void policy_print_trail(struct json *j, const char *key, const struct policy_verdict *verdict)
+{
+	json_array(j, key);
+	for (size_t i = 0; i < verdict->trail.count; i++) {
+		const struct policy_step *step = &verdict->trail.items[i];
+
+		json_object(j, NULL);
+		json_text(j, "subject", step->subject);
+		json_text(j, "decision", policy_decision_name(step->decision));
+		json_text(j, "rule", step->rule);
+		json_text(j, "reason", step->reason);
+		json_end(j);
+	}
+	json_end(j);
 }

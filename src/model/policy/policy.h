@@ -133,6 +133,12 @@ void policy_judge_argv(const struct policy *policy, const struct policy_request 
 /* `path` is absolute; made normal by text. */
 void policy_judge_file(const struct policy *policy, const struct policy_request *request,
 	enum policy_operation operation, const char *path, struct policy_verdict *verdict);
+/* `path` and everything below it. */
+void policy_judge_tree(const struct policy *policy, const struct policy_request *request,
+	enum policy_operation operation, const char *path, struct policy_verdict *verdict);
+/* Variables that a command is started with. */
+void policy_judge_variables(const struct policy *policy, const struct policy_request *request,
+	const pair_list *variables, struct policy_verdict *verdict);
 /* `host` is a name in lower case, or an address. */
 void policy_judge_network(const struct policy *policy, const struct policy_request *request,
 	const char *host, unsigned port, struct policy_verdict *verdict);
@@ -148,3 +154,6 @@ void policy_suggest(const struct policy_verdict *verdict, struct arena *arena, t
 
 const char *policy_decision_name(enum policy_decision decision);
 bool policy_decision_from_name(const char *name, enum policy_decision *decision);
+/* [{"subject","decision","rule","reason"}, …] */
+struct json;
+void policy_print_trail(struct json *j, const char *key, const struct policy_verdict *verdict);

@@ -1,0 +1,246 @@
+#include "core/policies.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/file.h"
+#include "base/path.h"
+#include "core/internal.h"
+#include "model/environment.h"
+#include "plan/plan.h"
+
+struct core_policies { /* of a workspace, compiled */
+	struct arena arena;
+	struct policy_stack stack;
+};
+
+/* ---- compiled ---- */
+
+/* What may stand for ${CONTEXT_ID}: a label that could hide a pattern or ".." has no value. */
+static const char *context_of(const struct workspace *model)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				      "0123456789._-";
+	const char *label = workspace_label(model, WORKSPACE_CONTEXT_LABEL);
+	const char *context = label ? label : model->name ? model->name : "context";
+	return strspn(context, allowed) == strlen(context) && !strstr(context, "..") &&
+			       strcmp(context, ".") != 0
+		       ? context
+		       : NULL;
+}
+
+static int compile(const struct core *core, const struct workspace *model,
+	struct core_policies *policies, struct error *err)
+{
+	const char *top = plan_view_path(model->view);
+	const struct policy_places places = { top, context_of(model), top };
+	const struct policy_layer layers[POLICY_STACK_MAX] = {
+		{ "the operator's policy", core->policy.settings, core->policy.sources,
+			core->policy.has_default },
+		{ "settings of the template", model->policy.template_settings,
+			model->policy.template_sources, false },
+		{ "settings", model->policy.settings, model->policy.sources, false },
+	};
+	return policy_stack_build(&policies->stack, layers, POLICY_STACK_MAX, &model->policy.rules,
+		core->policy.otherwise, &places, &policies->arena, err);
+}
+
+static void policies_free(struct core_policies *policies)
+{
+	if (!policies)
+		return;
+	arena_done(&policies->arena);
+	free(policies);
+}
+
+void policies_forget(struct core_workspace *w)
+{
+	policies_free(w->policies);
+	w->policies = NULL;
+}
+
+int policies_check(const struct core *core, const struct workspace *model, struct error *err)
+{
+	struct core_policies *policies = xzalloc(sizeof *policies);
+	arena_init(&policies->arena);
+	int failed = compile(core, model, policies, err);
+	policies_free(policies);
+	return failed;
+}
+
+static const struct policy_stack *stack_of(struct core_workspace *w)
+{
+	if (!w->policies) {
+		w->policies = xzalloc(sizeof *w->policies);
+		arena_init(&w->policies->arena);
+		compile(w->core, &w->model, w->policies, NULL); /* a failure denies */
+	}
+	return &w->policies->stack;
+}
+
+bool policies_hold(struct core_workspace *w)
+{
+	const struct policy_stack *stack = stack_of(w);
+	return stack->failure || stack->count;
+}
+
+/* ---- refusals ---- */
+
+static void note_trail(const struct request *request, const struct policy_verdict *verdict)
+{
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&text, false);
+	if (!request->note)
+		return;
+	policy_print_trail(&j, NULL, verdict);
+	request->note->trail = arena_bytes(request->note->arena, text.data, text.len);
+}
+
+int policies_refuse(const struct request *request, const struct core_workspace *w,
+	const struct policy_verdict *verdict, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	bool is_denied = verdict->decision == POLICY_DENY;
+	note_trail(request, verdict);
+	fail(err, is_denied ? ERR_POLICY : ERR_APPROVAL_REQUIRED, "%s in workspace '%s': %s",
+		is_denied ? "denied" : "approval is required", w->model.name,
+		policy_explain(verdict, &arena));
+	return error_hint(err,
+		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its settings",
+		w->model.name, w->model.name);
+}
+
+/* ---- what is judged ---- */
+
+static bool is_judged(const struct request *request, struct core_workspace *w)
+{
+	return request != &request_system && policies_hold(w);
+}
+
+static void judge(struct core_workspace *w, struct policy_question *question, struct arena *arena,
+	struct policy_verdict *verdict)
+{
+	question->home = plan_view_path(w->model.view);
+	question->cwd = question->cwd ? path_normalize(arena, question->home, question->cwd)
+				      : question->home;
+	policy_stack_judge(stack_of(w), question, arena, verdict);
+}
+
+int policies_judge_exec(const struct request *request, struct core_workspace *w,
+	const struct exec_spec *spec, struct arena *arena, struct policy_verdict *verdict,
+	struct error *err)
+{
+	struct policy_question question = {
+		.argv = &spec->argv, .script = spec->command, .env = &spec->env, .cwd = spec->cwd
+	};
+	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+	if (!is_judged(request, w))
+		return 0;
+	judge(w, &question, arena, verdict);
+	return verdict->decision == POLICY_DENY ? policies_refuse(request, w, verdict, err) : 0;
+}
+
+static int judge_now(const struct request *request, struct core_workspace *w,
+	struct policy_question *question, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct policy_verdict verdict;
+	if (!is_judged(request, w))
+		return 0;
+	judge(w, question, &arena, &verdict);
+	return verdict.decision == POLICY_ALLOW ? 0 : policies_refuse(request, w, &verdict, err);
+}
+
+int policies_judge_file(const struct request *request, struct core_workspace *w,
+	enum policy_operation operation, const char *path, bool is_tree, struct error *err)
+{
+	struct policy_question question = {
+		.operation = operation, .path = path, .is_tree = is_tree
+	};
+	return judge_now(request, w, &question, err);
+}
+
+int policies_judge_env(const struct request *request, struct core_workspace *w,
+	const pair_list *env, struct error *err)
+{
+	struct policy_question question = { .env = env };
+	return judge_now(request, w, &question, err);
+}
+
+/* ---- packages, and what runs ---- */
+
+static int check_packages(struct core_workspace *w, bool is_node, const text_list *names,
+	uint64_t size_bytes, struct error *err)
+{
+	if (!policy_stack_check_packages(
+		    stack_of(w), is_node ? "npm" : "pip", names, size_bytes, err))
+		return 0;
+	error_context(err, "denied in workspace '%s'", w->model.name);
+	return error_hint(err,
+		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its sources",
+		w->model.name, w->model.name);
+}
+
+int policies_judge_packages(const struct request *request, struct core_workspace *w, bool is_node,
+	const text_list *names, struct error *err)
+{
+	return is_judged(request, w) ? check_packages(w, is_node, names, 0, err) : 0;
+}
+
+int policies_check_environment(
+	struct core_workspace *w, const struct env_meta *meta, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	text_list names = { 0 };
+	if (!meta || !meta->packages.count || !policies_hold(w))
+		return 0;
+	for (size_t i = 0; i < meta->packages.count; i++)
+		vec_push(&arena, &names, meta->packages.items[i].key);
+	bool is_node = meta->kind && !strcmp(meta->kind, "node");
+	return check_packages(w, is_node, &names, meta->size_bytes, err);
+}
+
+uint64_t policies_limit_memory(struct core_workspace *w, uint64_t value)
+{
+	return policy_stack_limit_memory(stack_of(w), value);
+}
+
+uint64_t policies_limit_time(struct core_workspace *w, uint64_t value_ms)
+{
+	return policy_stack_limit_time(stack_of(w), value_ms);
+}
+
+/* ---- as mounts ---- */
+
+size_t policies_describe(
+	struct core_workspace *w, struct arena *arena, const char **strings, size_t room)
+{
+	plan_denials denials = { 0 };
+	denials_of(stack_of(w), arena, &denials, NULL);
+	size_t count = 0;
+	while (count < denials.count && count < room) {
+		strings[count] = denial_print(&denials.items[count], arena);
+		count++;
+	}
+	return count;
+}
+
+/* ---- the operator's ---- */
+
+int policies_open(struct core *core, struct error *err)
+{
+	static const char path[] = "run/" POLICIES_FILE;
+	struct json_value *value;
+	struct str text;
+	core->policy.otherwise = POLICY_ASK;
+	if (file_read_at(core->home.dir, path, JSON_READ_MAX, &core->arena, &text))
+		return errno == ENOENT ? 0 : fail_errno(err, "read '%s'", path);
+	if (json_read(text, &core->arena, &value, err))
+		return error_context(err, "read '%s'", path);
+	const char *otherwise = json_member_text(value, "default");
+	core->policy.settings = json_member_text(value, "settings");
+	core->policy.sources = json_member_text(value, "sources");
+	core->policy.has_default =
+		otherwise && policy_decision_from_name(otherwise, &core->policy.otherwise);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* policies.h -- whether a command, a file verb or a change of packages may be done in a workspace.
+ * 1. A workspace has a stack of policies: the operator's (policies_open), its template's and its
+ * own. The strictest verdict of the stack holds, so that none of them can loosen another. Rules
+ * that reviewers have added are allow rules of each; deny still wins.
+ * 2. A stack is compiled at its first use and kept until the workspace changes. One that can't be
+ * compiled denies everything, and so does a judge that fails or gets more than it can judge in
+ * bounded time.
+ * 3. What core does for itself (request_system) isn't judged.
+ * 4. A refusal is ERR_POLICY, and ERR_APPROVAL_REQUIRED where a reviewer is to be asked; the trail
+ * of the verdict is access_trail of the request. */
+#pragma once
+#include "base/arena.h"
+#include "core/core.h"
+#include "model/exec.h"
+#include "model/policy/stack.h"
+#include "store/store.h"
+
+/* Where `carrel serve` puts the operator's policy, below run/: {"settings","sources","default"},
+ * the first two as texts of JSON. */
+#define POLICIES_FILE "policy.json"
+int policies_open(struct core *core, struct error *err);
+
+/* The policies of *model can be compiled. ERR_INVALID names the one and its rule. */
+int policies_check(const struct core *core, const struct workspace *model, struct error *err);
+/* Something in its model has changed that they depend on, or the workspace goes. */
+void policies_forget(struct core_workspace *w);
+/* Whether anything is judged in it. */
+bool policies_hold(struct core_workspace *w);
+
+/* The command of *spec, with its variables. POLICY_DENY is ERR_POLICY; else *verdict, which lives
+ * in `arena`, says whether it may run at once or has to be approved. */
+int policies_judge_exec(const struct request *request, struct core_workspace *w,
+	const struct exec_spec *spec, struct arena *arena, struct policy_verdict *verdict,
+	struct error *err);
+/* The error of a verdict that isn't POLICY_ALLOW; returns -1. */
+int policies_refuse(const struct request *request, const struct core_workspace *w,
+	const struct policy_verdict *verdict, struct error *err);
+/* `path` is absolute, or relative to the workspace's directory; made normal here. is_tree: and
+ * everything below it. */
+int policies_judge_file(const struct request *request, struct core_workspace *w,
+	enum policy_operation operation, const char *path, bool is_tree, struct error *err);
+/* Variables that the principal sets for all later commands. */
+int policies_judge_env(const struct request *request, struct core_workspace *w,
+	const pair_list *env, struct error *err);
+
+/* The paths that its sandbox denies (plan/denials.h), as strings of a START; how many. Those for
+ * which there is no room are only judged. */
+size_t policies_describe(
+	struct core_workspace *w, struct arena *arena, const char **strings, size_t room);
+
+/* The packages that are to be installed, by names; and those of a resolved environment, with all
+ * their dependencies, and its size. ERR_POLICY. */
+int policies_judge_packages(const struct request *request, struct core_workspace *w, bool is_node,
+	const text_list *names, struct error *err);
+struct env_meta;
+int policies_check_environment(
+	struct core_workspace *w, const struct env_meta *meta, struct error *err);
+/* What sources.json says of memory and of the time of a command: the least of `value` and that; 0
+ * is no limit. */
+uint64_t policies_limit_memory(struct core_workspace *w, uint64_t value);
+uint64_t policies_limit_time(struct core_workspace *w, uint64_t value_ms);
+
+/* Adds an allow rule to the workspace; done as store_put's. ERR_INVALID by done: malformed, or too
+ * many. */
+void policies_add_rule(struct core_workspace *w, const char *rule, store_done_fn *done, void *ctx);
