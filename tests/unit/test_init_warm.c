@@ -280,7 +280,7 @@ static void test_an_idle_init_is_small(void **state)
 	assert_int_equal(expect_stats(init.socket, NULL), 0);
 	print_message("image %zu bytes, idle %ld kB PSS\n", init_image_len, pss_kb(init.pid));
 	/* Two pages of its own, and three of text, which all inits of a host share. */
-	assert_true(pss_kb(init.pid) <= 20);
+	assert_true(pss_kb(init.pid) <= 16);
 	/* Its stack is one of its own: tables for the kernel's would be as large as all of it. */
 	assert_int_equal(read_kb(init.pid, "status", "VmStk"), 0);
 	/* And again after it was busy: 200 at once, one with a large body. */
@@ -304,7 +304,7 @@ static void test_an_idle_init_is_small(void **state)
 	expect_exit(init.socket, 1, 0);
 	ack(init.socket, 1);
 	expect_stats(init.socket, NULL);
-	assert_true(pss_kb(init.pid) <= 20);
+	assert_true(pss_kb(init.pid) <= 16);
 }
 
 /* Waits for init to have made the process of the next command, and returns its pid. */
