@@ -30,6 +30,8 @@ int forward_parse_answer(struct str bytes, struct forward_answer *out, struct er
 		return fail(err, ERR_INVALID, "not a status line");
 	struct forward_answer answer = { .status = (unsigned)code,
 		.head_len = head.len,
+		.line = head.line,
+		.headers = head.headers,
 		.is_old = is_old,
 		.keeps = !is_old,
 		.is_chunked = head.is_chunked,
@@ -57,15 +59,11 @@ static bool is_left_out(struct str name, unsigned status)
 	return false;
 }
 
-void forward_rewrite_answer(
-	struct str bytes, const struct forward_answer *answer, bool keeps, struct buf *out)
+void forward_rewrite_answer(const struct forward_answer *answer, bool keeps, struct buf *out)
 {
-	struct http1_head head;
 	struct http1_header header;
 
-	if (http1_read_head(bytes, FORWARD_ANSWER_MAX, &head, NULL) != 1)
-		abort(); /* forward_parse_answer took it */
-	buf_append(out, head.line.data, head.line.len);
+	buf_append(out, answer->line.data, answer->line.len);
 	buf_text(out, "\r\n");
 	/* A client takes the end of an answer of HTTP/1.0 for the end of the connection, unless it
 	 * is told otherwise. */
@@ -73,7 +71,7 @@ void forward_rewrite_answer(
 		buf_text(out, "Connection: close\r\n");
 	else if (answer->is_old)
 		buf_text(out, "Connection: keep-alive\r\n");
-	for (struct str rest = head.headers; http1_next_header(&rest, &header);) {
+	for (struct str rest = answer->headers; http1_next_header(&rest, &header);) {
 		if (is_left_out(header.name, answer->status))
 			continue;
 		buf_append(out, header.name.data, header.name.len);

@@ -100,7 +100,7 @@ void exchange_connected(struct connection *c)
 	c->active_ms = clock_monotonic_ms();
 	if (!e->is_active) {
 		begin(c);
-		forward_rewrite((struct str){ c->in.data, c->in.len }, &e->request, &out);
+		forward_rewrite(&e->request, &out);
 		buf_drop_front(&c->in, e->request.head_len);
 		/* A server may close a kept connection just when a request is sent on it. */
 		if (e->is_reused && e->body.is_done && out.len <= AGAIN_MAX)
@@ -180,7 +180,7 @@ static bool take_head(struct connection *c, struct str bytes, const struct forwa
 		forward_answer_body(&e->answer_body, answer, is_empty);
 		e->keeps = e->keeps && e->body.is_done;
 	}
-	forward_rewrite_answer(bytes, answer, !is_last || e->keeps, &out);
+	forward_rewrite_answer(answer, !is_last || e->keeps, &out);
 	if (e->answer == ANSWER_BODY) { /* what has come of the body goes out with the head */
 		size_t taken = 0;
 		struct str rest = { bytes.data + answer->head_len, bytes.len - answer->head_len };

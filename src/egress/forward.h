@@ -29,6 +29,8 @@ struct forward_request {
 	size_t head_len; /* bytes of the head, up to and with the empty line */
 	/* Absolute form only: */
 	struct str method, path; /* of the rewritten request line; views of the bytes, or static */
+	struct str headers;	 /* a view of the bytes */
+	bool has_nominated;	 /* Connection names headers */
 	bool is_old;		 /* HTTP/1.0 */
 	bool keeps;		 /* the client keeps the connection for a next request */
 	bool is_upgrade;	 /* to WebSocket */
@@ -44,9 +46,10 @@ int forward_parse(struct str bytes, struct forward_request *out, struct error *e
  * header must say the host, with the port or without one. CONNECT is refused. */
 int forward_parse_origin(struct str bytes, const char *host, uint16_t port,
 	struct forward_request *out, struct error *err);
-/* Appends the head for the upstream server to `out`. Origin form; Host and framing are written
- * anew, `Connection: close` unless it is kept, hop-by-hop and Proxy-* headers are left out. */
-void forward_rewrite(struct str bytes, const struct forward_request *request, struct buf *out);
+/* Appends the head for the upstream server to `out`; the bytes are still there. Origin form; Host
+ * and framing are written anew, `Connection: close` unless it is kept, hop-by-hop and Proxy-*
+ * headers are left out. */
+void forward_rewrite(const struct forward_request *request, struct buf *out);
 
 /* Where the body of a request ends: nothing after it may go upstream, where it would be a request
  * that was not judged. Chunked bodies with extensions or trailers are refused: clients don't send
@@ -65,7 +68,8 @@ int forward_body_take(
 struct forward_answer { /* of an upstream server */
 	unsigned status;
 	size_t head_len;
-	bool keeps; /* the server keeps the connection for a next request */
+	struct str line, headers; /* views of the bytes */
+	bool keeps;		  /* the server keeps the connection for a next request */
 	bool is_old, is_chunked, has_length;
 	uint64_t length;
 };
@@ -74,8 +78,7 @@ struct forward_answer { /* of an upstream server */
 int forward_parse_answer(struct str bytes, struct forward_answer *out, struct error *err);
 /* Appends the head for the client: hop-by-hop headers are written anew. keeps: the client's
  * connection. */
-void forward_rewrite_answer(
-	struct str bytes, const struct forward_answer *answer, bool keeps, struct buf *out);
+void forward_rewrite_answer(const struct forward_answer *answer, bool keeps, struct buf *out);
 /* The body of an answer; chunk extensions and trailers are passed on. */
 void forward_answer_body(
 	struct forward_body *body, const struct forward_answer *answer, bool is_empty);

@@ -84,6 +84,23 @@ static int read_host(const struct http1_head *head, const struct forward_host *t
 							: fail(err, ERR_INVALID, "no Host header");
 }
 
+/* Whether a Connection header names other headers. */
+static bool has_nominated(struct str headers)
+{
+	struct http1_header header;
+
+	while (http1_next_header(&headers, &header)) {
+		struct str rest = header.value, one;
+		if (!http1_is(header.name, "connection"))
+			continue;
+		while (str_next(&rest, ',', &one))
+			if (!http1_is(str_trim(one), "keep-alive") &&
+				!http1_is(str_trim(one), "close"))
+				return true;
+	}
+	return false;
+}
+
 /* Whether a header of that name has `word` among its comma-separated values. */
 static bool has_word(struct str headers, const char *name, const char *word)
 {
@@ -109,6 +126,7 @@ static int parse(struct str bytes, const struct forward_host *tunnel, struct for
 	if (status <= 0)
 		return status;
 	struct forward_request request = { .head_len = head.len,
+		.headers = head.headers,
 		.has_length = head.has_length,
 		.is_chunked = head.is_chunked,
 		.body_bytes = head.length };
@@ -125,6 +143,7 @@ static int parse(struct str bytes, const struct forward_host *tunnel, struct for
 			     !request.is_chunked &&
 			     has_word(head.headers, "connection", "upgrade") &&
 			     has_word(head.headers, "upgrade", "websocket");
+	request.has_nominated = has_nominated(head.headers);
 	*out = request;
 	return 1;
 }
@@ -159,7 +178,7 @@ static bool is_nominated(struct str headers, struct str name)
 	return false;
 }
 
-static bool is_left_out(struct str headers, struct str name)
+static bool is_left_out(const struct forward_request *request, struct str name)
 {
 	static const char *const names[] = { "Host", "Content-Length", "Transfer-Encoding",
 		"Connection", "Keep-Alive", "TE", "Trailer", "Upgrade" };
@@ -168,17 +187,14 @@ static bool is_left_out(struct str headers, struct str name)
 		if (http1_is(name, names[i]))
 			return true;
 	return (name.len >= 6 && !strncasecmp(name.data, "Proxy-", 6)) ||
-	       is_nominated(headers, name);
+	       (request->has_nominated && is_nominated(request->headers, name));
 }
 
-void forward_rewrite(struct str bytes, const struct forward_request *request, struct buf *out)
+void forward_rewrite(const struct forward_request *request, struct buf *out)
 {
-	struct http1_head head;
 	struct http1_header header;
 	bool is_ipv6 = strchr(request->host, ':') != NULL;
 
-	if (http1_read_head(bytes, FORWARD_HEAD_MAX, &head, NULL) != 1)
-		abort(); /* forward_parse took it */
 	buf_append(out, request->method.data, request->method.len);
 	buf_char(out, ' ');
 	buf_append(out, request->path.data, request->path.len);
@@ -194,8 +210,8 @@ void forward_rewrite(struct str bytes, const struct forward_request *request, st
 	else if (request->has_length)
 		buf_printf(
 			out, "Content-Length: %llu\r\n", (unsigned long long)request->body_bytes);
-	for (struct str rest = head.headers; http1_next_header(&rest, &header);) {
-		if (is_left_out(head.headers, header.name))
+	for (struct str rest = request->headers; http1_next_header(&rest, &header);) {
+		if (is_left_out(request, header.name))
 			continue;
 		buf_append(out, header.name.data, header.name.len);
 		buf_text(out, ": ");

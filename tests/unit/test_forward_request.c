@@ -185,7 +185,7 @@ static void assert_rewritten(const char *text, const char *expected)
 	buf_init(&out, 2 * FORWARD_HEAD_MAX);
 	if (parse(text, &request, &err) != 1)
 		fail_msg("%s", err.text);
-	forward_rewrite(str_from(text), &request, &out);
+	forward_rewrite(&request, &out);
 	assert_string_equal(out.data, expected);
 }
 
@@ -286,7 +286,7 @@ static void test_answers_end_where_they_say(void **state)
 		assert_int_equal(status, 1);
 		assert_int_equal(answer.status, rows[i].status);
 		assert_int_equal(answer.keeps, rows[i].keeps);
-		forward_rewrite_answer(bytes, &answer, rows[i].keeps_client, &out);
+		forward_rewrite_answer(&answer, rows[i].keeps_client, &out);
 		assert_string_equal(out.data, rows[i].rewritten);
 	}
 }
