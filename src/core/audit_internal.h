@@ -28,8 +28,12 @@ void audit_write_event(const struct core *core, const char *type, const char *wo
 /* ---- audit_records.c ---- */
 void audit_access(const struct core *core, const struct request *request, enum verb verb,
 	const struct core_workspace *w, const struct error *refusal);
+/* A policy has refused it, or asks for an approval: with the trail of the request. */
+void audit_refusal(
+	const struct request *request, const struct core_workspace *w, const struct error *err);
 struct core_exec;
 struct exec_spec;
+/* With the trail of the request, when a policy has judged it. */
 void audit_exec_start(
 	const struct request *request, struct core_exec *e, const struct exec_spec *spec);
 void audit_exec_end(const struct core_exec *e, const struct error *err); /* err: it did not start */

@@ -6,6 +6,7 @@
 #include "core/packages.h"
 
 #define ARGV_BYTES_MAX (32u << 10)
+#define TRAIL_BYTES_MAX (64u << 10)
 #define ENV_MAX 256
 #define VALUE_MAX 1024
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -48,7 +49,42 @@ void audit_access(const struct core *core, const struct request *request, enum v
 
 /* ---- execs ---- */
 
+struct refusal_members {
+	const char *trail;
+	const struct error *err;
+};
+
+/* NULL: no policy has judged it. */
+static const char *trail_of(const struct request *request)
+{
+	const char *trail = access_trail(request);
+	return strcmp(trail, "[]") ? trail : NULL;
+}
+
+static void print_trail(struct json *j, const char *trail)
+{
+	if (trail && strlen(trail) <= TRAIL_BYTES_MAX)
+		json_raw(j, "trail", trail);
+	else if (trail)
+		json_bool(j, "trail_is_cut", true);
+}
+
+static void print_refusal(struct json *j, const void *ctx)
+{
+	const struct refusal_members *members = ctx;
+	print_trail(j, members->trail);
+	print_error(j, members->err);
+}
+
+void audit_refusal(
+	const struct request *request, const struct core_workspace *w, const struct error *err)
+{
+	const struct refusal_members members = { trail_of(request), err };
+	audit_write(w->core, request, "policy.refused", w, print_refusal, &members);
+}
+
 struct exec_members {
+	const char *trail;
 	const struct core_exec *e;
 	const struct exec_spec *spec;
 	const struct error *err;
@@ -98,12 +134,13 @@ static void print_start(struct json *j, const void *ctx)
 	print_env(j, &members->spec->env);
 	json_bool(j, "background", record->background);
 	json_bool(j, "tty", record->tty);
+	print_trail(j, members->trail);
 }
 
 void audit_exec_start(
 	const struct request *request, struct core_exec *e, const struct exec_spec *spec)
 {
-	const struct exec_members members = { e, spec, NULL };
+	const struct exec_members members = { trail_of(request), e, spec, NULL };
 	if (!e->core->audit || e->is_internal)
 		return;
 	e->actor = audit_actor(request);
@@ -134,7 +171,7 @@ static void print_end(struct json *j, const void *ctx)
 
 void audit_exec_end(const struct core_exec *e, const struct error *err)
 {
-	const struct exec_members members = { e, NULL, err };
+	const struct exec_members members = { NULL, e, NULL, err };
 	if (!e->core->audit || e->is_internal)
 		return;
 	/* One that an earlier core has started: its record has the caller. */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/file.h"
 #include "base/path.h"
+#include "core/audit_internal.h"
 #include "core/internal.h"
 #include "model/environment.h"
 #include "plan/plan.h"
@@ -105,6 +106,7 @@ int policies_refuse(const struct request *request, const struct core_workspace *
 	fail(err, is_denied ? ERR_POLICY : ERR_APPROVAL_REQUIRED, "%s in workspace '%s': %s",
 		is_denied ? "denied" : "approval is required", w->model.name,
 		policy_explain(verdict, &arena));
+	audit_refusal(request, w, err);
 	return error_hint(err,
 		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its settings",
 		w->model.name, w->model.name);
@@ -137,6 +139,7 @@ int policies_judge_exec(const struct request *request, struct core_workspace *w,
 	if (!is_judged(request, w))
 		return 0;
 	judge(w, &question, arena, verdict);
+	note_trail(request, verdict); /* of a command that may run, too: it is recorded with it */
 	return verdict->decision == POLICY_DENY ? policies_refuse(request, w, verdict, err) : 0;
 }
 

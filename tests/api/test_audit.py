@@ -123,6 +123,19 @@ def test_logins_are_recorded_and_the_log_is_not_for_everybody(used):
 
 
 @pytest.mark.once
+def test_what_a_policy_says_is_recorded_with_its_trail(used):
+    settings = {"permissions": {"allow": ["shell(echo:*)"], "deny": ["shell(curl:*)"]}}
+    url = f"/v1/workspaces/{make(used, name='judged', settings=settings)['name']}/exec"
+    assert used.post(url, {"command": "echo hi"}).status == 200
+    problem(used.post(url, {"command": "echo hi; curl x"}), 403, "denied")
+    start = lines(used, "?workspace=judged&type=exec.start")
+    assert len(start) == 1 and start[0]["data"]["trail"][0]["rule"] == "shell(echo:*)", start
+    refused = lines(used, "?workspace=judged&type=policy.refused")
+    assert len(refused) == 1 and refused[0]["principal"] == f"uid {os.getuid()}"
+    assert any(step.get("rule") == "shell(curl:*)" for step in refused[0]["data"]["trail"]), refused
+
+
+@pytest.mark.once
 def test_lines_become_events_of_ocsf(used):
     done = used("audit", "--format", "ocsf")
     events = [json.loads(line) for line in done.stdout.splitlines()]
