@@ -33,10 +33,10 @@ class Files(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def origin(certificate=None, directory=None):
+def origin(certificate=None, directory=None, address="127.0.0.1"):
     """A server on a free port; its requests are noted as (Host, path). It shows the files of a directory, or what was asked."""
     handler = functools.partial(Files, directory=directory) if directory else Handler
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = http.server.ThreadingHTTPServer((address, 0), handler)
     server.daemon_threads = True
     server.requests, server.port = [], server.server_address[1]
     if certificate:

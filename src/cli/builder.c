@@ -233,6 +233,7 @@ static int run_registries(struct command *command, struct error *err)
 		return -1;
 	if (command->json)
 		json_object(&command->value, NULL);
+	print_list(command, "indexes", &found.indexes);
 	print_list(command, "hosts", &found.hosts);
 	print_list(command, "variables", &found.variables);
 	if (command->json)

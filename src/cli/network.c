@@ -9,6 +9,7 @@
 #include "build/builder.h"
 #include "build/process.h"
 #include "envs/registries.h"
+#include "format/json_read.h"
 #include "linux/home.h"
 
 #define PATIENCE_MS 10000
@@ -58,27 +59,50 @@ int network_print_options(const struct options *options, struct json *j, struct 
 
 /* ---- carrel run ---- */
 
-/* What is known is found here; else carrel-build asks the clients, and it is known then. */
+static void take_texts(
+	const struct json_value *answer, const char *key, struct arena *arena, text_list *texts)
+{
+	const struct json_value *list = json_member(answer, key);
+	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next)
+		if (at->kind == JSON_STRING)
+			vec_push(arena, texts, at->string.data);
+}
+
+/* carrel-build asks the clients, and the index where its files are. */
+static int ask_registries(
+	struct command *command, struct registries_found *found, struct error *err)
+{
+	struct arena *arena = &command->arena;
+	struct json_value *answer;
+	auto_buf struct buf said = buf_empty(BUF_MAX_DEFAULT);
+	char *const argv[] = { arena_text(arena, BUILD_PROGRAM), arena_text(arena, "registries"),
+		arena_text(arena, "--format=json"), NULL };
+	int code;
+	if (build_run(argv, &said, &code, err))
+		return -1;
+	if (code || json_read((struct str){ said.data, said.len }, arena, &answer, err))
+		return fail_hint(err, ERR_UNAVAILABLE,
+			"carrel env registries shows why; --allow-domain HOST names a host",
+			"the package indexes of this host are not known");
+	*found = (struct registries_found){ 0 };
+	take_texts(answer, "indexes", arena, &found->indexes);
+	take_texts(answer, "hosts", arena, &found->hosts);
+	take_texts(answer, "variables", arena, &found->variables);
+	return 0;
+}
+
+/* What is known already is found without another process. */
 static int find_registries(struct command *command, struct run_network *network, struct error *err)
 {
 	struct registries_found found;
 	if (cli_open_store(command, err))
 		return -1;
 	const struct builder quick = { .store = &command->store };
-	if (registries_find(&quick, &command->arena, &found, err)) {
-		auto_buf struct buf said = buf_empty(BUF_MAX_DEFAULT);
-		char *const argv[] = { arena_text(&command->arena, BUILD_PROGRAM),
-			arena_text(&command->arena, "registries"),
-			arena_text(&command->arena, "--format=json"), NULL };
-		int code;
-		if (build_run(argv, &said, &code, err))
-			return -1;
-		if (registries_find(&quick, &command->arena, &found, err))
-			return fail_hint(err, ERR_UNAVAILABLE,
-				"carrel env registries shows why; --allow-domain HOST names a host",
-				"the package indexes of this host are not known");
-	}
+	if (registries_find(&quick, &command->arena, &found, err) &&
+		ask_registries(command, &found, err))
+		return -1;
 	network->registries = found.variables;
+	network->indexes = found.indexes;
 	network->hosts = found.hosts;
 	return 0;
 }
@@ -98,6 +122,7 @@ int run_network_prepare(struct command *command, struct run_network *network,
 		return 0;
 	if (find_registries(command, network, err))
 		return -1;
+	plan_network_ports(&network->indexes, &command->arena, &network->plan);
 	plan_network_ports(&network->hosts, &command->arena, &network->plan);
 	options->registries = &network->registries;
 	return 0;
@@ -109,6 +134,7 @@ static int post_rules(
 	auto_arena struct arena arena = { 0 };
 	struct egress_rules rules = { .mode = network->plan.mode,
 		.deny = network->asked.deny,
+		.trust = network->indexes,
 		.ports = settings->ports,
 		.port_count = settings->port_count,
 		.hosts = settings->hosts,

@@ -16,7 +16,7 @@ int network_print_options(const struct options *options, struct json *j, struct 
 struct run_network {
 	struct workspace_network asked;
 	struct plan_network plan;
-	text_list registries, hosts; /* of WORKSPACE_REGISTRIES: variables, hosts */
+	text_list registries, indexes, hosts; /* of WORKSPACE_REGISTRIES; variables first */
 	struct egress_role role;
 	struct egress egress;
 	struct egress_status status;

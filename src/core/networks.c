@@ -59,10 +59,12 @@ static int post_rules(struct network *network, struct error *err)
 	for (size_t i = 0; i < model->allow.count; i++)
 		if (strcmp(model->allow.items[i], WORKSPACE_REGISTRIES) != 0)
 			vec_push(&arena, &rules.allow, model->allow.items[i]);
-	for (size_t i = 0;
-		workspace_network_has_registries(model) && i < networks->registries.hosts.count;
-		i++)
-		vec_push(&arena, &rules.allow, networks->registries.hosts.items[i]);
+	const struct registries *registries = &networks->registries;
+	bool has_registries = workspace_network_has_registries(model);
+	for (size_t i = 0; has_registries && i < registries->hosts.count; i++)
+		vec_push(&arena, &rules.allow, registries->hosts.items[i]);
+	if (has_registries)
+		rules.trust = registries->indexes;
 	if (egress_post_rules(&network->egress, &rules, err))
 		return -1;
 	network->due++;
@@ -271,12 +273,29 @@ static void ask_service(struct networks *networks)
 	launcher_ask(&networks->core->launcher, &head, NULL, 0, NULL, 0, on_service, networks);
 }
 
+/* Of a sandbox that another core started, or that is to have them only now. */
+static void on_learned(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	if (w->sandbox.state != SANDBOX_UP)
+		return;
+	execs_change_env(w);
+	networks_attach(w);
+}
+
+static bool lacks_registries(const struct core_workspace *w)
+{
+	return workspace_network_has_registries(&w->model.network) &&
+	       !w->core->networks->registries.is_known;
+}
+
 void networks_attach(struct core_workspace *w)
 {
 	struct networks *networks = w->core->networks;
 	if (!has_network(w) || w->sandbox.state != SANDBOX_UP || w->sandbox.network)
 		return;
-	if (networks->service < 0)
+	if (lacks_registries(w))
+		registries_learn(w, on_learned, NULL);
+	else if (networks->service < 0)
 		ask_service(networks);
 	else
 		connection_send(w, INIT_LISTENERS, 0, 0);
@@ -311,10 +330,25 @@ bool networks_needs_restart(const struct core_workspace *w, const struct workspa
 	return !has_network(w) && workspace_network_mode(changed) != NETWORK_NONE;
 }
 
+/* ctx: a waiter, for whoever made the change. */
+static void on_changed(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct core_waiter *waiter = ctx;
+	if (w->sandbox.state == SANDBOX_UP)
+		execs_change_env(w);
+	networks_changed(w, waiter->fn, waiter->ctx);
+	waiter->fn = NULL;
+	waiter_call(waiter, w, NULL);
+}
+
 void networks_changed(struct core_workspace *w, core_workspace_fn *done, void *ctx)
 {
 	struct network *network = w->sandbox.network;
 	struct error err;
+	if (lacks_registries(w)) {
+		registries_learn(w, on_changed, waiter_new(done, ctx, w, NULL));
+		return;
+	}
 	if (network && post_rules(network, &err)) {
 		/* It has too much to do, or is gone: a new policy begins with the new rules. */
 		close_policy(w);
@@ -344,6 +378,10 @@ void networks_describe(const struct core_workspace *w, struct launch_message *he
 	if (!has_network(w))
 		return;
 	plan_network_ports(&w->model.network.allow, &arena, &network);
+	if (workspace_network_has_registries(&w->model.network)) {
+		plan_network_ports(&w->core->networks->registries.indexes, &arena, &network);
+		plan_network_ports(&w->core->networks->registries.hosts, &arena, &network);
+	}
 	head->flags |= LAUNCH_NETWORK;
 	head->other = launch_pack_ports(network.ports.items, network.ports.count);
 }

@@ -27,7 +27,7 @@ struct networks {
 	struct loop_timer *retry;
 	struct registries { /* what WORKSPACE_REGISTRIES stands for */
 		struct arena arena;
-		text_list hosts, variables;
+		text_list indexes, hosts, variables;
 		bool is_known, is_asking;
 		uint64_t at_ms; /* monotonic: when they were found */
 		struct core_waiter *waiters;

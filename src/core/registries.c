@@ -30,8 +30,18 @@ static void take_answer(struct registries *registries, const struct json_value *
 {
 	arena_done(&registries->arena);
 	arena_init(&registries->arena);
+	take_texts(json_member(answer, "indexes"), &registries->arena, &registries->indexes);
 	take_texts(json_member(answer, "hosts"), &registries->arena, &registries->hosts);
 	take_texts(json_member(answer, "variables"), &registries->arena, &registries->variables);
+}
+
+/* What could not be found out is asked again by a later start. */
+static void settle(struct registries *registries, bool has_failed)
+{
+	registries->at_ms = clock_monotonic_ms() - (has_failed ? FRESH_MS - AGAIN_MS : 0);
+	registries->is_known = true;
+	registries->is_asking = false;
+	waiters_call(&registries->waiters, NULL, NULL);
 }
 
 static void on_answer(void *ctx, const struct launch_packet *packet, const int *fds)
@@ -52,11 +62,8 @@ static void on_answer(void *ctx, const struct launch_packet *packet, const int *
 	else
 		log_record(&question->core->log, LOG_LEVEL_WARN,
 			"the package indexes of this host are not known", "error", err.text, NULL);
-	registries->at_ms = clock_monotonic_ms() - (failed ? FRESH_MS - AGAIN_MS : 0);
-	registries->is_known = true;
-	registries->is_asking = false;
 	free(question);
-	waiters_call(&registries->waiters, NULL, NULL);
+	settle(registries, failed);
 }
 
 static void ask(struct core *core)
@@ -66,7 +73,7 @@ static void ask(struct core *core)
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	auto_close int answer = memfd_create("registries", MFD_CLOEXEC);
 	if (null < 0 || answer < 0) {
-		waiters_call(&registries->waiters, NULL, NULL);
+		settle(registries, true);
 		return;
 	}
 	struct question *question = xzalloc(sizeof *question);

@@ -56,6 +56,8 @@ void rules_write(const struct egress_rules *rules, struct buf *out)
 		write_line(out, "allow", rules->allow.items[i]);
 	for (size_t i = 0; i < rules->deny.count; i++)
 		write_line(out, "deny", rules->deny.items[i]);
+	for (size_t i = 0; i < rules->trust.count; i++)
+		write_line(out, "trust", rules->trust.items[i]);
 }
 
 /* ---- reading ---- */
@@ -145,6 +147,11 @@ static int read_allow(struct reader *r, const char *text, struct error *err)
 	return add_entry(r, NETWORK_ALLOW, text, err);
 }
 
+static int read_trust(struct reader *r, const char *text, struct error *err)
+{
+	return add_entry(r, NETWORK_TRUST, text, err);
+}
+
 static int read_deny(struct reader *r, const char *text, struct error *err)
 {
 	return add_entry(r, NETWORK_DENY, text, err);
@@ -155,9 +162,9 @@ static int read_line(struct reader *r, struct str line, struct error *err)
 	static const struct {
 		const char *word;
 		int (*read)(struct reader *r, const char *text, struct error *err);
-	} words[] = { { "allow", read_allow }, { "deny", read_deny }, { "host", read_host },
-		{ "at", read_at }, { "range", read_range }, { "port", read_port },
-		{ "mode", read_mode } };
+	} words[] = { { "allow", read_allow }, { "deny", read_deny }, { "trust", read_trust },
+		{ "host", read_host }, { "at", read_at }, { "range", read_range },
+		{ "port", read_port }, { "mode", read_mode } };
 	struct str word, rest;
 
 	if (!str_cut(line, ' ', &word, &rest) || memchr(line.data, '\0', line.len))

@@ -7,17 +7,16 @@
 #include "envs/python/uv.h"
 #include "format/uri.h"
 
-static void add_host(
-	struct arena *arena, struct registries_found *found, struct str name, uint16_t port)
+static void add_host(struct arena *arena, text_list *hosts, struct str name, uint16_t port)
 {
 	bool is_v6 = memchr(name.data, ':', name.len);
 	const char *text = arena_printf(
 		arena, is_v6 ? "[%.*s]:%u" : "%.*s:%u", (int)name.len, name.data, port);
 
-	for (size_t i = 0; i < found->hosts.count; i++)
-		if (strcmp(found->hosts.items[i], text) == 0)
+	for (size_t i = 0; i < hosts->count; i++)
+		if (strcmp(hosts->items[i], text) == 0)
 			return;
-	vec_push(arena, &found->hosts, text);
+	vec_push(arena, hosts, text);
 }
 
 /* The URL without credentials, whose host is added; NULL: it has none. */
@@ -31,7 +30,7 @@ static const char *take_url(struct arena *arena, struct registries_found *found,
 		return NULL;
 	if (!port)
 		port = str_is(parts.scheme, "http://") ? 80 : 443;
-	add_host(arena, found, name, port);
+	add_host(arena, &found->indexes, name, port);
 	return arena_printf(arena, "%.*s%s", (int)parts.scheme.len, url, parts.host.data);
 }
 
@@ -130,7 +129,7 @@ static int find_python(const struct builder *builder, struct arena *arena,
 	if (find_files(builder, &indexes, &python, arena, &files, err) < 0)
 		return -1;
 	for (size_t i = 0; i < files.count; i++)
-		add_host(arena, found, str_from(files.items[i].host), files.items[i].port);
+		add_host(arena, &found->hosts, str_from(files.items[i].host), files.items[i].port);
 	return 0;
 }
 
@@ -168,7 +167,7 @@ int registries_find(const struct builder *builder, struct arena *arena,
 		*err = other;
 		return -1;
 	}
-	if (!all.hosts.count)
+	if (!all.indexes.count)
 		return fail_hint(err, ERR_UNAVAILABLE,
 			"name the hosts themselves: --allow-domain HOST",
 			"no package index is configured on this host");

@@ -5,7 +5,8 @@
 #include "envs/build.h"
 
 struct registries_found {
-	text_list hosts;     /* "host:port" of indexes, of their files, of the npm registry */
+	text_list hosts;     /* "host:port" of the files of indexes, and */
+	text_list indexes;   /* of the indexes and the npm registry, which the operator has named */
 	text_list variables; /* "PIP_INDEX_URL=…"; without credentials */
 };
 /* Asks pip, uv and npm in sandboxes for what isn't configured nor known from an earlier time.

@@ -16,9 +16,11 @@ def site():
     directory = new_directory()
     configure(directory / "carrel")
     try:
-        with origin() as first, origin() as second, serving(directory) as daemon:
-            daemon.first, daemon.second = first, second
-            yield daemon
+        with origin() as first, origin() as second:
+            clients = {"PIP_INDEX_URL": f"http://user:hidden@origin.test:{first.port}/simple", "npm_config_registry": f"http://origin.test:{first.port}/npm/"}
+            with serving(directory, env=clients) as daemon:
+                daemon.first, daemon.second = first, second
+                yield daemon
     finally:
         remove(directory)
 
@@ -123,6 +125,25 @@ def test_core_and_the_launcher_are_replaced_and_networks_stay(site):
         assert eventually(site.is_ready)
         reaches(site, name, target)
         assert "mark" in before and sh(site, name, "ls /tmp").stdout == "mark\n"
+
+
+@pytest.mark.once
+def test_registries_are_those_of_the_daemon_and_come_without_passwords(site):
+    target = f"origin.test:{site.first.port}"
+    variables = f"http://{target}/simple\nhttp://{target}/npm/\n"
+    ask = "echo $PIP_INDEX_URL; echo $npm_config_registry; env | grep hidden"
+    with created(site, "--allow-domain", "registries") as name, created(site, "--allow-domain", "a.test") as other:
+        assert sh(site, name, ask).stdout == variables
+        reaches(site, name, target)
+        refuses(site, name, f"other.test:{site.second.port}")
+        site.kill_core()
+        reaches(site, name, target)
+        assert sh(site, name, ask).stdout == variables
+        site.kill_core()
+        assert sh(site, other, ask).stdout == "\n\n"
+        assert site("update", other, "--allow-domain", "registries").returncode == 0
+        reaches(site, other, target)
+        assert sh(site, other, ask).stdout == variables
 
 
 def test_templates_give_networks(site):

@@ -1,8 +1,10 @@
 """What --allow-domain registries allows: the package indexes of this host, with the real clients and the real indexes."""
 import shutil
+import socket
 
 import pytest
 from harness import CLIENTS, PATH, Carrel, copy_home
+from origins import origin
 
 pytestmark = [pytest.mark.once, pytest.mark.shipped]
 CASES = {
@@ -21,6 +23,24 @@ def site(tmp_path_factory, template, node_home):
     bun = next((path for path in (node_home / "carrel/layers").glob("*/tree/**/bun") if path.is_file()), None)
     carrel.tools = {"uv": ("-v", f"{template[0]}/uv:/workspace/uv:ro"), "bun": ("-v", f"{bun}:/workspace/bun:ro") if bun else None}
     return carrel
+
+
+def test_an_index_that_the_operator_configured_may_be_at_a_private_address(site):
+    """A host that is only listed may not."""
+    host = socket.gethostname()
+    try:
+        private = socket.gethostbyname(host).startswith(("127.", "10.", "192.168.", "172."))
+    except OSError:
+        private = False
+    if not private:
+        pytest.skip("the name of this host is at no private address")
+    with origin(address="0.0.0.0") as server:
+        url = f"http://{host}:{server.port}"
+        done = site.run("--allow-domain", "registries", "--", "curl", "-sS", f"{url}/trusted", env={**CLIENTS, "PIP_INDEX_URL": f"{url}/simple"}, timeout=180)
+        assert done.stdout == f"{host}:{server.port} /trusted\n", (done.stdout, done.stderr)
+        done = site.run("--allow-domain", f"{host}:{server.port}", "--", "curl", "-sS", f"{url}/listed")
+        assert done.stdout.startswith("carrel: ") and "isn't public" in done.stdout, done.stdout
+        assert not [path for _, path in server.requests if path == "/listed"]
 
 
 @pytest.mark.parametrize("client", CASES)
