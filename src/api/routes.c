@@ -1,6 +1,7 @@
 #include "api/call.h"
 #include "api/schema.h"
 #include "core/shared.h"
+#include "model/approval.h"
 #include "model/archive.h"
 #include "model/metrics.h"
 #include "model/health.h"
@@ -42,6 +43,8 @@ ANSWERS(snapshot_verdict, { 200, JSON, &snapshot_verdict_schema, "What was found
 ANSWERS(pushed, { 200, JSON, &push_result_record, "The blob store has it." });
 ANSWERS(snapshots, { 200, JSON, &snapshots_schema, "Newest first." });
 ANSWERS(forked, { 201, JSON, &workspaces_schema, "The new workspaces; next_cursor is null." });
+ANSWERS(approvals, { 200, JSON, &approvals_schema, "Newest first." });
+ANSWERS(approval, { 200, JSON, &approval_record, "The approval." });
 ANSWERS(tokens, { 200, JSON, &tokens_schema, "Newest first." });
 ANSWERS(token_made, { 201, JSON, &token_record, "It was created." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
@@ -132,6 +135,15 @@ const struct route routes[] = {
 		.errors = { 409, 507 } },
 	{ "DELETE", "/v1/trees/{id}", "removeTree", "Remove a shared tree that no workspace uses",
 		api_tree_delete, .answers = removed, .errors = { 409, 507 } },
+
+	{ "GET", "/v1/approvals", "listApprovals", "List approvals", api_approval_list,
+		QUERY(approvals_query_fields, struct approvals_query), .answers = approvals,
+		.errors = { 404 } },
+	{ "GET", "/v1/approvals/{id}", "getApproval", "Show an approval", api_approval_get,
+		.answers = approval },
+	{ "POST", "/v1/approvals/{id}", "answerApproval", "Approve or deny a command that waits",
+		api_approval_answer, BODY(approval_answer_record, struct approval_answer),
+		.answers = approval, .errors = { 409, 507 } },
 
 	{ "GET", "/v1/tokens", "listTokens", "List access tokens", api_token_list,
 		QUERY(page_query_fields, struct list_query), .answers = tokens },

@@ -511,7 +511,8 @@ static const struct field event_rows[] = {
 		     "workspace.uninstalled, workspace.applied, exec.started, exec.ended, "
 		     "template.added, template.removed, workspace.snapshot, workspace.rollback, "
 		     "snapshot.pushed, snapshot.pulled, environment.progress, token.created, "
-		     "token.removed, …"),
+		     "token.removed, approval.requested, approval.approved, "
+		     "approval.denied, approval.expired, webhook.failed, …"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id"),
 	TEXT("name", NULL, FIELD_NULLABLE),
@@ -522,6 +523,11 @@ static const struct field event_rows[] = {
 	TEXT("done", "what was repaired, in workspace.repaired", FIELD_OPTIONAL),
 	TEXT("archive", "its name, in workspace.archived and workspace.restored", FIELD_OPTIONAL),
 	TEXT("snapshot", "its id, in events about snapshots", FIELD_OPTIONAL),
+	TEXT("approval", "its id, in events about approvals", FIELD_OPTIONAL),
+	TEXT("by", "who answered, in events about approvals; null: nobody",
+		FIELD_OPTIONAL | FIELD_NULLABLE),
+	TEXT("note", "of an answer, or why an approval expired", FIELD_OPTIONAL | FIELD_NULLABLE),
+	TEXT("error", "of webhook.failed", FIELD_OPTIONAL),
 	TEXT("token", "its id, in events about tokens", FIELD_OPTIONAL),
 	COUNT("sent_bytes", "of snapshot.pushed", FIELD_OPTIONAL),
 	COUNT("disk_usage_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),

@@ -116,6 +116,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_audit,
 	&cli_env,
 	&cli_template,
+	&cli_approval,
 	&cli_token,
 	&cli_policy,
 	&cli_home,

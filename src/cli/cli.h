@@ -120,6 +120,7 @@ extern const struct arg_spec cli_events;
 extern const struct arg_spec cli_audit;
 extern const struct arg_spec cli_env;
 extern const struct arg_spec cli_template;
+extern const struct arg_spec cli_approval;
 extern const struct arg_spec cli_token;
 extern const struct arg_spec cli_policy;
 extern const struct arg_spec cli_home;

@@ -154,6 +154,7 @@ static const struct source {
 	{ NULL, "SNAPSHOT", "/v1/snapshots", "id", NULL },
 	{ "tree create", "TREE", NULL, NULL, NULL },
 	{ NULL, "TREE", "/v1/trees", "name", NULL },
+	{ NULL, "APPROVAL", "/v1/approvals?state=pending", "id", NULL },
 	{ NULL, "TOKEN", "/v1/tokens", "id", NULL },
 	{ "run", "TEMPLATE", "/v1/templates", "name", ":files" },
 	{ NULL, "TEMPLATE", "/v1/templates", "name", NULL },

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/fault.h"
 #include "core/approvals_internal.h"
+#include "core/policies.h"
 
 #define REVIEWER_HINT                                                                              \
 	"carrel token create --scope reviewer makes a token for another person, who uses it as "   \
@@ -33,7 +34,8 @@ static bool is_same(
 {
 	const struct approval *now = latest(a);
 	return now->answered_by && !strcmp(now->answered_by, name) &&
-	       (int)now->state == answer->decision && (!answer->always || now->rules.count);
+	       (int)now->state == answer->decision &&
+	       (!answer->always || now->rules.count || a->is_ending);
 }
 
 static int check_open(const struct core_approval *a, struct error *err)
@@ -96,13 +98,80 @@ static void tell_later(struct core *core, const char *id, approval_answered_fn *
 	loop_after(core->loop, 0, on_later, later);
 }
 
-/* ERR_INVALID: `always` of a denial. */
-static int check_answer(const struct approval_answer *answer, struct error *err)
+/* ERR_INVALID: `always` of a denial, or of what rules can't say. */
+static int check_answer(
+	const struct core_approval *a, const struct approval_answer *answer, struct error *err)
 {
-	return answer->always && answer->decision != APPROVAL_APPROVED
-		       ? fail(err, ERR_INVALID, "'always' is for approve")
-		       : 0;
+	if (!answer->always)
+		return 0;
+	if (answer->decision != APPROVAL_APPROVED)
+		return fail(err, ERR_INVALID, "'always' is for approve, not for deny");
+	if (!a->model.suggested.count)
+		return fail_hint(err, ERR_INVALID, "approve it this once, without 'always'",
+			"no rule is added for approval '%s': %s", a->model.id,
+			a->model.always_refused ? a->model.always_refused : "");
+	return 0;
 }
+
+/* ---- rules ---- */
+
+struct addition {
+	struct core *core;
+	char id[ID_LEN + 1];
+	size_t at; /* the rule that is being added */
+};
+
+static void add_next(struct addition *addition);
+
+/* The rules that were added stay: the reviewer wanted them, and an answer that is given again finds
+ * them there. */
+static void stop(struct addition *addition, struct core_approval *a, const struct error *err)
+{
+	a->is_ending = false;
+	approval_fail(a, err);
+	free(addition);
+}
+
+static void on_added(void *ctx, const struct error *err)
+{
+	struct addition *addition = ctx;
+	struct core_approval *a = approval_lookup(addition->core, addition->id);
+	if (err) {
+		stop(addition, a, err);
+		return;
+	}
+	fault_point("core_approval_rule");
+	addition->at++;
+	add_next(addition);
+}
+
+static void add_next(struct addition *addition)
+{
+	struct core_approval *a = approval_lookup(addition->core, addition->id);
+	struct core_workspace *w = approval_workspace(a);
+	struct error err;
+	if (!w || w->removal || w->is_gone) {
+		fail(&err, ERR_CONFLICT, "the workspace '%s' of approval '%s' is removed",
+			a->model.workspace_name, a->model.id);
+		stop(addition, a, &err);
+	} else if (addition->at < a->model.suggested.count) {
+		policies_add_rule(w, a->model.suggested.items[addition->at], on_added, addition);
+	} else {
+		a->next.rules = a->model.suggested;
+		approval_end(a);
+		free(addition);
+	}
+}
+
+static void add_rules(struct core_approval *a)
+{
+	struct addition *addition = xzalloc(sizeof *addition);
+	addition->core = a->core;
+	memcpy(addition->id, a->model.id, sizeof addition->id);
+	add_next(addition);
+}
+
+/* ---- the verb ---- */
 
 void core_approval_answer(const struct request *request, struct core *core, const char *id,
 	const struct approval_answer *answer, approval_answered_fn *done, void *ctx)
@@ -117,7 +186,7 @@ void core_approval_answer(const struct request *request, struct core *core, cons
 	struct core_approval *a = approval_lookup(core, id);
 	access_name(request->principal, name);
 	if (access_check(core, request, VERB_APPROVAL_ANSWER, approval_workspace(a), &err) ||
-		check_reviewer(a, name, &err) || check_answer(answer, &err)) {
+		check_reviewer(a, name, &err) || check_answer(a, answer, &err)) {
 		tell_later(core, "", done, ctx, &err);
 		return;
 	}
@@ -135,5 +204,8 @@ void core_approval_answer(const struct request *request, struct core *core, cons
 	await(a, done, ctx);
 	approval_prepare(a, (enum approval_state)answer->decision, name, answer->note);
 	fault_point("core_approval_answer");
-	approval_end(a);
+	if (answer->always)
+		add_rules(a);
+	else
+		approval_end(a);
 }

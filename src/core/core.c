@@ -169,6 +169,7 @@ void core_stop(struct core *core, void (*done)(void *ctx), void *ctx)
 	core->is_stopping = true;
 	core->stopped = done;
 	core->stopped_ctx = ctx;
+	execs_end_asked(core, NULL);
 	for (struct core_workspace *w = core->newest; w; w = w->older) {
 		core_end_sandbox(w, REASON_CANCELED);
 		if (w->saved_last_used_ms != w->model.last_used_ms && !w->is_spare)

@@ -1,5 +1,6 @@
 /* exec_internal.h -- what the files behind execs.h and watch.h share. Private to this room.
  *	execs.c		the verbs: start, detach, signal, find, list
+ *	exec_asks.c	those that wait for an approval
  *	exec_end.c	how one ends, and what is kept of it
  *	init_connection.c	the socket to a sandbox's init
  *	exec_streams.c	pipes and terminals
@@ -21,6 +22,7 @@
 
 /* Where it is in its life; record.state is what is shown of that. */
 enum exec_stage {
+	STAGE_ASKED,	/* for an approval: exec_asks.c */
 	STAGE_WAITING,	/* for its row, for the sandbox, or (linked) for room in init's socket */
 	STAGE_STARTING, /* init has it, and was asked to say when it has started */
 	STAGE_RUNNING,
@@ -64,12 +66,13 @@ struct core_exec {
 	bool has_streams;  /* they are open, and fds are for the command */
 	unsigned tries;	   /* sandboxes that ended before init received it */
 	int wait_status;
-	int signal_sent;	/* by a caller, the last; or 0 */
-	size_t texts_bytes;	/* of its argv */
-	uint64_t began_ns;	/* asked for */
-	uint64_t cpu_base_ms;	/* of its sandbox, when it was sent */
-	struct exec_spec *spec; /* a copy, while it waits */
-	unsigned awaited;	/* callbacks of others that will get it: it isn't freed before */
+	int signal_sent;	   /* by a caller, the last; or 0 */
+	size_t texts_bytes;	   /* of its argv */
+	uint64_t began_ns;	   /* asked for */
+	uint64_t cpu_base_ms;	   /* of its sandbox, when it was sent */
+	struct exec_spec *spec;	   /* a copy, while it waits */
+	char approval[ID_LEN + 1]; /* of STAGE_ASKED: that it waits for; else "" */
+	unsigned awaited;	   /* callbacks of others that will get it: it isn't freed before */
 	bool is_freed;
 	bool is_unacknowledged;	    /* init waits until its end is in the store */
 	struct loop_timer *timeout; /* its time is over, or it didn't end when it was killed */
@@ -184,6 +187,19 @@ void exec_kill(struct core_exec *e, enum reason reason);
 void exec_again(struct core_exec *e);
 /* init has it: INIT_STARTED came. */
 void exec_started(struct core_exec *e);
+
+/* Approved: writes the row of a background one, then sends it off. */
+void exec_begin(struct core_exec *e);
+
+/* ---- exec_asks.c ---- */
+/* Has it wait for an approval of what *verdict asks. fds: of EXEC_HANDED. On a failure it is the
+ * caller's to free. */
+int exec_ask(const struct request *request, struct core_exec *e, const struct exec_spec *spec,
+	const int fds[3], const struct policy_verdict *verdict, struct error *err);
+/* One that waited when core ended, and has an approval: waits on. false: it has none. */
+bool exec_ask_again(struct core_exec *e);
+/* It doesn't wait any more. */
+void exec_unask(struct core_exec *e);
 
 /* ---- exec_end.c ---- */
 void exec_exited(struct core_exec *e, const struct init_reply *reply);

@@ -100,6 +100,8 @@ static void settle(struct core_exec *e)
 {
 	if (e->stage != STAGE_WAITING)
 		return;
+	if (e->record.state == EXEC_WAITING && exec_ask_again(e))
+		return;
 	if (e->workspace->sandbox.state == SANDBOX_UP) {
 		take_over(e);
 		return;
@@ -162,6 +164,15 @@ void execs_forget(struct core_workspace *w)
 			spool_remove(e);
 		exec_free(e);
 	}
+}
+
+void execs_end_asked(struct core *core, const struct core_workspace *w)
+{
+	struct core_exec *e;
+	size_t at = 0;
+	while ((e = map_next(&core->execs, &at)))
+		if (e->stage == STAGE_ASKED && (w ? e->workspace == w : !e->record.background))
+			exec_kill(e, REASON_CANCELED);
 }
 
 void execs_end_foreground(struct core *core)

@@ -326,7 +326,7 @@ int exec_write_stdin(const struct request *request, struct core_exec *e, struct 
 	if (exec_has_exited(e))
 		return fail(err, ERR_CONFLICT, "exec '%s' has ended", e->record.id);
 	bool is_waiting =
-		e->stage == STAGE_WAITING && (e->spec->open_stdin || (e->spec->tty && is_ours(e)));
+		e->stage <= STAGE_WAITING && (e->spec->open_stdin || (e->spec->tty && is_ours(e)));
 	if (!is_waiting && (stdin_of(e) < 0 || e->stdin_state != STDIN_OPEN))
 		return fail(err, ERR_CONFLICT, "the stdin of exec '%s' isn't open", e->record.id);
 	*taken = 0;

@@ -121,6 +121,7 @@ struct core_exec *exec_new(
 		.core = w->core,
 		.workspace = w,
 		.mode = mode,
+		.stage = STAGE_WAITING,
 		.terminal = -1,
 		.number = number_of(record->id),
 		.texts_bytes = pointers + size,
@@ -152,6 +153,7 @@ void exec_disarm_timeout(struct core_exec *e)
 void exec_free(struct core_exec *e)
 {
 	struct core *core = e->core;
+	exec_unask(e);
 	exec_unlink(e);
 	streams_close(e);
 	spool_unwatch(e);
@@ -417,6 +419,18 @@ static void store_first(struct core_exec *e)
 	store_put(e->core->store, &store_execs, &e->record, on_row, e);
 }
 
+void exec_begin(struct core_exec *e)
+{
+	e->began_ns = clock_monotonic_ns();
+	e->record.started_ms = clock_now_ms();
+	if (e->record.timeout_ms)
+		exec_arm_timeout(e, e->record.timeout_ms);
+	if (e->mode == EXEC_SPOOLED)
+		store_first(e);
+	else
+		go(e);
+}
+
 /* Sends it off, or has it wait. */
 static int begin(
 	struct core_exec *e, const struct exec_spec *spec, const int fds[3], struct error *err)
@@ -445,8 +459,6 @@ int exec_start(const struct request *request, struct core_workspace *w,
 		check_start(w, spec, mode, fds, err) ||
 		policies_judge_exec(request, w, spec, &arena, &verdict, err))
 		return -1;
-	if (verdict.decision == POLICY_ASK)
-		return policies_refuse(request, w, &verdict, err);
 	fill_record(w, spec, mode, &record);
 	struct core_exec *e = exec_new(w, &record, mode);
 	e->listener = *listener;
@@ -454,7 +466,8 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	e->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
 	audit_exec_start(request, e, spec);
-	if (begin(e, spec, fds, err)) {
+	bool is_asked = verdict.decision == POLICY_ASK;
+	if (is_asked ? exec_ask(request, e, spec, fds, &verdict, err) : begin(e, spec, fds, err)) {
 		w->core->metrics.exec_failures++;
 		audit_exec_end(e, err);
 		exec_free(e);
@@ -462,7 +475,7 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	}
 	core_hold(w);
 	core_touch(w);
-	if (record.timeout_ms)
+	if (record.timeout_ms && !is_asked)
 		exec_arm_timeout(e, record.timeout_ms);
 	*exec = e;
 	return 0;
@@ -514,8 +527,11 @@ void exec_kill(struct core_exec *e, enum reason reason)
 	struct core_workspace *w = e->workspace;
 	if (!e->limit)
 		e->limit = reason;
-	if (e->stage == STAGE_WAITING) {
+	if (e->stage == STAGE_ASKED)
+		exec_unask(e);
+	if (e->stage == STAGE_WAITING)
 		connection_withdraw(e->workspace, e);
+	if (e->stage <= STAGE_WAITING) {
 		exec_lost(e, reason, NULL);
 		return;
 	}
@@ -572,6 +588,9 @@ static int check_runs(struct core_exec *e, struct error *err)
 {
 	if (exec_has_exited(e))
 		return fail_ended(e, err);
+	if (e->stage == STAGE_ASKED)
+		return fail_hint(err, ERR_UNAVAILABLE, "carrel kill, or the signal KILL, ends it",
+			"exec '%s' waits for approval '%s'", e->record.id, e->approval);
 	if (e->stage == STAGE_WAITING)
 		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
 			"exec '%s' has not started yet", e->record.id);
@@ -601,6 +620,10 @@ int exec_signal(const struct request *request, struct core_exec *e, int signo, s
 		return -1;
 	if (signo < 1 || signo > SIGRTMAX)
 		return fail(err, ERR_INVALID, "invalid signal %d", signo);
+	if (e->stage == STAGE_ASKED && (signo == SIGKILL || signo == SIGTERM)) {
+		exec_kill(e, REASON_CANCELED);
+		return 0;
+	}
 	if (check_runs(e, err))
 		return -1;
 	e->signal_sent = signo;

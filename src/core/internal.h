@@ -615,6 +615,9 @@ void execs_restore(struct core_workspace *w, const struct exec_record *record);
 void execs_settle(struct core *core);
 /* The workspace goes: its ended execs and spools too. */
 void execs_forget(struct core_workspace *w);
+/* Those that wait for an approval end `canceled`: of a workspace that is removed, or (NULL) those
+ * in the foreground. */
+void execs_end_asked(struct core *core, const struct core_workspace *w);
 /* Kills foreground execs: they end `canceled`. */
 void execs_end_foreground(struct core *core);
 /* Frees what is left; nothing runs any more, or core is about to exit. */

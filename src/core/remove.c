@@ -67,6 +67,7 @@ static void write_removal(struct core_workspace *w)
 	core_hold(w);
 	const struct store_gone gone = { w->model.name, w->removal_why };
 	snapshots_forget(w->core, w->model.id);
+	execs_end_asked(w->core, w);
 	approvals_forget(w->core, w);
 	tokens_forget(w->core, w->model.id);
 	store_remove(w->core->store, &store_workspaces, w->model.id, &gone, on_row_gone, w);

@@ -21,7 +21,7 @@
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
 static const char *const sections[] = { SECTION, "system", "store", "blob", "archives",
-	"workspaces", "audit", "access", "egress", "policy" };
+	"workspaces", "audit", "access", "egress", "policy", "approvals" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -101,6 +101,12 @@ static const struct key {
 	{ "egress.idle_timeout", offsetof(struct config, egress.idle_ms), read_duration,
 		.least = SECOND, .most = DAY },
 	{ "access.uids", offsetof(struct config, access_uids), read_user, .is_map = true },
+	{ "approvals.ttl", offsetof(struct config, approval_ttl_ms), read_duration, .least = SECOND,
+		.most = 30 * DAY },
+	{ "approvals.self", offsetof(struct config, approvals_self), read_bool },
+	{ "approvals.webhook", offsetof(struct config, webhook), read_url },
+	{ "approvals.webhook_secret_file", offsetof(struct config, webhook_secret_file),
+		read_path },
 	{ "archives.on_remove", offsetof(struct config, archive_on_remove), read_bool },
 	{ "archives.on_expiry", offsetof(struct config, archive_on_expiry), read_bool },
 	{ "archives.format", offsetof(struct config, archive_gzip), read_archive_format },
@@ -579,6 +585,10 @@ int config_parse(struct str text, struct arena *arena, struct config *config, st
 			return -1;
 	}
 	sha256_of(text.data, text.len, result.digest);
+	if (result.webhook && !result.webhook_secret_file)
+		return fail_hint(err, ERR_INVALID,
+			"approvals.webhook_secret_file: /PATH, a file of 16 bytes or more",
+			"approvals.webhook: its calls are signed, and no key is given");
 	*config = result;
 	return 0;
 }

@@ -55,6 +55,11 @@
  *	  bandwidth: 0			# bytes a second of one sandbox; 0: no limit
  *	  connections: 256		# of one sandbox at once
  *	  idle_timeout: 120s		# a connection without a byte ends
+ *	approvals:
+ *	  ttl: 1h			# unanswered for so long: denied
+ *	  self: false			# who asks may answer, too
+ *	  webhook: URL			# gets a POST for each request and answer
+ *	  webhook_secret_file: /PATH	# the key that signs them
  *	archives:
  *	  on_remove: false		# carrel rm archives a workspace first
  *	  on_expiry: false		# and so does the end of its time to live

@@ -8,6 +8,7 @@ const char *const exec_state_names[EXEC_STATE_COUNT + 1] = {
 	[EXEC_STARTING] = "starting",
 	[EXEC_RUNNING] = "running",
 	[EXEC_ENDED] = "ended",
+	[EXEC_WAITING] = "waiting",
 };
 
 /* -- what is asked for -- */

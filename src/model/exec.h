@@ -8,7 +8,13 @@
 #include "model/result.h"
 #include "model/workspace.h"
 
-enum exec_state { EXEC_STARTING, EXEC_RUNNING, EXEC_ENDED, EXEC_STATE_COUNT };
+enum exec_state {
+	EXEC_STARTING,
+	EXEC_RUNNING,
+	EXEC_ENDED,
+	EXEC_WAITING, /* for an approval */
+	EXEC_STATE_COUNT
+};
 extern const char *const exec_state_names[EXEC_STATE_COUNT + 1]; /* "starting" …, NULL */
 
 /* What is asked for. */

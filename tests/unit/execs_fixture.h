@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include "base/clock.h"
 #include "base/path.h"
+#include "core/approvals.h"
 #include "core/exec_internal.h"
 #include "core/execs.h"
 #include "core/internal.h"
@@ -216,6 +217,28 @@ void store_remove(struct store *store, const struct store_table *table, const ch
 	struct put put = { .is_removal = true, .done = done, .ctx = ctx };
 	memcpy(put.id, id, sizeof put.id);
 	queue_put(put);
+}
+
+/* Nothing is asked here: core/approvals.c has its own tests. */
+int approval_ask(const struct request *request, struct core_workspace *w,
+	const struct approval_question *question, approval_fn *done, void *ctx, char id[ID_LEN + 1],
+	struct error *err)
+{
+	return fail(err, ERR_UNAVAILABLE, "nobody is asked");
+}
+
+void approval_withdraw(struct core *core, const char *id)
+{
+}
+
+const struct approval *approval_await(
+	struct core *core, const char *exec, approval_fn *done, void *ctx)
+{
+	return NULL;
+}
+
+void approval_begun(struct core *core, const char *id)
+{
 }
 
 /* ---- the world ---- */

@@ -57,14 +57,15 @@ static void move_exec(void *ctx, int to)
 
 static void test_an_exec_moves_forward_and_shows_it(void **state)
 {
-	static const enum exec_state shown[STAGE_COUNT] = { EXEC_STARTING, EXEC_STARTING,
-		EXEC_RUNNING, EXEC_RUNNING, EXEC_ENDED };
+	static const enum exec_state shown[STAGE_COUNT] = { EXEC_WAITING, EXEC_STARTING,
+		EXEC_STARTING, EXEC_RUNNING, EXEC_RUNNING, EXEC_ENDED };
 	static const bool may[STAGE_COUNT][STAGE_COUNT] = {
-		/* to: waiting, starting, running, ending, ended */
-		[STAGE_WAITING] = { false, true, true, false, true },
-		[STAGE_STARTING] = { false, false, true, false, true },
-		[STAGE_RUNNING] = { false, false, false, true, true },
-		[STAGE_ENDING] = { false, false, false, false, true },
+		/* to: asked, waiting, starting, running, ending, ended */
+		[STAGE_ASKED] = { false, true, false, false, false, true },
+		[STAGE_WAITING] = { true, false, true, true, false, true },
+		[STAGE_STARTING] = { false, false, false, true, false, true },
+		[STAGE_RUNNING] = { false, false, false, false, true, true },
+		[STAGE_ENDING] = { false, false, false, false, false, true },
 		[STAGE_ENDED] = { false },
 	};
 	for (int from = 0; from < STAGE_COUNT; from++)

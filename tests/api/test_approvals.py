@@ -1,0 +1,200 @@
+"""Approvals: a command that the policy asks about waits for a reviewer, who isn't the one that asked."""
+import concurrent.futures
+import json
+import os
+import pathlib
+
+import pytest
+from daemons import configure
+from harness import eventually
+from rest import Events, created, problem
+from test_webhook import SECRET, Server
+
+SETTINGS = {"permissions": {"allow": ["shell(echo:*)", "shell(cat:*)"], "deny": ["shell(curl:*)"]}}
+ASKED = ["touch", "made here"]
+
+
+def bearer(text):
+    return {"Authorization": f"Bearer {text}"}
+
+
+@pytest.fixture(scope="module")
+def reviewer(daemon):
+    return bearer(daemon.post("/v1/tokens", {"scope": "reviewer", "name": "alice"}).json()["text"])
+
+
+@pytest.fixture(scope="module")
+def demo(daemon):
+    with created(daemon, settings=SETTINGS) as workspace:
+        yield workspace["name"]
+
+
+def start(daemon, workspace, argv, **more):
+    """An exec in the background that waits, and its approval."""
+    answer = daemon.post(f"/v1/workspaces/{workspace}/exec", {"argv": argv, "background": True, **more})
+    assert answer.status in (201, 202), answer
+    exec_id = answer.json()["id"]
+    return exec_id, approval_of(daemon, exec_id)
+
+
+def approval_of(daemon, exec_id):
+    found = []
+
+    def look():
+        found[:] = [a for a in daemon.get("/v1/approvals").json()["items"] if a["exec"] == exec_id]
+        return found
+    assert eventually(look)
+    return found[0]
+
+
+def answer(daemon, approval, decision, headers=None, **more):
+    return daemon.post(f"/v1/approvals/{approval['id']}", {"decision": decision, **more}, headers=headers)
+
+
+def state_of(daemon, exec_id):
+    return daemon.get(f"/v1/execs/{exec_id}").json()["state"]
+
+
+def ended(daemon, exec_id):
+    assert eventually(lambda: state_of(daemon, exec_id) == "ended")
+    return daemon.get(f"/v1/execs/{exec_id}").json()
+
+
+def test_an_approved_command_runs(daemon, demo, reviewer):
+    exec_id, approval = start(daemon, demo, ASKED)
+    assert approval["state"] == "pending" and approval["argv"] == ASKED and approval["encoding"] == "utf-8"
+    assert approval["workspace_name"] == demo and approval["requested_by"] == f"uid {os.getuid()}"
+    assert approval["trail"] and approval["trail"][0]["decision"] == "ask"
+    assert state_of(daemon, exec_id) == "waiting"
+    done = answer(daemon, approval, "approve", reviewer, note="fine")
+    assert done.status == 200, done
+    assert done.json()["state"] == "approved" and done.json()["answered_by"].startswith("token ") and done.json()["note"] == "fine"
+    assert ended(daemon, exec_id)["exit_code"] == 0
+    assert daemon.get(f"/v1/workspaces/{demo}/files/made%20here").status == 200
+    assert answer(daemon, approval, "approve", reviewer).status == 200     # the same again
+    problem(answer(daemon, approval, "deny", reviewer), 409, "conflict", "was approved by token")
+
+
+def test_a_denied_command_does_not(daemon, demo, reviewer):
+    exec_id, approval = start(daemon, demo, ["touch", "never"])
+    assert answer(daemon, approval, "deny", reviewer, note="no").status == 200
+    end = ended(daemon, exec_id)
+    assert end["exit_code"] == 126, end
+    assert daemon.get(f"/v1/workspaces/{demo}/files/never").status == 404
+
+
+def test_who_may_answer(daemon, demo, reviewer):
+    exec_id, approval = start(daemon, demo, ["touch", "x"])
+    problem(answer(daemon, approval, "approve"), 403, "denied", "carrel token create --scope reviewer")
+    user = bearer(daemon.post("/v1/tokens", {"scope": "user"}).json()["text"])
+    problem(answer(daemon, approval, "approve", user), 403, "denied", "review")
+    with created(daemon) as other:
+        bound = bearer(daemon.post("/v1/tokens", {"scope": "reviewer", "workspace": other["name"]}).json()["text"])
+        problem(answer(daemon, approval, "approve", bound), 404, "not_found")
+        assert daemon.get("/v1/approvals", headers=bound).json()["items"] == []
+    assert daemon.get(f"/v1/approvals?state=pending&workspace={demo}", headers=reviewer).json()["items"][0]["id"] == approval["id"]
+    assert answer(daemon, approval, "deny", reviewer).status == 200
+    ended(daemon, exec_id)
+
+
+@pytest.mark.once
+def test_of_two_reviewers_one_wins(daemon, demo, reviewer):
+    bob = bearer(daemon.post("/v1/tokens", {"scope": "reviewer", "name": "bob"}).json()["text"])
+    exec_id, approval = start(daemon, demo, ["touch", "y"])
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda headers: answer(daemon, approval, "deny", headers), (reviewer, bob)))
+    assert sorted(one.status for one in answers) == [200, 409]
+    ended(daemon, exec_id)
+
+
+def test_always_adds_the_rule_that_was_suggested(daemon, reviewer):
+    with created(daemon, settings=SETTINGS) as workspace:
+        exec_id, approval = start(daemon, workspace["name"], ["touch", "a"])
+        assert approval["suggested_rules"] == ["shell(touch:*)"] and approval["always_refused"] is None
+        done = answer(daemon, approval, "approve", reviewer, always=True)
+        assert done.status == 200 and done.json()["rules"] == ["shell(touch:*)"], done
+        assert ended(daemon, exec_id)["exit_code"] == 0
+        again = daemon.post(f"/v1/workspaces/{workspace['name']}/exec", {"argv": ["touch", "b"]})
+        assert again.status == 200 and again.json()["exit_code"] == 0
+        problem(daemon.post(f"/v1/workspaces/{workspace['name']}/exec", {"argv": ["curl", "x"]}), 403, "denied")
+
+
+@pytest.mark.once
+def test_always_is_refused_where_no_rule_can_say_it(daemon, demo, reviewer):
+    answered = daemon.post(f"/v1/workspaces/{demo}/exec", {"command": "$PROGRAM x", "background": True})
+    approval = approval_of(daemon, answered.json()["id"])
+    problem(answer(daemon, approval, "approve", reviewer, always=True), 400, "invalid", "no rule")
+    problem(answer(daemon, approval, "deny", reviewer, always=True), 400, "invalid", "approve")
+    assert answer(daemon, approval, "deny", reviewer).status == 200
+
+
+@pytest.mark.once
+def test_a_removed_workspace_takes_its_questions_along(daemon, reviewer):
+    with created(daemon, settings=SETTINGS) as workspace:
+        _, approval = start(daemon, workspace["name"], ["touch", "a"])
+    problem(answer(daemon, approval, "approve", reviewer), 409, "conflict", "expired")
+    problem(daemon.post("/v1/approvals/nothing", {"decision": "approve"}, headers=reviewer), 404, "not_found")
+
+
+@pytest.mark.once
+def test_a_client_that_leaves_withdraws_its_question(daemon, demo):
+    connection = daemon.connection()
+    connection.request("POST", f"/v1/workspaces/{demo}/exec", json.dumps({"argv": ["touch", "left"]}), {"Content-Type": "application/json"})
+    waits = lambda: [a for a in daemon.get(f"/v1/approvals?state=pending&workspace={demo}").json()["items"] if a["argv"] == ["touch", "left"]]
+    assert eventually(waits)
+    (approval,) = waits()
+    connection.close()
+    assert eventually(lambda: daemon.get(f"/v1/approvals/{approval['id']}").json()["state"] == "expired")
+
+
+def test_the_commands_answer(daemon, demo, reviewer):
+    exec_id, approval = start(daemon, demo, ["touch", "it's", "a\u202eb"])
+    listed = daemon("approval", "ls", "--state", "pending").stdout
+    assert approval["id"] in listed and "touch 'it'\\''s' $'a\\xe2\\x80\\xaeb'" in listed
+    shown = daemon("approval", "show", approval["id"]).stdout
+    assert "touch 'it'\\''s'" in shown and "suggested_rules" in shown
+    refused = daemon("approval", "approve", approval["id"])
+    assert refused.returncode != 0 and "carrel token create --scope reviewer" in refused.stderr
+    file = pathlib.Path(daemon.env["CARREL_HOME"]).parent / "reviewer.token"
+    file.write_text(reviewer["Authorization"].split()[1])
+    done = daemon("approval", "approve", approval["id"], "--note", "ok", "--token-file", file)
+    assert done.returncode == 0 and done.stdout == f"approved {approval['id']}\n", done.stderr
+    assert ended(daemon, exec_id)["exit_code"] == 0
+
+
+def test_what_waits_in_the_background_waits_over_a_restart(make_daemon):
+    daemon = make_daemon()
+    reviewer = bearer(daemon.post("/v1/tokens", {"scope": "reviewer"}).json()["text"])
+    with created(daemon, settings=SETTINGS) as workspace:
+        exec_id, approval = start(daemon, workspace["name"], ["touch", "late"])
+        daemon.kill_core()
+        assert state_of(daemon, exec_id) == "waiting"
+        assert answer(daemon, approval, "approve", reviewer).status == 200
+        assert ended(daemon, exec_id)["exit_code"] == 0
+        assert daemon.get(f"/v1/workspaces/{workspace['name']}/files/late").status == 200
+
+
+@pytest.mark.once
+def test_the_operators_configuration(make_daemon):
+    """One daemon: who asks may answer, time denies, and a webhook that fails first is told of all of it."""
+    daemon = make_daemon()
+    secret = pathlib.Path(daemon.env["CARREL_HOME"]).parent / "secret"
+    secret.write_bytes(SECRET)
+    with Server(500) as server:
+        configure(daemon, f"approvals:\n  self: true\n  ttl: 1s\n  webhook: {server.url}\n  webhook_secret_file: {secret}\n")
+        with created(daemon, settings=SETTINGS) as workspace:
+            events = Events(daemon, "/v1/events")
+            exec_id, approval = start(daemon, workspace["name"], ["touch", "slow"])
+            expired = events.until("approval.expired")
+            assert [e["event"] for e in expired if e["event"].startswith("approval.")] == ["approval.requested", "approval.expired"]
+            assert ended(daemon, exec_id)["exit_code"] == 126
+            assert eventually(lambda: len(server.calls) >= 3)       # repeated
+            server.status = 204
+            told = lambda: {json.loads(body)["type"] for _, _, body in server.calls}
+            assert eventually(lambda: told() == {"approval.requested", "approval.expired"})
+            events.close()
+        configure(daemon, "approvals:\n  self: true\n")
+        with created(daemon, settings=SETTINGS) as workspace:
+            exec_id, approval = start(daemon, workspace["name"], ["touch", "mine"])
+            assert answer(daemon, approval, "approve").status == 200
+            assert ended(daemon, exec_id)["exit_code"] == 0
