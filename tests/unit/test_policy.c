@@ -206,6 +206,26 @@ static void hosts_match_by_name_domain_and_port(void **state)
 	}
 }
 
+static void commands_of_the_shell_can_be_denied(void **state)
+{
+	struct policy_request request = { SHELL_SH, "/", NULL, &arena, NULL };
+	struct policy_verdict verdict;
+	struct policy shell;
+
+	policy_init(&shell, &arena);
+	policy_add_rule(&shell, POLICY_DENY, "shell(cd /srv:*)", &places, NULL);
+	policy_add_rule(&shell, POLICY_DENY, "shell(export:*)", &places, NULL);
+	policy_add_rule(&shell, POLICY_ASK, "shell(eval:*)", &places, NULL);
+	policy_judge_script(&shell, &request, STR("cd /srv"), &verdict);
+	assert_int_equal(verdict.decision, POLICY_DENY);
+	policy_judge_script(&shell, &request, STR("cd /tmp"), &verdict);
+	assert_int_equal(verdict.decision, POLICY_ALLOW);
+	policy_judge_script(&shell, &request, STR("export A=1"), &verdict);
+	assert_int_equal(verdict.decision, POLICY_DENY);
+	policy_judge_script(&shell, &request, STR("eval true"), &verdict);
+	assert_int_equal(verdict.decision, POLICY_ASK);
+}
+
 static void a_malformed_rule_is_an_error(void **state)
 {
 	static const char *const rules[] = { "", "ls", "shell", "shell()", "shell(ls", "Shell(ls)",
@@ -244,6 +264,7 @@ int main(void)
 		cmocka_unit_test(a_command_without_a_shell_is_judged_by_its_words),
 		cmocka_unit_test(files_and_hosts_are_judged_by_their_rules),
 		cmocka_unit_test(hosts_match_by_name_domain_and_port),
+		cmocka_unit_test(commands_of_the_shell_can_be_denied),
 		cmocka_unit_test(a_malformed_rule_is_an_error),
 	};
 

@@ -56,6 +56,9 @@ void judge_simple(struct judge *j, const struct shell_command *command);
 enum match { MATCH_NO, MATCH_MAYBE, MATCH_YES };
 /* The words from `first` on, as one command, against the shell rules. */
 void match_command(struct judge *j, const char *subject, const shell_words *words, size_t first);
+/* A command that needs no rule: allowed, unless one denies it or asks for it. */
+void match_harmless(struct judge *j, const char *subject, const shell_words *words, size_t first,
+	const char *reason);
 /* The deny rule that matches the words from `first` on, or NULL. */
 const struct policy_rule *match_denied(struct judge *j, const shell_words *words, size_t first);
 /* The decision on a connection. */

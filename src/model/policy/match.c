@@ -233,6 +233,23 @@ const struct policy_rule *match_denied(struct judge *j, const shell_words *words
 	return found.rules[POLICY_DENY];
 }
 
+void match_harmless(struct judge *j, const char *subject, const shell_words *words, size_t first,
+	const char *reason)
+{
+	struct found found = { 0 };
+	const char *base = path_basename(words->items[first].literal);
+	const struct policy_bucket *bucket = match_bucket(j, str_from(base), words, first, &found);
+
+	match_longer(j, base, words, first, bucket, &found);
+	match_bucket(j, STR(""), words, first, &found);
+	const struct policy_rule *by =
+		found.rules[POLICY_DENY] ? found.rules[POLICY_DENY] : found.rules[POLICY_ASK];
+	if (by)
+		judge_step(j, subject, by->decision, by, NULL);
+	else
+		judge_step(j, subject, POLICY_ALLOW, NULL, reason);
+}
+
 void match_command(struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
 	const char *name = words->items[first].literal;

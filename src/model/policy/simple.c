@@ -52,7 +52,7 @@ static bool judge_declaration(
 		else if (strpbrk(text, "niACc")) /* a reference, an evaluated number, a callback */
 			judge_step(j, subject, POLICY_ASK, NULL, "an option that evaluates values");
 	}
-	judge_step(j, subject, POLICY_ALLOW, NULL, "sets variables of the shell");
+	match_harmless(j, subject, words, first, "sets variables of the shell");
 	return true;
 }
 
@@ -98,7 +98,7 @@ static bool judge_inert(
 			return true;
 		}
 	}
-	judge_step(j, subject, POLICY_ALLOW, NULL, "has no effect outside of the shell");
+	match_harmless(j, subject, words, first, "has no effect outside of the shell");
 	return true;
 }
 
@@ -242,11 +242,11 @@ static void judge_wrapped(struct judge *j, const struct wrapper *wrapper, const 
 
 	if (strcmp(wrapper->name, "command") == 0 && option &&
 		(strcmp(option, "-v") == 0 || strcmp(option, "-V") == 0)) {
-		judge_step(j, subject, POLICY_ALLOW, NULL, "asks where a command is");
+		match_harmless(j, subject, words, first, "asks where a command is");
 		return;
 	}
 	if (strcmp(wrapper->name, "exec") == 0 && first + 1 == words->count) {
-		judge_step(j, subject, POLICY_ALLOW, NULL, "redirects the shell itself");
+		match_harmless(j, subject, words, first, "redirects the shell itself");
 		return;
 	}
 	if (!(j->policy->is_claude && claude_strips(wrapper->name)))
@@ -396,7 +396,7 @@ static bool judge_special(
 		if (!(is_trap && strcmp(script.data, "- ") == 0))
 			judge_script(j, j->request->dialect,
 				str_from(arena_bytes(j->arena, script.data, script.len)));
-		judge_step(j, subject, POLICY_ALLOW, NULL, "its commands are judged");
+		match_harmless(j, subject, words, first, "its commands are judged");
 		return true;
 	}
 	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
