@@ -172,13 +172,14 @@ int policies_judge_env(const struct request *request, struct core_workspace *w,
 
 /* ---- packages, and what runs ---- */
 
-static int check_packages(struct core_workspace *w, bool is_node, const text_list *names,
-	uint64_t size_bytes, struct error *err)
+static int check_packages(const struct request *request, struct core_workspace *w, bool is_node,
+	const text_list *names, uint64_t size_bytes, struct error *err)
 {
 	if (!policy_stack_check_packages(
 		    stack_of(w), is_node ? "npm" : "pip", names, size_bytes, err))
 		return 0;
 	error_context(err, "denied in workspace '%s'", w->model.name);
+	audit_refusal(request, w, err);
 	return error_hint(err,
 		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its sources",
 		w->model.name, w->model.name);
@@ -187,7 +188,7 @@ static int check_packages(struct core_workspace *w, bool is_node, const text_lis
 int policies_judge_packages(const struct request *request, struct core_workspace *w, bool is_node,
 	const text_list *names, struct error *err)
 {
-	return is_judged(request, w) ? check_packages(w, is_node, names, 0, err) : 0;
+	return is_judged(request, w) ? check_packages(request, w, is_node, names, 0, err) : 0;
 }
 
 int policies_check_environment(
@@ -200,7 +201,7 @@ int policies_check_environment(
 	for (size_t i = 0; i < meta->packages.count; i++)
 		vec_push(&arena, &names, meta->packages.items[i].key);
 	bool is_node = meta->kind && !strcmp(meta->kind, "node");
-	return check_packages(w, is_node, &names, meta->size_bytes, err);
+	return check_packages(&request_system, w, is_node, &names, meta->size_bytes, err);
 }
 
 uint64_t policies_limit_memory(struct core_workspace *w, uint64_t value)

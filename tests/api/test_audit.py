@@ -125,7 +125,9 @@ def test_logins_are_recorded_and_the_log_is_not_for_everybody(used):
 @pytest.mark.once
 def test_what_a_policy_says_is_recorded_with_its_trail(used):
     settings = {"permissions": {"allow": ["shell(echo:*)"], "deny": ["shell(curl:*)"]}}
-    url = f"/v1/workspaces/{make(used, name='judged', settings=settings)['name']}/exec"
+    sources = {"package_managers": {"pip": {"enabled": True, "blocked_packages": ["subprocess32"]}}}
+    make(used, name="judged", settings=settings, sources=sources)
+    url = "/v1/workspaces/judged/exec"
     assert used.post(url, {"command": "echo hi"}).status == 200
     problem(used.post(url, {"command": "echo hi; curl x"}), 403, "denied")
     start = lines(used, "?workspace=judged&type=exec.start")
@@ -133,6 +135,8 @@ def test_what_a_policy_says_is_recorded_with_its_trail(used):
     refused = lines(used, "?workspace=judged&type=policy.refused")
     assert len(refused) == 1 and refused[0]["principal"] == f"uid {os.getuid()}"
     assert any(step.get("rule") == "shell(curl:*)" for step in refused[0]["data"]["trail"]), refused
+    problem(used.post("/v1/workspaces/judged/packages", {"packages": ["subprocess32"]}), 403, "denied")
+    assert "subprocess32" in lines(used, "?workspace=judged&type=policy.refused")[-1]["data"]["error"]["message"]
 
 
 @pytest.mark.once
