@@ -6,7 +6,7 @@
 #include "api/port_head.h"
 #include "api/relay.h"
 #include "api/schema.h"
-#include "base/fd.h"
+#include "base/foreign.h"
 #include "core/ports.h"
 
 #define RAW_PROTOCOL "carrel-tcp" /* of Upgrade: bytes as they are, no HTTP */
@@ -68,7 +68,7 @@ static void close_server(struct forwarding *f)
 	if (f->events != UNWATCHED)
 		loop_unwatch(f->api->loop, f->fd);
 	f->events = UNWATCHED;
-	fd_close(&f->fd);
+	foreign_close(&f->fd);
 }
 
 static void free_forwarding(struct forwarding *f)

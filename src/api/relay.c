@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include "base/fd.h"
+#include "base/foreign.h"
 
 #define ROUNDS 8 /* reads of one side in a turn of the loop */
 #define UNWATCHED UINT32_MAX
@@ -58,7 +58,7 @@ static void free_relay(struct relay *relay)
 		free(relay->ways[side].data);
 	}
 	relay->client.kind->close(&relay->client);
-	fd_close(&relay->socket);
+	foreign_close(&relay->socket);
 	free(relay);
 }
 

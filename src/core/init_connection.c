@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "core/exec_internal.h"
 #include "core/networks.h"
 #include "envs/kind.h"
@@ -381,7 +382,7 @@ static void on_stats(struct core_workspace *w, const struct init_reply *reply)
 /* Takes the descriptor that came along, or -1. */
 static void on_reply(struct core_workspace *w, const struct init_reply *reply, int came)
 {
-	auto_close int fd = came;
+	auto_foreign int fd = came;
 	if (reply->type == INIT_EXITED)
 		w->sandbox.is_alone = reply->stage;
 	if ((reply->id & (AGENT_ID | PORT_ID)) == PORT_ID) {
@@ -425,7 +426,7 @@ static void on_listeners(
 		return;
 	}
 	while (fds->count)
-		fd_close(&fds->items[--fds->count]);
+		foreign_close(&fds->items[--fds->count]);
 	lie(w, "sent unexpected sockets", reply);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "core/audit.h"
 #include "core/exec_internal.h"
 #include "core/registries.h"
@@ -315,7 +316,7 @@ void networks_receive(struct core_workspace *w, struct init_fds *fds)
 			networks->pause_ms = 0;
 	}
 	while (fds->count)
-		fd_close(&fds->items[--fds->count]);
+		foreign_close(&fds->items[--fds->count]);
 }
 
 void networks_detach(struct core_workspace *w)

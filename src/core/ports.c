@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "core/audit.h"
 #include "core/exec_internal.h"
 #include "format/procfs.h"
@@ -102,7 +103,7 @@ static void close_socket(struct port_call *call)
 {
 	if (call->fd >= 0)
 		loop_unwatch(call->w->core->loop, call->fd);
-	fd_close(&call->fd);
+	foreign_close(&call->fd);
 }
 
 static void free_call(struct port_call *call)
@@ -203,7 +204,7 @@ static void on_socket(struct loop *loop, int fd, uint32_t events, void *ctx)
 
 bool ports_receive(struct core_workspace *w, const struct init_reply *reply, int fd)
 {
-	auto_close int came = fd;
+	auto_foreign int came = fd;
 	struct port_call *call = find_call(w, reply->id);
 	struct error err;
 	if (reply->type != INIT_CONNECTED && reply->type != INIT_REFUSED)

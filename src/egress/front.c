@@ -179,7 +179,8 @@ void front_connected(struct connection *c)
 	forget_failure(c);
 	record(c, EGRESS_OPENED, "");
 	c->is_open = true;
-	if (c->is_tunnel)
+	/* One that was answered is connected again, for its next HTTP request. */
+	if (c->is_tunnel && !c->is_answered)
 		answer_tunnel(c);
 	else
 		exchange_connected(c);

@@ -127,6 +127,7 @@ struct resolver {
 	uint64_t timeout_ms;
 	struct lookup *lookups;
 	size_t count;
+	unsigned running;
 };
 /* The lookup of `host`: begun when there is none, the last failed, or what it found is old. Valid
  * until `done` was called for it, or until the next turn of the loop when its state is final.
@@ -206,6 +207,9 @@ int policy_open(
  * received. 0: no packet yet. -1: an invalid packet (*err), or, with *is_over, the end. */
 int policy_receive(int channel, void *data, size_t size, int *fd, bool *is_over, struct error *err);
 bool policy_is_socket(int fd, int type, bool is_listening);
+/* A listener was made to block: the sandbox is hostile. Its listeners and connections are closed,
+ * and the policy, without any, stays until its channel ends. */
+void policy_give_up(struct policy *policy);
 /* Begins or ends watching the policy's listeners. */
 void policy_watch_listeners(struct policy *policy, bool is_wanted);
 

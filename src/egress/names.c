@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "egress/internal.h"
 #include "format/dns.h"
 
@@ -393,12 +394,13 @@ static void resume(struct loop *loop, void *ctx)
 
 static void accept_stream(struct names *names, int fd)
 {
-	auto_close int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	auto_close int client = foreign_accept(fd);
 
 	if (client >= 0 && names->stream_count < STREAMS_MAX) {
 		add_stream(names, take_fd(&client));
-	} else if (client < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED &&
-		   !names->resumer) {
+	} else if (client < 0 && errno == EINTR) {
+		policy_give_up(names->policy);
+	} else if (client < 0 && errno != EAGAIN && errno != ECONNABORTED && !names->resumer) {
 		/* No memory or descriptors: it may come back. */
 		watch_resolvers(names, 0);
 		names->resumer = loop_after(names->policy->server->loop, PAUSE_MS, resume, names);

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "egress/internal.h"
 #include "linux/fd_message.h"
 
@@ -200,7 +201,7 @@ static void close_listeners(struct policy *policy)
 		struct listener *listener = policy->listeners;
 		policy->listeners = listener->next;
 		loop_unwatch(policy->server->loop, listener->fd);
-		fd_close(&listener->fd);
+		foreign_close(&listener->fd);
 		free(listener);
 	}
 	policy->listener_count = 0;
@@ -269,6 +270,13 @@ static void close_policy(struct policy *policy)
 	policy->rules = NULL;
 	policy->added = NULL;
 	arena_done(&policy->arena);
+}
+
+void policy_give_up(struct policy *policy)
+{
+	policy_refused(policy, EGRESS_FRONT_HTTP, "", 0, NULL,
+		"a listening socket was made to block: the network is closed");
+	close_policy(policy);
 }
 
 static void release_proxies(struct server *server, struct proxies *proxies)
@@ -372,7 +380,7 @@ static void on_channel(struct loop *loop, int channel, uint32_t events, void *ct
 	struct policy *policy = ctx;
 	struct egress_message message = { 0 };
 	struct error err;
-	auto_close int fd = -1;
+	auto_foreign int fd = -1;
 	bool is_over;
 	int got = policy_receive(channel, &message, sizeof message, &fd, &is_over, &err);
 

@@ -10,9 +10,10 @@
 #include "base/clock.h"
 #include "egress/internal.h"
 
-#define FOUND_MS 30000	/* how long what was found is used for new connections */
-#define LOOKUPS_MAX 256 /* of one policy */
-#define RUNNING_MAX 64	/* processes of all policies */
+#define FOUND_MS 30000	 /* how long what was found is used for new connections */
+#define LOOKUPS_MAX 256	 /* of one policy */
+#define RUNNING_MAX 64	 /* processes of all policies */
+#define RUNNING_SHARE 16 /* of one policy */
 
 _Static_assert(sizeof(struct addresses) <= MEASURE_DETAIL_MAX, "addresses are a measure's detail");
 
@@ -58,6 +59,7 @@ static void finish(struct lookup *lookup, const char *reason)
 	lookup->reason = reason;
 	lookup->old_ms = clock_monotonic_ms() + FOUND_MS;
 	resolver->queue->running--;
+	resolver->running--;
 	start_next(resolver->queue);
 	resolver->done(lookup, resolver->ctx);
 }
@@ -89,6 +91,7 @@ static void start(struct lookup *lookup)
 	struct resolver *resolver = lookup->resolver;
 
 	resolver->queue->running++;
+	resolver->running++;
 	lookup->state = LOOKUP_RUNNING;
 	lookup->measure = (struct measure){ .loop = resolver->loop,
 		.find = resolve,
@@ -102,18 +105,6 @@ static void start(struct lookup *lookup)
 	measure_start(&lookup->measure);
 }
 
-static void start_next(struct lookup_queue *queue)
-{
-	struct lookup *lookup = queue->first;
-
-	if (!lookup || queue->running >= RUNNING_MAX)
-		return;
-	queue->first = lookup->next_queued;
-	if (!queue->first)
-		queue->last = &queue->first;
-	start(lookup);
-}
-
 static void leave_queue(struct lookup_queue *queue, const struct lookup *lookup)
 {
 	struct lookup **at = &queue->first;
@@ -125,6 +116,21 @@ static void leave_queue(struct lookup_queue *queue, const struct lookup *lookup)
 	*at = lookup->next_queued;
 	if (!*at)
 		queue->last = at;
+}
+
+/* The next is one of the policy that has the fewest running, so that no policy waits for the slow
+ * names of another. */
+static void start_next(struct lookup_queue *queue)
+{
+	struct lookup *next = NULL;
+
+	for (struct lookup *lookup = queue->first; lookup; lookup = lookup->next_queued)
+		if (!next || lookup->resolver->running < next->resolver->running)
+			next = lookup;
+	if (!next || queue->running >= RUNNING_MAX || next->resolver->running >= RUNNING_SHARE)
+		return;
+	leave_queue(queue, next);
+	start(next);
 }
 
 static bool is_over(const struct lookup *lookup)
@@ -167,17 +173,16 @@ struct lookup *resolver_ask(struct resolver *resolver, const char *host)
 	lookup->next = resolver->lookups;
 	resolver->lookups = lookup;
 	resolver->count++;
-	if (resolver->queue->running < RUNNING_MAX) {
-		start(lookup);
-	} else {
-		*resolver->queue->last = lookup;
-		resolver->queue->last = &lookup->next_queued;
-	}
+	*resolver->queue->last = lookup;
+	resolver->queue->last = &lookup->next_queued;
+	start_next(resolver->queue);
 	return lookup;
 }
 
 void resolver_done(struct resolver *resolver)
 {
+	unsigned ended = resolver->running;
+
 	while (resolver->lookups) {
 		struct lookup *lookup = resolver->lookups;
 		resolver->lookups = lookup->next;
@@ -188,6 +193,7 @@ void resolver_done(struct resolver *resolver)
 		loop_cancel(resolver->loop, lookup->timer);
 		free(lookup);
 	}
-	resolver->count = 0;
-	start_next(resolver->queue);
+	resolver->count = resolver->running = 0;
+	while (ended--)
+		start_next(resolver->queue);
 }

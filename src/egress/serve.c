@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "egress/internal.h"
 
 #define PAUSE_MS 200 /* after accept has failed */
@@ -90,13 +91,17 @@ void serve_on_listener(struct loop *loop, int fd, uint32_t events, void *ctx)
 			policy_watch_listeners(policy, false);
 			return;
 		}
-		int client = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int client = foreign_accept(fd);
 		if (client >= 0) {
 			add_connection(listener, client);
 			continue;
 		}
-		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+		if (errno == EAGAIN || errno == ECONNABORTED)
 			return;
+		if (errno == EINTR) {
+			policy_give_up(policy);
+			return;
+		}
 		/* No memory or descriptors: it may come back. */
 		policy_watch_listeners(policy, false);
 		if (!server->resumer)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/foreign.h"
 
 union control {
 	struct cmsghdr header;
@@ -38,7 +39,7 @@ void fd_message_close(struct fd_message *message, int first)
 	int saved = errno;
 
 	while (message->fd_count > first)
-		close(message->fds[--message->fd_count]);
+		foreign_close(&message->fds[--message->fd_count]);
 	errno = saved;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/fd.h"
+#include "base/foreign.h"
 #include "linux/fd_message.h"
 #include "linux/pidfd.h"
 #include "sandbox/init_client.h"
@@ -280,7 +281,7 @@ int init_client_receive(int socket, struct init_reply *reply, int *came, struct 
 		return result;
 	if (got.type == INIT_LISTENERS_ARE) {
 		while (fds.count)
-			fd_close(&fds.items[--fds.count]);
+			foreign_close(&fds.items[--fds.count]);
 		return fail(err, ERR_CORRUPT, "the sandbox's init sent an unexpected reply");
 	}
 	*reply = got;

@@ -2,8 +2,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include "base/fd.h"
+#include "base/foreign.h"
+#include "linux/fd_message.h"
 #include "unit.h"
 
 static bool is_open(int fd)
@@ -223,6 +227,50 @@ static void closed_standard_descriptors_become_a_null_that_refuses_writes(void *
 	}
 }
 
+/* A socket that its peer doesn't read, and that would be closed when the peer has, or in an hour.
+ */
+static int lingering_socket(int *peer)
+{
+	static char data[65536];
+	struct linger hour = { .l_onoff = 1, .l_linger = 3600 };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof address;
+	auto_close int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &len), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, len), 0);
+	*peer = accept(listener, NULL, NULL);
+	assert_true(*peer >= 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &hour, sizeof hour), 0);
+	while (send(fd, data, sizeof data, MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}
+
+static void closing_what_is_foreign_waits_for_nobody(void **state)
+{
+	int ends[2], peer, fd = lingering_socket(&peer);
+	char byte = 0;
+	struct iovec part = { &byte, 1 };
+
+	foreign_close(&fd);
+	assert_int_equal(fd, -1);
+	fd_close(&peer);
+	/* The same within another socket, where the option can't be changed. */
+	fd = lingering_socket(&peer);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(fd_message_send(ends[0], &part, 1, &fd, 1, 0), 1);
+	close(fd); /* the message holds it still */
+	foreign_close(&ends[0]);
+	foreign_close(&ends[1]);
+	fd_close(&peer);
+	assert_int_equal(signal(SIGALRM, SIG_DFL), SIG_DFL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +282,7 @@ int main(void)
 		cmocka_unit_test(errors_of_reads_and_writes_are_reported),
 		cmocka_unit_test(a_small_file_is_read_whole_or_refused),
 		cmocka_unit_test(writing_a_file_neither_creates_nor_truncates),
+		cmocka_unit_test(closing_what_is_foreign_waits_for_nobody),
 		cmocka_unit_test(closed_standard_descriptors_become_a_null_that_refuses_writes),
 	};
 
