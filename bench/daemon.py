@@ -220,6 +220,11 @@ class Site:
         silent.exec(unseen)
         self.unaudited = Stopwatch(tools, who, silent, unseen, "-")
         stack.callback(self.unaudited.close)
+        rules = {"permissions": {"allow": ["shell(true:*)"], "deny": ["shell(curl:*)"]}}
+        judged = self.daemon.create(name="judged", settings=rules)
+        self.daemon.exec(judged)
+        self.judged = Stopwatch(tools, who, self.daemon, judged, "-")
+        stack.callback(self.judged.close)
         self.spawn = Runner(tools["spawn"], who)
         stack.callback(self.spawn.close)
         self.bwrap = table_rows.bwrap_argv(table_rows.find("bwrap"))
@@ -286,6 +291,7 @@ def measure_execs(sites, tools, rounds, quiet, problems):
                 ("vfork+exec, again", lambda site=site: site.watch.run("spawn"), 1),
                 ("exec by init", lambda site=site: site.watch.run("init"), 1),
                 ("exec by HTTP", lambda site=site: site.watch.run("http"), 1),
+                ("exec by HTTP, policy", lambda site=site: site.judged.run("http"), 1),
                 ("exec by HTTP, no audit log", lambda site=site: site.unaudited.run("http"), 1),
                 ("vfork+exec no-op", lambda site=site: site.watch.run("spawn", noop), 1),
                 ("exec by init no-op", lambda site=site: site.watch.run("init", site.noop), 1),

@@ -105,6 +105,7 @@ def goals_table(site, figures):
         ratio_goal("warm exec on init's socket / vfork+exec, `/bin/true`", site, "exec by init", "vfork+exec", 1.15, 1.07),
         ratio_goal("the same, static no-op", site, "exec by init no-op", "vfork+exec no-op", 1.5, 1.25),
         ratio_goal("warm exec over HTTP, captured / vfork+exec", site, "exec by HTTP", "vfork+exec", 1.35, 1.22),
+        ratio_goal("warm exec over HTTP with a policy / without", site, "exec by HTTP, policy", "exec by HTTP", 1.10, None),
         ratio_goal("warm exec over HTTP / the same without an audit log", site, "exec by HTTP", "exec by HTTP, no audit log", 1.10, None),
         ratio_goal("warm exec over HTTP / `crun exec`", site, "exec by HTTP", "crun exec", 0.1, 1 / 15),
         ratio_goal("warm exec over HTTP / `runc exec`", site, "exec by HTTP", "runc exec", 1 / 15, 0.05),

@@ -8,8 +8,9 @@
 #include "base/file.h"
 #include "format/json_read.h"
 #include "model/policy/policy.h"
-#include "model/policy/sources.h"
+#include "model/policy/stack.h"
 #include "model/workspace.h"
+#include "plan/denials.h"
 
 #define PUBLISHED "policy.json" /* as core/policies.h, whose room isn't ours */
 #define FILE_MAX_BYTES (4 * (size_t)WORKSPACE_POLICY_BYTES_MAX) /* with blanks and comments */
@@ -94,6 +95,49 @@ int policy_file_print(struct json *j, const struct options *options, bool may_re
 		json_raw(j, files[i].key, json);
 	}
 	return 0;
+}
+
+/* The text of a member that is an object. */
+static const char *member_json(const struct json_value *w, const char *name, struct arena *arena)
+{
+	const struct json_value *value = json_member(w, name);
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&out, false);
+	if (!value || value->kind != JSON_OBJECT)
+		return NULL;
+	json_copy(&j, NULL, value);
+	return arena_bytes(arena, out.data, out.len);
+}
+
+const char *policy_file_describe(const struct json_value *w, struct arena *arena)
+{
+	static const char *const names[] = { "template_settings", "template_sources", "settings",
+		"sources" };
+	static const text_list no_rules;
+	const char *context = json_member_text(w, "name");
+	const struct policy_places places = { "/workspace", context ? context : "context",
+		"/workspace" };
+	const struct policy_layer layers[] = {
+		{ "", member_json(w, names[0], arena), NULL, false },
+		{ "", member_json(w, names[2], arena), NULL, false },
+	};
+	struct policy_stack stack;
+	plan_denials denials = { 0 };
+	text_list judged = { 0 };
+	struct error ignored;
+	const char *text = NULL;
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (json_member(w, names[i]))
+			text = arena_printf(
+				arena, "%s%s%s", text ? text : "", text ? ", " : "", names[i]);
+	if (!text || policy_stack_build(
+			     &stack, layers, 2, &no_rules, POLICY_ASK, &places, arena, &ignored))
+		return text;
+	denials_of(&stack, arena, &denials, &judged);
+	for (size_t i = 0; i < judged.count; i++)
+		text = arena_printf(
+			arena, "%s%s%s", text, i ? ", " : "; judged only: ", judged.items[i]);
+	return text;
 }
 
 int policy_file_operator(const struct config *config, struct arena *arena,

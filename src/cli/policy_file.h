@@ -15,6 +15,9 @@ int policy_file_sources(
 /* What -s and --sources say, as members of a request; may_remove: "none" is null. */
 int policy_file_print(struct json *j, const struct options *options, bool may_remove,
 	struct arena *arena, struct error *err);
+/* What a workspace that was shown has of a policy, and which of its file rules are only judged, and
+ * no mounts; NULL: it has none. */
+const char *policy_file_describe(const struct json_value *w, struct arena *arena);
 /* Reads the operator's files and checks them. */
 struct policy_operator {
 	const char *settings, *sources; /* JSON, or NULL */

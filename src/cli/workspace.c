@@ -412,6 +412,9 @@ static void print_info(struct buf *out, struct arena *arena, const struct json_v
 	print_mounts(out, arena, w);
 	print_line(out, "kept by", keeper_text(arena, w));
 	print_line(out, "network", network_text(arena, json_member(w, "network")));
+	const char *policy = policy_file_describe(w, arena);
+	if (policy)
+		print_line(out, "policy", policy);
 	const char *isolation = json_member_text(w, "isolation");
 	print_line(out, "isolation",
 		arena_printf(arena, "%s: %s", isolation ? isolation : "-",

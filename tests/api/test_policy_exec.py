@@ -95,6 +95,14 @@ def test_the_command_line(daemon, judged, tmp_path):
     assert not (tmp_path / "s").exists()
     shown = json_of(daemon("info", judged, "-o", "json"))
     assert shown["settings"] == SETTINGS
+    assert "policy        settings\n" in daemon("info", judged).stdout
+
+
+def test_info_says_what_mounts_do_not_enforce(daemon):
+    rules = {"permissions": {"allow": ["shell(*)"], "deny": ["file(read:/workspace/a)", "file(read:/workspace/*.pem)", "file(read:/proc/**)"]}}
+    with created(daemon, settings=rules) as workspace:
+        shown = daemon("info", workspace["name"]).stdout
+        assert "policy        settings; judged only: file(read:/workspace/*.pem), file(read:/proc/**)\n" in shown, shown
 
 
 def test_settings_are_checked_when_they_are_set(daemon, tmp_path):
