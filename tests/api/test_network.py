@@ -1,5 +1,4 @@
 """Workspaces with a network: a list that changes, and roles that are killed, while sandboxes go on."""
-import json
 import os
 import signal
 
@@ -53,8 +52,10 @@ def test_a_list_is_kept_shown_inherited_and_changed(site):
     assert answer.status == 201 and answer.json()["network"] == {"mode": "list", "allow": [a], "deny": [b]}, answer
     reaches(site, "listed", a)
     refuses(site, "listed", b)
-    shown = site.get("/v1/workspaces/listed").json()["network"]
-    assert shown["refused"] == 1 and shown["connections"] == 1 and shown["sent_bytes"] > 0, shown
+    # Records come a moment after the answers.
+    counts = lambda: {key: value for key, value in site.get("/v1/workspaces/listed").json()["network"].items() if key in ("refused", "connections", "sent_bytes")}
+    assert eventually(lambda: counts().get("sent_bytes") and counts().get("refused")), counts()
+    assert counts()["refused"] == 1 and counts()["connections"] == 1, counts()
     assert f"network       list: {a}; denied: {b}\n" in site("info", "listed").stdout
     # Changed while a command runs; in force when the answer is here.
     with site.start("exec", "listed", "--", "sleep", "1000"):
@@ -166,13 +167,13 @@ def test_decisions_are_counted_and_recorded(site):
     with created(site, "--allow-domain", target) as name:
         reaches(site, name, target)
         refuses(site, name, f"other.test:{site.second.port}")
-        assert site.get(f"/v1/workspaces/{name}").json()["network"]["refused"] == 1
+        shown = lambda: site.get(f"/v1/workspaces/{name}").json()["network"]
+        assert eventually(lambda: shown().get("refused") == 1 and shown().get("received_bytes")), shown()
     metrics = site.get("/metrics").body.decode()
     for key in ("connections", "refused", "received_bytes", "sent_bytes"):
         assert any(line.startswith(f"carrel_egress_{key}_total ") and not line.endswith(" 0") for line in metrics.splitlines()), key
-    lines = [json.loads(line) for line in site("audit", "-o", "json").stdout.splitlines()] if site("audit", "--help").returncode == 0 else []
-    kinds = {line["type"] for record in lines for line in (record if isinstance(record, list) else [record])}
-    assert {"egress.opened", "egress.refused", "egress.closed"} <= kinds
+    text = site("audit", "-o", "json").stdout
+    assert all(f'"egress.{kind}"' in text for kind in ("opened", "refused", "closed")), text[-2000:]
 
 
 def test_verify_holds_with_a_list(site):
