@@ -14,14 +14,21 @@
 #define PAUSE_LEAST_MS 50
 #define PAUSE_MOST_MS 1000 /* back within a second, however often the role dies */
 #define READS_A_TURN 256   /* then others get their turn */
+/* Records of one sandbox: so many at once, then so many a second. The audit log is everybody's, and
+ * its oldest records make room for new ones: a sandbox must not fill it by asking. */
+#define RECORDS_BURST 2000
+#define RECORDS_A_SECOND 10
 
 /* The policy of one sandbox. */
 struct network {
 	struct core_workspace *w;
 	struct egress egress;
-	unsigned role;		     /* as in struct networks */
-	unsigned due;		     /* answers that are to come */
-	struct core_waiter *waiters; /* told when none is */
+	unsigned role;		      /* as in struct networks */
+	unsigned due;		      /* answers that are to come */
+	struct core_waiter *waiters;  /* told when none is */
+	uint64_t records, records_ms; /* that may be written; when they were counted */
+	uint64_t lost;		      /* as the last record says */
+	uint64_t left_out;	      /* records since the last one that was written */
 };
 
 static void ask_service(struct networks *networks);
@@ -33,11 +40,31 @@ static bool has_network(const struct core_workspace *w)
 
 /* ---- one policy ---- */
 
+/* A sandbox did it, on behalf of whoever runs in it. */
+static void write_record(struct core_workspace *w, const char *name,
+	void (*print)(struct json *j, const void *ctx), const void *ctx)
+{
+	const struct principal sandbox = { .kind = PRINCIPAL_SANDBOX, .workspace = w->model.id };
+	const struct request request = { .principal = &sandbox, .id = "" };
+	char type[32];
+	str_format(type, sizeof type, "egress.%s", name);
+	audit_write(w->core, &request, type, w, print, ctx);
+}
+
+static void print_left_out(struct json *j, const void *ctx)
+{
+	const struct network *network = ctx;
+	if (network->left_out)
+		json_u64(j, "left_out", network->left_out);
+}
+
 static void close_policy(struct core_workspace *w)
 {
 	struct network *network = w->sandbox.network;
 	if (!network)
 		return;
+	if (network->left_out)
+		write_record(w, "left_out", print_left_out, network);
 	w->sandbox.network = NULL;
 	loop_unwatch(w->core->loop, network->egress.channel);
 	egress_drop(&network->egress);
@@ -101,7 +128,11 @@ static int open_policy(struct core_workspace *w, const struct init_fds *fds, str
 		.is_settled = 1,
 		.has_records = 1 };
 	struct network *network = xzalloc(sizeof *network);
-	*network = (struct network){ .w = w, .egress = EGRESS_NONE, .role = networks->role };
+	*network = (struct network){ .w = w,
+		.egress = EGRESS_NONE,
+		.role = networks->role,
+		.records = RECORDS_BURST,
+		.records_ms = clock_monotonic_ms() };
 	if (egress_begin(networks->service, &policy, &network->egress, err) ||
 		loop_watch(w->core->loop, network->egress.channel, EPOLLIN, on_channel, w, err)) {
 		egress_drop(&network->egress);
@@ -150,9 +181,15 @@ static void count(struct core_workspace *w, const struct egress_record *record)
 	}
 }
 
+struct noted {
+	const struct network *network;
+	const struct egress_record *record;
+};
+
 static void print_record(struct json *j, const void *ctx)
 {
-	const struct egress_record *record = ctx;
+	const struct noted *noted = ctx;
+	const struct egress_record *record = noted->record;
 	const struct {
 		const char *name, *value;
 	} texts[] = { { "address", record->address }, { "rule", record->rule },
@@ -164,6 +201,7 @@ static void print_record(struct json *j, const void *ctx)
 		if (texts[i].value[0])
 			json_text(j, texts[i].name, texts[i].value);
 	json_u64(j, "connection", record->id);
+	print_left_out(j, noted->network);
 	if (record->event != EGRESS_CLOSED)
 		return;
 	json_u64(j, "received_bytes", record->bytes_in);
@@ -172,15 +210,34 @@ static void print_record(struct json *j, const void *ctx)
 	json_u64(j, "duration_ms", record->duration_ms);
 }
 
-/* A sandbox did it, on behalf of whoever runs in it. */
+static bool may_write(struct network *network)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+	uint64_t earned = (now_ms - network->records_ms) * RECORDS_A_SECOND / 1000;
+	if (earned) {
+		network->records_ms = now_ms;
+		network->records = network->records + earned < RECORDS_BURST
+					   ? network->records + earned
+					   : RECORDS_BURST;
+	}
+	return network->records && network->records--;
+}
+
 static void note(struct core_workspace *w, const struct egress_record *record)
 {
-	const struct principal sandbox = { .kind = PRINCIPAL_SANDBOX, .workspace = w->model.id };
-	const struct request request = { .principal = &sandbox, .id = "" };
-	char type[32];
-	str_format(type, sizeof type, "egress.%s", egress_event_name(record->event));
+	struct network *network = w->sandbox.network;
+	const struct noted noted = { network, record };
 	count(w, record);
-	audit_write(w->core, &request, type, w, print_record, record);
+	if (record->lost > network->lost) {
+		network->left_out += record->lost - network->lost;
+		network->lost = record->lost;
+	}
+	if (!may_write(network)) {
+		network->left_out++;
+		return;
+	}
+	write_record(w, egress_event_name(record->event), print_record, &noted);
+	network->left_out = 0;
 }
 
 static void answered(struct core_workspace *w, const struct error *failure)

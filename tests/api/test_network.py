@@ -1,4 +1,5 @@
 """Workspaces with a network: a list that changes, and roles that are killed, while sandboxes go on."""
+import json
 import os
 import signal
 
@@ -181,3 +182,28 @@ def test_verify_holds_with_a_list(site):
         assert sh(site, name, "true").returncode == 0
         done = site("verify", name)
         assert done.returncode == 0 and "only lo" in done.stdout, done.stdout
+
+
+FLOOD = """
+import socket, struct, sys
+ask = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+ask.connect(("127.0.0.1", 53))
+ask.settimeout(60)
+for i in range(int(sys.argv[1])):
+    label = b"n%d" % i
+    ask.send(struct.pack(">6H", i, 0x100, 1, 0, 0, 0) + bytes([len(label)]) + label + b"\\x05other\\x04test\\0\\0\\x01\\0\\x01")
+    ask.recv(512)
+"""
+
+
+@pytest.mark.once
+def test_a_flood_of_refusals_leaves_room_in_the_audit_log(site):
+    queries = 3000
+    with created(site, "--allow-domain", "origin.test") as name:
+        done = site("exec", name, "--", "python3", "-c", FLOOD, str(queries))
+        assert done.returncode == 0, done.stderr
+        assert sh(site, name, "curl -sS -m 60 http://last.test/").returncode == 0
+    records = [json.loads(line) for line in site("audit", "--workspace", name, "-o", "json").stdout.splitlines()]
+    records = [one for one in records if one["type"].startswith("egress.")]
+    assert len(records) < queries
+    assert sum(one["data"].get("left_out", 0) + (one["type"] == "egress.refused") for one in records) == queries + 1
