@@ -573,10 +573,14 @@ static int check_bound(const struct request *request, struct core_workspace *w,
 	char name[PRINCIPAL_NAME_SIZE];
 	if (!access_is_bound(request))
 		return 0;
-	if (change->has_settings || change->has_sources)
+	const char *what = change->has_settings || change->has_sources ? "policy"
+			   : change->has_network		       ? "network"
+			   : change->has_limits			       ? "limits"
+								       : NULL;
+	if (what)
 		return fail(err, ERR_DENIED,
-			"%s is bound to its workspace, and can't change its policy",
-			access_name(request->principal, name));
+			"%s is bound to its workspace, and can't change its %s",
+			access_name(request->principal, name), what);
 	return change->has_env ? policies_judge_env(request, w, &change->env, err) : 0;
 }
 

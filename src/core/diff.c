@@ -117,8 +117,8 @@ static struct core_snapshot *find_last(const struct core_workspace *w)
 }
 
 /* The layers of the older state. */
-static int find_before(struct core_workspace *w, const struct core_diff *wanted,
-	const text_list **layers, struct error *err)
+static int find_before(const struct request *request, struct core_workspace *w,
+	const struct core_diff *wanted, const text_list **layers, struct error *err)
 {
 	struct core_snapshot *s;
 	*layers = &w->model.layers;
@@ -128,7 +128,7 @@ static int find_before(struct core_workspace *w, const struct core_diff *wanted,
 			*layers = &s->model.layers;
 		return 0;
 	}
-	if (snapshot_of(w, wanted->snapshot, &s, err))
+	if (snapshot_of(request, w, wanted->snapshot, &s, err))
 		return -1;
 	if (wanted->has_all && !has_same_environments(w, s))
 		return fail_hint(err, ERR_CONFLICT,
@@ -147,7 +147,7 @@ static int begin(struct comparison *c, const struct request *request,
 	text_list names = { 0 };
 	const text_list *before;
 	if (print_options(&c->w->model, wanted, &arena, &options, err) ||
-		find_before(c->w, wanted, &before, err))
+		find_before(request, c->w, wanted, &before, err))
 		return -1;
 	/* A bundle may be as large as the workspace: core keeps it in a file, not in memory. */
 	c->output = wanted->is_bundle ? openat(c->w->core->workspaces, ".",

@@ -200,7 +200,7 @@ void core_fork(const struct request *request, struct core_workspace *w,
 	if (access_check(core, request, VERB_SNAPSHOT_FORK, w, &err) ||
 		access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
 		check_names(fork, &err) ||
-		(wanted->snapshot && snapshot_of(w, wanted->snapshot, &snapshot, &err))) {
+		(wanted->snapshot && snapshot_of(request, w, wanted->snapshot, &snapshot, &err))) {
 		core_later(core, on_failed, fork, NULL, &err);
 		return;
 	}

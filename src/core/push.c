@@ -217,7 +217,7 @@ void core_snapshot_push(const struct request *request, struct core_workspace *w,
 	*push = (struct push){ .core = core, .force = wanted->force, .done = done, .ctx = ctx };
 	str_copy(push->request_id, sizeof push->request_id, request->id);
 	if (access_check(core, request, VERB_SNAPSHOT_PUSH, w, &push->err) ||
-		snapshot_of(w, wanted->snapshot, &s, &push->err)) {
+		snapshot_of(request, w, wanted->snapshot, &s, &push->err)) {
 		core_later(core, on_refused, push, NULL, &push->err);
 		return;
 	}

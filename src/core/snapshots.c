@@ -79,12 +79,15 @@ static struct core_snapshot *find_version(const struct core_workspace *w, uint64
 	return NULL;
 }
 
-int snapshot_of(struct core_workspace *w, const char *text, struct core_snapshot **snapshot,
-	struct error *err)
+int snapshot_of(const struct request *request, struct core_workspace *w, const char *text,
+	struct core_snapshot **snapshot, struct error *err)
 {
 	uint64_t version;
 	struct core_snapshot *s = map_get(&w->core->snapshots, str_from(text));
-	if (s && strcmp(s->model.workspace, w->model.id) != 0)
+	bool is_foreign = s && strcmp(s->model.workspace, w->model.id) != 0;
+	if (is_foreign && access_is_bound(request))
+		s = NULL;
+	else if (is_foreign)
 		return fail_hint(err, ERR_CONFLICT,
 			"carrel create --from SNAPSHOT, or \"from\" of POST /v1/workspaces, makes "
 			"a workspace of it",
@@ -398,7 +401,7 @@ void core_rollback(const struct request *request, struct core_workspace *w,
 	op->is_rollback = true;
 	op->done = done;
 	if (access_check(w->core, request, VERB_SNAPSHOT_ROLLBACK, w, &err) ||
-		snapshot_of(w, wanted->snapshot, &target, &err)) {
+		snapshot_of(request, w, wanted->snapshot, &target, &err)) {
 		fail_later(op, &err);
 		return;
 	}

@@ -13,9 +13,10 @@ core_verb void core_snapshot_create(const struct request *request, struct core_w
 /* By id. */
 core_verb int core_snapshot_find(const struct request *request, struct core *core, const char *id,
 	struct core_snapshot **snapshot, struct error *err);
-/* Of w: by id, tag or version. ERR_CONFLICT: of another workspace; fork it instead. */
-int snapshot_of(struct core_workspace *w, const char *text, struct core_snapshot **snapshot,
-	struct error *err);
+/* Of w: by id, tag or version. ERR_CONFLICT: of another workspace; fork it instead. A principal
+ * that is bound to w finds no such snapshot. */
+int snapshot_of(const struct request *request, struct core_workspace *w, const char *text,
+	struct core_snapshot **snapshot, struct error *err);
 /* What is shown of it, valid until the next turn of the loop. */
 const struct snapshot *core_snapshot_model(const struct core_snapshot *snapshot);
 /* Newest first: of w, or (NULL) of all workspaces. `cursor` and `next` as in core_list. */
