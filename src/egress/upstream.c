@@ -160,6 +160,25 @@ static void connect_next(struct connection *c)
 	fail_upstream(c, is_late ? 504 : 502, is_late ? "Gateway Timeout" : "Bad Gateway", why);
 }
 
+/* An address of this machine, whose firewall doesn't see connections to itself. The kernel would
+ * choose the same address as their source; nothing is sent to find that out. */
+static bool is_own(union address to)
+{
+	bool is_ipv4 = to.any.sa_family == AF_INET;
+	union address from = { 0 };
+	socklen_t len = sizeof from;
+	auto_close int fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return true;
+	*(is_ipv4 ? &to.ipv4.sin_port : &to.ipv6.sin6_port) = htons(1);
+	if (connect(fd, &to.any, is_ipv4 ? sizeof to.ipv4 : sizeof to.ipv6) < 0 ||
+		getsockname(fd, &from.any, &len) < 0)
+		return false; /* it can't be reached at all */
+	return is_ipv4 ? from.ipv4.sin_addr.s_addr == to.ipv4.sin_addr.s_addr
+		       : IN6_ARE_ADDR_EQUAL(&from.ipv6.sin6_addr, &to.ipv6.sin6_addr);
+}
+
 /* Removes the addresses that the host may not have. */
 static bool keep_allowed(struct connection *c)
 {
@@ -170,9 +189,10 @@ static bool keep_allowed(struct connection *c)
 
 	for (size_t i = 0; i < all->count; i++) {
 		const union address *address = &all->items[i];
-		bool is_open = c->attempt->is_open || !address_is_closed(&address->any) ||
-			       (rules && address_is_within(
-						 &address->any, rules->ranges, rules->range_count));
+		bool is_open = c->attempt->is_open ||
+			       (rules && address_is_within(&address->any, rules->ranges,
+						 rules->range_count)) ||
+			       (!address_is_closed(&address->any) && !is_own(*address));
 		c->address = *address; /* for the record of a refusal */
 		address_print(address, text);
 		if (is_open && rules &&

@@ -1,6 +1,8 @@
 /* Egress: what a sandbox can do to the sockets that it shares with the role, and to what policies
  * share, so that others would lose their network. */
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include "egress_fixture.h"
 
@@ -165,6 +167,55 @@ static void test_slow_names_of_one_policy_hold_up_no_other(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* ---- this machine ---- */
+
+#define OWN "203.0.113.5" /* as public as any */
+
+static bool give_address(void)
+{
+	struct ifreq up = { .ifr_name = "lo", .ifr_flags = IFF_UP }, other = { .ifr_name = "lo:1" };
+	struct sockaddr_in address = { .sin_family = AF_INET };
+	auto_close int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	inet_pton(AF_INET, OWN, &address.sin_addr);
+	memcpy(&other.ifr_addr, &address, sizeof address);
+	return ioctl(fd, SIOCSIFFLAGS, &up) == 0 && ioctl(fd, SIOCSIFADDR, &other) == 0;
+}
+
+static int reach_own_address(struct world *w)
+{
+	if (unshare(CLONE_NEWNS | CLONE_NEWNET) ||
+		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		mount("etc", "/etc", "tmpfs", 0, "size=64k") || !give_address() ||
+		!write_text("/etc/hosts", OWN " own.example\n") ||
+		!write_text("/etc/nsswitch.conf", "hosts: files\n"))
+		return 1;
+	allow(w, "own.example", 443, false);
+	start(w);
+	auto_close int fd = dial(w->port);
+	ask_tunnel(fd, "own.example", 443);
+	assert_answer(fd, "HTTP/1.1 403 ", "isn't public");
+	return 0;
+}
+
+/* What listens there is meant for others on the network, perhaps behind a firewall, which doesn't
+ * see connections of this machine to itself. */
+static void test_the_machine_s_own_address_is_closed(void **state)
+{
+	struct world *w = *state;
+	int status = -1;
+	if (geteuid() != 0)
+		skip();
+	pid_t child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		int result = reach_own_address(w);
+		egress_stop(&w->role);
+		_exit(result);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 /* ---- tunnels ---- */
 
 static void exchange(int fd, uint16_t port)
@@ -208,6 +259,7 @@ int main(int argc, char **argv)
 		TEST(test_a_listener_that_blocks_ends_its_policy_alone),
 		TEST(test_closing_waits_for_no_client),
 		TEST(test_slow_names_of_one_policy_hold_up_no_other),
+		TEST(test_the_machine_s_own_address_is_closed),
 		TEST(test_a_tunnel_is_answered_once),
 	};
 	signal(SIGPIPE, SIG_IGN);
