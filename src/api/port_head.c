@@ -21,6 +21,19 @@ static bool is_of_daemon(struct str name)
 	       (name.len >= 12 && !strncasecmp(name.data, "x-forwarded-", 12));
 }
 
+/* Of a response: what a browser keeps for the whole origin, which is the daemon's and that of all
+ * other ports. */
+static bool is_of_origin(struct str name)
+{
+	static const char *const names[] = { "alt-svc", "clear-site-data", "nel", "public-key-pins",
+		"report-to", "service-worker-allowed", "set-cookie2", "strict-transport-security" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (http1_is(name, names[i]))
+			return true;
+	return false;
+}
+
 static bool is_in_list(struct str list, struct str name)
 {
 	struct str word;
@@ -157,7 +170,7 @@ void port_head_response(
 	while (http1_next_header(&rest, &header)) {
 		/* The daemon says these itself. */
 		if (is_of_connection(header.name) || http1_is(header.name, "date") ||
-			http1_is(header.name, "x-request-id") ||
+			http1_is(header.name, "x-request-id") || is_of_origin(header.name) ||
 			is_nominated(response, header.name))
 			continue;
 		if (http1_is(header.name, "location"))

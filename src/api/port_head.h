@@ -19,6 +19,7 @@ struct port_head {
 };
 /* Appends the head for the server. */
 void port_head_request(const struct port_head *head, const struct http_request *r, struct buf *out);
-/* Appends the header lines for the client, without those of framing and of the connection. */
+/* Appends the header lines for the client, without those of framing and of the connection, and
+ * without those that a browser would keep for all of the daemon. */
 void port_head_response(
 	const struct port_head *head, const struct http_response *response, struct buf *out);

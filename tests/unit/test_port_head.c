@@ -79,6 +79,9 @@ static void a_response_is_about_its_port(void **state)
 		"Set-Cookie: a=b; Secure; Path=/v1/workspaces/w/ports/8000/\r\n");
 	assert_response("Set-Cookie: path=1\r\n",
 		"Set-Cookie: path=1; Path=/v1/workspaces/w/ports/8000/\r\n");
+	assert_response("Service-Worker-Allowed: /\r\nAlt-Svc: h3=\":1\"\r\nX-A: 1\r\n"
+			"Clear-Site-Data: \"*\"\r\nStrict-Transport-Security: max-age=1\r\n",
+		"X-A: 1\r\n");
 }
 
 int main(void)
