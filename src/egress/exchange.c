@@ -334,8 +334,10 @@ static void finish(struct connection *c)
 	c->is_begun = false;
 	connection_watch(c, CLIENT, EPOLLIN);
 	connection_watch(c, UPSTREAM, EPOLLIN);
+	buf_done(&e->head); /* an idle connection holds no memory */
+	buf_init(&e->head, FORWARD_ANSWER_MAX);
 	if (!c->in.len) {
-		buf_done(&c->in); /* an idle connection holds no memory */
+		buf_done(&c->in);
 		buf_init(&c->in, CLIENT_BYTES_MAX);
 		return;
 	}

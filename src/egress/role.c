@@ -15,8 +15,10 @@
 #include "linux/landlock.h"
 #include "linux/seccomp.h"
 
-#define FDS_MAX 65536		     /* two a connection, listeners, channels, lookups */
-#define DATA_MAX ((rlim_t)512 << 20) /* more than all connections can hold */
+#define FDS_MAX 65536 /* two a connection, listeners, channels, lookups */
+/* More than all connections can hold, or sandboxes together could end the process: 4,096 of at most
+ * 340 KiB (a head of the answer, what the client has not taken of it, two heads of requests). */
+#define DATA_MAX ((rlim_t)1536 << 20)
 
 /* What resolving reads: resolv.conf, nsswitch.conf and hosts. Tools replace these files by new
  * ones, so that their directory is what has to be seen, and the one that resolv.conf may be a link
