@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/if_addr.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
@@ -152,45 +153,39 @@ int netns_listen_all(uint16_t port, int *fd, struct error *err)
 	return open_socket(&old, sizeof old.ipv4, SOCK_STREAM, port, fd, err);
 }
 
-/* ---- routes ---- */
+/* ---- addresses ---- */
 
-struct route_request {
+struct netlink_request {
 	struct nlmsghdr head;
-	struct rtmsg route;
-	struct {
-		struct rtattr head;
-		unsigned char address[16];
-	} to;
-	struct {
-		struct rtattr head;
-		int index;
-	} device;
+	char body[80]; /* a struct rtmsg or ifaddrmsg, and attributes */
 };
 
-static void describe_route(struct route_request *request, int family, const void *address,
-	size_t len, unsigned char prefix)
+static void append(struct netlink_request *request, const void *data, size_t len)
 {
-	*request = (struct route_request){ .head = { .nlmsg_len = sizeof *request,
-						   .nlmsg_type = RTM_NEWROUTE,
-						   .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK |
-								  NLM_F_CREATE | NLM_F_REPLACE },
-		.route = { .rtm_family = (unsigned char)family,
-			.rtm_dst_len = prefix,
-			.rtm_table = RT_TABLE_LOCAL,
-			.rtm_protocol = RTPROT_BOOT,
-			.rtm_scope = family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
-			.rtm_type = RTN_LOCAL },
-		.to.head = { .rta_len = (unsigned short)RTA_LENGTH(len), .rta_type = RTA_DST },
-		.device = { { RTA_LENGTH(sizeof(int)), RTA_OIF }, LOOPBACK_INDEX } };
-	memcpy(request->to.address, address, len);
-	/* The attributes follow each other without a gap. */
-	if (len < sizeof request->to.address) {
-		memmove(request->to.address + len, &request->device, sizeof request->device);
-		request->head.nlmsg_len -= (unsigned)(sizeof request->to.address - len);
-	}
+	memcpy((char *)request + NLMSG_ALIGN(request->head.nlmsg_len), data, len);
+	request->head.nlmsg_len = (unsigned)(NLMSG_ALIGN(request->head.nlmsg_len) + len);
 }
 
-static int add_route(int netlink, const struct route_request *request, struct error *err)
+static void begin(
+	struct netlink_request *request, unsigned short type, const void *data, size_t len)
+{
+	*request = (struct netlink_request){
+		.head = { .nlmsg_len = sizeof request->head,
+			.nlmsg_type = type,
+			.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE }
+	};
+	append(request, data, len);
+}
+
+static void append_attribute(
+	struct netlink_request *request, unsigned short type, const void *data, size_t len)
+{
+	struct rtattr head = { .rta_len = (unsigned short)RTA_LENGTH(len), .rta_type = type };
+	append(request, &head, sizeof head);
+	append(request, data, len);
+}
+
+static int ask_kernel(int netlink, const struct netlink_request *request, struct error *err)
 {
 	struct {
 		struct nlmsghdr head;
@@ -207,24 +202,60 @@ static int add_route(int netlink, const struct route_request *request, struct er
 		reply.head.nlmsg_type != NLMSG_ERROR)
 		return fail(err, ERR_FAILED, "the kernel sent an unexpected reply");
 	errno = -reply.error.error;
-	return errno ? fail_errno(err, "add a route to 'lo'") : 0;
+	return errno ? fail_errno(err, "add addresses to 'lo'") : 0;
+}
+
+struct range {
+	int family;
+	unsigned char first[16], len, prefix;
+};
+
+static int add_range(int netlink, const struct range *range, struct error *err)
+{
+	struct rtmsg route = { .rtm_family = (unsigned char)range->family,
+		.rtm_dst_len = range->prefix,
+		.rtm_table = RT_TABLE_LOCAL,
+		.rtm_protocol = RTPROT_BOOT,
+		.rtm_scope = range->family == AF_INET ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE,
+		.rtm_type = RTN_LOCAL };
+	/* Of the first address alone; the others are local by the route. Without it, resolvers that
+	 * return only what the machine has addresses for (AI_ADDRCONFIG) would return nothing:
+	 * loopback doesn't count there. */
+	struct ifaddrmsg own = { .ifa_family = (unsigned char)range->family,
+		.ifa_prefixlen = (unsigned char)(range->len * 8),
+		.ifa_flags = IFA_F_NODAD | IFA_F_PERMANENT,
+		.ifa_scope = RT_SCOPE_UNIVERSE,
+		.ifa_index = LOOPBACK_INDEX };
+	/* Deprecated, so that programs which try one address only take the IPv4 one first. */
+	struct ifa_cacheinfo times = { .ifa_valid = UINT32_MAX };
+	int device = LOOPBACK_INDEX;
+	struct netlink_request request;
+
+	begin(&request, RTM_NEWADDR, &own, sizeof own);
+	append_attribute(&request, IFA_LOCAL, range->first, range->len);
+	append_attribute(&request, IFA_ADDRESS, range->first, range->len);
+	if (range->family == AF_INET6)
+		append_attribute(&request, IFA_CACHEINFO, &times, sizeof times);
+	if (ask_kernel(netlink, &request, err) < 0)
+		return -1;
+	begin(&request, RTM_NEWROUTE, &route, sizeof route);
+	append_attribute(&request, RTA_DST, range->first, range->len);
+	append_attribute(&request, RTA_OIF, &device, sizeof device);
+	return ask_kernel(netlink, &request, err);
 }
 
 int netns_add_ranges(struct error *err)
 {
-	static const unsigned char ipv4[] = { 198, 18, 0, 0 };
-	static const unsigned char ipv6[16] = { 0xfd, 0, 0, 0xca };
-	struct route_request request;
+	static const struct range ipv4 = { AF_INET, { 198, 18, 0, 0 }, 4, 15 },
+				  ipv6 = { AF_INET6, { 0xfd, 0, 0, 0xca }, 16, 64 };
 	auto_close int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 
 	if (netlink < 0)
 		return fail_errno(err, "make a socket for routes");
-	describe_route(&request, AF_INET, ipv4, sizeof ipv4, 15);
-	if (add_route(netlink, &request, err) < 0)
+	if (add_range(netlink, &ipv4, err) < 0)
 		return -1;
-	describe_route(&request, AF_INET6, ipv6, sizeof ipv6, 64);
-	/* A kernel without IPv6 has no such routes. */
-	return add_route(netlink, &request, err) < 0 && err->sys_errno != EAFNOSUPPORT &&
+	/* A kernel without IPv6 has no such addresses. */
+	return add_range(netlink, &ipv6, err) < 0 && err->sys_errno != EAFNOSUPPORT &&
 			       err->sys_errno != EOPNOTSUPP && err->sys_errno != EACCES &&
 			       err->sys_errno != ENODEV
 		       ? -1

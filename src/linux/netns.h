@@ -26,7 +26,7 @@ int netns_listen(uint16_t port, int *fd, struct error *err);
 int netns_listen_all(uint16_t port, int *fd, struct error *err);
 /* *fd: a UDP socket bound to 127.0.0.1:port. */
 int netns_bind(uint16_t port, int *fd, struct error *err);
-/* Makes every address of 198.18.0.0/15 and of fd00:ca::/64 one of the caller's network namespace.
- * Nothing is routed: a connection to one of them is taken by a socket of netns_listen_all. Needs
- * CAP_NET_ADMIN in the namespace. */
+/* Makes every address of 198.18.0.0/15 and of fd00:ca::/64 one of the caller's network namespace,
+ * the first of each an address of `lo`. Nothing is routed: a connection to one of them is taken by
+ * a socket of netns_listen_all. Needs CAP_NET_ADMIN in the namespace. */
 int netns_add_ranges(struct error *err);

@@ -65,18 +65,48 @@ def test_node_fetches_without_a_proxy(site):
 
 @pytest.mark.skipif(not shutil.which("java"), reason="no java")
 @pytest.mark.once
+@pytest.mark.shipped
 def test_java_connects_without_a_proxy(site):
+    """HTTP and TLS, by the IPv4 stack alone."""
     reached = sh(site, f"""
         cat >Get.java <<'END'
         public class Get {{
             public static void main(String[] a) throws Exception {{
-                System.out.print(new String(new java.net.URL("http://origin.test:{site.http}/java").openStream().readAllBytes()));
+                var trusted = java.security.KeyStore.getInstance("PKCS12");
+                trusted.load(null, null);
+                try (var file = new java.io.FileInputStream("ca.pem")) {{
+                    trusted.setCertificateEntry("ca", java.security.cert.CertificateFactory.getInstance("X.509").generateCertificate(file));
+                }}
+                var managers = javax.net.ssl.TrustManagerFactory.getInstance("PKIX");
+                managers.init(trusted);
+                var context = javax.net.ssl.SSLContext.getInstance("TLS");
+                context.init(null, managers.getTrustManagers(), null);
+                javax.net.ssl.HttpsURLConnection.setDefaultSSLSocketFactory(context.getSocketFactory());
+                for (String url : a)
+                    System.out.print(new String(new java.net.URL(url).openStream().readAllBytes()));
             }}
         }}
         END
-        java -Xmx256m Get.java
+        java -Xmx256m -XX:TieredStopAtLevel=1 -Djava.net.preferIPv4Stack=true Get.java http://origin.test:{site.http}/java https://origin.test:{site.https}/java
     """)
-    assert reached == f"origin.test:{site.http} /java\n"
+    assert reached == f"origin.test:{site.http} /java\norigin.test:{site.https} /java\n"
+
+
+def test_resolvers_that_look_for_an_address_of_the_machine_find_names(site):
+    """AI_ADDRCONFIG with one family: loopback counts for nothing there. IPv4 comes first."""
+    assert py(site, """
+        import socket
+        def ask(family, flags):
+            return socket.getaddrinfo("origin.test", 80, family, socket.SOCK_STREAM, 0, flags)[0][4][0]
+        print(ask(socket.AF_INET, socket.AI_ADDRCONFIG), ask(0, socket.AI_ADDRCONFIG), ask(0, 0))
+        try: print(ask(socket.AF_INET6, socket.AI_ADDRCONFIG))
+        except socket.gaierror: print("no IPv6" if not socket.has_ipv6 else "nothing")
+    """).split("\n")[:2] in [["198.18.0.1 198.18.0.1 198.18.0.1", word] for word in ("fd00:ca::1", "no IPv6")]
+    if shutil.which("node"):
+        assert sh(site, """
+            node -e 'const dns = require("dns"); dns.lookup("origin.test", {family: 4, hints: dns.ADDRCONFIG}, (e, address) => console.log(e, address))'
+        """) == "null 198.18.0.1\n"
+    assert sh(site, f"curl -4 -sS http://origin.test:{site.http}/four") == f"origin.test:{site.http} /four\n"
 
 
 def test_other_names_do_not_exist_and_no_query_goes_out(site):

@@ -71,17 +71,6 @@ def test_programs_that_know_no_proxy_reach_names(site):
 
 
 @pytest.mark.once
-@pytest.mark.shipped
-@pytest.mark.skipif(not shutil.which("java", path=PATH), reason="no java")
-def test_java_reaches_names(site, tmp_path):
-    (tmp_path / "Get.java").write_text("""
-        public class Get { public static void main(String[] a) throws Exception {
-            try (var in = new java.net.URL(a[0]).openStream()) { System.out.write(in.readAllBytes()); System.out.flush(); } } }""")
-    done = site.run(*allowed(site), "-v", f"{tmp_path}/Get.java:/workspace/Get.java:ro", "--", "java", "Get.java", f"http://origin.test:{site.plain.port}/java")
-    assert done.returncode == 0 and done.stdout.endswith("/java\n"), done.stderr
-
-
-@pytest.mark.once
 @pytest.mark.skipif(not shutil.which("git", path=PATH), reason="no git")
 def test_git_clones_over_https(site, tmp_path):
     """From files that a plain server shows: the protocol without a program behind it."""

@@ -1,5 +1,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -155,6 +156,29 @@ static bool can_bind(const char *text, uint16_t port, int type)
 }
 
 /* What a child finds in a namespace with ranges and listeners; 0, or the number of the check. */
+/* Whether `lo`, and nothing else, has it. */
+static bool has_address(int family, const char *wanted)
+{
+	struct ifaddrs *all = NULL;
+	bool is_found = false;
+	if (getifaddrs(&all) < 0)
+		return false;
+	for (struct ifaddrs *one = all; one; one = one->ifa_next) {
+		char text[64] = "";
+		if (!one->ifa_addr || one->ifa_addr->sa_family != family)
+			continue;
+		if (family == AF_INET6)
+			inet_ntop(family, &((struct sockaddr_in6 *)one->ifa_addr)->sin6_addr, text,
+				sizeof text);
+		else
+			inet_ntop(family, &((struct sockaddr_in *)one->ifa_addr)->sin_addr, text,
+				sizeof text);
+		is_found |= strcmp(text, wanted) == 0 && strcmp(one->ifa_name, "lo") == 0;
+	}
+	freeifaddrs(all);
+	return is_found;
+}
+
 static int check_ranges(void)
 {
 	struct error err;
@@ -175,6 +199,10 @@ static int check_ranges(void)
 	if (address_of(names).sin_family == AF_INET6 &&
 		(reach_v6("fd00:ca::7", 8443) < 0 || reach_v6("fd00:cb::7", 8443) == 0))
 		return 5;
+	/* Resolvers with AI_ADDRCONFIG look for an address that isn't loopback. */
+	if (!has_address(AF_INET, "198.18.0.0") ||
+		(address_of(names).sin_family == AF_INET6 && !has_address(AF_INET6, "fd00:ca::")))
+		return 9;
 	/* The address that was connected to is that of the accepted socket. */
 	fcntl(names, F_SETFL, 0);
 	int accepted = accept(names, NULL, NULL);
