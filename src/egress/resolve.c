@@ -3,13 +3,16 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <resolv.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/clock.h"
 #include "egress/internal.h"
 
+#define HOSTS_FILE "/etc/hosts"
 #define FOUND_MS 30000	 /* how long what was found is used for new connections */
 #define LOOKUPS_MAX 256	 /* of one policy */
 #define RUNNING_MAX 64	 /* processes of all policies */
@@ -27,19 +30,41 @@ static bool keep_address(union address *out, const struct addrinfo *info)
 	return true;
 }
 
+/* Whether the hosts file has it, in which names are written without a dot at the end. */
+static bool is_in_hosts_file(const char *host)
+{
+	FILE *file = fopen(HOSTS_FILE, "re");
+	char line[1024];
+	bool is_found = false;
+
+	if (!file)
+		return false;
+	while (!is_found && fgets(line, sizeof line, file)) {
+		char *rest = line, *word;
+		line[strcspn(line, "#\r\n")] = '\0';
+		strsep(&rest, " \t"); /* the address */
+		while (!is_found && (word = strsep(&rest, " \t")))
+			is_found = strcasecmp(word, host) == 0;
+	}
+	fclose(file);
+	return is_found;
+}
+
 /* In the child: what getaddrinfo returned, with lookup->found. */
 static uint64_t resolve(void *ctx)
 {
 	struct lookup *lookup = ctx;
 	struct addresses *found = &lookup->found;
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
+	char name[HOST_SIZE + 1];
 
 	alarm((unsigned)(lookup->resolver->timeout_ms / 1000) + 2);
-	/* The name servers are those of this moment, and the name is the whole name: a search
-	 * domain behind it would make another one of it, which was not judged. */
-	if (res_init() == 0)
-		_res.options &= ~(unsigned long)(RES_DNSRCH | RES_DEFNAMES);
-	int status = getaddrinfo(lookup->host, NULL, &hints, &list);
+	/* The name servers are those of this moment, and the name is the whole name, which the dot
+	 * says: a search domain behind it would make another one of it, which was not judged. */
+	res_init();
+	str_format(
+		name, sizeof name, "%s%s", lookup->host, is_in_hosts_file(lookup->host) ? "" : ".");
+	int status = getaddrinfo(name, NULL, &hints, &list);
 	for (; !status && list && found->count < ADDRESSES_MAX; list = list->ai_next)
 		if (keep_address(&found->items[found->count], list))
 			found->count++;
