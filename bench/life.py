@@ -38,6 +38,15 @@ for d in range({DIRECTORIES}):
         with open(f'{{sys.argv[1]}}/d{{d:02}}/f{{f:02}}', 'wb') as file:
             file.write(block[at:] + text[:at])
 """
+# The files of FILL have much in common: compressed, one of a hundred of them is more than 1 % of all.
+DISTINCT = f"""
+import os, random, sys
+for d in range({DIRECTORIES}):
+    os.makedirs(f'{{sys.argv[1]}}/d{{d:02}}', exist_ok=True)
+    for f in range({FILES}):
+        with open(f'{{sys.argv[1]}}/d{{d:02}}/f{{f:02}}', 'wb') as file:
+            file.write(random.Random(d * {FILES} + f).randbytes({FILE_BYTES}))
+"""
 CHANGE = f"""
 import sys
 for i in range({CHANGED}):
@@ -182,7 +191,7 @@ def measure_archive(site, workspace, tree, round_):
 def measure_push(site):
     """How much of a snapshot with 1 % new data is sent, when the one before it was."""
     workspace = site.create()
-    site.inside(workspace, "/usr/bin/python3", "-c", FILL, "/workspace")
+    site.inside(workspace, "/usr/bin/python3", "-c", DISTINCT, "/workspace")
     sent = []
     for _ in range(2):
         kept = site.ask("POST", f"/v1/workspaces/{workspace}/snapshots", {})
@@ -348,6 +357,7 @@ ABOUT = f"""\
   commands on the same file system, with warm caches. Each round has a new workspace and a new directory with the same tree,
   {DIRECTORIES * FILES:,} files of {FILE_BYTES // 1000} kB; both are on disk before the first row.
 - The rows of both ids are measured in turn in every round. In brackets: 95 % of 1,000 bootstrap resamples (of rounds).
+- Push: files of random bytes, so that compression plays no part.
 - `ls -R` is timed by a program inside the sandbox, started anew after the tenth snapshot, and by the same program outside.
 """
 
