@@ -262,8 +262,7 @@ const struct arg_spec cli_approval = {
 	.command = "approval",
 	.summary = "answer what commands wait for",
 	.usage = "carrel approval COMMAND [options]",
-	.about = "Approvals: commands that wait for a person, because the policy of their "
-		 "workspace asks.",
+	.about = "Commands that wait for a person, because a policy asks for one.",
 	.commands = (const struct arg_spec *const[]){ &ls_spec, &show_spec, &approve_spec,
 		&deny_spec, NULL },
 };

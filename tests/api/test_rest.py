@@ -186,7 +186,7 @@ def test_other_methods_and_paths_are_named(daemon):
     answer = daemon.request("PUT", "/v1/workspaces")
     problem(answer, 405, "invalid", "PUT")
     assert answer.headers["Allow"] == "POST, GET, HEAD"
-    for path in ("/", "/v2/workspaces", "/v1/workspaces/", "/v1/approvals", "/v1/workspaces/x/approve", "/healthz/"):
+    for path in ("/", "/v2/workspaces", "/v1/workspaces/", "/v1/approval", "/v1/workspaces/x/approve", "/healthz/"):
         problem(daemon.get(path), 404, "not_found")
     problem(daemon.get("/v1/workspaces/%zz"), 400, "invalid")
     problem(daemon.get("/healthz?x=1"), 400, "invalid", "unknown query parameter 'x'")

@@ -103,7 +103,10 @@ def test_host_name_is_sandbox(carrel):
 # Environment, descriptors, arguments
 
 ALLOWED_VARIABLES = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TMPDIR", "XDG_CACHE_HOME", "ASAN_OPTIONS", "GOMEMLIMIT", "TERM", "PWD", "SHLVL", "_",
-                     "OLDPWD", "COLORTERM", "TZ", "LC_ALL", "COLUMNS", "LINES", "NO_COLOR", "VIRTUAL_ENV", "CARREL"}
+                     "OLDPWD", "COLORTERM", "TZ", "LC_ALL", "COLUMNS", "LINES", "NO_COLOR", "VIRTUAL_ENV", "CARREL",
+                     # Without a network: package managers try once.
+                     "PIP_RETRIES", "PIP_DISABLE_PIP_VERSION_CHECK", "UV_HTTP_RETRIES", "npm_config_fetch_retries",
+                     "npm_config_update_notifier", "BUN_CONFIG_HTTP_RETRY_COUNT", "CARGO_NET_RETRY"}
 
 
 def test_environment_is_an_allow_list(carrel):
