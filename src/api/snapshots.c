@@ -161,7 +161,7 @@ int api_snapshot_verify(struct call *c, struct error *err)
 	return -1;
 }
 
-static void print_workspace(struct json *j, const struct core_workspace *w)
+static void print_workspace(struct json *j, struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);
 

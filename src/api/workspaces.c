@@ -6,7 +6,7 @@
 #include "core/templates.h"
 #include "model/metrics.h"
 
-static void print(struct json *j, const struct core_workspace *w)
+static void print(struct json *j, struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);
 

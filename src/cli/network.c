@@ -107,11 +107,26 @@ static int find_registries(struct command *command, struct run_network *network,
 	return 0;
 }
 
-int run_network_prepare(struct command *command, struct run_network *network,
-	struct plan_options *options, struct error *err)
+/* As core does for a workspace. */
+static int settle_network(const struct policy_stack *policies, struct arena *arena,
+	struct run_network *network, struct error *err)
+{
+	struct workspace_network *asked = &network->asked;
+	policy_stack_bounds(policies, arena, &network->bounds);
+	if (!asked->mode && !asked->allow.count && !asked->deny.count)
+		policy_stack_domains(policies, arena, &asked->allow);
+	if (workspace_network_settle(asked, err))
+		return -1;
+	if (network_bounds_close(&network->bounds))
+		*asked = (struct workspace_network){ .mode = network_mode_name(NETWORK_NONE) };
+	return 0;
+}
+
+int run_network_prepare(struct command *command, const struct policy_stack *policies,
+	struct run_network *network, struct plan_options *options, struct error *err)
 {
 	if (network_read_options(&command->options, &network->asked, err) ||
-		workspace_network_settle(&network->asked, err))
+		settle_network(policies, &command->arena, network, err))
 		return -1;
 	network->plan = (struct plan_network){ .mode = workspace_network_mode(&network->asked),
 		.allow = network->asked.allow,
@@ -138,7 +153,8 @@ static int post_rules(
 		.ports = settings->ports,
 		.port_count = settings->port_count,
 		.hosts = settings->hosts,
-		.ranges = settings->ranges };
+		.ranges = settings->ranges,
+		.bounds = network->bounds };
 	for (size_t i = 0; i < network->asked.allow.count; i++)
 		if (strcmp(network->asked.allow.items[i], WORKSPACE_REGISTRIES) != 0)
 			vec_push(&arena, &rules.allow, network->asked.allow.items[i]);

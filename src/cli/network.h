@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "egress/egress.h"
 #include "model/network_settings.h"
+#include "model/policy/stack.h"
 #include "plan/plan.h"
 #include "sandbox/sandbox.h"
 
@@ -16,6 +17,7 @@ int network_print_options(const struct options *options, struct json *j, struct 
 struct run_network {
 	struct workspace_network asked;
 	struct plan_network plan;
+	network_bounds bounds;		      /* of the policies */
 	text_list registries, indexes, hosts; /* of WORKSPACE_REGISTRIES; variables first */
 	struct egress_role role;
 	struct egress egress;
@@ -28,9 +30,10 @@ struct run_network {
 	{                                                                                          \
 		.role = { -1, -1 }, .egress = { -1, -1 }                                           \
 	}
-/* Fills in network->plan of the options, and names it in *options. */
-int run_network_prepare(struct command *command, struct run_network *network,
-	struct plan_options *options, struct error *err);
+/* Fills in network->plan of the options, within what the policies let be reached, and names it in
+ * *options. */
+int run_network_prepare(struct command *command, const struct policy_stack *policies,
+	struct run_network *network, struct plan_options *options, struct error *err);
 /* Starts the role, which comes up while the sandbox does. settings: the operator's. */
 int run_network_begin(
 	struct run_network *network, const struct network_settings *settings, struct error *err);

@@ -353,7 +353,7 @@ static int run_command(struct command *command, struct run_state *state, struct 
 		return -1;
 	/* Before anything is built for it. */
 	if (run_policy(command, &options, &state->policies, err) ||
-		run_network_prepare(command, &state->network, &options, err))
+		run_network_prepare(command, &state->policies, &state->network, &options, err))
 		return -1;
 	int added = add_environments(command, state, &options, err);
 	if (added)

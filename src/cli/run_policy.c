@@ -37,14 +37,13 @@ static int build_stack(struct command *command, enum workspace_view view,
 		(run->settings && policy_file_settings(run->settings, arena, &own, err)) ||
 		(run->sources && policy_file_sources(run->sources, arena, &own_sources, err)))
 		return -1;
-	const struct policy_layer layers[POLICY_STACK_MAX] = { {
-		"the operator's policy",
-		operator.settings,
-		operator.sources,
-		operator.otherwise != NULL },
-		{ "settings of the template", run->template_settings, run->template_sources,
-			false },
-		{ "the files of the command line", own, own_sources, false },
+	const struct policy_layer layers[POLICY_STACK_MAX] = {
+		{ "the operator's policy", operator.settings, operator.sources,
+							      operator.otherwise != NULL,
+			"the operator" },
+		{ "settings of the template", run->template_settings, run->template_sources, false,
+			"the template" },
+		{ "the files of the command line", own, own_sources, false, "the command line" },
 	};
 	enum policy_decision otherwise = POLICY_ASK;
 	if (operator.otherwise)

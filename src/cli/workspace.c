@@ -384,13 +384,16 @@ static void print_mounts(struct buf *out, struct arena *arena, const struct json
 static const char *network_text(struct arena *arena, const struct json_value *network)
 {
 	const struct json_value *allow = json_member(network, "allow"),
-				*deny = json_member(network, "deny");
+				*deny = json_member(network, "deny"),
+				*bounds = json_member(network, "bounded_by");
 	const char *mode = json_member_text(network, "mode");
-	return arena_printf(arena, "%s%s%s%s%s", mode ? mode : "-",
+	return arena_printf(arena, "%s%s%s%s%s%s%s", mode ? mode : "-",
 		allow && allow->first ? ": " : "",
 		allow && allow->first ? columns_list(arena, allow) : "",
 		deny && deny->first ? "; denied: " : "",
-		deny && deny->first ? columns_list(arena, deny) : "");
+		deny && deny->first ? columns_list(arena, deny) : "",
+		bounds && bounds->first ? "; bounded by " : "",
+		bounds && bounds->first ? columns_list(arena, bounds) : "");
 }
 
 static void print_info(struct buf *out, struct arena *arena, const struct json_value *w)

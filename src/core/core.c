@@ -432,14 +432,15 @@ const struct workspace *core_model(const struct core_workspace *w)
 	return &w->model;
 }
 
-struct workspace_now core_now(const struct core_workspace *w)
+struct workspace_now core_now(struct core_workspace *w)
 {
 	const struct core_sandbox *sandbox = &w->sandbox;
 	unsigned waiters = 0;
 	for (const struct core_waiter *waiter = w->waiters; waiter; waiter = waiter->next)
 		waiters++;
 	struct workspace_now now = { w->model.state, sandbox->state == SANDBOX_UP,
-		view_limiter(&sandbox->view), w->core->landlock_writes, w->traffic };
+		view_limiter(&sandbox->view), w->core->landlock_writes, w->traffic,
+		policies_network(w) };
 	if (now.state == WORKSPACE_READY &&
 		(sandbox->exec_count || waiters > agents_waking(w) ||
 			(sandbox->state == SANDBOX_UP && sandbox_has_processes(w))))
@@ -533,7 +534,7 @@ int core_count(const struct request *request, const struct core *core, struct co
 	numbers->audit_records = audit.records;
 	numbers->audit_dropped = audit.dropped;
 	numbers->is_audit_failing = audit.is_failing;
-	for (const struct core_workspace *w = core->newest; w; w = w->older) {
+	for (struct core_workspace *w = core->newest; w; w = w->older) {
 		if (w->is_spare)
 			continue;
 		numbers->workspaces[core_now(w).state]++;

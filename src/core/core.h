@@ -128,7 +128,7 @@ core_verb int core_list(const struct request *request, struct core *core,
 const struct workspace *core_model(const struct core_workspace *w);
 /* Its current state. A workspace is running while an exec runs or waits to start, also in the
  * background, or while a process left by an exec exists. */
-struct workspace_now core_now(const struct core_workspace *w);
+struct workspace_now core_now(struct core_workspace *w);
 /* Keeps it from being given back or freed; each hold needs its release. */
 void core_hold(struct core_workspace *w);
 void core_release(struct core_workspace *w);

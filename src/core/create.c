@@ -286,6 +286,12 @@ static int check_taken(struct core *core, const struct workspace *wanted, struct
 	return check_context(core, workspace_label(wanted, WORKSPACE_CONTEXT_LABEL), NULL, err);
 }
 
+/* One that isn't is what the workspace's sources let it reach. */
+static bool is_network_asked(const struct workspace_network *network)
+{
+	return network->mode || network->allow.count || network->deny.count;
+}
+
 static int check(struct core *core, struct workspace *wanted, bool has_state, struct error *err)
 {
 	if (core->is_stopping)
@@ -304,7 +310,8 @@ static int check(struct core *core, struct workspace *wanted, bool has_state, st
 			"'environment' can't be combined with 'python': give the name of an "
 			"existing environment, or packages");
 	return limits_fill(&wanted->limits, err) ||
-			       workspace_network_settle(&wanted->network, err) ||
+			       (is_network_asked(&wanted->network) &&
+				       workspace_network_settle(&wanted->network, err)) ||
 			       policies_check(core, wanted, err) || check_taken(core, wanted, err)
 		       ? -1
 		       : 0;
@@ -636,7 +643,7 @@ void core_update(const struct request *request, struct core_workspace *w,
 	w->model.network = network;
 	w->model.policy = policy;
 	policies_forget(w);
-	if (change->has_env || change->has_network)
+	if (change->has_env || change->has_network || change->has_sources)
 		execs_change_env(w);
 	if (change->has_ttl) {
 		w->model.ttl_ms = change->ttl_ms;
@@ -647,7 +654,7 @@ void core_update(const struct request *request, struct core_workspace *w,
 	lifetime_arm(w);
 	journal_emit(&core->journal, "workspace.updated", w->model.id, w->model.name, NULL);
 	struct core_waiter *waiter = waiter_new(done, ctx, w, NULL);
-	if (change->has_network)
+	if (change->has_network || change->has_settings || change->has_sources)
 		networks_changed(w, on_network_changed, waiter);
 	else
 		workspace_save(w, on_updated, waiter);

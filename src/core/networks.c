@@ -8,6 +8,7 @@
 #include "base/foreign.h"
 #include "core/audit.h"
 #include "core/exec_internal.h"
+#include "core/policies.h"
 #include "core/registries.h"
 #include "plan/plan.h"
 
@@ -33,9 +34,9 @@ struct network {
 
 static void ask_service(struct networks *networks);
 
-static bool has_network(const struct core_workspace *w)
+static bool has_network(struct core_workspace *w)
 {
-	return workspace_network_mode(&w->model.network) != NETWORK_NONE;
+	return workspace_network_mode(policies_network(w)) != NETWORK_NONE;
 }
 
 /* ---- one policy ---- */
@@ -76,14 +77,15 @@ static int post_rules(struct network *network, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	const struct networks *networks = network->w->core->networks;
-	const struct workspace_network *model = &network->w->model.network;
+	const struct workspace_network *model = policies_network(network->w);
 	const struct network_settings *settings = &networks->settings;
 	struct egress_rules rules = { .mode = workspace_network_mode(model),
 		.deny = model->deny,
 		.ports = settings->ports,
 		.port_count = settings->port_count,
 		.hosts = settings->hosts,
-		.ranges = settings->ranges };
+		.ranges = settings->ranges,
+		.bounds = *policies_bounds(network->w) };
 	for (size_t i = 0; i < model->allow.count; i++)
 		if (strcmp(model->allow.items[i], WORKSPACE_REGISTRIES) != 0)
 			vec_push(&arena, &rules.allow, model->allow.items[i]);
@@ -340,9 +342,9 @@ static void on_learned(void *ctx, struct core_workspace *w, const struct error *
 	networks_attach(w);
 }
 
-static bool lacks_registries(const struct core_workspace *w)
+static bool lacks_registries(struct core_workspace *w)
 {
-	return workspace_network_has_registries(&w->model.network) &&
+	return workspace_network_has_registries(policies_network(w)) &&
 	       !w->core->networks->registries.is_known;
 }
 
@@ -383,7 +385,7 @@ void networks_detach(struct core_workspace *w)
 
 /* ---- changes ---- */
 
-bool networks_needs_restart(const struct core_workspace *w, const struct workspace_network *changed)
+bool networks_needs_restart(struct core_workspace *w, const struct workspace_network *changed)
 {
 	return !has_network(w) && workspace_network_mode(changed) != NETWORK_NONE;
 }
@@ -421,22 +423,24 @@ void networks_changed(struct core_workspace *w, core_workspace_fn *done, void *c
 
 /* ---- what sandboxes and commands are told ---- */
 
-void networks_add_env(const struct core_workspace *w, struct arena *arena, text_list *env)
+void networks_add_env(struct core_workspace *w, struct arena *arena, text_list *env)
 {
-	const struct plan_network network = { .mode = workspace_network_mode(&w->model.network) };
-	bool has_registries = workspace_network_has_registries(&w->model.network);
+	const struct workspace_network *model = policies_network(w);
+	const struct plan_network network = { .mode = workspace_network_mode(model) };
+	bool has_registries = workspace_network_has_registries(model);
 	plan_network_env(&network, has_registries ? &w->core->networks->registries.variables : NULL,
 		arena, env);
 }
 
-void networks_describe(const struct core_workspace *w, struct launch_message *head)
+void networks_describe(struct core_workspace *w, struct launch_message *head)
 {
+	const struct workspace_network *model = policies_network(w);
 	auto_arena struct arena arena = { 0 };
 	struct plan_network network = { 0 };
 	if (!has_network(w))
 		return;
-	plan_network_ports(&w->model.network.allow, &arena, &network);
-	if (workspace_network_has_registries(&w->model.network)) {
+	plan_network_ports(&model->allow, &arena, &network);
+	if (workspace_network_has_registries(model)) {
 		plan_network_ports(&w->core->networks->registries.indexes, &arena, &network);
 		plan_network_ports(&w->core->networks->registries.hosts, &arena, &network);
 	}
@@ -462,7 +466,7 @@ int networks_init(struct core *core, const struct core_options *options, struct 
 
 void networks_prepare(struct core_workspace *w, core_workspace_fn *done, void *ctx)
 {
-	if (workspace_network_has_registries(&w->model.network))
+	if (workspace_network_has_registries(policies_network(w)))
 		registries_learn(w, done, ctx);
 	else
 		done(ctx, w, NULL);

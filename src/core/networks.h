@@ -4,7 +4,8 @@
  * them to the role, and keeps none: after its own restart, or the role's, it asks again.
  * 2. Until a policy is open nobody serves the sockets: the network is closed, and what connects
  * meanwhile waits.
- * 3. The rules of a policy are those of the workspace's record. A change replaces them whole, holds
+ * 3. The rules of a policy are those of the workspace's record, within what its policies let be
+ * reached (policies_bounds). A change replaces them whole, holds
  * for new connections, and has taken effect when networks_changed calls back.
  * 4. What egress says is believed for counters and records only. */
 #pragma once
@@ -46,11 +47,11 @@ void networks_receive(struct core_workspace *w, struct init_fds *fds);
 /* Its sandbox has ended. */
 void networks_detach(struct core_workspace *w);
 /* Whether a change of its network needs a sandbox that is started anew. */
-bool networks_needs_restart(
-	const struct core_workspace *w, const struct workspace_network *changed);
-/* w->model.network has changed. done(ctx, w, NULL) when new connections are judged by it. */
+bool networks_needs_restart(struct core_workspace *w, const struct workspace_network *changed);
+/* w->model.network, or a policy, has changed. done(ctx, w, NULL) when new connections are judged by
+ * it. */
 void networks_changed(struct core_workspace *w, core_workspace_fn *done, void *ctx);
 /* Appends the variables that tell its commands of the network. */
-void networks_add_env(const struct core_workspace *w, struct arena *arena, text_list *env);
+void networks_add_env(struct core_workspace *w, struct arena *arena, text_list *env);
 /* What a START says of it. */
-void networks_describe(const struct core_workspace *w, struct launch_message *head);
+void networks_describe(struct core_workspace *w, struct launch_message *head);

@@ -13,6 +13,8 @@
 struct core_policies { /* of a workspace, compiled */
 	struct arena arena;
 	struct policy_stack stack;
+	network_bounds bounds;
+	struct workspace_network network; /* as they let it be */
 };
 
 /* ---- compiled ---- */
@@ -37,10 +39,11 @@ static int compile(const struct core *core, const struct workspace *model,
 	const struct policy_places places = { top, context_of(model), top };
 	const struct policy_layer layers[POLICY_STACK_MAX] = {
 		{ "the operator's policy", core->policy.settings, core->policy.sources,
-			core->policy.has_default },
+			core->policy.has_default, "the operator" },
 		{ "settings of the template", model->policy.template_settings,
-			model->policy.template_sources, false },
-		{ "settings", model->policy.settings, model->policy.sources, false },
+			model->policy.template_sources, false, "the template" },
+		{ "settings", model->policy.settings, model->policy.sources, false,
+			"the workspace" },
 	};
 	return policy_stack_build(&policies->stack, layers, POLICY_STACK_MAX, &model->policy.rules,
 		core->policy.otherwise, &places, &policies->arena, err);
@@ -69,14 +72,49 @@ int policies_check(const struct core *core, const struct workspace *model, struc
 	return failed;
 }
 
+/* Of a workspace that asked for no network: what its sources let it reach. */
+static void bound_network(const struct workspace *model, struct core_policies *policies)
+{
+	struct arena *arena = &policies->arena;
+	struct workspace_network *network = &policies->network;
+	policy_stack_bounds(&policies->stack, arena, &policies->bounds);
+	*network = model->network;
+	if (!network->mode) {
+		policy_stack_domains(&policies->stack, arena, &network->allow);
+		network->mode =
+			network_mode_name(network->allow.count ? NETWORK_LIST : NETWORK_NONE);
+	}
+	if (workspace_network_mode(network) == NETWORK_NONE)
+		return;
+	for (size_t i = 0; i < policies->bounds.count; i++)
+		vec_push(arena, &network->bounded_by, policies->bounds.items[i].by);
+	if (network_bounds_close(&policies->bounds)) {
+		network->mode = network_mode_name(NETWORK_NONE);
+		network->allow = network->deny = (text_list){ 0 };
+	}
+}
+
 static const struct policy_stack *stack_of(struct core_workspace *w)
 {
 	if (!w->policies) {
 		w->policies = xzalloc(sizeof *w->policies);
 		arena_init(&w->policies->arena);
 		compile(w->core, &w->model, w->policies, NULL); /* a failure denies */
+		bound_network(&w->model, w->policies);
 	}
 	return &w->policies->stack;
+}
+
+const struct workspace_network *policies_network(struct core_workspace *w)
+{
+	stack_of(w);
+	return &w->policies->network;
+}
+
+const network_bounds *policies_bounds(struct core_workspace *w)
+{
+	stack_of(w);
+	return &w->policies->bounds;
 }
 
 bool policies_hold(struct core_workspace *w)

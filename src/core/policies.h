@@ -60,6 +60,12 @@ int policies_check_environment(
 uint64_t policies_limit_memory(struct core_workspace *w, uint64_t value);
 uint64_t policies_limit_time(struct core_workspace *w, uint64_t value_ms);
 
+/* Its network as its policies let it be: that of its record, or what its sources let it reach when
+ * none was asked for; mode none where a policy closes everything. And what bounds it. Both live
+ * until policies_forget. */
+const struct workspace_network *policies_network(struct core_workspace *w);
+const network_bounds *policies_bounds(struct core_workspace *w);
+
 /* Adds an allow rule to the workspace; done as store_put's. ERR_INVALID by done: malformed, or too
  * many. */
 void policies_add_rule(struct core_workspace *w, const char *rule, store_done_fn *done, void *ctx);

@@ -1,7 +1,13 @@
 /* Rules that reviewers add to the policies of a workspace. */
 #include <string.h>
 #include "core/internal.h"
+#include "core/networks.h"
 #include "core/policies.h"
+
+/* Nobody waits for it: an allow rule only opens. */
+static void on_bounds_changed(void *ctx, struct core_workspace *w, const struct error *err)
+{
+}
 
 void policies_add_rule(struct core_workspace *w, const char *rule, store_done_fn *done, void *ctx)
 {
@@ -25,6 +31,7 @@ void policies_add_rule(struct core_workspace *w, const char *rule, store_done_fn
 	}
 	w->model.policy = next.policy;
 	policies_forget(w);
+	networks_changed(w, on_bounds_changed, NULL);
 	journal_emit(&w->core->journal, "workspace.updated", w->model.id, w->model.name, NULL);
 	workspace_save(w, done, ctx);
 }

@@ -122,6 +122,9 @@ struct core_workspace *spare_take(struct core *core, struct workspace *wanted)
 	 */
 	if (!core->keeps_spare || !is_plain(wanted))
 		return NULL;
+	/* What the operator's sources let be reached is the spare one's network, too. */
+	if (core->policy.sources && wanted->network.mode)
+		return NULL;
 	if (!core->spare_due)
 		core->spare_due = loop_after(core->loop, DELAY_MS, on_due, core);
 	if (!w || w->sandbox.state != SANDBOX_UP)

@@ -72,6 +72,7 @@ struct egress_rules {
 	pair_list hosts;  /* name -> address, asked before DNS; the address may be any */
 	text_list ranges; /* of addresses that names may have though they are not public */
 	text_list trust; /* entries that are allowed at whatever address: the operator named them */
+	network_bounds bounds; /* of policies: each must let through what the lists allow */
 };
 struct egress_status {
 	uint64_t bytes_in; /* from the network into the sandbox */

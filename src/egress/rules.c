@@ -58,6 +58,15 @@ void rules_write(const struct egress_rules *rules, struct buf *out)
 		write_line(out, "deny", rules->deny.items[i]);
 	for (size_t i = 0; i < rules->trust.count; i++)
 		write_line(out, "trust", rules->trust.items[i]);
+	for (size_t i = 0; i < rules->bounds.count; i++) {
+		const struct network_bound *bound = &rules->bounds.items[i];
+
+		write_line(out, "bound", bound->has_allow ? "list" : "open");
+		for (size_t k = 0; k < bound->allow.count; k++)
+			write_line(out, "within", bound->allow.items[k]);
+		for (size_t k = 0; k < bound->deny.count; k++)
+			write_line(out, "without", bound->deny.items[k]);
+	}
 }
 
 /* ---- reading ---- */
@@ -68,7 +77,8 @@ struct reader {
 	uint16_t ports[NETWORK_PORTS_MAX];
 	struct network_defaults defaults;
 	text_list hosts;
-	const char *host; /* that the next `at` is for */
+	const char *host;	    /* that the next `at` is for */
+	struct network_list *bound; /* that the next `within` and `without` are for */
 };
 
 static int read_mode(struct reader *r, const char *text, struct error *err)
@@ -157,6 +167,33 @@ static int read_deny(struct reader *r, const char *text, struct error *err)
 	return add_entry(r, NETWORK_DENY, text, err);
 }
 
+static int read_bound(struct reader *r, const char *text, struct error *err)
+{
+	if (strcmp(text, "list") != 0 && strcmp(text, "open") != 0)
+		return fail(err, ERR_INVALID, "malformed rules of a policy");
+	/* The list that is bound must be there. */
+	if (add_entry(r, NETWORK_ALLOW, NULL, err) < 0)
+		return -1;
+	return network_list_bind(&r->rules->list, strcmp(text, "list") == 0, &r->bound, err);
+}
+
+static int add_to_bound(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
+{
+	return r->bound ? network_list_add(r->bound, effect, text, err)
+			: fail(err, ERR_INVALID, "malformed rules of a policy");
+}
+
+static int read_within(struct reader *r, const char *text, struct error *err)
+{
+	return add_to_bound(r, NETWORK_ALLOW, text, err);
+}
+
+static int read_without(struct reader *r, const char *text, struct error *err)
+{
+	return add_to_bound(r, NETWORK_DENY, text, err);
+}
+
 static int read_line(struct reader *r, struct str line, struct error *err)
 {
 	static const struct {
@@ -164,7 +201,8 @@ static int read_line(struct reader *r, struct str line, struct error *err)
 		int (*read)(struct reader *r, const char *text, struct error *err);
 	} words[] = { { "allow", read_allow }, { "deny", read_deny }, { "trust", read_trust },
 		{ "host", read_host }, { "at", read_at }, { "range", read_range },
-		{ "port", read_port }, { "mode", read_mode } };
+		{ "port", read_port }, { "mode", read_mode }, { "bound", read_bound },
+		{ "within", read_within }, { "without", read_without } };
 	struct str word, rest;
 
 	if (!str_cut(line, ' ', &word, &rest) || memchr(line.data, '\0', line.len))

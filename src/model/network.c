@@ -295,6 +295,52 @@ int network_list_add(
 	return 0;
 }
 
+int network_list_bind(
+	struct network_list *list, bool has_allow, struct network_list **added, struct error *err)
+{
+	struct network_list **last = &list->bound;
+	size_t count = 0;
+
+	for (; *last; last = &(*last)->bound)
+		count++;
+	if (count == NETWORK_BOUNDS_MAX)
+		return fail(err, ERR_LIMIT, "a list of hosts has more than %d bounds",
+			NETWORK_BOUNDS_MAX);
+	struct network_list *bound = arena_alloc(list->arena, sizeof *bound);
+	/* Without a list of its own it allows what it doesn't deny. */
+	if (network_list_init(
+		    bound, list->arena, has_allow ? NETWORK_LIST : NETWORK_OPEN, NULL, err) < 0)
+		return -1;
+	bound->is_bound = true;
+	*last = *added = bound;
+	return 0;
+}
+
+int network_check_entry(enum network_effect effect, const char *entry, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct network_list list;
+
+	return network_list_init(&list, &arena, NETWORK_LIST, NULL, err) < 0 ||
+			       network_list_add(&list, effect, entry, err) < 0
+		       ? -1
+		       : 0;
+}
+
+bool network_bounds_close(const network_bounds *bounds)
+{
+	for (size_t i = 0; i < bounds->count; i++) {
+		const struct network_bound *bound = &bounds->items[i];
+
+		if (bound->has_allow && !bound->allow.count)
+			return true;
+		for (size_t k = 0; k < bound->deny.count; k++)
+			if (!strcmp(bound->deny.items[k], "*"))
+				return true;
+	}
+	return false;
+}
+
 static int add_all(struct network_list *list, enum network_effect effect, const text_list *entries,
 	struct error *err)
 {
@@ -362,9 +408,10 @@ static void look_at(struct search *search, const struct network_rule *rule)
 {
 	for (; rule; rule = rule->next) {
 		bool is_port = !search->port ? !rule->port || rule->effect != NETWORK_DENY
-			       : rule->port  ? rule->port == search->port
-					     : rule->effect == NETWORK_DENY ||
-						      is_default_port(search->list, search->port);
+			       : rule->port
+				       ? rule->port == search->port
+				       : rule->effect == NETWORK_DENY || search->list->is_bound ||
+						 is_default_port(search->list, search->port);
 		if (!is_port) {
 			if (rule->effect != NETWORK_DENY && !search->near)
 				search->near = rule;
@@ -382,8 +429,9 @@ static void look_up(struct search *search, const char *host)
 	const struct map *rules = &search->list->rules;
 	const struct network_rule *any = map_get(rules, STR("*"));
 	bool is_address = network_host_is_address(host);
-	bool is_public = !is_address &&
-			 (!is_private_name(host) || map_get(&search->list->known, str_from(host)));
+	bool is_public = search->list->is_bound || /* the list that is bound decides on those */
+			 (!is_address && (!is_private_name(host) ||
+						 map_get(&search->list->known, str_from(host))));
 
 	look_at(search, map_get(rules, str_from(host)));
 	/* The first character of a host is no dot: a key with one is a domain's. */
@@ -401,6 +449,36 @@ static void look_up(struct search *search, const char *host)
 			search->denied = any;
 }
 
+static const struct network_rule *find_denial(
+	const struct network_list *list, const char *host, uint16_t port)
+{
+	for (; list; list = list->bound) {
+		struct search search = { .list = list, .port = port };
+
+		look_up(&search, host);
+		if (search.denied)
+			return search.denied;
+	}
+	return NULL;
+}
+
+static bool is_within_bounds(const struct network_list *list, const char *host, uint16_t port)
+{
+	for (list = list->bound; list; list = list->bound) {
+		struct search search = { .list = list, .port = port };
+
+		look_up(&search, host);
+		if (!search.allowed || search.denied)
+			return false;
+	}
+	return true;
+}
+
+static bool is_host(const char *host)
+{
+	return host[0] && host[0] != '.' && host[0] != '*';
+}
+
 struct network_verdict network_decide(
 	const struct network_list *list, const char *host, uint16_t port)
 {
@@ -408,15 +486,20 @@ struct network_verdict network_decide(
 
 	if (list->mode == NETWORK_NONE || !port)
 		return (struct network_verdict){ .reason = NETWORK_REASON_NONE };
-	if (host[0] && host[0] != '.' && host[0] != '*')
-		look_up(&search, host);
-	if (search.denied)
+	if (!is_host(host))
+		return (struct network_verdict){ .reason = NETWORK_REASON_UNLISTED };
+	const struct network_rule *denied = find_denial(list, host, port);
+	if (denied)
 		return (struct network_verdict){ .reason = NETWORK_REASON_DENIED,
-			.rule = search.denied->text };
+			.rule = denied->text };
+	look_up(&search, host);
 	if (!search.allowed)
 		return (struct network_verdict){ .reason = search.near ? NETWORK_REASON_PORT
 								       : NETWORK_REASON_UNLISTED,
 			.rule = search.near ? search.near->text : NULL };
+	if (!is_within_bounds(list, host, port))
+		return (struct network_verdict){ .reason = NETWORK_REASON_BOUND,
+			.rule = search.allowed->text };
 	return (struct network_verdict){ .is_allowed = true,
 		.reason = NETWORK_REASON_LISTED,
 		.rule = search.allowed->text,
@@ -428,10 +511,10 @@ bool network_is_named(const struct network_list *list, const char *host)
 {
 	struct search search = { .list = list };
 
-	if (list->mode == NETWORK_NONE || !host[0] || host[0] == '.' || host[0] == '*')
+	if (list->mode == NETWORK_NONE || !is_host(host))
 		return false;
 	look_up(&search, host);
-	return search.allowed && !search.denied;
+	return search.allowed && !search.denied && is_within_bounds(list, host, 0);
 }
 
 const char *network_reason_text(enum network_reason reason)
@@ -442,6 +525,7 @@ const char *network_reason_text(enum network_reason reason)
 		[NETWORK_REASON_UNLISTED] = "isn't a host that may be reached from here",
 		[NETWORK_REASON_PORT] = "may not be reached on this port",
 		[NETWORK_REASON_NONE] = "can't be reached: this sandbox has no network",
+		[NETWORK_REASON_BOUND] = "isn't a host that the policy of this sandbox allows",
 	};
 
 	return (size_t)reason < sizeof texts / sizeof *texts ? texts[reason] : "is refused";

@@ -9,7 +9,8 @@
  * and `*.host` don't hold for it, and its other spellings (127.1, 0x7f.1, 017700000001) are refused
  * before they are looked up. `*` doesn't hold for names that only a private network has either:
  * those without a dot, below localhost, local, internal and home.arpa, unless the operator's
- * configuration answers them. */
+ * configuration answers them.
+ * 5. A list may have bounds: what it allows is reached only if each of them allows it, too. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -52,7 +53,20 @@ struct network_list {
 	uint16_t ports[NETWORK_PORTS_MAX]; /* of entries without a port */
 	size_t port_count;
 	struct map known; /* hosts that the operator's configuration answers */
+	/* Of a bound: an entry without a port holds for all, and `*` for every host. */
+	bool is_bound;
+	struct network_list *bound; /* the next one of this list, or NULL */
 };
+/* What a policy lets be reached at most. */
+struct network_bound {
+	const char *by; /* "sources of the template: web_access" */
+	bool has_allow; /* only what is listed there; false: all but `deny` */
+	text_list allow, deny;
+};
+#define NETWORK_BOUNDS_MAX 8 /* of one list */
+typedef VEC(struct network_bound) network_bounds;
+/* Whether they leave nothing to be reached, whatever a list says. */
+bool network_bounds_close(const network_bounds *bounds);
 /* What the operator has configured; zero: ports 80 and 443. */
 struct network_defaults {
 	const uint16_t *ports;
@@ -65,6 +79,12 @@ int network_list_init(struct network_list *list, struct arena *arena, enum netwo
 /* Adds an entry. ERR_INVALID names it. */
 int network_list_add(struct network_list *list, enum network_effect effect, const char *entry,
 	struct error *err);
+/* Adds a bound, which lives in the list's arena. Its own entries are added to *added. ERR_LIMIT:
+ * more than NETWORK_BOUNDS_MAX. */
+int network_list_bind(
+	struct network_list *list, bool has_allow, struct network_list **added, struct error *err);
+/* What is wrong with an entry: ERR_INVALID names it. */
+int network_check_entry(enum network_effect effect, const char *entry, struct error *err);
 /* A list of the mode NETWORK_LIST from its entries; `deny` and `defaults` may be NULL. */
 int network_list_parse(struct arena *arena, const text_list *allow, const text_list *deny,
 	const struct network_defaults *defaults, struct network_list *out, struct error *err);
@@ -75,6 +95,7 @@ enum network_reason {
 	NETWORK_REASON_UNLISTED, /* no entry names the host */
 	NETWORK_REASON_PORT,	 /* `rule` names the host, but not for this port */
 	NETWORK_REASON_NONE,	 /* the mode is NETWORK_NONE */
+	NETWORK_REASON_BOUND,	 /* `rule` allows it, but a bound of the list doesn't */
 };
 struct network_verdict {
 	bool is_allowed;

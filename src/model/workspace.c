@@ -443,8 +443,10 @@ void workspace_print(
 		.is_warm = now->is_warm,
 		.env = shown_env(&arena, &w->env),
 	};
+	if (now->network)
+		shown.model.network = *now->network;
 	shown.model.network.traffic = now->traffic;
-	shown.model.network.mode = network_mode_name(workspace_network_mode(&w->network));
+	shown.model.network.mode = network_mode_name(workspace_network_mode(&shown.model.network));
 	workspace_list_active(now, &arena, &shown.layers);
 	record_print(j, key, &workspace_record, &shown);
 }

@@ -52,6 +52,7 @@ struct workspace_network {
 	struct workspace_traffic { /* of its connections; shown only */
 		uint64_t connections, refused, failed, bytes_in, bytes_out;
 	} traffic;
+	text_list bounded_by; /* shown only */
 };
 #define WORKSPACE_REGISTRIES "registries"
 #define WORKSPACE_HOSTS_MAX 1024 /* of each list */
@@ -186,7 +187,9 @@ struct workspace_now {
 	bool is_warm;		    /* a sandbox is held */
 	const char *limiter;	    /* "cgroup-v1" … of that sandbox, or NULL */
 	bool landlock_writes;	    /* Landlock judges no reading: layer "landlock_writes" */
-	struct workspace_traffic traffic; /* since the daemon began */
+	struct workspace_traffic traffic;	 /* since the daemon began */
+	const struct workspace_network *network; /* as its policies let it be; NULL: as its record
+						  * says */
 };
 /* The names of the walls of its isolation (namespaces, seccomp, landlock, …). */
 void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers);

@@ -20,26 +20,16 @@ int workspace_check_mode(const char *mode, struct error *err)
 	return network_mode_parse(mode, &ignored, err);
 }
 
-static int check_entry(const char *entry, enum network_effect effect, struct error *err)
-{
-	auto_arena struct arena arena = { 0 };
-	struct network_list list;
-
-	return network_list_init(&list, &arena, NETWORK_LIST, NULL, err) < 0 ||
-			       network_list_add(&list, effect, entry, err) < 0
-		       ? -1
-		       : 0;
-}
-
 int workspace_check_allow(const char *entry, struct error *err)
 {
-	return strcmp(entry, WORKSPACE_REGISTRIES) == 0 ? 0
-							: check_entry(entry, NETWORK_ALLOW, err);
+	return strcmp(entry, WORKSPACE_REGISTRIES) == 0
+		       ? 0
+		       : network_check_entry(NETWORK_ALLOW, entry, err);
 }
 
 int workspace_check_deny(const char *entry, struct error *err)
 {
-	return check_entry(entry, NETWORK_DENY, err);
+	return network_check_entry(NETWORK_DENY, entry, err);
 }
 
 int workspace_network_settle(struct workspace_network *network, struct error *err)
@@ -93,6 +83,8 @@ static const struct field rows[] = {
 	{ "failed", FIELD_INTEGER, AT(traffic.failed), "allowed, but not reached", SHOWN },
 	{ "received", FIELD_SIZE, AT(traffic.bytes_in), NULL, SHOWN },
 	{ "sent", FIELD_SIZE, AT(traffic.bytes_out), NULL, SHOWN },
+	{ "bounded_by", FIELD_TEXTS, AT(bounded_by),
+		"policies that let only a part of it be reached; mode none then: nothing", SHOWN },
 };
 const struct record workspace_network_record = { "Network",
 	"What its sandboxes may reach; they have no other network.", RECORD_ROWS(rows),

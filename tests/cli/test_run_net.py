@@ -141,3 +141,19 @@ def test_without_a_network_clients_fail_at_once_and_are_told_why(site):
     assert done.returncode == 6 and "this sandbox has no network: --allow-domain registries" in done.stderr, done.stderr
     assert "Retrying" not in done.stdout
     assert "hint" not in site.sh("exit 1").stderr and "hint" not in site.sh("git status").stderr
+
+
+def test_policies_bound_what_is_asked_for(site, tmp_path):
+    a, b = f"origin.test:{site.plain.port}", f"other.test:{site.plain.port}"
+    script = f"import socket\nfor host in ('origin.test', 'other.test'):\n    try: print(socket.create_connection((host, {site.plain.port}), 60) and host)\n    except OSError: pass"
+    sources, settings = tmp_path / "sources.json", tmp_path / "settings.json"
+    settings.write_text('{"permissions": {"allow": ["shell(*)"], "deny": ["network(outbound:*)"]}}')
+    asked = ("--allow-domain", a, "--allow-domain", b)
+    for text, reached in (('{"web_access": {"allowed_domains": ["origin.test"]}}', "origin.test\n"),
+                          ('{"web_access": {"allowed_domains": ["*"], "blocked_domains": ["origin.test"]}}', "other.test\n"),
+                          ('{"web_access": {"enabled": false}}', "")):
+        sources.write_text(text)
+        done = site.run(*asked, "--sources", sources, "--", "python3", "-c", script)
+        assert done.stdout == reached, (text, done)
+    done = site.run(*asked, "--net", "open", "-s", settings, "--", "python3", "-c", script)
+    assert done.stdout == "", done

@@ -340,6 +340,38 @@ static void test_ranges(void **state)
 	}
 }
 
+static void test_a_list_reaches_what_its_bounds_allow(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	struct network_list list, *listed, *open;
+	struct error err;
+
+	assert_int_equal(network_list_init(&list, &arena, NETWORK_OPEN, NULL, &err), 0);
+	assert_int_equal(network_list_add(&list, NETWORK_ALLOW, "a.example:8080", &err), 0);
+	assert_int_equal(network_list_add(&list, NETWORK_TRUST, "10.0.0.1:81", &err), 0);
+	assert_int_equal(network_list_bind(&list, true, &listed, &err), 0);
+	assert_int_equal(network_list_add(listed, NETWORK_ALLOW, "*.example", &err), 0);
+	assert_int_equal(network_list_bind(&list, false, &open, &err), 0);
+	assert_int_equal(network_list_add(open, NETWORK_DENY, "b.example", &err), 0);
+	assert_int_equal(network_list_add(open, NETWORK_DENY, "192.0.2.1", &err), 0);
+	assert_true(network_decide(&list, "a.example", 443).is_allowed);
+	assert_false(network_decide(&list, "a.example", 443).has_named_port);
+	assert_true(network_decide(&list, "a.example", 8080).has_named_port);
+	assert_false(network_decide(&list, "a.example", 22).is_allowed);
+	assert_int_equal(network_decide(&list, "b.example", 443).reason, NETWORK_REASON_DENIED);
+	assert_int_equal(network_decide(&list, "a.test", 443).reason, NETWORK_REASON_BOUND);
+	assert_int_equal(network_decide(&list, "10.0.0.1", 81).reason, NETWORK_REASON_BOUND);
+	/* An address that a name has is judged by what is denied. */
+	assert_int_equal(network_decide(&list, "192.0.2.1", 443).reason, NETWORK_REASON_DENIED);
+	assert_true(network_is_named(&list, "a.example"));
+	assert_false(network_is_named(&list, "b.example"));
+	assert_false(network_is_named(&list, "a.test"));
+	for (int i = 2; i < NETWORK_BOUNDS_MAX; i++)
+		assert_int_equal(network_list_bind(&list, false, &open, &err), 0);
+	assert_int_equal(network_list_bind(&list, false, &open, &err), -1);
+	assert_int_equal(err.code, ERR_LIMIT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -353,6 +385,7 @@ int main(void)
 		cmocka_unit_test(test_a_labels),
 		cmocka_unit_test(test_addresses_that_are_not_public),
 		cmocka_unit_test(test_ranges),
+		cmocka_unit_test(test_a_list_reaches_what_its_bounds_allow),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

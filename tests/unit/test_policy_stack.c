@@ -161,6 +161,46 @@ static void test_a_denial_as_text(void **state)
 			fail_msg("'%s' was taken", wrong[i]);
 }
 
+static network_bounds bounds_of(const char *settings, const char *sources)
+{
+	const struct policy_layer layer = { "own", settings, sources, false, "the workspace" };
+	struct policy_stack stack;
+	network_bounds bounds;
+	policy_stack_build(&stack, &layer, 1, &no_rules, POLICY_ASK, &places, &arena, NULL);
+	policy_stack_bounds(&stack, &arena, &bounds);
+	return bounds;
+}
+
+static void test_policies_bound_connections(void **state)
+{
+	network_bounds bounds = bounds_of(ANY, NULL);
+	assert_int_equal(bounds.count, 0);
+	bounds = bounds_of(NULL, "{\"web_access\":{\"enabled\":false}}");
+	assert_int_equal(bounds.count, 1);
+	assert_true(network_bounds_close(&bounds));
+	assert_string_equal(bounds.items[0].by, "sources of the workspace: web_access");
+	bounds = bounds_of(NULL, "{\"web_access\":{\"allowed_domains\":[\"a.example\"],"
+				 "\"blocked_domains\":[\"b.example\"]}}");
+	assert_true(bounds.items[0].has_allow && !network_bounds_close(&bounds));
+	assert_string_equal(bounds.items[0].allow.items[0], "a.example");
+	assert_string_equal(bounds.items[0].deny.items[0], "b.example");
+	bounds = bounds_of(NULL, "{\"web_access\":{\"allowed_domains\":[\"*\"]}}");
+	assert_false(bounds.items[0].has_allow);
+	bounds = bounds_of("{\"permissions\":{\"allow\":[\"network(outbound:a.example)\"],"
+			   "\"deny\":[\"network(outbound:*)\"]}}",
+		NULL);
+	assert_true(!bounds.items[0].has_allow && network_bounds_close(&bounds));
+	/* srt denies what isn't listed. */
+	bounds = bounds_of("{\"network\":{\"allowedDomains\":[\"a.example\"],"
+			   "\"deniedDomains\":[]},\"filesystem\":{\"denyRead\":[],"
+			   "\"allowWrite\":[],\"denyWrite\":[]}}",
+		NULL);
+	assert_int_equal(bounds.count, 1);
+	assert_true(bounds.items[0].has_allow && bounds.items[0].allow.count);
+	bounds = bounds_of("{", NULL); /* can't be built */
+	assert_true(network_bounds_close(&bounds));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +213,7 @@ int main(void)
 		cmocka_unit_test_setup(test_variables_are_judged, reset),
 		cmocka_unit_test_setup(test_file_rules_become_denials, reset),
 		cmocka_unit_test_setup(test_a_denial_as_text, reset),
+		cmocka_unit_test_setup(test_policies_bound_connections, reset),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	arena_done(&arena);

@@ -2,6 +2,7 @@
 
 #include "base/path.h"
 #include "format/uri.h"
+#include "model/network.h"
 
 void policy_init(struct policy *policy, struct arena *arena)
 {
@@ -177,6 +178,9 @@ int rule_set_host(
 	for (char *c = host; *c; c++)
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char)(*c - 'A' + 'a');
+	/* Connections are bound by it, too: there a host has one spelling. */
+	if (network_check_entry(NETWORK_DENY, host, err) < 0)
+		return -1;
 	rule->host = host;
 	rule->port = port;
 	return 0;

@@ -2,6 +2,7 @@
 
 #include "format/requirements.h"
 #include "format/uri.h"
+#include "model/network.h"
 #include "model/policy/reader.h"
 #include "model/policy/sources_internal.h"
 
@@ -186,6 +187,9 @@ static int read_domains(
 				!host.len || port))
 			return reader_fail(
 				r, v, "%s: '%s': host, '*.host' or '*' expected", path, name);
+		struct error why;
+		if (network_check_entry(NETWORK_DENY, name, &why) < 0)
+			return reader_fail(r, v, "%s: %s", path, why.text);
 		vec_push(r->arena, list, lower(r->arena, name));
 	}
 	return 0;

@@ -8,7 +8,9 @@ static int add_policy(struct policy_stack *stack, const struct policy_layer *lay
 	struct arena *arena, struct error *err)
 {
 	struct sources *sources = &stack->sources[stack->count];
-	struct policy *policy = &stack->policies[stack->count++];
+	struct policy *policy = &stack->policies[stack->count];
+
+	stack->owners[stack->count++] = layer->owner;
 
 	policy_init(policy, arena);
 	policy_set_default(

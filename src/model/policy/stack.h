@@ -5,6 +5,7 @@
  * 3. An empty stack judges nothing: everything is allowed. A stack that could not be built, or a
  * command that is too long to be judged in bounded time, is denied. */
 #pragma once
+#include "model/network.h"
 #include "model/policy/policy.h"
 #include "model/policy/sources.h"
 
@@ -17,10 +18,12 @@ struct policy_layer {
 	const char *settings; /* JSON, or NULL */
 	const char *sources;  /* JSON, or NULL. Without settings, what they don't say is allowed */
 	bool holds_empty;     /* also without both: only the default holds then */
+	const char *owner;    /* "the operator", "the template", "the workspace" */
 };
 struct policy_stack {
 	struct policy policies[POLICY_STACK_MAX];
 	struct sources sources[POLICY_STACK_MAX]; /* of each; empty ones restrict nothing */
+	const char *owners[POLICY_STACK_MAX];
 	size_t count;
 	const char *failure; /* why it could not be built, or NULL */
 };
@@ -50,6 +53,18 @@ int policy_stack_check_packages(const struct policy_stack *stack, const char *pr
 /* The least of `value` and what sources say; 0: no limit. */
 uint64_t policy_stack_limit_memory(const struct policy_stack *stack, uint64_t value);
 uint64_t policy_stack_limit_time(const struct policy_stack *stack, uint64_t value_ms);
+/* What may be reached at most (bounds.c), for connections, where nobody can be asked:
+ * 1. web_access of sources: nothing when it is disabled, else only its allowed_domains, without its
+ * blocked_domains.
+ * 2. network rules of settings: those that deny or ask close. Where no rule matches and that is
+ * denied (srt, a default of deny), only what its rules allow is open; else allow rules open nothing
+ * and close nothing.
+ * A stack that could not be built closes everything. */
+void policy_stack_bounds(
+	const struct policy_stack *stack, struct arena *arena, network_bounds *bounds);
+/* The domains of every enabled web_access: what is to be reached where no network was asked for. */
+void policy_stack_domains(
+	const struct policy_stack *stack, struct arena *arena, text_list *domains);
 /* The first step that decided, or NULL. */
 const struct policy_step *policy_deciding_step(const struct policy_verdict *verdict);
 /* A sentence about a verdict that isn't allow, for an error: "rm -rf /: rule 'shell(rm:*)'". */
