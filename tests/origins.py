@@ -27,18 +27,46 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Git(http.server.BaseHTTPRequestHandler):
+    """git http-backend over server.directory."""
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        path, _, query = self.path.partition("?")
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.server.requests.append((self.headers.get("Host"), self.path))
+        variables = {"GIT_PROJECT_ROOT": str(self.server.directory), "GIT_HTTP_EXPORT_ALL": "1", "PATH_INFO": path, "QUERY_STRING": query,
+                     "REQUEST_METHOD": self.command, "CONTENT_TYPE": self.headers.get("Content-Type", ""), "CONTENT_LENGTH": str(len(body)),
+                     "HTTP_CONTENT_ENCODING": self.headers.get("Content-Encoding", ""), "GIT_PROTOCOL": self.headers.get("Git-Protocol", ""),
+                     "REMOTE_ADDR": "127.0.0.1", "PATH": "/usr/bin:/bin", "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+        done = subprocess.run(["git", "http-backend"], input=body, stdout=subprocess.PIPE, env=variables, check=True).stdout
+        head, _, body = done.partition(b"\r\n\r\n")
+        fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n"))
+        self.send_response(int(fields.pop("Status", "200").split()[0]))
+        for name, value in fields.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_POST = do_GET
+
+    def log_message(self, *args):
+        pass
+
+
 class Files(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *args):
         pass
 
 
 @contextlib.contextmanager
-def origin(certificate=None, directory=None, address="127.0.0.1"):
+def origin(certificate=None, directory=None, address="127.0.0.1", handler=None, port=0):
     """A server on a free port; its requests are noted as (Host, path). It shows the files of a directory, or what was asked."""
-    handler = functools.partial(Files, directory=directory) if directory else Handler
-    server = http.server.ThreadingHTTPServer((address, 0), handler)
+    handler = handler or (functools.partial(Files, directory=directory) if directory else Handler)
+    server = http.server.ThreadingHTTPServer((address, port), handler)
     server.daemon_threads = True
-    server.requests, server.port = [], server.server_address[1]
+    server.requests, server.port, server.directory = [], server.server_address[1], directory
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate / "server.pem", certificate / "server.key")

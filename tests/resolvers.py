@@ -1,11 +1,10 @@
-"""A network and a name server of a test's own: what runs there sees `lo` alone, with addresses that look public, and the
-resolv.conf of the test. Threads have namespaces of their own; so one thread makes them, and starts everything that is to live there."""
+"""A network and a name server of a test's own, with addresses that look public, and the resolv.conf of the test. Threads
+have namespaces of their own; so one thread makes them, and starts everything that is to live there."""
 import concurrent.futures
 import contextlib
 import ctypes
 import ipaddress
 import os
-import pathlib
 import socket
 import struct
 import subprocess
@@ -21,37 +20,57 @@ def check(status):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-class Network:
-    """call(function, ...) runs it there; sockets and processes that it makes stay there. Only for root."""
+def ip(*words):
+    subprocess.run(["ip", *words], check=True)
 
-    def __init__(self, directory, addresses):
+
+class Network:
+    """Two hosts: `near`, with the resolv.conf of the test, and `far`, which has addresses that near reaches by a cable.
+    call(function, ...) runs it in near, call_far in far; sockets and processes that it makes stay there. Only for root."""
+
+    def __init__(self, directory, near, far):
         self.resolver_file = directory / "resolv.conf"
         self.resolver_file.write_text("")
         self.resolver_file.chmod(0o644)
-        self.pool = concurrent.futures.ThreadPoolExecutor(1)
-        self.call(self._enter, addresses)
+        self.pool, self.far_pool = concurrent.futures.ThreadPoolExecutor(1), concurrent.futures.ThreadPoolExecutor(1)
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        place = self.call_far(self._enter, far)
+        self.call(self._enter, near)
+        self.call(self._replace_resolver_file)
+        self.call(ip, "link", "add", "cable", "type", "veth", "peer", "name", "end", "netns", place)
+        self.call(ip, "address", "add", "192.0.2.1/24", "dev", "cable")
+        self.call(ip, "link", "set", "cable", "up")
+        self.call_far(ip, "address", "add", "192.0.2.2/24", "dev", "end")
+        self.call_far(ip, "link", "set", "end", "up")
+        for address in far:
+            self.call(ip, "route", "add", address, "via", "192.0.2.2")
 
     def _enter(self, addresses):
-        libc = ctypes.CDLL(None, use_errno=True)
-        check(libc.unshare(CLONE_NEWNS | CLONE_NEWNET))
-        check(libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))
-        target = os.path.realpath("/etc/resolv.conf")
-        check(libc.mount(bytes(self.resolver_file), os.fsencode(target), None, MS_BIND, None))
-        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        check(self.libc.unshare(CLONE_NEWNS | CLONE_NEWNET))
+        check(self.libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None))
+        ip("link", "set", "lo", "up")
         for address in addresses:
-            subprocess.run(["ip", "address", "add", address, "dev", "lo"], check=True)
+            ip("address", "add", f"{address}/32", "dev", "lo")
+        return f"/proc/{os.getpid()}/task/{threading.get_native_id()}/ns/net"
+
+    def _replace_resolver_file(self):
+        target = os.path.realpath("/etc/resolv.conf")
+        check(self.libc.mount(bytes(self.resolver_file), os.fsencode(target), None, MS_BIND, None))
 
     def call(self, function, *args, **how):
         return self.pool.submit(function, *args, **how).result()
+
+    def call_far(self, function, *args, **how):
+        return self.far_pool.submit(function, *args, **how).result()
 
     def resolve_by(self, server, options="", search="."):
         """The name server from now on. One that says nothing is waited for no longer than a second."""
         self.resolver_file.write_text(f"nameserver {server.address}\nsearch {search}\noptions timeout:1 attempts:1 {options}\n")
 
     @contextlib.contextmanager
-    def inside(self, manager):
-        """A context manager that is entered there, and left here."""
-        value = self.call(manager.__enter__)
+    def inside(self, manager, call=None):
+        """A context manager that is entered in near (or by `call`), and left here."""
+        value = (call or self.call)(manager.__enter__)
         try:
             yield value
         finally:
@@ -59,6 +78,7 @@ class Network:
 
     def close(self):
         self.pool.shutdown()
+        self.far_pool.shutdown()
 
 
 def encode(name):

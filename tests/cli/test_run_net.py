@@ -1,7 +1,6 @@
 """carrel run with a network: --net, --allow-domain, --deny-domain."""
 
 import shutil
-import subprocess
 
 import pytest
 from harness import PATH, Carrel, one_line
@@ -68,23 +67,6 @@ def test_programs_that_know_no_proxy_reach_names(site):
     if shutil.which("node", path=PATH):
         done = site.run(*allowed(site), *site.bind, "-e", "NODE_EXTRA_CA_CERTS=/workspace/ca.pem", "--", "node", "-e", NODE % site.tls.port)
         assert (done.returncode, done.stdout.split()[-1]) == (0, "/node"), done.stderr
-
-
-@pytest.mark.once
-@pytest.mark.skipif(not shutil.which("git", path=PATH), reason="no git")
-def test_git_clones_over_https(site, tmp_path):
-    """From files that a plain server shows: the protocol without a program behind it."""
-    bare = tmp_path / "repo.git"
-    quiet = {"check": True, "capture_output": True}
-    subprocess.run(["git", "init", "-q", "--bare", bare], **quiet)
-    tree = subprocess.run(["git", "-C", bare, "hash-object", "-w", "-t", "tree", "/dev/null"], **quiet).stdout.decode().strip()
-    commit = subprocess.run(["git", "-C", bare, "-c", "user.name=t", "-c", "user.email=t@t", "commit-tree", tree, "-m", "one"], **quiet).stdout.decode().strip()
-    subprocess.run(["git", "-C", bare, "update-ref", "refs/heads/main", commit], **quiet)
-    subprocess.run(["git", "-C", bare, "update-server-info"], **quiet)
-    with origin(site.certificates, bare.parent) as server:
-        url = f"https://origin.test:{server.port}/repo.git"
-        done = site.sh(f"git -c http.sslCAInfo=/workspace/ca.pem ls-remote {url}", "--allow-domain", f"origin.test:{server.port}", *site.bind)
-        assert done.returncode == 0 and f"{commit}\trefs/heads/main" in done.stdout, done.stderr
 
 
 def test_what_is_refused_is_named_when_the_command_failed(site):

@@ -10,13 +10,13 @@ from resolvers import A, AAAA, Network, name_server
 
 pytestmark = [pytest.mark.needs_root, pytest.mark.skipif(not shutil.which("ip"), reason="no ip")]
 
-PUBLIC, PUBLIC6, RANGED, PRIVATE, METADATA = "1.2.3.4", "2a00:1::4", "10.7.0.1", "10.8.0.1", "169.254.169.254"
+PUBLIC, OWN, RANGED, PRIVATE, METADATA = "1.2.3.4", "1.2.4.1", "10.7.0.1", "10.8.0.1", "169.254.169.254"
 # What a name has as (A, AAAA); a name that isn't here doesn't exist.
 ADDRESSES = {
-    "public.test": ([PUBLIC], []), "six.test": ([], [PUBLIC6]), "ranged.test": ([RANGED], []), "private.test": ([PRIVATE], []),
+    "public.test": ([PUBLIC], []), "own.test": ([OWN], []), "ranged.test": ([RANGED], []), "private.test": ([PRIVATE], []),
     "loopback.test": (["127.0.0.1"], ["::1"]), "metadata.test": ([METADATA], []), "none.test": ([], []), "zero.test": (["0.0.0.0"], ["::"]),
     "alias.test": (["private.test", PRIVATE], ["private.test"]), "good-alias.test": (["public.test", PUBLIC], ["public.test"]),
-    "mixed.test": (["127.0.0.1", PRIVATE, PUBLIC, METADATA], ["::1"]), "unlisted-alias.test": (["secret.test", PUBLIC], ["secret.test"]),
+    "mixed.test": (["127.0.0.1", PRIVATE, OWN, PUBLIC, METADATA], ["::1"]), "unlisted-alias.test": (["secret.test", PUBLIC], ["secret.test"]),
     "mapped.test": ([], ["::ffff:127.0.0.1", "::ffff:10.8.0.1"]), "nat64.test": ([], ["64:ff9b::7f00:1", "64:ff9b::a08:1", "64:ff9b:1::a08:1"]),
     "sixtofour.test": ([], ["2002:7f00:1::1"]), "unique.test": ([], ["fd00:1::1"]), "linked.test": ([], ["fe80::1"]),
 }
@@ -28,7 +28,7 @@ def site(tmp_path_factory):
     directory = tmp_path_factory.mktemp("resolver")
     (directory / "carrel").mkdir()
     (directory / "carrel/config.yaml").write_text("egress:\n  allow_ranges: [10.7.0.0/16]\n")
-    network = Network(directory, [f"{PUBLIC}/32", f"{RANGED}/32", f"{PRIVATE}/32", f"{METADATA}/32"])
+    network = Network(directory, near=[RANGED, PRIVATE, METADATA, OWN], far=[PUBLIC])
     carrel = Carrel(directory)
     carrel.silence, carrel.rebound = threading.Event(), []
 
@@ -46,7 +46,8 @@ def site(tmp_path_factory):
             return [[RANGED], ["127.0.0.1"]][carrel.rebound.count(name) > 1]
         found = ADDRESSES.get(name)
         return found and found[kind == AAAA]
-    with name_server(network, "127.0.0.1", answers) as carrel.server, network.inside(origin(address="0.0.0.0")) as carrel.origin:
+    with name_server(network, "127.0.0.1", answers) as carrel.server, network.inside(origin(address="0.0.0.0")) as carrel.origin, \
+            network.inside(origin(address="0.0.0.0", port=carrel.origin.port), network.call_far):
         network.resolve_by(carrel.server)
         carrel.network = network
         yield carrel
@@ -77,7 +78,7 @@ def test_public_addresses_and_ranges_of_the_operator_are_reached(site):
 
 
 def test_other_addresses_are_refused_whatever_the_record(site):
-    names = ("private.test", "loopback.test", "metadata.test", "zero.test", "alias.test", "mapped.test", "nat64.test", "sixtofour.test", "unique.test", "linked.test")
+    names = ("own.test", "private.test", "loopback.test", "metadata.test", "zero.test", "alias.test", "mapped.test", "nat64.test", "sixtofour.test", "unique.test", "linked.test")
     answers = sh(site, "".join(get(name) for name in names), *names).splitlines()
     assert answers == [f"carrel: {name}:{site.origin.port} is at an address that isn't public" for name in names]
 
