@@ -222,7 +222,6 @@ const struct arg_spec cli_policy = {
 	.command = "policy",
 	.summary = "judge requests by rules, and check rules",
 	.usage = "carrel policy COMMAND [options]",
-	.about = "Judges what an agent asks for by a settings file, without a daemon, and checks "
-		 "such files.",
+	.about = "Judges requests of agents by a settings file, and checks such files.",
 	.commands = commands,
 };
