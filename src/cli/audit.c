@@ -234,10 +234,11 @@ static void print_verified_text(struct buf *out, const struct audit_verified *ve
 			buf_printf(out, " (seq %llu)", (unsigned long long)finding->seq);
 		buf_char(out, '\n');
 	}
-	buf_printf(out, "%s: %llu lines in %llu files, seq %llu to %llu, signed up to %llu\n",
+	buf_printf(out, "%s: %llu lines in %llu file%s, seq %llu to %llu, signed up to %llu\n",
 		verified->problem_count ? "NOT CLEAN" : "clean",
 		(unsigned long long)verified->lines, (unsigned long long)verified->files,
-		(unsigned long long)verified->first_seq, (unsigned long long)verified->last_seq,
+		verified->files == 1 ? "" : "s", (unsigned long long)verified->first_seq,
+		(unsigned long long)verified->last_seq,
 		(unsigned long long)verified->head.last.seq);
 }
 

@@ -29,8 +29,9 @@
 #include "sandbox/streams.h"
 
 #define ANSWER_MAX 65536
-#define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
-#define DRAIN_MS 3000  /* after a limit: how long to wait for a slow reader of the output */
+#define CANCEL_AFTER 3	 /* this many SIGINT or SIGTERM: the user means it */
+#define DRAIN_MS 3000	 /* after a limit: how long to wait for a slow reader of the output */
+#define ASK_AFTER_MS 500 /* without an answer: whether the command waits for an approval */
 
 static const char gone[] = "the daemon ended, and the command with it";
 
@@ -43,6 +44,7 @@ struct exec_call {
 	uint64_t output_bytes; /* cap; 0: none */
 };
 struct exec_ended {
+	char id[ID_LEN + 1];
 	struct result result;
 	const char *limiter; /* "cgroup-v1" …, in the remote's arena; NULL: not known */
 };
@@ -248,6 +250,44 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 	on_failure(a, &err);
 }
 
+/* The connection for requests about the exec. Without a daemon the command has already ended. */
+static int open_side(struct attached *a, struct error *err)
+{
+	if (a->side.socket >= 0 || !daemon_connect(&a->side, a->remote->host, false, err))
+		return 0;
+	a->side.socket = -1;
+	return -1;
+}
+
+static void say_waiting(void)
+{
+	cli_say("the command waits until a reviewer approves it: carrel approval ls --state "
+		"pending");
+}
+
+/* Without a message, a command that waits for a person looks like one that hangs. */
+static void on_no_answer(struct loop *loop, void *ctx)
+{
+	struct attached *a = ctx;
+	auto_arena struct arena arena = { 0 };
+	struct client_request request = CLIENT_REQUEST_NONE;
+	struct client_response response;
+	struct json_value *exec;
+	struct error err;
+	char path[64];
+	if (a->has_head || a->has_ended || open_side(a, &err))
+		return;
+	str_format(path, sizeof path, "/v1/execs/%s", a->id);
+	request.method = "GET";
+	request.path = path;
+	if (client_call(&a->side, &request, &arena, &response, &err) ||
+		json_read(response.body, &arena, &exec, &err))
+		return;
+	const char *state = json_member_text(exec, "state");
+	if (state && !strcmp(state, exec_state_names[EXEC_WAITING]))
+		say_waiting();
+}
+
 /* reason: the limit enforced here that ends the exec, or NULL. */
 static int send_signal(struct attached *a, int signo, const char *reason, struct error *err)
 {
@@ -255,11 +295,8 @@ static int send_signal(struct attached *a, int signo, const char *reason, struct
 	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response;
 	char body[64], path[64];
-	/* Without a daemon the command has already ended. */
-	if (a->side.socket < 0 && daemon_connect(&a->side, a->remote->host, false, err)) {
-		a->side.socket = -1;
+	if (open_side(a, err))
 		return -1;
-	}
 	str_format(path, sizeof path, "/v1/execs/%s/signal", a->id);
 	if (reason)
 		str_format(body, sizeof body, "{\"signal\":%d,\"reason\":\"%s\"}", signo, reason);
@@ -360,6 +397,7 @@ static int begin(struct attached *a, struct error *err)
 		send_request(a, err) ||
 		loop_watch(a->loop, a->remote->client.socket, EPOLLIN, on_answer, a, err))
 		return -1;
+	loop_after(a->loop, ASK_AFTER_MS, on_no_answer, a);
 	return a->call->tty ? 0 : streams_start(&a->streams, a->loop, &a->relay_events, err);
 }
 
@@ -377,6 +415,7 @@ static int attach(
 	a.relay_events =
 		(struct relay_events){ on_relay_finished, on_relay_over, on_relay_failed, &a };
 	id_make(a.id);
+	memcpy(ended->id, a.id, sizeof ended->id);
 	buf_init(&a.answer, ANSWER_MAX);
 	const struct streams_kind kind = choose_streams(call);
 	/* Without -i the terminal has no input: reads get end of file at once. */
@@ -486,7 +525,10 @@ static int run_background(
 	struct remote_answer answer;
 	if (remote_call_once(&command->remote, path, body, "", &answer, err))
 		return -1;
-	const char *id = json_member_text(answer.value, "id");
+	const char *id = json_member_text(answer.value, "id"),
+		   *state = json_member_text(answer.value, "state");
+	if (state && !strcmp(state, exec_state_names[EXEC_WAITING]))
+		say_waiting();
 	if (command->json)
 		remote_print_answer(&answer, &command->out);
 	else if (!id)
@@ -512,13 +554,31 @@ static bool read_limits(struct command *command, const char *name, struct limits
 	return true;
 }
 
-/* The workspace knows its limits; they are read only when one of them was hit. */
-static void explain(struct command *command, const char *name, const struct result *result)
+/* Who denied a command that waited, and the note. */
+static void explain_denial(struct command *command, const char *id)
 {
+	struct remote *remote = &command->remote;
+	struct remote_answer answer;
+	struct error err;
+	const char *why = NULL;
+	if (remote->client.socket >= 0 &&
+		!remote_call(remote, "GET", remote_exec_path(remote, id, ""), NULL, &answer, &err))
+		why = json_member_text(answer.value, "error");
+	cli_say("the command was not run: %s", why ? why : "denied");
+}
+
+/* The workspace knows its limits; they are read only when one of them was hit. */
+static void explain(struct command *command, const char *name, const struct exec_ended *ended)
+{
+	const struct result *result = &ended->result;
 	const struct limits *given = &command->options.limits;
 	struct limits limits = { 0 };
 	if (result->reason == REASON_EXITED || result->reason == REASON_SIGNALED)
 		return;
+	if (result->reason == REASON_DENIED) {
+		explain_denial(command, ended->id);
+		return;
+	}
 	read_limits(command, name, &limits);
 	for (size_t i = 0; i < limit_count; i++)
 		if (limit_get(given, &limit_rows[i]))
@@ -565,7 +625,7 @@ static int run_attached(struct command *command, const char *name, const char *p
 	if (command->json)
 		cli_print_result(&ended.result, &out, &errors, ended.limiter, &command->value);
 	else {
-		explain(command, name, &ended.result);
+		explain(command, name, &ended);
 		hint_at_network(command, name, argv, &ended.result);
 	}
 	return result_exit_code(&ended.result);

@@ -68,8 +68,12 @@ int exec_ask(const struct request *request, struct core_exec *e, const struct ex
 	if (e->mode == EXEC_HANDED && streams_keep(e, fds, err))
 		return -1;
 	exec_keep_spec(e, spec);
-	if (approval_ask(request, e->workspace, &question, on_decided, e, e->approval, err))
+	if ((e->mode == EXEC_SPOOLED && spool_make(e, err)) ||
+		approval_ask(request, e->workspace, &question, on_decided, e, e->approval, err)) {
+		if (e->mode == EXEC_SPOOLED)
+			spool_remove(e);
 		return -1;
+	}
 	exec_move(e, STAGE_ASKED);
 	if (e->mode == EXEC_SPOOLED) {
 		e->awaited++;

@@ -246,6 +246,8 @@ void streams_make_ahead(struct exec_registry *registry);
 void streams_close_ahead(struct exec_registry *registry);
 
 /* ---- exec_spool.c ---- */
+/* Empty files, of an exec that has not begun: it can be followed. */
+int spool_make(struct core_exec *e, struct error *err);
 int spool_open(struct core_exec *e, struct error *err);
 void spool_watch(struct core_exec *e);
 void spool_unwatch(struct core_exec *e);

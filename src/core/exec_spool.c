@@ -48,6 +48,16 @@ static int make_spool(struct core_exec *e, int stream, int *fd, struct error *er
 	return 0;
 }
 
+int spool_make(struct core_exec *e, struct error *err)
+{
+	for (int i = 0; i < (e->record.tty ? 1 : 2); i++) {
+		auto_close int fd = -1;
+		if (make_spool(e, i, &fd, err))
+			return -1;
+	}
+	return 0;
+}
+
 int spool_open(struct core_exec *e, struct error *err)
 {
 	if (e->record.tty)

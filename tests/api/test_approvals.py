@@ -97,6 +97,30 @@ def test_who_may_answer(daemon, demo, reviewer):
     ended(daemon, exec_id)
 
 
+def test_a_command_that_waits_can_be_followed(daemon, demo, reviewer):
+    exec_id, approval = start(daemon, demo, ["uname", "-s"])
+    assert daemon.get(f"/v1/execs/{exec_id}/output").body == b""
+    with daemon.start("logs", "-f", exec_id) as follower:
+        assert answer(daemon, approval, "approve", reviewer).status == 200
+        assert follower.communicate(timeout=60) == ("Linux\n", "")
+    exec_id, approval = start(daemon, demo, ["uname", "-r"])
+    with daemon.start("logs", "-f", exec_id) as follower:
+        assert answer(daemon, approval, "deny", reviewer).status == 200
+        assert follower.communicate(timeout=60) == ("", "")
+
+
+def test_the_command_line_says_that_it_waits_and_who_denied_it(daemon, demo, reviewer):
+    started = daemon("exec", "-d", demo, "touch", "never")
+    assert "carrel approval ls --state pending" in started.stderr, started
+    assert answer(daemon, approval_of(daemon, started.stdout.strip()), "deny", reviewer).status == 200
+    with daemon.start("exec", demo, "touch", "never") as waiting:
+        assert "waits until a reviewer approves it" in waiting.stderr.readline()
+        pending = daemon.get(f"/v1/approvals?state=pending&workspace={demo}").json()["items"]
+        assert answer(daemon, pending[0], "deny", reviewer, note="not now").status == 200
+        out, err = waiting.communicate(timeout=60)
+        assert waiting.returncode == 126 and out == "" and "the command was not run: denied by token" in err and "not now" in err, err
+
+
 @pytest.mark.once
 def test_of_two_reviewers_one_wins(daemon, demo, reviewer):
     bob = bearer(daemon.post("/v1/tokens", {"scope": "reviewer", "name": "bob"}).json()["text"])

@@ -3,7 +3,7 @@
 README.md and docs/: fenced blocks marked `console`; man pages: .EX/.EE blocks. In both, `$ command` lines are run in
 order (with `> ` for more lines of the same command), and what follows is their output, stdout and stderr together. `...` stands for
 anything: alone on a line for any number of lines, within a line for any text. A block is one shell in one directory, which
-is empty at first. Blocks of another mark, and lines beginning with `# `, are not run.
+is empty at first, but for `examples` of the tree where the block names it. Blocks of another mark, and lines beginning with `# `, are not run.
 
 Where a block is about environments, its home has the packages that most of them use in its store already, but no
 environment: what isn't there is fetched from the index this host is configured for."""
@@ -117,10 +117,14 @@ def run_block(block, place, env):
 def test_an_example_does_what_it_shows(block, tmp_path, short_home, request):
     place, home = tmp_path / "place", short_home
     place.mkdir()
+    if any("examples/" in line for line in block):
+        (place / "examples").symlink_to(TREE / "examples")
     bin_ = tmp_path / "bin"
     bin_.mkdir()
     (bin_ / "carrel").symlink_to(CARREL)
     env = {"PATH": f"{bin_}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "CARREL_HOME": str(home / ".carrel")}
+    if "--allow-domain registries" in "\n".join(block):
+        env.update(CLIENTS)
     if ENVIRONMENTS.search("\n".join(block)):
         env.update(CLIENTS)
         copy_home(request.getfixturevalue("packages"), home / ".carrel", leave=("envs", "run", "audit"))
