@@ -13,6 +13,15 @@ static void print(struct json *j, struct core_workspace *w)
 	workspace_print(j, NULL, core_model(w), &now);
 }
 
+/* Policies may have megabytes: a list leaves them out. */
+static void print_brief(struct json *j, struct core_workspace *w)
+{
+	struct workspace_now now = core_now(w);
+
+	now.is_brief = true;
+	workspace_print(j, NULL, core_model(w), &now);
+}
+
 static const char *location_of(struct arena *arena, const struct core_workspace *w)
 {
 	return arena_printf(arena, "/v1/workspaces/%s", core_model(w)->id);
@@ -143,7 +152,7 @@ int api_workspace_create(struct call *c, struct error *err)
 
 static void print_item(void *ctx, struct core_workspace *w)
 {
-	print(ctx, w);
+	print_brief(ctx, w);
 }
 
 /* Answers with those that the query asks for, printed by fn. */

@@ -280,6 +280,9 @@ void create_from(const struct request *request, struct core *core, const struct 
 		take_workspace(fork, &w->model);
 	if (!failed && snapshot)
 		take_snapshot(fork, &snapshot->model);
+	/* That of a workspace which is there may have been tightened since. */
+	if (!failed && snapshot && !w)
+		fork->model.policy = workspace_copy_policy(&fork->arena, &snapshot->model.policy);
 	failed = failed || access_check(core, request, VERB_SNAPSHOT_FORK, w, &err) ||
 		 take_request(fork, asked, &err) || check_names(fork, &err);
 	if (failed) {

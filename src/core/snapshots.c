@@ -220,6 +220,8 @@ static void describe(struct operation *op, const struct state *state)
 	s->created_ms = clock_now_ms();
 	s->has_size = !state->layer[0];
 	snapshot_take_state(s, w);
+	s->policy = w->policy;
+	s->policy.rules = (text_list){ 0 };
 	s->layers = workspace_copy_texts(&op->arena, &state->layers);
 }
 

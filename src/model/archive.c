@@ -134,6 +134,19 @@ int archive_check_environments(const struct workspace *w, struct error *err)
 		       : 0;
 }
 
+int archive_check_policy(const struct workspace_policy *policy, struct error *err)
+{
+	const char *const settings[] = { policy->settings, policy->template_settings },
+			  *const sources[] = { policy->sources, policy->template_sources };
+	for (size_t i = 0; i < 2; i++)
+		if (check_length(settings[i], WORKSPACE_POLICY_BYTES_MAX, "settings", err) ||
+			check_length(sources[i], WORKSPACE_POLICY_BYTES_MAX, "sources", err) ||
+			(settings[i] && workspace_check_settings(settings[i], err)) ||
+			(sources[i] && workspace_check_sources(sources[i], err)))
+			return -1;
+	return 0;
+}
+
 static int check_workspace(const struct workspace *w, struct error *err)
 {
 	if (w->ttl_ms > WORKSPACE_TIME_MOST || w->idle_timeout_ms > WORKSPACE_TIME_MOST)
@@ -145,7 +158,7 @@ static int check_workspace(const struct workspace *w, struct error *err)
 			return -1;
 	if (w->template && template_check_name(w->template, err))
 		return -1;
-	return archive_check_environments(w, err);
+	return archive_check_policy(&w->policy, err) || archive_check_environments(w, err) ? -1 : 0;
 }
 
 static void warn_of(struct arena *arena, const text_list *gone, const char *noun, text_list *out)
@@ -166,6 +179,10 @@ static void forget(struct workspace *w, struct arena *arena)
 				arena, "the directory '%s' is not restored", w->dir));
 	warn_of(arena, &w->mounts, "the mount", &warnings);
 	warn_of(arena, &w->attach, "the attached tree", &warnings);
+	/* They would be allow rules of this operator's policy, too. */
+	if (w->policy.rules.count)
+		vec_push(arena, &warnings, "rules that reviewers had added are not restored");
+	w->policy.rules = (text_list){ 0 };
 	w->warnings = workspace_copy_texts(arena, &warnings);
 	w->dir = w->snapshot = w->error = NULL;
 	w->mounts = w->attach = w->layers = (text_list){ 0 };

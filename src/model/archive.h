@@ -27,14 +27,17 @@ int archive_name_read(
 	const char *name, struct arena *arena, struct archive_row *row, struct error *err);
 
 /* Reads carrel.json of an archive, which may be a stranger's: the workspace as it was, without what
- * belongs to the daemon that had it; its warnings name the directories that it hasn't any more.
- * ERR_INVALID names the field. */
+ * belongs to the daemon that had it, and rules of reviewers; its warnings name what it hasn't any
+ * more. ERR_INVALID names the field. */
 int archive_workspace_read(const struct json_value *record, struct arena *arena,
 	struct workspace *out, struct error *err);
 
 /* Whether what a stranger's archive or snapshot says of environments is what a client may send, as
  * the rows of model/workspace.c have it. */
 int archive_check_environments(const struct workspace *w, struct error *err);
+
+/* The same for its policy. */
+int archive_check_policy(const struct workspace_policy *policy, struct error *err);
 
 /* An exported environment of the blob store, as it is listed: EXPORT_PREFIX NAME EXPORT_SUFFIX. */
 #define EXPORT_PREFIX "environments/"

@@ -150,7 +150,8 @@ static int read_snapshot(const struct json_value *manifest, struct arena *arena,
 	if (s->note && strlen(s->note) > SNAPSHOT_NOTE_MAX)
 		return fail(err, ERR_INVALID, "note: too long");
 	snapshot_give_state(arena, s, &w);
-	return archive_check_environments(&w, err);
+	return archive_check_policy(&s->policy, err) || archive_check_environments(&w, err) ? -1
+											    : 0;
 }
 
 int pushed_read(struct str text, const char *key, struct arena *arena, struct snapshot *snapshot,

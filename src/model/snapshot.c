@@ -43,6 +43,7 @@ void snapshot_copy_model(struct arena *arena, const struct snapshot *from, struc
 	to->layers = workspace_copy_texts(arena, &from->layers);
 	to->packages = workspace_copy_texts(arena, &from->packages);
 	to->build_options = workspace_copy_texts(arena, &from->build_options);
+	to->policy = workspace_copy_policy(arena, &from->policy);
 }
 
 void snapshot_take_state(struct snapshot *to, const struct workspace *from)
@@ -111,6 +112,12 @@ static const struct field snapshot_rows[] = {
 	{ "node_options", FIELD_TEXTS, AT(node.options), NULL, FIELD_KEPT },
 	{ "view", FIELD_CHOICE, AT(view), "of the workspace", FIELD_OUT | FIELD_KEPT | FIELD_LATER,
 		.names = workspace_view_names },
+	{ "settings", FIELD_JSON, AT(policy.settings), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "sources", FIELD_JSON, AT(policy.sources), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "template_settings", FIELD_JSON, AT(policy.template_settings), NULL,
+		FIELD_KEPT | FIELD_LATER },
+	{ "template_sources", FIELD_JSON, AT(policy.template_sources), NULL,
+		FIELD_KEPT | FIELD_LATER },
 	{ "automatic", FIELD_BOOLEAN, AT(is_automatic),
 		"made by a rollback, of the state that it left", FIELD_OUT | FIELD_KEPT },
 	{ "kept", FIELD_BOOLEAN, AT(is_kept), "stays when its workspace is removed",

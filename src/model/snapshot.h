@@ -25,9 +25,11 @@ struct snapshot {
 	text_list packages, build_options;
 	struct workspace_node node;
 	enum workspace_view view; /* of the workspace */
-	bool is_automatic;	  /* made by a rollback, of the state that it left */
-	bool is_kept;		  /* stays when its workspace is removed */
-	const char *content_id;	  /* NULL: not computed yet */
+	/* Of the workspace, without the rules of reviewers: for workspaces that are made of it. */
+	struct workspace_policy policy;
+	bool is_automatic;	/* made by a rollback, of the state that it left */
+	bool is_kept;		/* stays when its workspace is removed */
+	const char *content_id; /* NULL: not computed yet */
 };
 extern const struct record snapshot_record;
 

@@ -443,6 +443,8 @@ void workspace_print(
 		.is_warm = now->is_warm,
 		.env = shown_env(&arena, &w->env),
 	};
+	if (now->is_brief)
+		shown.model.policy = (struct workspace_policy){ 0 };
 	if (now->network)
 		shown.model.network = *now->network;
 	shown.model.network.traffic = now->traffic;

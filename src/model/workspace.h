@@ -190,6 +190,7 @@ struct workspace_now {
 	struct workspace_traffic traffic;	 /* since the daemon began */
 	const struct workspace_network *network; /* as its policies let it be; NULL: as its record
 						  * says */
+	bool is_brief; /* one of many: the texts of its policies are left out */
 };
 /* The names of the walls of its isolation (namespaces, seccomp, landlock, …). */
 void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers);

@@ -83,6 +83,26 @@ def test_a_snapshot_becomes_a_workspace_of_another_home(near, far, bucket):
         assert eventually(lambda: layers(far) == [])
 
 
+def test_the_policy_of_its_workspace_goes_with_a_snapshot(near, far, bucket):
+    policy = {"settings": {"permissions": {"allow": ["shell(true)"], "deny": ["shell(uname:*)"]}}, "sources": {"git": {"enabled": False}}}
+    with created(near, name="judged", **policy):
+        made = snapshot(near, "judged", tag="made")
+        push(near, "judged", "made")
+        # The policy of the workspace may have been tightened since.
+        tighter = {"permissions": {"deny": ["shell(*)"]}}
+        assert near.request("PATCH", "/v1/workspaces/judged", {"settings": tighter}).status == 200
+        with created(near, name="again", **{"from": made["id"]}) as again:
+            assert again["settings"] == tighter
+    assert pull(far, "judged", "made").status == 201
+    with created(far, name="arrived", **{"from": made["id"]}) as arrived:
+        assert {key: arrived[key] for key in policy} == policy
+        problem(far.post("/v1/workspaces/arrived/exec", {"argv": ["uname"]}), 403, "denied")
+        # Lists don't grow with policies.
+        listed = next(item for item in far.get("/v1/workspaces").json()["items"] if item["name"] == "arrived")
+        assert not policy.keys() & listed.keys()
+    assert far.delete(f"/v1/snapshots/{made['id']}").status == 204
+
+
 def test_a_change_that_was_undone_and_done_again_can_be_pulled(near, far, bucket):
     """Two of its layers are the same: an overlay can't have one twice."""
     with created(near, name="undone"):

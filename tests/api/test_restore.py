@@ -143,7 +143,7 @@ def test_a_hostile_archive_is_refused(daemon, record, bad, named):
 
 @pytest.mark.parametrize("change", [
     {"build_options": ["--index-url=http://evil"]}, {"env": [["A=B", "x"]]}, {"more": 1}, {"limits": None}, {"labels": [["/", "x"]]},
-    {"template": "../x"}, {"ttl_ms": 1 << 62}], ids=lambda value: next(iter(value)))
+    {"template": "../x"}, {"ttl_ms": 1 << 62}, {"settings": "{}x"}, {"template_sources": '{"web_access": 1}'}], ids=lambda value: next(iter(value)))
 def test_a_forged_record_is_refused(daemon, record, change):
     before = layers(daemon)
     forged = dict(record, workspace=dict(record["workspace"], **change))
@@ -151,6 +151,17 @@ def test_a_forged_record_is_refused(daemon, record, change):
     assert answer.status in (400, 403), answer
     assert daemon.get("/v1/workspaces/forged").status == 404
     assert layers(daemon) == before
+
+
+def test_a_policy_is_restored_but_not_what_reviewers_allowed(daemon, record):
+    settings = {"permissions": {"allow": ["shell(cat:*)"], "deny": ["shell(uname:*)"]}}
+    own = dict(record["workspace"], template_settings=json.dumps(settings), rules=["shell(*)"])
+    done = ok(daemon, "restore", put(daemon, "judged", [json_entry("carrel.json", dict(record, workspace=own)), FILE]))
+    assert "rules that reviewers had added are not restored" in done.stderr
+    shown = daemon.get("/v1/workspaces/judged").json()
+    assert shown["template_settings"] == settings and "rules" not in shown
+    assert daemon.post("/v1/workspaces/judged/exec", {"argv": ["uname"]}).status == 403
+    ok(daemon, "rm", "judged")
 
 
 def test_what_belongs_to_the_host_is_not_restored(daemon, record):
