@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "core/audit.h"
@@ -111,6 +112,7 @@ static int post_listeners(struct network *network, const struct init_fds *fds, s
 	for (int i = 0; i < fds->count; i++) {
 		enum plan_listener_kind kind =
 			i < LISTENER_NAMES ? (enum plan_listener_kind)i : LISTENER_NAMES;
+		fault_point("network_listener");
 		if (egress_post_listener(&network->egress, kinds[kind], fds->items[i], err))
 			return -1;
 		network->due++;
@@ -135,7 +137,9 @@ static int open_policy(struct core_workspace *w, const struct init_fds *fds, str
 		.role = networks->role,
 		.records = RECORDS_BURST,
 		.records_ms = clock_monotonic_ms() };
-	if (egress_begin(networks->service, &policy, &network->egress, err) ||
+	if ((fault_fails("network_begin")
+			    ? fail_errno(err, "open a policy of egress")
+			    : egress_begin(networks->service, &policy, &network->egress, err)) ||
 		loop_watch(w->core->loop, network->egress.channel, EPOLLIN, on_channel, w, err)) {
 		egress_drop(&network->egress);
 		free(network);
@@ -143,8 +147,11 @@ static int open_policy(struct core_workspace *w, const struct init_fds *fds, str
 	}
 	network->due = 1;
 	w->sandbox.network = network;
-	if (!post_rules(network, err) && !post_listeners(network, fds, err))
+	fault_point("network_begun");
+	if (!post_rules(network, err) && !post_listeners(network, fds, err)) {
+		fault_point("network_opened");
 		return 0;
+	}
 	close_policy(w);
 	return -1;
 }
@@ -320,6 +327,7 @@ static void on_service(void *ctx, const struct launch_packet *packet, const int 
 	}
 	fd_close(&networks->service);
 	networks->service = fds[0];
+	fault_point("network_service");
 	for (struct core_workspace *w = networks->core->newest; w; w = w->older)
 		networks_attach(w);
 }

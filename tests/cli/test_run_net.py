@@ -1,11 +1,8 @@
 """carrel run with a network: --net, --allow-domain, --deny-domain."""
 
-import shutil
-
 import pytest
-from harness import PATH, Carrel, one_line
+from harness import Carrel, one_line
 from origins import configure, make_certificates, origin
-
 
 
 @pytest.fixture(scope="module")
@@ -40,33 +37,6 @@ for url in ('http://origin.test:{site.plain.port}/python', 'https://origin.test:
     done = site.sh(script, *allowed(site), *site.bind)
     assert done.returncode == 0, done.stderr
     assert [line.split()[1] for line in done.stdout.splitlines()] == ["/curl", "/curl", "/socks", "/wget", "/wget", "/python", "/python"]
-
-
-NODE = "fetch('https://origin.test:%d/node').then(r => r.text()).then(t => process.stdout.write(t))"
-RAW = """
-import socket, ssl
-for port, path in ((%d, b'/raw'), (%d, b'/tls')):
-    s = socket.create_connection(('origin.test', port), timeout=60)
-    if path == b'/tls':
-        s = ssl.create_default_context(cafile='/workspace/ca.pem').wrap_socket(s, server_hostname='origin.test')
-    s.sendall(b'GET ' + path + b' HTTP/1.1\\r\\nHost: origin.test:%%d\\r\\nConnection: close\\r\\n\\r\\n' %% port)
-    answer = b''
-    while data := s.recv(4096):
-        answer += data
-    print(answer.decode().split()[-1])
-"""
-
-
-def test_programs_that_know_no_proxy_reach_names(site):
-    without = "unset http_proxy https_proxy all_proxy HTTP_PROXY HTTPS_PROXY ALL_PROXY; "
-    done = site.run(*allowed(site), *site.bind, "--", "python3", "-c", RAW % (site.plain.port, site.tls.port))
-    assert (done.returncode, done.stdout) == (0, "/raw\n/tls\n"), done.stderr
-    done = site.sh(f"{without} curl -sS --cacert /workspace/ca.pem https://origin.test:{site.tls.port}/names; getent hosts origin.test; ! getent hosts other.test",
-                   *allowed(site), *site.bind)
-    assert done.returncode == 0 and "/names\n" in done.stdout, done.stderr
-    if shutil.which("node", path=PATH):
-        done = site.run(*allowed(site), *site.bind, "-e", "NODE_EXTRA_CA_CERTS=/workspace/ca.pem", "--", "node", "-e", NODE % site.tls.port)
-        assert (done.returncode, done.stdout.split()[-1]) == (0, "/node"), done.stderr
 
 
 def test_what_is_refused_is_named_when_the_command_failed(site):
@@ -104,13 +74,13 @@ def test_deny_wins(site):
     assert done.stdout.startswith("carrel: ")
 
 
-@pytest.mark.parametrize("options, named", [
-    (["--net", "some"], "some"), (["--allow-domain", "https://a.test/"], "https://a.test/"), (["--allow-domain", "a*.test"], "a*.test"),
-    (["--deny-domain", "a.test"], "a.test"), (["--net", "none", "--allow-domain", "a.test"], "a.test"), (["--allow-domain", ""], "--allow-domain")])
-def test_bad_options_are_one_line(site, options, named):
-    done = site.run(*options, "--", "true")
-    assert done.returncode == 125
-    one_line(done.stderr.splitlines()[0] + "\n", named)
+def test_bad_options_are_one_line(site):
+    for options, named in [
+            (["--net", "some"], "some"), (["--allow-domain", "https://a.test/"], "https://a.test/"), (["--allow-domain", "a*.test"], "a*.test"),
+            (["--deny-domain", "a.test"], "a.test"), (["--net", "none", "--allow-domain", "a.test"], "a.test"), (["--allow-domain", ""], "--allow-domain")]:
+        done = site.run(*options, "--", "true")
+        assert done.returncode == 125, options
+        one_line(done.stderr.splitlines()[0] + "\n", named)
 
 
 def test_the_plan_says_what_listens(site):
@@ -118,6 +88,7 @@ def test_the_plan_says_what_listens(site):
     assert '"network": "list"' in done.stdout and '"port": 8443' in done.stdout and "nameserver 127.0.0.1" in done.stdout
 
 
+@pytest.mark.once
 def test_without_a_network_clients_fail_at_once_and_are_told_why(site):
     done = site.sh("pip download --no-deps six 2>&1; curl https://origin.test/")
     assert done.returncode == 6 and "this sandbox has no network: --allow-domain registries" in done.stderr, done.stderr
