@@ -55,7 +55,7 @@ static void on_later(struct loop *loop, void *ctx)
 	go_on(l);
 }
 
-/* Sends what there is, until the client has enough or its turn is over. */
+/* Sends the lines that are available, until the client has enough or its turn is over. */
 static void go_on(struct lines *l)
 {
 	struct error err;

@@ -112,7 +112,7 @@ static void forget_lines(struct server *s)
 	s->last = s->files.last;
 }
 
-/* Tries to write and sync what there is; the report says how it went. */
+/* Tries to write and sync all pending lines; the report says how it went. */
 static void write_group(struct server *s)
 {
 	struct error err;

@@ -57,7 +57,7 @@
  *	  idle_timeout: 120s		# a connection without a byte ends
  *	approvals:
  *	  ttl: 1h			# unanswered for so long: denied
- *	  self: false			# who asks may answer, too
+ *	  self: false			# the requester may answer, too
  *	  webhook: URL			# gets a POST for each request and answer
  *	  webhook_secret_file: /PATH	# the key that signs them
  *	archives:

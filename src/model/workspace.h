@@ -59,7 +59,7 @@ struct workspace_network {
 /* What isn't given counts as none. */
 enum network_mode workspace_network_mode(const struct workspace_network *network);
 /* A mode that isn't given is list when something is allowed, else none. ERR_INVALID: a list that
- * its mode has no use for. */
+ * its mode does not use. */
 int workspace_network_settle(struct workspace_network *network, struct error *err);
 /* Whether its list names WORKSPACE_REGISTRIES. */
 bool workspace_network_has_registries(const struct workspace_network *network);

@@ -200,7 +200,7 @@ def test_what_waits_in_the_background_waits_over_a_restart(make_daemon):
 
 @pytest.mark.once
 def test_the_operators_configuration(make_daemon):
-    """One daemon: who asks may answer, time denies, and a webhook that fails first is told of all of it."""
+    """One daemon: the requester may answer, time denies, and a webhook that fails first is told of all of it."""
     daemon = make_daemon()
     secret = pathlib.Path(daemon.env["CARREL_HOME"]).parent / "secret"
     secret.write_bytes(SECRET)

@@ -15,9 +15,9 @@ const char *policy_lint_name(enum policy_lint kind)
 static const struct {
 	const char *program, *why;
 } runners[] = {
-	{ "sh", "runs scripts that aren't judged" },
-	{ "bash", "runs scripts that aren't judged" },
-	{ "dash", "runs scripts that aren't judged" },
+	{ "sh", "runs script files, which aren't judged" },
+	{ "bash", "runs script files, which aren't judged" },
+	{ "dash", "runs script files, which aren't judged" },
 	{ "zsh", "runs scripts that aren't judged" },
 	{ "python", "runs any program of Python" },
 	{ "python3", "runs any program of Python" },
