@@ -3,18 +3,71 @@
 #include "api/call.h"
 #include "api/schema.h"
 #include "base/fd.h"
+#include "core/approvals.h"
 #include "core/execs.h"
 
 struct exec_operation {
 	struct operation op;
 	struct core_exec *exec;
+	bool is_waiting; /* the event `waiting` was sent, and `start` wasn't */
+	bool is_started; /* `start` was */
 	struct sse_tail tails[2];
 	struct buf events;
+	bool returns; /* it doesn't wait for an approval with its client */
 };
 
 static const char *location_of(struct arena *arena, const struct core_exec *e)
 {
 	return arena_printf(arena, "/v1/execs/%s", exec_record_of(e)->id);
+}
+
+/* ---- it waits for an approval ---- */
+
+static const char *approval_path(struct arena *arena, const struct approval *approval)
+{
+	return arena_printf(arena, "/v1/approvals/%s", approval->id);
+}
+
+/* 202: like a problem, with the approval. The exec goes on without this client. */
+static void answer_waiting(struct exec_operation *op, struct core_exec *e)
+{
+	const struct approval *approval = exec_approval(e);
+	struct call *c = op->op.call;
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+
+	json_object(&j, NULL);
+	json_text(&j, "type", "about:blank");
+	json_text(&j, "title", http_status_title(202));
+	json_i64(&j, "status", 202);
+	json_text(&j, "code", error_code_name(ERR_APPROVAL_REQUIRED));
+	json_text(&j, "detail",
+		arena_printf(&arena, "exec '%s' waits for approval '%s'", exec_record_of(e)->id,
+			approval->id));
+	json_text(&j, "hint",
+		arena_printf(&arena, "carrel approval show %s, or GET /v1/approvals/%s, shows it",
+			approval->id, approval->id));
+	json_text(&j, "request_id", c ? c->r->id : "");
+	json_i64(&j, "exit_code", error_exit_code(ERR_APPROVAL_REQUIRED));
+	json_text(&j, "exec", exec_record_of(e)->id);
+	record_print(&j, "approval", &approval_record, approval);
+	json_end(&j);
+	exec_detach(e);
+	buf_done(&op->events);
+	operation_answer(&op->op, 202, approval_path(&arena, approval), &body);
+}
+
+/* The client reads nothing before the end, unless it is one that handed in its streams. */
+static void on_captured_waiting(void *ctx, struct core_exec *e)
+{
+	struct exec_operation *op = ctx;
+	struct call *c = op->op.call;
+
+	if (exec_record_of(e)->background)
+		answer_waiting(op, e);
+	else if (c && http_header(c->r, "carrel-streams").data)
+		http_inform(c->r, approval_path(&c->r->arena, exec_approval(e)));
 }
 
 /* ---- it has ended, and that is the answer ---- */
@@ -57,12 +110,10 @@ static void on_writable(struct call *c)
 	exec_pause(op->exec, false);
 }
 
-/* Sends the head and the first event, once: output may arrive before core is told of the start. */
-static void begin_events(struct exec_operation *op, struct core_exec *e)
+static void begin_stream(struct exec_operation *op, struct core_exec *e)
 {
 	static const char headers[] = "Cache-Control: no-store\r\n";
 	struct call *c = op->op.call;
-	struct json j;
 
 	if (c->status)
 		return;
@@ -74,11 +125,50 @@ static void begin_events(struct exec_operation *op, struct core_exec *e)
 		call_begin(c, 200, "text/event-stream", headers);
 	}
 	c->writable = on_writable;
-	sse_begin(&op->events, "start", &j);
+}
+
+static void print_event(
+	struct buf *out, const char *event, const struct core_exec *e, const char *approval)
+{
+	struct json j;
+
+	sse_begin(out, event, &j);
 	json_object(&j, NULL);
 	json_text(&j, "id", exec_record_of(e)->id);
+	if (approval)
+		json_text(&j, "approval", approval);
 	json_end(&j);
-	sse_end(&op->events);
+	sse_end(out);
+}
+
+/* Sends the head and the first events, once: output may arrive before core is told of the start. */
+static void begin_events(struct exec_operation *op, struct core_exec *e)
+{
+	const char *learned = access_learned(op->op.call->request);
+
+	if (op->is_started)
+		return;
+	op->is_started = true;
+	op->is_waiting = false;
+	begin_stream(op, e);
+	if (learned)
+		sse_print(&op->events, 0, "learned", str_from(learned));
+	print_event(&op->events, "start", e, NULL);
+}
+
+static void on_streamed_waiting(void *ctx, struct core_exec *e)
+{
+	struct exec_operation *op = ctx;
+	struct call *c = op->op.call;
+
+	if (exec_record_of(e)->background || http_header(c->r, "carrel-streams").data) {
+		on_captured_waiting(ctx, e);
+		return;
+	}
+	op->is_waiting = true;
+	begin_stream(op, e);
+	print_event(&op->events, "waiting", e, exec_approval(e)->id);
+	send_events(op);
 }
 
 static void on_started(void *ctx, struct core_exec *e)
@@ -99,6 +189,17 @@ static void on_output(void *ctx, struct core_exec *e, int stream, struct str dat
 	send_events(op);
 }
 
+/* It was approved, and could not be started. */
+static void print_failure(struct json *j, const struct error *err)
+{
+	json_object(j, NULL);
+	json_text(j, "code", error_code_name(err->code));
+	json_text(j, "detail", err->text);
+	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
+	json_i64(j, "exit_code", error_exit_code(err->code));
+	json_end(j);
+}
+
 static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct exec_operation *op = ctx;
@@ -106,14 +207,20 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 	struct json j;
 
 	if (err && !c->status) {
+		buf_done(&op->events);
 		operation_fail(&op->op, err);
 		return;
 	}
-	begin_events(op, e);
+	/* One that was denied has not started. */
+	if (!op->is_waiting)
+		begin_events(op, e);
 	sse_print_output(&op->events, "stdout", &op->tails[0], STR(""), true);
 	sse_print_output(&op->events, "stderr", &op->tails[1], STR(""), true);
-	sse_begin(&op->events, "exit", &j);
-	result_print(&j, e, NULL, NULL);
+	sse_begin(&op->events, err ? "error" : "exit", &j);
+	if (err)
+		print_failure(&j, err);
+	else
+		result_print(&j, e, NULL, NULL);
 	sse_end(&op->events);
 	http_write(c->r, (struct str){ op->events.data, op->events.len });
 	http_end(c->r);
@@ -134,6 +241,16 @@ static void on_background_started(void *ctx, struct core_exec *e)
 	exec_detach(e);
 	buf_done(&op->events);
 	operation_answer(&op->op, 201, location_of(&arena, e), &body);
+}
+
+static void on_background_waiting(void *ctx, struct core_exec *e)
+{
+	struct exec_operation *op = ctx;
+
+	if (op->returns)
+		answer_waiting(op, e);
+	else
+		on_background_started(ctx, e);
 }
 
 static void on_background_ended(void *ctx, struct core_exec *e, const struct error *err)
@@ -185,10 +302,13 @@ static void fill_spec(struct call *c, enum exec_mode mode, const char *id, struc
 
 static const struct exec_listener *listener_of(enum exec_mode mode)
 {
-	static const struct exec_listener captured = { .ended = on_captured },
-					  streamed = { on_started, on_output, on_streamed, NULL },
+	static const struct exec_listener captured = { .ended = on_captured,
+		.waiting = on_captured_waiting },
+					  streamed = { on_started, on_output, on_streamed, NULL,
+						  on_streamed_waiting },
 					  background = { .started = on_background_started,
-						  .ended = on_background_ended };
+						  .ended = on_background_ended,
+						  .waiting = on_background_waiting };
 
 	if (mode == EXEC_SPOOLED)
 		return &background;
@@ -209,6 +329,11 @@ static int check(struct call *c, int mode, struct error *err)
 	if (exec_is_handed(mode) && (body->stdin_text.data || body->open_stdin))
 		return fail(
 			err, ERR_INVALID, "'stdin' can't be combined with Carrel-Streams: handed");
+	if (body->policy == EXEC_POLICY_LEARN && mode != EXEC_STREAMED)
+		return fail_hint(err, ERR_INVALID,
+			"send Accept: text/event-stream, or use carrel policy learn",
+			"'policy: learn' is only for streamed output: the event 'learned' has the "
+			"rules");
 	if (id && !id_is_valid(id))
 		return fail(err, ERR_INVALID, "Carrel-Exec-Id is not an id");
 	if (!call_accepts(c, "application/json", &is_named) &&
@@ -236,6 +361,7 @@ static void start(struct call *c, struct operation *base)
 	listener.ctx = op;
 	buf_init(&op->events, BUF_MAX_DEFAULT);
 	fill_spec(c, mode, base->id, &spec);
+	op->returns = spec.approval == EXEC_APPROVAL_RETURN;
 	int failed = call_workspace(c, &w, &err) ||
 		     exec_start(c->request, w, &spec, mode, mode == EXEC_HANDED ? c->r->fds : NULL,
 			     &listener, &op->exec, &err);

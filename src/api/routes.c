@@ -70,8 +70,17 @@ ANSWERS(exec_answers,
 		"execs together (carrel serve --captured-output); an exec that exceeds it ends "
 		"with reason output_limit." },
 	{ 200, EVENTS, NULL,
-		"Events: start {id}, stdout and stderr {data, encoding}, exit with the result." },
-	{ 201, JSON, &exec_fields, "The command runs in the background." });
+		"Events: waiting {id, approval} if it waits for an approval; learned {decision, "
+		"decision_with_rules, rules, trail} with policy: learn; start {id}, stdout and "
+		"stderr {data, encoding}, exit with the result. One that is denied has no start; "
+		"one that was approved and can't start ends with error {code, detail, hint, "
+		"exit_code}." },
+	{ 201, JSON, &exec_fields,
+		"The command runs in the background, or waits for an approval there." },
+	{ 202, JSON, &approval_required_schema,
+		"With approval: return. The command waits for an approval in the background, also "
+		"if background wasn't set: without input but that of stdin. It runs when it is "
+		"approved: GET /v1/execs/{id}, and its output. Location is the approval." });
 ANSWERS(execs, { 200, JSON, &execs_schema, "Newest first." });
 ANSWERS(exec, { 200, JSON, &exec_fields, "The exec." });
 ANSWERS(output, { 200, BYTES, NULL, "The bytes from the offset." },

@@ -498,6 +498,21 @@ static const struct field problem_rows[] = {
 const struct record problem_schema = { "Problem", "RFC 9457.", RECORD_ROWS(problem_rows),
 	FIELD_OUT };
 
+static const struct field approval_required_rows[] = {
+	TEXT("type", NULL),
+	TEXT("title", NULL),
+	COUNT("status", NULL),
+	TEXT("code", "approval_required"),
+	TEXT("detail", "for people"),
+	TEXT("hint", NULL, FIELD_NULLABLE),
+	TEXT("request_id", NULL),
+	COUNT("exit_code", "126"),
+	TEXT("exec", "id of the exec that waits"),
+	{ "approval", FIELD_OBJECT, .object = &approval_record },
+};
+const struct record approval_required_schema = { "ApprovalRequired", NULL,
+	RECORD_ROWS(approval_required_rows), FIELD_OUT };
+
 static const struct field health_rows[] = { TEXT("status", NULL) };
 const struct record health_schema = { "Health", NULL, RECORD_ROWS(health_rows), FIELD_OUT };
 

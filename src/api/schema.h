@@ -89,7 +89,8 @@ struct approvals_query {
 	const char *workspace, *cursor;
 	uint64_t limit;
 };
-extern const struct record approvals_query_fields, approvals_schema, tokens_schema;
+extern const struct record approvals_query_fields, approvals_schema, approval_required_schema,
+	tokens_schema;
 struct events_query {
 	const char *workspace;
 };

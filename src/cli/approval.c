@@ -186,6 +186,9 @@ static const struct arg_spec show_spec = {
 
 /* ---- approve, deny ---- */
 
+static int run_approve(struct command *command, struct error *err);
+
+/* A policy that denies it by now overrules an approval. */
 static int send_answer(struct command *command, const char *decision, struct error *err)
 {
 	struct remote_answer answer;
@@ -200,18 +203,23 @@ static int send_answer(struct command *command, const char *decision, struct err
 	json_end(&j);
 	if (remote_call(&command->remote, "POST", approval_path(command), &body, &answer, err))
 		return -1;
+	const char *state = json_member_text(answer.value, "state");
+	const char *note = json_member_text(answer.value, "note");
+	bool is_overruled = command->spec->run == run_approve && state &&
+			    strcmp(state, approval_state_names[APPROVAL_APPROVED]) != 0;
+	if (is_overruled)
+		cli_say("it was not approved: %s", printable(command, note ? note : ""));
 	if (command->json) {
 		remote_print_answer(&answer, &command->out);
-		return 0;
+		return is_overruled ? error_exit_code(ERR_POLICY) : 0;
 	}
-	const char *state = json_member_text(answer.value, "state");
 	buf_printf(&command->out, "%s %s\n", state ? state : "-", command->operands.items[0]);
 	const struct json_value *rules = json_member(answer.value, "rules");
 	for (const struct json_value *at = rules ? rules->first : NULL; at; at = at->next)
 		if (at->kind == JSON_STRING)
 			buf_printf(&command->out, "allowed from now on: %s\n",
 				printable(command, at->string.data));
-	return 0;
+	return is_overruled ? error_exit_code(ERR_POLICY) : 0;
 }
 
 static int run_approve(struct command *command, struct error *err)

@@ -45,6 +45,7 @@ struct options {
 	bool exported;	   /* of env ls and rm: those of the blob store */
 	const char *scope; /* of token create */
 	bool always;	   /* of approval approve */
+	bool no_wait;	   /* of exec: for an approval */
 	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
 	uint64_t count, timeout_ms;
 	/* policies */

@@ -29,9 +29,8 @@
 #include "sandbox/streams.h"
 
 #define ANSWER_MAX 65536
-#define CANCEL_AFTER 3	 /* this many SIGINT or SIGTERM: the user means it */
-#define DRAIN_MS 3000	 /* after a limit: how long to wait for a slow reader of the output */
-#define ASK_AFTER_MS 500 /* without an answer: whether the command waits for an approval */
+#define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
+#define DRAIN_MS 3000  /* after a limit: how long to wait for a slow reader of the output */
 
 static const char gone[] = "the daemon ended, and the command with it";
 
@@ -42,11 +41,13 @@ struct exec_call {
 	bool interactive;      /* with tty: stdin goes in too */
 	struct sandbox_io io;  /* captured; NULL: this process's own streams */
 	uint64_t output_bytes; /* cap; 0: none */
+	bool is_quiet;	       /* of what it waits for */
 };
 struct exec_ended {
 	char id[ID_LEN + 1];
 	struct result result;
 	const char *limiter; /* "cgroup-v1" …, in the remote's arena; NULL: not known */
+	struct str waiting;  /* --no-wait: the answer 202, in the remote's arena; or empty */
 };
 struct attached {
 	struct remote *remote;
@@ -180,12 +181,27 @@ static int begin_terminal(struct attached *a, struct error *err)
 	return streams_start(&a->streams, a->loop, &a->relay_events, err);
 }
 
+/* The interim answer names the approval. */
+static void say_waiting(const struct attached *a)
+{
+	const char *id = a->response.location ? strrchr(a->response.location, '/') : NULL;
+	if (id && id_is_valid(id + 1) && !a->call->is_quiet)
+		cli_say("waiting for approval %s: carrel approval show %s", id + 1, id + 1);
+}
+
 static int receive_head(struct attached *a, struct error *err)
 {
-	if (client_receive(&a->remote->client, a->remote->arena, &a->response, err))
-		return -1;
-	a->has_head = true;
-	return a->call->tty && a->response.status < 300 ? begin_terminal(a, err) : 0;
+	struct client *client = &a->remote->client;
+	do {
+		if (client_receive_next(client, a->remote->arena, &a->response, err))
+			return -1;
+		if (client_is_interim(&a->response))
+			say_waiting(a);
+	} while (client_is_interim(&a->response) && client_has_input(client));
+	a->has_head = !client_is_interim(&a->response);
+	if (!a->has_head)
+		return 0;
+	return a->call->tty && a->response.status == 200 ? begin_terminal(a, err) : 0;
 }
 
 /* The end of the answer. With a terminal it is a stream of events, and the last one counts. */
@@ -194,6 +210,13 @@ static int conclude(struct attached *a, struct error *err)
 	struct str text = { a->answer.data, a->answer.len };
 	if (a->response.status >= 300)
 		return client_problem(a->response.status, text, a->remote->arena, err);
+	if (a->response.status == 202) {
+		a->ended->waiting =
+			(struct str){ arena_bytes(a->remote->arena, text.data, text.len),
+				text.len };
+		finish(a);
+		return 0;
+	}
 	if (a->call->tty) {
 		struct sse sse;
 		int got;
@@ -223,6 +246,8 @@ static int receive_body(struct attached *a, struct error *err)
 	bool is_readable = a->has_head;
 	if (!a->has_head && receive_head(a, err))
 		return -1;
+	if (!a->has_head)
+		return 0;
 	while (is_readable || client_has_input(client) || a->response.at_end) {
 		char *room = buf_reserve(&a->answer, 4096);
 		if (!room)
@@ -250,44 +275,6 @@ static void on_answer(struct loop *loop, int fd, uint32_t events, void *ctx)
 	on_failure(a, &err);
 }
 
-/* The connection for requests about the exec. Without a daemon the command has already ended. */
-static int open_side(struct attached *a, struct error *err)
-{
-	if (a->side.socket >= 0 || !daemon_connect(&a->side, a->remote->host, false, err))
-		return 0;
-	a->side.socket = -1;
-	return -1;
-}
-
-static void say_waiting(void)
-{
-	cli_say("the command waits until a reviewer approves it: carrel approval ls --state "
-		"pending");
-}
-
-/* Without a message, a command that waits for a person looks like one that hangs. */
-static void on_no_answer(struct loop *loop, void *ctx)
-{
-	struct attached *a = ctx;
-	auto_arena struct arena arena = { 0 };
-	struct client_request request = CLIENT_REQUEST_NONE;
-	struct client_response response;
-	struct json_value *exec;
-	struct error err;
-	char path[64];
-	if (a->has_head || a->has_ended || open_side(a, &err))
-		return;
-	str_format(path, sizeof path, "/v1/execs/%s", a->id);
-	request.method = "GET";
-	request.path = path;
-	if (client_call(&a->side, &request, &arena, &response, &err) ||
-		json_read(response.body, &arena, &exec, &err))
-		return;
-	const char *state = json_member_text(exec, "state");
-	if (state && !strcmp(state, exec_state_names[EXEC_WAITING]))
-		say_waiting();
-}
-
 /* reason: the limit enforced here that ends the exec, or NULL. */
 static int send_signal(struct attached *a, int signo, const char *reason, struct error *err)
 {
@@ -295,8 +282,11 @@ static int send_signal(struct attached *a, int signo, const char *reason, struct
 	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response;
 	char body[64], path[64];
-	if (open_side(a, err))
+	/* Without a daemon the command has already ended. */
+	if (a->side.socket < 0 && daemon_connect(&a->side, a->remote->host, false, err)) {
+		a->side.socket = -1;
 		return -1;
+	}
 	str_format(path, sizeof path, "/v1/execs/%s/signal", a->id);
 	if (reason)
 		str_format(body, sizeof body, "{\"signal\":%d,\"reason\":\"%s\"}", signo, reason);
@@ -397,7 +387,6 @@ static int begin(struct attached *a, struct error *err)
 		send_request(a, err) ||
 		loop_watch(a->loop, a->remote->client.socket, EPOLLIN, on_answer, a, err))
 		return -1;
-	loop_after(a->loop, ASK_AFTER_MS, on_no_answer, a);
 	return a->call->tty ? 0 : streams_start(&a->streams, a->loop, &a->relay_events, err);
 }
 
@@ -500,6 +489,8 @@ static int print_request(const struct options *options, char *const *argv, struc
 		json_bool(&j, "open_stdin", true);
 	if (options->limits.timeout_ms)
 		json_u64(&j, "timeout_ms", options->limits.timeout_ms);
+	if (options->no_wait)
+		json_text(&j, "approval", exec_approval_names[EXEC_APPROVAL_RETURN]);
 	json_object(&j, "limits");
 	if (options->limits.cpu_time_ms)
 		json_u64(&j, "cpu_time_ms", options->limits.cpu_time_ms);
@@ -519,16 +510,41 @@ static int check_options(const struct options *options, bool json, struct error 
 	return 0;
 }
 
+/* What --no-wait comes to: the command waits in the background, and this ends with 126. */
+static int print_waiting(struct command *command, struct str text, struct error *err)
+{
+	struct json_value *value;
+	if (json_read(text, &command->arena, &value, err))
+		return error_context(err, "the daemon's response");
+	const char *exec = json_member_text(value, "exec");
+	const char *approval = json_member_text(json_member(value, "approval"), "id");
+	if (!exec || !approval)
+		return fail(err, ERR_CORRUPT, "the daemon's response names no approval");
+	if (command->json) {
+		buf_append(&command->out, text.data, text.len);
+		buf_char(&command->out, '\n');
+	} else {
+		buf_printf(&command->out, "%s\n", approval);
+		cli_say("exec %s waits for approval %s: carrel approval show %s\n"
+			"hint: carrel logs -f %s shows its output when it is approved",
+			exec, approval, approval, exec);
+	}
+	return error_exit_code(ERR_APPROVAL_REQUIRED);
+}
+
 static int run_background(
 	struct command *command, const char *path, const struct buf *body, struct error *err)
 {
 	struct remote_answer answer;
 	if (remote_call_once(&command->remote, path, body, "", &answer, err))
 		return -1;
-	const char *id = json_member_text(answer.value, "id"),
-		   *state = json_member_text(answer.value, "state");
-	if (state && !strcmp(state, exec_state_names[EXEC_WAITING]))
-		say_waiting();
+	if (answer.status == 202)
+		return print_waiting(command, answer.text, err);
+	const char *id = json_member_text(answer.value, "id");
+	const char *state = json_member_text(answer.value, "state");
+	if (!command->json && state && !strcmp(state, exec_state_names[EXEC_WAITING]))
+		cli_say("the command waits until a reviewer approves it: carrel approval ls "
+			"--state pending");
 	if (command->json)
 		remote_print_answer(&answer, &command->out);
 	else if (!id)
@@ -564,7 +580,9 @@ static void explain_denial(struct command *command, const char *id)
 	if (remote->client.socket >= 0 &&
 		!remote_call(remote, "GET", remote_exec_path(remote, id, ""), NULL, &answer, &err))
 		why = json_member_text(answer.value, "error");
-	cli_say("the command was not run: %s", why ? why : "denied");
+	cli_say("the command was not run: %s\n"
+		"hint: carrel policy explain -s FILE -- CMD shows which rule decides each part",
+		why ? why : "denied");
 }
 
 /* The workspace knows its limits; they are read only when one of them was hit. */
@@ -617,11 +635,14 @@ static int run_attached(struct command *command, const char *name, const char *p
 		.tty = options->tty,
 		.interactive = options->interactive || !options->tty,
 		.io = { command->json ? &out : NULL, command->json ? &errors : NULL },
-		.output_bytes = options->limits.output_bytes };
+		.output_bytes = options->limits.output_bytes,
+		.is_quiet = command->json };
 	if (command->json && !call.output_bytes)
 		call.output_bytes = LIMIT_OUTPUT_CAPTURED_DEFAULT;
 	if (attach(&command->remote, &call, &ended, err))
 		return -1;
+	if (ended.waiting.len)
+		return print_waiting(command, ended.waiting, err);
 	if (command->json)
 		cli_print_result(&ended.result, &out, &errors, ended.limiter, &command->value);
 	else {
@@ -727,6 +748,9 @@ static const struct arg_option exec_table[] = {
 	{ 'd', "background", ARG_FLAG, AT(background), NULL,
 		"run in the background: print the id of the exec; with -i and -t for `carrel "
 		"attach`" },
+	{ 0, "no-wait", ARG_FLAG, AT(no_wait), NULL,
+		"if the policy asks for an approval, print its id and exit 126: the command waits "
+		"in the background" },
 	{ 0, "timeout", ARG_DURATION, AT(limits.timeout_ms), "TIME",
 		"wall time (default the workspace's, else no limit)", NULL, 1 },
 	{ 0, "cpu-time", ARG_DURATION, AT(limits.cpu_time_ms), "TIME",

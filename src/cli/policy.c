@@ -217,11 +217,12 @@ static const struct arg_spec check_spec = {
 };
 
 static const struct arg_spec *const commands[] = { &check_spec, &policy_explain_spec,
-	&policy_test_spec, &policy_lint_spec, NULL };
+	&policy_test_spec, &policy_lint_spec, &policy_learn_spec, NULL };
 const struct arg_spec cli_policy = {
 	.command = "policy",
 	.summary = "judge requests by rules, and check rules",
 	.usage = "carrel policy COMMAND [options]",
-	.about = "Judges requests of agents by a settings file, and checks such files.",
+	.about = "Judges requests of agents by a settings file, checks such files, and learns "
+		 "rules.",
 	.commands = commands,
 };

@@ -31,4 +31,5 @@ int policy_exit_code(enum policy_decision decision);
 /* Reads JSON lines and answers each with a line; returns as arg_spec.run does. */
 int policy_stream(struct command *command, struct error *err);
 
-extern const struct arg_spec policy_explain_spec, policy_test_spec, policy_lint_spec;
+extern const struct arg_spec policy_explain_spec, policy_test_spec, policy_lint_spec,
+	policy_learn_spec;

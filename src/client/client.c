@@ -389,8 +389,8 @@ static void begin_body(struct client *client, const struct http_response *head, 
 	client->is_used = !response->at_end || response->will_close || client->is_cut;
 }
 
-int client_receive(struct client *client, struct arena *arena, struct client_response *response,
-	struct error *err)
+int client_receive_next(struct client *client, struct arena *arena,
+	struct client_response *response, struct error *err)
 {
 	struct http_response head;
 	size_t used;
@@ -401,12 +401,8 @@ int client_receive(struct client *client, struct arena *arena, struct client_res
 			http_response_parse(unread(client), client->is_head, &used, &head, err);
 		if (status < 0)
 			return error_context(err, "daemon at '%s'", client->host);
-		if (status == 1 && (head.status >= 200 || head.status == 101))
+		if (status == 1)
 			break;
-		if (status == 1) {
-			client->in_at += used;
-			continue;
-		}
 		ssize_t got = fill(client, err);
 		if (got < 0)
 			return -1;
@@ -419,6 +415,17 @@ int client_receive(struct client *client, struct arena *arena, struct client_res
 	}
 	begin_body(client, &head, arena, response);
 	client->in_at += used;
+	client->is_used |= client_is_interim(response);
+	return 0;
+}
+
+int client_receive(struct client *client, struct arena *arena, struct client_response *response,
+	struct error *err)
+{
+	do
+		if (client_receive_next(client, arena, response, err) < 0)
+			return -1;
+	while (client_is_interim(response));
 	return 0;
 }
 

@@ -83,6 +83,14 @@ int client_begin(struct client *client, const struct client_request *request, st
 int client_send(struct client *client, const struct client_request *request, struct error *err);
 int client_receive(struct client *client, struct arena *arena, struct client_response *response,
 	struct error *err);
+static inline bool client_is_interim(const struct client_response *response)
+{
+	return response->status < 200 && response->status != 101;
+}
+/* The same, but an interim answer (1xx) is returned too: its status and location, no body. The
+ * answer follows. */
+int client_receive_next(struct client *client, struct arena *arena,
+	struct client_response *response, struct error *err);
 /* Bytes of the body; 0 at its end, -1 with *err (ERR_CORRUPT: it was cut). */
 ssize_t client_read(struct client *client, struct client_response *response, void *data,
 	size_t size, struct error *err);

@@ -24,6 +24,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 		VERB_DETAILED | VERB_FREES },
 	[VERB_WORKSPACE_VERIFY] = { NOUN_WORKSPACE, "verify", SCOPE_USE, false },
 	[VERB_EXEC_START] = { NOUN_EXEC, "start", SCOPE_USE, true, VERB_DETAILED },
+	[VERB_EXEC_LEARN] = { NOUN_EXEC, "learn", SCOPE_ADMIN, true, VERB_DETAILED },
 	[VERB_EXEC_LIST] = { NOUN_EXEC, "list", SCOPE_READ, false },
 	[VERB_EXEC_GET] = { NOUN_EXEC, "get", SCOPE_READ, false },
 	[VERB_EXEC_OUTPUT] = { NOUN_EXEC, "output", SCOPE_READ, false },
@@ -122,7 +123,7 @@ const struct request *access_request(
 {
 	struct request *made = arena_alloc(arena, sizeof *made);
 	struct request_note *note = arena_alloc(arena, sizeof *note);
-	*note = (struct request_note){ arena, NULL };
+	*note = (struct request_note){ arena, NULL, NULL };
 	*made = (struct request){ principal, id, door, 0, note };
 	return made;
 }
@@ -130,6 +131,11 @@ const struct request *access_request(
 const char *access_trail(const struct request *request)
 {
 	return request->note && request->note->trail ? request->note->trail : "[]";
+}
+
+const char *access_learned(const struct request *request)
+{
+	return request->note ? request->note->learned : NULL;
 }
 
 /* ---- the check ---- */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/fault.h"
 #include "core/approvals_internal.h"
+#include "core/exec_internal.h"
 #include "core/policies.h"
 
 #define REVIEWER_HINT                                                                              \
@@ -113,6 +114,43 @@ static int check_answer(
 	return 0;
 }
 
+/* ---- the policy, as it is now ---- */
+
+/* Judges what waits, with further rules. false: no exec waits. */
+static bool judge_again(const struct core_approval *a, const text_list *rules, struct arena *arena,
+	struct policy_verdict *verdict)
+{
+	const struct core_exec *e = map_get(&a->core->execs, str_from(a->model.exec));
+	if (!e || !e->spec || strcmp(e->approval, a->model.id) != 0)
+		return false;
+	policies_judge_with(e->workspace, e->spec, rules, arena, verdict);
+	return true;
+}
+
+/* Why it can't be approved any more; NULL: it can. */
+static const char *denial_of(const struct core_approval *a, struct arena *arena)
+{
+	struct policy_verdict verdict;
+	if (!judge_again(a, &(text_list){ 0 }, arena, &verdict) || verdict.decision != POLICY_DENY)
+		return NULL;
+	return arena_printf(arena, "the policy denies it now: %s", policy_explain(&verdict, arena));
+}
+
+/* The rules of `always` have to allow the same command next time. */
+static int check_rules(const struct core_approval *a, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct policy_verdict verdict;
+	if (!judge_again(a, &a->model.suggested, &arena, &verdict) ||
+		verdict.decision == POLICY_ALLOW)
+		return 0;
+	return fail_hint(err, ERR_INVALID, "approve it this once, without 'always'",
+		"no rule is added for approval '%s': with the suggested rules the policy still "
+		"says %s: %s",
+		a->model.id, policy_decision_name(verdict.decision),
+		policy_explain(&verdict, &arena));
+}
+
 /* ---- rules ---- */
 
 struct addition {
@@ -201,10 +239,19 @@ void core_approval_answer(const struct request *request, struct core *core, cons
 		tell_later(core, "", done, ctx, &err);
 		return;
 	}
+	auto_arena struct arena arena = { 0 };
+	const char *denial = answer->decision == APPROVAL_APPROVED ? denial_of(a, &arena) : NULL;
+	if (!denial && answer->always && check_rules(a, &err)) {
+		tell_later(core, "", done, ctx, &err);
+		return;
+	}
 	await(a, done, ctx);
-	approval_prepare(a, (enum approval_state)answer->decision, name, answer->note);
+	if (denial)
+		approval_prepare(a, APPROVAL_DENIED, "policy", denial);
+	else
+		approval_prepare(a, (enum approval_state)answer->decision, name, answer->note);
 	fault_point("core_approval_answer");
-	if (answer->always)
+	if (answer->always && !denial)
 		add_rules(a);
 	else
 		approval_end(a);

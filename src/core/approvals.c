@@ -238,8 +238,11 @@ static void on_asked(void *ctx, const struct error *err)
 	struct core_approval *a = ctx;
 	if (!err) {
 		fault_point("core_approval_asked");
-		if (is_pending(a))
-			tell_journal(a, "approval.requested");
+		if (!is_pending(a))
+			return;
+		tell_journal(a, "approval.requested");
+		if (a->done)
+			a->done(a->ctx, APPROVAL_PENDING, &a->model);
 		return;
 	}
 	/* Nobody was told of it, and nobody can answer it after a restart. */
@@ -300,6 +303,22 @@ void approval_begun(struct core *core, const char *id)
 	if (!a || !a->model.spec || a->is_ending)
 		return;
 	a->model.spec = NULL;
+	store_put(core->store, &store_approvals, &a->model, NULL, NULL);
+}
+
+const struct approval *approval_of(const struct core *core, const char *id)
+{
+	const struct core_approval *a = approval_lookup(core, id);
+	return a ? &a->model : NULL;
+}
+
+void approval_overrule(struct core *core, const char *id, const char *note)
+{
+	struct core_approval *a = approval_lookup(core, id);
+	if (!a || a->is_ending)
+		return;
+	a->model.spec = NULL;
+	a->model.note = arena_text(&a->arena, note);
 	store_put(core->store, &store_approvals, &a->model, NULL, NULL);
 }
 

@@ -26,18 +26,24 @@ struct approval_question {
 	 * approval expires then. */
 	bool is_kept;
 };
-/* state: approved, denied or expired; *approval is valid during the call. */
+/* state: pending when its row is there, then approved, denied or expired. *approval is valid during
+ * the call. */
 typedef void approval_fn(void *ctx, enum approval_state state, const struct approval *approval);
-/* Asks. Continues VERB_EXEC_START, which was granted. done is called once, from the loop.
+/* Asks. Continues VERB_EXEC_START, which was granted. done is called with each of the two,
+ * from the loop.
  * ERR_LIMIT: too many wait, or the command is too long to be shown. */
 core_verb int approval_ask(const struct request *request, struct core_workspace *w,
 	const struct approval_question *question, approval_fn *done, void *ctx, char id[ID_LEN + 1],
 	struct error *err);
 /* The exec doesn't wait any more: done is not called, and a pending approval expires. */
 void approval_withdraw(struct core *core, const char *id);
+/* Of an approval that is known; NULL: it isn't. Valid until the next turn of the loop. */
+const struct approval *approval_of(const struct core *core, const char *id);
+/* It was approved, but a policy that changed since denies it: says so in its note. */
+void approval_overrule(struct core *core, const char *id, const char *note);
 /* After a start, before approvals_settle: the approval of an exec that was kept, whose done is
- * called as above, soon if it was answered before. approval_read_spec has what is to be run. NULL:
- * there is none. */
+ * called with its end, soon if it was answered before. approval_read_spec has what is to be run.
+ * NULL: there is none. */
 const struct approval *approval_await(
 	struct core *core, const char *exec, approval_fn *done, void *ctx);
 /* The exec has begun, and its row says so: what was kept to run it isn't needed any more. */
@@ -63,7 +69,8 @@ typedef void approval_answered_fn(
 	void *ctx, const struct approval *approval, const struct error *err);
 /* The same answer again by the same principal is the same. ERR_CONFLICT: it was answered otherwise,
  * or has expired; the text says who and why. ERR_DENIED: by the principal that asked. ERR_INVALID:
- * `always`, and no rule says just this. */
+ * `always`, and no rule says just this, or the rules would not allow it. A command that the policy
+ * denies by now is not approved: the approval ends denied, by "policy". */
 core_verb void core_approval_answer(const struct request *request, struct core *core,
 	const char *id, const struct approval_answer *answer, approval_answered_fn *done,
 	void *ctx);

@@ -134,6 +134,8 @@ static void print_start(struct json *j, const void *ctx)
 	print_env(j, &members->spec->env);
 	json_bool(j, "background", record->background);
 	json_bool(j, "tty", record->tty);
+	if (members->spec->policy == EXEC_POLICY_LEARN)
+		json_text(j, "policy", exec_policy_names[EXEC_POLICY_LEARN]);
 	print_trail(j, members->trail);
 }
 

@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "core/approvals.h"
 #include "core/exec_internal.h"
+#include "core/policies.h"
 
 void exec_unask(struct core_exec *e)
 {
@@ -27,17 +28,50 @@ static void deny(struct core_exec *e, const struct approval *approval)
 	exec_lost(e, REASON_DENIED, why);
 }
 
+static void tell_waiting(struct core_exec *e)
+{
+	if (!e->listener.ended)
+		return;
+	if (e->listener.waiting)
+		e->listener.waiting(e->listener.ctx, e);
+	else if (e->record.background && e->listener.started)
+		e->listener.started(e->listener.ctx, e);
+}
+
+/* The answer was judged too, but a core that was started again may have another policy. */
+static bool is_overruled(struct core_exec *e, const char *id)
+{
+	auto_arena struct arena arena = { 0 };
+	struct policy_verdict verdict;
+	policies_judge_with(e->workspace, e->spec, &(text_list){ 0 }, &arena, &verdict);
+	if (verdict.decision != POLICY_DENY)
+		return false;
+	const char *why = arena_printf(&arena, "approved, but the policy denies it now: %s",
+		policy_explain(&verdict, &arena));
+	approval_overrule(e->core, id, why);
+	exec_lost(e, REASON_DENIED, why);
+	return true;
+}
+
 static void on_decided(void *ctx, enum approval_state state, const struct approval *approval)
 {
 	struct core_exec *e = ctx;
 	struct core *core = e->core;
 	char id[ID_LEN + 1];
+	if (state == APPROVAL_PENDING) {
+		/* A background one has a row of its own: on_row. */
+		if (!e->record.background)
+			tell_waiting(e);
+		return;
+	}
 	memcpy(id, approval->id, sizeof id);
 	e->approval[0] = 0;
 	if (state != APPROVAL_APPROVED) {
 		deny(e, approval);
 		return;
 	}
+	if (is_overruled(e, id))
+		return;
 	exec_move(e, STAGE_WAITING);
 	exec_begin(e);
 	/* Behind the row that says that it has begun. */
@@ -56,8 +90,12 @@ static void on_row(void *ctx, const struct error *err)
 		return;
 	}
 	fault_point("core_exec_asked");
-	if (e->listener.ended && e->listener.started)
-		e->listener.started(e->listener.ctx, e);
+	tell_waiting(e);
+}
+
+const struct approval *exec_approval(const struct core_exec *e)
+{
+	return e->approval[0] ? approval_of(e->core, e->approval) : NULL;
 }
 
 int exec_ask(const struct request *request, struct core_exec *e, const struct exec_spec *spec,

@@ -198,8 +198,10 @@ void execs_done(struct core *core)
 			watch_close(w);
 			connection_done(w);
 		}
-	while ((e = map_next(&core->execs, &at)))
+	while ((e = map_next(&core->execs, &at))) {
+		e->approval[0] = 0; /* one that waits in the background waits on: exec_ask_again */
 		exec_free(e);
+	}
 	loop_cancel(core->loop, registry->inotify_rest);
 	if (registry->inotify >= 0)
 		loop_unwatch(core->loop, registry->inotify);

@@ -404,8 +404,9 @@ void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec)
 		return;
 	struct exec_spec *kept = e->spec = arena_alloc(&e->arena, sizeof *kept);
 	*kept = *spec;
-	kept->id = kept->command = NULL;
+	kept->id = NULL;
 	kept->argv = e->record.argv;
+	kept->command = spec->command ? kept->argv.items[kept->argv.count - 1] : NULL;
 	kept->cwd = e->record.cwd;
 	kept->env = workspace_copy_pairs(&e->arena, &spec->env);
 	if (spec->stdin_text.len)
@@ -447,18 +448,38 @@ static int begin(
 	return 0;
 }
 
+/* What the policy says, and whether the caller may have it learn. */
+static int judge(const struct request *request, struct core_workspace *w,
+	const struct exec_spec *spec, struct arena *arena, struct policy_verdict *verdict,
+	struct error *err)
+{
+	if (spec->policy != EXEC_POLICY_LEARN)
+		return policies_judge_exec(request, w, spec, arena, verdict, err);
+	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+	return access_check(w->core, request, VERB_EXEC_LEARN, w, err) ||
+			       policies_learn_exec(request, w, spec, err)
+		       ? -1
+		       : 0;
+}
+
 int exec_start(const struct request *request, struct core_workspace *w,
-	const struct exec_spec *spec, enum exec_mode mode, const int fds[3],
+	const struct exec_spec *asked, enum exec_mode mode, const int fds[3],
 	const struct exec_listener *listener, struct core_exec **exec, struct error *err)
 {
 	struct exec_record record;
+	struct exec_spec own = *asked, *spec = &own;
 	uint64_t now_ns = clock_monotonic_ns();
 	auto_arena struct arena arena = { 0 };
 	struct policy_verdict verdict;
 	if (access_check(w->core, request, VERB_EXEC_START, w, err) ||
 		check_start(w, spec, mode, fds, err) ||
-		policies_judge_exec(request, w, spec, &arena, &verdict, err))
+		judge(request, w, spec, &arena, &verdict, err))
 		return -1;
+	bool is_asked = verdict.decision == POLICY_ASK;
+	if (is_asked && spec->approval == EXEC_APPROVAL_RETURN) {
+		own.background = true;
+		mode = EXEC_SPOOLED;
+	}
 	fill_record(w, spec, mode, &record);
 	struct core_exec *e = exec_new(w, &record, mode);
 	e->listener = *listener;
@@ -466,7 +487,6 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	e->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
 	audit_exec_start(request, e, spec);
-	bool is_asked = verdict.decision == POLICY_ASK;
 	if (is_asked ? exec_ask(request, e, spec, fds, &verdict, err) : begin(e, spec, fds, err)) {
 		w->core->metrics.exec_failures++;
 		audit_exec_end(e, err);

@@ -43,6 +43,9 @@ struct exec_listener {
 	 * …). e is valid until this returns. */
 	void (*ended)(void *ctx, struct core_exec *e, const struct error *err);
 	void *ctx;
+	/* Or NULL: it waits for an approval, exec_approval; a background one whose listener has no
+	 * such function calls `started`. */
+	void (*waiting)(void *ctx, struct core_exec *e);
 };
 /* More than half of core->captured_max is in use. */
 bool exec_captured_is_short(const struct core *core);
@@ -57,7 +60,9 @@ struct exec_captured {
 void exec_captured_done(struct exec_captured *captured);
 /* fds: of EXEC_HANDED, stay the caller's. ERR_INVALID, ERR_DENIED (a descriptor that may not be
  * handed in), ERR_CONFLICT (handed streams, and the workspace limits output but spec doesn't),
- * ERR_LIMIT (256 run here already), ERR_UNAVAILABLE (stopping). *exec is valid until its listener's
+ * ERR_LIMIT (256 run here already), ERR_UNAVAILABLE (stopping). An exec that has to be approved and
+ * whose spec says EXEC_APPROVAL_RETURN becomes a background one: `waiting` is told, and its streams
+ * are a background one's. *exec is valid until its listener's
  * `ended` returns; background ones longer: by id. */
 core_verb int exec_start(const struct request *request, struct core_workspace *w,
 	const struct exec_spec *spec, enum exec_mode mode, const int fds[3],
@@ -66,6 +71,9 @@ core_verb int exec_start(const struct request *request, struct core_workspace *w
 void exec_detach(struct core_exec *exec);
 /* EXEC_STREAMED: no output is read while paused (a slow client). */
 void exec_pause(struct core_exec *exec, bool paused);
+/* What it waits for; NULL: for no approval. Valid until the next turn of the loop. */
+struct approval;
+const struct approval *exec_approval(const struct core_exec *exec);
 /* What is shown of it: the record, valid until the next turn of the loop. */
 const struct exec_record *exec_record_of(const struct core_exec *exec);
 /* By what its sandbox keeps limits ("cgroup-v1" …), or NULL. */

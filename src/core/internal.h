@@ -40,9 +40,9 @@ struct request {
 	uint64_t deadline_ms;	   /* monotonic; 0: none. Nothing is begun after it */
 	struct request_note *note; /* or NULL: nobody reads it */
 };
-struct request_note { /* for access_trail */
+struct request_note { /* for access_trail, access_learned */
 	struct arena *arena;
-	const char *trail; /* JSON */
+	const char *trail, *learned; /* JSON */
 };
 extern const struct request request_system;
 

@@ -33,7 +33,7 @@ static const char *context_of(const struct workspace *model)
 }
 
 static int compile(const struct core *core, const struct workspace *model,
-	struct core_policies *policies, struct error *err)
+	struct policy_stack *stack, struct arena *arena, struct error *err)
 {
 	const char *top = plan_view_path(model->view);
 	const struct policy_places places = { top, context_of(model), top };
@@ -45,8 +45,8 @@ static int compile(const struct core *core, const struct workspace *model,
 		{ "settings", model->policy.settings, model->policy.sources, false,
 			"the workspace" },
 	};
-	return policy_stack_build(&policies->stack, layers, POLICY_STACK_MAX, &model->policy.rules,
-		core->policy.otherwise, &places, &policies->arena, err);
+	return policy_stack_build(stack, layers, POLICY_STACK_MAX, &model->policy.rules,
+		core->policy.otherwise, &places, arena, err);
 }
 
 static void policies_free(struct core_policies *policies)
@@ -67,7 +67,7 @@ int policies_check(const struct core *core, const struct workspace *model, struc
 {
 	struct core_policies *policies = xzalloc(sizeof *policies);
 	arena_init(&policies->arena);
-	int failed = compile(core, model, policies, err);
+	int failed = compile(core, model, &policies->stack, &policies->arena, err);
 	policies_free(policies);
 	return failed;
 }
@@ -99,7 +99,8 @@ static const struct policy_stack *stack_of(struct core_workspace *w)
 	if (!w->policies) {
 		w->policies = xzalloc(sizeof *w->policies);
 		arena_init(&w->policies->arena);
-		compile(w->core, &w->model, w->policies, NULL); /* a failure denies */
+		/* A failure denies. */
+		compile(w->core, &w->model, &w->policies->stack, &w->policies->arena, NULL);
 		bound_network(&w->model, w->policies);
 	}
 	return &w->policies->stack;
@@ -146,7 +147,8 @@ int policies_refuse(const struct request *request, const struct core_workspace *
 		policy_explain(verdict, &arena));
 	audit_refusal(request, w, err);
 	return error_hint(err,
-		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its settings",
+		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its settings; "
+		"carrel policy explain -s FILE -- CMD shows which rule decides each part",
 		w->model.name, w->model.name);
 }
 
@@ -157,22 +159,33 @@ static bool is_judged(const struct request *request, struct core_workspace *w)
 	return request != &request_system && policies_hold(w);
 }
 
-static void judge(struct core_workspace *w, struct policy_question *question, struct arena *arena,
-	struct policy_verdict *verdict)
+static void judge_by(const struct policy_stack *stack, const struct core_workspace *w,
+	struct policy_question *question, struct arena *arena, struct policy_verdict *verdict)
 {
 	question->home = plan_view_path(w->model.view);
 	question->cwd = question->cwd ? path_normalize(arena, question->home, question->cwd)
 				      : question->home;
-	policy_stack_judge(stack_of(w), question, arena, verdict);
+	policy_stack_judge(stack, question, arena, verdict);
+}
+
+static void judge(struct core_workspace *w, struct policy_question *question, struct arena *arena,
+	struct policy_verdict *verdict)
+{
+	judge_by(stack_of(w), w, question, arena, verdict);
+}
+
+static struct policy_question question_of(const struct exec_spec *spec)
+{
+	return (struct policy_question){
+		.argv = &spec->argv, .script = spec->command, .env = &spec->env, .cwd = spec->cwd
+	};
 }
 
 int policies_judge_exec(const struct request *request, struct core_workspace *w,
 	const struct exec_spec *spec, struct arena *arena, struct policy_verdict *verdict,
 	struct error *err)
 {
-	struct policy_question question = {
-		.argv = &spec->argv, .script = spec->command, .env = &spec->env, .cwd = spec->cwd
-	};
+	struct policy_question question = question_of(spec);
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	if (!is_judged(request, w))
 		return 0;
@@ -180,6 +193,74 @@ int policies_judge_exec(const struct request *request, struct core_workspace *w,
 	note_trail(request, verdict); /* of a command that may run, too: it is recorded with it */
 	return verdict->decision == POLICY_DENY ? policies_refuse(request, w, verdict, err) : 0;
 }
+
+void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,
+	const text_list *rules, struct arena *arena, struct policy_verdict *verdict)
+{
+	struct policy_question question = question_of(spec);
+	struct workspace next = w->model;
+	struct policy_stack *stack = arena_alloc(arena, sizeof *stack);
+	next.policy.rules = workspace_copy_texts(arena, &w->model.policy.rules);
+	for (size_t i = 0; i < rules->count; i++)
+		vec_push(arena, &next.policy.rules, rules->items[i]);
+	compile(w->core, &next, stack, arena, NULL); /* a failure denies */
+	judge_by(stack, w, &question, arena, verdict);
+}
+
+/* ---- learning ---- */
+
+/* Each policy of the stack may have its own suggestions: those of the strictest one come first. */
+static void learn_rules(struct core_workspace *w, const struct exec_spec *spec, text_list *rules,
+	struct arena *arena, struct policy_verdict *left)
+{
+	size_t known;
+	do {
+		known = rules->count;
+		policy_suggest(left, arena, rules);
+		if (rules->count > known)
+			policies_judge_with(w, spec, rules, arena, left);
+	} while (rules->count > known && rules->count < WORKSPACE_RULES_MAX &&
+		 left->decision != POLICY_ALLOW);
+}
+
+static void note_learned(const struct request *request, const struct policy_verdict *verdict,
+	const struct policy_verdict *left, const text_list *rules)
+{
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&text, false);
+	if (!request->note)
+		return;
+	json_object(&j, NULL);
+	json_text(&j, "decision", policy_decision_name(verdict->decision));
+	json_text(&j, "decision_with_rules", policy_decision_name(left->decision));
+	json_array(&j, "rules");
+	for (size_t i = 0; i < rules->count; i++)
+		json_text(&j, NULL, rules->items[i]);
+	json_end(&j);
+	policy_print_trail(&j, "trail", verdict);
+	json_end(&j);
+	request->note->learned = arena_bytes(request->note->arena, text.data, text.len);
+}
+
+int policies_learn_exec(const struct request *request, struct core_workspace *w,
+	const struct exec_spec *spec, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct policy_question question = question_of(spec);
+	struct policy_verdict verdict, left;
+	text_list rules = { 0 };
+	judge(w, &question, &arena, &verdict);
+	left = verdict;
+	learn_rules(w, spec, &rules, &arena, &left);
+	/* A deny that rules could lift is a default's, and is gone now. */
+	if (left.decision == POLICY_DENY)
+		return policies_refuse(request, w, &left, err);
+	note_trail(request, &verdict);
+	note_learned(request, &verdict, &left, &rules);
+	return 0;
+}
+
+/* ---- files, variables ---- */
 
 static int judge_now(const struct request *request, struct core_workspace *w,
 	struct policy_question *question, struct error *err)

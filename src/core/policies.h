@@ -32,6 +32,14 @@ bool policies_hold(struct core_workspace *w);
 int policies_judge_exec(const struct request *request, struct core_workspace *w,
 	const struct exec_spec *spec, struct arena *arena, struct policy_verdict *verdict,
 	struct error *err);
+/* The same command by the policy as it is now, with further allow rules in every policy of the
+ * stack. Nothing is noted or recorded. The verdict lives in `arena`. */
+void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,
+	const text_list *rules, struct arena *arena, struct policy_verdict *verdict);
+/* What a policy lacks for that command: access_learned of the request. What a rule denies, no rule
+ * can allow: ERR_POLICY. */
+int policies_learn_exec(const struct request *request, struct core_workspace *w,
+	const struct exec_spec *spec, struct error *err);
 /* The error of a verdict that isn't POLICY_ALLOW; returns -1. */
 int policies_refuse(const struct request *request, const struct core_workspace *w,
 	const struct policy_verdict *verdict, struct error *err);

@@ -13,6 +13,9 @@ const char *const exec_state_names[EXEC_STATE_COUNT + 1] = {
 
 /* -- what is asked for -- */
 
+const char *const exec_approval_names[EXEC_APPROVAL_COUNT + 1] = { "wait", "return", NULL };
+const char *const exec_policy_names[EXEC_POLICY_COUNT + 1] = { "enforce", "learn", NULL };
+
 #define TIME_MOST WORKSPACE_TIME_MOST
 #define ARGV_MOST (1 << 20) /* as INIT_STRINGS_MAX; the kernel takes less */
 
@@ -76,6 +79,14 @@ static const struct field spec_rows[] = {
 		"respond as soon as the command runs; it continues without the client" },
 	{ "user", FIELD_TEXT, AT(user), "the user of the sandbox: agent, or 1000",
 		.pattern = "^(agent|1000)$", .check = check_user },
+	{ "approval", FIELD_CHOICE, AT(approval),
+		"if the policy asks for an approval: wait for it (the default), or return 202; the "
+		"command then waits as a background exec, without streams of the client",
+		.names = exec_approval_names },
+	{ "policy", FIELD_CHOICE, AT(policy),
+		"learn (scope admin, text/event-stream): run what no rule denies, and send the "
+		"rules that would allow it as the event learned",
+		.names = exec_policy_names },
 };
 #undef AT
 static const char *const spec_one_of[] = { "argv", "command", NULL };

@@ -17,6 +17,20 @@ enum exec_state {
 };
 extern const char *const exec_state_names[EXEC_STATE_COUNT + 1]; /* "starting" …, NULL */
 
+/* When its policy asks for an approval. */
+enum exec_approval {
+	EXEC_APPROVAL_WAIT,   /* the caller waits with it */
+	EXEC_APPROVAL_RETURN, /* it waits in the background, and the caller doesn't */
+	EXEC_APPROVAL_COUNT
+};
+extern const char *const exec_approval_names[EXEC_APPROVAL_COUNT + 1]; /* "wait" …, NULL */
+enum exec_policy {
+	EXEC_POLICY_ENFORCE,
+	EXEC_POLICY_LEARN, /* runs, and says which rules it would need */
+	EXEC_POLICY_COUNT
+};
+extern const char *const exec_policy_names[EXEC_POLICY_COUNT + 1]; /* "enforce" …, NULL */
+
 /* What is asked for. */
 struct exec_spec {
 	const char *id; /* that it gets (of id_make: a key of idempotency knows it before), or NULL:
@@ -36,6 +50,8 @@ struct exec_spec {
 	uint64_t cpu_time_ms;  /* 0: none */
 	uint64_t output_bytes; /* cap of all output; 0: none */
 	const char *user;      /* no other than the sandbox's own, or NULL */
+	int approval;	       /* enum exec_approval */
+	int policy;	       /* enum exec_policy */
 };
 /* As a client sends it; argv and command as they are given: one of them. */
 extern const struct record exec_spec_record;

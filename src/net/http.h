@@ -126,6 +126,8 @@ void http_stream_body(struct http_request *r);
 void http_pause_body(struct http_request *r, bool paused);
 
 const char *http_status_title(int status); /* "Not Found"; "Error": not one that is answered here */
+/* An interim answer, before the response: 102, with a Location. Nothing for HTTP/1.0. */
+void http_inform(struct http_request *r, const char *location);
 /* One whole response. headers: "Name: value\r\n" lines or NULL (Content-Length, Date, X-Request-Id
  * and Connection are the server's). HEAD gets no body. */
 void http_respond(struct http_request *r, int status, const char *content_type, const char *headers,

@@ -21,6 +21,7 @@ static const struct status {
 	{ 101, "Switching Protocols", NULL, NULL },
 	{ 200, "OK", NULL, NULL },
 	{ 201, "Created", NULL, NULL },
+	{ 202, "Accepted", NULL, NULL },
 	{ 204, "No Content", NULL, NULL },
 	{ 206, "Partial Content", NULL, NULL },
 	{ 400, "Bad Request", "invalid", "send one HTTP/1.1 request as RFC 9112 defines it" },
@@ -204,6 +205,17 @@ void http_respond(struct http_request *r, int status, const char *content_type, 
 	output_send(r->connection, (struct str){ head->data, head->len },
 		x->has_no_body ? STR("") : body);
 	end_response(x);
+}
+
+void http_inform(struct http_request *r, const char *location)
+{
+	char head[512];
+
+	if (!may_begin(r) || exchange_of(r)->parser.is_old)
+		return;
+	str_format(head, sizeof head, "HTTP/1.1 102 Processing\r\nLocation: %s\r\n\r\n", location);
+	output_queue(r->connection, head, strlen(head));
+	connection_wake(r->connection);
 }
 
 void http_begin_length(struct http_request *r, int status, const char *content_type,

@@ -114,7 +114,7 @@ def test_the_command_line_says_that_it_waits_and_who_denied_it(daemon, demo, rev
     assert "carrel approval ls --state pending" in started.stderr, started
     assert answer(daemon, approval_of(daemon, started.stdout.strip()), "deny", reviewer).status == 200
     with daemon.start("exec", demo, "touch", "never") as waiting:
-        assert "waits until a reviewer approves it" in waiting.stderr.readline()
+        assert "waiting for approval" in waiting.stderr.readline()
         pending = daemon.get(f"/v1/approvals?state=pending&workspace={demo}").json()["items"]
         assert answer(daemon, pending[0], "deny", reviewer, note="not now").status == 200
         out, err = waiting.communicate(timeout=60)
@@ -196,6 +196,84 @@ def test_what_waits_in_the_background_waits_over_a_restart(make_daemon):
         assert answer(daemon, approval, "approve", reviewer).status == 200
         assert ended(daemon, exec_id)["exit_code"] == 0
         assert daemon.get(f"/v1/workspaces/{workspace['name']}/files/late").status == 200
+
+
+def test_a_client_that_does_not_wait_gets_the_approval(daemon, demo, reviewer):
+    """202 for a foreground command too: it waits in the background, and the same bytes run."""
+    for more in ({}, {"background": True}):
+        asked = daemon.post(f"/v1/workspaces/{demo}/exec", {"command": "touch 'no wait'; cat", "stdin": "input", "approval": "return", **more})
+        assert asked.status == 202, asked
+        body = asked.json()
+        assert body["code"] == "approval_required" and body["exit_code"] == 126 and body["approval"]["command"] == "touch 'no wait'; cat"
+        assert asked.headers["Location"] == f"/v1/approvals/{body['approval']['id']}"
+        assert state_of(daemon, body["exec"]) == "waiting" and body["approval"]["exec"] == body["exec"]
+        assert answer(daemon, body["approval"], "approve", reviewer).status == 200
+        assert ended(daemon, body["exec"])["exit_code"] == 0
+        assert daemon.get(f"/v1/execs/{body['exec']}/output").body == b"input"
+    allowed = daemon.post(f"/v1/workspaces/{demo}/exec", {"argv": ["echo", "x"], "approval": "return"})
+    assert allowed.status == 200 and allowed.json()["stdout"] == "x\n"
+
+
+def test_events_tell_that_it_waits(daemon, demo, reviewer):
+    def run(argv, decision):
+        stream = Events(daemon, f"/v1/workspaces/{demo}/exec", {"Content-Type": "application/json"}, "POST", json.dumps({"argv": argv}))
+        (waiting,) = stream.until("waiting")
+        approval = daemon.get(f"/v1/approvals/{waiting['data']['approval']}").json()
+        assert approval["exec"] == waiting["data"]["id"] and approval["state"] == "pending"
+        assert answer(daemon, approval, decision, reviewer).status == 200
+        return [event["event"] for event in stream.until("error" if argv[0] == "nothing" else "exit")]
+    assert run(["touch", "x"], "approve") == ["start", "exit"]
+    assert run(["touch", "x"], "deny") == ["exit"]
+    assert run(["nothing"], "approve")[-1] == "error"
+
+
+def test_the_command_says_what_it_waits_for(daemon, demo, reviewer):
+    def asked():
+        return daemon.get(f"/v1/approvals?state=pending&workspace={demo}").json()["items"]
+    for tty in ([], ["-t"]):
+        with daemon.start("exec", *tty, demo, "--", "touch", "spoken") as waits:
+            assert eventually(asked)
+            (approval,) = asked()
+            decision = "deny" if tty else "approve"
+            assert answer(daemon, approval, decision, reviewer, note="because").status == 200
+            _, errors = waits.communicate(timeout=60)
+        assert f"carrel: waiting for approval {approval['id']}: carrel approval show {approval['id']}\n" in errors, errors
+        assert waits.returncode == (126 if tty else 0)
+        assert ("because" in errors and "carrel policy explain" in errors) == bool(tty), errors
+    done = daemon("exec", "--no-wait", demo, "--", "touch", "later")
+    (approval,) = asked()
+    assert done.returncode == 126 and done.stdout == approval["id"] + "\n" and f"carrel approval show {approval['id']}" in done.stderr, done
+    assert answer(daemon, approval, "approve", reviewer).status == 200
+    assert ended(daemon, approval["exec"])["exit_code"] == 0
+    done = daemon("exec", "--no-wait", "-o", "json", "-d", demo, "--", "touch", "later")
+    body = json.loads(done.stdout)
+    assert done.returncode == 126 and body["approval"]["state"] == "pending"
+    assert answer(daemon, body["approval"], "deny", reviewer).status == 200
+    denied = daemon("exec", demo, "--", "curl", "-v", "x")
+    assert denied.returncode == 126 and "curl -v x: rule 'shell(curl:*)'" in denied.stderr and "carrel policy explain" in denied.stderr, denied
+
+
+def test_the_policy_as_it_is_when_the_answer_comes(make_daemon):
+    """The operator's policy has changed while commands waited: what it denies by now doesn't run, and rules that would not allow
+    the command next time are not added."""
+    daemon = make_daemon()
+    reviewer = bearer(daemon.post("/v1/tokens", {"scope": "reviewer"}).json()["text"])
+    settings = daemon.home / "operator.json"
+    with created(daemon, settings=SETTINGS) as workspace:
+        denied, approval = start(daemon, workspace["name"], ["touch", "denied"])
+        asked, question = start(daemon, workspace["name"], ["mkdir", "asked"])
+        settings.write_text(json.dumps({"permissions": {"allow": [], "deny": ["shell(touch:*)"], "ask": ["shell(mkdir:*)"]}}))
+        configure(daemon, f"policy:\n  settings: {settings}\n")
+        done = answer(daemon, approval, "approve", reviewer, always=True).json()
+        assert done["state"] == "denied" and done["answered_by"] == "policy" and "shell(touch:*)" in done["note"], done
+        assert done["rules"] == []
+        end = ended(daemon, denied)
+        assert end["exit_code"] == 126 and end["reason"] == "denied" and "shell(touch:*)" in end["error"], end
+        problem(answer(daemon, approval, "approve", reviewer), 409, "conflict", "denied by policy")
+        problem(answer(daemon, question, "approve", reviewer, always=True), 400, "invalid", "still says ask")
+        assert state_of(daemon, asked) == "waiting"
+        assert answer(daemon, question, "approve", reviewer).json()["state"] == "approved"
+        assert ended(daemon, asked)["exit_code"] == 0
 
 
 @pytest.mark.once

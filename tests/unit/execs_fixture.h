@@ -241,6 +241,15 @@ void approval_begun(struct core *core, const char *id)
 {
 }
 
+const struct approval *approval_of(const struct core *core, const char *id)
+{
+	return NULL;
+}
+
+void approval_overrule(struct core *core, const char *id, const char *note)
+{
+}
+
 /* ---- the world ---- */
 
 static inline void open_core(void)
