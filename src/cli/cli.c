@@ -48,8 +48,10 @@ const struct arg_option network_rows[] = {
 const struct arg_option sandbox_rows[] = {
 	{ 0, "ptrace", ARG_FLAG, AT(ptrace), NULL,
 		"allow processes inside to trace each other (gdb, strace, py-spy)" },
-	{ 0, "isolation", ARG_CHOICE, AT(isolation), "native", "the kind of sandbox", "native",
-		.later = "oci|gvisor|bwrap" },
+	{ 0, "isolation", ARG_CHOICE, AT(isolation), "native|landlock",
+		"the kind of sandbox; landlock: without namespaces, weaker, for `carrel run` on "
+		"hosts that give none",
+		"native|landlock", .later = "oci|gvisor|bwrap" },
 	{ 0, "view", ARG_CHOICE, AT(view), "workspace|root",
 		"where its files are: at /workspace, or at / itself", "workspace|root" },
 };

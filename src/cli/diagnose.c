@@ -591,6 +591,25 @@ static void check_landlock(struct doctor *d)
 		add_ok(d, "landlock", detail);
 }
 
+/* What is left where user namespaces can't be had. It is not a layer: it never counts as a failure.
+ */
+static void check_weak(struct doctor *d)
+{
+	const struct facts *facts = d->facts;
+	bool has_uid =
+		facts->uid != 0 || slot_range_from(facts->uid_map ? facts->uid_map : "").count;
+	bool can = facts->landlock_abi > 0 && !facts->landlock.error && !facts->seccomp.error &&
+		   !facts->memfd_exec.error && has_uid;
+	const char *remark = !can ? "Landlock, seccomp, memfd exec or a uid besides root is missing"
+			     : facts->landlock_abi < 6
+				     ? "before ABI 6 the command can signal your other processes"
+				     : NULL;
+	add(d, "weaker mode", can && !remark ? CHECK_OK : CHECK_WARN,
+		can ? "--isolation landlock can be had; it is weaker and must be asked for"
+		    : "--isolation landlock can't be had",
+		remark, NULL);
+}
+
 static void check_isolation(struct doctor *d)
 {
 	const struct facts *facts = d->facts;
@@ -606,6 +625,7 @@ static void check_isolation(struct doctor *d)
 	check_landlock(d);
 	add_probe(d, "memfd exec", SUBJECT_MEMFD, &facts->memfd_exec, CHECK_FAIL,
 		"a sealed memfd can be executed");
+	check_weak(d);
 	if (d->situation.label[0] != '\0')
 		add_ok(d, "security label", d->situation.label);
 }

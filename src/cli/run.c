@@ -15,6 +15,7 @@
 #include "cli/policy_file.h"
 #include "cli/review.h"
 #include "cli/run_policy.h"
+#include "cli/run_weak.h"
 #include "cli/template.h"
 #include "build/progress.h"
 #include "envs/kind.h"
@@ -289,6 +290,8 @@ static int carry_out(struct command *command, const struct plan *plan, struct ru
 	else
 		cli_begin_result(
 			&result, &out, &errors, plan_limiter_name(plan->limiter), &command->value);
+	if (plan->streams[1] == STREAM_CAPTURED)
+		json_text(&command->value, "isolation", plan->isolation);
 	if (plan->streams[1] == STREAM_CAPTURED && plan_network_has_names(&plan->network))
 		run_network_print(&state->network, &command->value);
 	int failed = state->review.path ? review_finish(&state->review, command, err) : 0;
@@ -348,6 +351,9 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	struct plan_options options;
 	struct plan_bind dir = { 0 };
 	struct plan plan;
+	bool is_weak = run_weak_is_asked(run);
+	if (is_weak && run_weak_check(run, arena, err))
+		return -1;
 	if (template_use(&command->options, arena, err) || cli_check_environment(run, arena, err) ||
 		review_check(run, err) || gather(run, command->argv, arena, &options, &dir, err))
 		return -1;
@@ -360,6 +366,7 @@ static int run_command(struct command *command, struct run_state *state, struct 
 		return added;
 	const char *guarded = run->writable_config ? NULL : dir.source, *home;
 	char real[PATH_MAX];
+	host->is_weak = is_weak;
 	if (run_look_at_host(host, !run->plan, guarded, &home, &state->egress, arena, err))
 		return -1;
 	/* The daemon listens in the home: a command that can connect to it there acts for the
@@ -368,12 +375,15 @@ static int run_command(struct command *command, struct run_state *state, struct 
 		options.home = realpath(home, real) ? real : home;
 	if (run->review && review_begin(&state->review, command, &options, err))
 		return -1;
-	if (plan_build(&options, &host->facts, arena, &plan, err))
+	if (plan_build(&options, &host->facts, arena, &plan, err) ||
+		(is_weak && run_weak_plan(run, &options, host, arena, &plan, err)))
 		return -1;
 	if (run->plan) {
 		plan_print(&plan, &command->out);
 		return 0;
 	}
+	if (is_weak)
+		run_weak_say(&plan);
 	int code = carry_out(command, &plan, state, err);
 	if (guarded && !run->review)
 		warn_of_new(host, guarded, arena);
@@ -389,6 +399,8 @@ static int run(struct command *command, struct error *err)
 			"no command was given");
 	host_init(&state.host);
 	int code = run_command(command, &state, err);
+	if (code < 0 && !run_weak_is_asked(&command->options))
+		run_weak_hint(err);
 	run_network_done(&state.network);
 	review_done(&state.review);
 	host_done(&state.host);

@@ -151,6 +151,10 @@ static int print_created(struct command *command, struct buf *out, int *voucher,
 	const struct options *options = &command->options;
 	struct arena *arena = &command->arena;
 	struct json j = json_to(out, false);
+	if (options->isolation && strcmp(options->isolation, "native") != 0)
+		return fail_hint(err, ERR_INVALID, "carrel run --isolation landlock -- CMD",
+			"--isolation %s is for carrel run alone: a workspace needs namespaces",
+			options->isolation);
 	json_object(&j, NULL);
 	if (command->operands.count)
 		json_text(&j, "name", command->operands.items[0]);

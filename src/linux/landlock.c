@@ -26,13 +26,15 @@ enum {
 	FS_TRUNCATE = 1 << 14,	/* ABI 3 */
 	FS_IOCTL_DEV = 1 << 15, /* ABI 5 */
 };
+enum { NET_BIND_TCP = 1, NET_CONNECT_TCP = 2 };
 enum { SCOPE_ABSTRACT_UNIX_SOCKET = 1, SCOPE_SIGNAL = 2 };
 enum { CREATE_VERSION = 1, RULE_PATH_BENEATH = 1, RESTRICT_LOG_SUBDOMAINS_OFF = 4 };
 
 struct ruleset_attr {
 	uint64_t handled_fs;
-	uint64_t handled_net; /* since ABI 4; left alone: the network namespace has lo only */
-	uint64_t scoped;      /* since ABI 6 */
+	uint64_t
+		handled_net; /* since ABI 4; mostly left alone: the network namespace has lo only */
+	uint64_t scoped;     /* since ABI 6 */
 };
 struct path_beneath_attr {
 	uint64_t allowed;
@@ -81,7 +83,16 @@ int landlock_abi(void)
 	return abi < 0 ? 0 : (int)abi;
 }
 
-static int create(int abi, uint64_t handled, int *ruleset, struct error *err)
+static int make(const struct ruleset_attr *attr, size_t size, int *ruleset, struct error *err)
+{
+	int fd = (int)syscall(SYS_landlock_create_ruleset, attr, size, 0);
+	if (fd < 0)
+		return fail_errno_code(err, ERR_UNAVAILABLE, "make a Landlock ruleset");
+	*ruleset = fd;
+	return 0;
+}
+
+static int create(int abi, uint64_t handled, uint64_t net, int *ruleset, struct error *err)
 {
 	if (abi < 1)
 		return fail_hint(err, ERR_UNAVAILABLE,
@@ -89,30 +100,41 @@ static int create(int abi, uint64_t handled, int *ruleset, struct error *err)
 			"Landlock isn't available on this kernel");
 	struct ruleset_attr attr = { .handled_fs = handled & rights_of_abi(abi) };
 	size_t size = offsetof(struct ruleset_attr, handled_net);
+	if (abi >= 4 && net) {
+		attr.handled_net = net;
+		size = offsetof(struct ruleset_attr, scoped);
+	}
 	if (abi >= 6) {
 		attr.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
 		size = sizeof(attr);
 	}
-	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
-	if (fd < 0)
-		return fail_errno_code(err, ERR_UNAVAILABLE, "make a Landlock ruleset");
-	*ruleset = fd;
-	return 0;
+	return make(&attr, size, ruleset, err);
 }
 
 int landlock_create(int abi, int *ruleset, struct error *err)
 {
-	return create(abi, ~(uint64_t)0, ruleset, err);
+	return create(abi, ~(uint64_t)0, 0, ruleset, err);
+}
+
+int landlock_create_alone(int abi, int *ruleset, struct error *err)
+{
+	return create(abi, ~(uint64_t)0, NET_BIND_TCP | NET_CONNECT_TCP, ruleset, err);
+}
+
+int landlock_create_scope(int *ruleset, struct error *err)
+{
+	const struct ruleset_attr attr = { .scoped = SCOPE_SIGNAL };
+	return make(&attr, sizeof attr, ruleset, err);
 }
 
 int landlock_create_writes(int abi, int *ruleset, struct error *err)
 {
-	return create(abi, ~(uint64_t)ASKED_BY_READERS, ruleset, err);
+	return create(abi, ~(uint64_t)ASKED_BY_READERS, 0, ruleset, err);
 }
 
 int landlock_create_changes(int abi, int *ruleset, struct error *err)
 {
-	return create(abi, CHANGES | FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_EXECUTE, ruleset, err);
+	return create(abi, CHANGES | FS_MAKE_CHAR | FS_MAKE_BLOCK | FS_EXECUTE, 0, ruleset, err);
 }
 
 int landlock_allow(

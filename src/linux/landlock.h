@@ -21,11 +21,17 @@ int landlock_abi(void);
 /* Makes a ruleset that handles every file right of `abi`, and scopes abstract sockets and signals
  * when abi >= 6. */
 int landlock_create(int abi, int *ruleset, struct error *err);
-/* The same for LANDLOCK_CHANGE and LANDLOCK_EXECUTE alone (grant nothing else to it): what can be
- * seen can be read and written. */
+/* The same, and no TCP port can be bound or connected to when abi >= 4: for a sandbox without a
+ * network namespace. */
+int landlock_create_alone(int abi, int *ruleset, struct error *err);
+/* Makes a ruleset that scopes signals and nothing else: what enforces it can signal itself and its
+ * descendants only. Needs ABI 6. */
+int landlock_create_scope(int *ruleset, struct error *err);
+/* As landlock_create, for LANDLOCK_CHANGE and LANDLOCK_EXECUTE alone (grant nothing else to it):
+ * what can be seen can be read and written. */
 int landlock_create_changes(int abi, int *ruleset, struct error *err);
-/* The same without the rights to read, list and truncate: opening a file for reading is then not
- * looked at. Grants must have LANDLOCK_ONLY_WRITES. */
+/* As landlock_create, without the rights to read, list and truncate: opening a file for reading is
+ * then not looked at. Grants must have LANDLOCK_ONLY_WRITES. */
 int landlock_create_writes(int abi, int *ruleset, struct error *err);
 /* Grants `access` (of enum landlock_access) beneath the O_PATH descriptor `path_fd`; `name` is for
  * the error only. */

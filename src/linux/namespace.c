@@ -149,6 +149,18 @@ int namespace_clone(uint64_t flags, int cgroup_fd, int *pidfd, pid_t *pid, struc
 	return 0;
 }
 
+int namespace_fork(int *pidfd, pid_t *pid, struct error *err)
+{
+	int child_fd = -1;
+	long child = syscall(SYS_clone, (long)(CLONE_PIDFD | SIGCHLD), NULL, &child_fd, NULL, NULL);
+	if (child < 0)
+		return fail_errno(err, "start a process");
+	if (child > 0)
+		*pidfd = child_fd;
+	*pid = (pid_t)child;
+	return 0;
+}
+
 int namespace_write_maps(
 	pid_t pid, const struct namespace_ids *ids, bool deny_setgroups, struct error *err)
 {

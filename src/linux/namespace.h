@@ -14,6 +14,10 @@
  * (*pidfd is yours to close). ERR_UNAVAILABLE: this host doesn't allow such namespaces. */
 int namespace_clone(uint64_t flags, int cgroup_fd, int *pidfd, pid_t *pid, struct error *err);
 
+/* The same without namespaces and group, by clone: filters of containers refuse clone3, whose flags
+ * they can't see. */
+int namespace_fork(int *pidfd, pid_t *pid, struct error *err);
+
 /* Sets *err to why making a user namespace (or writing its maps) failed with `sys_errno`, as far as
  * the files of `proc` (a descriptor of /proc) tell, with a hint. Returns -1. */
 int namespace_explain(int sys_errno, int proc, struct error *err);

@@ -31,3 +31,7 @@ const struct sock_fprog *seccomp_role_program(bool may_fork);
  * bits, fifos and whiteouts. */
 int seccomp_load_trees(struct error *err);
 const struct sock_fprog *seccomp_trees_program(void);
+/* A second filter, loaded before the sandbox's own where there are no namespaces: no sockets but
+ * pairs that are connected for good, no System V or POSIX IPC, which other processes of the host
+ * share, and no limits or priorities of other processes. */
+int seccomp_load_alone(struct error *err);

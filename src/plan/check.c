@@ -150,10 +150,31 @@ static int check_network(const struct plan_network *network, struct error *err)
 }
 
 /* A sandbox has every lock; a plan without one is not one that may be carried out. */
+static bool is_weak(const struct plan *plan)
+{
+	return plan->isolation && !strcmp(plan->isolation, PLAN_ISOLATION_LANDLOCK);
+}
+
+/* Without namespaces the kernel's two filters are all there is: nothing may be mounted, reach a
+ * socket, stay, or hide what a mount would have hidden. */
+static int check_weak(const struct plan *plan, struct error *err)
+{
+	if (plan->namespaces || plan->mounts.count || plan->nodes.count || plan->denials.count ||
+		plan->environments.count || plan->network.listeners.count || plan->warm ||
+		plan->ptrace || plan->landlock_writes || !plan->scratch ||
+		!path_is_normal(plan->scratch) || strcmp(plan->seccomp, PLAN_NO_SOCKETS) != 0)
+		return fail(err, ERR_INVALID,
+			"a sandbox without namespaces can't have mounts, a network or a way to "
+			"stay");
+	return 0;
+}
+
 static int check_isolation(const struct plan *plan, struct error *err)
 {
 	const unsigned filters = FILTER_LANDLOCK | FILTER_SECCOMP;
-	if (plan->namespaces != NAMESPACE_ALL)
+	if (is_weak(plan) && check_weak(plan, err))
+		return -1;
+	if (!is_weak(plan) && plan->namespaces != NAMESPACE_ALL)
 		return fail(err, ERR_INVALID, "a sandbox needs all namespaces of its own");
 	if ((plan->filters & filters) != filters || !plan->no_new_privs)
 		return fail(err, ERR_INVALID,
@@ -175,11 +196,13 @@ static int check_denials(const struct plan *plan, struct error *err)
 	return 0;
 }
 
-static int check_limits(const struct limits *limits, struct error *err)
+static int check_limits(const struct plan *plan, struct error *err)
 {
+	const struct limits *limits = &plan->limits;
 	if (limits_check(limits, err))
 		return -1;
-	if (!limits->memory_bytes || !limits->tmp_bytes || !limits->pids || !limits->fds)
+	if (!limits->memory_bytes || (!limits->tmp_bytes && !is_weak(plan)) || !limits->pids ||
+		!limits->fds)
 		return fail(err, ERR_INVALID, "memory, tmp, pids and fds need a limit");
 	return 0;
 }
@@ -187,8 +210,7 @@ static int check_limits(const struct limits *limits, struct error *err)
 int plan_check(const struct plan *plan, struct error *err)
 {
 	if (check_ids(plan, err) || check_isolation(plan, err) || check_mounts(plan, err) ||
-		check_denials(plan, err) || check_limits(&plan->limits, err) ||
-		check_disk(plan, err))
+		check_denials(plan, err) || check_limits(plan, err) || check_disk(plan, err))
 		return -1;
 	if (!path_is_normal(plan->cwd))
 		return fail(err, ERR_INVALID,

@@ -26,6 +26,8 @@
 #define PLAN_CACHE "/.cache"
 #define PLAN_SYS "/sys"
 #define PLAN_CGROUP PLAN_SYS "/fs/cgroup"
+#define PLAN_ISOLATION_LANDLOCK "landlock" /* see plan/weak.h */
+#define PLAN_NO_SOCKETS "no-sockets"	   /* its filter of system calls */
 #define PLAN_FORWARD_PORT 3128
 #define PLAN_RESOLVER_PORT 53
 /* A source below it is an object that the process that starts the sandbox has open. */
@@ -231,10 +233,12 @@ struct plan {
 	bool privileged;
 	uint32_t inside_uid, inside_gid, outside_uid, outside_gid;
 	const char *hostname;
-	const char *isolation;	  /* name of the backend that carries the plan out */
-	unsigned namespaces;	  /* enum plan_namespace: those of its own */
-	unsigned filters;	  /* enum plan_filter */
-	const char *seccomp;	  /* name of the program */
+	const char *isolation; /* name of the backend that carries the plan out */
+	unsigned namespaces;   /* enum plan_namespace: those of its own */
+	unsigned filters;      /* enum plan_filter */
+	const char *seccomp;   /* name of the program */
+	const char *scratch;   /* without namespaces: a directory of the host that is made for it,
+				* and removed; else NULL */
 	const char *capabilities; /* that processes have: "none" */
 	bool no_new_privs;
 	struct plan_network network;
@@ -304,6 +308,11 @@ static inline const char *plan_view_path(enum workspace_view view)
 	return view == VIEW_ROOT ? PLAN_ROOT : PLAN_WORKSPACE;
 }
 bool plan_has_root_view(const struct plan *plan);
+/* It has a pid namespace: carrel-init is PID 1, and its end is the end of all. */
+static inline bool plan_has_pids(const struct plan *plan)
+{
+	return plan->namespaces & NAMESPACE_PID;
+}
 /* Fills plan->views by its limits. */
 void plan_add_views(const struct plan_facts *facts, struct arena *arena, struct plan *plan);
 /* Appends what tells programs of these limits that don't find them out by themselves: the Go

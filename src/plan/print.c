@@ -222,6 +222,8 @@ void plan_print(const struct plan *plan, struct buf *out)
 	print_flags(&j, "namespaces", plan->namespaces, namespaces);
 	print_identity(&j, plan);
 	print_tree(&j, "workspace", plan->workspace);
+	if (plan->scratch)
+		json_text(&j, "scratch", plan->scratch);
 	json_array(&j, "environments");
 	for (size_t i = 0; i < plan->environments.count; i++)
 		print_tree(&j, NULL, plan->environments.items[i]);

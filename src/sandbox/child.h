@@ -30,3 +30,25 @@ int child_deny_paths(struct sandbox_child *child, struct error *err);
 int child_take_workspace_root(struct sandbox_child *child, int workspace, struct error *err);
 /* MOUNT_ATTR_* of a plan's flags. */
 uint64_t child_attributes(unsigned flags);
+
+/* One step of the child: it fails with an error, to which the step's name is added. */
+struct child_step {
+	const char *name;
+	int (*run)(struct sandbox_child *child, struct error *err);
+};
+/* Takes the steps in order, up to one without a function; the last becomes carrel-init. The first
+ * error is sent to the supervisor. */
+_Noreturn void child_do(struct start *start, const struct child_step *steps);
+
+/* Steps of every child: see child_lock.c. */
+void child_wait_for_parent(
+	struct sandbox_child *child, enum setup_type type, int fds[SETUP_FD_MAX]);
+int child_join_cgroup(struct sandbox_child *child, struct error *err);
+int child_set_rlimits(struct sandbox_child *child, struct error *err);
+int child_no_new_privileges(struct sandbox_child *child, struct error *err);
+int child_restrict_paths(struct sandbox_child *child, struct error *err);
+int child_die_with_supervisor(struct sandbox_child *child, struct error *err);
+int child_filter_calls(struct sandbox_child *child, struct error *err);
+int child_report(struct sandbox_child *child, struct error *err);
+int child_limit_descriptors(struct sandbox_child *child, struct error *err);
+int child_become_init(struct sandbox_child *child, struct error *err);

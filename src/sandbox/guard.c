@@ -288,6 +288,7 @@ int guard_watch(struct guard *guard, struct error *err)
 		guard->upper };
 	if (usage_init(&guard->usage, guard->proc, tmpfs, err))
 		return -1;
+	guard->usage.below = guard->family;
 	guard->is_watching = true;
 	start_samples(guard);
 	if (!guard->plan->counted_disk && guard->plan->limits.disk_bytes)
@@ -364,7 +365,7 @@ void guard_let_go_on(struct guard *guard)
 	if (guard->counted.is_stopped || guard->look.is_paused)
 		return;
 	cgroup_freeze(guard->cgroup, false, &err);
-	init_client_signal(guard->init_socket, 0, SIGCONT, &err);
+	init_client_signal(guard->init_socket, guard_signal_id(guard->plan), SIGCONT, &err);
 }
 
 void guard_note_usage(struct guard *guard)

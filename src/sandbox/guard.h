@@ -40,6 +40,7 @@ struct guard {
 	int init_socket;
 	void (*hit)(void *ctx, enum reason reason); /* a limit: end the sandbox */
 	void *ctx;
+	pid_t family; /* the process that is above the sandbox's, without a pid namespace; else 0 */
 	struct guard_disk counted; /* set: base, for a disk that is counted */
 	/* private */
 	struct usage usage;
@@ -86,6 +87,13 @@ void guard_take_over(
 	struct guard *guard, const struct guard *from, bool suspended, uint64_t counted_ms);
 /* In the parent, when that child was ended: it may have stopped the sandbox for a moment. */
 void guard_let_go_on(struct guard *guard);
+/* Which exec carrel-init is to signal so that all stop: 0, all; without a pid namespace the
+ * command's process group. */
+#define GUARD_COMMAND_ID 1
+static inline uint64_t guard_signal_id(const struct plan *plan)
+{
+	return plan_has_pids(plan) ? 0 : GUARD_COMMAND_ID;
+}
 /* Whether a limit is kept that needs a process which looks. */
 bool guard_is_needed(const struct plan *plan);
 /* What it looks through. */

@@ -20,6 +20,7 @@
 #include "linux/pty.h"
 #include "plan/system.h"
 #include "sandbox/slot.h"
+#include "sandbox/usage.h"
 
 #define CPUS_MAX 65536
 
@@ -195,14 +196,18 @@ static int look_at_identity(struct host *host, const char *home, struct error *e
 	if (fd_read_file(AT_FDCWD, "/proc/self/uid_map", map, sizeof map) < 0)
 		return fail_errno(err, "read '/proc/self/uid_map'");
 	range = slot_range_from(map);
+	if (!range.count && host->is_weak)
+		return fail_hint(err, ERR_UNAVAILABLE, "run it as a user that isn't root",
+			"root has no other uid to run the command as in this user namespace");
 	if (!range.count)
 		return 0;
-	if (!capability_is_effective(CAPABILITY_SYS_ADMIN) ||
+	if ((!host->is_weak && !capability_is_effective(CAPABILITY_SYS_ADMIN)) ||
 		!capability_is_effective(CAPABILITY_SETUID) ||
 		!capability_is_effective(CAPABILITY_SETGID))
 		return fail_hint(err, ERR_UNAVAILABLE,
 			"run it as another user, or give this container CAP_SYS_ADMIN",
-			"root lacks CAP_SYS_ADMIN, CAP_SETUID or CAP_SETGID here");
+			"root lacks %sCAP_SETUID or CAP_SETGID here",
+			host->is_weak ? "" : "CAP_SYS_ADMIN, ");
 	facts->privileged = true;
 	facts->outside_uid = range.first;
 	if (home && slot_take(home, range, &facts->outside_uid, &host->slot, err))
@@ -375,4 +380,31 @@ int host_show(struct host *host, const text_list *show, const char *home, struct
 		vec_push(arena, paths, shown);
 	}
 	return 0;
+}
+
+struct task_count {
+	uint32_t uid;
+	uint64_t tasks;
+};
+
+static void count_tasks(void *ctx, int proc, int pid)
+{
+	struct task_count *count = ctx;
+	struct stat st;
+	char path[32];
+	str_format(path, sizeof path, "%d", pid);
+	if (fstatat(proc, path, &st, 0) || st.st_uid != count->uid)
+		return;
+	str_format(path, sizeof path, "%d/task", pid);
+	/* The links of the directory are its tasks, "." and "..". */
+	count->tasks += !fstatat(proc, path, &st, 0) && st.st_nlink > 2 ? st.st_nlink - 2 : 1;
+}
+
+uint64_t host_count_tasks(const struct host *host)
+{
+	struct task_count count = { host->facts.outside_uid, 0 };
+	auto_close int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (proc >= 0)
+		usage_each_process(proc, count_tasks, &count);
+	return count.tasks;
 }

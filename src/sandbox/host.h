@@ -7,7 +7,8 @@
 struct host {
 	struct plan_facts facts;
 	struct cgroup_host cgroups;
-	int slot; /* holds the outside uid, or -1 */
+	bool is_weak; /* set before host_look: root needs another uid, and no CAP_SYS_ADMIN */
+	int slot;     /* holds the outside uid, or -1 */
 };
 void host_init(struct host *host);
 void host_done(struct host *host);
@@ -19,6 +20,8 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
  * a directory, and have nothing to do with `home`, carrel's own. ERR_NOT_FOUND, ERR_INVALID. */
 int host_show(struct host *host, const text_list *show, const char *home, struct arena *arena,
 	struct error *err);
+/* Tasks of the user that sandboxes run as: what RLIMIT_NPROC counts. */
+uint64_t host_count_tasks(const struct host *host);
 /* The protected names that are in directory `path` now and weren't when host_look looked: what
  * doesn't exist can't be protected, but it can be said. */
 int host_find_new(const struct host *host, const char *path, struct arena *arena, text_list *names,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/fd.h"
 #include "sandbox/start.h"
+#include "sandbox/weak.h"
 
 static int native_start(const struct warm_host *host, const struct warm_start *given, pid_t *pid,
 	int *setup, struct error *err)
@@ -27,7 +28,7 @@ static int native_start(const struct warm_host *host, const struct warm_start *g
 	start.init_image = host->init_image;
 	int failed = start_prepare(&start, err) || start_clone(&start, &ours, &pidfd, &child, err);
 	if (!failed && start_let_go(&start, ours, child, err))
-		failed = start_abandon(child, ours, err);
+		failed = start_abandon(given->plan, child, ours, err);
 	start_done(&start);
 	if (failed)
 		return -1;
@@ -81,9 +82,18 @@ static void native_end(pid_t pid)
 	kill(pid, SIGKILL);
 }
 
+/* Nothing that stays: a workspace is mounts. */
+static int weak_start(const struct warm_host *host, const struct warm_start *given, pid_t *pid,
+	int *setup, struct error *err)
+{
+	return fail(err, ERR_UNAVAILABLE, "--isolation landlock is for carrel run alone");
+}
+
 static const struct isolation backends[] = {
 	{ "native", start_want_cgroup, native_start, native_receive, native_find, native_end,
 		sandbox_run },
+	{ PLAN_ISOLATION_LANDLOCK, start_want_cgroup, weak_start, native_receive, native_find,
+		native_end, weak_run },
 };
 
 int isolation_find(const char *name, const struct isolation **isolation, struct error *err)
@@ -100,7 +110,7 @@ int isolation_find(const char *name, const struct isolation **isolation, struct 
 int isolation_run(const struct plan *plan, const struct cgroup_host *cgroups, struct sandbox_io *io,
 	struct result *result, struct error *err)
 {
-	const struct isolation *isolation;
+	const struct isolation *isolation = NULL;
 	if (isolation_find(plan->isolation, &isolation, err))
 		return -1;
 	return isolation->run(plan, cgroups, io, result, err);

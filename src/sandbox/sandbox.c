@@ -25,7 +25,7 @@
 #include "sandbox/start.h"
 #include "sandbox/streams.h"
 
-#define COMMAND_ID 1
+#define COMMAND_ID GUARD_COMMAND_ID
 /* After this time a standby process is started, which enforces the limits while this one is
  * stopped. */
 #define STANDBY_MS 20
@@ -81,7 +81,7 @@ static void kill_all(struct supervisor *s)
 {
 	struct error err;
 	/* The kernel then kills the rest of the pid namespace. */
-	pidfd_signal(s->pidfd, SIGKILL, &err);
+	pidfd_signal(s->pidfd, start_end_signal(s->plan), &err);
 }
 
 static void on_limit(void *ctx, enum reason reason)
@@ -210,6 +210,12 @@ static bool is_up(const struct supervisor *s)
 static int find_descriptors(struct supervisor *s, struct error *err)
 {
 	int fds[WARM_FD_MAX];
+	if (!plan_has_pids(s->plan)) { /* nothing of its own but processes */
+		int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		guard_descriptors(&s->guard, proc, -1, -1);
+		s->guard.family = s->pid;
+		return proc < 0 ? fail_errno(err, "open '/proc'") : 0;
+	}
 	int failed = start_find(s->pid, s->plan->measured, fds, err);
 	if (failed)
 		return failed;
@@ -264,12 +270,13 @@ static void stop_and_continue(struct supervisor *s)
 		return;
 	}
 	streams_suspend(&s->streams);
-	init_client_signal(s->socket, 0, SIGSTOP, &err);
+	s->has_signaled = true;
+	init_client_signal(s->socket, guard_signal_id(s->plan), SIGSTOP, &err);
 	raise(SIGSTOP);
 	end_standby(s);
 	if (is_kept)
 		on_standby_due(s->loop, s);
-	init_client_signal(s->socket, 0, SIGCONT, &err);
+	init_client_signal(s->socket, guard_signal_id(s->plan), SIGCONT, &err);
 	streams_continue(&s->streams);
 }
 
@@ -526,7 +533,7 @@ static int begin(struct supervisor *s, const struct start *start, struct error *
 	if (s->streams.io->tick)
 		s->tick = loop_after(s->loop, TICK_MS, on_tick, s);
 	loop_after(s->loop, guard_first_look_ms(&s->guard), on_first_look, s);
-	if (s->streams.io->is_last)
+	if (s->streams.io->is_last && plan_has_pids(s->plan))
 		leave_mounts(s);
 	if (s->plan->tty) /* the child has yet to make the terminal */
 		return 0;
@@ -578,7 +585,7 @@ static int start_and_supervise(struct supervisor *s, struct start *start, struct
 		return -1;
 	if (start_let_go(start, s->socket, s->pid, err) || (!s->plan->tty && send_spawn(s, err)) ||
 		loop_new(&s->loop, err))
-		return start_abandon(s->pid, s->socket, err);
+		return start_abandon(s->plan, s->pid, s->socket, err);
 	int failed = supervise(s, start, err);
 	loop_free(s->loop);
 	return failed;

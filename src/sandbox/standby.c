@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "linux/pidfd.h"
 #include "sandbox/init_client.h"
+#include "sandbox/start.h"
 
 #define LOOK_MS 100
 
@@ -36,7 +37,7 @@ static void on_limit(void *ctx, enum reason reason)
 		return;
 	w->shared->reason = reason;
 	w->shared->has_ended = true;
-	pidfd_signal(w->pidfd, SIGKILL, &err);
+	pidfd_signal(w->pidfd, start_end_signal(w->from->plan), &err);
 	guard_end(&w->guard);
 }
 
@@ -66,7 +67,8 @@ static void look(struct loop *loop, void *ctx)
 	w->is_in_charge = stopped;
 	w->shared->was_in_charge |= stopped;
 	if (stopped && w->suspended && !w->shared->has_ended)
-		init_client_signal(w->guard.init_socket, 0, SIGSTOP, &err);
+		init_client_signal(
+			w->guard.init_socket, guard_signal_id(w->from->plan), SIGSTOP, &err);
 	loop_after(loop, LOOK_MS, look, w);
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -238,9 +239,11 @@ static int clone_there(const struct start *start, int *pidfd, pid_t *pid, struct
 	/* The child has no rights in a network namespace that isn't its own. */
 	if (!failed && has_netns && plan_network_has_names(&start->plan->network))
 		failed = netns_add_ranges(err);
+	uint64_t flags = clone_flags(start->plan);
+	int group = start->cgroup->clone_into;
 	if (!failed)
-		failed = namespace_clone(
-			clone_flags(start->plan), start->cgroup->clone_into, pidfd, pid, err);
+		failed = flags || group >= 0 ? namespace_clone(flags, group, pidfd, pid, err)
+					     : namespace_fork(pidfd, pid, err);
 	/* A process that can't return to its own namespaces must not go on: it would act on the
 	 * wrong sandbox. */
 	if (*pid && enter(has_netns ? start->own_netns : -1, has_mounts ? start->own_mounts : -1))
@@ -297,11 +300,18 @@ int start_find(pid_t pid, const char *measured, int fds[WARM_FD_MAX], struct err
 	return 0;
 }
 
-int start_abandon(pid_t pid, int setup, struct error *err)
+int start_end_signal(const struct plan *plan)
+{
+	return plan_has_pids(plan) ? SIGKILL : SIGTERM;
+}
+
+int start_abandon(const struct plan *plan, pid_t pid, int setup, struct error *err)
 {
 	struct setup_message message = { 0 };
 	int fds[SETUP_FD_MAX];
-	child_kill(&(struct child){ pid, -1, -1 });
+	struct child child = { pid, -1, -1 };
+	kill(pid, start_end_signal(plan));
+	child_wait(&child);
 	int got = setup_receive(setup, false, &message, fds);
 	setup_close(fds);
 	if (got == 1 && message.type == SETUP_FAILED) {
@@ -320,9 +330,10 @@ int start_let_go(const struct start *start, int setup, pid_t pid, struct error *
 		plan->outside_gid };
 	struct setup_message go = { .magic = SETUP_MAGIC, .type = SETUP_GO };
 	struct setup_message enter = { .magic = SETUP_MAGIC, .type = SETUP_CGROUP };
-	if (plan->privileged && namespace_write_maps(pid, &ids, true, err))
+	bool has_maps = plan->privileged && plan->namespaces & NAMESPACE_USER;
+	if (has_maps && namespace_write_maps(pid, &ids, true, err))
 		return -1;
-	if (plan->privileged && setup_send(setup, &go, NULL, 0))
+	if (has_maps && setup_send(setup, &go, NULL, 0))
 		return fail_errno(err, "start the sandbox");
 	if (plan->limiter != LIMITER_CGROUP_V1)
 		return 0;

@@ -77,8 +77,11 @@ int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct 
 int start_find(pid_t pid, const char *measured, int fds[WARM_FD_MAX], struct error *err);
 /* What the child needs of us before it can go on. */
 int start_let_go(const struct start *start, int setup, pid_t pid, struct error *err);
+/* What ends the sandbox when it is sent to the child: of a pid namespace the kernel kills the rest,
+ * a guardian (weak.h) does that itself. */
+int start_end_signal(const struct plan *plan);
 /* Ends and reaps the child. *err becomes its own reason, if it failed by itself before. -1. */
-int start_abandon(pid_t pid, int setup, struct error *err);
+int start_abandon(const struct plan *plan, pid_t pid, int setup, struct error *err);
 
 /* The child's whole life after clone; doesn't return. */
 _Noreturn void child_main(struct start *start);

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/walk.h"
 #include "format/procfs.h"
+#include "sandbox/family.h"
 #include "sandbox/init_client.h"
 
 #define PROCESSES_MAX 65536
@@ -72,6 +73,15 @@ void usage_each_process(int proc, void (*fn)(void *ctx, int proc, int pid), void
 		}
 }
 
+static void each_process(
+	const struct usage *usage, void (*fn)(void *ctx, int proc, int pid), void *ctx)
+{
+	if (usage->below)
+		family_each(usage->proc, usage->below, fn, ctx);
+	else
+		usage_each_process(usage->proc, fn, ctx);
+}
+
 /* Adds the value of `key` in a text of /proc, if it is there. */
 static void add_kb(struct str text, const char *key, uint64_t *sum_kb)
 {
@@ -92,6 +102,8 @@ static void add_resident(void *ctx, int proc, int pid)
 {
 	struct walk *walk = ctx;
 	char text[4096];
+	if (pid == walk->usage->below)
+		return;
 	struct str status = read_text(proc, pid, "status", text, sizeof text);
 	uint64_t own_kb = 0;
 	walk->count++;
@@ -123,7 +135,7 @@ static uint64_t walk_bytes(const struct walk *walk)
 static uint64_t memory_bound(struct usage *usage, uint64_t *least)
 {
 	struct walk walk = { .usage = usage };
-	usage_each_process(usage->proc, add_resident, &walk);
+	each_process(usage, add_resident, &walk);
 	usage->processes = walk.count;
 	uint64_t elsewhere = usage->sysv_bytes + tmpfs_bytes(usage);
 	*least = walk.largest_kb * 1024 + elsewhere;
@@ -146,7 +158,7 @@ void usage_look(struct usage *usage, uint64_t *memory_bytes, uint64_t *tasks)
 	uint64_t least;
 	*tasks = 0;
 	*memory_bytes = memory_bound(usage, &least);
-	usage_each_process(usage->proc, add_tasks, tasks);
+	each_process(usage, add_tasks, tasks);
 }
 
 #define INODES_MAX 4096 /* told apart; what is past that counts each time it is seen */
@@ -225,6 +237,8 @@ static void add_exact(void *ctx, int proc, int pid)
 {
 	struct walk *walk = ctx;
 	char path[48], text[4096];
+	if (pid == walk->usage->below)
+		return;
 	struct str rollup = read_text(proc, pid, "smaps_rollup", text, sizeof text);
 	if (!rollup.len) {
 		/* A process that made itself undumpable is counted in full: it gains nothing by it.
@@ -249,8 +263,8 @@ static uint64_t memory(struct usage *usage)
 {
 	struct deleted_walk memfds = { .device = usage->shm_device };
 	struct walk walk = { .usage = usage, .memfds = &memfds };
-	usage_each_process(usage->proc, add_deleted, &memfds);
-	usage_each_process(usage->proc, add_exact, &walk);
+	each_process(usage, add_deleted, &memfds);
+	each_process(usage, add_exact, &walk);
 	return walk_bytes(&walk) + memfds.bytes + usage->sysv_bytes + tmpfs_bytes(usage);
 }
 
@@ -352,7 +366,7 @@ uint64_t usage_cpu_ms(struct usage *usage)
 	struct cpu_walk walk = { .usage = usage };
 	for (int i = 0; i < usage->seen_count; i++)
 		usage->seen[i].alive = false;
-	usage_each_process(usage->proc, add_cpu, &walk);
+	each_process(usage, add_cpu, &walk);
 	int kept = 0;
 	for (int i = 0; i < usage->seen_count; i++) {
 		if (usage->seen[i].alive)
@@ -379,7 +393,7 @@ static void add_peak(void *ctx, int proc, int pid)
 uint64_t usage_peak_kb(struct usage *usage)
 {
 	uint64_t peak_kb = 0;
-	usage_each_process(usage->proc, add_peak, &peak_kb);
+	each_process(usage, add_peak, &peak_kb);
 	return peak_kb;
 }
 
@@ -444,7 +458,7 @@ bool sample_is_memory_over(struct sample *sample)
 	if (least > sample->memory_bytes)
 		return true;
 	/* What waits in sockets belongs to no process, and adds to what processes have. */
-	if (least + sockets_everywhere() > sample->memory_bytes &&
+	if (!sample->usage->below && least + sockets_everywhere() > sample->memory_bytes &&
 		least + socket_bytes(sample->usage) > sample->memory_bytes)
 		return true;
 	uint64_t now = clock_monotonic_ms(), shared = shared_everywhere();

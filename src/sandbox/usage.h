@@ -10,6 +10,7 @@
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "base/error.h"
 #include "model/result.h"
 #include "proc/loop.h"
@@ -18,7 +19,9 @@
 #define USAGE_TMPFS 3 /* root, workspace, upper of the environment */
 
 struct usage {
-	int proc;		/* the sandbox's /proc */
+	int proc;    /* the sandbox's /proc */
+	pid_t below; /* not 0: the host's /proc, of which this process and those below it count;
+		      * of its own memory nothing */
 	int tmpfs[USAGE_TMPFS]; /* its own tmpfs trees, or -1 */
 	uint64_t shm_device; /* of the kernel's internal tmpfs: SysV and anonymous shared memory */
 	uint64_t sysv_bytes; /* as carrel-init last said */
