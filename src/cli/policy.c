@@ -222,7 +222,6 @@ const struct arg_spec cli_policy = {
 	.command = "policy",
 	.summary = "judge requests by rules, and check rules",
 	.usage = "carrel policy COMMAND [options]",
-	.about = "Judges requests of agents by a settings file, checks such files, and learns "
-		 "rules.",
+	.about = "Judges requests by a settings file, checks such files, and learns rules.",
 	.commands = commands,
 };

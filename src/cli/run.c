@@ -290,7 +290,8 @@ static int carry_out(struct command *command, const struct plan *plan, struct ru
 	else
 		cli_begin_result(
 			&result, &out, &errors, plan_limiter_name(plan->limiter), &command->value);
-	if (plan->streams[1] == STREAM_CAPTURED)
+	/* Only the weaker one is named: a native result has the usual members alone. */
+	if (plan->streams[1] == STREAM_CAPTURED && !plan->namespaces)
 		json_text(&command->value, "isolation", plan->isolation);
 	if (plan->streams[1] == STREAM_CAPTURED && plan_network_has_names(&plan->network))
 		run_network_print(&state->network, &command->value);

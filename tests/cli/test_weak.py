@@ -215,8 +215,9 @@ def test_a_workspace_needs_namespaces(carrel):
 
 @pytest.mark.once
 def test_native_is_the_default(carrel):
-    assert carrel.run_json("--isolation", "native", "--", "true")["isolation"] == "native"
-    assert carrel.run_json("--", "true")["isolation"] == "native"
+    for options in (["--isolation", "native"], []):
+        assert "isolation" not in carrel.run_json(*options, "--", "true")
+        assert json.loads(carrel.run(*options, "--plan", "--", "true").stdout)["isolation"] == "native"
 
 
 @pytest.mark.once
