@@ -1,5 +1,6 @@
 """Snapshots that are made faster than their layers can be merged: they wait for the merge."""
 import concurrent.futures
+import contextlib
 import os
 import signal
 
@@ -34,7 +35,8 @@ def test_a_snapshot_waits_for_the_merge_of_too_many_layers(make_daemon):
             """The job that merges waits for it."""
             for pid, (_, name) in descendants(daemon.process.pid).items():
                 if name.startswith("carrel-tree") or name.startswith("carrel-build"):
-                    os.kill(pid, signal.SIGCONT)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGCONT)
             return waiting.done()
 
         assert eventually(go_on, 120)

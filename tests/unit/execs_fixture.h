@@ -11,6 +11,7 @@
 #include "core/exec_internal.h"
 #include "core/execs.h"
 #include "core/internal.h"
+#include "core/policies.h"
 #include "init_fixture.h"
 
 #define SHELL(text) "sh", "-c", text
@@ -284,6 +285,7 @@ static inline void drop_core(void)
 	struct core *core = &world->core;
 	struct error err;
 	execs_done(core);
+	policies_forget(&world->w);
 	fail(&err, ERR_CANCELED, "nobody is there any more");
 	while (world->put_done < world->put_count) {
 		struct put *put = &world->puts[world->put_done++];
