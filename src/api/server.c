@@ -1,6 +1,7 @@
 /* The HTTP handler: authentication, finding the route, responding, the access log. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include "api/authenticate.h"
 #include "api/call.h"
 #include "api/relay.h"
 #include "base/clock.h"
@@ -113,21 +114,6 @@ static struct call *new_call(struct api *api, struct http_request *r)
 	return c;
 }
 
-static int authenticate_peer(
-	void *ctx, struct http_request *r, const struct principal **principal, struct error *err)
-{
-	const struct api *api = ctx;
-	struct str header = http_header(r, "authorization");
-	size_t count = 0;
-
-	for (size_t i = 0; i < r->headers.count; i++)
-		count += str_is(r->headers.items[i].name, "authorization");
-	if (count > 1) /* another reader might take the other one */
-		return fail(err, ERR_UNAUTHENTICATED, "the Authorization header is given twice");
-	return header.data ? access_token(api->core, header, r->peer_uid, &r->arena, principal, err)
-			   : access_peer(api->core, r->peer_uid, &r->arena, principal, err);
-}
-
 static void on_refused(void *ctx, struct http_request *r, const struct error *err)
 {
 	const char *headers = err->code == ERR_UNAUTHENTICATED
@@ -234,7 +220,7 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 int api_listen_peers(struct api *api, int listener, struct error *err)
 {
 	const struct http_listener peers = {
-		.fd = listener, .authenticate = authenticate_peer, .ctx = api
+		.fd = listener, .authenticate = authenticate_unix, .ctx = api
 	};
 	return http_server_listen(api->server, &peers, err);
 }

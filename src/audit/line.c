@@ -31,6 +31,8 @@ void audit_body_begin(struct json *j, const struct audit_body *body)
 	json_text(j, "workspace_name", body->workspace_name);
 	json_text(j, "request_id", body->request_id);
 	json_text(j, "door", body->door);
+	if (body->address)
+		json_text(j, "address", body->address);
 	json_object(j, "data");
 }
 

@@ -27,6 +27,7 @@ void audit_link_init(struct audit_link *link); /* before line 1 */
 struct audit_body {
 	int64_t time_ms;
 	const char *type, *principal, *workspace, *workspace_name, *request_id, *door;
+	const char *address; /* of TCP, from which it was asked; NULL: the member is left out */
 };
 /* Begins an object whose member `data` is open; audit_body_end closes both. */
 void audit_body_begin(struct json *j, const struct audit_body *body);

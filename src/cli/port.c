@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
+#include "format/inet_address.h"
 #include "format/uri.h"
 #include "linux/child.h"
 #include "model/port.h"
@@ -18,12 +19,6 @@
 #define CONNECTIONS_MAX 256
 #define CHUNK 65536
 #define BACKLOG 128
-
-union address {
-	struct sockaddr any;
-	struct sockaddr_in ipv4;
-	struct sockaddr_in6 ipv6;
-};
 
 /* ---- what listens ---- */
 
@@ -53,57 +48,22 @@ static int read_port(const char *text, uint16_t *port, struct error *err)
 	return 0;
 }
 
-/* "127.0.0.1:8080", "[::1]:8080", ":0"; without an address it is 127.0.0.1. */
-static int read_listen(const char *text, union address *address, struct error *err)
+static int read_listen(const char *text, union inet_address *address, struct error *err)
 {
-	const char *colon = strrchr(text, ':');
-	char host[INET6_ADDRSTRLEN + 2] = "";
-	uint64_t port;
-	if (!colon || !str_format(host, sizeof host, "%.*s", (int)(colon - text), text) ||
-		!str_to_u64(str_from(colon + 1), &port) || port > UINT16_MAX)
+	if (!inet_address_parse(str_from(text), address))
 		return fail_hint(err, ERR_INVALID, "--listen 127.0.0.1:8080, or :0 for a free port",
 			"--listen: invalid address '%s'", text);
-	size_t len = strlen(host);
-	*address = (union address){ 0 };
-	if (len > 2 && host[0] == '[' && host[len - 1] == ']') {
-		host[len - 1] = '\0';
-		address->ipv6.sin6_family = AF_INET6;
-		address->ipv6.sin6_port = htons((uint16_t)port);
-		if (inet_pton(AF_INET6, host + 1, &address->ipv6.sin6_addr) == 1)
-			return 0;
-	} else {
-		address->ipv4.sin_family = AF_INET;
-		address->ipv4.sin_port = htons((uint16_t)port);
-		if (inet_pton(AF_INET, len ? host : "127.0.0.1", &address->ipv4.sin_addr) == 1)
-			return 0;
-	}
-	return fail(err, ERR_INVALID, "--listen: invalid address '%s'", text);
-}
-
-static socklen_t address_len(const union address *address)
-{
-	return address->any.sa_family == AF_INET ? sizeof address->ipv4 : sizeof address->ipv6;
-}
-
-static void print_address(const union address *address, char *out, size_t size)
-{
-	char host[INET6_ADDRSTRLEN] = "";
-	bool is_ipv4 = address->any.sa_family == AF_INET;
-	inet_ntop(address->any.sa_family,
-		is_ipv4 ? (const void *)&address->ipv4.sin_addr : &address->ipv6.sin6_addr, host,
-		sizeof host);
-	str_format(out, size, is_ipv4 ? "%s:%u" : "[%s]:%u", host,
-		ntohs(is_ipv4 ? address->ipv4.sin_port : address->ipv6.sin6_port));
+	return 0;
 }
 
 /* *shown: the address with the port that the kernel chose. */
-static int open_listener(
-	union address *address, int *out, char *shown, size_t size, struct error *err)
+static int open_listener(union inet_address *address, int *out, char shown[INET_ADDRESS_TEXT_SIZE],
+	struct error *err)
 {
 	const int on = 1;
-	socklen_t len = address_len(address);
+	socklen_t len = inet_address_len(address);
 	auto_close int fd = socket(address->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	print_address(address, shown, size);
+	inet_address_print(address, shown);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0 ||
 		bind(fd, &address->any, len) < 0 || listen(fd, BACKLOG) < 0 ||
 		getsockname(fd, &address->any, &len) < 0) {
@@ -111,7 +71,7 @@ static int open_listener(
 		fail_errno(err, "listen at %s", shown);
 		return is_taken ? error_hint(err, "--listen :0 takes a free port") : -1;
 	}
-	print_address(address, shown, size);
+	inet_address_print(address, shown);
 	*out = take_fd(&fd);
 	return 0;
 }
@@ -257,9 +217,9 @@ static int run(struct command *command, struct error *err)
 {
 	const char *name = command->operands.items[0], *at = command->options.listen;
 	struct remote *remote = &command->remote;
-	union address address;
+	union inet_address address;
+	char shown[INET_ADDRESS_TEXT_SIZE];
 	uint16_t port;
-	char shown[INET6_ADDRSTRLEN + 16];
 	auto_close int listener = -1;
 	if (command->operands.count < 2 && at)
 		return fail(err, ERR_INVALID, "--listen needs a PORT of the workspace");
@@ -273,7 +233,7 @@ static int run(struct command *command, struct error *err)
 		    remote, "GET", remote_workspace_path(remote, name, "/ports"), NULL, NULL, err))
 		return -1;
 	remote_close(remote);
-	if (open_listener(&address, &listener, shown, sizeof shown, err) ||
+	if (open_listener(&address, &listener, shown, err) ||
 		print_listening(command, shown, port, err))
 		return -1;
 	const char *path = remote_workspace_path(

@@ -129,15 +129,22 @@ unsigned access_scopes(enum token_scope scope); /* of enum scope: what it stands
 
 /* ---- authenticators ---- */
 struct principal; /* private too */
+#define PRINCIPAL_NAME_SIZE 128
 /* A peer of the unix socket, by the uid of SO_PEERCRED: the scopes that core_options gives to that
  * uid; none: ERR_DENIED. *principal lives in `arena`. */
 int access_peer(const struct core *core, uid_t uid, struct arena *arena,
 	const struct principal **principal, struct error *err);
-/* The bearer of a token (core/tokens.c): header is the value of `Authorization`, uid that of its
- * peer. ERR_UNAUTHENTICATED: the token is wrong, was removed or has expired; ERR_LIMIT: too many
- * of that peer were. */
-int access_token(struct core *core, struct str header, uid_t uid, struct arena *arena,
-	const struct principal **principal, struct error *err);
+/* Where a request comes from: for the audit log, and to slow failed logins. */
+struct access_from {
+	uid_t uid;	     /* of a unix socket; else ACCESS_NO_UID */
+	const char *address; /* of TCP; NULL: a unix socket */
+};
+#define ACCESS_NO_UID ((uid_t)-1)
+/* The bearer of a token (core/tokens.c): header is the value of `Authorization`.
+ * ERR_UNAUTHENTICATED: the token is wrong, was removed or has expired; ERR_LIMIT: too many from
+ * there were. */
+int access_token(struct core *core, struct str header, const struct access_from *from,
+	struct arena *arena, const struct principal **principal, struct error *err);
 /* Whether the principal of a request that goes on (a stream of events) would still be accepted: its
  * token wasn't removed and has not expired. */
 bool access_holds(const struct core *core, const struct request *request);

@@ -142,6 +142,8 @@ struct audit_actor audit_actor(const struct request *request)
 	char name[PRINCIPAL_NAME_SIZE];
 	str_copy(actor.principal, sizeof actor.principal, access_name(request->principal, name));
 	str_copy(actor.request_id, sizeof actor.request_id, request->id);
+	if (request->principal->address)
+		str_copy(actor.address, sizeof actor.address, request->principal->address);
 	return actor;
 }
 
@@ -160,7 +162,8 @@ static void begin_body(struct audit *a, struct json *j, const struct audit_actor
 		.workspace = object->id,
 		.workspace_name = object->name,
 		.request_id = actor->request_id[0] ? actor->request_id : NULL,
-		.door = access_door(actor->door) };
+		.door = access_door(actor->door),
+		.address = actor->address[0] ? actor->address : NULL };
 	buf_clear(&a->body);
 	*j = json_to(&a->body, false);
 	audit_body_begin(j, &body);

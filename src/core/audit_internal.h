@@ -1,6 +1,7 @@
 /* audit_internal.h -- the audit log for the other files of this room: its life, and one function
  * for each kind of record that has members. All do nothing when the log is off. */
 #pragma once
+#include <netinet/in.h>
 #include "base/id.h"
 #include "core/audit.h"
 
@@ -13,7 +14,8 @@ void audit_leave_out(const struct core *core);
 
 /* The caller of a verb whose end is recorded later. */
 struct audit_actor {
-	char principal[64], request_id[ID_LEN + 1];
+	char principal[PRINCIPAL_NAME_SIZE], request_id[ID_LEN + 1];
+	char address[INET6_ADDRSTRLEN]; /* "": not by TCP */
 	enum door door;
 };
 struct audit_actor audit_actor(const struct request *request);
@@ -51,7 +53,8 @@ void audit_packages(const struct request *request, const struct core_workspace *
 	const struct packages_wanted *wanted);
 void audit_create(const struct request *request, const struct core_workspace *w);
 /* A token was used for the first time, or (why) refused; uid: of the peer. */
-void audit_login(const struct core *core, uid_t uid, const char *token, const char *why);
+void audit_login(const struct core *core, const struct access_from *from, const char *token,
+	const char *why);
 /* Core is ready; it has ended. */
 void audit_daemon(const struct core *core, const char *type, const char *config_digest);
 /* The life of workspaces, snapshots and templates, from the journal. */

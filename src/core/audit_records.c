@@ -253,23 +253,27 @@ void audit_daemon(const struct core *core, const char *type, const char *config_
 }
 
 struct login_members {
-	uid_t uid;
+	const struct access_from *from;
 	const char *token, *why;
 };
 
 static void print_login(struct json *j, const void *ctx)
 {
 	const struct login_members *members = ctx;
-	json_u64(j, "uid", members->uid);
+	if (members->from->address)
+		json_text(j, "address", members->from->address);
+	else
+		json_u64(j, "uid", members->from->uid);
 	if (members->token)
 		json_text(j, "token", members->token);
 	if (members->why)
 		json_text(j, "error", members->why);
 }
 
-void audit_login(const struct core *core, uid_t uid, const char *token, const char *why)
+void audit_login(
+	const struct core *core, const struct access_from *from, const char *token, const char *why)
 {
-	const struct login_members members = { uid, token, why };
+	const struct login_members members = { from, token, why };
 	audit_write(core, &request_system, why ? "login.refused" : "login.token", NULL, print_login,
 		&members);
 }

@@ -25,13 +25,13 @@ enum principal_kind {
 	PRINCIPAL_SANDBOX, /* a command inside; always bound to its workspace */
 	PRINCIPAL_SYSTEM,  /* core itself: timers, and what it finds after a start */
 };
-#define PRINCIPAL_NAME_SIZE 128
 struct principal {
 	enum principal_kind kind;
 	uid_t uid;	       /* PRINCIPAL_UID */
 	const char *token_id;  /* PRINCIPAL_TOKEN */
 	unsigned scopes;       /* enum scope */
 	const char *workspace; /* id of the one it is bound to, or NULL */
+	const char *address;   /* of TCP, from which it asks, or NULL */
 };
 struct request {
 	const struct principal *principal;
@@ -46,7 +46,7 @@ struct request_note { /* for access_trail, access_learned */
 };
 extern const struct request request_system;
 
-#define WRONG_TOKENS_SLOTS 16
+#define WRONG_TOKENS_SLOTS 64
 
 struct init_connection; /* core/exec_internal.h: the connection to one sandbox */
 
@@ -199,7 +199,7 @@ struct core {
 	int uid_count;
 	struct map tokens; /* of core/tokens.c, by the hash of their texts */
 	struct core_token *newest_token;
-	struct wrong_tokens { /* by the uids of their bearers: how many of late */
+	struct wrong_tokens { /* by where they come from: how many of late */
 		uint64_t at_ms;
 		unsigned count;
 	} wrong_tokens[WRONG_TOKENS_SLOTS];

@@ -1,7 +1,9 @@
 #include "core/audit_internal.h"
 #include "core/tokens.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -102,11 +104,26 @@ static bool is_valid(const struct core_token *t)
 	       (!t->model.expires_ms || t->model.expires_ms > clock_now_ms());
 }
 
-/* Whether a wrong token of this uid is looked at, or refused with ERR_LIMIT. A token has 256 bits
- * and can't be guessed at any rate: this bounds what wrong ones write to the log. */
-static bool may_be_wrong(struct core *core, uid_t uid)
+/* One for each user; one for each IPv4 address or IPv6 network of 64 bits: a host has all the
+ * addresses of such a network. */
+static unsigned slot_of(const struct access_from *from)
 {
-	struct wrong_tokens *wrong = &core->wrong_tokens[uid % WRONG_TOKENS_SLOTS];
+	struct in6_addr v6 = { 0 };
+	uint32_t hash = 2166136261u; /* FNV-1a */
+	if (!from->address)
+		return from->uid % WRONG_TOKENS_SLOTS;
+	size_t len = inet_pton(AF_INET6, from->address, &v6) == 1 ? 8 : strlen(from->address);
+	const char *bytes = len == 8 ? (const char *)v6.s6_addr : from->address;
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)bytes[i]) * 16777619u;
+	return hash % WRONG_TOKENS_SLOTS;
+}
+
+/* Whether a wrong token from there is looked at, or refused with ERR_LIMIT. A token has 256 bits
+ * and can't be guessed at any rate: this bounds what wrong ones write to the log. */
+static bool may_be_wrong(struct core *core, const struct access_from *from)
+{
+	struct wrong_tokens *wrong = &core->wrong_tokens[slot_of(from)];
 	uint64_t now_ms = clock_monotonic_ms();
 	uint64_t refill = (now_ms - wrong->at_ms) / WRONG_EVERY_MS;
 	if (refill) {
@@ -119,45 +136,47 @@ static bool may_be_wrong(struct core *core, uid_t uid)
 	return true;
 }
 
-static int refuse(struct core *core, uid_t uid, const char *why, struct error *err)
+static int refuse(
+	struct core *core, const struct access_from *from, const char *why, struct error *err)
 {
-	char from[32];
-	if (!may_be_wrong(core, uid))
+	char uid[32];
+	if (!may_be_wrong(core, from))
 		return fail_hint(err, ERR_LIMIT, "carrel token ls, or GET /v1/tokens, lists tokens",
 			"too many requests with a wrong token; wait a second");
-	str_format(from, sizeof from, "uid %u", (unsigned)uid);
-	log_record(&core->log, LOG_LEVEL_WARN, "a token was refused", "from", from, "error", why,
-		NULL);
-	audit_login(core, uid, NULL, why);
+	str_format(uid, sizeof uid, "uid %u", (unsigned)from->uid);
+	log_record(&core->log, LOG_LEVEL_WARN, "a token was refused", "from",
+		from->address ? from->address : uid, "error", why, NULL);
+	audit_login(core, from, NULL, why);
 	return fail_hint(err, ERR_UNAUTHENTICATED,
 		"carrel token create, or POST /v1/tokens, makes a token", "%s", why);
 }
 
-int access_token(struct core *core, struct str header, uid_t uid, struct arena *arena,
-	const struct principal **principal, struct error *err)
+int access_token(struct core *core, struct str header, const struct access_from *from,
+	struct arena *arena, const struct principal **principal, struct error *err)
 {
 	char hash[2 * SHA256_LEN + 1];
 	struct str text = token_of_header(header);
 	if (!text.data)
-		return refuse(core, uid, "the Authorization header is not 'Bearer TOKEN'", err);
+		return refuse(core, from, "the Authorization header is not 'Bearer TOKEN'", err);
 	if (!token_is_whole(text))
-		return refuse(core, uid, "the token is incomplete or mistyped", err);
+		return refuse(core, from, "the token is incomplete or mistyped", err);
 	sha256_of(text.data, text.len, hash);
 	struct core_token *t = map_get(&core->tokens, str_from(hash));
 	if (!t || t->is_removed)
-		return refuse(core, uid, "the token is unknown, or was removed", err);
+		return refuse(core, from, "the token is unknown, or was removed", err);
 	if (!is_valid(t))
-		return refuse(core, uid, "the token has expired", err);
+		return refuse(core, from, "the token has expired", err);
 	int64_t now_ms = clock_now_ms();
 	if (!t->model.last_used_ms)
-		audit_login(core, uid, t->model.id, NULL);
+		audit_login(core, from, t->model.id, NULL);
 	if (now_ms - t->model.last_used_ms >= USE_SAVED_MS || now_ms < t->model.last_used_ms) {
 		t->model.last_used_ms = now_ms;
 		store_put(core->store, &store_tokens, &t->model, NULL, NULL);
 	}
 	struct principal *made = arena_alloc(arena, sizeof *made);
 	*made = (struct principal){ .kind = PRINCIPAL_TOKEN,
-		.uid = uid,
+		.uid = from->uid,
+		.address = from->address ? arena_text(arena, from->address) : NULL,
 		.token_id = arena_text(arena, t->model.id),
 		.scopes = access_scopes(t->model.scope),
 		.workspace = t->model.workspace ? arena_text(arena, t->model.workspace) : NULL };

@@ -17,7 +17,12 @@ static struct exchange *new_exchange(struct http_connection *c)
 	x->request.headers.items = x->headers;
 	x->request.headers.capacity = HTTP_INLINE_HEADERS;
 	x->request.began_ns = clock_monotonic_ns();
-	x->request.peer_uid = c->peer_uid;
+	x->request.peer =
+		(struct http_peer){ .kind = c->stream.is_unix ? HTTP_PEER_UNIX : HTTP_PEER_TCP,
+			.uid = c->peer_uid,
+			.address = c->stream.is_unix ? NULL : c->address,
+			.is_tls = c->stream.is_tls,
+			.subject = c->stream.subject };
 	for (int i = 0; i < HTTP_FDS_MAX; i++)
 		x->request.fds[i] = -1;
 	x->file = x->pipe = -1;
@@ -117,10 +122,11 @@ static void begin(struct http_connection *c, struct exchange *x)
 	x->has_begun = true;
 	const struct http_listener *from = &c->listening->listener;
 	struct error err;
-	if (!from->authenticate || from->authenticate(from->ctx, r, &r->principal, &err) == 0) {
+	int found = from->authenticate ? from->authenticate(from->ctx, r, &r->principal, &err) : 0;
+	if (found == 0)
 		server->handler.begin(server->handler.ctx, r);
+	if (found >= 0)
 		return;
-	}
 	x->must_close = true;
 	server->handler.refused(server->handler.ctx, r, &err);
 }

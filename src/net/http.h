@@ -16,7 +16,7 @@
  * 6. Descriptors that came along on a unix socket (SCM_RIGHTS) belong to the request being read;
  * the handler takes them or they are closed. At most HTTP_FDS_MAX, else 400.
  * 7. Each listener has its authenticator, which finds the principal of every request before the
- * handler sees it. */
+ * handler sees it. The server doesn't know whether a stream is TLS. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,6 +43,18 @@ struct http_limits {
 };
 extern const struct http_limits http_limits_default;
 
+/* The other end of a connection. */
+enum http_peer_kind { HTTP_PEER_UNIX, HTTP_PEER_TCP };
+struct http_peer {
+	enum http_peer_kind kind;
+	uint32_t uid;	     /* of a unix socket; else HTTP_NO_UID */
+	const char *address; /* of TCP, as text without the port; an authenticator may set that of
+			      * the client for which a proxy asks. NULL: a unix socket */
+	bool is_tls;
+	const char *subject; /* of its verified certificate (RFC 2253), or NULL */
+};
+#define HTTP_NO_UID UINT32_MAX
+
 struct http_header {
 	struct str name, value; /* name in lower case; value trimmed */
 };
@@ -56,12 +68,15 @@ struct http_request {
 	struct str body;       /* whole, when the body was taken so; NUL-terminated */
 	int fds[HTTP_FDS_MAX]; /* taken by take_fd; -1 */
 	int fd_count;
-	uint32_t peer_uid;		   /* of a unix socket */
+	struct http_peer peer;
 	const struct principal *principal; /* found by the listener's authenticator */
 	char id[21]; /* request id: X-Request-Id of the client when it is [A-Za-z0-9._-]{1,20}, else
 			made */
 	uint64_t began_ns; /* monotonic: when its first byte was read */
 	void *ctx;	   /* the handler's */
+	/* Header lines ("Name: value\r\n") that every response to it gets; NULL: none. The
+	 * authenticator sets them. */
+	const char *common_headers;
 	/* private */
 	struct http_connection *connection;
 };
@@ -79,7 +94,8 @@ struct net_stream; /* net/stream.h */
 struct http_listener {
 	int fd; /* stays the caller's */
 	/* Finds the principal from the head of r (its peer, its headers). -1: the handler's
-	 * `refused` is called. NULL: no request is refused, and none has a principal. */
+	 * `refused` is called. 1: it has responded itself, and neither is called, but `done` is.
+	 * NULL: no request is refused, and none has a principal. */
 	int (*authenticate)(void *ctx, struct http_request *r, const struct principal **principal,
 		struct error *err);
 	/* Makes the stream of an accepted socket, which it takes. NULL: stream_open_plain. */

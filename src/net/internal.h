@@ -6,6 +6,7 @@
  * connection's `in`, and the socket isn't read again before they are used up.
  * 3. A closed connection is freed at the end of the turn. */
 #pragma once
+#include <netinet/in.h>
 #include "net/http.h"
 #include "net/parse.h"
 #include "net/stream.h"
@@ -79,7 +80,8 @@ struct http_connection {
 	struct net_stream stream;
 	const struct listening *listening;
 	uint32_t events, peer_uid;
-	int fds[HTTP_FDS_MAX]; /* received before their request */
+	char address[INET6_ADDRSTRLEN]; /* of a TCP peer; "": a unix socket */
+	int fds[HTTP_FDS_MAX];		/* received before their request */
 	int fd_count;
 	enum connection_state state;
 	enum deadline deadline;

@@ -76,16 +76,19 @@ static const char *date_of(struct http_server *server)
 	return server->date;
 }
 
-static void make_head(struct http_connection *c, const char *id, bool is_last, int status,
-	const char *content_type, const char *headers, const char *framing, uint64_t length)
+static void make_head(struct http_connection *c, const struct http_request *r, bool is_last,
+	int status, const char *content_type, const char *headers, const char *framing,
+	uint64_t length)
 {
 	struct buf *head = &c->server->head;
 
 	buf_clear(head);
 	buf_printf(head, "HTTP/1.1 %d %s\r\nDate: %s\r\nX-Request-Id: %s\r\n", status,
-		http_status_title(status), date_of(c->server), id);
+		http_status_title(status), date_of(c->server), r->id);
 	if (content_type)
 		buf_printf(head, "Content-Type: %s\r\n", content_type);
+	if (r->common_headers)
+		buf_text(head, r->common_headers);
 	if (headers)
 		buf_text(head, headers);
 	buf_text(head, framing);
@@ -108,7 +111,7 @@ void respond_problem(
 	buf_quoted(&body, str_from(detail ? detail : row->title));
 	buf_printf(&body, ",\"code\":\"%s\",\"hint\":\"%s\",\"request_id\":\"%s\"}\n",
 		row->code ? row->code : "failed", row->hint ? row->hint : "", x->request.id);
-	make_head(c, x->request.id, true, status, "application/problem+json", NULL, "", body.len);
+	make_head(c, &x->request, true, status, "application/problem+json", NULL, "", body.len);
 	if (str_is(x->request.method, "HEAD"))
 		buf_clear(&body);
 	output_send(c, (struct str){ c->server->head.data, c->server->head.len },
@@ -169,8 +172,7 @@ static void begin_response(struct http_request *r, int status, const char *conte
 	/* The body of one that goes on may still be wanted. */
 	if (length != UNKNOWN || x->body_mode == BODY_UNDECIDED || x->has_no_body)
 		consider_rest(x);
-	make_head(r->connection, r->id, x->must_close, status, content_type, headers, framing,
-		length);
+	make_head(r->connection, r, x->must_close, status, content_type, headers, framing, length);
 }
 
 static void end_response(struct exchange *x)

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
+#include "format/inet_address.h"
 #include "net/internal.h"
 
 #define ACCEPTS_A_TURN 32
@@ -100,6 +101,15 @@ static void accept_again(struct loop *loop, void *ctx)
 				loop_after(loop, ACCEPT_AGAIN_MS, accept_again, server);
 }
 
+static void print_address(int fd, char out[INET6_ADDRSTRLEN])
+{
+	union inet_address peer = { 0 };
+	socklen_t len = sizeof peer;
+
+	if (!getpeername(fd, &peer.any, &len))
+		inet_address_print_host(&peer, out);
+}
+
 static void take_connection(const struct listening *listening, int fd)
 {
 	struct http_server *server = listening->server;
@@ -120,10 +130,12 @@ static void take_connection(const struct listening *listening, int fd)
 	struct http_connection *c = connection_new(listening, fd);
 	if (!c)
 		return;
-	if (c->stream.is_unix)
+	if (c->stream.is_unix) {
 		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
-	else
+	} else {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
+		print_address(fd, c->address);
+	}
 	c->peer_uid = peer.uid;
 	c->older = server->connections;
 	if (c->older)

@@ -1,11 +1,16 @@
-/* stream.h -- the bytes of one connection, whatever carries them: a socket now, TLS over one later.
+/* stream.h -- the bytes of one connection, whatever carries them: a socket, or TLS over one.
  * 1. Nothing here waits: what can't be done now is -1 with EAGAIN, and the loop watches `fd`.
- * 2. Descriptors travel on unix sockets alone. */
+ * 2. Descriptors travel on unix sockets alone.
+ * 3. Receive with room for NET_RECEIVE_LEAST bytes or more: with less, bytes that the kernel has
+ * delivered may stay inside the stream, and the loop does not announce them.
+ * 4. Bytes that a `send` did not take are offered again, the same ones first, before others. */
 #pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include "linux/fd_message.h"
+
+#define NET_RECEIVE_LEAST 16384
 
 struct net_stream;
 struct net_stream_kind {
@@ -25,6 +30,9 @@ struct net_stream {
 	int fd; /* -1: there is none */
 	bool is_unix;
 	void *state; /* the kind's */
+	bool is_tls;
+	bool wants_output;   /* the last receive can only go on when `fd` is writable */
+	const char *subject; /* of the verified certificate of the peer (RFC 2253), or NULL */
 };
 #define STREAM_NONE ((struct net_stream){ .fd = -1 })
 /* The socket itself; takes fd. */

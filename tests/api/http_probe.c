@@ -74,7 +74,7 @@ static void show(struct http_request *r)
 
 	buf_init(&out, 1 << 20);
 	buf_printf(&out, "method %.*s\npath %.*s\nid %s\nuid %u\nfds %d\n", (int)r->method.len,
-		r->method.data, (int)r->path.len, r->path.data, r->id, r->peer_uid, r->fd_count);
+		r->method.data, (int)r->path.len, r->path.data, r->id, r->peer.uid, r->fd_count);
 	for (size_t i = 0; http_query_at(r, i, &name, &value); i++)
 		buf_printf(&out, "query %s=%s\n", name.data ? name.data : "(malformed)",
 			value.data ? value.data : "(malformed)");
