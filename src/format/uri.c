@@ -147,3 +147,25 @@ bool uri_split(const char *url, struct uri *parts)
 		parts->host = (struct str){ at + 1, parts->host.len - parts->user.len - 1 };
 	return true;
 }
+
+bool uri_parse_base(const char *url, struct uri_base *base)
+{
+	struct uri parts;
+	struct uri_base read;
+
+	if (!uri_split(url, &parts) || parts.host.data != url + parts.scheme.len)
+		return false;
+	read.is_tls = str_is(parts.scheme, "https://");
+	if (!read.is_tls && !str_is(parts.scheme, "http://"))
+		return false;
+	const char *rest = parts.host.data + parts.host.len;
+	if (rest[0] && strcmp(rest, "/") != 0)
+		return false;
+	read.authority = parts.host;
+	if (!uri_is_authority(parts.host) || !uri_parse_host(parts.host, &read.name, &read.port))
+		return false;
+	if (!read.port)
+		read.port = read.is_tls ? 443 : 80;
+	*base = read;
+	return true;
+}

@@ -28,3 +28,12 @@ struct uri {		   /* views into "scheme://user:password@host:port/path" */
 };
 /* false: it has no "://". */
 bool uri_split(const char *url, struct uri *parts);
+
+struct uri_base {	      /* of a server: views into "https://host:port" */
+	bool is_tls;	      /* https */
+	struct str authority; /* "host:port", as a Host header has it */
+	struct str name;      /* without brackets */
+	uint16_t port;	      /* 443 or 80 when the URL has none */
+};
+/* http or https, a host, perhaps a port, perhaps one '/' behind it, and nothing else. */
+bool uri_parse_base(const char *url, struct uri_base *base);

@@ -35,5 +35,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (uri_split(url, &parts))
 		check(parts.scheme.len + parts.user.len + parts.host.len <= strlen(url) &&
 			!memchr(parts.host.data, '/', parts.host.len));
+	struct uri_base base;
+	if (uri_parse_base(url, &base))
+		check(base.name.len > 0 && base.port > 0 &&
+			base.authority.data + base.authority.len <= url + strlen(url) &&
+			uri_is_authority(base.authority));
 	return 0;
 }
