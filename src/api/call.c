@@ -32,6 +32,7 @@ void call_send(struct call *c, int status, const char *headers)
 {
 	struct error err;
 
+	buf_text(&c->out, "\n");
 	if (!c->out.overflow) {
 		call_respond(c, status, "application/json", headers,
 			(struct str){ c->out.data, c->out.len });
@@ -124,6 +125,7 @@ void call_problem_with(struct call *c, int status, const char *headers, const st
 
 	print_problem(c, &j, status, err);
 	json_end(&j);
+	buf_text(&body, "\n");
 	call_respond(c, status, "application/problem+json",
 		status == 503 ? "Retry-After: 1\r\n" : headers,
 		(struct str){ body.data, body.len });
@@ -139,6 +141,7 @@ void call_problem_more(struct call *c, const struct error *err,
 	print_problem(c, &j, status, err);
 	print(&j, ctx);
 	json_end(&j);
+	buf_text(&body, "\n");
 	call_respond(
 		c, status, "application/problem+json", NULL, (struct str){ body.data, body.len });
 }

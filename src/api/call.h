@@ -95,8 +95,8 @@ void openapi_print(struct buf *out);
 /* ---- call.c ---- */
 void call_respond(
 	struct call *c, int status, const char *type, const char *headers, struct str body);
-/* What is printed there is answered by call_send; a list: is its items, and answered by
- * call_send_list, with the cursor of the next page or NULL. */
+/* What is printed there is answered by call_send, which ends it with a newline; a list: is its
+ * items, and answered by call_send_list, with the cursor of the next page or NULL. */
 struct json *call_print(struct call *c);
 void call_send(struct call *c, int status, const char *headers);
 struct json *call_print_list(struct call *c);
@@ -176,7 +176,8 @@ void stream_add(struct call *c, struct stream *stream);
 void stream_remove(struct stream *stream); /* twice is nothing */
 void streams_stop(struct api *api);
 
-/* Server-sent events: id may be 0. data has no newline. */
+/* Server-sent events: id may be 0. data has no newline. The data of every event is an object with
+ * `type`, the name of the event (event_schemas.c). */
 void sse_print(struct buf *out, uint64_t id, const char *event, struct str data);
 /* One whose data is printed between these two. */
 void sse_begin(struct buf *out, const char *event, struct json *j);
@@ -192,9 +193,10 @@ void sse_print_output(
 /* ---- result.c: how a captured exec ended, in slices as the client takes them ---- */
 struct core_exec;
 struct exec_output;
-/* The result object. output NULL: what was captured; places as in exec_print_result. */
-void result_print(struct json *j, const struct core_exec *e, const struct exec_output *output,
-	size_t places[2]);
+/* The result object; of an event: with its type. output NULL: what was captured; places as in
+ * exec_print_result. */
+void result_print(struct json *j, const char *type, const struct core_exec *e,
+	const struct exec_output *output, size_t places[2]);
 /* Answers with it and ends the operation. From exec_listener.ended. */
 void result_answer(struct operation *op, struct core_exec *e);
 

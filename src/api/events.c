@@ -104,7 +104,9 @@ static int subscribe(
 	struct call *c, const struct core_workspace *w, bool ends_with_it, struct error *err)
 {
 	struct subscriber *s = arena_alloc(&c->r->arena, sizeof *s);
+	const struct events_query *query = c->query;
 	struct str last = http_header(c->r, "last-event-id");
+	bool resumes = last.len || query->has_after;
 
 	s->call = c;
 	s->listener = (struct journal_listener){ on_event, s, NULL };
@@ -114,9 +116,13 @@ static int subscribe(
 		return -1;
 	if (last.data && last.len && (!str_to_u64(last, &s->last) || s->last > INT64_MAX))
 		return fail(err, ERR_INVALID, "Last-Event-ID is not the id of an event");
-	/* `last` is 0 for a client that wants no earlier events. Ids begin far above 1. */
-	if (last.len && !s->last)
-		s->last = 1;
+	/* A client that comes back says where it was in the header. */
+	if (!last.len && query->has_after)
+		s->last = query->after;
+	/* `last` is 0 for a client that wants no earlier events. From the beginning: with the
+	 * oldest one that is kept, and none is missed. */
+	if (resumes && !s->last)
+		s->last = s->journal->first - 1;
 	call_begin(c, 200, "text/event-stream", "Cache-Control: no-store\r\n");
 	if (str_is(c->r->method, "HEAD")) {
 		http_end(c->r);

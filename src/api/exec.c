@@ -134,6 +134,7 @@ static void print_event(
 
 	sse_begin(out, event, &j);
 	json_object(&j, NULL);
+	json_text(&j, "type", event);
 	json_text(&j, "id", exec_record_of(e)->id);
 	if (approval)
 		json_text(&j, "approval", approval);
@@ -193,6 +194,7 @@ static void on_output(void *ctx, struct core_exec *e, int stream, struct str dat
 static void print_failure(struct json *j, const struct error *err)
 {
 	json_object(j, NULL);
+	json_text(j, "type", "error");
 	json_text(j, "code", error_code_name(err->code));
 	json_text(j, "detail", err->text);
 	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
@@ -220,7 +222,7 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 	if (err)
 		print_failure(&j, err);
 	else
-		result_print(&j, e, NULL, NULL);
+		result_print(&j, "exit", e, NULL, NULL);
 	sse_end(&op->events);
 	http_write(c->r, (struct str){ op->events.data, op->events.len });
 	http_end(c->r);

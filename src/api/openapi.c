@@ -1,6 +1,7 @@
 /* /openapi.json: printed from the rows that routes are found and requests are read by. */
 #include <stdio.h>
 #include "api/call.h"
+#include "api/reference.h"
 #include "api/schema.h"
 
 static void print_reference(struct json *j, const char *key, const char *where, const char *name)
@@ -13,12 +14,52 @@ static void print_reference(struct json *j, const char *key, const char *where, 
 	json_end(j);
 }
 
+/* ---- examples ---- */
+
+static void append_example(struct buf *out, const char *text)
+{
+	for (const char *c = text; *c; c++)
+		buf_append(out, *c == '\'' ? "\"" : c, 1);
+}
+
+/* The example of a schema as JSON: its own, or of a list that of one item. false: it has none. */
+static bool make_example(struct buf *out, const struct record *schema, unsigned use)
+{
+	const char *text = example_of(record_schema_name(schema, use));
+	bool is_list = !text && schema->count == 2 && schema->rows[0].kind == FIELD_OBJECTS;
+
+	if (is_list)
+		text = example_of(record_schema_name(schema->rows[0].object, use));
+	if (!text)
+		return false;
+	buf_text(out, is_list ? "{\"items\":[" : "");
+	append_example(out, text);
+	buf_text(out, is_list ? "],\"next_cursor\":null}" : "");
+	return true;
+}
+
+static void print_example(
+	struct json *j, const char *type, const struct record *schema, unsigned use)
+{
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	bool is_events = !strcmp(type, "text/event-stream");
+	const char *stream = is_events ? stream_example_of(record_schema_name(schema, use)) : NULL;
+
+	if (is_events && stream) {
+		append_example(&text, stream);
+		json_text(j, "example", text.data);
+	} else if (!is_events && make_example(&text, schema, use)) {
+		json_raw(j, "example", text.data);
+	}
+}
+
 static void print_content(
 	struct json *j, const char *type, const struct record *schema, unsigned use)
 {
 	json_object(j, type);
 	if (schema) {
 		print_reference(j, "schema", "schemas", record_schema_name(schema, use));
+		print_example(j, type, schema, use);
 	} else {
 		json_object(j, "schema");
 		if (strncmp(type, "application/json", 16)) {
@@ -125,6 +166,33 @@ static void print_body(struct json *j, const struct route *route, const char *me
 
 /* ---- answers ---- */
 
+static void print_header(struct json *j, const char *name, const char *about, const char *type)
+{
+	json_object(j, name);
+	json_text(j, "description", about);
+	json_object(j, "schema");
+	json_text(j, "type", type);
+	json_end(j);
+	json_end(j);
+}
+
+static void print_headers(struct json *j, const struct route *route, int status)
+{
+	json_object(j, "headers");
+	if (status == 201 && (route->flags & ROUTE_LOCATION))
+		json_raw(j, "Location",
+			"{\"description\":\"path of the new object\",\"required\":true,"
+			"\"schema\":{\"type\":\"string\"}}");
+	if (status == 202)
+		print_header(j, "Location", "path of the approval", "string");
+	if (status == 206)
+		print_header(j, "Content-Range", "of the bytes of the response", "string");
+	if (status == 200 && route->query == &output_query_fields)
+		print_header(j, "Carrel-Next-Offset",
+			"the offset to continue at; not in a response that follows", "integer");
+	json_end(j);
+}
+
 static void print_answer(struct json *j, const struct route *route, size_t *at)
 {
 	const struct route_answer *answers = route->answers;
@@ -141,9 +209,7 @@ static void print_answer(struct json *j, const struct route *route, size_t *at)
 			about + len, sizeof about - len, "%s%s", len ? " " : "", answers[i].about);
 	}
 	json_text(j, "description", about);
-	if (status == 201 && (route->flags & ROUTE_LOCATION))
-		json_raw(j, "headers",
-			"{\"Location\":{\"required\":true,\"schema\":{\"type\":\"string\"}}}");
+	print_headers(j, route, status);
 	if (has_content)
 		json_object(j, "content");
 	for (; answers[*at].status == status; ++*at)
@@ -195,8 +261,13 @@ static void print_operation(struct json *j, const struct route *route, const cha
 	str_format(name, sizeof name, "%s%s", route->name, is_named ? method : "");
 	if (is_named)
 		name[strlen(route->name)] &= ~0x20; /* "readFileHead" */
+	const struct operation_text *text = operation_text_of(route->name);
 	json_text(j, "operationId", name);
+	json_array(j, "tags");
+	json_text(j, NULL, text->tag);
+	json_end(j);
 	json_text(j, "summary", route->summary);
+	json_text(j, "description", text->about);
 	print_parameters(j, route, !strcmp(method, "head"));
 	print_body(j, route, method);
 	print_answers(j, route);
@@ -239,6 +310,39 @@ static void print_paths(struct json *j)
 	json_end(j);
 }
 
+static const char *problem_text(int status)
+{
+	static const struct {
+		int status;
+		const char *about;
+	} texts[] = {
+		{ 400, "The request is invalid: detail names the member." },
+		{ 401, "The token is wrong, was removed or has expired; or one is needed." },
+		{ 403, "The principal may not do this, or a policy denies it." },
+		{ 404, "An object that the request names doesn't exist, or is out of reach." },
+		{ 406, "Accept names no type that this response can have." },
+		{ 408, "The request didn't arrive in time." },
+		{ 409, "The state of an object doesn't allow it: it exists already, or is busy." },
+		{ 412, "The file exists (If-None-Match: *)." },
+		{ 413, "The body is too large." },
+		{ 414, "The target is too long." },
+		{ 415, "The body isn't application/json." },
+		{ 416, "The offset or range is beyond the end." },
+		{ 417, "Expect has another value than 100-continue." },
+		{ 429, "A limit is reached: of objects, of requests at once, or of tries." },
+		{ 431, "The headers are too large." },
+		{ 500, "The daemon failed. request_id finds the cause in its log." },
+		{ 502, "The server in the workspace didn't answer properly." },
+		{ 503, "Not now: the daemon starts or stops, or lacks a resource." },
+		{ 507, "The disk of the host, or of the workspace, is full." },
+	};
+
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (texts[i].status == status)
+			return texts[i].about;
+	return http_status_title(status);
+}
+
 static void print_problems(struct json *j)
 {
 	json_object(j, "responses");
@@ -249,7 +353,14 @@ static void print_problems(struct json *j)
 			continue;
 		str_format(name, sizeof name, "%d", status);
 		json_object(j, name);
-		json_text(j, "description", http_status_title(status));
+		json_text(j, "description", problem_text(status));
+		if (status == 401)
+			json_raw(j, "headers",
+				"{\"WWW-Authenticate\":{\"schema\":{\"type\":\"string\"}}}");
+		if (status == 503)
+			json_raw(j, "headers",
+				"{\"Retry-After\":{\"description\":\"seconds\",\"schema\":{"
+				"\"type\":\"integer\"}}}");
 		json_object(j, "content");
 		print_content(j, "application/problem+json", &problem_schema, FIELD_OUT);
 		json_end(j);
@@ -264,7 +375,7 @@ struct schemas {
 	struct {
 		const struct record *record;
 		unsigned use;
-	} items[128];
+	} items[192];
 	size_t count;
 };
 
@@ -281,6 +392,12 @@ static void add_schema(struct schemas *schemas, const struct record *record, uns
 	for (size_t i = 0; i < record->count; i++)
 		if (field_is(record, &record->rows[i], use))
 			add_schema(schemas, record->rows[i].object, use);
+	if (record->base) /* whose rows are printed with it */
+		for (size_t i = 0; i < record->base->count; i++)
+			if (field_is(record->base, &record->base->rows[i], use))
+				add_schema(schemas, record->base->rows[i].object, use);
+	for (const struct record *const *one = record->variants; one && *one; one++)
+		add_schema(schemas, *one, use);
 }
 
 static void print_schemas(struct json *j)
@@ -293,13 +410,28 @@ static void print_schemas(struct json *j)
 			add_schema(&schemas, a->schema, FIELD_OUT);
 	}
 	add_schema(&schemas, &problem_schema, FIELD_OUT);
-	add_schema(&schemas, &event_schema, FIELD_OUT);
-	add_schema(&schemas, &files_schema, FIELD_OUT);
 	json_object(j, "schemas");
 	for (size_t i = 0; i < schemas.count; i++)
 		record_print_schema(j,
 			record_schema_name(schemas.items[i].record, schemas.items[i].use),
 			schemas.items[i].record, schemas.items[i].use);
+	json_end(j);
+}
+
+#define SECURITY_SCHEMES                                                                           \
+	"{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":\"A token of POST "  \
+	"/v1/tokens. On the unix socket a request without one has the rights of the user who "     \
+	"sends it.\"}}"
+
+static void print_tags(struct json *j)
+{
+	json_array(j, "tags");
+	for (size_t i = 0; i < tag_count; i++) {
+		json_object(j, NULL);
+		json_text(j, "name", tags[i].name);
+		json_text(j, "description", tags[i].about);
+		json_end(j);
+	}
 	json_end(j);
 }
 
@@ -313,12 +445,21 @@ void openapi_print(struct buf *out)
 	json_text(&j, "version", CARREL_VERSION);
 	json_text(&j, "description",
 		"Persistent workspaces, their commands and their files. Every response other than "
-		"2xx is application/problem+json.");
+		"2xx is application/problem+json. Names of workspaces are accepted wherever an id "
+		"is. Sizes are bytes or text (`512M`), durations seconds or text (`90s`, `5m`, "
+		"`7d`), times RFC 3339. Lists are pages: `next_cursor` of one is `cursor` of the "
+		"next. The data of every server-sent event is an object whose `type` is the name "
+		"of the event.");
+	json_raw(&j, "license", "{\"name\":\"Apache-2.0\",\"identifier\":\"Apache-2.0\"}");
 	json_end(&j);
+	print_tags(&j);
+	/* The second one is empty: a peer of the unix socket needs no token. */
+	json_raw(&j, "security", "[{\"bearer\":[]},{}]");
 	print_paths(&j);
 	json_object(&j, "components");
 	print_schemas(&j);
 	print_problems(&j);
+	json_raw(&j, "securitySchemes", SECURITY_SCHEMES);
 	json_end(&j);
 	json_end(&j);
 	json_finish(&j);

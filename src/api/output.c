@@ -102,7 +102,10 @@ static void finish(struct reader *reader, struct buf *events)
 		if (!exec_find(c->request, c->api->core, c->id, &e, &err) &&
 			exec_record_of(e)->state == EXEC_ENDED) {
 			sse_begin(events, "exit", &j);
-			exec_print(&j, NULL, exec_record_of(e));
+			json_object(&j, NULL);
+			json_text(&j, "type", "exit");
+			exec_print_members(&j, exec_record_of(e));
+			json_end(&j);
 			sse_end(events);
 		}
 		http_write(c->r, (struct str){ events->data, events->len });

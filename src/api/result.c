@@ -36,12 +36,14 @@ static struct exec_output output_of(const struct core_exec *e)
 		exec_record_of(e)->result.truncated);
 }
 
-void result_print(struct json *j, const struct core_exec *e, const struct exec_output *output,
-	size_t places[2])
+void result_print(struct json *j, const char *type, const struct core_exec *e,
+	const struct exec_output *output, size_t places[2])
 {
 	struct exec_output captured = output_of(e);
 
 	json_object(j, NULL);
+	if (type)
+		json_text(j, "type", type);
 	exec_print_result(j, exec_record_of(e)->id, &exec_record_of(e)->result,
 		output ? output : &captured, exec_limiter(e), places);
 	json_end(j);
@@ -164,7 +166,8 @@ static void answer_large(struct call *c, struct core_exec *e, const struct exec_
 		abort();
 	buf_init(&stream->frame, BUF_MAX_DEFAULT);
 	struct json j = json_to(&stream->frame, false);
-	result_print(&j, e, &empty, stream->places);
+	result_print(&j, NULL, e, &empty, stream->places);
+	buf_text(&stream->frame, "\n");
 	stream->call = c;
 	stream->output = *output;
 	stream->captured = exec_take_captured(e);
@@ -195,7 +198,7 @@ void result_answer(struct operation *op, struct core_exec *e)
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (size_of(e, &output) <= (entry ? IDEMPOTENCY_BODY_MAX : SMALL_BYTES)) {
 		j = json_to(&body, false);
-		result_print(&j, e, &output, NULL);
+		result_print(&j, NULL, e, &output, NULL);
 		operation_answer(op, 200, NULL, &body);
 		return;
 	}

@@ -19,10 +19,9 @@
 ANSWERS(healthy, { 200, JSON, &health_schema, "The daemon works." });
 ANSWERS(metrics, { 200, "text/plain; version=0.0.4; charset=utf-8", NULL, "Prometheus text." });
 ANSWERS(audit_lines,
-	{ 200, "application/x-ndjson", NULL,
-		"Lines of the log, oldest first: JSON objects with seq, time, type, principal, "
-		"workspace, workspace_name, request_id, door, data, prev and hash; with Accept: "
-		"text/event-stream, the same as events whose id is the seq." });
+	{ 200, "application/x-ndjson", &audit_line_schema,
+		"Lines of the log, oldest first: each is an AuditLine." },
+	{ 200, EVENTS, &audit_line_schema, "The same as events `audit`, whose id is the seq." });
 ANSWERS(document, { 200, JSON, &any_schema, "This document." });
 ANSWERS(environments, { 200, JSON, &environments_schema, "Sorted by name." });
 ANSWERS(templates, { 200, JSON, &templates_schema, "Sorted by name." });
@@ -69,12 +68,8 @@ ANSWERS(exec_answers,
 		"The command has ended. The daemon keeps at most 128 MB of captured output of all "
 		"execs together (carrel serve --captured-output); an exec that exceeds it ends "
 		"with reason output_limit." },
-	{ 200, EVENTS, NULL,
-		"Events: waiting {id, approval} if it waits for an approval; learned {decision, "
-		"decision_with_rules, rules, trail} with policy: learn; start {id}, stdout and "
-		"stderr {data, encoding}, exit with the result. One that is denied has no start; "
-		"one that was approved and can't start ends with error {code, detail, hint, "
-		"exit_code}." },
+	{ 200, EVENTS, &exec_event_schema,
+		"As text/event-stream: events, whose data are ExecEvents." },
 	{ 201, JSON, &exec_fields,
 		"The command runs in the background, or waits for an approval there." },
 	{ 202, JSON, &approval_required_schema,
@@ -84,10 +79,12 @@ ANSWERS(exec_answers,
 ANSWERS(execs, { 200, JSON, &execs_schema, "Newest first." });
 ANSWERS(exec, { 200, JSON, &exec_fields, "The exec." });
 ANSWERS(output, { 200, BYTES, NULL, "The bytes from the offset." },
-	{ 200, EVENTS, NULL, "Both streams as events, then exit with the exec." });
+	{ 200, EVENTS, &output_event_schema,
+		"As text/event-stream: events of both streams, whose data are OutputEvents, then "
+		"exit with the exec." });
 ANSWERS(done, { 204, NULL, NULL, "Done." });
 ANSWERS(file_get, { 200, BYTES, NULL, "The file." },
-	{ 200, JSON, NULL, "With list: {items, next_cursor} of FileInfo; with stat: FileInfo." },
+	{ 200, JSON, &file_answer_schema, "With list: Files; with stat: FileInfo." },
 	{ 206, BYTES, NULL, "The requested range." });
 ANSWERS(file_put, { 200, JSON, &file_schema, "It was replaced or moved, or already existed." },
 	{ 201, JSON, &file_schema, "It was created." });
@@ -107,7 +104,8 @@ ANSWERS(forwarded,
 		"The protocol was changed: by the server, as for WebSocket, or, with `Upgrade: "
 		"carrel-tcp`, to the bytes of a TCP connection to the port." },
 	{ 200, "*/*", NULL, "The response of the server, whatever its status." });
-ANSWERS(events, { 200, EVENTS, NULL, "A stream of events; the data of each is an Event." });
+ANSWERS(events,
+	{ 200, EVENTS, &event_schema, "A stream of events; the data of each is an Event." });
 
 #define QUERY(rows, type) .query = &rows, .query_size = sizeof(type)
 #define BODY(rows, type) .body = &rows, .body_size = sizeof(type)
@@ -321,7 +319,8 @@ const struct route routes[] = {
 		ROUTE_STREAMED | ROUTE_RAW, .body_type = "*/*", .answers = forwarded,
 		.errors = { 409, 429, 502 } },
 	{ "GET", WORKSPACE "/events", "workspaceEvents", "Follow events of a workspace",
-		api_workspace_events, ROUTE_EVENTS, .answers = events },
+		api_workspace_events, ROUTE_EVENTS,
+		QUERY(workspace_events_query_fields, struct events_query), .answers = events },
 	{ "GET", "/v1/events", "events", "Follow events", api_events, ROUTE_EVENTS,
 		QUERY(events_query_fields, struct events_query), .answers = events },
 	{ "GET", "/v1/audit", "audit", "Read the audit log", api_audit, ROUTE_EVENTS,

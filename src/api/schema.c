@@ -283,8 +283,14 @@ const struct record changes_query_fields = { "", NULL, RECORD_ROWS(changes_query
 static const struct field events_query_rows[] = {
 	{ "workspace", FIELD_TEXT, offsetof(struct events_query, workspace),
 		"only events of this workspace: id, name or context_id", .least = 1 },
+	{ "after", FIELD_INTEGER, offsetof(struct events_query, after),
+		"begin after the event of this id, as far back as events are kept; 0: with the "
+		"oldest that is kept. Only new ones when not given",
+		.has = FIELD_HAS(struct events_query, has_after) },
 };
 const struct record events_query_fields = { "", NULL, RECORD_ROWS(events_query_rows), FIELD_IN };
+const struct record workspace_events_query_fields = { "", NULL, events_query_rows + 1, 1,
+	FIELD_IN };
 
 static const struct field audit_query_rows[] = {
 	{ "since", FIELD_TEXT, offsetof(struct audit_query, since),
@@ -391,11 +397,18 @@ static const struct field file_rows[] = {
 const struct record file_schema = { "FileInfo", NULL, RECORD_ROWS(file_rows), FIELD_OUT };
 LIST(files, file_schema);
 const struct record files_schema = { "Files", NULL, RECORD_ROWS(files_rows), FIELD_OUT };
+static const struct record *const file_answers[] = { &files_schema, &file_schema, NULL };
+const struct record file_answer_schema = { "FileAnswer",
+	"With list: the entries of the directory; with stat: the file itself.", NULL, 0, FIELD_OUT,
+	.variants = file_answers };
 
+static const struct field_choice letters[] = { { "A", 0 }, { "M", 1 }, { "D", 2 }, { "T", 3 },
+	{ 0 } };
 static const struct field change_rows[] = {
 	TEXT("path", "from /workspace on; begins with /env/ for files of the environment; bytes "
 		     "that aren't UTF-8 are shown as U+FFFD"),
-	TEXT("change", "A (added), M (modified), D (deleted) or T (another type of file)"),
+	{ "change", FIELD_CHOICE, 0, "A: added, M: modified, D: deleted, T: another type of file",
+		.choices = letters },
 	{ "type", FIELD_CHOICE, .choices = types },
 	COUNT("size_before", "of a file; else null", FIELD_NULLABLE),
 	COUNT("size_after", "of a file; else null", FIELD_NULLABLE),
@@ -411,7 +424,8 @@ static const struct field_choice applied_results[] = { { "applied", 0 }, { "pend
 static const struct field applied_change_rows[] = {
 	TEXT("path", "from /workspace on; bytes that aren't UTF-8 are shown as U+FFFD"),
 	TEXT("path_base64", "the path's bytes, when they aren't UTF-8", FIELD_OPTIONAL),
-	TEXT("change", "A (added), M (modified), D (deleted) or T (another type of file)"),
+	{ "change", FIELD_CHOICE, 0, "A: added, M: modified, D: deleted, T: another type of file",
+		.choices = letters },
 	{ "type", FIELD_CHOICE, .choices = types },
 	{ "result", FIELD_CHOICE,
 		.help = "pending: nothing was applied; same: the target has it already; conflict: "
@@ -429,15 +443,16 @@ static const struct field applied_rows[] = {
 };
 const struct record applied_schema = { "Applied", NULL, RECORD_ROWS(applied_rows), FIELD_OUT };
 
+static const struct field_choice environment_states[] = { { "ready", 0 }, { "corrupt", 1 }, { 0 } };
 static const struct field environment_rows[] = {
 	TEXT("name", NULL),
 	TEXT("package_id", NULL, FIELD_NULLABLE),
-	TEXT("state", "ready, or corrupt"),
+	{ "state", FIELD_CHOICE, .choices = environment_states },
 	{ "created_at", FIELD_TIME, 0, NULL, FIELD_NULLABLE },
 	{ "last_used_at", FIELD_TIME, 0, NULL, FIELD_NULLABLE },
 	COUNT("use_count", NULL),
 	COUNT("size_bytes", NULL),
-	TEXT("kind", "python or node"),
+	{ "kind", FIELD_CHOICE, .choices = package_kinds },
 	TEXT("python_version", NULL, FIELD_NULLABLE),
 	TEXT("node_version", NULL, FIELD_NULLABLE),
 	{ "installed_packages", FIELD_PAIRS, .help = "name: version" },
@@ -469,43 +484,52 @@ static const struct field packages_changed_rows[] = {
 };
 const struct record packages_changed_schema = { "PackagesChanged", NULL,
 	RECORD_ROWS(packages_changed_rows), FIELD_OUT };
+static const struct field_choice package_sources[] = { { "environment", 0 }, { "workspace", 1 },
+	{ 0 } };
 static const struct field package_rows[] = {
 	TEXT("name", "of Python: normalised"),
 	TEXT("version", NULL),
-	TEXT("kind", "python or node"),
+	{ "kind", FIELD_CHOICE, .choices = package_kinds },
 	{ "requested", FIELD_BOOLEAN, .help = "asked for by name, not only a dependency" },
-	TEXT("source", "environment, or workspace: a command in it installed the package"),
+	{ "source", FIELD_CHOICE, 0, "workspace: a command in it installed the package",
+		.choices = package_sources },
 };
 static const struct record package_schema = { "Package", NULL, RECORD_ROWS(package_rows),
 	FIELD_OUT };
 LIST(packages, package_schema);
 const struct record packages_schema = { "Packages", NULL, RECORD_ROWS(packages_rows), FIELD_OUT };
 
+const struct field_choice problem_codes[] = { { "invalid", ERR_INVALID },
+	{ "not_found", ERR_NOT_FOUND }, { "conflict", ERR_CONFLICT }, { "denied", ERR_DENIED },
+	{ "limit", ERR_LIMIT }, { "disk_full", ERR_DISK_FULL }, { "unavailable", ERR_UNAVAILABLE },
+	{ "corrupt", ERR_CORRUPT }, { "failed", ERR_FAILED },
+	{ "command_not_found", ERR_COMMAND_NOT_FOUND }, { "not_executable", ERR_NOT_EXECUTABLE },
+	{ "canceled", ERR_CANCELED }, { "unauthenticated", ERR_UNAUTHENTICATED },
+	{ "approval_required", ERR_APPROVAL_REQUIRED }, { 0 } };
 static const struct field problem_rows[] = {
-	TEXT("type", NULL),
-	TEXT("title", NULL),
-	COUNT("status", NULL),
-	TEXT("code",
-		"stable: not_found, conflict, invalid, unauthenticated, denied, limit, disk_full, "
-		"unavailable, …"),
-	TEXT("detail", "for people"),
-	TEXT("hint", "how to correct it", FIELD_NULLABLE),
-	TEXT("request_id", NULL),
-	COUNT("exit_code", "of a command that can't be started: 126 or 127", FIELD_OPTIONAL),
+	TEXT("type", "about:blank: the code says more"),
+	TEXT("title", "of the status"),
+	COUNT("status", "as in the head of the response"),
+	{ "code", FIELD_CHOICE, 0, "what went wrong; stable", .choices = problem_codes },
+	TEXT("detail", "what failed, on which object, and why: for people"),
+	TEXT("hint", "how to correct it: often a route", FIELD_NULLABLE),
+	TEXT("request_id", "as in the logs of the daemon"),
+	COUNT("exit_code", "of a command that wasn't started: 126", FIELD_OPTIONAL),
 	{ "changes", FIELD_OBJECTS, 0, "of changes that are conflicts", FIELD_OPTIONAL,
 		.object = &applied_change_schema },
 };
 const struct record problem_schema = { "Problem", "RFC 9457.", RECORD_ROWS(problem_rows),
 	FIELD_OUT };
 
+static const struct field_choice approval_codes[] = { { "approval_required", 0 }, { 0 } };
 static const struct field approval_required_rows[] = {
-	TEXT("type", NULL),
-	TEXT("title", NULL),
-	COUNT("status", NULL),
-	TEXT("code", "approval_required"),
+	TEXT("type", "about:blank"),
+	TEXT("title", "of the status"),
+	COUNT("status", "202"),
+	{ "code", FIELD_CHOICE, 0, NULL, .choices = approval_codes },
 	TEXT("detail", "for people"),
-	TEXT("hint", NULL, FIELD_NULLABLE),
-	TEXT("request_id", NULL),
+	TEXT("hint", "the route of the approval", FIELD_NULLABLE),
+	TEXT("request_id", "as in the logs of the daemon"),
 	COUNT("exit_code", "126"),
 	TEXT("exec", "id of the exec that waits"),
 	{ "approval", FIELD_OBJECT, .object = &approval_record },
@@ -516,53 +540,13 @@ const struct record approval_required_schema = { "ApprovalRequired", NULL,
 static const struct field health_rows[] = { TEXT("status", NULL) };
 const struct record health_schema = { "Health", NULL, RECORD_ROWS(health_rows), FIELD_OUT };
 
-static const struct field event_rows[] = {
-	COUNT("id", NULL),
-	TEXT("type", "workspace.created, workspace.ready, workspace.warm and workspace.cold (the "
-		     "sandbox is ready, or has ended), workspace.suspended, workspace.resumed, "
-		     "workspace.repaired, workspace.disk_warning, workspace.failed, "
-		     "workspace.warning, workspace.deleted, workspace.archived, "
-		     "workspace.restored, workspace.installed, "
-		     "workspace.uninstalled, workspace.applied, exec.started, exec.ended, "
-		     "template.added, template.removed, workspace.snapshot, workspace.rollback, "
-		     "snapshot.pushed, snapshot.pulled, environment.progress, token.created, "
-		     "token.removed, approval.requested, approval.approved, "
-		     "approval.denied, approval.expired, webhook.failed, …"),
-	{ "time", FIELD_TIME },
-	TEXT("workspace", "its id"),
-	TEXT("name", NULL, FIELD_NULLABLE),
-	TEXT("exec", "id of the exec, in exec.started and exec.ended", FIELD_OPTIONAL),
-	TEXT("reason", "why it ended, in exec.ended and workspace.deleted", FIELD_OPTIONAL),
-	COUNT("exit_code", "of exec.ended", FIELD_OPTIONAL),
-	TEXT("warning", "of workspace.warning", FIELD_OPTIONAL),
-	TEXT("done", "what was repaired, in workspace.repaired", FIELD_OPTIONAL),
-	TEXT("archive", "its name, in workspace.archived and workspace.restored", FIELD_OPTIONAL),
-	TEXT("snapshot", "its id, in events about snapshots", FIELD_OPTIONAL),
-	TEXT("approval", "its id, in events about approvals", FIELD_OPTIONAL),
-	TEXT("by", "who answered, in events about approvals; null: nobody",
-		FIELD_OPTIONAL | FIELD_NULLABLE),
-	TEXT("note", "of an answer, or why an approval expired", FIELD_OPTIONAL | FIELD_NULLABLE),
-	TEXT("error", "of webhook.failed", FIELD_OPTIONAL),
-	TEXT("token", "its id, in events about tokens", FIELD_OPTIONAL),
-	COUNT("sent_bytes", "of snapshot.pushed", FIELD_OPTIONAL),
-	COUNT("disk_usage_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),
-	COUNT("disk_limit_bytes", "of workspace.disk_warning", FIELD_OPTIONAL),
-	TEXT("environment", "the new one, in workspace.installed and workspace.uninstalled",
-		FIELD_OPTIONAL),
-	TEXT("stage", "of a build, in environment.progress: resolving, installing_deps, …",
-		FIELD_OPTIONAL),
-	COUNT("packages_done", "of environment.progress", FIELD_OPTIONAL),
-	COUNT("packages", "of environment.progress; 0: not known", FIELD_OPTIONAL),
-	COUNT("bytes", "downloaded, in environment.progress", FIELD_OPTIONAL),
-	TEXT("request_id", "of the request that waits, in environment.progress", FIELD_OPTIONAL),
-};
-const struct record event_schema = { "Event", "The data of a server-sent event.",
-	RECORD_ROWS(event_rows), FIELD_OUT };
-
+static const struct field_choice sides[] = { { "outside", 0 }, { "inside", 1 }, { 0 } };
 static const struct field check_rows[] = {
 	TEXT("name", "seccomp, capabilities, network_namespace, …"),
 	{ "ok", FIELD_BOOLEAN },
-	TEXT("seen_from", "outside: by the daemon, from the kernel; inside: by a process there"),
+	{ "seen_from", FIELD_CHOICE, 0,
+		"outside: by the daemon, from the kernel; inside: by a process there",
+		.choices = sides },
 	TEXT("detail", "what was seen"),
 };
 static const struct record check_schema = { "IsolationCheck", NULL, RECORD_ROWS(check_rows),

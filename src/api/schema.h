@@ -93,6 +93,8 @@ extern const struct record approvals_query_fields, approvals_schema, approval_re
 	tokens_schema;
 struct events_query {
 	const char *workspace;
+	uint64_t after; /* when has_after */
+	bool has_after;
 };
 struct audit_query {
 	const char *since, *until, *workspace, *type;
@@ -103,7 +105,7 @@ extern const struct record list_query_fields, page_query_fields, workspace_query
 	exec_query_fields, health_query_fields, output_query_fields, stdin_query_fields,
 	file_get_query_fields, file_put_query_fields, file_delete_query_fields,
 	archive_get_query_fields, archive_put_query_fields, diff_query_fields, changes_query_fields,
-	events_query_fields, audit_query_fields;
+	events_query_fields, workspace_events_query_fields, audit_query_fields;
 #define LIMIT_DEFAULT 100
 #define LIMIT_MOST 1000
 
@@ -113,5 +115,8 @@ extern const struct record metrics_schema, changes_schema, trees_schema, ports_s
 	snapshots_schema, snapshot_verdict_schema;
 extern const struct record workspaces_schema, execs_schema, file_schema, files_schema,
 	environment_schema, environments_schema, templates_schema, problem_schema, health_schema,
-	event_schema, verdict_schema, any_schema;
+	verdict_schema, any_schema, file_answer_schema;
+extern const struct field_choice problem_codes[]; /* every error_code_name */
+/* event_schemas.c: what the data of server-sent events looks like */
+extern const struct record event_schema, exec_event_schema, output_event_schema, audit_line_schema;
 extern const struct record packages_changed_schema, packages_schema;

@@ -207,6 +207,7 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 	idempotency_init(&api->idempotency, options->core);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
 	openapi_print(&api->openapi);
+	buf_text(&api->openapi, "\n");
 	const struct http_handler handler = { on_begin, on_refused, on_complete, on_body,
 		on_writable, on_done, api };
 	if (http_server_new(options->loop, &http_limits_default, &handler, &api->server, err)) {

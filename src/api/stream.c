@@ -83,10 +83,11 @@ void sse_print_output(
 	data.len -= held;
 	if (!data.len)
 		return;
-	/* {"data","encoding"} of the bytes, by the rule of a result's streams. */
+	/* {"type","data","encoding"} of the bytes, by the rule of a result's streams. */
 	bool is_base64 = exec_output_whole(data, STR(""), false).is_base64;
 	sse_begin(out, event, &j);
 	json_object(&j, NULL);
+	json_text(&j, "type", event);
 	if (is_base64)
 		json_base64(&j, "data", data.data, data.len);
 	else

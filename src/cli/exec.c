@@ -662,32 +662,11 @@ static bool learn_output_limit(struct command *command, const char *name)
 	return *output_bytes;
 }
 
-/* A relative one begins where the workspace's files are seen. */
-static int resolve_directory(struct command *command, const char *name, struct error *err)
-{
-	struct options *options = &command->options;
-	enum workspace_view view = VIEW_WORKSPACE;
-	struct remote_answer answer;
-	if (!options->cwd)
-		return 0;
-	if (!path_is_absolute(options->cwd)) {
-		if (remote_call(&command->remote, "GET",
-			    remote_workspace_path(&command->remote, name, ""), NULL, &answer, err))
-			return -1;
-		const char *shown = json_member_text(answer.value, "view");
-		if (shown && !strcmp(shown, workspace_view_names[VIEW_ROOT]))
-			view = VIEW_ROOT;
-	}
-	options->cwd = path_normalize(&command->arena, plan_view_path(view), options->cwd);
-	return 0;
-}
-
 static int run_once(struct command *command, const char *name, char *const *argv, struct error *err)
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	const char *path = remote_workspace_path(&command->remote, name, "/exec");
-	if (resolve_directory(command, name, err) ||
-		print_request(&command->options, argv, &command->arena, &body, err))
+	if (print_request(&command->options, argv, &command->arena, &body, err))
 		return -1;
 	return command->options.background ? run_background(command, path, &body, err)
 					   : run_attached(command, name, path, argv, &body, err);
@@ -752,7 +731,8 @@ static const struct arg_option exec_table[] = {
 		"if the policy asks for an approval, print its id and exit 126: the command waits "
 		"in the background" },
 	{ 0, "timeout", ARG_DURATION, AT(limits.timeout_ms), "TIME",
-		"wall time (default the workspace's, else no limit)", NULL, 1 },
+		"wall time (default the workspace's, else 300s; no limit with -d or a terminal)",
+		NULL, 1 },
 	{ 0, "cpu-time", ARG_DURATION, AT(limits.cpu_time_ms), "TIME",
 		"cpu time (default the workspace's, else no limit)", NULL, 1 },
 	{ 0, "output", ARG_SIZE, AT(limits.output_bytes), "SIZE",

@@ -154,6 +154,6 @@ core_verb const struct request *access_request(
 /* Why the last verb of that request was ERR_POLICY or ERR_APPROVAL_REQUIRED: the trail of the
  * policy as a JSON list, "[]" when there is none. Lives as long as the request. */
 core_verb const char *access_trail(const struct request *request);
-/* Of an exec that was started with EXEC_POLICY_LEARN: {"decision","decision_with_rules","rules",
- * "trail"}; else NULL. */
+/* Of an exec that was started with EXEC_POLICY_LEARN: {"type","decision","decision_with_rules",
+ * "rules","trail"}; else NULL. */
 core_verb const char *access_learned(const struct request *request);

@@ -264,9 +264,6 @@ static int check_start(struct core_workspace *w, const struct exec_spec *spec, e
 		return fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
 	if (!spec->argv.count || !*spec->argv.items[0])
 		return fail(err, ERR_INVALID, "no command was given");
-	if (spec->cwd && !path_is_absolute(spec->cwd))
-		return fail(err, ERR_INVALID, "the working directory '%s' is not an absolute path",
-			spec->cwd);
 	if (spec->background != (mode == EXEC_SPOOLED))
 		return fail(err, ERR_INVALID,
 			"a background command can't stream or capture its output");
@@ -287,15 +284,14 @@ static void fill_record(struct core_workspace *w, const struct exec_spec *spec, 
 {
 	const struct limits *limits = &w->model.limits;
 	bool is_kept = mode == EXEC_CAPTURED || mode == EXEC_SPOOLED;
+	bool has_terminal = spec->tty || mode == EXEC_HANDED_PTY;
 	*record = (struct exec_record){ .argv = spec->argv,
 		.cwd = spec->cwd ? spec->cwd : plan_view_path(w->model.view),
 		.background = spec->background,
-		.tty = spec->tty || mode == EXEC_HANDED_PTY,
+		.tty = has_terminal,
 		.started_ms = clock_now_ms(),
 		.timeout_ms = first_of(spec->timeout_ms, limits->timeout_ms,
-			/* The client that holds the streams enforces the timeout, as with `carrel
-			 * run`. */
-			spec->background || exec_is_handed(mode) ? 0 : EXEC_TIMEOUT_DEFAULT_MS),
+			spec->background || has_terminal ? 0 : EXEC_TIMEOUT_DEFAULT_MS),
 		.cpu_time_ms = first_of(spec->cpu_time_ms, limits->cpu_time_ms, 0),
 		.output_cap_bytes = first_of(spec->output_bytes, limits->output_bytes,
 			is_kept ? LIMIT_OUTPUT_CAPTURED_DEFAULT : 0) };
@@ -471,6 +467,9 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	uint64_t now_ns = clock_monotonic_ns();
 	auto_arena struct arena arena = { 0 };
 	struct policy_verdict verdict;
+	if (spec->cwd && !path_is_absolute(spec->cwd))
+		own.cwd = arena_printf(&arena, "%s/%s",
+			w->model.view == VIEW_ROOT ? "" : plan_view_path(w->model.view), spec->cwd);
 	if (access_check(w->core, request, VERB_EXEC_START, w, err) ||
 		check_start(w, spec, mode, fds, err) ||
 		judge(request, w, spec, &arena, &verdict, err))

@@ -231,6 +231,7 @@ static void note_learned(const struct request *request, const struct policy_verd
 	if (!request->note)
 		return;
 	json_object(&j, NULL);
+	json_text(&j, "type", "learned");
 	json_text(&j, "decision", policy_decision_name(verdict->decision));
 	json_text(&j, "decision_with_rules", policy_decision_name(left->decision));
 	json_array(&j, "rules");

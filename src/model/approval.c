@@ -17,7 +17,8 @@ static const struct field step_rows[] = {
 	{ "reason", FIELD_TEXT, 0, "why, where no rule decided", FIELD_NULLABLE },
 	{ "decision", FIELD_TEXT, 0, "allow, ask or deny" },
 };
-static const struct record step_record = { "PolicyStep", NULL, RECORD_ROWS(step_rows), FIELD_OUT };
+const struct record policy_step_record = { "PolicyStep", "One step of a judgement.",
+	RECORD_ROWS(step_rows), FIELD_OUT };
 
 #define AT(member) offsetof(struct approval, member)
 #define SHOWN_KEPT (FIELD_OUT | FIELD_KEPT)
@@ -40,7 +41,7 @@ static const struct field approval_rows[] = {
 		"of argv, command and cwd: base64 if one of them isn't UTF-8", SHOWN_KEPT,
 		.names = encodings },
 	{ "trail", FIELD_OBJECTS, AT(trail), "how the policy judged it", FIELD_OUT,
-		.object = &step_record },
+		.object = &policy_step_record },
 	{ "trail", FIELD_TEXT, AT(trail), NULL, FIELD_KEPT },
 	{ "trail_truncated", FIELD_BOOLEAN, AT(trail_is_cut),
 		"steps are left out, those that were allowed first", SHOWN_KEPT },

@@ -51,6 +51,7 @@ struct approval {
 	uint64_t ttl_ms, began_ms;		     /* began_ms: monotonic, of creation */
 	const char *boot;			     /* id of the boot that began_ms is of */
 };
+extern const struct record policy_step_record; /* schema only */
 extern const struct record approval_record;
 void approval_copy_model(struct arena *arena, const struct approval *from, struct approval *to);
 

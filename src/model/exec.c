@@ -27,11 +27,6 @@ static int check_user(const char *text, struct error *err)
 		       : 0;
 }
 
-static int check_cwd(const char *text, struct error *err)
-{
-	return text[0] != '/' ? fail(err, ERR_INVALID, "'%s' is not an absolute path", text) : 0;
-}
-
 static int check_spec(const void *value, struct error *err)
 {
 	const struct exec_spec *spec = value;
@@ -47,7 +42,10 @@ static int check_spec(const void *value, struct error *err)
 static const struct field spec_limits_rows[] = {
 	{ "cpu_time", FIELD_DURATION, AT(cpu_time_ms), "cpu time of all its processes", .least = 1,
 		.most = TIME_MOST },
-	{ "output", FIELD_SIZE, AT(output_bytes), "bytes of output; 64M when it is captured",
+	{ "output", FIELD_SIZE, AT(output_bytes),
+		"bytes of output; when not given: the workspace's limit, else 64M if it is "
+		"captured "
+		"or kept",
 		.least = 1, .most = INT64_MAX / 4 },
 };
 static const struct record spec_limits = { "ExecLimits", NULL, RECORD_ROWS(spec_limits_rows),
@@ -58,8 +56,9 @@ static const struct field spec_rows[] = {
 		.most = ARGV_MOST },
 	{ "command", FIELD_TEXT, AT(command), "for /bin/sh -c", FIELD_STRICT, .least = 1 },
 	{ "cwd", FIELD_TEXT, AT(cwd),
-		"the workspace's directory when not given: /workspace, or / in view root",
-		.most = 4095, .pattern = "^/[^\\x00]*$", .check = check_cwd },
+		"absolute, or from the workspace's directory on, which it is when not given: "
+		"/workspace, or / in view root",
+		.least = 1, .most = 4095 },
 	{ "env", FIELD_PAIRS, AT(env), "variables, on top of the workspace's",
 		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
 		.check_pair = workspace_check_variable },
@@ -67,8 +66,9 @@ static const struct field spec_rows[] = {
 	{ "open_stdin", FIELD_BOOLEAN, AT(open_stdin),
 		"stdin is fed by POST /v1/execs/{id}/stdin" },
 	{ "timeout", FIELD_DURATION, AT(timeout_ms),
-		"wall time; 300 s when not given, none for background", .least = 1,
-		.most = TIME_MOST },
+		"wall time; when not given: the workspace's limit, else 300 s; no limit with "
+		"background or tty",
+		.least = 1, .most = TIME_MOST },
 	{ "limits", FIELD_OBJECT, 0, .object = &spec_limits },
 	{ "tty", FIELD_BOOLEAN, AT(tty), "with a terminal of its own" },
 	{ "rows", FIELD_INTEGER, AT(rows), "of the terminal; 24 when not given", .least = 1,
@@ -250,11 +250,18 @@ static const struct field exec_rows[] = {
 };
 const struct record exec_fields = { "Exec", NULL, RECORD_ROWS(exec_rows) };
 
-void exec_print(struct json *j, const char *key, const struct exec_record *e)
+void exec_print_members(struct json *j, const struct exec_record *e)
 {
 	bool has_ended = e->state == EXEC_ENDED, has_result = has_ended && !e->error_exit_code;
 	struct exec_shown shown = { *e, has_ended, has_result,
 		has_result ? result_exit_code(&e->result) : e->error_exit_code,
 		has_result ? e->result.signal : 0 };
-	record_print(j, key, &exec_fields, &shown);
+	record_print_members(j, &exec_fields, &shown);
+}
+
+void exec_print(struct json *j, const char *key, const struct exec_record *e)
+{
+	json_object(j, key);
+	exec_print_members(j, e);
+	json_end(j);
 }

@@ -38,7 +38,7 @@ struct exec_spec {
 	text_list argv; /* items[count] is NULL; a shell `command` is {"/bin/sh","-c",command}
 				 already */
 	const char *command;   /* as it was asked for, or NULL */
-	const char *cwd;       /* absolute, or NULL: the workspace's directory */
+	const char *cwd;       /* absolute, or from the workspace's directory on; NULL: that one */
 	pair_list env;	       /* on top of the workspace's */
 	struct str stdin_text; /* all of stdin, when has_stdin_text */
 	bool has_stdin_text;
@@ -46,7 +46,7 @@ struct exec_spec {
 	bool tty;
 	uint64_t rows, columns; /* of the terminal, below 65536; 0: 24 x 80 */
 	bool background;
-	uint64_t timeout_ms;   /* 0: none (background), else the default */
+	uint64_t timeout_ms;   /* 0: the default: none in the background or with a terminal */
 	uint64_t cpu_time_ms;  /* 0: none */
 	uint64_t output_bytes; /* cap of all output; 0: none */
 	const char *user;      /* no other than the sandbox's own, or NULL */
@@ -55,6 +55,7 @@ struct exec_spec {
 };
 /* As a client sends it; argv and command as they are given: one of them. */
 extern const struct record exec_spec_record;
+/* Of an exec that is neither in the background nor has a terminal. */
 #define EXEC_TIMEOUT_DEFAULT_MS 300000
 
 /* What is known of one, wherever it is shown, and what the store keeps of a background one. */
@@ -76,6 +77,7 @@ extern const struct record exec_fields;
 /* What isn't known before the end is null until then. One that never started has error_exit_code as
  * its exit_code, and no signal and no reason. */
 void exec_print(struct json *j, const char *key, const struct exec_record *e);
+void exec_print_members(struct json *j, const struct exec_record *e); /* into an open object */
 /* Captured streams as they are shown: as text, or both as base64, when one isn't UTF-8 or when JSON
  * would make more than 64 KiB, and more than twice their bytes, of them. The bytes stay the
  * caller's. */

@@ -36,8 +36,9 @@ enum field_kind {
 	FIELD_REAL,	/* double, not negative; not in */
 	FIELD_SIZE,	/* uint64_t bytes: an integer, or text as quantity.h has it; or an integer
 			   in the member of the same name with _bytes behind it, as it is shown */
-	FIELD_DURATION, /* uint64_t ms: text as quantity.h has it; or an integer in the member of
-			   the same name with _ms behind it, as it is shown */
+	FIELD_DURATION, /* uint64_t ms: text as quantity.h has it, or a number of seconds; or an
+			   integer in the member of the same name with _ms behind it, as it is
+			   shown */
 	FIELD_CPUS,	/* uint64_t thousandths: a number, or text; kept as milli<name> */
 	FIELD_CHOICE,	/* int: the value of a name in `choices`, or its index in `names` */
 	FIELD_NUMBERED, /* int: the same, or a whole number from least to most; in only */
@@ -121,6 +122,12 @@ struct record {
 	int (*check)(const void *value, struct error *err);
 	/* Exactly one of these must be sent: a NULL-terminated list of (strict) rows, or NULL. */
 	const char *const *one_of;
+	/* For the schema alone. The rows of `base` stand before those of this one. Or it has no
+	 * rows, and is one of several records, a NULL-terminated list; `tag` (or NULL) is the
+	 * FIELD_CHOICE that each of them has, and that says which one it is. */
+	const struct record *base;
+	const struct record *const *variants;
+	const char *tag;
 };
 #define RECORD_ROWS(array) array, sizeof(array) / sizeof *(array)
 

@@ -191,13 +191,19 @@ static int read_size(
 static int read_duration(
 	const struct field *row, struct reader *r, const struct json_value *v, uint64_t *out)
 {
-	if (v->kind == JSON_NUMBER)
-		return fail(r->err, ERR_INVALID,
-			"must be text with its unit, such as \"30s\"; milliseconds go into %s_ms",
-			row->name);
-	if (v->kind != JSON_STRING)
-		return fail_kind(r, "text such as \"30s\"", v);
-	return read_quantity(row, r, v, quantity_parse_duration, out);
+	static const char wanted[] = "a duration: seconds as a number, or text such as \"30s\"";
+
+	if (v->kind == JSON_STRING)
+		return read_quantity(row, r, v, quantity_parse_duration, out);
+	if (v->kind != JSON_NUMBER)
+		return fail_kind(r, wanted, v);
+	/* Below the least millisecond that counts, 0 would mean "no limit". */
+	double ms = v->number * 1000 + 1e-6;
+	if (!(ms >= (double)row->least && ms >= 1 && ms < (double)most_of(row) + 1))
+		return fail(r->err, ERR_INVALID, "%g seconds are not from %g to %g", v->number,
+			(double)(row->least ? row->least : 1) / 1000, (double)most_of(row) / 1000);
+	*out = (uint64_t)ms;
+	return 0;
 }
 
 static int read_cpus(struct reader *r, const struct json_value *v, uint64_t *out)

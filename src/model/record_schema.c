@@ -106,6 +106,23 @@ static void print_numbered(struct json *j, const struct field *row, unsigned use
 	json_end(j);
 }
 
+/* Text with a unit, or a number of seconds. */
+static void print_duration(struct json *j, const struct field *row, bool or_null)
+{
+	json_array(j, "anyOf");
+	json_object(j, NULL);
+	print_types(j, "string", NULL, or_null);
+	json_text(j, "pattern", DURATION_PATTERN);
+	json_end(j);
+	json_object(j, NULL);
+	json_text(j, "type", "number");
+	json_real(j, "minimum", (double)(row->least ? row->least : 1) / 1000);
+	if (row->most)
+		json_real(j, "maximum", (double)(row->most / 1000));
+	json_end(j);
+	json_end(j);
+}
+
 const char *record_schema_name(const struct record *record, unsigned use)
 {
 	return use == FIELD_IN && record->wanted ? record->wanted : record->name;
@@ -195,8 +212,7 @@ static void print_kind(struct json *j, const struct field *row, unsigned use, bo
 		json_text(j, "pattern", SIZE_PATTERN);
 		break;
 	case FIELD_DURATION:
-		print_types(j, "string", NULL, or_null);
-		json_text(j, "pattern", DURATION_PATTERN);
+		print_duration(j, row, or_null);
 		break;
 	case FIELD_CPUS:
 		if (use == FIELD_OUT) {
@@ -284,10 +300,26 @@ static void print_count(struct json *j, const struct field *row)
 	print_field(j, name, &count, FIELD_IN);
 }
 
-static void print_required(struct json *j, const struct record *record, unsigned use)
+static void print_properties(struct json *j, const struct record *record, unsigned use)
 {
-	bool is_begun = false;
+	if (record->base)
+		print_properties(j, record->base, use);
+	for (size_t i = 0; i < record->count; i++) {
+		const struct field *row = &record->rows[i];
 
+		if (!field_is(record, row, use))
+			continue;
+		print_field(j, field_name(row, use).text, row, use);
+		if (use == FIELD_IN && field_unit(row))
+			print_count(j, row);
+	}
+}
+
+static void print_required(
+	struct json *j, const struct record *record, unsigned use, bool *is_begun)
+{
+	if (record->base)
+		print_required(j, record->base, use, is_begun);
 	for (size_t i = 0; i < record->count; i++) {
 		const struct field *row = &record->rows[i];
 
@@ -295,13 +327,51 @@ static void print_required(struct json *j, const struct record *record, unsigned
 			(use == FIELD_IN ? !(row->flags & FIELD_REQUIRED)
 					 : (row->flags & FIELD_OPTIONAL)))
 			continue;
-		if (!is_begun)
+		if (!*is_begun)
 			json_array(j, "required");
-		is_begun = true;
+		*is_begun = true;
 		json_text(j, NULL, field_name(row, use).text);
 	}
-	if (is_begun)
+}
+
+/* ---- one of several ---- */
+
+static const struct field *tag_row(const struct record *record, const char *tag)
+{
+	for (size_t i = 0; i < record->count; i++)
+		if (!strcmp(record->rows[i].name, tag))
+			return &record->rows[i];
+	return NULL;
+}
+
+static void print_mapping(struct json *j, const struct record *record)
+{
+	json_object(j, "discriminator");
+	json_text(j, "propertyName", record->tag);
+	json_object(j, "mapping");
+	for (const struct record *const *one = record->variants; *one; one++) {
+		const struct field *row = tag_row(*one, record->tag);
+		char reference[128];
+
+		str_format(reference, sizeof reference, "#/components/schemas/%s", (*one)->name);
+		for (const struct field_choice *c = row ? row->choices : NULL; c && c->name; c++)
+			json_text(j, c->name, reference);
+	}
+	json_end(j);
+	json_end(j);
+}
+
+static void print_variants(struct json *j, const struct record *record, unsigned use)
+{
+	json_array(j, record->tag ? "oneOf" : "anyOf");
+	for (const struct record *const *one = record->variants; *one; one++) {
+		json_object(j, NULL);
+		print_reference(j, *one, use);
 		json_end(j);
+	}
+	json_end(j);
+	if (record->tag)
+		print_mapping(j, record);
 }
 
 /* For sizes the rule is only in the description: tools that generate requests from a schema combine
@@ -351,22 +421,23 @@ void record_print_schema(struct json *j, const char *key, const struct record *r
 	const char *about =
 		use == FIELD_IN && record->wanted ? record->wanted_about : record->about;
 
+	bool has_required = false;
+
 	json_object(j, key);
-	json_text(j, "type", "object");
 	if (about)
 		json_text(j, "description", about);
-	json_object(j, "properties");
-	for (size_t i = 0; i < record->count; i++) {
-		const struct field *row = &record->rows[i];
-
-		if (!field_is(record, row, use))
-			continue;
-		print_field(j, field_name(row, use).text, row, use);
-		if (use == FIELD_IN && field_unit(row))
-			print_count(j, row);
+	if (record->variants) {
+		print_variants(j, record, use);
+		json_end(j);
+		return;
 	}
+	json_text(j, "type", "object");
+	json_object(j, "properties");
+	print_properties(j, record, use);
 	json_end(j);
-	print_required(j, record, use);
+	print_required(j, record, use, &has_required);
+	if (has_required)
+		json_end(j);
 	if (use == FIELD_IN) {
 		print_both_refused(j, record);
 		if (record->one_of)

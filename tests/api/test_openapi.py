@@ -152,6 +152,49 @@ def test_the_document_is_valid(daemon, tools, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+# Every example against its schema; of a stream, the data of its events.
+EXAMPLES = """
+import json, sys
+from jsonschema import Draft202012Validator
+
+document = json.load(open(sys.argv[1]))
+count = 0
+
+def check(value, schema, where):
+    global count
+    count += 1
+    for error in Draft202012Validator({**schema, "components": document["components"]}).iter_errors(value):
+        sys.exit(f"{where}: {error.json_path}: {error.message}")
+
+def contents(operation):
+    yield from operation.get("requestBody", {}).get("content", {}).items()
+    for answer in operation["responses"].values():
+        yield from answer.get("content", {}).items()
+
+for path, operations in document["paths"].items():
+    for operation in operations.values():
+        for type, content in contents(operation):
+            if "example" not in content:
+                continue
+            events = [content["example"]]
+            if type == "text/event-stream":
+                events = [json.loads(line[6:]) for line in content["example"].splitlines() if line.startswith("data: ")]
+            for value in events:
+                check(value, content["schema"], operation["operationId"])
+for response in document["components"]["responses"].values():
+    for content in response["content"].values():
+        check(content["example"], content["schema"], "a problem")
+print(count)
+"""
+
+
+def test_examples_fit_their_schemas(daemon, tools, tmp_path):
+    document = tmp_path / "openapi.json"
+    document.write_bytes(daemon.get("/openapi.json").body)
+    done = subprocess.run([tools / "python", "-c", EXAMPLES, document], capture_output=True, text=True)
+    assert done.returncode == 0 and int(done.stdout) > 100, done.stdout + done.stderr
+
+
 def test_every_path_is_documented_with_its_methods(daemon):
     document = daemon.get("/openapi.json").json()
     for path, operations in document["paths"].items():

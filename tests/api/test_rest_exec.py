@@ -81,10 +81,17 @@ def test_a_command_that_cant_start_says_so_as_run_does(daemon, workspace):
     problem(run(daemon, "nobody", {"argv": ["true"]}), 404, "not_found", "nobody")
 
 
+def test_a_working_directory_may_be_relative(daemon, workspace):
+    sh(daemon, workspace, "mkdir -p sub/deep")
+    result = run(daemon, workspace, {"argv": ["pwd"], "cwd": "sub/deep", "timeout": 20})
+    assert result.json()["stdout"] == "/workspace/sub/deep\n" and result.body.endswith(b"}\n")
+    assert run(daemon, workspace, {"command": "sleep 60", "timeout": 0.1}).json()["reason"] == "timeout"
+
+
 @pytest.mark.parametrize("body, words", [
     ({}, "'argv' or 'command' is missing"), ({"argv": ["a"], "command": "b"}, "both given"), ({"argv": []}, "argv"), ({"argv": [""]}, "argv[0]"),
-    ({"argv": "ls"}, "argv: must be a list of texts, not text"), ({"argv": ["a\0"]}, "argv[0]"), ({"argv": ["a"], "cwd": "rel"}, "cwd"),
-    ({"argv": ["a"], "timeout": "0"}, "timeout"), ({"argv": ["a"], "timeout": 30}, "timeout_ms"), ({"argv": ["a"], "env": {"A=": "x"}}, "env"),
+    ({"argv": "ls"}, "argv: must be a list of texts, not text"), ({"argv": ["a\0"]}, "argv[0]"), ({"argv": ["a"], "cwd": ""}, "cwd"),
+    ({"argv": ["a"], "timeout": "0"}, "timeout"), ({"argv": ["a"], "timeout": 0}, "timeout: 0 seconds"), ({"argv": ["a"], "env": {"A=": "x"}}, "env"),
     ({"argv": ["a"], "stdin": {"base64": "!"}}, "stdin.base64: is not base64"), ({"argv": ["a"], "stdin": 5}, "stdin"),
     ({"argv": ["a"], "tty": "yes"}, "tty"), ({"argv": ["a"], "rows": 70000}, "rows"), ({"argv": ["a"], "limits": {"memory": "1G"}}, "memory")])
 def test_a_wrong_body_is_told_why(daemon, workspace, body, words):
@@ -199,7 +206,7 @@ def test_events_come_as_they_happen(daemon, workspace):
     # It waits for us: so what came, came while it ran.
     assert daemon.get(f"/v1/execs/{start['data']['id']}").json()["state"] != "ended"
     assert daemon.post(f"/v1/execs/{start['data']['id']}/stdin", b"three\n").status == 204
-    assert next(came)["data"] == {"data": "three\n", "encoding": "utf-8"}
+    assert next(came)["data"] == {"type": "stdout", "data": "three\n", "encoding": "utf-8"}
     end = next(came)
     assert end["event"] == "exit" and end["data"]["exit_code"] == 5 and end["data"]["reason"] == "exited"
     assert list(came) == []
@@ -213,7 +220,7 @@ def test_characters_are_not_split_and_bytes_are_kept(daemon, workspace):
         path = f"/v1/execs/{next(came)['data']['id']}/stdin"
         # What is written at once may come at once: each piece waits until the one before it is here.
         for expected in (("a", "utf-8"), ("€b", "utf-8"), (b"\xff\n", "base64")):
-            data, encoding = next(came)["data"].values()
+            _, data, encoding = next(came)["data"].values()
             assert (base64.b64decode(data) if encoding == "base64" else data, encoding) == expected
             assert daemon.post(path, b"\n").status == 204
         assert [event["data"].get("data") for event in came] == [base64.b64encode(b"\xe2\x82").decode(), None]

@@ -104,9 +104,12 @@ static void errors_name_the_member(void **state)
 			"memory: '12X' is not a size; try 512M or 1G", "" },
 		{ "{\"name\":\"a\",\"memory\":5}", "memory: 5 bytes are not from 4.0M to 8.0E",
 			"" },
-		{ "{\"name\":\"a\",\"wait\":30}",
-			"wait: must be text with its unit, such as \"30s\"; milliseconds go into "
-			"wait_ms",
+		{ "{\"name\":\"a\",\"wait\":61}", "wait: 61 seconds are not from 0.001 to 60", "" },
+		{ "{\"name\":\"a\",\"wait\":0.0001}",
+			"wait: 0.0001 seconds are not from 0.001 to 60", "" },
+		{ "{\"name\":\"a\",\"wait\":true}",
+			"wait: must be a duration: seconds as a number, or text such as \"30s\", "
+			"not a boolean",
 			"" },
 		{ "{\"name\":\"a\",\"wait\":\"2m\"}", "wait: 120000 ms is not from 1 to 60000",
 			"" },

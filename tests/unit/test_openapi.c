@@ -158,6 +158,44 @@ static void every_status_has_a_title(void **state)
 			assert_string_not_equal(http_status_title(routes[i].errors[k]), "Error");
 }
 
+/* Everything that a schema is printed for: an object with `example`, or a text of a stream. */
+static void check_content(const struct json_value *content, const char *name)
+{
+	for (const struct json_value *one = content ? content->first : NULL; one; one = one->next)
+		if (json_member_text(json_member(one, "schema"), "$ref") &&
+			!json_member(one, "example"))
+			fail_msg("%s: %s has no example", name, one->key.data);
+}
+
+static void every_operation_has_texts_and_examples(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	const struct json_value *top = document(&arena), *paths = json_member(top, "paths");
+
+	for (const struct json_value *path = paths->first; path; path = path->next)
+		for (const struct json_value *op = path->first; op; op = op->next) {
+			const char *name = json_member_text(op, "operationId");
+
+			assert_non_null(json_member_text(op, "description"));
+			assert_int_equal(json_member(op, "tags")->count, 1);
+			check_content(json_member(json_member(op, "requestBody"), "content"), name);
+			const struct json_value *answer = json_member(op, "responses")->first;
+			for (; answer; answer = answer->next)
+				check_content(json_member(answer, "content"), name);
+		}
+}
+
+static void every_code_of_an_error_is_in_the_schema(void **state)
+{
+	for (int code = ERR_INVALID; code < ERR_CODE_COUNT; code++) {
+		const struct field_choice *choice = problem_codes;
+
+		while (choice->name && strcmp(choice->name, error_code_name(code)) != 0)
+			choice++;
+		assert_non_null(choice->name);
+	}
+}
+
 /* ---- bodies, by the rows that the routes have ---- */
 
 static int read_body(const struct record *fields, const char *json, struct arena *arena, void *out,
@@ -194,8 +232,9 @@ static void bodies_are_refused_with_the_exact_reason(void **state)
 			"'argv' and 'command' are both given" },
 		{ &exec_spec_record, "{\"argv\":[\"\"]}", "argv[0]: may not be empty" },
 		{ &exec_spec_record, "{\"argv\":[]}", "argv: may not be empty" },
-		{ &exec_spec_record, "{\"argv\":[\"a\"],\"cwd\":\"x\"}",
-			"cwd: 'x' is not an absolute path" },
+		{ &exec_spec_record, "{\"argv\":[\"a\"],\"cwd\":\"\"}", "cwd: may not be empty" },
+		{ &exec_spec_record, "{\"argv\":[\"a\"],\"timeout\":0}",
+			"timeout: 0 seconds are not from 0.001 to 3.15576e+09" },
 		{ &exec_spec_record, "{\"argv\":[\"a\"],\"user\":\"root\"}",
 			"user: 'root' is not the sandbox's user, 'agent' (1000)" },
 		{ &exec_spec_record, "{\"argv\":[\"a\"],\"stdin\":\"\",\"open_stdin\":true}",
@@ -263,15 +302,17 @@ static void bytes_that_are_no_text_come_as_base64(void **state)
 
 	buf_init(&out, BUF_MAX_DEFAULT);
 	sse_print_output(&out, "stderr", &tail, STR("\xff\xfe"), false);
-	assert_string_equal(
-		out.data, "event: stderr\ndata: {\"data\":\"//4=\",\"encoding\":\"base64\"}\n\n");
+	assert_string_equal(out.data,
+		"event: stderr\ndata: "
+		"{\"type\":\"stderr\",\"data\":\"//4=\",\"encoding\":\"base64\"}\n\n");
 	buf_clear(&out);
 	/* The beginning of a character that never ends. */
 	sse_print_output(&out, "stdout", &tail, STR("\xe2\x82"), false);
 	assert_int_equal(out.len, 0);
 	sse_print_output(&out, "stdout", &tail, STR(""), true);
-	assert_string_equal(
-		out.data, "event: stdout\ndata: {\"data\":\"4oI=\",\"encoding\":\"base64\"}\n\n");
+	assert_string_equal(out.data,
+		"event: stdout\ndata: "
+		"{\"type\":\"stdout\",\"data\":\"4oI=\",\"encoding\":\"base64\"}\n\n");
 }
 
 int main(void)
@@ -282,6 +323,8 @@ int main(void)
 		cmocka_unit_test(the_document_has_every_route),
 		cmocka_unit_test(the_document_refers_to_nothing_that_is_missing),
 		cmocka_unit_test(names_of_operations_are_unique),
+		cmocka_unit_test(every_operation_has_texts_and_examples),
+		cmocka_unit_test(every_code_of_an_error_is_in_the_schema),
 		cmocka_unit_test(every_status_has_a_title),
 		cmocka_unit_test(bodies_are_refused_with_the_exact_reason),
 		cmocka_unit_test(signals_go_by_name_and_number),

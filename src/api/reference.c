@@ -1,0 +1,197 @@
+/* Texts of the operations, in the order of routes.c. */
+#include "api/reference.h"
+#include <stdlib.h>
+#include <string.h>
+
+const struct tag tags[] = {
+	{ "workspaces", "Private trees with their limits, environment and lifetime." },
+	{ "execs", "Commands in workspaces: their output, input and end." },
+	{ "files", "Files of a workspace, one by one, as archives, and as changes." },
+	{ "snapshots",
+		"Frozen states of workspaces: roll back to them, fork from them, copy them." },
+	{ "packages", "Python and Node packages of workspaces, and built environments." },
+	{ "templates", "Descriptions from which workspaces are made." },
+	{ "archives", "Workspaces that were packed before their removal." },
+	{ "approvals", "Commands that wait for a person's answer." },
+	{ "tokens", "Credentials of clients." },
+	{ "ports", "Servers that run in workspaces." },
+	{ "events", "What happens, as it happens; and the audit log." },
+	{ "daemon", "The daemon itself." },
+};
+const size_t tag_count = sizeof tags / sizeof *tags;
+
+static const struct operation_text operations[] = {
+	{ "healthz", "daemon", "Answers as long as the process runs. Needs no state." },
+	{ "readyz", "daemon",
+		"503 while the daemon starts, stops, or can't write its state. For load "
+		"balancers." },
+	{ "metrics", "daemon", "Counters and gauges of the daemon, for Prometheus." },
+	{ "openapi", "daemon", "OpenAPI 3.1, printed from the tables that requests are read by." },
+	{ "listEnvironments", "packages",
+		"Environments are shared, read-only sets of packages. A workspace names one in "
+		"`environment`; `POST /v1/workspaces` with `python` or `node` builds one if "
+		"needed." },
+
+	{ "listTemplates", "templates", "Shipped templates, and those that were added." },
+	{ "addTemplate", "templates",
+		"A template of the same name is replaced. With `check` it is only read, and "
+		"nothing changes. Workspaces keep the values that they were made with." },
+	{ "getTemplate", "templates", "With the values that it leaves at their defaults." },
+	{ "removeTemplate", "templates",
+		"Only one that was added. Workspaces that were made from it stay as they are." },
+
+	{ "listTrees", "files",
+		"Shared trees are directories that several workspaces can attach "
+		"(`attach` of `POST /v1/workspaces`)." },
+	{ "createTree", "files", "The tree is empty at first." },
+	{ "removeTree", "files", "409 while a workspace has it attached." },
+
+	{ "listApprovals", "approvals",
+		"An approval is made when the policy of a workspace answers `ask` for a command. "
+		"Needs the scope read." },
+	{ "getApproval", "approvals", "Shows the exact command that will run if it is approved." },
+	{ "answerApproval", "approvals",
+		"The exec that waits starts, or ends with reason `denied` (exit code 126). 409 if "
+		"it was answered already, or has expired. Needs the scope review (tokens of scope "
+		"reviewer or admin)." },
+
+	{ "listTokens", "tokens",
+		"Without their texts, which are shown only once. Needs the scope admin." },
+	{ "createToken", "tokens",
+		"`text` of the answer is the credential; it can't be shown again. A token with "
+		"`workspace` reaches nothing else. Needs the scope admin." },
+	{ "removeToken", "tokens",
+		"The token is refused at once, and streams that were opened with it end. Needs the "
+		"scope admin." },
+
+	{ "createWorkspace", "workspaces",
+		"An empty body makes a workspace with a generated name and the default limits. "
+		"With `python` or `node` its environment is built first if it doesn't exist: "
+		"follow `environment.progress` at `/v1/events` meanwhile. Repeat the request with "
+		"the same Idempotency-Key after a connection was lost." },
+	{ "listWorkspaces", "workspaces", "Pages hold 100 workspaces unless `limit` is given." },
+	{ "getWorkspace", "workspaces",
+		"A workspace is named by its id, its name, or its label `context_id`." },
+	{ "changeWorkspace", "workspaces",
+		"Only what is given changes. New limits hold from the next start of its sandbox "
+		"on; "
+		"`suspend` ends the one that is there." },
+	{ "removeWorkspace", "workspaces",
+		"Commands that run in it end with reason `canceled`. Its files are gone unless it "
+		"is archived first." },
+
+	{ "listArchives", "archives", "Archives of the blob store, newest first." },
+	{ "removeArchive", "archives", "The archive is deleted from the blob store." },
+	{ "uploadArchive", "archives",
+		"The body is a tar.zst or tar.gz that `carrel rm --archive` wrote. 409 if the name "
+		"is taken." },
+	{ "restoreArchive", "archives",
+		"The new workspace has a new id, and the name that it had unless another is "
+		"given." },
+	{ "listExports", "packages", "Environments that were exported to the blob store." },
+	{ "getExport", "packages", "For `carrel env import` on another machine." },
+	{ "putExport", "packages", "The body is what `carrel env export` wrote." },
+	{ "removeExport", "packages", "Environments that were imported from it stay." },
+	{ "suspendWorkspace", "workspaces",
+		"Frees the memory of the workspace. 409 while commands run, unless `force` is set. "
+		"The next exec resumes it." },
+	{ "resumeWorkspace", "workspaces", "So that the next exec finds its sandbox ready." },
+	{ "checkWorkspace", "workspaces",
+		"Looks at its marks, environment, packages, layers and disk usage. Nothing "
+		"changes." },
+	{ "verifyIsolation", "workspaces",
+		"Starts its sandbox if there is none, and looks at each layer of isolation from "
+		"outside and from inside." },
+	{ "repairWorkspace", "workspaces",
+		"Does what can be done about the issues of a check: makes marks again, fetches "
+		"damaged layers, rebuilds its environment." },
+
+	{ "createSnapshot", "snapshots",
+		"Takes milliseconds, whatever the size. Commands that run are paused unless "
+		"`when_busy` says otherwise." },
+	{ "listWorkspaceSnapshots", "snapshots", "Newest first." },
+	{ "listSnapshots", "snapshots", "Of all workspaces, also of removed ones, newest first." },
+	{ "pullSnapshot", "snapshots",
+		"Of a workspace that was pushed, from this machine or another one." },
+	{ "getSnapshot", "snapshots", "By its id." },
+	{ "verifySnapshot", "snapshots", "Reads every file of its layers." },
+	{ "removeSnapshot", "snapshots", "Layers that other snapshots and workspaces use stay." },
+	{ "rollbackWorkspace", "snapshots",
+		"The state that it leaves is kept as a snapshot, so that a rollback can be "
+		"undone." },
+	{ "pushSnapshot", "snapshots", "Only the layers that the blob store lacks are sent." },
+	{ "forkWorkspace", "snapshots",
+		"The new workspaces share the files of the other one until they change them. "
+		"Costs milliseconds each." },
+
+	{ "workspaceMetrics", "workspaces", "Of its sandbox: cpu, memory, processes, disk." },
+	{ "listMetrics", "workspaces", "The same of all workspaces, for a table such as top." },
+
+	{ "listPackages", "packages",
+		"Those of its environment, and those that commands installed." },
+	{ "installPackages", "packages",
+		"Resolves them together with the packages that are there, builds what is missing, "
+		"and changes the workspace in one step; processes that run find the new packages. "
+		"Answers when it is done: follow `environment.progress` at `/v1/events` "
+		"meanwhile." },
+	{ "uninstallPackages", "packages",
+		"Dependencies that nothing else needs are removed too." },
+
+	{ "exec", "execs",
+		"Either `argv`, or `command` for /bin/sh. The answer depends on Accept: "
+		"application/json (the default) is the result after the end; text/event-stream is "
+		"the output as it comes. With `background` the answer is the exec, which continues "
+		"without the client. Without `timeout`, and without a limit of the workspace, a "
+		"foreground exec ends with reason `timeout` after 300 s; one in the background or "
+		"with `tty` has no time limit. `exit_code` is the command's own, or 124 (timeout, "
+		"cpu_limit), 137 (memory_limit, output_limit, disk_limit), 130 (canceled), 126 "
+		"(denied), 128+n (signal n)." },
+	{ "listExecs", "execs", "Those that run, and background ones that have ended." },
+	{ "listAllExecs", "execs", "Of all workspaces." },
+	{ "getExec", "execs", "With `wait` the answer comes when the exec has ended." },
+	{ "getOutput", "execs",
+		"Bytes of one stream from `offset` on; the header Carrel-Next-Offset is the offset "
+		"to continue at." },
+	{ "signalExec", "execs", "To all processes of its process group." },
+	{ "writeStdin", "execs",
+		"The body goes to the stdin of an exec that was started with `open_stdin`. The "
+		"answer comes when the command's pipe has taken all of it." },
+	{ "resizeTerminal", "execs", "Of an exec with `tty`; the command gets SIGWINCH." },
+
+	{ "readFile", "files",
+		"Paths mean what they mean to a command in the workspace. A directory is 409 "
+		"without `list` or `stat`." },
+	{ "writeFile", "files",
+		"Parent directories are made. Other readers see the old file or the new one, never "
+		"a part. With `mkdir` and `move` there is no body." },
+	{ "removeFile", "files", "A directory that isn't empty needs `recursive`." },
+	{ "packTree", "files", "Owners are left out; links stay links." },
+	{ "unpackTree", "files",
+		"Entries that would leave the directory, devices and set-user-id bits are refused. "
+		"Nothing is undone if the archive turns out to be damaged." },
+	{ "diffWorkspace", "files", "As a list, or with `patch` as text for git apply." },
+	{ "packChanges", "files", "For `carrel apply` to a directory of another machine." },
+	{ "applyChanges", "files",
+		"A conflict is 409 with the list of changes; nothing is applied then." },
+	{ "listPorts", "ports", "Nothing is listed without a sandbox." },
+	{ "forwardPort", "ports",
+		"Method, headers, body and answer pass through, and so do upgrades such as "
+		"WebSocket. The credential of the client is not passed on." },
+	{ "workspaceEvents", "events",
+		"As /v1/events, of one workspace; the stream ends after workspace.deleted." },
+	{ "events", "events",
+		"New events as they come. With `after`, or the header Last-Event-ID, those after "
+		"that id come first, as far back as they are kept (4096); `after=0` is all that "
+		"are kept. Comments are sent every 15 s." },
+	{ "audit", "events",
+		"Every line has the hash of the line before it: `carrel audit verify` checks the "
+		"chain. Needs the scope admin or review." },
+};
+
+const struct operation_text *operation_text_of(const char *name)
+{
+	for (size_t i = 0; i < sizeof operations / sizeof *operations; i++)
+		if (!strcmp(operations[i].name, name))
+			return &operations[i];
+	abort();
+}
