@@ -40,6 +40,9 @@ test-shell: ## the shell grammar, compared with shfmt, bash and dash on 100,000 
 	@ninja --quiet -C $(BUILD) tests/shell/shell-commands
 	@tests/shell/compare.py $(BUILD)/tests/shell/shell-commands
 
+sdk: build ## write the generated files of sdk/, after a change of the API or of the clients
+	@sdk/generate-python $(BUILD)/carrel
+
 bench: build ## measure against bwrap, crun, runc, uv; writes bench/results.md
 	@tools/install-deps bench
 	@bench/run $(BUILD)/carrel
@@ -61,4 +64,4 @@ uninstall: ## remove what `make install` installed
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
-.PHONY: help build run test test-vm test-use test-packages test-shell bench lint fuzz install uninstall clean
+.PHONY: help build run test test-vm test-use test-packages test-shell sdk bench lint fuzz install uninstall clean

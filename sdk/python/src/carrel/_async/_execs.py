@@ -1,0 +1,234 @@
+"""Commands: as streams, and in the background."""
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, AsyncIterator, Dict, List, Optional, Type, Union
+
+import httpcore
+import httpx
+
+from .. import _core, errors, types
+from .. import _operations as op
+from .._core import Output, Result
+from . import _io
+from ._http import AsyncHttp
+
+WAIT_SECONDS = 300.0  # of one request that waits for an exec
+
+
+class AsyncStream:
+    """A command whose output is read as it comes: iterate over its `Output`; then `result` has how it ended.
+
+    Leaving the `with` block before the end of the command cancels it."""
+
+    def __init__(self, http: AsyncHttp, workspace: str, body: Dict[str, Any]) -> None:
+        self._http = http
+        self._workspace = workspace
+        self._body = body
+        self._response: Optional[httpx.Response] = None
+        self._seen = _core.ExecEvents()
+        self._result: Optional[Result] = None
+        self._pieces: Optional[AsyncIterator[Output]] = None
+
+    @property
+    def id(self) -> str:
+        """Of the exec, once it has begun; `Carrel.execs.get` shows it."""
+        return self._seen.id
+
+    @property
+    def approval(self) -> Optional[str]:
+        """The id of the approval that the command waits for, or has waited for."""
+        return self._seen.approval
+
+    @property
+    def learned(self) -> Optional[Dict[str, Any]]:
+        """With `policy="learn"`: the rules that would allow the command."""
+        return self._seen.learned
+
+    @property
+    def result(self) -> Result:
+        """How the command ended; its output is not in it. Only after the last `Output`."""
+        if self._result is None:
+            raise RuntimeError("the command has not ended yet: read all of the stream first")
+        return self._result
+
+    async def __aenter__(self) -> AsyncStream:
+        if self._response is None:
+            request = _core.request_of(op.EXEC, {"id": self._workspace}, body=self._body, accept=_core.EVENTS)
+            request.timeout = self._http.limit(None)
+            self._response = await self._http.open(request)
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Cancels the command, if it has not ended."""
+        if self._response is not None:
+            await self._response.aclose()
+
+    def __aiter__(self) -> AsyncIterator[Output]:
+        if self._pieces is None:
+            self._pieces = self._read()
+        return self._pieces
+
+    async def _read(self) -> AsyncIterator[Output]:
+        await self.__aenter__()
+        assert self._response is not None
+        reader = _core.EventReader()
+        try:
+            async for piece in self._response.aiter_bytes():
+                for event in reader.feed(piece):
+                    output = self._seen.take(event)
+                    if output is not None:
+                        yield output
+        except httpx.TransportError as problem:
+            raise errors.ConnectionLost(f"the output of exec {self.id!r}: {problem}") from problem
+        finally:
+            await self.close()
+        if self._seen.exit is None:
+            raise errors.ConnectionLost(f"the output of exec {self.id!r} ended before the command did")
+        self._result = Result.joined(self._seen.exit)
+
+    async def collect(self, on_stdout: Any = None, on_stderr: Any = None, on_waiting: Any = None) -> Result:
+        """Reads to the end, calls back with each piece as text, and returns the result with all output."""
+        kept: Dict[str, List[bytes]] = {"stdout": [], "stderr": []}
+        callbacks = {"stdout": on_stdout, "stderr": on_stderr}
+        is_told = on_waiting is None
+        async with self:
+            assert self._response is not None
+            reader = _core.EventReader()
+            async for piece in self._response.aiter_bytes():
+                for event in reader.feed(piece):
+                    output = self._seen.take(event)
+                    if not is_told and self._seen.approval:
+                        is_told = True
+                        await _io.call(on_waiting, self._seen.approval)
+                    if output is not None:
+                        kept[output.stream].append(output.data)
+                        if callbacks[output.stream] is not None:
+                            await _io.call(callbacks[output.stream], output.text)
+        if self._seen.exit is None:
+            raise errors.ConnectionLost(f"the output of exec {self.id!r} ended before the command did")
+        self._result = Result.joined(self._seen.exit, (b"".join(kept["stdout"]), b"".join(kept["stderr"])))
+        return self._result
+
+
+class AsyncProcess:
+    """A command in the background: it goes on without this program, and its output is kept.
+
+    >>> async with await AsyncCarrel().create() as ws:
+    ...     job = await ws.start("for i in 1 2 3; do echo $i; done")
+    ...     async for output in job.logs():
+    ...         print(output.text, end="")
+    ...     print((await job.wait()).exit_code)
+    1
+    2
+    3
+    0
+    """
+
+    def __init__(self, http: AsyncHttp, info: types.Exec) -> None:
+        self._http = http
+        self.info = info
+
+    @property
+    def id(self) -> str:
+        return self.info.id
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.info.state}>"
+
+    async def refresh(self) -> types.Exec:
+        """Its present state."""
+        self.info = types.Exec._from(await self._http.json(op.GET_EXEC, id=self.id))
+        return self.info
+
+    async def wait(self, timeout: Optional[float] = None) -> types.Exec:
+        """Waits until it has ended, at most `timeout` seconds (then `TimedOut`): `exit_code`, `reason`."""
+        left = timeout
+        while True:
+            part = WAIT_SECONDS if left is None else min(left, WAIT_SECONDS)
+            try:
+                self.info = types.Exec._from(await self._http.json(op.GET_EXEC, query={"wait": True}, timeout=part, id=self.id))
+                return self.info
+            except errors.TimedOut:
+                left = None if left is None else left - part
+                if left is not None and left <= 0:
+                    raise errors.TimedOut(f"exec '{self.id}' has not ended within {timeout} s") from None
+
+    async def output(self, stream: str = "stdout", offset: int = 0) -> bytes:
+        """What it has written so far, from that byte on."""
+        response = await self._http.response(op.GET_OUTPUT, query={"stream": stream, "offset": offset or None}, id=self.id)
+        return response.content
+
+    async def logs(self, follow: bool = True) -> AsyncIterator[Output]:
+        """Its output from the beginning; with `follow` until it ends."""
+        seen = _core.ExecEvents()
+        request = _core.request_of(op.GET_OUTPUT, {"id": self.id}, query={"follow": follow}, accept=_core.EVENTS)
+        request.timeout = self._http.limit(None)
+        response = await self._http.open(request)
+        reader = _core.EventReader()
+        try:
+            async for piece in response.aiter_bytes():
+                for event in reader.feed(piece):
+                    output = seen.take(event)
+                    if output is not None:
+                        yield output
+        except httpx.TransportError as problem:
+            raise errors.ConnectionLost(f"the output of exec '{self.id}': {problem}") from problem
+        finally:
+            await response.aclose()
+        if seen.exit:
+            self.info = types.Exec._from(seen.exit)
+
+    async def signal(self, signal: Union[str, int]) -> None:
+        """Sends it a signal: "INT", "SIGTERM", 9."""
+        await self._http.json(op.SIGNAL_EXEC, body={"signal": signal}, id=self.id)
+
+    async def kill(self) -> None:
+        await self.signal("KILL")
+
+    async def write(self, data: Union[str, bytes], eof: bool = False) -> None:
+        """Writes to its stdin, if it was started with `open_stdin`; `eof` closes it afterwards."""
+        content = data.encode() if isinstance(data, str) else data
+        await self._http.json(op.WRITE_STDIN, query={"eof": eof}, content=content, id=self.id)
+
+    async def close_stdin(self) -> None:
+        await self.write(b"", eof=True)
+
+    async def resize(self, rows: int, columns: int) -> None:
+        """Changes the size of its terminal."""
+        await self._http.json(op.RESIZE_TERMINAL, body={"rows": rows, "columns": columns}, id=self.id)
+
+
+class AsyncConnection:
+    """A TCP connection to a server in a workspace."""
+
+    def __init__(self, response: httpx.Response, duplex: _io.Duplex) -> None:
+        self._response = response
+        self._duplex = duplex
+
+    async def __aenter__(self) -> AsyncConnection:
+        return self
+
+    async def __aexit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
+        await self.close()
+
+    async def read(self) -> bytes:
+        """Some bytes; b"": the server has closed."""
+        try:
+            return await self._duplex.read()
+        except (httpcore.NetworkError, OSError) as problem:
+            raise errors.ConnectionLost(f"the connection was lost: {problem}") from problem
+
+    async def write(self, data: bytes) -> None:
+        try:
+            await self._duplex.write(data)
+        except (httpcore.NetworkError, OSError) as problem:
+            raise errors.ConnectionLost(f"the connection was lost: {problem}") from problem
+
+    async def close(self) -> None:
+        await self._response.aclose()
