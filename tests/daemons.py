@@ -15,7 +15,7 @@ import tempfile
 
 import pytest
 
-from harness import OWN_PLACES, Carrel, cgroups, check_mounts, descendants, eventually, mounts, note_carrel, processes, what_stays
+from harness import OWN_PLACES, Carrel, cgroups, check_mounts, descendants, eventually, family, mounts, note_carrel, what_stays
 
 READY_SECONDS = 60
 LIVE = []           # the daemons that serve just now
@@ -168,13 +168,8 @@ def remove(directory):
 def strays(before):
     """{pid: (state, name)} of what runs below us, wasn't there before, and is no live daemon's. One look: what a daemon
     starts lives for moments."""
-    table = {pid: (parent, state, name) for pid, parent, state, name in processes()}
     daemons = {daemon.process.pid for daemon in LIVE if daemon.process}
-    found, wave = {}, {os.getpid()}
-    while wave:
-        wave = {pid for pid, (parent, _, _) in table.items() if parent in wave and pid not in daemons and pid not in found}
-        found.update((pid, table[pid][1:]) for pid in wave)
-    return {pid: what for pid, what in found.items() if pid not in before and what[0] not in "ZX"}
+    return {pid: what for pid, what in family(os.getpid(), daemons).items() if pid not in before}
 
 
 def kill_strays(before):

@@ -19,6 +19,7 @@ CLIENTS = {name: value for name, value in os.environ.items()
 
 
 # What this worker has made: the machine has other users, and their processes, mounts, groups and files come and go.
+WALL = 0x40000000       # of <linux/wait.h>: children of every kind
 OWN_CARRELS = set()     # "PID-START" of every carrel that it started, as in the names of control groups
 OWN_PLACES = set()      # directories: mounts are made from them, or on them
 
@@ -193,25 +194,57 @@ def one_line(stderr, *names):
     return lines[1][len("hint: "):] if lines[1:] else None
 
 
+def stat_of(pid):
+    """(parent, state, name) of a process, or None. Twice a test all of /proc is read: pathlib would take three times as long."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        stat = os.read(descriptor, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+    end = stat.rindex(b")")
+    state, parent = stat[end + 2:].split(None, 2)[:2]
+    return int(parent), state.decode(), stat[stat.index(b"(") + 1:end].decode(errors="replace")
+
+
 def processes():
     """(pid, parent, state, name) of every process there is."""
     for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            with contextlib.suppress(OSError):
-                stat = pathlib.Path("/proc", entry, "stat").read_text(errors="replace")
-                name = stat[stat.index("(") + 1:stat.rindex(")")]
-                state, parent = stat[stat.rindex(")") + 2:].split()[:2]
-                yield int(entry), int(parent), state, name
+        if entry.isdigit() and (stat := stat_of(entry)):
+            yield int(entry), *stat
+
+
+def has_children():
+    """Whether this process has a child, also one that has ended. It is a subreaper: without a child it has no descendant."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT | WALL)
+        return True
+    except ChildProcessError:
+        return False
+
+
+def family(root, leave=()):
+    """{pid: (state, name)} of the living processes below `root`, without `leave` and what is below those."""
+    if root == os.getpid() and not has_children():
+        return {}
+    children = {}
+    for pid, parent, state, name in processes():
+        children.setdefault(parent, []).append((pid, state, name))
+    found, wave = {}, [root]
+    while wave:
+        members = [row for parent in wave for row in children.get(parent, ()) if row[0] not in leave and row[0] not in found]
+        found.update((pid, (state, name)) for pid, state, name in members)
+        wave = [pid for pid, _, _ in members]
+    return {pid: what for pid, what in found.items() if what[0] not in "ZX"}
 
 
 def descendants(root=None):
     """{pid: (state, name)} of the living processes below `root` (this one)."""
-    table = {pid: (parent, state, name) for pid, parent, state, name in processes()}
-    found, wave = {}, {root or os.getpid()}
-    while wave:
-        wave = {pid for pid, (parent, _, _) in table.items() if parent in wave and pid not in found}
-        found.update((pid, table[pid][1:]) for pid in wave)
-    return {pid: what for pid, what in found.items() if what[0] not in "ZX"}
+    return family(root or os.getpid())
 
 
 TEST_MOUNT = "carrel-tests"      # the source of what tests mount themselves, which others may see

@@ -1,48 +1,42 @@
-"""A real S3 server (versitygw) on loopback, a proxy before it that misbehaves as told, and calls of carrel-blob."""
+"""A real S3 server (versitygw's code) on a unix socket, a proxy on loopback before it that misbehaves as told, and calls of carrel-blob."""
 import contextlib
-import http.client
 import http.server
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import threading
 
 import pytest
 
-from daemons import configure, new_directory, remove, serving
+from daemons import Connection, configure, new_directory, remove, serving
 from harness import CARREL, IS_ROOT, TREE, eventually
 
 KEY_ID, SECRET = "testkeyid", "testsecret-never-printed"
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET}
 BUCKET = "carrel-tests"
 NOBODY = 64199      # who isn't root: carrel-blob refuses to be
 
 
-def free_port():
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        return listener.getsockname()[1]
-
-
-def answers(port):
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
-
-
 class Server:
-    """versitygw with one bucket, in a directory of its own."""
+    """The server with one bucket, in a directory of its own."""
     def __init__(self, directory):
         self.directory = pathlib.Path(directory)
         self.objects = self.directory / "objects" / BUCKET
         self.objects.mkdir(parents=True)
         (self.directory / "meta").mkdir()
-        self.port = free_port()
-        program = subprocess.run([TREE / "tools/install-versitygw"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
-        self.process = subprocess.Popen(
-            [program, "-q", "-p", f"127.0.0.1:{self.port}", "-a", KEY_ID, "-s", SECRET, "posix", "--sidecar", self.directory / "meta",
-             self.directory / "objects"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
-        assert eventually(lambda: answers(self.port) or self.process.poll() is not None) and self.process.poll() is None
+        self.socket = self.directory / "socket"
+        program = subprocess.run([TREE / "tools/install-s3-server"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+        # It changes to the objects. An address has room for 107 bytes, too few for the whole path.
+        self.process = subprocess.Popen([program, "../socket", self.objects.parent, self.directory / "meta"], env=CREDENTIALS,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        assert eventually(lambda: self.answers() or self.process.poll() is not None) and self.process.poll() is None
+
+    def answers(self):
+        with contextlib.suppress(OSError), contextlib.closing(Connection(self.socket)) as connection:
+            connection.connect()
+            return True
+        return False
 
     def files(self):
         """What the server shows, by key: its own directory for parts isn't an object."""
@@ -102,7 +96,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
     def fetch(self, body):
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server.port, timeout=60)
+        connection = Connection(self.server.server.socket)
         connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
         for name, value in self.headers.items():
             connection.putheader(name, value)
@@ -154,15 +148,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def settings(url, prefix="", **more):
     """The environment that tells carrel-blob where the bucket is."""
     return {"CARREL_BLOB_URL": f"s3://{BUCKET}{prefix}", "CARREL_BLOB_ENDPOINT": url, "CARREL_BLOB_PATH_STYLE": "1",
-            "CARREL_BLOB_STALL_MS": "1000", "AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET, **more}
+            "CARREL_BLOB_STALL_MS": "1000", **CREDENTIALS, **more}
 
 
 def config(url, prefix=""):
     """The same in config.yaml."""
     return f"blob:\n  url: s3://{BUCKET}{prefix}\n  endpoint: {url}\n  path_style: true\n  timeout: 1s\n"
-
-
-CREDENTIALS = {"AWS_ACCESS_KEY_ID": KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET}
 
 
 def start_blob(env, *words, data=None):

@@ -4,6 +4,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import tempfile
 
 import pytest
@@ -129,7 +130,9 @@ def test_a_server_that_never_recovers_is_given_up(env, file, proxy):
 @pytest.mark.once
 @pytest.mark.shipped
 def test_a_server_that_is_not_there_is_named(env, file):
-    error = s3.blob({**env, "CARREL_BLOB_ENDPOINT": f"http://127.0.0.1:{s3.free_port()}"}, "head", "a")["error"]
+    with socket.socket() as deaf:       # has a port, at which it doesn't listen
+        deaf.bind(("127.0.0.1", 0))
+        error = s3.blob({**env, "CARREL_BLOB_ENDPOINT": f"http://127.0.0.1:{deaf.getsockname()[1]}"}, "head", "a")["error"]
     assert error["code"] == "unavailable" and "127.0.0.1" in error["message"] and "blob.endpoint" in error["hint"]
 
 
