@@ -13,10 +13,13 @@ struct api_options {
 	struct core *core;
 	struct loop *loop;
 	const struct log *log;
+	const char *settings; /* of serve_settings_print: whom TCP serves; NULL: the defaults */
 };
 int api_open(const struct api_options *options, struct api **api, struct error *err);
 /* Also serves a unix socket; the caller keeps the descriptor. Clients are identified by the uid of
  * the peer: one that core doesn't allow gets 403 `denied`, and its connection is closed. */
 int api_listen_peers(struct api *api, int listener, struct error *err);
+/* The same with a TCP socket. Clients are identified by tokens. */
+int api_listen_tcp(struct api *api, int listener, struct error *err);
 void api_drain(struct api *api, void (*done)(void *ctx), void *ctx);
 void api_free(struct api *api);

@@ -22,8 +22,31 @@ int authenticate_unix(
 	const struct access_from from = { .uid = r->peer.uid };
 	struct str header;
 
-	if (find_authorization(r, &header, err))
+	if (door_check(&api->door, r, err) || find_authorization(r, &header, err))
 		return -1;
 	return header.data ? access_token(api->core, header, &from, &r->arena, principal, err)
 			   : access_peer(api->core, from.uid, &r->arena, principal, err);
+}
+
+int authenticate_tcp(
+	void *ctx, struct http_request *r, const struct principal **principal, struct error *err)
+{
+	struct api *api = ctx;
+	struct str header;
+	int checked = door_check(&api->door, r, err);
+
+	if (checked > 0)
+		call_respond(call_new(api, r), 204, NULL, door_preflight_headers, STR(""));
+	if (checked)
+		return checked;
+	const struct access_from from = { .uid = ACCESS_NO_UID, .address = r->peer.address };
+	if (find_authorization(r, &header, err))
+		return -1;
+	if (header.data)
+		return access_token(api->core, header, &from, &r->arena, principal, err);
+	if (route_is_open(r)) {
+		*principal = access_nobody();
+		return 0;
+	}
+	return access_none(api->core, &from, err);
 }

@@ -9,3 +9,5 @@
 /* As http_listener.authenticate; ctx is the struct api. */
 int authenticate_unix(
 	void *ctx, struct http_request *r, const struct principal **principal, struct error *err);
+int authenticate_tcp(
+	void *ctx, struct http_request *r, const struct principal **principal, struct error *err);

@@ -3,6 +3,15 @@
 
 /* ---- answers ---- */
 
+struct call *call_new(struct api *api, struct http_request *r)
+{
+	struct call *c = arena_alloc(&r->arena, sizeof *c);
+
+	*c = (struct call){ .api = api, .r = r };
+	r->ctx = c;
+	return c;
+}
+
 void call_respond(
 	struct call *c, int status, const char *type, const char *headers, struct str body)
 {

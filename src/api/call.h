@@ -3,6 +3,7 @@
  * its own memory (struct operation); its `call` is NULL once the client has disconnected. */
 #pragma once
 #include "api/api.h"
+#include "api/door.h"
 #include "base/buf.h"
 #include "core/catalog.h"
 #include "core/idempotency.h"
@@ -15,6 +16,7 @@ struct api {
 	struct http_server *server;
 	struct api_options options;
 	struct idempotency idempotency;
+	struct front_door door;
 	struct buf openapi;
 	struct stream *streams; /* open ones, that a drain must end */
 	struct relay *relays;	/* of relay.c */
@@ -43,6 +45,7 @@ enum {
 	ROUTE_RANGE = 64,    /* takes Range */
 	ROUTE_NEW = 128,     /* takes If-None-Match: * */
 	ROUTE_RAW = 256,     /* any query and headers: they are another server's */
+	ROUTE_OPEN = 512,    /* answered without a principal, too: for probes */
 };
 struct route {
 	const char *method; /* "*": any */
@@ -89,10 +92,15 @@ struct call {
  * 0. */
 int route_find(struct call *c, const char **allow, struct error *err);
 
+/* Whether r is for a route that needs no principal. */
+bool route_is_open(const struct http_request *r);
+
 /* ---- openapi.c ---- */
 void openapi_print(struct buf *out);
 
 /* ---- call.c ---- */
+/* Of a request that the server has begun; in its arena, and its ctx. */
+struct call *call_new(struct api *api, struct http_request *r);
 void call_respond(
 	struct call *c, int status, const char *type, const char *headers, struct str body);
 /* What is printed there is answered by call_send, which ends it with a newline; a list: is its

@@ -113,13 +113,13 @@ ANSWERS(events,
 #define EXEC "/v1/execs/{id}"
 
 const struct route routes[] = {
-	{ "GET", "/healthz", "healthz", "Whether the daemon answers", api_healthz, ROUTE_BARE,
-		.answers = healthy },
-	{ "GET", "/readyz", "readyz", "Whether the daemon accepts work", api_readyz, ROUTE_BARE,
-		.answers = healthy },
+	{ "GET", "/healthz", "healthz", "Whether the daemon answers", api_healthz,
+		ROUTE_BARE | ROUTE_OPEN, .answers = healthy },
+	{ "GET", "/readyz", "readyz", "Whether the daemon accepts work", api_readyz,
+		ROUTE_BARE | ROUTE_OPEN, .answers = healthy },
 	{ "GET", "/metrics", "metrics", "Metrics in Prometheus' text format", api_metrics,
 		ROUTE_BARE, .answers = metrics },
-	{ "GET", "/openapi.json", "openapi", "This document", api_openapi, ROUTE_BARE,
+	{ "GET", "/openapi.json", "openapi", "This document", api_openapi, ROUTE_BARE | ROUTE_OPEN,
 		.answers = document },
 	{ "GET", "/v1/environments", "listEnvironments", "List the environments that are built",
 		api_environments, QUERY(page_query_fields, struct list_query),
@@ -375,6 +375,14 @@ static int decode(struct call *c, struct str text, const char **out, struct erro
 	if (text.data)
 		*out = arena_bytes(&c->r->arena, decoded.data, decoded.len);
 	return 0;
+}
+
+bool route_is_open(const struct http_request *r)
+{
+	for (size_t i = 0; i < route_count; i++)
+		if ((routes[i].flags & ROUTE_OPEN) && str_is(r->path, routes[i].path))
+			return true;
+	return false;
 }
 
 int route_find(struct call *c, const char **allow, struct error *err)

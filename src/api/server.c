@@ -105,15 +105,6 @@ static int run(struct call *c, struct error *err)
 
 /* ---- what the server calls ---- */
 
-static struct call *new_call(struct api *api, struct http_request *r)
-{
-	struct call *c = arena_alloc(&r->arena, sizeof *c);
-
-	*c = (struct call){ .api = api, .r = r };
-	r->ctx = c;
-	return c;
-}
-
 static void on_refused(void *ctx, struct http_request *r, const struct error *err)
 {
 	const char *headers = err->code == ERR_UNAUTHENTICATED
@@ -121,12 +112,12 @@ static void on_refused(void *ctx, struct http_request *r, const struct error *er
 			      : err->code == ERR_LIMIT ? "Retry-After: 1\r\n"
 						       : NULL;
 
-	call_problem_with(new_call(ctx, r), problem_status(err->code), headers, err);
+	call_problem_with(call_new(ctx, r), problem_status(err->code), headers, err);
 }
 
 static void on_begin(void *ctx, struct http_request *r)
 {
-	struct call *c = new_call(ctx, r);
+	struct call *c = call_new(ctx, r);
 	const char *allow = NULL;
 	struct error err;
 	int status;
@@ -182,7 +173,7 @@ static void write_log(struct call *c, bool aborted)
 	str_format(
 		took, sizeof took, "%.3f", (double)(clock_monotonic_ns() - c->r->began_ns) / 1e6);
 	str_printable(method, sizeof method, c->r->method);
-	str_printable(path, sizeof path, c->r->target);
+	str_printable(path, sizeof path, door_has_token_in_url(c->r) ? c->r->path : c->r->target);
 	log_record(log, level, "request", "request_id", c->r->id, "method", method, "target", path,
 		"status", status, "ms", took, "aborted", aborted ? "yes" : "no", NULL);
 }
@@ -206,6 +197,10 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 	*api = (struct api){ .core = options->core, .loop = options->loop, .options = *options };
 	idempotency_init(&api->idempotency, options->core);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
+	if (door_init(&api->door, options->settings ? options->settings : "", err)) {
+		api_free(api);
+		return -1;
+	}
 	openapi_print(&api->openapi);
 	buf_text(&api->openapi, "\n");
 	const struct http_handler handler = { on_begin, on_refused, on_complete, on_body,
@@ -226,6 +221,14 @@ int api_listen_peers(struct api *api, int listener, struct error *err)
 	return http_server_listen(api->server, &peers, err);
 }
 
+int api_listen_tcp(struct api *api, int listener, struct error *err)
+{
+	const struct http_listener clients = {
+		.fd = listener, .authenticate = authenticate_tcp, .ctx = api
+	};
+	return http_server_listen(api->server, &clients, err);
+}
+
 void api_drain(struct api *api, void (*done)(void *ctx), void *ctx)
 {
 	streams_stop(api);
@@ -243,5 +246,6 @@ void api_free(struct api *api)
 	relays_stop(api);
 	idempotency_done(&api->idempotency);
 	buf_done(&api->openapi);
+	door_done(&api->door);
 	free(api);
 }

@@ -52,6 +52,8 @@ struct options {
 	const char *settings, *settings_format, *sources, *home, *shell, *command, *path, *network;
 	bool is_stream;
 	/* serve, home */
+	text_list listens; /* of serve */
+	bool insecure;
 	const char *listen, *log_format, *log_level, *fs;
 	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
 	bool stop, reload;

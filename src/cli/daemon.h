@@ -39,34 +39,3 @@ int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *pid, struct
 /* Tells the home's daemon to execute its program anew and waits until it serves again. *pid is 0
  * when there is none. ERR_FAILED: it refused, and goes on as it was. */
 int daemon_reload(const struct home *home, uint64_t timeout_ms, pid_t *pid, struct error *err);
-
-/* The socket a daemon listens on: made, or handed over by a service manager; and what that manager
- * is told. No library of its own is needed for it. */
-struct listener {
-	int fd;
-	char path[4096]; /* where it is, for people */
-	int dir;	 /* of a socket we made and have to remove, or -1 */
-	const char *name;
-	bool is_own;	/* it lies in the home */
-	bool is_shared; /* set before listen_open: every user may connect, and the daemon judges */
-};
-#define LISTENER_NONE                                                                              \
-	{                                                                                          \
-		.fd = -1, .dir = -1                                                                \
-	}
-/* The path of "unix:PATH" as it was typed, made absolute. ERR_INVALID: anything else. */
-int listen_parse(const char *text, struct arena *arena, const char **path, struct error *err);
-/* Takes the socket that a service manager handed over, and LISTEN_FDS out of the environment. 1: it
- * is in *listener; 0: no socket was handed over; -1: an error. */
-int listen_take(struct listener *listener, struct error *err);
-/* Listens at `path`, or at the home's own place when that is NULL; mode 0600, or
- * 0666 of a shared one. Call it under the
- * home's lock: a stale socket is replaced. ERR_CONFLICT: the path is taken by another file. */
-int listen_open(
-	const struct home *home, const char *path, struct listener *listener, struct error *err);
-/* Removes the socket if we made it. */
-void listen_done(const struct home *home, struct listener *listener);
-
-/* A connected socket of the service manager (NOTIFY_SOCKET, which is taken out of the environment),
- * or -1. */
-int listen_notifier(void);

@@ -13,6 +13,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "cli/listen.h"
 #include "cli/policy_file.h"
 #include "launch/handover.h"
 #include "launch/launch.h"
@@ -27,6 +28,7 @@
 #define READY_MS 30000
 #define RELOAD_MS 60000
 #define CARRELD "carreld"
+#define BASE_VARIABLE "CARREL_SERVE_DIR" /* of our own, for the next program */
 
 int cli_find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error *err)
 {
@@ -49,37 +51,90 @@ int cli_find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error 
 
 struct server {
 	const struct options *options;
-	const char *listen; /* path, or NULL: the home's own */
+	const char *base; /* directory of relative paths */
 	struct arena *arena;
 	struct home *home;
-	struct listener listener;
+	struct listeners listeners;
+	bool is_shared; /* users besides the owner may connect to unix sockets */
 	int lock;
 	const struct handover *handover; /* or NULL: it begins */
 };
 
-static int open_server(struct server *server, struct error *err)
+/* A new one that is to be opened; NULL with *err: there are too many. */
+static struct listener *add_listener(struct server *server, struct error *err)
 {
-	int taken = listen_take(&server->listener, err);
+	struct listeners *all = &server->listeners;
+	if (all->count == LISTENERS_MAX) {
+		fail(err, ERR_LIMIT, "at most %d sockets can be served", LISTENERS_MAX);
+		return NULL;
+	}
+	struct listener *listener = &all->items[all->count++];
+	*listener = (struct listener)LISTENER_NONE;
+	listener->is_shared = server->is_shared;
+	return listener;
+}
+
+static int open_listener(struct server *server, const char *text, struct error *err)
+{
+	struct listen_address address;
+	struct listener *listener;
+	if (listen_parse(text, server->base, server->arena, &address, err) ||
+		!(listener = add_listener(server, err)))
+		return -1;
+	return address.path ? listen_open(server->home, address.path, listener, err)
+			    : listen_open_tcp(&address.tcp, listener, err);
+}
+
+/* The first unix socket comes first: it is the one that commands of this host use. */
+static int put_unix_first(struct server *server, struct error *err)
+{
+	struct listeners *all = &server->listeners;
+	size_t first = 0;
+	while (first < all->count && all->items[first].is_tcp)
+		first++;
+	if (first == all->count) {
+		struct listener *own = add_listener(server, err);
+		if (!own || listen_open(server->home, NULL, own, err))
+			return -1;
+	}
+	struct listener moved = all->items[first];
+	for (; first > 0; first--)
+		all->items[first] = all->items[first - 1];
+	all->items[0] = moved;
+	for (size_t i = 0; i < all->count; i++)
+		all->items[i].name = path_basename(all->items[i].path);
+	return 0;
+}
+
+static int open_server(struct server *server, const struct config *config, struct error *err)
+{
+	const text_list *wanted = &server->options->listens;
+	int taken = listen_take(&server->listeners, err);
 	if (taken < 0 || daemon_lock(server->home, &server->lock, err))
 		return -1;
-	if (taken && server->listen)
+	if (taken && wanted->count)
 		return fail(err, ERR_INVALID,
 			"--listen can't be combined with a passed socket (LISTEN_FDS)");
-	if (!taken && listen_open(server->home, server->listen, &server->listener, err))
+	if (!wanted->count)
+		wanted = &config->listen;
+	for (size_t i = 0; i < wanted->count; i++)
+		if (open_listener(server, wanted->items[i], err))
+			return -1;
+	if (put_unix_first(server, err))
 		return -1;
-	return daemon_announce(server->lock, server->listener.path, err);
+	return daemon_announce(server->lock, server->listeners.items[0].path, err);
 }
 
 /* What this process had before it executed this program. */
 static int take_server(struct server *server, struct error *err)
 {
 	const struct handover *handover = server->handover;
-	struct listener *listener = &server->listener;
-	listener->fd = handover->listener;
-	listener->dir = handover->listener_dir;
-	listener->is_own = handover->listener_is_own;
-	str_copy(listener->path, sizeof listener->path, handover->listener_path);
-	listener->name = path_basename(listener->path);
+	struct listeners *all = &server->listeners;
+	if (listen_take_over(&handover->listener, &all->items[all->count++], err))
+		return -1;
+	for (size_t i = 0; i < handover->also.count; i++)
+		if (listen_take_over(&handover->also.items[i], &all->items[all->count++], err))
+			return -1;
 	server->lock = handover->lock;
 	return capability_keep_over_exec(false, err);
 }
@@ -109,6 +164,24 @@ static int check_version(const char *carreld, struct error *err)
 	return 0;
 }
 
+/* Before the sockets are there: as listen_check judges those that will be. */
+static int check_exposure(
+	const struct server *server, const struct config *config, struct error *err)
+{
+	const text_list *wanted =
+		server->options->listens.count ? &server->options->listens : &config->listen;
+	struct listeners all = { 0 };
+	for (size_t i = 0; i < wanted->count && all.count < LISTENERS_MAX; i++) {
+		struct listen_address address;
+		if (listen_parse(wanted->items[i], server->base, server->arena, &address, err))
+			return -1;
+		struct listener *l = &all.items[all.count++];
+		str_copy(l->path, sizeof l->path, wanted->items[i]);
+		l->is_exposed = !address.path && !inet_address_is_loopback(&address.tcp);
+	}
+	return listen_check(&all, false, server->options->insecure || config->insecure, err);
+}
+
 /* Whether this program could go on in the place of the daemon that started it. */
 static int check(struct server *server, struct command *command, struct error *err)
 {
@@ -117,10 +190,19 @@ static int check(struct server *server, struct command *command, struct error *e
 	struct policy_operator policy;
 	if (cli_find_programs(self, carreld, err) || check_version(carreld, err) ||
 		shown_read(server->home->path, server->arena, &config, err) ||
-		policy_file_operator(&config, server->arena, &policy, err))
+		policy_file_operator(&config, server->arena, &policy, err) ||
+		check_exposure(server, &config, err))
 		return -1;
 	buf_text(&command->out, HANDOVER_OK);
 	return 0;
+}
+
+static void describe_listeners(const struct server *server, struct launch_listener *out)
+{
+	for (size_t i = 0; i < server->listeners.count; i++) {
+		const struct listener *from = &server->listeners.items[i];
+		out[i] = (struct launch_listener){ from->fd, from->path, from->dir, from->is_own };
+	}
 }
 
 /* `ready` as in launch_options. *code is the exit code, once there is one. */
@@ -135,10 +217,14 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	struct policy_operator policy;
 	if (cli_find_programs(self, carreld, err) ||
 		shown_read(server->home->path, server->arena, &config, err) ||
-		policy_file_operator(&config, server->arena, &policy, err))
+		policy_file_operator(&config, server->arena, &policy, err) ||
+		check_exposure(server, &config, err))
 		return -1;
-	server->listener.is_shared = config.access_uids.count > 0;
-	if (server->handover ? take_server(server, err) : open_server(server, err))
+	server->is_shared = config.access_uids.count > 0;
+	if (server->handover ? take_server(server, err) : open_server(server, &config, err))
+		return -1;
+	if (listen_check(
+		    &server->listeners, false, server->options->insecure || config.insecure, err))
 		return -1;
 	/* Under the lock: of two daemons that start the other one may have it. */
 	if (policy_file_publish(server->home, &config, server->arena, err))
@@ -148,12 +234,13 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	if (geteuid() != 0 && !server->handover && namespace_enter_own(err))
 		return -1;
 	auto_close int notify = server->handover ? server->handover->notify : listen_notifier();
+	struct launch_listener listeners[LISTENERS_MAX];
+	describe_listeners(server, listeners);
 	const struct launch_options options = {
 		.home = server->home,
-		.listener = server->listener.fd,
-		.listener_path = server->listener.path,
-		.listener_dir = server->listener.dir,
-		.listener_is_own = server->listener.is_own,
+		.listener = listeners[0],
+		.also = listeners + 1,
+		.also_count = server->listeners.count - 1,
 		.handover = server->handover,
 		.lock = server->lock,
 		.carreld = carreld,
@@ -169,8 +256,9 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 			.role = "launcher",
 			.losses = &losses },
 	};
-	log_record(&options.log, LOG_LEVEL_INFO, "listening", "socket", server->listener.path,
-		(const char *)NULL);
+	for (size_t i = 0; i < server->listeners.count; i++)
+		log_record(&options.log, LOG_LEVEL_INFO, "listening", "socket",
+			server->listeners.items[i].path, (const char *)NULL);
 	*code = launch_serve(&options);
 	return 0;
 }
@@ -178,7 +266,8 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 /* The socket goes first: a command that finds none waits for the lock. */
 static void close_server(struct server *server)
 {
-	listen_done(server->home, &server->listener);
+	for (size_t i = 0; i < server->listeners.count; i++)
+		listen_done(server->home, &server->listeners.items[i]);
 	fd_close(&server->lock);
 }
 
@@ -235,6 +324,18 @@ static struct str reason_of(struct str line)
 	return (struct str){ at, (size_t)(line.data + line.len - 1 - at) };
 }
 
+/* The hint of that line, which stands before its error; "": it has none. */
+static struct str hint_of(struct str line)
+{
+	static const char key[] = " hint=\"", end[] = "\" error=\"";
+	const char *at = memmem(line.data, line.len, key, sizeof key - 1);
+	const char *behind = memmem(line.data, line.len, end, sizeof end - 1);
+	if (!at || !behind || at + sizeof key - 1 > behind)
+		return STR("");
+	at += sizeof key - 1;
+	return (struct str){ at, (size_t)(behind - at) };
+}
+
 /* The last line of its log, when there is no other reason to show. That core has ended is not a
  * reason. */
 static int quote_log(const struct home *home, struct error *err)
@@ -247,11 +348,16 @@ static int quote_log(const struct home *home, struct error *err)
 	off_t from = end > (off_t)sizeof text ? end - (off_t)sizeof text : 0;
 	ssize_t len = end > 0 ? pread(log, text, sizeof text, from) : 0;
 	struct str rest = { text, len > 0 ? (size_t)len : 0 }, line, last = STR("nothing");
+	struct str hint = STR("");
 	while (str_next(&rest, '\n', &line))
-		if (str_trim(line).len && !memmem(line.data, line.len, ended, sizeof ended - 1))
+		if (str_trim(line).len && !memmem(line.data, line.len, ended, sizeof ended - 1)) {
 			last = reason_of(line);
+			hint = hint_of(line);
+		}
 	fail(err, ERR_FAILED, "the daemon of '%s' did not start: %.*s", home->path, (int)last.len,
 		last.data);
+	if (hint.len)
+		return error_hint(err, "%.*s", (int)hint.len, hint.data);
 	return error_hint(err, "see its log: %s/run/carrel.log", home->path);
 }
 
@@ -361,20 +467,43 @@ static int stop(struct command *command, struct error *err)
 	return 0;
 }
 
+/* The directory that this daemon was started in: one in the background leaves it, and a reload
+ * reads the options once more. */
+static int find_base(struct server *server, struct error *err)
+{
+	char here[PATH_MAX];
+	const char *known = getenv(BASE_VARIABLE);
+	if (!getcwd(here, sizeof here))
+		return fail_errno(err, "find the working directory");
+	bool is_again = getenv(HANDOVER_VARIABLE) && known && known[0] == '/';
+	server->base = arena_text(server->arena, is_again ? known : here);
+	setenv(BASE_VARIABLE, server->base, 1);
+	return 0;
+}
+
+/* Before the home is opened: what was typed wrong changes nothing. */
+static int check_listens(const struct server *server, struct error *err)
+{
+	const text_list *listens = &server->options->listens;
+	struct listen_address address;
+	for (size_t i = 0; i < listens->count; i++)
+		if (listen_parse(listens->items[i], server->base, server->arena, &address, err))
+			return -1;
+	return 0;
+}
+
 static int run(struct command *command, struct error *err)
 {
 	struct options *options = &command->options;
-	struct server server = { .options = options,
-		.arena = &command->arena,
-		.home = &command->home,
-		.listener = LISTENER_NONE,
-		.lock = -1 };
+	struct server server = {
+		.options = options, .arena = &command->arena, .home = &command->home, .lock = -1
+	};
 	int code = 0;
 	if (!options->idle_sandbox_ms)
 		options->idle_sandbox_ms = IDLE_SANDBOX_MS;
-	if (options->listen && listen_parse(options->listen, server.arena, &server.listen, err))
+	if (find_base(&server, err) || check_listens(&server, err))
 		return -1;
-	if (options->stop + options->reload + (options->listen || options->background) > 1)
+	if (options->stop + options->reload + (options->listens.count || options->background) > 1)
 		return fail(err, ERR_INVALID,
 			"--stop and --reload can't be combined with each other, --listen or "
 			"--background");
@@ -403,8 +532,10 @@ static int run(struct command *command, struct error *err)
 }
 
 static const struct arg_option table[] = {
-	{ 0, "listen", ARG_TEXT, AT(listen), "unix:PATH",
-		"the socket to serve on (the home's run/carrel.sock)" },
+	{ 0, "listen", ARG_LIST, AT(listens), "ADDRESS",
+		"unix:PATH or ADDRESS:PORT to serve on, repeatable (the home's run/carrel.sock)" },
+	{ 0, "insecure", ARG_FLAG, AT(insecure), NULL,
+		"let other hosts reach a TCP address without TLS" },
 	{ 0, "idle-sandbox", ARG_DURATION, AT(idle_sandbox_ms), "TIME",
 		"end a workspace's sandbox after this time without an exec (5m)", NULL, 100 },
 	{ 0, "captured-output", ARG_SIZE, AT(captured_bytes), "SIZE",
@@ -429,11 +560,14 @@ const struct arg_spec cli_serve = {
 	.command = "serve",
 	.summary = "run the daemon that serves workspaces over REST",
 	.usage = "carrel serve [options]",
-	.about = "Serves the workspaces of this home by a REST API on a unix socket. Runs in the "
-		 "foreground; commands that need a daemon start one in the background.",
+	.about = "Serves the workspaces of this home by a REST API on a unix socket, and over TCP "
+		 "if\n"
+		 "--listen says so. Runs in the foreground; commands that need a daemon start one\n"
+		 "in the background.",
 	ARG_TABLE(table),
 	.examples = "  carrel serve\n"
 		    "  carrel serve --listen unix:/run/carrel/api.sock --log json\n"
+		    "  carrel serve --listen 127.0.0.1:7070\n"
 		    "  carrel serve --stop\n"
 		    "  carrel serve --reload\n",
 	.run = run,

@@ -118,6 +118,12 @@ int access_peer(const struct core *core, uid_t uid, struct arena *arena,
 	return 0;
 }
 
+const struct principal *access_nobody(void)
+{
+	static const struct principal nobody = { .kind = PRINCIPAL_NOBODY };
+	return &nobody;
+}
+
 const struct request *access_request(
 	const struct principal *principal, enum door door, const char *id, struct arena *arena)
 {
@@ -165,6 +171,9 @@ const char *access_name(const struct principal *principal, char out[PRINCIPAL_NA
 		break;
 	case PRINCIPAL_SYSTEM:
 		str_format(out, PRINCIPAL_NAME_SIZE, "system");
+		break;
+	case PRINCIPAL_NOBODY:
+		str_format(out, PRINCIPAL_NAME_SIZE, "nobody");
 		break;
 	}
 	return out;

@@ -145,6 +145,13 @@ struct access_from {
  * there were. */
 int access_token(struct core *core, struct str header, const struct access_from *from,
 	struct arena *arena, const struct principal **principal, struct error *err);
+/* A request by TCP that names no principal: records it, as a failed login, and fails with
+ * ERR_UNAUTHENTICATED or ERR_LIMIT. */
+int access_none(struct core *core, const struct access_from *from, struct error *err);
+/* A principal that may do nothing: for routes that call no verb. */
+const struct principal *access_nobody(void);
+/* Whether there is a token that would be accepted. */
+bool access_has_token(const struct core *core);
 /* Whether the principal of a request that goes on (a stream of events) would still be accepted: its
  * token wasn't removed and has not expired. */
 bool access_holds(const struct core *core, const struct request *request);

@@ -24,6 +24,7 @@ enum principal_kind {
 	PRINCIPAL_TOKEN,   /* a bearer of one */
 	PRINCIPAL_SANDBOX, /* a command inside; always bound to its workspace */
 	PRINCIPAL_SYSTEM,  /* core itself: timers, and what it finds after a start */
+	PRINCIPAL_NOBODY,  /* without a credential, by TCP: no scope */
 };
 struct principal {
 	enum principal_kind kind;

@@ -184,6 +184,19 @@ int access_token(struct core *core, struct str header, const struct access_from 
 	return 0;
 }
 
+int access_none(struct core *core, const struct access_from *from, struct error *err)
+{
+	return refuse(core, from, "a token is needed: `Authorization: Bearer TOKEN`", err);
+}
+
+bool access_has_token(const struct core *core)
+{
+	for (const struct core_token *t = core->newest_token; t; t = t->older)
+		if (is_valid(t))
+			return true;
+	return false;
+}
+
 bool access_holds(const struct core *core, const struct request *request)
 {
 	const struct principal *principal = request->principal;

@@ -17,12 +17,12 @@
 /* Numbers by name; descriptors may be -1, which is printed as one more. */
 #define NUMBERS(h)                                                                                 \
 	{                                                                                          \
-		{ "listener", &(h)->listener, NULL, NULL },                                        \
-			{ "listener_dir", &(h)->listener_dir, NULL, NULL },                        \
+		{ "listener", &(h)->listener.fd, NULL, NULL },                                     \
+			{ "listener_dir", &(h)->listener.dir, NULL, NULL },                        \
 			{ "lock", &(h)->lock, NULL, NULL },                                        \
 			{ "notify", &(h)->notify, NULL, NULL },                                    \
 			{ "slots", &(h)->slots, NULL, NULL },                                      \
-			{ "listener_is_own", NULL, &(h)->listener_is_own, NULL },                  \
+			{ "listener_is_own", NULL, &(h)->listener.is_own, NULL },                  \
 			{ "cgroup_pids", NULL, &(h)->cgroups.pids, NULL },                         \
 			{ "cgroup_has_unified", NULL, &(h)->cgroups.has_unified, NULL },           \
 			{ "next_group", NULL, NULL, &(h)->next_group },                            \
@@ -58,7 +58,12 @@ void handover_print(const struct handover *handover, struct buf *out)
 		(unsigned)copy.limiter, (unsigned long long)copy.fds.rlim_cur);
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
 		buf_printf(out, "%s %s\n", paths[i].name, paths[i].path[0] ? paths[i].path : NONE);
-	buf_printf(out, "listener_path %s\n", copy.listener_path);
+	buf_printf(out, "listener_path %s\n", copy.listener.path);
+	for (size_t i = 0; i < copy.also.count; i++) {
+		const struct launch_listener *l = &copy.also.items[i];
+		buf_printf(out, "also %u %u %u %s\n", (unsigned)(l->fd + 1), (unsigned)(l->dir + 1),
+			l->is_own, l->path);
+	}
 	for (size_t i = 0; i < copy.pins.count; i++)
 		buf_printf(out, "pin %u\n", (unsigned)(copy.pins.items[i] + 1));
 	for (size_t i = 0; i < copy.sandboxes.count; i++) {
@@ -105,6 +110,19 @@ static int parse_sandbox(
 	s.has_cpu = numbers[4];
 	s.cgroup = (unsigned)numbers[5];
 	vec_push(arena, &h->sandboxes, s);
+	return 0;
+}
+
+static int parse_also(struct str rest, struct arena *arena, struct handover *h, struct error *err)
+{
+	uint64_t fd, dir, is_own;
+	if (!next_number(&rest, INT32_MAX, &fd) || !fd || !next_number(&rest, INT32_MAX, &dir) ||
+		!next_number(&rest, 1, &is_own) || !rest.len ||
+		h->also.count == LAUNCH_LISTENERS_MAX - 1)
+		return fail(err, ERR_CORRUPT, "the handover has an invalid listener");
+	const struct launch_listener l = { (int)fd - 1, arena_bytes(arena, rest.data, rest.len),
+		(int)dir - 1, is_own };
+	vec_push(arena, &h->also, l);
 	return 0;
 }
 
@@ -163,9 +181,11 @@ static int parse_line(struct str line, struct arena *arena, struct handover *h, 
 	if (known)
 		return known < 0 ? -1 : 0;
 	if (str_is(key, "listener_path")) {
-		h->listener_path = arena_bytes(arena, rest.data, rest.len);
+		h->listener.path = arena_bytes(arena, rest.data, rest.len);
 		return 0;
 	}
+	if (str_is(key, "also"))
+		return parse_also(rest, arena, h, err);
 	if (str_is(key, "sandbox"))
 		return parse_sandbox(rest, arena, h, err);
 	if (!next_number(&rest, UINT64_MAX, &value))
@@ -189,14 +209,14 @@ int handover_parse(
 {
 	struct str line;
 	*handover = (struct handover){
-		.listener = -1, .listener_dir = -1, .lock = -1, .notify = -1, .slots = -1
+		.listener = { -1, NULL, -1, false }, .lock = -1, .notify = -1, .slots = -1
 	};
 	if (!str_next(&text, '\n', &line) || !str_is(line, FIRST_LINE))
 		return fail(err, ERR_CORRUPT, "the handover is of another version");
 	while (str_next(&text, '\n', &line))
 		if (line.len && parse_line(line, arena, handover, err))
 			return -1;
-	if (handover->listener < 0 || handover->lock < 0 || !handover->listener_path)
+	if (handover->listener.fd < 0 || handover->lock < 0 || !handover->listener.path)
 		return fail(err, ERR_CORRUPT, "the handover is incomplete");
 	return 0;
 }
@@ -228,8 +248,12 @@ int handover_take(struct arena *arena, struct handover *handover, struct error *
 		return fail_errno(err, "read what the launcher left");
 	if (handover_parse((struct str){ data, (size_t)len }, arena, handover, err))
 		return -1;
-	keep_private(handover->listener);
-	keep_private(handover->listener_dir);
+	keep_private(handover->listener.fd);
+	keep_private(handover->listener.dir);
+	for (size_t i = 0; i < handover->also.count; i++) {
+		keep_private(handover->also.items[i].fd);
+		keep_private(handover->also.items[i].dir);
+	}
 	keep_private(handover->lock);
 	keep_private(handover->notify);
 	keep_private(handover->slots);

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/vec.h"
+#include "launch/launch.h"
 #include "linux/cgroup.h"
 #include "plan/launch.h"
 #include "plan/plan.h"
@@ -33,9 +34,9 @@ struct handover_sandbox {
 };
 struct handover {
 	/* what the caller of launch_serve had */
-	int listener, listener_dir, lock, notify;
-	bool listener_is_own;
-	const char *listener_path;
+	struct launch_listener listener;
+	VEC(struct launch_listener) also;
+	int lock, notify;
 	/* what the launcher had */
 	int slots;
 	unsigned next_group;

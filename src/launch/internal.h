@@ -54,6 +54,7 @@ struct link {
 	bool is_restart; /* a core has ended before this one */
 	bool has_served; /* some core has, since we began */
 	bool is_up;	 /* this one serves */
+	int also_fd;	 /* number of the second listener in core */
 	uint64_t started_ms, pause_ms;
 	struct loop_timer *restart, *patience;
 	struct channel_queue queue;

@@ -13,10 +13,12 @@
  * that program (launch/handover.h). When the check fails nothing has changed.
  * 5. Core and the writer are carreld, started (proc/role.h) with the role's name as argv[0]
  * ("carreld" is core) and an environment of CARREL_HOME, CARREL_STORE (a URL), CARREL_LOG
- * (text|json), CARREL_UIDS (UID:ROLE, with commas between: root, the home's owner, the user
- * who started us), CARREL_GIVE_BACK_MS, CARREL_CAPTURED_BYTES, and CARREL_FAULT when we have it;
- * its log is stderr, its root holds the home. A core that ends before it has ever served ends the
- * launcher; later ones are started again. Egress is described in egress/egress.h.
+ * (text|json), CARREL_LISTEN (FD:unix or FD:tcp, with commas between), CARREL_FIRST (1: of a
+ * daemon that begins), CARREL_SERVE (serve_settings_print), CARREL_UIDS (UID:ROLE, with commas
+ * between: root, the home's owner, the user who started us), CARREL_GIVE_BACK_MS,
+ * CARREL_CAPTURED_BYTES, and CARREL_FAULT when we have it; its log is stderr, its root holds the
+ * home. A core that ends before it has ever served ends the launcher; later ones are started again.
+ * Egress is described in egress/egress.h.
  * 6. The writer lives at most as long as core, which asks for another one when it has ended; a core
  * is started when no writer of the one before is left. */
 #pragma once
@@ -33,14 +35,22 @@ enum launch_role_fd {		  /* of core; the writer has its socket at 3 */
 	LAUNCH_ROLE_READY,	  /* a pipe: one byte when it serves, then to be closed */
 	LAUNCH_ROLE_WRITER,	  /* a socket to the process that writes the database */
 	LAUNCH_ROLE_AUDIT,	  /* and to the one that writes the audit log, if it is on */
+	/* The listeners besides the first follow; CARREL_LISTEN has the numbers of all of them. */
+};
+
+#define LAUNCH_LISTENERS_MAX 16
+struct launch_listener { /* of the API: listening socket */
+	int fd;
+	const char *path; /* and what a process that this one becomes by an execve needs */
+	int dir;	  /* -1: none */
+	bool is_own;
 };
 
 struct launch_options {
 	const struct home *home;
-	int listener;		   /* of the API: listening unix socket */
-	const char *listener_path; /* and what a process that this one becomes by an execve needs */
-	int listener_dir;
-	bool listener_is_own;
+	struct launch_listener listener;    /* the first: always a unix socket */
+	const struct launch_listener *also; /* the others */
+	size_t also_count;
 	const struct handover *handover; /* of launch/handover.h, or NULL: a new launcher */
 	int lock;			 /* of the home: held as long as we live */
 	const char *carreld;		 /* path of the program */

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "launch/internal.h"
 #include "proc/channel.h"
+#include "proc/role.h"
 
 #define PAUSE_LEAST_MS 100
 #define PAUSE_MOST_MS 2000 /* ready again within 5 s, however often it dies */
@@ -185,6 +186,19 @@ static void on_ready(struct loop *loop, int fd, uint32_t events, void *ctx)
 
 /* ---- its life ---- */
 
+/* The listeners besides the first come after the fixed descriptors. */
+static int start_core(
+	struct launcher *launcher, const int *fixed, int fixed_count, struct error *err)
+{
+	const struct launch_options *options = launcher->options;
+	int fds[ROLE_FDS_MAX], count = fixed_count;
+	memcpy(fds, fixed, (size_t)fixed_count * sizeof *fixed);
+	launcher->link.also_fd = LAUNCH_ROLE_LISTENER + count;
+	for (size_t i = 0; i < options->also_count && count < ROLE_FDS_MAX; i++)
+		fds[count++] = options->also[i].fd;
+	return launcher_start_role(launcher, ROLE_CORE, fds, count, err);
+}
+
 int link_start(struct launcher *launcher, struct error *err)
 {
 	struct link *link = &launcher->link;
@@ -207,8 +221,8 @@ int link_start(struct launcher *launcher, struct error *err)
 		loop_watch(launcher->loop, link->ready, EPOLLIN, on_ready, launcher, err) ||
 		writer_start(launcher, &writer, err) ||
 		(is_audited && audit_start(launcher, &audit, err)) ||
-		launcher_start_role(launcher, ROLE_CORE,
-			(int[]){ launcher->options->listener, theirs, write_end, writer, audit },
+		start_core(launcher,
+			(int[]){ launcher->options->listener.fd, theirs, write_end, writer, audit },
 			is_audited ? 5 : 4, err)) {
 		role_kill(launcher, ROLE_WRITER);
 		role_kill(launcher, ROLE_AUDIT);

@@ -85,9 +85,6 @@ static void describe(struct launcher *launcher, struct arena *arena, struct hand
 {
 	const struct launch_options *options = launcher->options;
 	*h = (struct handover){ .listener = options->listener,
-		.listener_dir = options->listener_dir,
-		.listener_is_own = options->listener_is_own,
-		.listener_path = options->listener_path,
 		.lock = options->lock,
 		.notify = options->notify,
 		.slots = launcher->slots.fd,
@@ -96,6 +93,8 @@ static void describe(struct launcher *launcher, struct arena *arena, struct hand
 		.cgroups = launcher->host.cgroups,
 		.limiter = launcher->host.facts.limiter,
 		.fds = launcher->own_fds };
+	for (size_t i = 0; i < options->also_count; i++)
+		vec_push(arena, &h->also, options->also[i]);
 	for (const struct pin *pin = launcher->pins; pin; pin = pin->next)
 		vec_push(arena, &h->pins, pin->fd);
 	sandboxes_hand_over(launcher, arena, h);
@@ -115,8 +114,13 @@ static int write_memfd(const struct handover *h, int *fd, struct error *err)
 
 static void set_kept(const struct handover *h, bool is_kept)
 {
-	const int fds[] = { h->listener, h->listener_dir, h->lock, h->notify, h->slots };
+	const int fds[] = { h->listener.fd, h->listener.dir, h->lock, h->notify, h->slots };
 	int flags = is_kept ? 0 : FD_CLOEXEC;
+	for (size_t i = 0; i < h->also.count; i++) {
+		fcntl(h->also.items[i].fd, F_SETFD, flags);
+		if (h->also.items[i].dir >= 0)
+			fcntl(h->also.items[i].dir, F_SETFD, flags);
+	}
 	for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
 		if (fds[i] >= 0)
 			fcntl(fds[i], F_SETFD, flags);

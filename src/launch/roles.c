@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -90,6 +91,22 @@ static int list_uids(
 	return 0;
 }
 
+/* "3:unix,8:tcp": where core finds its listeners, and what they are. */
+static const char *list_listeners(const struct launcher *launcher, struct arena *arena)
+{
+	const struct launch_options *options = launcher->options;
+	auto_buf struct buf out = buf_empty(4096);
+	buf_printf(&out, "%d:unix", LAUNCH_ROLE_LISTENER);
+	for (size_t i = 0; i < options->also_count; i++) {
+		int family = AF_UNIX;
+		socklen_t len = sizeof family;
+		getsockopt(options->also[i].fd, SOL_SOCKET, SO_DOMAIN, &family, &len);
+		buf_printf(&out, ",%d:%s", launcher->link.also_fd + (int)i,
+			family == AF_UNIX ? "unix" : "tcp");
+	}
+	return arena_text(arena, out.data);
+}
+
 /* Tells times of before and after a reboot apart; "" where the kernel hides it. */
 static const char *boot_id(struct arena *arena)
 {
@@ -125,6 +142,11 @@ int launcher_start_role(
 		arena_printf(&arena, "CARREL_LOG=%s", launcher->log.json ? "json" : "text"),
 		arena_printf(&arena, "CARREL_LOG_LEVEL=%s", log_level_names[launcher->log.least]),
 		arena_printf(&arena, "CARREL_UIDS=%s", uids),
+		arena_printf(&arena, "CARREL_LISTEN=%s", list_listeners(launcher, &arena)),
+		arena_printf(&arena, "CARREL_FIRST=%d",
+			!launcher->link.is_restart && !options->handover),
+		arena_printf(&arena, "CARREL_SERVE=%s",
+			config ? serve_settings_print(&config->serve, &arena) : ""),
 		arena_printf(&arena, "CARREL_BOOT=%s", boot_id(&arena)),
 		arena_printf(&arena, "CARREL_APPROVAL_MS=%llu",
 			(unsigned long long)(config ? config->approval_ttl_ms : 0)),

@@ -1,7 +1,7 @@
 /* carreld -- the roles of the daemon, by their name in argv[0]: started by `carrel serve`, never by
  * hand. Each locks itself in, then serves. Core: the API on descriptor 3, the launcher on 4, the
- * writer on 6, the audit log on 7 (if it is on); one byte to 5 when it does. The writer and the
- * audit log: core on 3. */
+ * writer on 6, the audit log on 7 (if it is on), more listeners after that (CARREL_LISTEN); one
+ * byte to 5 when it does. The writer and the audit log: core on 3. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -24,6 +24,7 @@
 
 /* As enum launch_role_fd of launch/launch.h, whose room isn't ours. */
 enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY, FD_WRITER, FD_AUDIT, FD_CORE = 3 };
+#define LISTENERS_MAX 16 /* LAUNCH_LISTENERS_MAX */
 #define RELEASE_AFTER_DEFAULT_MS 300000
 #define LARGE_BYTES (256 << 10)
 #define GRACE_MS 2000	 /* for what was begun, when it is told to end */
@@ -37,6 +38,12 @@ struct daemon {
 	bool is_stopping, is_drained, has_stopped;
 	bool is_leaving; /* a reload: what runs is the next core's */
 	struct api_options *api_options;
+	struct listening {
+		int fd;
+		bool is_tcp;
+	} listeners[LISTENERS_MAX];
+	size_t listener_count;
+	bool is_first;	 /* this daemon begins */
 	bool has_failed; /* to open the API, for `err` */
 	struct error err;
 };
@@ -134,6 +141,48 @@ static int read_uids(const char *text, struct core_options *options, struct erro
 	return 0;
 }
 
+/* "3:unix,8:tcp": as the launcher writes it. *last: the highest descriptor. */
+static int read_listeners(const char *text, struct daemon *daemon, int *last, struct error *err)
+{
+	struct str rest = str_from(text), piece, number, kind;
+	while (str_next(&rest, ',', &piece)) {
+		uint64_t fd;
+		if (!str_cut(piece, ':', &number, &kind) || !str_to_u64(number, &fd) ||
+			fd < FD_LISTENER || fd > INT16_MAX ||
+			daemon->listener_count == LISTENERS_MAX)
+			return fail(err, ERR_INVALID, "CARREL_LISTEN '%s' is not a list of sockets",
+				text);
+		daemon->listeners[daemon->listener_count++] =
+			(struct listening){ (int)fd, str_is(kind, "tcp") };
+		if ((int)fd > *last)
+			*last = (int)fd;
+	}
+	return 0;
+}
+
+/* TCP without a token would refuse every client; the operator is told before one tries. */
+static int check_token(const struct daemon *daemon, struct error *err)
+{
+	bool has_tcp = false;
+	for (size_t i = 0; i < daemon->listener_count; i++)
+		has_tcp |= daemon->listeners[i].is_tcp;
+	if (!has_tcp || !daemon->is_first || access_has_token(daemon->core))
+		return 0;
+	return fail_hint(err, ERR_INVALID,
+		"make one first: carrel token create, then carrel serve --stop",
+		"TCP needs a token, and this home has none");
+}
+
+static int listen_all(struct daemon *daemon, struct error *err)
+{
+	for (size_t i = 0; i < daemon->listener_count; i++) {
+		const struct listening *l = &daemon->listeners[i];
+		if ((l->is_tcp ? api_listen_tcp : api_listen_peers)(daemon->api, l->fd, err))
+			return -1;
+	}
+	return 0;
+}
+
 /* Clients that connect earlier wait in the listener's queue: with socket activation, the first
  * client connects before the daemon is ready. */
 static void on_core_ready(struct loop *loop, void *ctx)
@@ -141,8 +190,9 @@ static void on_core_ready(struct loop *loop, void *ctx)
 	struct daemon *daemon = ctx;
 	daemon->api_options->core = daemon->core;
 	daemon->api_options->loop = loop;
-	if (api_open(daemon->api_options, &daemon->api, &daemon->err) ||
-		api_listen_peers(daemon->api, FD_LISTENER, &daemon->err)) {
+	if (check_token(daemon, &daemon->err) ||
+		api_open(daemon->api_options, &daemon->api, &daemon->err) ||
+		listen_all(daemon, &daemon->err)) {
 		daemon->has_failed = true;
 		loop_stop(loop);
 		return;
@@ -180,8 +230,9 @@ static int check_fds(int last, struct error *err)
 
 static int run_core(struct log *log, const char *home, const char *store_url, struct error *err)
 {
-	struct api_options api = { .log = log };
-	struct daemon daemon = { .api_options = &api };
+	struct api_options api = { .log = log, .settings = setting("CARREL_SERVE", "") };
+	struct daemon daemon = { .api_options = &api,
+		.is_first = !strcmp(setting("CARREL_FIRST", "0"), "1") };
 	struct core_options core = { .launcher = FD_LAUNCHER,
 		.writer = FD_WRITER,
 		.home = home,
@@ -214,7 +265,9 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 	/* Large buffers are pages of their own: they grow without a copy and leave nothing behind
 	 * when they are freed. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-	if (check_fds(is_audited ? FD_AUDIT : FD_WRITER, err) || lock_in(home, true, err) ||
+	int last = is_audited ? FD_AUDIT : FD_WRITER;
+	if (read_listeners(setting("CARREL_LISTEN", "3:unix"), &daemon, &last, err) ||
+		check_fds(last, err) || lock_in(home, true, err) ||
 		read_uids(setting("CARREL_UIDS", ""), &core, err) || serve(&daemon, &core, err))
 		return -1;
 	api_free(daemon.api);

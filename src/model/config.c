@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/path.h"
 #include "format/blob_name.h"
+#include "format/inet_address.h"
 #include "format/quantity.h"
 #include "format/requirements.h"
 #include "format/uri.h"
@@ -21,7 +22,7 @@
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
 static const char *const sections[] = { SECTION, "system", "store", "blob", "archives",
-	"workspaces", "audit", "access", "egress", "policy", "approvals" };
+	"workspaces", "audit", "access", "serve", "egress", "policy", "approvals" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -37,7 +38,8 @@ typedef int read_function(const struct place *place, const char *text);
 static read_function read_count, read_size, read_duration, read_bool, read_policy, read_date;
 static read_function read_python, read_source, read_url, read_host, read_package, read_path,
 	read_landlock, read_store, read_blob, read_region, read_archive_format, read_on_full,
-	read_user, read_range, read_port, read_address, read_decision;
+	read_user, read_range, read_port, read_address, read_decision, read_listen, read_name,
+	read_origin;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -101,6 +103,11 @@ static const struct key {
 	{ "egress.idle_timeout", offsetof(struct config, egress.idle_ms), read_duration,
 		.least = SECOND, .most = DAY },
 	{ "access.uids", offsetof(struct config, access_uids), read_user, .is_map = true },
+	{ "serve.listen", offsetof(struct config, listen), read_listen, .is_list = true },
+	{ "serve.insecure", offsetof(struct config, insecure), read_bool },
+	{ "serve.hosts", offsetof(struct config, serve.hosts), read_name, .is_list = true },
+	{ "serve.origins", offsetof(struct config, serve.origins), read_origin, .is_list = true },
+	{ "serve.proxies", offsetof(struct config, serve.proxies), read_range, .is_list = true },
 	{ "approvals.ttl", offsetof(struct config, approval_ttl_ms), read_duration, .least = SECOND,
 		.most = 30 * DAY },
 	{ "approvals.self", offsetof(struct config, approvals_self), read_bool },
@@ -146,6 +153,7 @@ void config_defaults(struct config *config)
 		.audit_max_file_bytes = 64 * MIB,
 		.audit_max_bytes = GIB,
 		.approval_ttl_ms = APPROVAL_TTL_DEFAULT_MS,
+		.serve = { .connections = SERVE_CONNECTIONS_DEFAULT },
 	};
 	sha256_of("", 0, config->digest);
 }
@@ -430,6 +438,34 @@ static int read_user(const struct place *place, const char *text)
 			place->err, ERR_INVALID, "'%s' is not admin, user, reviewer or none", text);
 	vec_push(place->arena, (pair_list *)place->out, (struct text_pair){ user, text });
 	return 0;
+}
+
+static int read_listen(const struct place *place, const char *text)
+{
+	union inet_address address;
+	bool is_path = !strncmp(text, "unix:/", 6) && path_is_normal(text + 5);
+	if (!is_path && !inet_address_parse(str_from(text), &address))
+		return fail(
+			place->err, ERR_INVALID, "'%s' is not unix:/PATH or ADDRESS:PORT", text);
+	return set_text(place, text);
+}
+
+/* Of a host, without a port: a client may reach it through another one. */
+static int read_name(const struct place *place, const char *text)
+{
+	struct str name;
+	uint16_t port;
+	if (!uri_parse_host(str_from(text), &name, &port) || port)
+		return fail(place->err, ERR_INVALID, "'%s' is not the name of a host", text);
+	return set_text(place, text);
+}
+
+static int read_origin(const struct place *place, const char *text)
+{
+	if (!serve_origin_is_valid(text))
+		return fail(place->err, ERR_INVALID,
+			"'%s' is not an origin; try https://app.example", text);
+	return set_text(place, text);
 }
 
 /* -- keys -- */

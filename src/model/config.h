@@ -48,6 +48,12 @@
  *	access:
  *	  uids:				# what local users may do: admin, user, reviewer or none
  *	    alice: user			# by name or number; root and the owner: admin
+ *	serve:				# where and whom the daemon serves
+ *	  listen: []			# unix:/PATH or ADDRESS:PORT; read at the start
+ *	  insecure: false		# TCP beyond this host without TLS
+ *	  hosts: []			# names that clients reach it by, as in the header Host
+ *	  origins: []			# of web pages that may ask: https://app.example
+ *	  proxies: []			# addresses or ranges whose X-Forwarded-* counts
  *	egress:				# networks of sandboxes
  *	  hosts: {}			# name: address, or a list of them; asked before DNS
  *	  allow_ranges: []		# private ranges that names may resolve to: 10.1.0.0/16
@@ -79,6 +85,7 @@
 #include "base/vec.h"
 #include "model/eviction.h"
 #include "model/network_settings.h"
+#include "model/serve_settings.h"
 
 struct config {
 	uint64_t max_envs, max_bytes, ttl_ms, min_free_bytes, install_timeout_ms, max_install_bytes;
@@ -101,6 +108,9 @@ struct config {
 	bool approvals_self;
 	const char *webhook, *webhook_secret_file; /* NULL: not set */
 	struct network_settings egress;
+	text_list listen; /* as in cli/listen.h */
+	bool insecure;
+	struct serve_settings serve;
 	const char *policy_settings, *policy_sources; /* paths; NULL: not set */
 	const char *policy_default;		      /* "ask", "deny", "allow"; NULL: not set */
 	text_list show; /* absolute and normal; existence on the host isn't checked */

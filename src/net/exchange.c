@@ -21,6 +21,7 @@ static struct exchange *new_exchange(struct http_connection *c)
 		(struct http_peer){ .kind = c->stream.is_unix ? HTTP_PEER_UNIX : HTTP_PEER_TCP,
 			.uid = c->peer_uid,
 			.address = c->stream.is_unix ? NULL : c->address,
+			.local = c->stream.is_unix ? NULL : c->local,
 			.is_tls = c->stream.is_tls,
 			.subject = c->stream.subject };
 	for (int i = 0; i < HTTP_FDS_MAX; i++)

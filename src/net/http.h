@@ -50,6 +50,7 @@ struct http_peer {
 	uint32_t uid;	     /* of a unix socket; else HTTP_NO_UID */
 	const char *address; /* of TCP, as text without the port; an authenticator may set that of
 			      * the client for which a proxy asks. NULL: a unix socket */
+	const char *local;   /* our own address on the connection; NULL: a unix socket */
 	bool is_tls;
 	const char *subject; /* of its verified certificate (RFC 2253), or NULL */
 };

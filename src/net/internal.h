@@ -80,8 +80,9 @@ struct http_connection {
 	struct net_stream stream;
 	const struct listening *listening;
 	uint32_t events, peer_uid;
-	char address[INET6_ADDRSTRLEN]; /* of a TCP peer; "": a unix socket */
-	int fds[HTTP_FDS_MAX];		/* received before their request */
+	/* Of TCP: the peer's, and our own; "": a unix socket. */
+	char address[INET6_ADDRSTRLEN], local[INET6_ADDRSTRLEN];
+	int fds[HTTP_FDS_MAX]; /* received before their request */
 	int fd_count;
 	enum connection_state state;
 	enum deadline deadline;

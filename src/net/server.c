@@ -101,13 +101,16 @@ static void accept_again(struct loop *loop, void *ctx)
 				loop_after(loop, ACCEPT_AGAIN_MS, accept_again, server);
 }
 
-static void print_address(int fd, char out[INET6_ADDRSTRLEN])
+static void find_addresses(int fd, struct http_connection *c)
 {
-	union inet_address peer = { 0 };
-	socklen_t len = sizeof peer;
+	union inet_address address = { 0 };
+	socklen_t len = sizeof address;
 
-	if (!getpeername(fd, &peer.any, &len))
-		inet_address_print_host(&peer, out);
+	if (!getpeername(fd, &address.any, &len))
+		inet_address_print_host(&address, c->address);
+	len = sizeof address;
+	if (!getsockname(fd, &address.any, &len))
+		inet_address_print_host(&address, c->local);
 }
 
 static void take_connection(const struct listening *listening, int fd)
@@ -134,7 +137,7 @@ static void take_connection(const struct listening *listening, int fd)
 		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	} else {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int));
-		print_address(fd, c->address);
+		find_addresses(fd, c);
 	}
 	c->peer_uid = peer.uid;
 	c->older = server->connections;

@@ -24,7 +24,7 @@ struct role_path {
 	unsigned access;
 };
 
-#define ROLE_FDS_MAX 8
+#define ROLE_FDS_MAX 24
 struct role_start {
 	const char *program; /* absolute path */
 	char *const *argv;   /* argv[0], without a slash, is also the name of the process */

@@ -139,7 +139,7 @@ static void start_launcher(struct fixture *f)
 			_exit(1);
 		close(ready[0]);
 		const struct launch_options options = { .home = &f->home,
-			.listener = f->listener,
+			.listener = { .fd = f->listener, .path = "", .dir = -1 },
 			.lock = -1,
 			.notify = -1,
 			.carreld = own,

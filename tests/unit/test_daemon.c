@@ -1,6 +1,7 @@
 /* Daemons: one a home, found by its lock, started by whoever needs it first, stopped. The server of
  * these tests is the test itself, when it is called as carrel is: with `serve --background`. */
 #include "cli/daemon.h"
+#include "cli/listen.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -543,7 +543,7 @@ static void a_core_that_served_and_died_unheard_is_replaced(void **state)
 	assert_int_equal(end_launcher(f, SIGTERM), 0);
 	assert_true(readlink("/proc/self/exe", own, sizeof own - 1) > 0);
 	const struct launch_options options = { .home = &f->home,
-		.listener = f->listener,
+		.listener = { .fd = f->listener, .path = "", .dir = -1 },
 		.lock = -1,
 		.notify = -1,
 		.ready = -1,

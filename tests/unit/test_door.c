@@ -1,0 +1,100 @@
+/* What is asked of a request by TCP: names, origins, and the clients of proxies. */
+#include "api/door.h"
+
+#include "arena_fixture.h"
+
+static struct front_door door;
+
+static int open_it(void **state)
+{
+	struct error err;
+	return set_up(state) ||
+	       door_init(&door,
+		       "host desk.example\nhost 192.0.2.9\norigin https://app.example\n"
+		       "proxy 10.0.0.0/8\nproxy ::1\nsubject user CN=ci,O=A Lab\nconnections 7\n",
+		       &err);
+}
+
+static int close_it(void **state)
+{
+	door_done(&door);
+	return tear_down(state);
+}
+
+static void names_of_the_daemon(void **state)
+{
+	static const struct {
+		const char *host;
+		bool is_known;
+	} rows[] = { { "desk.example", true }, { "DESK.example.:80", true },
+		{ "192.0.2.9:443", true }, { "localhost", true }, { "10.1.1.1", true },
+		{ "[::ffff:10.1.1.1]:7070", true }, { "10.1.1.2", false },
+		{ "a.desk.example", false }, { "desk.example.evil.example", false },
+		{ "desk.example@evil.example", false }, { "", false }, { "[::1]", false },
+		{ "desk.example,evil.example", false }, { "localhost.evil.example", false } };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (door_knows_host(&door, str_from(rows[i].host), "10.1.1.1") != rows[i].is_known)
+			fail_msg("'%s'", rows[i].host);
+}
+
+static void origins_are_compared_whole(void **state)
+{
+	assert_true(door_allows_origin(&door, STR("https://app.example")));
+	assert_false(door_allows_origin(&door, STR("https://app.example:444")));
+	assert_false(door_allows_origin(&door, STR("http://app.example")));
+	assert_false(door_allows_origin(&door, STR("https://app.example.evil.example")));
+	assert_false(door_allows_origin(&door, STR("null")));
+	assert_true(serve_origin_is_valid("http://localhost:3000"));
+	assert_false(serve_origin_is_valid("https://App.example"));
+	assert_false(serve_origin_is_valid("https://app.example/"));
+	assert_false(serve_origin_is_valid("https://a@app.example"));
+	assert_false(serve_origin_is_valid("*"));
+}
+
+static void only_listed_proxies_are_believed(void **state)
+{
+	static const struct {
+		const char *from, *list, *client;
+	} rows[] = { { "10.0.0.1", "192.0.2.1", "192.0.2.1" },
+		{ "10.0.0.1", "198.51.100.1, 192.0.2.1:4711", "192.0.2.1" },
+		{ "10.0.0.1", "198.51.100.1 , 10.9.9.9", "198.51.100.1" },
+		{ "::1", "[2001:db8::7]:80", "2001:db8::7" },
+		{ "::1", "::ffff:192.0.2.3", "192.0.2.3" }, { "10.0.0.1", "", "10.0.0.1" },
+		{ "10.0.0.1", "x, ", "10.0.0.1" },
+		{ "10.0.0.1", "198.51.100.1, unknown", "10.0.0.1" },
+		{ "10.0.0.1", "unknown, 10.2.2.2", "10.2.2.2" },
+		{ "10.0.0.1", "10.2.2.2", "10.2.2.2" },
+		{ "192.0.2.5", "198.51.100.1", "192.0.2.5" } };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		assert_string_equal(
+			door_client(&door, rows[i].from, str_from(rows[i].list), &arena),
+			rows[i].client);
+	assert_string_equal(door_client(&door, "10.0.0.1", (struct str){ 0 }, &arena), "10.0.0.1");
+}
+
+static void settings_are_printed_and_read_again(void **state)
+{
+	struct serve_settings read;
+	struct error err;
+	const char *text = serve_settings_print(&door.settings, &arena);
+	assert_int_equal(serve_settings_parse(text, &arena, &read, &err), 0);
+	assert_string_equal(serve_settings_print(&read, &arena), text);
+	assert_string_equal(read.subjects.items[0].key, "CN=ci,O=A Lab");
+	assert_int_equal(read.connections, 7);
+	assert_int_equal(serve_settings_parse("host", &arena, &read, &err), -1);
+	assert_int_equal(serve_settings_parse("rate x", &arena, &read, &err), -1);
+	assert_int_equal(serve_settings_parse("subject user", &arena, &read, &err), -1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(names_of_the_daemon, open_it, close_it),
+		cmocka_unit_test_setup_teardown(origins_are_compared_whole, open_it, close_it),
+		cmocka_unit_test_setup_teardown(
+			only_listed_proxies_are_believed, open_it, close_it),
+		cmocka_unit_test_setup_teardown(
+			settings_are_printed_and_read_again, open_it, close_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
