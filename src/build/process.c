@@ -218,10 +218,13 @@ static char **make_env(const struct build_order *order, struct arena *arena)
 	VEC(char *) env = { 0 };
 	for (char **at = environ; *at; at++)
 		if (strncmp(*at, "CARREL_HOME=", 12) != 0 &&
+			strncmp(*at, "CARREL_HOST=", 12) != 0 &&
 			strncmp(*at, EGRESS_VARIABLE "=", sizeof EGRESS_VARIABLE) != 0)
 			vec_push(arena, &env, *at);
 	vec_push(arena, &env, arena_printf(arena, EGRESS_VARIABLE "=%d", EGRESS_FD));
 	vec_push(arena, &env, arena_printf(arena, "CARREL_HOME=%s", order->home));
+	/* Whatever daemon the operator's own commands use. */
+	vec_push(arena, &env, arena_text(arena, "CARREL_HOST=local"));
 	vec_push(arena, &env, NULL);
 	return env.items;
 }

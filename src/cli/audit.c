@@ -166,7 +166,9 @@ static int open_log(struct command *command, int *dir, struct error *err)
 	if (command->options.host)
 		return fail(err, ERR_INVALID,
 			"--verify and --head read files of the home, and --host is a daemon");
-	if (home_find_path(&command->arena, &home, err))
+	if (remote_refuse_far(&command->remote, "--verify or --head",
+		    "verify it on the daemon's machine", err) ||
+		home_find_path(&command->arena, &home, err))
 		return -1;
 	const char *path = arena_printf(&command->arena, "%s/audit", home);
 	*dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -312,8 +314,9 @@ static const struct arg_option table[] = {
 		"with --verify: this line, which --head printed earlier, is still there" },
 	{ 0, "head", ARG_FLAG, AT(head), NULL,
 		"print SEQ:HASH of the last signed line, to be kept somewhere else" },
-	{ 0, "host", ARG_TEXT, AT(host), "SOCKET",
-		"the daemon's socket (default: the daemon of this home)" },
+	{ 0, "host", ARG_TEXT, AT(host), "URL|PATH",
+		"the daemon: https://HOST:PORT, http://HOST:PORT, unix:PATH or a path (default: "
+		"CARREL_HOST, else the context in use, else the daemon of this home)" },
 	{ 0, "token-file", ARG_TEXT, AT(token_file), "FILE",
 		"act as the bearer of the access token in FILE (default: CARREL_TOKEN, else your "
 		"uid)" },

@@ -16,8 +16,9 @@ const struct arg_option format_rows[] = {
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },
 };
 const struct arg_option remote_rows[] = {
-	{ 0, "host", ARG_TEXT, AT(host), "SOCKET",
-		"the daemon's socket (default: the daemon of this home)" },
+	{ 0, "host", ARG_TEXT, AT(host), "URL|PATH",
+		"the daemon: https://HOST:PORT, http://HOST:PORT, unix:PATH or a path (default: "
+		"CARREL_HOST, else the context in use, else the daemon of this home)" },
 	{ 0, "token-file", ARG_TEXT, AT(token_file), "FILE",
 		"act as the bearer of the access token in FILE (default: CARREL_TOKEN, else your "
 		"uid)" },
@@ -120,6 +121,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_template,
 	&cli_approval,
 	&cli_token,
+	&cli_context,
 	&cli_policy,
 	&cli_home,
 	&cli_serve,
@@ -309,6 +311,68 @@ static int parse(struct command *command, int argc, char **argv, bool *is_help, 
 	return *is_help ? 0 : check_operands(command, err);
 }
 
+/* --host and --token-file may also stand before the command. */
+static struct leading {
+	const char *name;
+	size_t offset; /* in struct options */
+	const char *value;
+} leading[] = { { "--host", AT(host), NULL }, { "--token-file", AT(token_file), NULL } };
+#define LEADING_COUNT (sizeof leading / sizeof *leading)
+
+/* How many words it takes: 0, 1 or 2. */
+static int take_leading(int argc, char **argv)
+{
+	for (size_t i = 0; i < LEADING_COUNT && argc > 2; i++) {
+		size_t len = strlen(leading[i].name);
+		if (strncmp(argv[1], leading[i].name, len) != 0)
+			continue;
+		if (argv[1][len] && argv[1][len] != '=')
+			continue;
+		leading[i].value = argv[1][len] ? argv[1] + len + 1 : argv[2];
+		return argv[1][len] ? 1 : 2;
+	}
+	return 0;
+}
+
+struct search {
+	const char *name;
+	bool is_found;
+};
+
+static void look_for(void *ctx, const struct arg_option *option)
+{
+	struct search *search = ctx;
+	search->is_found |= !strcmp(option->name, search->name);
+}
+
+static int use_leading(struct command *command, struct error *err)
+{
+	for (size_t i = 0; i < LEADING_COUNT; i++) {
+		struct search search = { .name = leading[i].name + 2 };
+		if (!leading[i].value)
+			continue;
+		args_each(command->spec, look_for, &search);
+		if (!search.is_found)
+			return fail(err, ERR_INVALID, "'carrel %s' takes no %s",
+				command->spec->command, leading[i].name);
+		*(const char **)((char *)&command->options + leading[i].offset) = leading[i].value;
+	}
+	return 0;
+}
+
+/* The store of environments is a directory of this machine. */
+static int check_place(struct command *command, struct error *err)
+{
+	static const char *const here[] = { "env build", "env verify", "env registries", "env rm",
+		"env prune", "env warm", "env metrics" };
+	const char *name = command->spec->command;
+	for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+		if (!strcmp(name, here[i]) && !command->options.exported)
+			return remote_refuse_far(&command->remote, name,
+				"carrel create and carrel install build environments there", err);
+	return 0;
+}
+
 int cli_call(const struct arg_spec *spec, int argc, char **argv)
 {
 	struct command command = { .spec = spec,
@@ -321,14 +385,15 @@ int cli_call(const struct arg_spec *spec, int argc, char **argv)
 		.problem = { .failure = BUILD_FAILURE_COUNT } };
 	struct error err = { 0 };
 	bool is_help = false;
-	int code = parse(&command, argc, argv, &is_help, &err);
+	int code =
+		use_leading(&command, &err) || parse(&command, argc, argv, &is_help, &err) ? -1 : 0;
 	if (!code && is_help)
 		args_print_help(spec, &command.out);
 	else if (!code) {
 		command.json = command.options.format && !strcmp(command.options.format, "json");
 		command.remote.host = command.options.host;
 		command.remote.token_file = command.options.token_file;
-		code = spec->run(&command, &err);
+		code = check_place(&command, &err) ? -1 : spec->run(&command, &err);
 	}
 	struct buf *out = &command.out;
 	if (command.json && out->len && out->data[out->len - 1] != '\n')
@@ -549,6 +614,11 @@ int cli_main(int argc, char **argv)
 	struct error err;
 	if (fd_sanitize_standard(&err))
 		return cli_fail(&err, false, NULL);
+	for (int taken; (taken = take_leading(argc, argv)) > 0;) {
+		argv[taken] = argv[0];
+		argc -= taken;
+		argv += taken;
+	}
 	if (argc > 1 && !strcmp(argv[1], "__complete"))
 		return completion_answer(argc - 2, argv + 2);
 	if (argc > 1 && !strcmp(argv[1], "--version"))

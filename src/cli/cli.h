@@ -16,7 +16,7 @@
 #include "model/result.h"
 
 struct options {
-	const char *format, *host, *token_file;
+	const char *format, *host, *token_file, *ca;
 	/* sandbox, directory and user of a command */
 	const char *environment, *template, *net, *isolation, *view, *dir, *cwd, *user;
 	text_list variables, binds, attach;
@@ -125,6 +125,7 @@ extern const struct arg_spec cli_env;
 extern const struct arg_spec cli_template;
 extern const struct arg_spec cli_approval;
 extern const struct arg_spec cli_token;
+extern const struct arg_spec cli_context;
 extern const struct arg_spec cli_policy;
 extern const struct arg_spec cli_home;
 extern const struct arg_spec cli_serve;

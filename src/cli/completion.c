@@ -9,6 +9,7 @@
 #include "base/str.h"
 #include "base/walk.h"
 #include "cli/cli.h"
+#include "cli/contexts.h"
 #include "cli/daemon.h"
 
 static const char bash_script[] =
@@ -137,11 +138,14 @@ const struct arg_spec cli_completion = {
 static const struct source {
 	const char *command, *word;
 	const char *path, *member; /* of a list of the daemon; */
-	const char *fixed;	   /* or words, "files", "dirs", "environments", "commands" */
+	/* or words, "files", "dirs", "environments", "contexts", "commands" */
+	const char *fixed;
 } sources[] = {
 	{ "create", "NAME", NULL, NULL, NULL }, /* a new one */
 	{ "env build", "NAME", NULL, NULL, NULL },
 	{ "env", "NAME", NULL, NULL, ":environments" },
+	{ "context add", "NAME", NULL, NULL, NULL },
+	{ "context", "NAME", NULL, NULL, ":contexts" },
 	{ "template", "NAME", "/v1/templates", "name", NULL },
 	{ "help", "COMMAND", NULL, NULL, ":commands" },
 	{ "completion", "SHELL", NULL, NULL, "bash|zsh|fish" },
@@ -161,7 +165,7 @@ static const struct source {
 	{ "restore", "ARCHIVE", "/v1/archives", "name", ":files" },
 	{ NULL, "ARCHIVE", "/v1/archives", "name", NULL },
 	{ NULL, "FILE", NULL, NULL, ":files" },
-	{ NULL, "SOCKET", NULL, NULL, ":files" },
+	{ NULL, "URL|PATH", NULL, NULL, ":files" },
 	{ NULL, "PATH", NULL, NULL, ":files" },
 	{ NULL, "DIR", NULL, NULL, ":dirs" },
 	{ NULL, "CMD", NULL, NULL, ":files" },
@@ -209,7 +213,7 @@ static void offer_list(struct completion *c, const char *path)
 {
 	struct error ignored;
 	if (c->remote.client.socket < 0 &&
-		(remote_use_token(&c->remote, &ignored) ||
+		(remote_choose(&c->remote, &ignored) ||
 			daemon_connect(&c->remote.client, c->remote.host, false, &ignored))) {
 		c->remote.client.socket = -1;
 		return;
@@ -228,6 +232,17 @@ static void offer_environments(struct completion *c)
 	while ((entry = walk_next(dir)))
 		if (entry->d_name[0] != '.')
 			offer(c, entry->d_name, NULL);
+}
+
+static void offer_contexts(struct completion *c)
+{
+	struct contexts contexts;
+	struct error ignored;
+	if (contexts_read(c->remote.arena, &contexts, &ignored))
+		return;
+	offer(c, CONTEXT_LOCAL, "the daemon of this home");
+	for (size_t i = 0; i < contexts.list.count; i++)
+		offer(c, contexts.list.items[i].name, contexts.list.items[i].host);
 }
 
 static void offer_commands(struct completion *c, const struct arg_spec *group)
@@ -254,6 +269,8 @@ static void offer_source(struct completion *c, const struct source *source)
 		return;
 	if (!strcmp(source->fixed, ":environments"))
 		offer_environments(c);
+	else if (!strcmp(source->fixed, ":contexts"))
+		offer_contexts(c);
 	else if (!strcmp(source->fixed, ":commands"))
 		offer_commands(c, &cli_all);
 	else if (source->fixed[0] == ':')

@@ -15,10 +15,10 @@
 
 #define DAEMON_SOCKET "run/carrel.sock" /* below the home */
 
-/* Connects to the daemon. host: NULL (the home's own), "unix:PATH" or a path. If no daemon listens,
- * host is NULL and may_start is set, starts `carrel serve --background` and connects to it; on
- * failure the error has the last line of its log. client_done follows on success. ERR_UNAVAILABLE:
- * no daemon listens there (the hint says what to do), or it doesn't start. */
+/* Connects to the daemon. host: NULL (the home's own), or as client_connect takes it. If no daemon
+ * listens, host is NULL and may_start is set, starts `carrel serve --background` and connects to
+ * it; on failure the error has the last line of its log. client_done follows on success.
+ * ERR_UNAVAILABLE: no daemon listens there (the hint says what to do), or it doesn't start. */
 int daemon_connect(struct client *client, const char *host, bool may_start, struct error *err);
 
 /* Opens run/NAME of the home with the rights of its owner, who also owns a new file (0600). */

@@ -100,6 +100,10 @@ static int run_ls(struct command *command, struct error *err)
 	env_rows rows = { 0 };
 	if (command->options.exported)
 		return env_list_exported(command, err);
+	if (remote_choose(&command->remote, err))
+		return -1;
+	if (command->remote.is_far)
+		return env_list_far(command, err);
 	if (cli_open_store(command, err) || env_list(&command->store, &command->arena, &rows, err))
 		return -1;
 	if (command->json) {
@@ -278,6 +282,10 @@ static int run_show(struct command *command, struct error *err)
 	const char *name, *text = command->operands.items[0];
 	bool is_log = command->options.log;
 	struct json *j = &command->value;
+	if (remote_choose(&command->remote, err))
+		return -1;
+	if (command->remote.is_far)
+		return env_show_far(command, err);
 	if (cli_open_store(command, err) || (is_log ? read_log(store, text, arena, &name, &log, err)
 						    : find_row(store, text, arena, &row, err)))
 		return -1;
@@ -305,12 +313,12 @@ static int run_show(struct command *command, struct error *err)
 static const struct arg_option show_table[] = {
 	{ 0, "log", ARG_FLAG, AT(log), NULL,
 		"print the log of its last build instead, also if that failed" },
-	{ ARG_FROM(format_rows) },
+	{ ARG_FROM(remote_rows) },
 };
 static const struct arg_spec show_spec = {
 	.command = "env show",
 	.summary = "show one environment, or the log of its build",
-	.usage = "carrel env show NAME [--log] [-o json]",
+	.usage = "carrel env show NAME [--log] [options]",
 	.about = "Shows one environment. NAME is its full name, as `carrel env ls` prints it, or "
 		 "the\nname given to `carrel env build`: then the latest build is shown.",
 	ARG_TABLE(show_table),

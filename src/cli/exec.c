@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon.h"
+#include "cli/exec_call.h"
 #include "cli/network.h"
 #include "linux/pty.h"
 #include "model/exec.h"
@@ -29,26 +30,8 @@
 #include "sandbox/streams.h"
 
 #define ANSWER_MAX 65536
-#define CANCEL_AFTER 3 /* this many SIGINT or SIGTERM: the user means it */
-#define DRAIN_MS 3000  /* after a limit: how long to wait for a slow reader of the output */
-
 static const char gone[] = "the daemon ended, and the command with it";
 
-struct exec_call {
-	const char *path;	/* of the request */
-	const struct buf *body; /* and its JSON */
-	bool tty;
-	bool interactive;      /* with tty: stdin goes in too */
-	struct sandbox_io io;  /* captured; NULL: this process's own streams */
-	uint64_t output_bytes; /* cap; 0: none */
-	bool is_quiet;	       /* of what it waits for */
-};
-struct exec_ended {
-	char id[ID_LEN + 1];
-	struct result result;
-	const char *limiter; /* "cgroup-v1" …, in the remote's arena; NULL: not known */
-	struct str waiting;  /* --no-wait: the answer 202, in the remote's arena; or empty */
-};
 struct attached {
 	struct remote *remote;
 	struct exec_call *call;
@@ -81,7 +64,7 @@ static bool can_be_handed(int fd)
 	return S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
 }
 
-static bool lead_to_one_place(int a, int b)
+bool exec_lead_to_one_place(int a, int b)
 {
 	struct stat x, y;
 	return !fstat(a, &x) && !fstat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
@@ -103,11 +86,11 @@ static struct streams_kind choose_streams(const struct exec_call *call)
 			streams[i] = can_be_handed(i) ? STREAM_HANDED : STREAM_RELAYED;
 	}
 	kind.is_merged = streams[1] == STREAM_RELAYED && streams[2] == STREAM_RELAYED &&
-			 lead_to_one_place(1, 2);
+			 exec_lead_to_one_place(1, 2);
 	return kind;
 }
 
-static int replace_stdin(struct error *err)
+int exec_replace_stdin(struct error *err)
 {
 	auto_close int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	return empty < 0 || dup2(empty, STDIN_FILENO) < 0 ? fail_errno(err, "open '/dev/null'") : 0;
@@ -132,7 +115,7 @@ static void finish(struct attached *a)
 	streams_drain(&a->streams);
 	/* An end is an end, also for a reader that doesn't read. */
 	if (a->ended->result.reason != REASON_EXITED)
-		loop_after(a->loop, DRAIN_MS, on_drained_long_enough, a);
+		loop_after(a->loop, EXEC_DRAIN_MS, on_drained_long_enough, a);
 	stop_when_delivered(a);
 }
 
@@ -181,12 +164,17 @@ static int begin_terminal(struct attached *a, struct error *err)
 	return streams_start(&a->streams, a->loop, &a->relay_events, err);
 }
 
+void exec_say_waiting(const char *approval)
+{
+	cli_say("waiting for approval %s: carrel approval show %s", approval, approval);
+}
+
 /* The interim answer names the approval. */
 static void say_waiting(const struct attached *a)
 {
 	const char *id = a->response.location ? strrchr(a->response.location, '/') : NULL;
 	if (id && id_is_valid(id + 1) && !a->call->is_quiet)
-		cli_say("waiting for approval %s: carrel approval show %s", id + 1, id + 1);
+		exec_say_waiting(id + 1);
 }
 
 static int receive_head(struct attached *a, struct error *err)
@@ -328,7 +316,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		streams_resize(&a->streams);
 	else if (signo == SIGTSTP)
 		stop_and_continue(a);
-	else if (is_end && ++a->cancels >= CANCEL_AFTER)
+	else if (is_end && ++a->cancels >= EXEC_CANCEL_AFTER)
 		cancel(a);
 	else if (send_signal(a, signo, NULL, &err) && err.code != ERR_CONFLICT &&
 		 (is_end || signo == SIGHUP || signo == SIGQUIT))
@@ -407,8 +395,7 @@ static int attach(
 	memcpy(ended->id, a.id, sizeof ended->id);
 	buf_init(&a.answer, ANSWER_MAX);
 	const struct streams_kind kind = choose_streams(call);
-	/* Without -i the terminal has no input: reads get end of file at once. */
-	if (call->tty && !call->interactive && replace_stdin(err))
+	if (call->tty && !call->interactive && exec_replace_stdin(err))
 		return -1;
 	/* Writes to a closed pipe fail with EPIPE instead. */
 	signal(SIGPIPE, SIG_IGN);
@@ -639,7 +626,8 @@ static int run_attached(struct command *command, const char *name, const char *p
 		.is_quiet = command->json };
 	if (command->json && !call.output_bytes)
 		call.output_bytes = LIMIT_OUTPUT_CAPTURED_DEFAULT;
-	if (attach(&command->remote, &call, &ended, err))
+	if ((command->remote.is_far ? exec_over_socket : attach)(
+		    &command->remote, &call, &ended, err))
 		return -1;
 	if (ended.waiting.len)
 		return print_waiting(command, ended.waiting, err);
@@ -662,6 +650,15 @@ static bool learn_output_limit(struct command *command, const char *name)
 	return *output_bytes;
 }
 
+/* A daemon on another machine keeps the limit itself; what is captured here has one in any case. */
+static bool learn_captured_limit(struct command *command, const char *name)
+{
+	const struct options *options = &command->options;
+	if (command->json && !options->background && !learn_output_limit(command, name))
+		command->options.limits.output_bytes = LIMIT_OUTPUT_CAPTURED_DEFAULT;
+	return false;
+}
+
 static int run_once(struct command *command, const char *name, char *const *argv, struct error *err)
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
@@ -682,7 +679,9 @@ static int carry_out(struct command *command, char *const *argv, struct error *e
 	 * here before there is an answer can't be read again. */
 	bool is_asked = !options->background && !options->limits.output_bytes &&
 			(options->tty || can_be_handed(STDIN_FILENO));
-	if (!options->background && !is_asked)
+	if (command->remote.is_far)
+		is_asked = learn_captured_limit(command, name);
+	else if (!options->background && !is_asked)
 		learn_output_limit(command, name);
 	int code = run_once(command, name, argv, err);
 	if (code < 0 && is_asked && err->code == ERR_CONFLICT && learn_output_limit(command, name))
@@ -744,7 +743,7 @@ static const struct arg_option exec_table[] = {
 };
 static const struct arg_option shell_table[] = {
 	{ ARG_FROM(command_rows) },
-	{ .kind = ARG_ROWS, .rows = remote_rows, .row_count = 1 },
+	{ .kind = ARG_ROWS, .rows = remote_rows, .row_count = 2 }, /* no -o */
 };
 
 const struct arg_spec cli_exec = {

@@ -153,7 +153,7 @@ static int serve(struct command *command, const char *path, int outside)
 	struct client client = { .socket = -1 };
 	struct str early;
 	struct error err;
-	int failed = client_connect(&client, command->options.host, &err);
+	int failed = client_connect(&client, command->remote.host, &err);
 	if (!failed) {
 		failed = client_upgrade(&client, path, "carrel-tcp", &arena, &early, &err);
 		if (!failed)

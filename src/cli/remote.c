@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/contexts.h"
 #include "cli/daemon.h"
 #include "format/uri.h"
 
@@ -23,20 +24,57 @@
 #define REPEAT_MS 5000
 #define REPEAT_PAUSE_MS 50
 
-int remote_use_token(struct remote *remote, struct error *err)
+int remote_read_token(const char *path, struct arena *arena, const char **token, struct error *err)
 {
-	const char *path = remote->token_file, *set = getenv("CARREL_TOKEN");
 	struct str text;
-	if (!path && (!set || !set[0]))
-		return 0;
-	if (!path)
+	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || file_read(fd, TOKEN_FILE_MAX, arena, &text))
+		return fail_errno(err, "--token-file: read '%s'", path);
+	text = str_trim(text);
+	if (client_use_token(text, err))
+		return error_context(err, "--token-file '%s'", path);
+	*token = arena_bytes(arena, text.data, text.len);
+	return 0;
+}
+
+/* --token-file, CARREL_TOKEN, or that of the context whose host it is. */
+static int use_token(struct remote *remote, const struct host_choice *choice, struct error *err)
+{
+	const char *set = getenv("CARREL_TOKEN"), *token;
+	if (remote->token_file)
+		return remote_read_token(remote->token_file, remote->arena, &token, err);
+	if (set && set[0])
 		return client_use_token(str_from(set), err) ? error_context(err, "CARREL_TOKEN")
 							    : 0;
-	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 || file_read(fd, TOKEN_FILE_MAX, remote->arena, &text))
-		return fail_errno(err, "--token-file: read '%s'", path);
-	return client_use_token(str_trim(text), err) ? error_context(err, "--token-file '%s'", path)
-						     : 0;
+	if (choice->token && client_use_token(str_from(choice->token), err))
+		return error_context(err, "the token of %s", choice->by);
+	return 0;
+}
+
+int remote_choose(struct remote *remote, struct error *err)
+{
+	struct host_choice choice;
+	if (remote->is_chosen)
+		return 0;
+	if (host_choose(remote->host, remote->arena, &choice, err) ||
+		use_token(remote, &choice, err))
+		return -1;
+	remote->host = choice.host;
+	remote->by = choice.by;
+	remote->is_far = client_is_url(choice.host);
+	remote->is_chosen = true;
+	return 0;
+}
+
+int remote_refuse_far(struct remote *remote, const char *what, const char *hint, struct error *err)
+{
+	if (remote_choose(remote, err))
+		return -1;
+	return remote->is_far ? fail_hint(err, ERR_INVALID, hint,
+					"%s is about this machine, and %s names a daemon of "
+					"another: %s",
+					what, remote->by, remote->host)
+			      : 0;
 }
 
 int remote_open(struct remote *remote, struct error *err)
@@ -44,7 +82,7 @@ int remote_open(struct remote *remote, struct error *err)
 	if (remote->client.socket >= 0)
 		return 0;
 	struct client client;
-	if (remote_use_token(remote, err) || daemon_connect(&client, remote->host, true, err))
+	if (remote_choose(remote, err) || daemon_connect(&client, remote->host, true, err))
 		return -1;
 	remote->client = client;
 	return 0;

@@ -12,18 +12,26 @@
 struct remote {
 	struct arena *arena; /* for paths and answers */
 	struct client client;
-	const char *host;	/* --host, or NULL */
-	const char *token_file; /* --token-file, or NULL: CARREL_TOKEN, if it is set */
-	bool was_lost;		/* and connected again */
-	int fd;			/* > 0: sent with the next remote_call_once */
+	const char *host;	/* --host, or NULL; after remote_choose, the daemon's, or NULL */
+	const char *token_file; /* --token-file, or NULL: CARREL_TOKEN, else the context's */
+	bool is_chosen;		/* by remote_choose */
+	bool is_far;		/* and a URL: descriptors can't be sent there, and files of this
+				   machine mean nothing */
+	const char *by; /* what chose the host, for messages: "--host", "CARREL_HOST", … */
+	bool was_lost;	/* and connected again */
+	int fd;		/* > 0: sent with the next remote_call_once */
 };
 /* Connects to the daemon unless connected; starts the daemon of this home if it isn't running. The
  * calls below do this themselves. */
 int remote_open(struct remote *remote, struct error *err);
 void remote_close(struct remote *remote);
-/* Requests are sent as the bearer of its token from now on, if there is one; remote_open does it.
- */
-int remote_use_token(struct remote *remote, struct error *err);
+/* Chooses the daemon, and the token as whose bearer requests are sent from now on, if there is one.
+ * remote_open does it. */
+int remote_choose(struct remote *remote, struct error *err);
+/* The token in a file, in the arena. */
+int remote_read_token(const char *path, struct arena *arena, const char **token, struct error *err);
+/* ERR_INVALID when the daemon is on another machine: `what`, such as "--dir", is about this one. */
+int remote_refuse_far(struct remote *remote, const char *what, const char *hint, struct error *err);
 
 struct remote_answer {
 	int status;

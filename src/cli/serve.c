@@ -509,6 +509,13 @@ static int run(struct command *command, struct error *err)
 			"--background");
 	if (options->force && !options->stop)
 		return fail(err, ERR_INVALID, "--force is for --stop");
+	if ((options->stop || options->reload) &&
+		remote_refuse_far(&command->remote,
+			options->stop ? "serve --stop" : "serve --reload",
+			"run it on that machine; CARREL_HOST=local stands for the daemon of this "
+			"home",
+			err))
+		return -1;
 	bool is_check = handover_is_check();
 	if (cli_open_home(command, err))
 		return -1;

@@ -155,6 +155,10 @@ static int print_created(struct command *command, struct buf *out, int *voucher,
 		return fail_hint(err, ERR_INVALID, "carrel run --isolation landlock -- CMD",
 			"--isolation %s is for carrel run alone: a workspace needs namespaces",
 			options->isolation);
+	if ((options->dir || options->binds.count) &&
+		remote_refuse_far(&command->remote, options->dir ? "--dir" : "-v",
+			"carrel cp DIR NAME: copies files into a workspace", err))
+		return -1;
 	json_object(&j, NULL);
 	if (command->operands.count)
 		json_text(&j, "name", command->operands.items[0]);

@@ -4,13 +4,18 @@
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
+#include "client/relay.h"
 #include "format/token.h"
 #include "format/json_read.h"
+#include "format/uri.h"
+#include "format/websocket.h"
 #include "linux/fd_message.h"
 #include "linux/home.h"
 #include "linux/unix_address.h"
@@ -76,10 +81,32 @@ static int open_socket(const char *path, int *out, struct error *err)
 	return 0;
 }
 
+bool client_is_url(const char *host)
+{
+	return host && (str_starts_with(str_from(host), "http://") ||
+			       str_starts_with(str_from(host), "https://"));
+}
+
+int client_check_host(const char *host, struct error *err)
+{
+	struct uri_base base;
+	const char *path = str_starts_with(str_from(host), "unix:") ? host + 5 : host;
+
+	if (client_is_url(host) && uri_parse_base(host, &base))
+		return 0;
+	if (path[0] && !strstr(path, "://"))
+		return 0;
+	return fail_hint(err, ERR_INVALID,
+		"--host takes https://HOST:PORT, http://HOST:PORT, unix:PATH or a path",
+		"invalid host '%s'", host);
+}
+
 static int find_path(const char *host, struct arena *arena, const char **out, struct error *err)
 {
 	const char *path = host;
 
+	if (host && client_check_host(host, err))
+		return -1;
 	if (!host) {
 		if (home_find_path(arena, &path, err) < 0)
 			return -1;
@@ -87,22 +114,25 @@ static int find_path(const char *host, struct arena *arena, const char **out, st
 	} else if (str_starts_with(str_from(host), "unix:")) {
 		path = host + strlen("unix:");
 	}
-	if (!path[0] || strstr(path, "://"))
-		return fail_hint(err, ERR_INVALID, "--host takes a path, or unix:PATH",
-			"invalid socket '%s'", host ? host : "");
 	*out = path;
 	return 0;
+}
+
+static int open_connection(const char *host, int *fd, struct child *relay, struct error *err)
+{
+	return client_is_url(host) ? relay_open(host, fd, relay, err) : open_socket(host, fd, err);
 }
 
 int client_connect(struct client *client, const char *host, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
+	struct child relay = CHILD_NONE;
 	const char *path = NULL;
 	int fd;
 
-	if (find_path(host, &arena, &path, err) < 0 || open_socket(path, &fd, err) < 0)
+	if (find_path(host, &arena, &path, err) < 0 || open_connection(path, &fd, &relay, err) < 0)
 		return -1;
-	*client = (struct client){ .socket = fd, .host = strdup(path) };
+	*client = (struct client){ .socket = fd, .host = strdup(path), .relay = relay };
 	if (!client->host)
 		abort();
 	buf_init(&client->in, HTTP_RESPONSE_HEAD_MAX + PIECE);
@@ -120,6 +150,7 @@ void client_done(struct client *client)
 {
 	close_fds(client);
 	fd_close(&client->socket);
+	child_kill(&client->relay);
 	buf_done(&client->in);
 	free((char *)client->host);
 	client->host = NULL;
@@ -128,15 +159,18 @@ void client_done(struct client *client)
 /* A connection that is good for a request: another one when the last is used up. */
 static int renew(struct client *client, struct error *err)
 {
+	struct child relay = CHILD_NONE;
 	int fd;
 
 	close_fds(client);
 	if (!client->is_used)
 		return 0;
-	if (open_socket(client->host, &fd, err) < 0)
+	if (open_connection(client->host, &fd, &relay, err) < 0)
 		return -1;
 	fd_close(&client->socket);
+	child_kill(&client->relay);
 	client->socket = fd;
+	client->relay = relay;
 	buf_clear(&client->in);
 	client->in_at = 0;
 	client->is_used = false;
@@ -243,14 +277,25 @@ int client_use_token(struct str text, struct error *err)
 	return 0;
 }
 
-static void make_head(struct buf *head, const struct client_request *request)
+static struct str authority_of(const char *host)
 {
+	struct uri_base base;
+
+	return client_is_url(host) && uri_parse_base(host, &base) ? base.authority
+								  : STR("localhost");
+}
+
+static void make_head(struct buf *head, const char *host, const struct client_request *request)
+{
+	struct str authority = authority_of(host);
+
 	bool is_chunked = request->body_fd >= 0 && !request->body_len_known;
 	bool has_body = request->body_fd >= 0 || request->body.data;
 	uint64_t len = request->body_fd >= 0 ? request->body_len : request->body.len;
 
-	buf_printf(head, "%s %s HTTP/1.1\r\nHost: localhost\r\nAccept: %s\r\n", request->method,
-		request->path, request->accept ? request->accept : "application/json");
+	buf_printf(head, "%s %s HTTP/1.1\r\nHost: %.*s\r\nAccept: %s\r\n", request->method,
+		request->path, (int)authority.len, authority.data,
+		request->accept ? request->accept : "application/json");
 	if (has_body)
 		buf_printf(head, "Content-Type: %s\r\n",
 			request->content_type ? request->content_type : "application/json");
@@ -346,12 +391,14 @@ int client_send(struct client *client, const struct client_request *request, str
 	if (request->fd_count > CLIENT_FDS_MAX)
 		return fail(err, ERR_INVALID, "a request can't carry %d descriptors",
 			request->fd_count);
+	if (request->fd_count && client_is_url(client->host))
+		return fail(err, ERR_INVALID, "descriptors can't be sent to '%s'", client->host);
 	client->is_lost = false;
 	if (renew(client, err) < 0) {
 		client->is_lost = err && err->code == ERR_UNAVAILABLE;
 		return -1;
 	}
-	make_head(&head, request);
+	make_head(&head, client->host, request);
 	/* Until an answer is read to its end. */
 	client->is_used = true;
 	client->is_head = !strcmp(request->method, "HEAD");
@@ -385,6 +432,11 @@ static void begin_body(struct client *client, const struct http_response *head, 
 		.location = copy_header(arena, head, "location") };
 	if (!str_to_u64(http_response_header(head, "carrel-next-offset"), &response->next_offset))
 		response->next_offset = 0;
+	if (head->status == 101) {
+		response->upgrade = copy_header(arena, head, "upgrade");
+		response->accept = copy_header(arena, head, "sec-websocket-accept");
+		response->protocol = copy_header(arena, head, "sec-websocket-protocol");
+	}
 	response->at_end = head->length == 0;
 	client->is_used = !response->at_end || response->will_close || client->is_cut;
 }
@@ -548,19 +600,58 @@ int client_call(struct client *client, const struct client_request *request, str
 	return 0;
 }
 
-int client_upgrade(struct client *client, const char *path, const char *protocol,
-	struct arena *arena, struct str *early, struct error *err)
+/* Sends the request of an upgrade and reads the head of its answer, a 101. */
+static int upgrade(struct client *client, const char *path, const char *protocol,
+	const char *headers, struct arena *arena, struct client_response *response,
+	struct error *err)
 {
 	struct client_request request = CLIENT_REQUEST_NONE;
-	struct client_response response;
 
 	request.method = "GET";
 	request.path = path;
-	request.headers = arena_printf(arena, "Connection: Upgrade\r\nUpgrade: %s\r\n", protocol);
-	if (client_call(client, &request, arena, &response, err) < 0)
+	request.headers =
+		arena_printf(arena, "Connection: Upgrade\r\nUpgrade: %s\r\n%s", protocol, headers);
+	if (client_call(client, &request, arena, response, err) < 0)
 		return -1;
 	client->is_used = true;
-	if (response.status != 101)
+	return response->status == 101
+		       ? 0
+		       : fail(err, ERR_CORRUPT, "the daemon at '%s' does not speak %s",
+				 client->host, protocol);
+}
+
+int client_upgrade(struct client *client, const char *path, const char *protocol,
+	struct arena *arena, struct str *early, struct error *err)
+{
+	struct client_response response;
+
+	if (upgrade(client, path, protocol, "", arena, &response, err) < 0)
+		return -1;
+	*early = unread(client);
+	return 0;
+}
+
+int client_upgrade_websocket(struct client *client, const char *path, const char *protocol,
+	struct arena *arena, struct str *early, struct error *err)
+{
+	unsigned char nonce[WEBSOCKET_NONCE_LEN];
+	char key[WEBSOCKET_KEY_LEN + 1], accept[WEBSOCKET_ACCEPT_LEN + 1];
+	struct client_response response;
+
+	if (getrandom(nonce, sizeof nonce, 0) != sizeof nonce)
+		return fail_errno(err, "get random bytes");
+	websocket_key(nonce, key);
+	websocket_accept(str_from(key), accept);
+	const char *headers = arena_printf(arena,
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n"
+		"Sec-WebSocket-Protocol: %s\r\n",
+		key, protocol);
+	if (upgrade(client, path, "websocket", headers, arena, &response, err) < 0)
+		return -1;
+	/* A proxy that answers for itself, or another protocol than the one asked for. */
+	if (!response.upgrade || strcasecmp(response.upgrade, "websocket") != 0 ||
+		!response.accept || strcmp(response.accept, accept) != 0 || !response.protocol ||
+		strcmp(response.protocol, protocol) != 0)
 		return fail(err, ERR_CORRUPT, "the daemon at '%s' does not speak %s", client->host,
 			protocol);
 	*early = unread(client);

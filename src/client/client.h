@@ -1,5 +1,5 @@
-/* client.h -- talks HTTP/1.1 to a daemon over its unix socket. Blocking; for the CLI. No TLS, no
- * TCP (later, through carreld).
+/* client.h -- talks HTTP/1.1 to a daemon over its unix socket, or over TCP and TLS through a relay
+ * (client/relay.h). Blocking; for the CLI.
  * 1. A response is believed to be ours but still checked: sizes, numbers, framing
  * (format/http_response.h is the pure part). */
 #pragma once
@@ -12,29 +12,36 @@
 #include "base/str.h"
 #include "format/http_response.h"
 #include "format/sse.h"
+#include "linux/child.h"
 
 #define CLIENT_FDS_MAX 4
 
 struct client {
 	int socket;		 /* or -1 */
-	const char *host;	 /* its path, for messages */
+	const char *host;	 /* its path or URL, for messages */
 	int fds[CLIENT_FDS_MAX]; /* that came with the response: taken by take_fd, else closed at
 				  * the next request or client_done */
 	int fd_count;
 	bool is_started_here; /* by this call, as tmux does */
 	bool is_lost;	      /* the connection ended before the last answer did */
 	/* private */
-	struct buf in; /* what came, taken up to in_at */
+	struct child relay; /* of a URL */
+	struct buf in;	    /* what came, taken up to in_at */
 	size_t in_at;
 	bool is_head; /* of the request sent */
 	bool is_cut;  /* the request wasn't sent to its end */
 	bool is_used; /* a response isn't read to its end, or was the connection's last: the next
 			 request needs another one */
 };
-/* host: NULL (the home's run/carrel.sock), "unix:PATH" or a path. ERR_UNAVAILABLE: no daemon
- * listens there. On success client_done follows. */
+/* host: NULL (the home's run/carrel.sock), "unix:PATH", a path, "http://HOST:PORT" or
+ * "https://HOST:PORT" (relay_use comes before). ERR_UNAVAILABLE: no daemon listens there. On
+ * success client_done follows. */
 int client_connect(struct client *client, const char *host, struct error *err);
 void client_done(struct client *client);
+/* Whether host is a URL: descriptors can't be sent there. */
+bool client_is_url(const char *host);
+/* ERR_INVALID: host is none of the above. */
+int client_check_host(const char *host, struct error *err);
 /* From now on every request of this process is sent as the bearer of that token, whose text is
  * copied. ERR_INVALID: not a token. */
 int client_use_token(struct str text, struct error *err);
@@ -62,9 +69,11 @@ struct client_response {
 	int status;
 	const char *content_type;
 	const char *location;
-	uint64_t next_offset; /* Carrel-Next-Offset, or 0 */
-	struct str body;      /* client_call: whole */
-	uint64_t length;      /* client_begin: UINT64_MAX when unknown */
+	uint64_t next_offset;			 /* Carrel-Next-Offset, or 0 */
+	const char *upgrade, *accept, *protocol; /* of a 101: Upgrade, Sec-WebSocket-Accept and
+						    -Protocol, or NULL */
+	struct str body;			 /* client_call: whole */
+	uint64_t length;			 /* client_begin: UINT64_MAX when unknown */
 	bool is_chunked, will_close;
 	bool at_end;
 	/* private */
@@ -105,6 +114,9 @@ int client_call(struct client *client, const struct client_request *request, str
 /* Asks the daemon to speak `protocol` on this connection from here on (101). The socket is the
  * protocol's then, after the bytes *early, which are valid until client_done. */
 int client_upgrade(struct client *client, const char *path, const char *protocol,
+	struct arena *arena, struct str *early, struct error *err);
+/* The same for WebSocket, whose subprotocol is `protocol`: frames of format/websocket.h follow. */
+int client_upgrade_websocket(struct client *client, const char *path, const char *protocol,
 	struct arena *arena, struct str *early, struct error *err);
 /* The error of a problem JSON. Returns -1. */
 int client_problem(int status, struct str body, struct arena *arena, struct error *err);

@@ -56,6 +56,13 @@ def test_the_manual_of_a_noun_has_the_options_of_each_command(name, command):
     assert given | {"help", "host", "token-file", "format"} == helped
 
 
+@pytest.mark.parametrize("command", ["add", "use", "ls", "rm"])
+def test_the_manual_of_contexts_has_the_options_of_each_command(command):
+    section = re.search(rf"^   carrel context {command}\n(.*?)\n(?=\S|   \S)", page("carrel-context.1"), re.S | re.M).group(1)
+    given = set(re.findall(r"^ +(?:-o text \| json, )?--([a-z][a-z-]+)", section, re.M))
+    assert given | {"help"} == options(output(CARREL, "context", command, "--help").split("options:")[1].split("examples:")[0])
+
+
 @pytest.mark.parametrize("command", ["check", "explain", "test", "lint"])
 def test_the_manual_of_policies_has_the_options_of_each_command(command):
     section = re.search(rf"^   carrel policy {command}\n(.*?)\n(?=\S|   \S)", page("carrel-policy.1"), re.S | re.M).group(1)
