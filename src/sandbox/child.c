@@ -546,7 +546,6 @@ static const struct child_step steps[] = {
 	{ "parent-death signal", child_die_with_supervisor },
 	{ "seccomp", child_filter_calls },
 	{ "report", child_report },
-	{ "descriptors", child_limit_descriptors },
 	{ "init", child_become_init },
 	{ NULL, NULL },
 };

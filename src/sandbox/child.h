@@ -50,5 +50,4 @@ int child_restrict_paths(struct sandbox_child *child, struct error *err);
 int child_die_with_supervisor(struct sandbox_child *child, struct error *err);
 int child_filter_calls(struct sandbox_child *child, struct error *err);
 int child_report(struct sandbox_child *child, struct error *err);
-int child_limit_descriptors(struct sandbox_child *child, struct error *err);
 int child_become_init(struct sandbox_child *child, struct error *err);

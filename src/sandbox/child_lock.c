@@ -104,13 +104,6 @@ int child_set_rlimits(struct sandbox_child *child, struct error *err)
 	return set_some(child, false, err);
 }
 
-/* After ours are sent: those that a user has under way are held against it, and other sandboxes of
- * a plain user's may have as many. */
-int child_limit_descriptors(struct sandbox_child *child, struct error *err)
-{
-	return set_some(child, true, err);
-}
-
 int child_restrict_paths(struct sandbox_child *child, struct error *err)
 {
 	const struct plan *plan = child->plan;
@@ -233,6 +226,11 @@ int child_become_init(struct sandbox_child *child, struct error *err)
 	int listeners = pass_listeners(child);
 	if (listeners < 0 || pass_socket(child->start))
 		return fail_errno(err, "pass on the sockets");
+	/* After ours are sent: those that a user has under way are held against the limit, and
+	 * other sandboxes of a plain user's may have as many. And after ours are moved out of the
+	 * way: a small limit has no such numbers. */
+	if (set_some(child, true, err))
+		return error_context(err, "descriptors");
 	/* Makes all other descriptors close-on-exec, however they were opened. */
 	if (close_range(INIT_LISTENER_FD + (unsigned)listeners, ~0U, CLOSE_RANGE_CLOEXEC))
 		return fail_errno(err, "close the other descriptors");

@@ -82,7 +82,7 @@ static inline int stand_in_main(void)
 	do {                                                                                       \
 		if (!strcmp((argv)[0], "carreld"))                                                 \
 			return stand_in_main();                                                    \
-		if (!strcmp((argv)[0], "carrel-writer"))                                           \
+		if (!strcmp((argv)[0], "carrel-writer") || !strcmp((argv)[0], "carrel-audit"))     \
 			return read(LAUNCH_ROLE_LISTENER, &(char){ 0 }, 1) != 0;                   \
 	} while (0)
 
