@@ -6,9 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-#include <linux/magic.h>
 #include "agent/image.h"
 #include "base/buf.h"
 #include "base/clock.h"
@@ -260,6 +258,18 @@ static void end_agent(struct agent *agent)
 	connection_send(agent->w, INIT_SIGNAL, agent->id, SIGKILL);
 }
 
+/* Its socket was closed before init told of its start: init closes it when it can't start the
+ * agent, and says why. Its call waits for that. */
+static bool awaits_init(struct agent *agent)
+{
+	if (agent->pid || agent->inside >= 0)
+		return false;
+	if (agent->socket >= 0)
+		loop_unwatch(agent->w->core->loop, agent->socket);
+	fd_close(&agent->socket);
+	return true;
+}
+
 static int fail_lost(const struct core_workspace *w, struct error *err)
 {
 	return fail_hint(err, ERR_UNAVAILABLE,
@@ -336,9 +346,20 @@ static void on_idle(struct loop *loop, void *ctx)
 	end_agent(agent);
 }
 
-static int send_call(struct agent *agent, struct agent_call *call, struct error *err)
+static void assign_call(struct agent *agent, struct agent_call *call)
 {
 	struct loop *loop = agent->w->core->loop;
+
+	call->tries++;
+	call->agent = agent;
+	agent->call = call;
+	agent->since_ms = clock_monotonic_ms();
+	loop_cancel(loop, agent->timer);
+	agent->timer = loop_after(loop, LOOK_MS, on_look, agent);
+}
+
+static int send_call(struct agent *agent, struct agent_call *call, struct error *err)
+{
 	struct agent_request *request = (struct agent_request *)call->packet;
 
 	if (work_of(call)->takes_room)
@@ -346,12 +367,7 @@ static int send_call(struct agent *agent, struct agent_call *call, struct error 
 	if (channel_send(agent->socket, call->packet, call->len, &call->ask.fd, call->ask.fd >= 0,
 		    err) < 0)
 		return -1;
-	call->tries++;
-	call->agent = agent;
-	agent->call = call;
-	agent->since_ms = clock_monotonic_ms();
-	loop_cancel(loop, agent->timer);
-	agent->timer = loop_after(loop, LOOK_MS, on_look, agent);
+	assign_call(agent, call);
 	return 0;
 }
 
@@ -500,8 +516,11 @@ static void pump(struct core_workspace *w)
 		}
 		if (send_call(idle, call, &err) == 0)
 			continue;
-		/* It has ended while it was idle, or before it could be asked: another one does it.
-		 */
+		if (err.sys_errno == EPIPE && awaits_init(idle)) {
+			assign_call(idle, call);
+			continue;
+		}
+		/* It has ended while it was idle, or can't be sent to: another one does it. */
 		end_agent(idle);
 		call->tries += !is_known;
 		call->next = agents->queue;
@@ -515,43 +534,6 @@ static void pump(struct core_workspace *w)
 }
 
 /* ---- answers ---- */
-
-/* What a sandbox's trees can lie on. Not what the kernel makes up (/proc), and what a process could
- * stand behind. */
-static bool is_expected(const struct statfs *fs)
-{
-	static const unsigned long types[] = { EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
-		F2FS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC, EROFS_SUPER_MAGIC_V1,
-		SQUASHFS_MAGIC, NFS_SUPER_MAGIC, V9FS_MAGIC, CEPH_SUPER_MAGIC, FUSE_SUPER_MAGIC,
-		0x2fc12fc1 /* ZFS */, 0xca451a4e /* bcachefs */ };
-
-	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-		if ((unsigned long)fs->f_type == types[i])
-			return true;
-	return false;
-}
-
-static int check_fd(const struct agent_call *call, int fd, struct error *err)
-{
-	bool writes = call->ask.verb == AGENT_CREATE;
-	struct statfs fs;
-	struct stat st;
-	int flags;
-
-	if (fd < 0 || fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0 ||
-		(flags = fcntl(fd, F_GETFL)) < 0)
-		return fail(err, ERR_FAILED, "the file agent sent no usable descriptor");
-	int mode = flags & O_ACCMODE;
-	if (!S_ISREG(st.st_mode) || flags & O_PATH || mode == (writes ? O_RDONLY : O_WRONLY) ||
-		(writes && st.st_size))
-		return fail(
-			err, ERR_FAILED, "the file agent sent another descriptor than asked for");
-	if (!is_expected(&fs))
-		return fail(err, ERR_INVALID,
-			"'%s' is on a file system whose files can only be read inside",
-			call->ask.path);
-	return 0;
-}
 
 /* Handles a complete reply; takes ownership of fd. false: the agent violated the protocol. */
 static bool take_answer(struct agent *agent, const struct agent_reply *reply, int fd)
@@ -568,7 +550,7 @@ static bool take_answer(struct agent *agent, const struct agent_reply *reply, in
 			return false;
 		memcpy(&err, call->infos.data + call->infos.len - sizeof err, sizeof err);
 		error_adopt(&err);
-	} else if (work_of(call)->has_fd && check_fd(call, taken, &err) < 0) {
+	} else if (work_of(call)->has_fd && agent_check_fd(&call->ask, taken, &err) < 0) {
 		has_failed = true;
 	}
 	if (!work_of(call)->has_fd && taken >= 0)
@@ -629,6 +611,8 @@ static void on_packet(struct loop *loop, int fd, uint32_t events, void *ctx)
 		int got = channel_receive(fd, data, sizeof data, &len, &came, 1, &count, &err);
 
 		if (got == CHANNEL_NOTHING)
+			break;
+		if (got == CHANNEL_EOF && awaits_init(agent))
 			break;
 		if (got == CHANNEL_EOF) {
 			fail_lost(w, &err);

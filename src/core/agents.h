@@ -61,3 +61,7 @@ unsigned agents_waking(const struct core_workspace *w);
 void agents_free(struct core_workspace *w); /* without calling any callback */
 int agents_open(struct core *core, struct error *err);
 void agents_done(struct core *core);
+
+/* private to agents.c: whether that descriptor, which came from inside, is one that was asked for:
+ * of a regular file with the right mode, on a file system that no process can stand behind. */
+int agent_check_fd(const struct agent_ask *ask, int fd, struct error *err);
