@@ -288,12 +288,12 @@ void core_measure(
 		core_later(core, done, ctx, w, NULL);
 		return;
 	}
-	w->is_dirty = is_busy(w);	   /* what still runs goes on writing */
 	if (is_near(w) && !is_rested(w)) { /* the dearer its walk, the longer that is enough */
 		w->model.disk_usage_bytes = w->measured.bytes;
 		core_later(core, done, ctx, w, NULL);
 		return;
 	}
+	w->is_dirty = is_busy(w); /* what still runs goes on writing */
 	waiter_append(&core->measurements, waiter_new(done, ctx, w, NULL));
 	measure_next(core);
 }
