@@ -5,6 +5,7 @@ Two daemons for each id, in homes of their own. One serves; the core of the othe
 """
 
 import contextlib
+import glob
 import json
 import os
 import random
@@ -317,13 +318,13 @@ def measure_execs(sites, tools, rounds, quiet, problems):
 
 
 def put_noop(site):
-    """The static no-op, where the sandbox of the standing daemon sees it."""
-    own = [d for d in os.listdir(site.standing_tree) if not d.startswith(".")]
-    place = os.path.join(site.standing_tree, own[0], "upper/noop")
-    shutil.copy(site.tools["noop"], place)
-    model = os.stat(os.path.dirname(place))
-    os.chown(place, model.st_uid, model.st_gid)
-    os.chmod(place, 0o755)
+    """The static no-op, where the sandbox of the standing daemon sees it. A workspace that is kept ready has no upper yet."""
+    for own in glob.glob(os.path.join(site.standing_tree, "*/upper")):
+        place = os.path.join(own, "noop")
+        shutil.copy(site.tools["noop"], place)
+        model = os.stat(own)
+        os.chown(place, model.st_uid, model.st_gid)
+        os.chmod(place, 0o755)
     site.noop = "/workspace/noop"
 
 
