@@ -40,15 +40,7 @@ int api_approval_get(struct call *c, struct error *err)
 
 static void on_answered(void *ctx, const struct approval *approval, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-
-	if (err) {
-		operation_fail(ctx, err);
-		return;
-	}
-	record_print(&j, NULL, &approval_record, approval);
-	operation_answer(ctx, 200, NULL, &body);
+	operation_answer_record(ctx, err, 200, NULL, &approval_record, approval);
 }
 
 int api_approval_answer(struct call *c, struct error *err)

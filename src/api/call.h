@@ -151,6 +151,10 @@ void *operation_new(struct call *c, size_t size);
 void operation_answer(
 	struct operation *op, int status, const char *location, const struct buf *body);
 void operation_fail(struct operation *op, const struct error *err);
+/* Answers with an object, or with *err, which isn't NULL then. location: of what was made, or
+ * NULL. */
+void operation_answer_record(struct operation *op, const struct error *err, int status,
+	const char *location, const struct record *record, const void *object);
 /* Answers with a file, which it closes; or with *err, which isn't NULL then. */
 void operation_answer_file(
 	struct operation *op, const char *type, int fd, uint64_t size, const struct error *err);

@@ -3,29 +3,14 @@
 #include "api/schema.h"
 #include "core/health.h"
 
-static void answer(void *ctx, const struct record *record, const void *value)
-{
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-
-	record_print(&j, NULL, record, value);
-	operation_answer(ctx, 200, NULL, &body);
-}
-
 static void on_health(void *ctx, const struct health *health, const struct error *err)
 {
-	if (err)
-		operation_fail(ctx, err);
-	else
-		answer(ctx, &health_record, health);
+	operation_answer_record(ctx, err, 200, NULL, &health_record, health);
 }
 
 static void on_repair(void *ctx, const struct repair *repair, const struct error *err)
 {
-	if (err)
-		operation_fail(ctx, err);
-	else
-		answer(ctx, &repair_record, repair);
+	operation_answer_record(ctx, err, 200, NULL, &repair_record, repair);
 }
 
 int api_workspace_health(struct call *c, struct error *err)

@@ -75,6 +75,20 @@ void operation_fail(struct operation *op, const struct error *err)
 		idempotency_end(entry, NULL);
 }
 
+void operation_answer_record(struct operation *op, const struct error *err, int status,
+	const char *location, const struct record *record, const void *object)
+{
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+
+	if (err) {
+		operation_fail(op, err);
+		return;
+	}
+	record_print(&j, NULL, record, object);
+	operation_answer(op, status, location, &body);
+}
+
 void operation_answer_file(
 	struct operation *op, const char *type, int fd, uint64_t size, const struct error *err)
 {

@@ -7,15 +7,10 @@
 static void on_snapshot(void *ctx, const struct snapshot *snapshot, const struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
 
-	if (err) {
-		operation_fail(ctx, err);
-		return;
-	}
-	record_print(&j, NULL, &snapshot_record, snapshot);
-	operation_answer(ctx, 201, arena_printf(&arena, "/v1/snapshots/%s", snapshot->id), &body);
+	operation_answer_record(ctx, err, 201,
+		err ? NULL : arena_printf(&arena, "/v1/snapshots/%s", snapshot->id),
+		&snapshot_record, snapshot);
 }
 
 int api_snapshot_create(struct call *c, struct error *err)
@@ -38,15 +33,7 @@ int api_snapshot_pull(struct call *c, struct error *err)
 
 static void on_pushed(void *ctx, const struct push_result *result, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-
-	if (err) {
-		operation_fail(ctx, err);
-		return;
-	}
-	record_print(&j, NULL, &push_result_record, result);
-	operation_answer(ctx, 200, NULL, &body);
+	operation_answer_record(ctx, err, 200, NULL, &push_result_record, result);
 }
 
 int api_snapshot_push(struct call *c, struct error *err)

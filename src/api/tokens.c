@@ -8,17 +8,12 @@ static void on_created(
 	void *ctx, const struct token *token, const char *text, const struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
+	struct token shown = err ? (struct token){ 0 } : *token;
 
-	if (err) {
-		operation_fail(ctx, err);
-		return;
-	}
-	struct token shown = *token;
 	shown.text = text;
-	record_print(&j, NULL, &token_record, &shown);
-	operation_answer(ctx, 201, arena_printf(&arena, "/v1/tokens/%s", token->id), &body);
+	operation_answer_record(ctx, err, 201,
+		err ? NULL : arena_printf(&arena, "/v1/tokens/%s", token->id), &token_record,
+		&shown);
 }
 
 int api_token_create(struct call *c, struct error *err)

@@ -6,18 +6,9 @@
 #include "model/archive.h"
 #include "model/environment.h"
 
-static void add_line(struct listing *listing, const struct json_value *item)
-{
-	columns_add_object(&listing->columns, &archive_record, item);
-}
-
 static int run_ls(struct command *command, struct error *err)
 {
-	struct listing listing = {
-		.command = command, .columns = { .arena = &command->arena }, .add = add_line
-	};
-	columns_begin(&listing.columns, &archive_record);
-	return listing_print(&listing, "/v1/archives", err);
+	return listing_print_records(command, &archive_record, "name", "/v1/archives", err);
 }
 
 static const struct arg_option ls_table[] = { { ARG_FROM(remote_rows) } };

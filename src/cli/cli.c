@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -555,6 +556,29 @@ int cli_print_ones(struct command *command, const cli_ones *all, const char *don
 			buf_printf(&command->out, "%s %s\n", done, all->items[i].name);
 	}
 	return failures ? 125 : 0;
+}
+
+int cli_read_file(
+	const char *path, size_t max, struct arena *arena, struct str *text, struct error *err)
+{
+	bool is_stdin = !strcmp(path, "-");
+	auto_close int fd =
+		is_stdin ? -1 : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	auto_buf struct buf read = buf_empty(max);
+	if (!is_stdin && fd < 0)
+		return fail_errno(err, "open '%s'", path);
+	for (;;) {
+		char piece[16384];
+		ssize_t len = fd_read_full(is_stdin ? STDIN_FILENO : fd, piece, sizeof piece);
+		if (len < 0)
+			return fail_errno(err, "read '%s'", path);
+		if (!len)
+			break;
+		if (!buf_append(&read, piece, (size_t)len))
+			return fail(err, ERR_LIMIT, "'%s' has more than %zu bytes", path, max);
+	}
+	*text = (struct str){ arena_bytes(arena, read.data, read.len), read.len };
+	return 0;
 }
 
 int cli_remove_ones(struct command *command, const char *kind, const text_list *names,

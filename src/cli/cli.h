@@ -212,6 +212,9 @@ typedef VEC(struct cli_one) cli_ones;
  * failure of a single operand is returned as *err. */
 int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
 	struct error *err);
+/* A file of this host, or standard input for "-", of at most max bytes. */
+int cli_read_file(
+	const char *path, size_t max, struct arena *arena, struct str *text, struct error *err);
 /* DELETEs `kind`/NAME`query` for each name, as "/v1/archives/NAME", and prints the results. is_dry:
  * says which were found, and removes none. */
 int cli_remove_ones(struct command *command, const char *kind, const text_list *names,

@@ -258,3 +258,25 @@ int listing_print(struct listing *listing, const char *path, struct error *err)
 		columns_print(&listing->columns, &command->out);
 	return 0;
 }
+
+static void add_record(struct listing *listing, const struct json_value *item)
+{
+	const char *key = json_member_text(item, listing->key);
+	if (listing->command->options.quiet)
+		buf_printf(&listing->command->out, "%s\n", key ? key : "-");
+	else
+		columns_add_object(&listing->columns, listing->record, item);
+}
+
+int listing_print_records(struct command *command, const struct record *record, const char *key,
+	const char *path, struct error *err)
+{
+	struct listing listing = { .command = command,
+		.columns = { .arena = &command->arena },
+		.add = add_record,
+		.record = record,
+		.key = key };
+	if (!command->options.quiet)
+		columns_begin(&listing.columns, record);
+	return listing_print(&listing, path, err);
+}

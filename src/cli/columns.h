@@ -40,5 +40,10 @@ struct listing {
 	void (*add)(struct listing *listing, const struct json_value *item); /* a line of it */
 	/* NULL: all of them. */
 	bool (*is_wanted)(const struct command *command, const struct json_value *item);
+	const struct record *record; /* this and key are of listing_print_records */
+	const char *key;
 };
 int listing_print(struct listing *listing, const char *path, struct error *err);
+/* The columns of a record for each item, or with --quiet its member `key` alone. */
+int listing_print_records(struct command *command, const struct record *record, const char *key,
+	const char *path, struct error *err);

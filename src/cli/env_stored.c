@@ -14,18 +14,9 @@ static const char *path_of(struct command *command, const char *name)
 		&command->arena, "/v1/exports/%s", remote_escape(&command->remote, name));
 }
 
-static void add_line(struct listing *listing, const struct json_value *item)
-{
-	columns_add_object(&listing->columns, &export_record, item);
-}
-
 int env_list_exported(struct command *command, struct error *err)
 {
-	struct listing listing = {
-		.command = command, .columns = { .arena = &command->arena }, .add = add_line
-	};
-	columns_begin(&listing.columns, &export_record);
-	return listing_print(&listing, "/v1/exports", err);
+	return listing_print_records(command, &export_record, "name", "/v1/exports", err);
 }
 
 int env_remove_exported(struct command *command, struct error *err)

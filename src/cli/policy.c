@@ -1,7 +1,6 @@
 /* carrel policy check, and what its other commands share. */
 #include "cli/policy.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -24,25 +23,10 @@ const struct arg_option policy_rows[] = {
 int policy_read_file(
 	const char *path, size_t max, struct arena *arena, struct str *text, struct error *err)
 {
-	bool is_stdin = !strcmp(path, "-");
-	auto_close int fd =
-		is_stdin ? -1 : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	auto_buf struct buf read = buf_empty(max);
-	if (!is_stdin && fd < 0)
-		return fail_errno(err, "open '%s'", path);
-	for (;;) {
-		char piece[16384];
-		ssize_t len = fd_read_full(is_stdin ? STDIN_FILENO : fd, piece, sizeof piece);
-		if (len < 0)
-			return fail_errno(err, "read '%s'", path);
-		if (!len)
-			break;
-		if (!buf_append(&read, piece, (size_t)len))
-			return fail(err, ERR_LIMIT, "'%s' has more than %zu bytes", path, max);
-	}
-	if (str_utf8_prefix(read.data, read.len) != read.len)
+	if (cli_read_file(path, max, arena, text, err))
+		return -1;
+	if (str_utf8_prefix(text->data, text->len) != text->len)
 		return fail(err, ERR_INVALID, "%s: not valid UTF-8", path);
-	*text = (struct str){ arena_bytes(arena, read.data, read.len), read.len };
 	return 0;
 }
 

@@ -22,18 +22,9 @@
 
 /* ---- what listens ---- */
 
-static void add_line(struct listing *listing, const struct json_value *item)
-{
-	columns_add_object(&listing->columns, &port_record, item);
-}
-
 static int list(struct command *command, struct error *err)
 {
-	struct listing listing = {
-		.command = command, .columns = { .arena = &command->arena }, .add = add_line
-	};
-	columns_begin(&listing.columns, &port_record);
-	return listing_print(&listing,
+	return listing_print_records(command, &port_record, "port",
 		remote_workspace_path(&command->remote, command->operands.items[0], "/ports"), err);
 }
 

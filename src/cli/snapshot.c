@@ -81,23 +81,9 @@ static const struct arg_spec create_spec = {
 
 /* ---- ls, show, rm ---- */
 
-static void add_line(struct listing *listing, const struct json_value *item)
-{
-	const char *id = json_member_text(item, "id");
-	if (listing->command->options.quiet)
-		buf_printf(&listing->command->out, "%s\n", id ? id : "-");
-	else
-		columns_add_object(&listing->columns, &snapshot_record, item);
-}
-
 static int run_ls(struct command *command, struct error *err)
 {
-	struct listing listing = {
-		.command = command, .columns = { .arena = &command->arena }, .add = add_line
-	};
-	if (!command->options.quiet)
-		columns_begin(&listing.columns, &snapshot_record);
-	return listing_print(&listing,
+	return listing_print_records(command, &snapshot_record, "id",
 		command->operands.count ? remote_workspace_path(&command->remote,
 						  command->operands.items[0], "/snapshots")
 					: "/v1/snapshots",

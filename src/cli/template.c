@@ -1,5 +1,4 @@
 /* carrel template ls, show, add, rm, validate. */
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -18,28 +17,13 @@ static int inline_files(const char *path, struct arena *arena, struct str *text,
 
 int template_read_file(const char *path, struct arena *arena, struct str *text, struct error *err)
 {
-	bool is_stdin = !strcmp(path, "-");
-	auto_close int fd =
-		is_stdin ? -1 : open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	auto_buf struct buf read = buf_empty(TEMPLATE_BYTES_MAX);
-	if (!is_stdin && fd < 0)
-		return fail_errno(err, "open '%s'", path);
-	for (;;) {
-		char piece[16384];
-		ssize_t len = fd_read_full(is_stdin ? STDIN_FILENO : fd, piece, sizeof piece);
-		if (len < 0)
-			return fail_errno(err, "read '%s'", path);
-		if (!len)
-			break;
-		if (!buf_append(&read, piece, (size_t)len))
-			return fail(err, ERR_LIMIT, "'%s' has more than %d bytes", path,
-				TEMPLATE_BYTES_MAX);
-	}
-	if (memchr(read.data, '\0', read.len) || str_utf8_prefix(read.data, read.len) != read.len)
+	if (cli_read_file(path, TEMPLATE_BYTES_MAX, arena, text, err))
+		return -1;
+	if (memchr(text->data, '\0', text->len) ||
+		str_utf8_prefix(text->data, text->len) != text->len)
 		return fail(err, ERR_INVALID, "%s: not valid UTF-8 text", path);
-	if (!read.len)
+	if (!text->len)
 		return fail(err, ERR_INVALID, "%s: the template is empty", path);
-	*text = (struct str){ arena_bytes(arena, read.data, read.len), read.len };
 	return inline_files(path, arena, text, err);
 }
 
@@ -130,18 +114,9 @@ void template_print_made(struct command *command, const struct remote_answer *an
 
 static const struct arg_option remote_table[] = { { ARG_FROM(remote_rows) } };
 
-static void add_line(struct listing *listing, const struct json_value *item)
-{
-	columns_add_object(&listing->columns, &template_record, item);
-}
-
 static int run_ls(struct command *command, struct error *err)
 {
-	struct listing listing = {
-		.command = command, .columns = { .arena = &command->arena }, .add = add_line
-	};
-	columns_begin(&listing.columns, &template_record);
-	return listing_print(&listing, "/v1/templates", err);
+	return listing_print_records(command, &template_record, "name", "/v1/templates", err);
 }
 
 static const struct arg_spec ls_spec = {

@@ -59,23 +59,9 @@ static const struct arg_spec create_spec = {
 
 /* ---- ls, rm ---- */
 
-static void add_line(struct listing *listing, const struct json_value *item)
-{
-	const char *id = json_member_text(item, "id");
-	if (listing->command->options.quiet)
-		buf_printf(&listing->command->out, "%s\n", id ? id : "-");
-	else
-		columns_add_object(&listing->columns, &token_record, item);
-}
-
 static int run_ls(struct command *command, struct error *err)
 {
-	struct listing listing = {
-		.command = command, .columns = { .arena = &command->arena }, .add = add_line
-	};
-	if (!command->options.quiet)
-		columns_begin(&listing.columns, &token_record);
-	return listing_print(&listing, "/v1/tokens", err);
+	return listing_print_records(command, &token_record, "id", "/v1/tokens", err);
 }
 
 static const struct arg_option ls_table[] = {
@@ -93,18 +79,7 @@ static const struct arg_spec ls_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	cli_ones all = { 0 };
-	if (remote_open(&command->remote, err))
-		return -1;
-	for (size_t i = 0; i < command->operands.count; i++) {
-		struct cli_one one = { .name = command->operands.items[i] };
-		const char *path = arena_printf(&command->arena, "/v1/tokens/%s",
-			remote_escape(&command->remote, one.name));
-		one.has_failed =
-			remote_call(&command->remote, "DELETE", path, NULL, NULL, &one.err);
-		vec_push(&command->arena, &all, one);
-	}
-	return cli_print_ones(command, &all, "removed", 0, err);
+	return cli_remove_ones(command, "/v1/tokens", &command->operands, "", false, err);
 }
 
 static const struct arg_option rm_table[] = { { ARG_FROM(remote_rows) } };

@@ -292,21 +292,9 @@ static const struct arg_option ls_table[] = {
 	{ ARG_FROM(remote_rows) },
 };
 
-static void add_line(struct listing *listing, const struct json_value *item)
-{
-	const char *name = json_member_text(item, "name");
-	if (listing->command->options.quiet)
-		buf_printf(&listing->command->out, "%s\n", name ? name : "-");
-	else
-		columns_add_object(&listing->columns, &workspace_record, item);
-}
-
 static int run_ls(struct command *command, struct error *err)
 {
 	const struct options *options = &command->options;
-	struct listing listing = {
-		.command = command, .columns = { .arena = &command->arena }, .add = add_line
-	};
 	const char *path = "/v1/workspaces";
 	char separator = '?';
 	for (size_t i = 0; i < options->labels.count; i++, separator = '&')
@@ -315,9 +303,7 @@ static int run_ls(struct command *command, struct error *err)
 	if (options->state)
 		path = arena_printf(
 			&command->arena, "%s%cstate=%s", path, separator, options->state);
-	if (!options->quiet)
-		columns_begin(&listing.columns, &workspace_record);
-	return listing_print(&listing, path, err);
+	return listing_print_records(command, &workspace_record, "name", path, err);
 }
 
 const struct arg_spec cli_ls = {

@@ -2,11 +2,9 @@
 #include "core/tokens.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/internal.h"
@@ -261,12 +259,7 @@ static void on_created(void *ctx, const struct error *err)
 static void make_text(char text[TOKEN_LEN + 1])
 {
 	unsigned char random[TOKEN_RANDOM_BYTES];
-	ssize_t got;
-	do {
-		got = getrandom(random, sizeof random, 0);
-	} while (got < 0 && errno == EINTR);
-	if (got != sizeof random)
-		abort();
+	id_random(random, sizeof random);
 	token_print(random, text);
 	explicit_bzero(random, sizeof random);
 }

@@ -71,14 +71,9 @@ void forward_rewrite_answer(const struct forward_answer *answer, bool keeps, str
 		buf_text(out, "Connection: close\r\n");
 	else if (answer->is_old)
 		buf_text(out, "Connection: keep-alive\r\n");
-	for (struct str rest = answer->headers; http1_next_header(&rest, &header);) {
-		if (is_left_out(header.name, answer->status))
-			continue;
-		buf_append(out, header.name.data, header.name.len);
-		buf_text(out, ": ");
-		buf_append(out, header.value.data, header.value.len);
-		buf_text(out, "\r\n");
-	}
+	for (struct str rest = answer->headers; http1_next_header(&rest, &header);)
+		if (!is_left_out(header.name, answer->status))
+			http1_print_header(&header, out);
 	buf_text(out, "\r\n");
 }
 

@@ -210,14 +210,9 @@ void forward_rewrite(const struct forward_request *request, struct buf *out)
 	else if (request->has_length)
 		buf_printf(
 			out, "Content-Length: %llu\r\n", (unsigned long long)request->body_bytes);
-	for (struct str rest = request->headers; http1_next_header(&rest, &header);) {
-		if (is_left_out(request, header.name))
-			continue;
-		buf_append(out, header.name.data, header.name.len);
-		buf_text(out, ": ");
-		buf_append(out, header.value.data, header.value.len);
-		buf_text(out, "\r\n");
-	}
+	for (struct str rest = request->headers; http1_next_header(&rest, &header);)
+		if (!is_left_out(request, header.name))
+			http1_print_header(&header, out);
 	buf_text(out, "\r\n");
 }
 

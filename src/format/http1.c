@@ -54,6 +54,14 @@ static struct str next_line(struct str *head)
 	return line;
 }
 
+void http1_print_header(const struct http1_header *header, struct buf *out)
+{
+	buf_append(out, header->name.data, header->name.len);
+	buf_text(out, ": ");
+	buf_append(out, header->value.data, header->value.len);
+	buf_text(out, "\r\n");
+}
+
 bool http1_next_header(struct str *headers, struct http1_header *header)
 {
 	if (!headers->len)

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
 
@@ -29,6 +30,8 @@ struct http1_header {
 int http1_read_head(struct str bytes, size_t max, struct http1_head *head, struct error *err);
 /* Takes the next header off the headers of a head. false: there is none. */
 bool http1_next_header(struct str *headers, struct http1_header *header);
+/* Appends "name: value" with its line end. */
+void http1_print_header(const struct http1_header *header, struct buf *out);
 /* Compares without regard to case, as for header names and tokens. */
 bool http1_is(struct str text, const char *word);
 bool http1_is_token(struct str text);

@@ -26,6 +26,16 @@ struct judge {
 	const char *within;		     /* the wrappers around the command, or NULL */
 };
 
+/* A judgement that begins: an empty trail, which allows. */
+static inline struct judge judge_begin(const struct policy *policy,
+	const struct policy_request *request, struct policy_verdict *verdict)
+{
+	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+	return (struct judge){
+		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
+	};
+}
+
 /* rules.c */
 int rule_split(struct arena *arena, struct str body, text_list *words, struct error *err);
 /* Expands ~ and the variables of places. */
@@ -53,6 +63,9 @@ void judge_words(struct judge *j, const char *subject, const shell_words *words)
 void judge_simple(struct judge *j, const struct shell_command *command);
 
 /* match.c */
+/* Whether `*`, any text, can make `pattern` into `text`; is_cut: into a text that begins so, where
+ * *is_open tells whether only the last star of the pattern matched what isn't known. */
+bool match_star(const char *pattern, const char *text, bool is_cut, bool *is_open);
 enum match { MATCH_NO, MATCH_MAYBE, MATCH_YES };
 /* The words from `first` on, as one command, against the shell rules. */
 void match_command(struct judge *j, const char *subject, const shell_words *words, size_t first);

@@ -182,11 +182,8 @@ void judge_script(struct judge *j, enum shell_dialect dialect, struct str script
 void policy_judge_script(const struct policy *policy, const struct policy_request *request,
 	struct str script, struct policy_verdict *verdict)
 {
-	struct judge j = {
-		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
-	};
+	struct judge j = judge_begin(policy, request, verdict);
 
-	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	judge_script(&j, request->dialect, script);
 	if (!verdict->trail.count)
 		judge_step(&j, "", policy->otherwise.shell, NULL, "no command");
@@ -195,13 +192,10 @@ void policy_judge_script(const struct policy *policy, const struct policy_reques
 void policy_judge_argv(const struct policy *policy, const struct policy_request *request,
 	const text_list *argv, struct policy_verdict *verdict)
 {
-	struct judge j = {
-		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
-	};
+	struct judge j = judge_begin(policy, request, verdict);
 	struct shell_command command = { .kind = SHELL_SIMPLE, .line = 1 };
 	auto_buf struct buf source = buf_empty(BUF_MAX_DEFAULT);
 
-	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	for (size_t i = 0; i < argv->count; i++) {
 		struct shell_word word = { .literal = argv->items[i],
 			.source = str_from(argv->items[i]) };
@@ -219,13 +213,10 @@ void policy_judge_argv(const struct policy *policy, const struct policy_request 
 void policy_judge_file(const struct policy *policy, const struct policy_request *request,
 	enum policy_operation operation, const char *path, struct policy_verdict *verdict)
 {
-	struct judge j = {
-		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
-	};
+	struct judge j = judge_begin(policy, request, verdict);
 	const char *normal = path_normalize(j.arena, request->cwd, path);
 	const struct policy_rule *by;
 
-	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	enum policy_decision decision = match_file(policy, operation, normal, &by);
 	const char *subject = file_subject(&j, operation, normal);
 	if (by || decision == POLICY_ALLOW)
@@ -270,11 +261,7 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
 			return 0;
 		}
 		/* No rule can open what isn't a host in its normal form. */
-		struct judge j = { .policy = policy,
-			.request = request,
-			.verdict = verdict,
-			.arena = request->arena };
-		*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
+		struct judge j = judge_begin(policy, request, verdict);
 		judge_step(&j, arena_text(j.arena, subject), POLICY_DENY, NULL,
 			arena_text(j.arena, invalid.text));
 		return 0;
@@ -287,13 +274,10 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
 void policy_judge_tree(const struct policy *policy, const struct policy_request *request,
 	enum policy_operation operation, const char *path, struct policy_verdict *verdict)
 {
-	struct judge j = {
-		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
-	};
+	struct judge j = judge_begin(policy, request, verdict);
 	const char *normal = path_normalize(j.arena, request->cwd, path);
 	const struct policy_rule *by;
 
-	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	enum policy_decision decision = match_file(policy, operation, normal, &by);
 	if (decision == POLICY_ALLOW)
 		decision = match_files_below(policy, operation, normal, &by);
@@ -309,11 +293,8 @@ void policy_judge_tree(const struct policy *policy, const struct policy_request 
 void policy_judge_variables(const struct policy *policy, const struct policy_request *request,
 	const pair_list *variables, struct policy_verdict *verdict)
 {
-	struct judge j = {
-		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
-	};
+	struct judge j = judge_begin(policy, request, verdict);
 
-	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	for (size_t i = 0; i < variables->count; i++)
 		if (variables->items[i].value && variable_is_dangerous(variables->items[i].key))
 			judge_step(&j,

@@ -96,9 +96,7 @@ static const char *joined(struct judge *j, const shell_words *words, size_t firs
 	return arena_bytes(j->arena, text.data, text.len);
 }
 
-/* Whether `*`, any text, can make `pattern` into `text`; is_cut: into a text that begins so, where
- * *is_open tells whether only the last star of the pattern matched what isn't known. */
-static bool star_matches(const char *pattern, const char *text, bool is_cut, bool *is_open)
+bool match_star(const char *pattern, const char *text, bool is_cut, bool *is_open)
 {
 	const char *star = NULL, *from = NULL;
 
@@ -131,7 +129,7 @@ static enum match match_wildcard(
 	bool is_cut, is_open;
 	const char *text = joined(j, words, first, &is_cut);
 
-	if (!star_matches(rule->wildcard, text, is_cut, &is_open))
+	if (!match_star(rule->wildcard, text, is_cut, &is_open))
 		return MATCH_NO;
 	if (is_cut && !is_open)
 		return rule->decision == POLICY_ALLOW ? MATCH_NO : MATCH_MAYBE;
@@ -503,13 +501,10 @@ void policy_judge_network(const struct policy *policy, const struct policy_reque
 	const char *host, unsigned port, struct policy_verdict *verdict)
 {
 	const struct policy_rule *by;
-	struct judge j = {
-		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
-	};
+	struct judge j = judge_begin(policy, request, verdict);
 	const char *subject = arena_printf(j.arena, "network(outbound:%s:%u)", host, port);
 	struct error err;
 
-	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	enum policy_decision decision = match_network(&j, host, port, &by);
 	if (by || decision == POLICY_ALLOW)
 		judge_step(&j, subject, decision, by, by ? NULL : "no rule matches");

@@ -2,6 +2,7 @@
 #include <strings.h>
 #include "base/path.h"
 #include "format/requirements.h"
+#include "model/policy/internal.h"
 #include "model/policy/sources_internal.h"
 
 /* Programs that install packages, and the entry that holds for them when they have none of their
@@ -201,38 +202,16 @@ int sources_check_domain(const struct sources *sources, const char *host, struct
 	return fail(err, ERR_DENIED, "web_access.allowed_domains doesn't list '%s'", name);
 }
 
-/* `*` matches any text. */
-static bool star_matches(const char *pattern, const char *text)
-{
-	const char *star = NULL, *from = NULL;
-
-	for (;;) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			from = text;
-		} else if (!*text) {
-			return !*pattern;
-		} else if (*pattern == *text) {
-			pattern++;
-			text++;
-		} else if (star) {
-			pattern = star;
-			text = ++from;
-		} else {
-			return false;
-		}
-	}
-}
-
 static bool remote_matches(struct arena *arena, const char *pattern, const struct url *url)
 {
 	struct url wanted;
+	bool is_open;
 
 	if (strcmp(pattern, "*") == 0)
 		return true;
 	return url_parse(arena, pattern, &wanted) && strcmp(wanted.scheme, url->scheme) == 0 &&
 	       domain_matches(wanted.host, url->host) && wanted.port == url->port &&
-	       (!wanted.path[1] || star_matches(wanted.path, url->path));
+	       (!wanted.path[1] || match_star(wanted.path, url->path, false, &is_open));
 }
 
 int sources_check_remote(const struct sources *sources, const char *remote, struct error *err)
