@@ -42,6 +42,7 @@ test-shell: ## the shell grammar, compared with shfmt, bash and dash on 100,000 
 
 sdk: build ## write the generated files of sdk/, after a change of the API or of the clients
 	@sdk/generate-python $(BUILD)/carrel
+	@CARREL=$(abspath $(BUILD)/carrel) node sdk/typescript/tools/update.mjs
 
 bench: build ## measure against bwrap, crun, runc, uv; writes bench/results.md
 	@tools/install-deps bench

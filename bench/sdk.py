@@ -3,6 +3,8 @@
 import contextlib
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
 
@@ -19,7 +21,7 @@ ABOUT = f"""\
 ### How it is measured
 
 `bench/run --only sdk`. A program in the language of the client (`bench/sdk_python.py`, ...) calls `/bin/true` in one workspace over the
-unix socket, on one kept connection: {CALLS} times by the client, then as often by the library under it, which sends the same body and
+unix socket (TypeScript over TCP, on the loopback: fetch can't reach a unix socket), on one kept connection: {CALLS} times by the client, then as often by the library under it, which sends the same body and
 reads the JSON of the answer; {ROUNDS} rounds, the first thrown away. Ratio of medians of a call; in brackets 95 % of bootstrap resamples
 of rounds."""
 
@@ -40,14 +42,36 @@ def prepare_python(directory):
             os.path.join(HERE, "sdk_python.py")]
 
 
-LANGUAGES = [Language("Python, synchronous", "httpx", prepare_python)]
+def prepare_typescript(directory):
+    package = os.path.join(directory, "typescript")
+    shutil.copytree(os.path.join(TREE, "sdk/typescript"), package, ignore=shutil.ignore_patterns("node_modules", "dist"))
+    subprocess.run(["npm", "install", "--ignore-scripts", "--loglevel=error"], cwd=package, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["node_modules/.bin/tsc"], cwd=package, check=True)
+    return ["env", f"BENCH_SDK={package}/dist/src/index.js", "node", os.path.join(HERE, "sdk_typescript.mjs")]
 
 
-def measure_one(language, directory, socket, workspace, rounds):
+LANGUAGES = [Language("Python, synchronous", "httpx", prepare_python), Language("TypeScript", "fetch", prepare_typescript)]
+
+
+def serve(who, carrel):
+    """A daemon that listens on TCP as well, which needs a token in its home: (daemon, environment of the programs)."""
+    with contextlib.ExitStack() as stack:
+        first = daemon.Daemon(who, carrel, "sdk")
+        stack.callback(first.stop)
+        status, body = first.connection.call("POST", "/v1/tokens", {})
+        if status != 201:
+            raise Failed(f"token: {status} {body[:200]!r}")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    served = daemon.Daemon(who, carrel, "sdk", ["--listen", address])
+    return served, {**os.environ, "BENCH_URL": f"http://{address}", "BENCH_TOKEN": json.loads(body)["text"]}
+
+
+def measure_one(language, directory, path, workspace, rounds, env):
     """({round: ns of a call by the client}, the same by the library). The program prints a line for each round."""
     words = language.prepare(directory)
-    done = subprocess.run([*words, socket, workspace, str(rounds), str(CALLS)], capture_output=True, text=True, check=False,
-                          timeout=600)
+    done = subprocess.run([*words, path, workspace, str(rounds), str(CALLS)], capture_output=True, text=True, check=False, timeout=600,
+                          env=env)
     if done.returncode:
         raise Failed(done.stderr.strip()[-300:])
     lines = [json.loads(line) for line in done.stdout.splitlines()][1:]
@@ -59,7 +83,7 @@ def measure_all(tools, directory, short):
     quiet, problems, goals, rows = Quiet(), [], [], []
     who = Who("this user", os.getuid(), os.getgid(), os.path.join(directory, "home"))
     with contextlib.ExitStack() as stack:
-        served = daemon.Daemon(who, tools["carrel"], "sdk")
+        served, env = serve(who, tools["carrel"])
         stack.callback(served.stop)
         workspace = served.create()
         served.exec(workspace)
@@ -67,7 +91,7 @@ def measure_all(tools, directory, short):
             say(f"bench: {language.name}")
             quiet.wait()
             try:
-                client, raw = measure_one(language, directory, served.socket, workspace, 6 if short else ROUNDS)
+                client, raw = measure_one(language, directory, served.socket, workspace, 6 if short else ROUNDS, env)
             except (Failed, OSError, subprocess.SubprocessError) as problem:
                 problems.append(f"{language.name}: {problem}")
                 continue

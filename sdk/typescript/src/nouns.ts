@@ -1,0 +1,254 @@
+/* What a daemon has besides workspaces. */
+import type { Bytes } from "./bytes.js";
+import { duration, given, Process, type Duration } from "./commands.js";
+import type {
+  Approval,
+  ApprovalAnswer,
+  Archive,
+  Environment,
+  Export,
+  Snapshot,
+  SnapshotVerdict,
+  Template,
+  TemplateWanted,
+  Token,
+  TokenWanted,
+  Tree,
+} from "./generated.js";
+import type { CallOptions, Http } from "./http.js";
+import { Listing } from "./listing.js";
+import { Workspace } from "./workspace.js";
+
+/** Commands of all workspaces. */
+export class Execs {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All commands, newest first. */
+  list(options: CallOptions = {}): Listing<Process> {
+    return new Listing(async (cursor) => {
+      const page = await this.http.call("listAllExecs", { query: given({ cursor }), signal: options.signal });
+      return { ...page, items: page.items.map((info) => new Process(this.http, info)) };
+    });
+  }
+
+  /** The command with that id. */
+  async get(id: string, options: CallOptions = {}): Promise<Process> {
+    return new Process(this.http, await this.http.call("getExec", { id, signal: options.signal }));
+  }
+}
+
+/** Templates, of which workspaces are made. */
+export class Templates {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All templates, by name. */
+  list(options: CallOptions = {}): Listing<Template> {
+    return new Listing((cursor) => this.http.call("listTemplates", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** The template of that name. */
+  get(name: string, options: CallOptions = {}): Promise<Template> {
+    return this.http.call("getTemplate", { id: name, signal: options.signal });
+  }
+
+  /** Adds a template: the text of its YAML, or its values. With `check` it is only checked. */
+  add(template: string | TemplateWanted, options: CallOptions & { check?: boolean } = {}): Promise<Template> {
+    const { check, signal } = options;
+    const body = { ...(typeof template === "string" ? { yaml: template } : { template }), ...given({ check }) };
+    return this.http.call("addTemplate", { body, signal });
+  }
+
+  /** Removes a template that was added. */
+  async remove(name: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeTemplate", { id: name, signal: options.signal });
+  }
+}
+
+/** Snapshots of all workspaces. */
+export class Snapshots {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All snapshots, newest first. */
+  list(options: CallOptions = {}): Listing<Snapshot> {
+    return new Listing((cursor) => this.http.call("listSnapshots", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** The snapshot with that id. */
+  get(id: string, options: CallOptions = {}): Promise<Snapshot> {
+    return this.http.call("getSnapshot", { id, signal: options.signal });
+  }
+
+  /** Fetches a snapshot that was pushed to the blob store: its id, tag or version. */
+  pull(workspace: string, snapshot: string, options: CallOptions = {}): Promise<Snapshot> {
+    return this.http.call("pullSnapshot", { body: { workspace, snapshot }, signal: options.signal });
+  }
+
+  /** Compares its layers with their content ids. */
+  verify(id: string, options: CallOptions = {}): Promise<SnapshotVerdict> {
+    return this.http.call("verifySnapshot", { id, signal: options.signal });
+  }
+
+  /** Removes a snapshot. */
+  async remove(id: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeSnapshot", { id, signal: options.signal });
+  }
+}
+
+/** Archived workspaces. */
+export class Archives {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All archives, newest first. */
+  list(options: CallOptions = {}): Listing<Archive> {
+    return new Listing((cursor) => this.http.call("listArchives", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** Makes a workspace of an archive, with another name if one is given. */
+  async restore(archive: string, options: CallOptions & { name?: string } = {}): Promise<Workspace> {
+    const { name, signal } = options;
+    return new Workspace(this.http, await this.http.call("restoreArchive", { id: archive, body: given({ name }), signal }), true);
+  }
+
+  /** Stores an archive under a new name, to restore it. */
+  async upload(archive: string, data: Bytes, options: CallOptions & { sha256?: string } = {}): Promise<void> {
+    const { sha256, signal } = options;
+    await (await this.http.open("uploadArchive", { id: archive, query: { sha256 }, data, signal })).bytes();
+  }
+
+  /** Removes an archive. */
+  async remove(archive: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeArchive", { id: archive, signal: options.signal });
+  }
+}
+
+/** Environments that are built. */
+export class Environments {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All environments, by name. */
+  list(options: CallOptions = {}): Listing<Environment> {
+    return new Listing((cursor) => this.http.call("listEnvironments", { query: given({ cursor }), signal: options.signal }));
+  }
+}
+
+/** Exported environments of the blob store. */
+export class Exports {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All exports, by name. */
+  list(options: CallOptions = {}): Listing<Export> {
+    return new Listing((cursor) => this.http.call("listExports", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** The bytes of an export, as `carrel env export` wrote them. */
+  async *download(name: string, options: CallOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
+    yield* (await this.http.open("getExport", { id: name, signal: options.signal })).chunks();
+  }
+
+  /** Stores an exported environment, or replaces the one of that name. */
+  async upload(name: string, data: Bytes, options: CallOptions & { sha256?: string } = {}): Promise<void> {
+    const { sha256, signal } = options;
+    await (await this.http.open("putExport", { id: name, query: { sha256 }, data, signal })).bytes();
+  }
+
+  /** Removes an export. */
+  async remove(name: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeExport", { id: name, signal: options.signal });
+  }
+}
+
+/** Directories that workspaces share. */
+export class Trees {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All shared trees, by name. */
+  list(options: CallOptions = {}): Listing<Tree> {
+    return new Listing((cursor) => this.http.call("listTrees", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** Creates a shared tree; `attach` of a new workspace names it. */
+  create(name: string, options: CallOptions = {}): Promise<Tree> {
+    return this.http.call("createTree", { body: { name }, signal: options.signal });
+  }
+
+  /** Removes a shared tree that no workspace uses. */
+  async remove(name: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeTree", { id: name, signal: options.signal });
+  }
+}
+
+/** What a new token is for. */
+export interface TokenOptions extends Omit<TokenWanted, "ttl" | "ttlMs">, CallOptions {
+  /** It expires after this time. Default: never. */
+  ttl?: Duration | undefined;
+}
+
+/** Access tokens. */
+export class Tokens {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All tokens, newest first, without their text. */
+  list(options: CallOptions = {}): Listing<Token> {
+    return new Listing((cursor) => this.http.call("listTokens", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** Creates a token. Its `text`, which is shown only here, is what {@link CarrelOptions.token} takes. */
+  create(options: TokenOptions = {}): Promise<Token> {
+    const { ttl, signal, ...rest } = options;
+    return this.http.call("createToken", { body: { ...rest, ...duration("ttl", ttl) }, signal });
+  }
+
+  /** Removes a token, which is refused from then on. */
+  async remove(id: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeToken", { id, signal: options.signal });
+  }
+}
+
+/** Which approvals. */
+export interface ApprovalFilter extends CallOptions {
+  /** Only of this state. */
+  state?: Approval["state"] | undefined;
+  /** Only of this workspace. */
+  workspace?: string | undefined;
+}
+
+/** Commands that wait for a reviewer. */
+export class Approvals {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** Approvals, newest first. */
+  list(filter: ApprovalFilter = {}): Listing<Approval> {
+    const { signal, ...rest } = filter;
+    return new Listing((cursor) => this.http.call("listApprovals", { query: given({ ...rest, cursor }), signal }));
+  }
+
+  /** The approval with that id. */
+  get(id: string, options: CallOptions = {}): Promise<Approval> {
+    return this.http.call("getApproval", { id, signal: options.signal });
+  }
+
+  /** Lets the command run; `always` also adds the suggested rules to the policy of the workspace. */
+  approve(id: string, options: CallOptions & { always?: boolean; note?: string } = {}): Promise<Approval> {
+    const { signal, ...rest } = options;
+    return this.answer(id, { decision: "approve", ...given(rest) }, signal);
+  }
+
+  /** Refuses the command. */
+  deny(id: string, options: CallOptions & { note?: string } = {}): Promise<Approval> {
+    const { signal, ...rest } = options;
+    return this.answer(id, { decision: "deny", ...given(rest) }, signal);
+  }
+
+  private answer(id: string, body: ApprovalAnswer, signal: AbortSignal | undefined): Promise<Approval> {
+    return this.http.call("answerApproval", { id, body, signal });
+  }
+}
