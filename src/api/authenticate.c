@@ -1,17 +1,20 @@
 #include "api/authenticate.h"
 
+#include "api/handshake.h"
 #include "core/access.h"
 
-/* The value of the one Authorization header; data NULL: there is none. */
-static int find_authorization(const struct http_request *r, struct str *header, struct error *err)
+/* The value of the one Authorization header, or what a browser can offer instead of it; data NULL:
+ * there is none. */
+static int find_authorization(struct http_request *r, struct str *header, struct error *err)
 {
 	size_t count = 0;
+	struct str offered = handshake_bearer(r, &count);
 
 	for (size_t i = 0; i < r->headers.count; i++)
 		count += str_is(r->headers.items[i].name, "authorization");
 	if (count > 1) /* another reader might take the other one */
 		return fail(err, ERR_UNAUTHENTICATED, "the Authorization header is given twice");
-	*header = http_header(r, "authorization");
+	*header = offered.data ? offered : http_header(r, "authorization");
 	return 0;
 }
 

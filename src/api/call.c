@@ -110,21 +110,27 @@ int problem_status(enum error_code code)
 	return (unsigned)code < ERR_CODE_COUNT ? statuses[code] : 500;
 }
 
-static void print_problem(struct call *c, struct json *j, int status, const struct error *err)
+void problem_print(struct json *j, int status, const struct error *err, const char *request_id,
+	const struct request *request)
 {
-	json_object(j, NULL);
-	json_text(j, "type", "about:blank");
 	json_text(j, "title", http_status_title(status));
 	json_i64(j, "status", status);
 	json_text(j, "code", error_code_name(err->code));
 	json_text(j, "detail", err->text);
 	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
-	json_text(j, "request_id", c->r->id);
+	json_text(j, "request_id", request_id);
 	bool is_policy = err->code == ERR_POLICY || err->code == ERR_APPROVAL_REQUIRED;
 	if (err->code == ERR_COMMAND_NOT_FOUND || err->code == ERR_NOT_EXECUTABLE || is_policy)
 		json_i64(j, "exit_code", error_exit_code(err->code));
 	if (is_policy)
-		json_raw(j, "trail", access_trail(c->request));
+		json_raw(j, "trail", access_trail(request));
+}
+
+static void print_problem(struct call *c, struct json *j, int status, const struct error *err)
+{
+	json_object(j, NULL);
+	json_text(j, "type", "about:blank");
+	problem_print(j, status, err, c->r->id, c->request);
 }
 
 void call_problem_with(struct call *c, int status, const char *headers, const struct error *err)
@@ -157,7 +163,8 @@ void call_problem_more(struct call *c, const struct error *err,
 
 void call_problem(struct call *c, const struct error *err)
 {
-	call_problem_with(c, c->problem ? c->problem : problem_status(err->code), NULL, err);
+	call_problem_with(
+		c, c->problem ? c->problem : problem_status(err->code), c->problem_headers, err);
 }
 
 /* ---- what was asked ---- */

@@ -22,6 +22,8 @@ struct api {
 	struct relay *relays;	/* of relay.c */
 	char *relay_chunk;
 	unsigned relay_count, forward_count;
+	struct websocket_group *websockets;
+	struct exec_socket *exec_sockets; /* of exec_socket.c */
 };
 
 struct call;
@@ -75,10 +77,11 @@ struct call {
 	void *query, *body;	      /* the route's structs */
 	struct buf out;		      /* of call_print */
 	struct json json;
-	int status;	  /* that was answered, or 0 */
-	int problem;	  /* the status of *err, when it isn't that of its code */
-	bool is_measured; /* call_measure_first has run */
-	bool is_aborted;  /* in `gone`: the answer didn't reach the client */
+	int status;		     /* that was answered, or 0 */
+	int problem;		     /* the status of *err, when it isn't that of its code */
+	const char *problem_headers; /* with *err, or NULL */
+	bool is_measured;	     /* call_measure_first has run */
+	bool is_aborted;	     /* in `gone`: the answer didn't reach the client */
 	/* Set by run, as far as it needs them. */
 	void (*piece)(struct call *c, struct str data); /* empty: the end */
 	call_fn *writable;
@@ -119,6 +122,9 @@ void call_begin(struct call *c, int status, const char *type, const char *header
  * "request_id"}, and "exit_code" for a command that can't be started. _with: with a status that
  * fits better than that of its code, and headers or NULL. */
 int problem_status(enum error_code code);
+/* Its members but `type`, into an open object. */
+void problem_print(struct json *j, int status, const struct error *err, const char *request_id,
+	const struct request *request);
 void call_problem(struct call *c, const struct error *err);
 void call_problem_with(struct call *c, int status, const char *headers, const struct error *err);
 /* One that has further members, which `print` adds. */
@@ -209,6 +215,9 @@ struct exec_output;
  * exec_print_result. */
 void result_print(struct json *j, const char *type, const struct core_exec *e,
 	const struct exec_output *output, size_t places[2]);
+/* Of one that waits for an approval without its client (exec.c): the members of the answer but
+ * `type`, into an open object. */
+void exec_print_required(struct json *j, const struct core_exec *e, const char *request_id);
 /* Answers with it and ends the operation. From exec_listener.ended. */
 void result_answer(struct operation *op, struct core_exec *e);
 
@@ -222,7 +231,7 @@ route_fn api_snapshot_create, api_snapshot_list, api_snapshot_list_all, api_snap
 	api_snapshot_delete, api_snapshot_verify, api_snapshot_push, api_snapshot_pull,
 	api_rollback, api_fork;
 route_fn api_exec_start, api_exec_list, api_exec_list_all, api_exec_get, api_exec_output,
-	api_exec_signal, api_exec_stdin, api_exec_resize;
+	api_exec_signal, api_exec_stdin, api_exec_resize, api_exec_socket, api_exec_attach;
 route_fn api_file_get, api_file_put, api_file_delete;
 route_fn api_archive_get, api_archive_put;
 route_fn api_template_list, api_template_get, api_template_add, api_template_delete;

@@ -28,6 +28,26 @@ static const char *approval_path(struct arena *arena, const struct approval *app
 	return arena_printf(arena, "/v1/approvals/%s", approval->id);
 }
 
+void exec_print_required(struct json *j, const struct core_exec *e, const char *request_id)
+{
+	const struct approval *approval = exec_approval(e);
+	auto_arena struct arena arena = { 0 };
+
+	json_text(j, "title", http_status_title(202));
+	json_i64(j, "status", 202);
+	json_text(j, "code", error_code_name(ERR_APPROVAL_REQUIRED));
+	json_text(j, "detail",
+		arena_printf(&arena, "exec '%s' waits for approval '%s'", exec_record_of(e)->id,
+			approval->id));
+	json_text(j, "hint",
+		arena_printf(&arena, "carrel approval show %s, or GET /v1/approvals/%s, shows it",
+			approval->id, approval->id));
+	json_text(j, "request_id", request_id);
+	json_i64(j, "exit_code", error_exit_code(ERR_APPROVAL_REQUIRED));
+	json_text(j, "exec", exec_record_of(e)->id);
+	record_print(j, "approval", &approval_record, approval);
+}
+
 /* 202: like a problem, with the approval. The exec goes on without this client. */
 static void answer_waiting(struct exec_operation *op, struct core_exec *e)
 {
@@ -39,19 +59,7 @@ static void answer_waiting(struct exec_operation *op, struct core_exec *e)
 
 	json_object(&j, NULL);
 	json_text(&j, "type", "about:blank");
-	json_text(&j, "title", http_status_title(202));
-	json_i64(&j, "status", 202);
-	json_text(&j, "code", error_code_name(ERR_APPROVAL_REQUIRED));
-	json_text(&j, "detail",
-		arena_printf(&arena, "exec '%s' waits for approval '%s'", exec_record_of(e)->id,
-			approval->id));
-	json_text(&j, "hint",
-		arena_printf(&arena, "carrel approval show %s, or GET /v1/approvals/%s, shows it",
-			approval->id, approval->id));
-	json_text(&j, "request_id", c ? c->r->id : "");
-	json_i64(&j, "exit_code", error_exit_code(ERR_APPROVAL_REQUIRED));
-	json_text(&j, "exec", exec_record_of(e)->id);
-	record_print(&j, "approval", &approval_record, approval);
+	exec_print_required(&j, e, c ? c->r->id : "");
 	json_end(&j);
 	exec_detach(e);
 	buf_done(&op->events);
@@ -291,15 +299,8 @@ static void fill_spec(struct call *c, enum exec_mode mode, const char *id, struc
 
 	*spec = *(const struct exec_spec *)c->body;
 	spec->id = id[0] ? id : NULL;
-	spec->has_stdin_text = spec->stdin_text.data != NULL;
 	spec->tty |= mode == EXEC_HANDED_PTY;
-	if (spec->command) {
-		vec_push(arena, &spec->argv, "/bin/sh");
-		vec_push(arena, &spec->argv, "-c");
-		vec_push(arena, &spec->argv, spec->command);
-		vec_push(arena, &spec->argv, NULL);
-		spec->argv.count--;
-	}
+	exec_spec_expand(spec, arena);
 }
 
 static const struct exec_listener *listener_of(enum exec_mode mode)

@@ -146,12 +146,21 @@ static const struct operation_text operations[] = {
 		"with `tty` has no time limit. `exit_code` is the command's own, or 124 (timeout, "
 		"cpu_limit), 137 (memory_limit, output_limit, disk_limit), 130 (canceled), 126 "
 		"(denied), 128+n (signal n)." },
+	{ "execSocket", "execs",
+		"Stdin, stdout, stderr, the size of the terminal and signals as messages: "
+		"docs/websocket.md has them all, and an example for a browser. The exec ends with "
+		"reason `canceled` when its client goes. 426 without a WebSocket handshake." },
 	{ "listExecs", "execs", "Those that run, and background ones that have ended." },
 	{ "listAllExecs", "execs", "Of all workspaces." },
 	{ "getExec", "execs", "With `wait` the answer comes when the exec has ended." },
 	{ "getOutput", "execs",
 		"Bytes of one stream from `offset` on; the header Carrel-Next-Offset is the offset "
 		"to continue at." },
+	{ "attachExec", "execs",
+		"The output from `offset` on, then as it comes; stdin, the size of the terminal "
+		"and signals go to the exec. It continues when the client goes, and any number of "
+		"clients may be attached. 409 for an exec in the foreground, 426 without a "
+		"WebSocket handshake." },
 	{ "signalExec", "execs", "To all processes of its process group." },
 	{ "writeStdin", "execs",
 		"The body goes to the stdin of an exec that was started with `open_stdin`. The "

@@ -76,6 +76,16 @@ ANSWERS(exec_answers,
 		"With approval: return. The command waits for an approval in the background, also "
 		"if background wasn't set: without input but that of stdin. It runs when it is "
 		"approved: GET /v1/execs/{id}, and its output. Location is the approval." });
+ANSWERS(exec_socket, { 101, NULL, NULL,
+			     "The connection is a WebSocket of the subprotocol carrel.exec.v1, "
+			     "which Sec-WebSocket-Protocol has to offer; a browser offers its "
+			     "token as carrel.bearer.TOKEN besides. The first message to the "
+			     "daemon is {\"type\": \"start\"} with the members of ExecWanted. "
+			     "docs/websocket.md describes all messages." });
+ANSWERS(attached, { 101, NULL, NULL,
+			  "The connection is a WebSocket of the subprotocol carrel.exec.v1, with "
+			  "the messages of GET /v1/workspaces/{id}/exec but start. The exec goes "
+			  "on when the client leaves." });
 ANSWERS(execs, { 200, JSON, &execs_schema, "Newest first." });
 ANSWERS(exec, { 200, JSON, &exec_fields, "The exec." });
 ANSWERS(output, { 200, BYTES, NULL, "The bytes from the offset." },
@@ -264,6 +274,8 @@ const struct route routes[] = {
 	{ "POST", WORKSPACE "/exec", "exec", "Run a command", api_exec_start,
 		ROUTE_KEYED | ROUTE_LOCATION, BODY(exec_spec_record, struct exec_spec),
 		.answers = exec_answers, .errors = { 406, 409, 429, 507 } },
+	{ "GET", WORKSPACE "/exec", "execSocket", "Run a command interactively, on a WebSocket",
+		api_exec_socket, .answers = exec_socket, .errors = { 426, 429 } },
 	{ "GET", WORKSPACE "/execs", "listExecs", "List the execs of a workspace", api_exec_list,
 		QUERY(page_query_fields, struct list_query), .answers = execs },
 	{ "GET", "/v1/execs", "listAllExecs", "List execs", api_exec_list_all,
@@ -273,6 +285,9 @@ const struct route routes[] = {
 	{ "GET", EXEC "/output", "getOutput", "Read the output of a background exec",
 		api_exec_output, QUERY(output_query_fields, struct output_query), .answers = output,
 		.errors = { 416 } },
+	{ "GET", EXEC "/attach", "attachExec", "Attach to a background exec, on a WebSocket",
+		api_exec_attach, QUERY(attach_query_fields, struct attach_query),
+		.answers = attached, .errors = { 409, 416, 426, 429 } },
 	{ "POST", EXEC "/signal", "signalExec", "Send a signal to an exec", api_exec_signal,
 		BODY(signal_fields, struct signal_body), .answers = done, .errors = { 409 } },
 	{ "POST", EXEC "/stdin", "writeStdin", "Write to the stdin of an exec", api_exec_stdin,

@@ -1,4 +1,3 @@
-#include <signal.h>
 #include <string.h>
 #include "api/schema.h"
 #include "core/shared.h"
@@ -6,6 +5,7 @@
 #include "model/exec.h"
 #include "model/metrics.h"
 #include "model/port.h"
+#include "model/signals.h"
 #include "model/archive.h"
 #include "model/snapshot.h"
 #include "model/token.h"
@@ -31,49 +31,11 @@ static int check_label_filter(const char *text, struct error *err)
 
 /* ---- bodies ---- */
 
-#define SIGNAL(name)                                                                               \
-	{ #name, SIG##name },                                                                      \
-	{                                                                                          \
-		"SIG" #name, SIG##name                                                             \
-	}
-static const struct field_choice signals[] = {
-	SIGNAL(HUP),
-	SIGNAL(INT),
-	SIGNAL(QUIT),
-	SIGNAL(ILL),
-	SIGNAL(TRAP),
-	SIGNAL(ABRT),
-	SIGNAL(BUS),
-	SIGNAL(FPE),
-	SIGNAL(KILL),
-	SIGNAL(USR1),
-	SIGNAL(SEGV),
-	SIGNAL(USR2),
-	SIGNAL(PIPE),
-	SIGNAL(ALRM),
-	SIGNAL(TERM),
-	SIGNAL(CHLD),
-	SIGNAL(CONT),
-	SIGNAL(STOP),
-	SIGNAL(TSTP),
-	SIGNAL(TTIN),
-	SIGNAL(TTOU),
-	SIGNAL(URG),
-	SIGNAL(XCPU),
-	SIGNAL(XFSZ),
-	SIGNAL(VTALRM),
-	SIGNAL(PROF),
-	SIGNAL(WINCH),
-	SIGNAL(IO),
-	SIGNAL(PWR),
-	SIGNAL(SYS),
-	{ 0 },
-};
 static const struct field_choice told_reasons[] = { { "output_limit", REASON_OUTPUT_LIMIT },
 	{ 0 } };
 static const struct field signal_rows[] = {
 	{ "signal", FIELD_NUMBERED, offsetof(struct signal_body, signal), "its name or number",
-		FIELD_REQUIRED, .least = 1, .most = 64, .choices = signals },
+		FIELD_REQUIRED, .least = 1, .most = 64, .choices = signal_choices },
 	{ "reason", FIELD_CHOICE, offsetof(struct signal_body, reason),
 		"why the exec ends; only with KILL, from a client that passed the streams and "
 		"counts their output",
@@ -217,6 +179,14 @@ static const struct field output_query_rows[] = {
 		"follow until the exec has ended" },
 };
 const struct record output_query_fields = { "", NULL, RECORD_ROWS(output_query_rows), FIELD_IN };
+
+static const struct field attach_query_rows[] = {
+	{ "offset", FIELD_INTEGER, offsetof(struct attach_query, offset),
+		"the first byte of stdout, or of a terminal, to send" },
+	{ "stderr_offset", FIELD_INTEGER, offsetof(struct attach_query, stderr_offset),
+		"the first byte of stderr to send" },
+};
+const struct record attach_query_fields = { "", NULL, RECORD_ROWS(attach_query_rows), FIELD_IN };
 
 static const struct field stdin_query_rows[] = {
 	{ "eof", FIELD_BOOLEAN, offsetof(struct stdin_query, eof),

@@ -66,6 +66,9 @@ struct output_query {
 	int stream; /* 1 or 2; 0: not said */
 	bool follow;
 };
+struct attach_query {
+	uint64_t offset, stderr_offset;
+};
 struct stdin_query {
 	bool eof;
 };
@@ -102,8 +105,8 @@ struct audit_query {
 };
 extern const struct record removal_query_fields, archives_schema, exports_schema;
 extern const struct record list_query_fields, page_query_fields, workspace_query_fields,
-	exec_query_fields, health_query_fields, output_query_fields, stdin_query_fields,
-	file_get_query_fields, file_put_query_fields, file_delete_query_fields,
+	exec_query_fields, health_query_fields, output_query_fields, attach_query_fields,
+	stdin_query_fields, file_get_query_fields, file_put_query_fields, file_delete_query_fields,
 	archive_get_query_fields, archive_put_query_fields, diff_query_fields, changes_query_fields,
 	events_query_fields, workspace_events_query_fields, audit_query_fields;
 #define LIMIT_DEFAULT 100

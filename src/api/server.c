@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "api/authenticate.h"
 #include "api/call.h"
+#include "api/exec_socket.h"
 #include "api/relay.h"
 #include "base/clock.h"
 #include "format/json_read.h"
@@ -196,6 +197,7 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 		abort();
 	*api = (struct api){ .core = options->core, .loop = options->loop, .options = *options };
 	idempotency_init(&api->idempotency, options->core);
+	api->websockets = websocket_group_new(options->loop, &websocket_times_default);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
 	if (door_init(&api->door, options->settings ? options->settings : "", err)) {
 		api_free(api);
@@ -233,6 +235,7 @@ void api_drain(struct api *api, void (*done)(void *ctx), void *ctx)
 {
 	streams_stop(api);
 	relays_stop(api);
+	exec_sockets_stop(api);
 	http_server_drain(api->server, done, ctx);
 }
 
@@ -244,6 +247,7 @@ void api_free(struct api *api)
 	if (api->server)
 		http_server_free(api->server);
 	relays_stop(api);
+	websocket_group_free(api->websockets);
 	idempotency_done(&api->idempotency);
 	buf_done(&api->openapi);
 	door_done(&api->door);

@@ -134,6 +134,21 @@ const struct request *access_request(
 	return made;
 }
 
+const struct request *access_keep(const struct request *request, struct arena *arena)
+{
+	struct principal *kept = arena_alloc(arena, sizeof *kept);
+	*kept = *request->principal;
+	kept->token_id = kept->token_id ? arena_text(arena, kept->token_id) : NULL;
+	kept->workspace = kept->workspace ? arena_text(arena, kept->workspace) : NULL;
+	kept->address = kept->address ? arena_text(arena, kept->address) : NULL;
+	return access_request(kept, request->door, arena_text(arena, request->id), arena);
+}
+
+const char *access_id(const struct request *request)
+{
+	return request->id;
+}
+
 const char *access_trail(const struct request *request)
 {
 	return request->note && request->note->trail ? request->note->trail : "[]";

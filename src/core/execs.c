@@ -507,6 +507,7 @@ void exec_started(struct core_exec *e)
 	exec_move(e, STAGE_RUNNING);
 	streams_started(e);
 	if (e->record.background) {
+		spool_tell_followers(e);
 		journal_emit(&w->core->journal, "exec.started", w->model.id, w->model.name, "exec",
 			e->record.id, NULL);
 		log_record(&w->core->log, LOG_LEVEL_INFO, "background exec started", "exec",

@@ -116,8 +116,8 @@ core_verb int exec_list(const struct request *request, struct core *core, struct
 core_verb int exec_open_output(const struct request *request, struct core_exec *exec, int stream,
 	int *fd, struct error *err);
 struct exec_follower {
-	/* There may be more to read; has_ended: nothing comes after it, and e may be gone at the
-	 * next turn of the loop. Of a foreground exec only its end is told. */
+	/* It has started, or there may be more to read; has_ended: nothing comes after it, and e
+	 * may be gone at the next turn of the loop. Of a foreground exec only its end is told. */
 	void (*more)(void *ctx, bool has_ended);
 	void *ctx;
 	struct exec_follower *next;

@@ -93,6 +93,18 @@ static const char *const spec_one_of[] = { "argv", "command", NULL };
 const struct record exec_spec_record = { "ExecWanted", NULL, RECORD_ROWS(spec_rows), FIELD_IN,
 	.check = check_spec, .one_of = spec_one_of };
 
+void exec_spec_expand(struct exec_spec *spec, struct arena *arena)
+{
+	spec->has_stdin_text = spec->stdin_text.data != NULL;
+	if (!spec->command)
+		return;
+	vec_push(arena, &spec->argv, "/bin/sh");
+	vec_push(arena, &spec->argv, "-c");
+	vec_push(arena, &spec->argv, spec->command);
+	vec_push(arena, &spec->argv, NULL);
+	spec->argv.count--;
+}
+
 /* -- the result -- */
 
 /* Text that is more than twice as long in JSON is shorter as base64. Only where that matters: a

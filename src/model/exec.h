@@ -55,6 +55,8 @@ struct exec_spec {
 };
 /* As a client sends it; argv and command as they are given: one of them. */
 extern const struct record exec_spec_record;
+/* Completes one that was read: argv of a shell command, has_stdin_text. */
+void exec_spec_expand(struct exec_spec *spec, struct arena *arena);
 /* Of an exec that is neither in the background nor has a terminal. */
 #define EXEC_TIMEOUT_DEFAULT_MS 300000
 

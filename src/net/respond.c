@@ -38,6 +38,7 @@ static const struct status {
 	{ 415, "Unsupported Media Type", NULL, NULL },
 	{ 416, "Range Not Satisfiable", NULL, NULL },
 	{ 417, "Expectation Failed", "invalid", "leave the header Expect out" },
+	{ 426, "Upgrade Required", NULL, NULL },
 	{ 429, "Too Many Requests", NULL, NULL },
 	{ 431, "Request Header Fields Too Large", "limit", "send fewer or shorter headers" },
 	{ 500, "Internal Server Error", NULL, NULL },

@@ -64,7 +64,7 @@ static void other_paths_and_methods_are_refused(void **state)
 	assert_int_equal(find("GET", "/v1/workspaces/%00", &c, &allow), 400);
 	assert_int_equal(find("PUT", "/v1/workspaces", &c, &allow), 405);
 	assert_string_equal(allow, "POST, GET, HEAD");
-	assert_int_equal(find("HEAD", "/v1/workspaces/a/exec", &c, &allow), 405);
+	assert_int_equal(find("HEAD", "/v1/workspaces/a/fork", &c, &allow), 405);
 	assert_string_equal(allow, "POST");
 }
 
