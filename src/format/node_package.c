@@ -237,8 +237,7 @@ int package_json_read(struct str text, struct arena *arena, node_specs *specs, s
 
 /* ---- locks ---- */
 
-/* bun writes a comma after the last member, which JSON doesn't have. */
-static struct str drop_commas(struct str text, struct arena *arena)
+struct str node_lock_without_commas(struct str text, struct arena *arena)
 {
 	char *out = arena_alloc(arena, text.len + 1);
 	size_t len = 0;
@@ -404,7 +403,7 @@ int node_lock_read(struct str text, struct arena *arena, node_lock *lock, bool *
 	*package = NULL;
 	if (text.len > NODE_LOCK_MAX)
 		return fail(err, ERR_LIMIT, "the lock has more than 32M");
-	if (json_read(drop_commas(text, arena), arena, &root, err) < 0) {
+	if (json_read(node_lock_without_commas(text, arena), arena, &root, err) < 0) {
 		error_hint(err, "a lock is a bun.lock or a package-lock.json");
 		return error_context(err, "the lock");
 	}

@@ -38,3 +38,5 @@ int package_json_read(struct str text, struct arena *arena, node_specs *specs, s
  * a package-lock.json. */
 int node_lock_read(struct str text, struct arena *arena, node_lock *lock, bool *is_npm,
 	const char **package, struct error *err);
+/* A bun.lock as JSON: bun writes a comma after the last member. */
+struct str node_lock_without_commas(struct str text, struct arena *arena);
