@@ -93,6 +93,11 @@ TYPES(exec_ended_types, { "exec.ended", 0 });
 EVENT(exec_ended, "ExecEndedEvent", NULL, exec_ended_types, TEXT("exec", "its id"),
 	{ "reason", FIELD_CHOICE, .names = reason_names }, COUNT("exit_code", NULL));
 
+TYPES(exec_changed_types, { "exec.changed", 0 });
+EVENT(exec_changed, "ExecChangedEvent",
+	"Files that an exec was judged by were changed before it ended: they are denied now.",
+	exec_changed_types, TEXT("exec", "its id"), TEXT("reason", "what is denied"));
+
 TYPES(approval_types, { "approval.requested", 0 }, { "approval.approved", 1 },
 	{ "approval.denied", 2 }, { "approval.expired", 3 });
 EVENT(approval, "ApprovalEvent", NULL, approval_types, TEXT("approval", "its id"),
@@ -125,7 +130,8 @@ static const struct record missed = { "MissedEvent",
 
 static const struct record *const events[] = { &state, &deleted, &warning, &repaired, &disk,
 	&archived, &snapshot, &rollback, &applied, &packages, &snapshot_copy, &exec_started,
-	&exec_ended, &approval, &webhook, &token, &template, &progress, &missed, NULL };
+	&exec_ended, &exec_changed, &approval, &webhook, &token, &template, &progress, &missed,
+	NULL };
 const struct record event_schema = { "Event",
 	"The data of an event. New types may come: ignore what you don't know.", NULL, 0, FIELD_OUT,
 	.variants = events, .tag = "type" };

@@ -6,9 +6,12 @@
 #include <termios.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/file.h"
+#include "base/path.h"
 #include "cli/policy_file.h"
 #include "envs/shown.h"
 #include "model/environment.h"
+#include "model/policy/inputs.h"
 
 static int read_operator(struct arena *arena, struct policy_operator *policy, struct error *err)
 {
@@ -142,6 +145,42 @@ int run_policy_environment(const struct policy_stack *stack, const struct env_me
 		       : 0;
 }
 
+/* A file of --dir, without following links: the command would see the same. Without --dir the
+ * workspace is empty. Others, but what a sandbox has none of, aren't known. */
+static int open_input(int dir, const char *top, const char *path)
+{
+	const char *inside = path + strlen(top) + (top[1] != '\0');
+	if (!path_is_beneath(path, top)) {
+		bool is_absent = !strchr(path + 1, '/') || path_is_beneath(path, "/env");
+		errno = is_absent ? ENOENT : EACCES;
+		return -1;
+	}
+	if (dir < 0) {
+		errno = ENOENT;
+		return -1;
+	}
+	return path_open_nolinks(dir, inside, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+static void read_inputs(const struct plan_options *options, struct policy_inputs *inputs)
+{
+	const char *top = plan_view_path(options->view);
+	auto_close int dir =
+		options->dir ? open(options->dir->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	struct policy_input *input;
+	while ((input = policy_inputs_next(inputs))) {
+		auto_close int fd = open_input(dir, top, input->path);
+		struct str text;
+		if (fd < 0)
+			policy_inputs_fail(input,
+				errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : ERR_DENIED);
+		else if (file_read(fd, POLICY_INPUT_MAX, inputs->arena, &text))
+			policy_inputs_fail(input, ERR_LIMIT);
+		else
+			policy_inputs_give(inputs, input, text);
+	}
+}
+
 int run_policy(struct command *command, struct plan_options *options, struct policy_stack *stack,
 	struct error *err)
 {
@@ -162,12 +201,19 @@ int run_policy(struct command *command, struct plan_options *options, struct pol
 		vec_push(arena, &argv, (const char *)*word);
 	read_env(&options->env, arena, &env);
 	const char *top = plan_view_path(options->view);
-	const struct policy_question question = {
-		.argv = &argv, .env = &env, .cwd = options->cwd ? options->cwd : top, .home = top
-	};
+	struct policy_inputs inputs = { .arena = arena };
+	const struct policy_question question = { .argv = &argv,
+		.env = &env,
+		.cwd = options->cwd ? options->cwd : top,
+		.home = top,
+		.inputs = &inputs };
 	if (run->plan)
 		return 0;
 	policy_stack_judge(stack, &question, arena, &verdict);
+	while (verdict.decision == POLICY_ASK && policy_inputs_go_on(&inputs)) {
+		read_inputs(options, &inputs);
+		policy_stack_judge(stack, &question, arena, &verdict);
+	}
 	if (verdict.decision == POLICY_ALLOW)
 		return 0;
 	if (verdict.decision == POLICY_ASK && run->ask && is_approved(options, &verdict))

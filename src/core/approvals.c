@@ -256,16 +256,15 @@ static void on_asked(void *ctx, const struct error *err)
 		done(a->ctx, APPROVAL_EXPIRED, &a->model);
 }
 
-int approval_ask(const struct request *request, struct core_workspace *w,
+int approval_ask(const char *requested_by, struct core_workspace *w,
 	const struct approval_question *question, approval_fn *done, void *ctx, char id[ID_LEN + 1],
 	struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct core *core = w->core;
-	char name[PRINCIPAL_NAME_SIZE];
 	struct approval model = { .workspace_name = w->model.name,
 		.exec = question->exec,
-		.requested_by = access_name(request->principal, name),
+		.requested_by = requested_by,
 		.created_ms = clock_now_ms(),
 		.began_ms = clock_monotonic_ms(),
 		.ttl_ms = core->approval_ttl_ms,

@@ -29,10 +29,11 @@ struct approval_question {
 /* state: pending when its row is there, then approved, denied or expired. *approval is valid during
  * the call. */
 typedef void approval_fn(void *ctx, enum approval_state state, const struct approval *approval);
-/* Asks. Continues VERB_EXEC_START, which was granted. done is called with each of the two,
+/* Asks. Continues VERB_EXEC_START, which was granted to the principal `requested_by`
+ * (access_name). done is called with each of the two,
  * from the loop.
  * ERR_LIMIT: too many wait, or the command is too long to be shown. */
-core_verb int approval_ask(const struct request *request, struct core_workspace *w,
+int approval_ask(const char *requested_by, struct core_workspace *w,
 	const struct approval_question *question, approval_fn *done, void *ctx, char id[ID_LEN + 1],
 	struct error *err);
 /* The exec doesn't wait any more: done is not called, and a pending approval expires. */

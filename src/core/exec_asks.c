@@ -98,26 +98,45 @@ const struct approval *exec_approval(const struct core_exec *e)
 	return e->approval[0] ? approval_of(e->core, e->approval) : NULL;
 }
 
-int exec_ask(const struct request *request, struct core_exec *e, const struct exec_spec *spec,
-	const int fds[3], const struct policy_verdict *verdict, struct error *err)
+static int ask(struct core_exec *e, const char *requested_by, const struct policy_verdict *verdict,
+	struct error *err)
 {
-	const struct approval_question question = { e->record.id, spec, verdict,
+	const struct approval_question question = { e->record.id, e->spec, verdict,
 		e->record.background };
-	if (e->mode == EXEC_HANDED && streams_keep(e, fds, err))
-		return -1;
-	exec_keep_spec(e, spec);
 	if ((e->mode == EXEC_SPOOLED && spool_make(e, err)) ||
-		approval_ask(request, e->workspace, &question, on_decided, e, e->approval, err)) {
+		approval_ask(
+			requested_by, e->workspace, &question, on_decided, e, e->approval, err)) {
 		if (e->mode == EXEC_SPOOLED)
 			spool_remove(e);
 		return -1;
 	}
-	exec_move(e, STAGE_ASKED);
+	if (e->stage != STAGE_ASKED)
+		exec_move(e, STAGE_ASKED);
 	if (e->mode == EXEC_SPOOLED) {
 		e->awaited++;
 		store_put(e->core->store, &store_execs, &e->record, on_row, e);
 	}
 	return 0;
+}
+
+int exec_ask(const struct request *request, struct core_exec *e, const struct exec_spec *spec,
+	const int fds[3], const struct policy_verdict *verdict, struct error *err)
+{
+	char name[PRINCIPAL_NAME_SIZE];
+	if (e->mode == EXEC_HANDED && streams_keep(e, fds, err))
+		return -1;
+	exec_keep_spec(e, spec);
+	return ask(e, access_name(request->principal, name), verdict, err);
+}
+
+int exec_ask_later(struct core_exec *e, const char *requested_by,
+	const struct policy_verdict *verdict, struct error *err)
+{
+	if (e->spec->approval == EXEC_APPROVAL_RETURN && e->mode != EXEC_SPOOLED) {
+		streams_close(e); /* its streams are a background one's */
+		exec_make_background(e);
+	}
+	return ask(e, requested_by, verdict, err);
 }
 
 bool exec_ask_again(struct core_exec *e)

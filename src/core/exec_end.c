@@ -111,6 +111,8 @@ static void finish(struct core_exec *e, bool has_exit)
 	metrics->execs[e->record.result.reason]++;
 	histogram_add(&metrics->exec_seconds, (double)took_ns / 1e9);
 	tell_world(e);
+	if (has_exit)
+		exec_look_again(e);
 	streams_close(e);
 	if (e->mode == EXEC_CAPTURED || e->mode == EXEC_STREAMED)
 		streams_make_ahead(exec_registry(w->core));

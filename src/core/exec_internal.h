@@ -1,6 +1,7 @@
 /* exec_internal.h -- what the files behind execs.h and watch.h share. Private to this room.
  *	execs.c		the verbs: start, detach, signal, find, list
  *	exec_asks.c	those that wait for an approval
+ *	exec_inputs.c	those whose policy looks at files first
  *	exec_end.c	how one ends, and what is kept of it
  *	init_connection.c	the socket to a sandbox's init
  *	exec_streams.c	pipes and terminals
@@ -22,7 +23,7 @@
 
 /* Where it is in its life; record.state is what is shown of that. */
 enum exec_stage {
-	STAGE_ASKED,	/* for an approval: exec_asks.c */
+	STAGE_ASKED, /* for an approval: exec_asks.c; or its policy looks at files: exec_inputs.c */
 	STAGE_WAITING,	/* for its row, for the sandbox, or (linked) for room in init's socket */
 	STAGE_STARTING, /* init has it, and was asked to say when it has started */
 	STAGE_RUNNING,
@@ -31,6 +32,8 @@ enum exec_stage {
 	STAGE_COUNT
 };
 enum exec_judgement { JUDGEMENT_DUE, JUDGEMENT_AWAITED, JUDGEMENT_GIVEN };
+/* Whether its policy has looked at files, and what its command is. */
+enum exec_looked { LOOKED_AT_NOTHING, LOOKED_AT_WORDS, LOOKED_AT_SCRIPT };
 enum exec_stdin { STDIN_OPEN, STDIN_CLOSING /* after stdin_rest */, STDIN_CLOSED };
 
 struct exec_stream {
@@ -57,6 +60,7 @@ struct core_exec {
 	enum exec_stage stage; /* set by exec_move alone */
 	enum exec_judgement
 		judgement; /* whether its limits have been looked at for the last time */
+	enum exec_looked looked_at;
 	enum reason limit; /* it is being killed for this; REASON_EXITED: it isn't */
 	bool is_linked;	   /* in its sandbox */
 	bool is_restored;  /* and init hasn't confirmed that it has it */
@@ -188,6 +192,8 @@ void exec_again(struct core_exec *e);
 /* init has it: INIT_STARTED came. */
 void exec_started(struct core_exec *e);
 
+/* What a background exec has for its limits, where its caller doesn't wait. */
+void exec_make_background(struct core_exec *e);
 /* Approved: writes the row of a background one, then sends it off. */
 void exec_begin(struct core_exec *e);
 
@@ -196,10 +202,22 @@ void exec_begin(struct core_exec *e);
  * caller's to free. */
 int exec_ask(const struct request *request, struct core_exec *e, const struct exec_spec *spec,
 	const int fds[3], const struct policy_verdict *verdict, struct error *err);
+/* The same for one that exec_look has had wait. */
+int exec_ask_later(struct core_exec *e, const char *requested_by,
+	const struct policy_verdict *verdict, struct error *err);
 /* One that waited when core ended, and has an approval: waits on. false: it has none. */
 bool exec_ask_again(struct core_exec *e);
 /* It doesn't wait any more. */
 void exec_unask(struct core_exec *e);
+
+/* ---- exec_inputs.c ---- */
+/* Has it wait until the files that its policy wants are read, and settles what happens to it then.
+ * fds: of EXEC_HANDED. On a failure it is the caller's to free. */
+int exec_look(const struct request *request, struct core_exec *e, const struct exec_spec *spec,
+	const int fds[3], struct error *err);
+/* It has ended: judges the files as they are now, and tells when they have become what is denied.
+ */
+void exec_look_again(struct core_exec *e);
 
 /* ---- exec_end.c ---- */
 void exec_exited(struct core_exec *e, const struct init_reply *reply);

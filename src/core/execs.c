@@ -306,6 +306,19 @@ static void fill_record(struct core_workspace *w, const struct exec_spec *spec, 
 		while (!number_of(record->id));
 }
 
+void exec_make_background(struct core_exec *e)
+{
+	struct core_workspace *w = e->workspace;
+	struct exec_record record;
+	e->mode = EXEC_SPOOLED;
+	e->spec->background = true;
+	fill_record(w, e->spec, EXEC_SPOOLED, &record);
+	e->record.background = true;
+	e->record.tty = record.tty;
+	e->record.timeout_ms = record.timeout_ms;
+	e->record.output_cap_bytes = record.output_cap_bytes;
+}
+
 static void on_timeout(struct loop *loop, void *ctx)
 {
 	struct core_exec *e = ctx;
@@ -446,11 +459,11 @@ static int begin(
 
 /* What the policy says, and whether the caller may have it learn. */
 static int judge(const struct request *request, struct core_workspace *w,
-	const struct exec_spec *spec, struct arena *arena, struct policy_verdict *verdict,
+	const struct exec_spec *spec, struct policy_inputs *inputs, struct policy_verdict *verdict,
 	struct error *err)
 {
 	if (spec->policy != EXEC_POLICY_LEARN)
-		return policies_judge_exec(request, w, spec, arena, verdict, err);
+		return policies_judge_exec(request, w, spec, inputs, verdict, err);
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	return access_check(w->core, request, VERB_EXEC_LEARN, w, err) ||
 			       policies_learn_exec(request, w, spec, err)
@@ -466,16 +479,18 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	struct exec_spec own = *asked, *spec = &own;
 	uint64_t now_ns = clock_monotonic_ns();
 	auto_arena struct arena arena = { 0 };
+	struct policy_inputs inputs = { .arena = &arena };
 	struct policy_verdict verdict;
 	if (spec->cwd && !path_is_absolute(spec->cwd))
 		own.cwd = arena_printf(&arena, "%s/%s",
 			w->model.view == VIEW_ROOT ? "" : plan_view_path(w->model.view), spec->cwd);
 	if (access_check(w->core, request, VERB_EXEC_START, w, err) ||
 		check_start(w, spec, mode, fds, err) ||
-		judge(request, w, spec, &arena, &verdict, err))
+		judge(request, w, spec, &inputs, &verdict, err))
 		return -1;
 	bool is_asked = verdict.decision == POLICY_ASK;
-	if (is_asked && spec->approval == EXEC_APPROVAL_RETURN) {
+	bool is_looked = is_asked && policy_inputs_next(&inputs);
+	if (is_asked && !is_looked && spec->approval == EXEC_APPROVAL_RETURN) {
 		own.background = true;
 		mode = EXEC_SPOOLED;
 	}
@@ -486,7 +501,9 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	e->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
 	audit_exec_start(request, e, spec);
-	if (is_asked ? exec_ask(request, e, spec, fds, &verdict, err) : begin(e, spec, fds, err)) {
+	if (is_looked	   ? exec_look(request, e, spec, fds, err)
+		: is_asked ? exec_ask(request, e, spec, fds, &verdict, err)
+			   : begin(e, spec, fds, err)) {
 		w->core->metrics.exec_failures++;
 		audit_exec_end(e, err);
 		exec_free(e);
@@ -608,10 +625,10 @@ static int check_runs(struct core_exec *e, struct error *err)
 {
 	if (exec_has_exited(e))
 		return fail_ended(e, err);
-	if (e->stage == STAGE_ASKED)
+	if (e->stage == STAGE_ASKED && e->approval[0])
 		return fail_hint(err, ERR_UNAVAILABLE, "carrel kill, or the signal KILL, ends it",
 			"exec '%s' waits for approval '%s'", e->record.id, e->approval);
-	if (e->stage == STAGE_WAITING)
+	if (e->stage <= STAGE_WAITING)
 		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",
 			"exec '%s' has not started yet", e->record.id);
 	return 0;

@@ -136,20 +136,27 @@ static void note_trail(const struct request *request, const struct policy_verdic
 	request->note->trail = arena_bytes(request->note->arena, text.data, text.len);
 }
 
-int policies_refuse(const struct request *request, const struct core_workspace *w,
-	const struct policy_verdict *verdict, struct error *err)
+int policies_explain(
+	const struct core_workspace *w, const struct policy_verdict *verdict, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	bool is_denied = verdict->decision == POLICY_DENY;
-	note_trail(request, verdict);
 	fail(err, is_denied ? ERR_POLICY : ERR_APPROVAL_REQUIRED, "%s in workspace '%s': %s",
 		is_denied ? "denied" : "approval is required", w->model.name,
 		policy_explain(verdict, &arena));
-	audit_refusal(request, w, err);
 	return error_hint(err,
 		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its settings; "
 		"carrel policy explain -s FILE -- CMD shows which rule decides each part",
 		w->model.name, w->model.name);
+}
+
+int policies_refuse(const struct request *request, const struct core_workspace *w,
+	const struct policy_verdict *verdict, struct error *err)
+{
+	note_trail(request, verdict);
+	policies_explain(w, verdict, err);
+	audit_refusal(request, w, err);
+	return -1;
 }
 
 /* ---- what is judged ---- */
@@ -182,16 +189,23 @@ static struct policy_question question_of(const struct exec_spec *spec)
 }
 
 int policies_judge_exec(const struct request *request, struct core_workspace *w,
-	const struct exec_spec *spec, struct arena *arena, struct policy_verdict *verdict,
+	const struct exec_spec *spec, struct policy_inputs *inputs, struct policy_verdict *verdict,
 	struct error *err)
 {
-	struct policy_question question = question_of(spec);
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	if (!is_judged(request, w))
 		return 0;
-	judge(w, &question, arena, verdict);
+	policies_judge_inputs(w, spec, inputs, inputs->arena, verdict);
 	note_trail(request, verdict); /* of a command that may run, too: it is recorded with it */
 	return verdict->decision == POLICY_DENY ? policies_refuse(request, w, verdict, err) : 0;
+}
+
+void policies_judge_inputs(struct core_workspace *w, const struct exec_spec *spec,
+	struct policy_inputs *inputs, struct arena *arena, struct policy_verdict *verdict)
+{
+	struct policy_question question = question_of(spec);
+	question.inputs = inputs;
+	judge(w, &question, arena, verdict);
 }
 
 void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "core/core.h"
 #include "model/exec.h"
+#include "model/policy/inputs.h"
 #include "model/policy/stack.h"
 #include "store/store.h"
 
@@ -28,10 +29,14 @@ void policies_forget(struct core_workspace *w);
 bool policies_hold(struct core_workspace *w);
 
 /* The command of *spec, with its variables. POLICY_DENY is ERR_POLICY; else *verdict, which lives
- * in `arena`, says whether it may run at once or has to be approved. */
+ * in the arena of *inputs, says whether it may run at once or has to be approved; with files that
+ * *inputs wants, that is known when those are read. */
 int policies_judge_exec(const struct request *request, struct core_workspace *w,
-	const struct exec_spec *spec, struct arena *arena, struct policy_verdict *verdict,
+	const struct exec_spec *spec, struct policy_inputs *inputs, struct policy_verdict *verdict,
 	struct error *err);
+/* The same with the files that were read. Nothing is noted or recorded. */
+void policies_judge_inputs(struct core_workspace *w, const struct exec_spec *spec,
+	struct policy_inputs *inputs, struct arena *arena, struct policy_verdict *verdict);
 /* The same command by the policy as it is now, with further allow rules in every policy of the
  * stack. Nothing is noted or recorded. The verdict lives in `arena`. */
 void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,
@@ -40,7 +45,9 @@ void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,
  * can allow: ERR_POLICY. */
 int policies_learn_exec(const struct request *request, struct core_workspace *w,
 	const struct exec_spec *spec, struct error *err);
-/* The error of a verdict that isn't POLICY_ALLOW; returns -1. */
+/* The error of a verdict that isn't POLICY_ALLOW; returns -1. policies_refuse records it, too. */
+int policies_explain(
+	const struct core_workspace *w, const struct policy_verdict *verdict, struct error *err);
 int policies_refuse(const struct request *request, const struct core_workspace *w,
 	const struct policy_verdict *verdict, struct error *err);
 /* `path` is absolute, or relative to the workspace's directory; made normal here. is_tree: and

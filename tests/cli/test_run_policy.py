@@ -118,3 +118,21 @@ def test_a_user_is_asked_on_the_terminal(carrel, settings):
 def test_the_commands_input_is_no_answer(carrel, settings):
     done = carrel.run("--ask", "-s", settings, "--", "uname", input="y\ny\n", start_new_session=True)
     assert done.returncode == 126 and done.stdout == "", done
+
+
+@pytest.mark.once
+def test_files_of_the_directory_are_judged(carrel, tmp_path):
+    project = tmp_path / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / "good.txt").write_text("requests\n")
+    (project / "bad.txt").write_text("evil_pkg\n")
+    (project / "link.txt").symlink_to("good.txt")
+    (project / ".git/config").write_text('[remote "origin"]\nurl = https://forge.example/team/a\n')
+    (tmp_path / "sources.json").write_text(json.dumps({
+        "package_managers": {"pip": {"blocked_packages": ["evil-pkg"]}}, "git": {"allowed_remotes": ["https://forge.example/*"]}}))
+    run = ["--dir", project, "--sources", tmp_path / "sources.json", "--"]
+    for command in (["pip", "install", "-r", "good.txt"], ["git", "push", "origin"]):
+        assert "denied" not in carrel.run(*run, *command).stderr, command
+    for name, why in (("bad.txt", "'evil-pkg'"), ("none.txt", "is missing"), ("link.txt", "can't be read")):
+        done = carrel.run(*run, "pip", "install", "-r", name)
+        assert done.returncode == 126 and why in done.stderr, done

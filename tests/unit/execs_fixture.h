@@ -221,7 +221,7 @@ void store_remove(struct store *store, const struct store_table *table, const ch
 }
 
 /* Nothing is asked here: core/approvals.c has its own tests. */
-int approval_ask(const struct request *request, struct core_workspace *w,
+int approval_ask(const char *requested_by, struct core_workspace *w,
 	const struct approval_question *question, approval_fn *done, void *ctx, char id[ID_LEN + 1],
 	struct error *err)
 {

@@ -43,9 +43,10 @@ static void ask(struct fixture *f, bool is_kept, struct told *told, char id[ID_L
 	const struct exec_spec spec = { .argv = { argv, 3, 3 }, .background = is_kept };
 	const struct policy_verdict verdict = { .decision = POLICY_ASK };
 	const struct approval_question question = { EXEC, &spec, &verdict, is_kept };
-	struct request request = by(&asker);
+	char name[PRINCIPAL_NAME_SIZE];
 	struct error err;
-	if (approval_ask(&request, find(f, "demo"), &question, on_decided, told, id, &err))
+	if (approval_ask(access_name(&asker, name), find(f, "demo"), &question, on_decided, told,
+		    id, &err))
 		fail_msg("%s", err.text);
 }
 
@@ -268,15 +269,13 @@ static void test_what_waits_is_bounded(void **state)
 	const struct exec_spec spec = { .argv = { argv, 1, 1 } };
 	const struct policy_verdict verdict = { .decision = POLICY_ASK };
 	const struct approval_question question = { EXEC, &spec, &verdict, false };
-	struct request request = by(&asker);
 	struct error err;
 	char id[ID_LEN + 1];
 	make_demo(f);
 	for (int i = 0; i < APPROVALS_WAITING_MAX; i++)
 		ask(f, false, &told, id);
 	assert_int_equal(
-		approval_ask(&request, find(f, "demo"), &question, on_decided, &told, id, &err),
-		-1);
+		approval_ask("asker", find(f, "demo"), &question, on_decided, &told, id, &err), -1);
 	assert_int_equal(err.code, ERR_LIMIT);
 }
 

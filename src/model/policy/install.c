@@ -1,19 +1,18 @@
 /* What sources.json says of a command: package managers, git, languages, URLs. */
 #include "base/path.h"
-#include "model/policy/internal.h"
-#include "model/policy/sources_internal.h"
+#include "model/policy/install_internal.h"
 
-static void deny(struct judge *j, const char *subject, const struct error *err)
+void sources_deny(struct judge *j, const char *subject, const struct error *err)
 {
 	judge_step(j, subject, POLICY_DENY, NULL, arena_printf(j->arena, "sources: %s", err->text));
 }
 
-static void ask(struct judge *j, const char *subject, const char *reason)
+void sources_ask(struct judge *j, const char *subject, const char *reason)
 {
 	judge_step(j, subject, POLICY_ASK, NULL, arena_printf(j->arena, "sources: %s", reason));
 }
 
-static bool has_word(const char *words, const char *word)
+bool sources_has_word(const char *words, const char *word)
 {
 	struct str rest = str_from(words), one;
 
@@ -24,28 +23,34 @@ static bool has_word(const char *words, const char *word)
 }
 
 /* The words that make a program install or run packages; "" where each call does. `whole` are
- * those that install what a file of the project lists. */
+ * those that install what a file of the project lists; with `project`, that is installed as well as
+ * the packages that are named. */
 static const struct installer {
-	const char *program, *verbs, *whole;
+	const char *program, *verbs, *whole, *project;
 } installers[] = {
-	{ "pip", "install download wheel", NULL },
-	{ "uv", "install add run sync lock tool build", "sync lock" },
+	{ "pip", "install download wheel", NULL, NULL },
+	{ "pip-sync", "", NULL, NULL },
+	{ "uv", "install add remove run sync lock tool build", "sync lock",
+		"add remove run build" },
 	{ "uvx", "", NULL },
 	{ "pipx", "install run inject upgrade", NULL },
-	{ "poetry", "add install update lock", "install update lock" },
+	{ "poetry", "add install update lock sync", "install update lock sync", "add" },
 	{ "pdm", "add install update lock sync", "install update lock sync" },
 	{ "pipenv", "install sync lock update", "sync lock update" },
 	{ "easy_install", "", NULL },
 	{ "conda", "install create update env", "env" },
 	{ "npm",
 		"install i in ins add ci exec x create init update up upgrade rebuild link "
-		"install-test it",
-		"ci rebuild" },
+		"install-test it clean-install install-clean ic isntall",
+		"ci rebuild clean-install install-clean ic",
+		"install i in ins add update up upgrade install-test it link" },
 	{ "npx", "", NULL },
-	{ "pnpm", "install i add dlx exec create update up", "install i update up" },
+	{ "pnpm", "install i add dlx exec create update up ci fetch",
+		"install i update up ci fetch", "add" },
 	{ "pnpx", "", NULL },
-	{ "yarn", "install add dlx create up upgrade global", "install up upgrade" },
-	{ "bun", "install i add x create update a c", "install i update" },
+	{ "yarn", "install add dlx create up upgrade global import", "install up upgrade import",
+		"add" },
+	{ "bun", "install i add x create update a c ci", "install i update ci", "add a" },
 	{ "bunx", "", NULL },
 	{ "deno", "install add", NULL },
 	{ "corepack", "", NULL },
@@ -101,7 +106,7 @@ static const char *url_in(struct arena *arena, const char *word)
 	return arena_bytes(arena, begin, strcspn(begin, "# \t,;"));
 }
 
-static void judge_url(struct judge *j, const char *subject, const char *program, const char *url)
+void sources_judge_url(struct judge *j, const char *subject, const char *program, const char *url)
 {
 	const struct sources *sources = j->request->sources;
 	struct error err;
@@ -109,11 +114,12 @@ static void judge_url(struct judge *j, const char *subject, const char *program,
 	if (strncmp(url, "git+", 4) == 0 || strncmp(url, "git://", 6) == 0) {
 		if (sources_check_remote(
 			    sources, strncmp(url, "git+", 4) == 0 ? url + 4 : url, &err) < 0)
-			deny(j, subject, &err);
+			sources_deny(j, subject, &err);
 		else
-			ask(j, subject, "a package of a repository isn't known by its name");
+			sources_ask(
+				j, subject, "a package of a repository isn't known by its name");
 	} else if (sources_check_registry(sources, program, url, &err) < 0) {
-		deny(j, subject, &err);
+		sources_deny(j, subject, &err);
 	}
 }
 
@@ -127,45 +133,215 @@ static void judge_name(struct judge *j, const char *subject, const char *program
 	struct error err;
 
 	if (sources_check_package(sources, program, arena_bytes(j->arena, word, len), &err) < 0)
-		deny(j, subject, &err);
+		sources_deny(j, subject, &err);
 }
 
 /* An operand: one package, or the alias and the package of npm. */
 static void judge_package(
-	struct judge *j, const char *subject, const char *program, const char *word)
+	struct judge *j, struct project *project, const char *word, bool is_python)
 {
-	bool is_python = manager_is_python(program);
+	const char *subject = project->subject, *program = project->program;
 	const char *alias = is_python ? NULL : strstr(word, "npm:");
+	bool is_archive = is_python && (strstr(word, ".whl") || strstr(word, ".tar.") ||
+					       strstr(word, ".zip") || strstr(word, ".tgz"));
 
 	judge_name(j, subject, program, word);
 	if (alias)
 		judge_name(j, subject, program, alias + 4);
-	if (word[0] == '.' || word[0] == '/' || word[0] == '~' || strstr(word, "file:") ||
-		(alias && strstr(alias + 4, "npm:")) ||
-		(is_python && (strchr(word, '/') || strstr(word, ".whl") || strstr(word, ".tar.") ||
-				      strstr(word, ".zip"))))
-		ask(j, subject, "a package of a file isn't known by its name");
+	if (is_python && !is_archive && !strstr(word, "file:") &&
+		(word[0] == '.' || word[0] == '/' || strchr(word, '/')))
+		vec_push(j->arena, &project->trees, word);
+	else if (word[0] == '.' || word[0] == '/' || word[0] == '~' || strstr(word, "file:") ||
+		 strstr(word, "link:") || (alias && strstr(alias + 4, "npm:")) || is_archive)
+		sources_ask(j, subject, "a package of a file isn't known by its name");
 	else if (!is_python && word[0] != '@' && strchr(word, '/') && !alias)
-		ask(j, subject, "a package of a repository isn't known by its name");
+		sources_ask(j, subject, "a package of a repository isn't known by its name");
 }
 
-/* Options whose value is a file that lists packages or sources. */
-static bool is_file_option(const char *word)
+/* Options whose value is a file or directory. */
+enum file_option {
+	OPTION_NONE,
+	OPTION_LIST,	  /* of packages or constraints */
+	OPTION_TREE,	  /* a directory that is installed */
+	OPTION_DIRECTORY, /* of the project */
+	OPTION_GROUP,	  /* packages of the project */
+	OPTION_UNKNOWN,	  /* it isn't known what it does to what is installed */
+	OPTION_OTHER,	  /* of another kind */
+};
+static const struct {
+	const char *name;
+	char letter;
+	bool is_python;
+	enum file_option option;
+} file_options[] = {
+	{ "--requirement", 'r', true, OPTION_LIST },
+	{ "--requirements", 'r', true, OPTION_LIST },
+	{ "--with-requirements", 0, true, OPTION_LIST },
+	{ "--constraint", 'c', true, OPTION_LIST },
+	{ "--constraints", 'c', true, OPTION_LIST },
+	{ "--build-constraint", 'b', true, OPTION_LIST },
+	{ "--build-constraints", 'b', true, OPTION_LIST },
+	{ "--override", 0, true, OPTION_LIST },
+	{ "--overrides", 0, true, OPTION_LIST },
+	{ "--excludes", 0, true, OPTION_LIST },
+	{ "--editable", 'e', true, OPTION_TREE },
+	{ "--with-editable", 0, true, OPTION_TREE },
+	{ "--find-links", 'f', true, OPTION_UNKNOWN },
+	{ "--group", 0, true, OPTION_GROUP },
+	{ "--project", 0, true, OPTION_DIRECTORY },
+	{ "--script", 's', true, OPTION_UNKNOWN },
+	{ "--env-file", 0, true, OPTION_UNKNOWN },
+	{ "--config-file", 0, true, OPTION_UNKNOWN },
+	{ "--file", 0, true, OPTION_UNKNOWN },
+	{ "--prefix-path", 0, true, OPTION_UNKNOWN },
+	{ "--prefix", 0, true, OPTION_UNKNOWN },
+	{ "--directory", 'C', true, OPTION_DIRECTORY },
+	{ "--index-url", 'i', true, OPTION_UNKNOWN },
+	{ "--target", 't', true, OPTION_OTHER },
+	{ "--prefix", 'C', false, OPTION_DIRECTORY },
+	{ "--cwd", 0, false, OPTION_DIRECTORY },
+	{ "--dir", 0, false, OPTION_DIRECTORY },
+	{ "--userconfig", 0, false, OPTION_UNKNOWN },
+	{ "--globalconfig", 0, false, OPTION_UNKNOWN },
+	{ "--config", 'c', false, OPTION_UNKNOWN },
+	{ "--use-yarnrc", 0, false, OPTION_UNKNOWN },
+	{ "--lockfile-dir", 0, false, OPTION_UNKNOWN },
+};
+#define FILE_OPTIONS (sizeof file_options / sizeof *file_options)
+
+/* -Ur FILE, -rFILE: letters that take no value may come first. *value: the rest of the word, or
+ * NULL: the next word. */
+static enum file_option find_letter(const char *word, bool is_python, const char **value)
 {
-	static const char *const names[] = { "--requirement", "--requirements", "--constraint",
-		"--editable", "--find-links", "--overrides", "--with-requirements",
-		"--with-editable", "--env-file", "--config-file", "--userconfig", "--globalconfig",
-		"--group", "--file", "--prefix-path", "--project", "--directory", "--prefix",
-		"--cwd", "--config" };
+	static const char alone[] = "UIqvVhnDgPBEOSd";
+
+	for (const char *at = word + 1; *at; at++) {
+		for (size_t i = 0; i < FILE_OPTIONS; i++)
+			if (file_options[i].letter == *at &&
+				file_options[i].is_python == is_python) {
+				*value = at[1] ? at + 1 + (at[1] == '=') : NULL;
+				return file_options[i].option;
+			}
+		if (!strchr(alone, *at))
+			break;
+	}
+	return OPTION_NONE;
+}
+
+static enum file_option find_option(const char *word, bool is_python, const char **value)
+{
+	size_t len = strcspn(word, "=");
+	enum file_option found = OPTION_NONE;
 
 	if (word[0] != '-' || !word[1])
-		return false;
+		return OPTION_NONE;
 	if (word[1] != '-')
-		return strchr("rcefC", word[1]) != NULL;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strlen(word) > 3 && strncmp(names[i], word, strcspn(word, "=")) == 0)
+		return find_letter(word, is_python, value);
+	*value = word[len] ? word + len + 1 : NULL;
+	/* Abbreviations are understood: one that could be of two kinds isn't known. */
+	for (size_t i = 0; i < FILE_OPTIONS && len > 3; i++) {
+		if (file_options[i].is_python != is_python ||
+			strncmp(file_options[i].name, word, len) != 0)
+			continue;
+		if (!file_options[i].name[len])
+			return file_options[i].option;
+		found = found == OPTION_NONE || found == file_options[i].option
+				? file_options[i].option
+				: OPTION_UNKNOWN;
+	}
+	return found;
+}
+
+static void take_option(
+	struct judge *j, struct project *project, enum file_option option, const char *value)
+{
+	switch (option) {
+	case OPTION_LIST:
+		vec_push(j->arena, &project->lists, value);
+		break;
+	case OPTION_TREE:
+		vec_push(j->arena, &project->trees, value);
+		break;
+	case OPTION_DIRECTORY:
+		project->places = places_of(j, value);
+		break;
+	case OPTION_GROUP: /* "group", or "path:group" */
+		if (strchr(value, ':'))
+			vec_push(j->arena, &project->lists,
+				(const char *)arena_bytes(j->arena, value, strcspn(value, ":")));
+		else
+			vec_push(j->arena, &project->lists, "pyproject.toml");
+		break;
+	case OPTION_UNKNOWN:
+		sources_ask(j, project->subject, "packages of a file aren't known");
+		break;
+	default:
+		break;
+	}
+}
+
+/* A word that isn't an option. false: a verb. */
+static bool take_operand(struct judge *j, struct project *project,
+	const struct installer *installer, const char *text, bool is_python)
+{
+	size_t len = strlen(text);
+
+	if (installer->whole && sources_has_word(installer->whole, text)) {
+		project->reads_project = true;
+		return false;
+	}
+	if (sources_has_word(installer->verbs, text) || strcmp(text, "pip") == 0) {
+		project->reads_project |=
+			installer->project && sources_has_word(installer->project, text);
+		return false;
+	}
+	if (is_python && len > 3 && strcmp(text + len - 3, ".py") == 0)
+		vec_push(j->arena, &project->scripts, text);
+	else
+		judge_package(j, project, text, is_python);
+	return true;
+}
+
+/* uv pip sync FILE, uv pip compile FILE: its operands are files. */
+static bool takes_files(const shell_words *words, size_t at)
+{
+	bool is_pip = false;
+
+	for (; at < words->count; at++) {
+		const char *text = words->items[at].literal;
+
+		if (text && is_pip && (strcmp(text, "sync") == 0 || strcmp(text, "compile") == 0))
 			return true;
+		is_pip |= text && strcmp(text, "pip") == 0;
+	}
 	return false;
+}
+
+/* An option, with its value where it has one that matters. The place of its last word. */
+static size_t judge_option(struct judge *j, struct project *project, const shell_words *words,
+	size_t at, bool is_listed)
+{
+	const char *text = words->items[at].literal, *value = NULL;
+	enum file_option option = find_option(text, manager_is_python(project->program), &value);
+	const char *url = url_in(j->arena, text);
+	bool names_packages =
+		option == OPTION_LIST || option == OPTION_TREE || option == OPTION_GROUP;
+
+	if (option != OPTION_NONE && !value && at + 1 < words->count) {
+		value = words->items[++at].literal;
+		url = value ? url_in(j->arena, value) : NULL;
+		if (!value) /* it is expanded */
+			sources_ask(j, project->subject, "a file that is expanded isn't known");
+	}
+	if (url) {
+		sources_judge_url(j, project->subject, project->program, url);
+		if (option == OPTION_LIST)
+			sources_ask(j, project->subject, "packages at an address aren't known");
+	} else if (value && is_listed) {
+		take_option(j, project, option, value);
+	}
+	project->is_named |= names_packages;
+	return at;
 }
 
 static void judge_installed(struct judge *j, const char *subject, const char *program,
@@ -173,36 +349,58 @@ static void judge_installed(struct judge *j, const char *subject, const char *pr
 {
 	const struct sources_manager *manager = sources_find_manager(j->request->sources, program);
 	bool is_listed = manager && (manager->has_registries || manager->blocked.count);
-	size_t packages = 0;
-	bool is_whole = false;
+	bool is_python = manager_is_python(program);
+	bool has_files = strcmp(program, "pip-sync") == 0 ||
+			 (strcmp(program, "uv") == 0 && takes_files(words, at));
+	struct project project = { .subject = subject,
+		.program = program,
+		.places = places_of(j, "."),
+		.is_named = false };
 
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
 		const char *url = text ? url_in(j->arena, text) : NULL;
 
-		if (!text && is_listed) {
+		if (!text) {
 			/* name[extra] is a pattern that mostly stands for itself. */
 			const struct str source = words->items[at].source;
 
-			judge_package(j, subject, program,
-				arena_bytes(j->arena, source.data, source.len));
-			ask(j, subject, "a package that is expanded isn't known");
+			if (!is_listed)
+				continue;
+			judge_package(j, &project, arena_bytes(j->arena, source.data, source.len),
+				is_python);
+			sources_ask(j, subject, "a package that is expanded isn't known");
+		} else if (text[0] == '-' && text[1]) {
+			at = judge_option(j, &project, words, at, is_listed);
 		} else if (url) {
-			judge_url(j, subject, program, url);
-			packages++;
-		} else if (text && text[0] == '-') {
-			if (is_file_option(text) && is_listed)
-				ask(j, subject, "packages of a file aren't known");
-			packages += is_file_option(text);
-		} else if (text && installer->whole && has_word(installer->whole, text)) {
-			is_whole = true;
-		} else if (text && !has_word(installer->verbs, text) && strcmp(text, "pip") != 0) {
-			judge_package(j, subject, program, text);
-			packages++;
+			sources_judge_url(j, subject, program, url);
+			project.is_named = true;
+		} else if (has_files && !sources_has_word("pip sync compile", text)) {
+			vec_push(j->arena, &project.lists, text);
+			project.is_named = true;
+		} else {
+			project.is_named |= take_operand(j, &project, installer, text, is_python);
 		}
 	}
-	if (is_listed && (is_whole || !packages))
-		ask(j, subject, "packages of a file of the project aren't known");
+	if (strcmp(program, "pip-sync") == 0 && !project.lists.count)
+		vec_push(j->arena, &project.lists, "requirements.txt");
+	/* Without a name, it is the project's packages. `sync` of uv pip is none of those. */
+	project.reads_project = !has_files && (project.reads_project || !project.is_named);
+	if (is_listed)
+		judge_project(j, &project);
+}
+
+/* `yarn` alone installs, whatever its options are. */
+static bool has_operand(const shell_words *words, size_t at)
+{
+	for (; at < words->count; at++) {
+		const char *text = words->items[at].literal, *value = NULL;
+
+		if (!text || text[0] != '-')
+			return true;
+		at += find_option(text, false, &value) != OPTION_NONE && !value;
+	}
+	return false;
 }
 
 static void judge_manager(struct judge *j, const char *subject, const char *program,
@@ -216,14 +414,13 @@ static void judge_manager(struct judge *j, const char *subject, const char *prog
 
 	if (!installer)
 		return;
-	/* `yarn` alone installs. */
-	installs |= strcmp(program, "yarn") == 0 && at == words->count;
+	installs |= strcmp(program, "yarn") == 0 && !has_operand(words, at);
 	for (size_t i = at; i < words->count && !installs; i++)
 		installs = words->items[i].literal
-				   ? has_word(installer->verbs, words->items[i].literal)
+				   ? sources_has_word(installer->verbs, words->items[i].literal)
 				   : true;
 	if ((installs || manager) && sources_check_manager(sources, program, &err) < 0) {
-		deny(j, subject, &err);
+		sources_deny(j, subject, &err);
 		return;
 	}
 	if (installs) {
@@ -235,61 +432,7 @@ static void judge_manager(struct judge *j, const char *subject, const char *prog
 		const char *url = text ? url_in(j->arena, text) : NULL;
 
 		if (url)
-			judge_url(j, subject, program, url);
-	}
-}
-
-static void judge_remote(struct judge *j, const char *subject, const char *text, bool is_first)
-{
-	const struct sources *sources = j->request->sources;
-	struct error err;
-
-	if (text[0] == '-') {
-		text = strchr(text, '=');
-		if (!text)
-			return;
-		text++;
-	} else if (!is_first && !strstr(text, "://") && !strstr(text, "::") && !strchr(text, '@')) {
-		return;
-	}
-	if (sources_check_remote(sources, text, &err) < 0)
-		deny(j, subject, &err);
-}
-
-static void judge_git_remotes(
-	struct judge *j, const char *subject, const shell_words *words, size_t at)
-{
-	static const char verbs[] =
-		"clone fetch pull push ls-remote remote submodule archive "
-		"bundle subtree lfs request-pull fetch-pack send-pack http-fetch";
-	const struct sources *sources = j->request->sources;
-	bool is_remote = false, is_all = false, is_first = true;
-	struct error err;
-
-	if (sources->has_git && !sources->git_is_enabled) {
-		sources_check_remote(sources, "", &err);
-		deny(j, subject, &err);
-		return;
-	}
-	for (; sources->has_git && sources->has_remotes && at < words->count; at++) {
-		const char *text = words->items[at].literal;
-
-		if (!text) {
-			if (is_remote)
-				ask(j, subject, "a remote that is expanded isn't known");
-			continue;
-		}
-		if (strcasestr(text, "insteadof")) {
-			fail(&err, ERR_DENIED, "git.allowed_remotes: '%s' rewrites remotes", text);
-			deny(j, subject, &err);
-		} else if (!is_remote && text[0] != '-' && has_word(verbs, text)) {
-			is_remote = true;
-			is_all = strcmp(text, "clone") == 0 || strcmp(text, "remote") == 0 ||
-				 strcmp(text, "submodule") == 0;
-		} else if (is_remote) {
-			judge_remote(j, subject, text, is_all || is_first);
-			is_first &= text[0] == '-';
-		}
+			sources_judge_url(j, subject, program, url);
 	}
 }
 
@@ -304,7 +447,7 @@ static void judge_web(struct judge *j, const char *subject, const shell_words *w
 
 		if (given && url_parse(j->arena, given, &url) &&
 			sources_check_domain(j->request->sources, url.host, &err) < 0)
-			deny(j, subject, &err);
+			sources_deny(j, subject, &err);
 	}
 }
 
@@ -317,8 +460,8 @@ void judge_sources(struct judge *j, const char *subject, const shell_words *word
 	if (!j->request->sources)
 		return;
 	if (sources_check_program(j->request->sources, words->items[first].literal, &err) < 0)
-		deny(j, subject, &err);
-	if (has_word("curl wget http https aria2c axel lynx w3m", name))
+		sources_deny(j, subject, &err);
+	if (sources_has_word("curl wget http https aria2c axel lynx w3m", name))
 		judge_web(j, subject, words, at);
 	if (strcmp(name, "git") == 0)
 		judge_git_remotes(j, subject, words, at);

@@ -24,6 +24,9 @@ struct judge {
 	const char *moved_to; /* but it does so once, to this one: they mean either place */
 	const struct shell_command *command; /* the simple command that is judged */
 	const char *within;		     /* the wrappers around the command, or NULL */
+	/* Commands of the script that may change files before, or while, the one that is judged
+	 * runs; and those among them that aren't git's. */
+	unsigned others, others_than_git;
 };
 
 /* A judgement that begins: an empty trail, which allows. */
@@ -101,6 +104,12 @@ bool claude_strips(const char *wrapper);
 /* suggest.c */
 /* The rule that would allow these words as a command; NULL: they are expanded. */
 const char *suggest_command(struct arena *arena, const shell_words *words, size_t first);
+
+/* order.c */
+/* Notes what makes the order of the script's commands unknown: loops, functions, `&`. */
+void order_note_script(struct judge *j, struct str script, const struct shell_list *list);
+/* Notes a command that was judged. */
+void order_note_command(struct judge *j, const struct shell_command *command);
 
 /* install.c */
 /* What sources.json says of the command at words[first]. */

@@ -174,6 +174,7 @@ void judge_script(struct judge *j, enum shell_dialect dialect, struct str script
 		is_understood = shell_parse(script, SHELL_BASH, j->arena, &list, &err) == 0;
 	if (is_understood) {
 		note_moves(j, list);
+		order_note_script(j, script, list);
 		shell_visit(list, judge_command, j);
 	}
 	j->depth--;

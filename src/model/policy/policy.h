@@ -116,12 +116,16 @@ struct policy_verdict {
 	VEC(struct policy_step) trail;
 };
 struct sources;
+struct policy_inputs;
 struct policy_request {
 	enum shell_dialect dialect;
 	const char *cwd;  /* absolute and normal */
 	const char *home; /* for ~ */
 	struct arena *arena;
 	const struct sources *sources; /* what may be installed, reached and run; NULL: anything */
+	/* Files that were read for the judge, and those that it wants (inputs.h). NULL: none can be
+	 * read. */
+	struct policy_inputs *inputs;
 };
 /* A script as `sh -c` or `bash -c` gets it. With SHELL_SH, one that only bash understands is asked
  * for at least, and denied where bash would run what is denied. */

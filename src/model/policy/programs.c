@@ -22,8 +22,9 @@ bool variable_is_dangerous(const char *name)
 		"FTP_PROXY", "http_proxy", "https_proxy", "ftp_proxy", "all_proxy" };
 	static const char *const prefixes[] = { "LD_", "DYLD_", "GIT_", "PYTHON", "PERL", "BASH",
 		"LC_", "PS", "npm_config_", "NPM_", "PNPM_", "YARN_", "BUN_", "DENO_", "PIP_",
-		"UV_", "SSH_", "CARGO_", "RUSTC_", "RUSTUP_", "GO", "CGO_", "CONDA_", "XDG_",
-		"DOCKER_", "MALLOC_", "GLIBC_", "GTK_", "QT_" };
+		"PIPENV_", "POETRY_", "PDM_", "COREPACK_", "UV_", "SSH_", "CARGO_", "RUSTC_",
+		"RUSTUP_", "GO", "CGO_", "CONDA_", "XDG_", "DOCKER_", "MALLOC_", "GLIBC_", "GTK_",
+		"QT_" };
 	size_t len = name ? strlen(name) : 0;
 
 	if (!name)

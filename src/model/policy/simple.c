@@ -458,5 +458,6 @@ void judge_simple(struct judge *j, const struct shell_command *command)
 		judge_call(j, subject, &command->words, 0);
 	else
 		judge_step(j, subject, POLICY_ALLOW, NULL, "runs no program");
+	order_note_command(j, command);
 	j->command = around;
 }

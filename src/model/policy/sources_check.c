@@ -13,6 +13,7 @@ static const struct {
 } managers[] = {
 	{ "pip", NULL, true },
 	{ "pip3", "pip", true },
+	{ "pip-sync", "pip", true },
 	{ "pipx", "pip", true },
 	{ "uv", "pip", true },
 	{ "uvx", "pip", true },

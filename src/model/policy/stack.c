@@ -90,9 +90,11 @@ void policy_stack_judge(const struct policy_stack *stack, const struct policy_qu
 	struct arena *arena, struct policy_verdict *verdict)
 {
 	/* A script is what /bin/sh gets. */
-	struct policy_request request = {
-		.dialect = SHELL_SH, .cwd = question->cwd, .home = question->home, .arena = arena
-	};
+	struct policy_request request = { .dialect = SHELL_SH,
+		.cwd = question->cwd,
+		.home = question->home,
+		.arena = arena,
+		.inputs = question->inputs };
 
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	if (stack->failure) {

@@ -41,7 +41,8 @@ struct policy_question {
 	const char *path;      /* a file, absolute or relative to cwd, */
 	bool is_tree;	       /* and everything below it */
 	enum policy_operation operation;
-	const char *cwd, *home; /* absolute and normal */
+	const char *cwd, *home;	      /* absolute and normal */
+	struct policy_inputs *inputs; /* as in struct policy_request */
 };
 /* The verdict and its trail live in `arena`. */
 void policy_stack_judge(const struct policy_stack *stack, const struct policy_question *question,
