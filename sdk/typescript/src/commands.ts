@@ -1,9 +1,10 @@
 /* Commands: what they take, how they end, their output as it comes, and those in the background. */
 import "./dispose.js";
 import { fromBase64, join, toBase64, toBytes, toText, type Bytes } from "./bytes.js";
-import { CommandFailedError, ConnectionError, problemError, ApprovalRequiredError, type ProblemDetails } from "./errors.js";
+import { ApprovalRequiredError, CommandFailedError, ConnectionError, problemFrom } from "./errors.js";
 import type { ApprovalRequired, ExecInfo, ExecWanted, ResultInfo, SignalWanted } from "./generated.js";
-import type { CallOptions, CreateOptions, Http } from "./http.js";
+import { targetOf, type CallOptions, type CreateOptions, type Http } from "./http.js";
+import { Session } from "./session.js";
 import { decode } from "./shapes.js";
 import { readEvents } from "./sse.js";
 
@@ -267,7 +268,7 @@ export class Stream implements AsyncIterable<Output> {
         this.learned = value;
         break;
       case "error":
-        throw problemError({ ...(decode("Problem", value) as ProblemDetails), status: 0 });
+        throw problemFrom(value, 0);
       case "exit":
         this.ended = new Result(decode("Result", value) as ResultInfo);
     }
@@ -387,5 +388,12 @@ export class Process {
   /** Changes the size of its terminal. */
   async resize(rows: number, columns: number, options: CallOptions = {}): Promise<void> {
     await this.http.call("resizeTerminal", { id: this.id, body: { rows, columns }, signal: options.signal });
+  }
+
+  /** Its output, from the beginning or from offsets on, and its input, over a WebSocket. The command outlives the session. */
+  attach(options: CallOptions & { offset?: number; stderrOffset?: number } = {}): Promise<Session> {
+    const { signal, ...query } = options;
+    const path = targetOf("attachExec", { id: this.id, query });
+    return Session.open(this.http, path, undefined, () => this.refresh({ signal }), signal);
   }
 }

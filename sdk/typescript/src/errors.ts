@@ -170,9 +170,14 @@ const classes: Record<string, new (problem: ProblemDetails) => ApiError> = {
   approval_required: ApprovalRequiredError,
 };
 
-/** The error that stands for a problem, with names as in this client. @internal */
-export function problemError(problem: ProblemDetails): ApiError {
+/* With names as in this client. */
+function problemError(problem: ProblemDetails): ApiError {
   return new (classes[problem.code] ?? ApiError)(problem);
+}
+
+/** The error of a problem as the daemon writes it. @internal */
+export function problemFrom(said: object, status: number): ApiError {
+  return problemError({ ...(decode("ApprovalRequired", decode("Problem", said)) as ProblemDetails), status });
 }
 
 /** The error of a response's body, which may be anything: a proxy may have written it. @internal */
@@ -183,8 +188,7 @@ export function problemOf(status: number, text: string): ApiError {
   } catch {
     said = null;
   }
-  if (typeof said === "object" && said !== null && "code" in said)
-    return problemError({ ...(decode("ApprovalRequired", decode("Problem", said)) as ProblemDetails), status });
+  if (typeof said === "object" && said !== null && "code" in said) return problemFrom(said, status);
   const code = status === 404 ? "not_found" : status === 401 ? "unauthenticated" : status === 403 ? "denied" : "failed";
   return problemError({ status, code, detail: `HTTP status ${status}: ${text.slice(0, 200)}` });
 }

@@ -1701,6 +1701,8 @@ export interface Operations {
   uninstallPackages: { path: { id: string }; query: object; body: PackagesWanted; result: PackagesChanged };
   /** Run a command */
   exec: { path: { id: string }; query: object; body: ExecWanted; result: ResultInfo | ExecInfo | ApprovalRequired };
+  /** Run a command interactively, on a WebSocket */
+  execSocket: { path: { id: string }; query: object; body: undefined; result: undefined };
   /** List the execs of a workspace */
   listExecs: { path: { id: string }; query: { limit?: number; cursor?: string }; body: undefined; result: Execs };
   /** List execs */
@@ -1709,6 +1711,8 @@ export interface Operations {
   getExec: { path: { id: string }; query: { wait?: boolean }; body: undefined; result: ExecInfo };
   /** Read the output of a background exec */
   getOutput: { path: { id: string }; query: { offset?: number; stream?: "stdout" | "stderr"; follow?: boolean }; body: undefined; result: undefined };
+  /** Attach to a background exec, on a WebSocket */
+  attachExec: { path: { id: string }; query: { offset?: number; stderrOffset?: number }; body: undefined; result: undefined };
   /** Send a signal to an exec */
   signalExec: { path: { id: string }; query: object; body: SignalWanted; result: undefined };
   /** Write to the stdin of an exec */
@@ -1816,10 +1820,12 @@ export const operations: Record<keyof Operations, OperationRow> = {
   installPackages: {"method":"POST","path":"/v1/workspaces/{id}/packages","body":"PackagesWanted","results":{"200":"PackagesChanged"}},
   uninstallPackages: {"method":"DELETE","path":"/v1/workspaces/{id}/packages","body":"PackagesWanted","results":{"200":"PackagesChanged"}},
   exec: {"method":"POST","path":"/v1/workspaces/{id}/exec","keyed":true,"body":"ExecWanted","results":{"200":"Result","201":"Exec","202":"ApprovalRequired"}},
+  execSocket: {"method":"GET","path":"/v1/workspaces/{id}/exec"},
   listExecs: {"method":"GET","path":"/v1/workspaces/{id}/execs","results":{"200":"Execs"}},
   listAllExecs: {"method":"GET","path":"/v1/execs","results":{"200":"Execs"}},
   getExec: {"method":"GET","path":"/v1/execs/{id}","results":{"200":"Exec"}},
   getOutput: {"method":"GET","path":"/v1/execs/{id}/output"},
+  attachExec: {"method":"GET","path":"/v1/execs/{id}/attach"},
   signalExec: {"method":"POST","path":"/v1/execs/{id}/signal","body":"Signal"},
   writeStdin: {"method":"POST","path":"/v1/execs/{id}/stdin"},
   resizeTerminal: {"method":"POST","path":"/v1/execs/{id}/resize","body":"Size"},

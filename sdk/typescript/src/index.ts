@@ -59,6 +59,7 @@ export {
   type TokenOptions,
 } from "./nouns.js";
 export { Connection, Forward, type PortRequest } from "./ports.js";
+export { Session } from "./session.js";
 export {
   Workspace,
   type ApplyOptions,

@@ -9,6 +9,7 @@ import {
   startCommand,
   Stream,
   type Command,
+  type CommandOptions,
   type Duration,
   type Result,
   type RunOptions,
@@ -47,10 +48,11 @@ import type {
   WorkspaceRepair,
   WorkspaceWanted,
 } from "./generated.js";
-import { newKey, type CallOptions, type CreateOptions, type Http } from "./http.js";
+import { newKey, targetOf, type CallOptions, type CreateOptions, type Http } from "./http.js";
 import { Listing } from "./listing.js";
 import { Connection, connectPort, fetchPort, Forward, forwardPort, type PortRequest } from "./ports.js";
-import { decode } from "./shapes.js";
+import { Session } from "./session.js";
+import { decode, encode } from "./shapes.js";
 
 /** What a new workspace is made of; see `WorkspaceWanted` for the fields of the REST API. */
 export interface WorkspaceOptions extends Omit<WorkspaceWanted, "ttl" | "idleTimeout" | "network">, CreateOptions {
@@ -281,6 +283,13 @@ export class Workspace {
   /** Starts a command in the background: it goes on without this program. */
   start(command: Command, options: StartOptions = {}): Promise<Process> {
     return startCommand(this.http, this.id, command, options, options.idempotencyKey ?? newKey());
+  }
+
+  /** Starts an interactive command over a WebSocket. Closing the session ends the command. */
+  session(command: Command, options: Omit<CommandOptions, "stdin"> = {}): Promise<Session> {
+    const start = encode("ExecWanted", execBody(command, options)) as object;
+    const path = targetOf("execSocket", { id: this.id });
+    return Session.open(this.http, path, start, () => this.refresh(options), options.signal);
   }
 
   /** Its commands, newest first. */

@@ -1,5 +1,6 @@
 /* The client against servers that misbehave. */
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import http from "node:http";
 import net from "node:net";
@@ -132,4 +133,73 @@ test("a socket is reached whose path is too long for an address", async () => {
     },
     { path: "s" },
   );
+});
+
+/** A server of one WebSocket on a unix socket: `talk` gets what the client sends, as frames. */
+async function webSocket(area: string, talk: (socket: net.Socket) => void, use: (carrel: Carrel) => Promise<void>) {
+  const server = http.createServer((_, response) => json(response, 200, workspace));
+  const open: net.Socket[] = [];
+  server.on("upgrade", (request, socket: net.Socket) => {
+    open.push(socket);
+    const accept = createHash("sha1").update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: ${accept}\r\n` +
+        "Sec-WebSocket-Protocol: carrel.exec.v1\r\n\r\n",
+    );
+    socket.on("error", () => undefined);
+    talk(socket);
+  });
+  await new Promise<void>((resolve) => server.listen(`${area}/ws`, resolve));
+  try {
+    await use(new Carrel({ host: `unix:${area}/ws` }));
+  } finally {
+    server.close();
+    server.closeAllConnections();
+    for (const socket of open) socket.destroy();
+    rmSync(`${area}/ws`, { force: true });
+  }
+}
+
+const frame = (first: number, data: string | Buffer) => Buffer.concat([Buffer.from([first, data.length]), Buffer.from(data)]);
+
+test("WebSocket messages are put together, pings answered, and a lost connection told", async () => {
+  const area = mkdtempSync("/var/tmp/carrel-sdk.");
+  after(() => rmSync(area, { recursive: true }));
+  const received: Buffer[] = [];
+  const good = (socket: net.Socket) => {
+    socket.on("data", (data: Buffer) => received.push(data));
+    const bytes = Buffer.concat([
+      frame(0x81, '{"type":"started","exec":"e1"}'),
+      frame(0x02, Buffer.from([1, 65])),
+      frame(0x89, "ping"),
+      frame(0x80, "BC"),
+      frame(0x81, '{"type":"exit","id":"e1","exit_code":3,"reason":"exited"}'),
+      frame(0x88, Buffer.from([3, 232])),
+    ]);
+    /* After the message that starts the command. */
+    socket.once("data", () => bytes.forEach((byte) => socket.write(Buffer.from([byte]))));
+  };
+  await webSocket(area, good, async (carrel) => {
+    const session = await (await carrel.get("one")).session("true");
+    const texts: string[] = [];
+    for await (const { text } of session) texts.push(text);
+    assert.deepEqual([texts, (await session.result()).exitCode, session.id], [["ABC"], 3, "e1"]);
+    const sent = Buffer.concat(received);
+    assert.deepEqual([sent[0], (sent[1] ?? 0) & 0x80], [0x81, 0x80]);
+  });
+  const bad: [Buffer, RegExp][] = [
+    [frame(0xc1, "x"), /invalid WebSocket frame/],
+    [Buffer.from([0x82, 127, 0, 0, 0, 1, 0, 0, 0, 0]), /invalid WebSocket frame/],
+    [frame(0x88, Buffer.from([3, 243])), /closed before the command ended/],
+    [Buffer.alloc(0), /connection was lost/],
+  ];
+  for (const [bytes, reason] of bad)
+    await webSocket(
+      area,
+      (socket) => socket.write(bytes, () => bytes.length === 0 && socket.destroy()),
+      async (carrel) => {
+        const session = await (await carrel.get("one")).session("true");
+        await assert.rejects(session.result(), reason);
+      },
+    );
 });

@@ -89,6 +89,43 @@ test("a command in the background goes on", async () => {
   assert.deepEqual((await workspace.execs()).map((found) => found.id).slice(0, 2), [other.id, job.id]);
 });
 
+test("a session is talked to", async () => {
+  await using session = await workspace.session("stty size; read line; echo got $line; stty size; exit 7", { tty: true, rows: 30, columns: 100 });
+  let text = "";
+  const until = async (wanted: RegExp) => {
+    while (!wanted.test(text)) text += (await session.read())?.text ?? assert.fail(text);
+  };
+  await until(/30 100/);
+  await session.resize(31, 101);
+  await session.write("this\r");
+  await until(/got this/);
+  await until(/31 101/);
+  assert.equal((await session.result()).exitCode, 7);
+  const streams = await workspace.session(["sh", "-c", "cat; echo end >&2; kill -INT $$; sleep 1000"]);
+  const seen = { stdout: 0, stderr: "" };
+  await streams.write(new Uint8Array(300_000));
+  await streams.closeStdin();
+  for await (const output of streams) output.stream === "stdout" ? (seen.stdout += output.data.length) : (seen.stderr += output.text);
+  const { signal, id } = await streams.result();
+  assert.deepEqual([seen, signal, id], [{ stdout: 300_000, stderr: "end\n" }, 2, streams.id]);
+});
+
+test("a session attaches to a command, which outlives it", async () => {
+  const job = await workspace.start("while read line; do echo got $line; done", { openStdin: true });
+  const session = await job.attach();
+  await session.write("one\n");
+  assert.equal((await session.read())?.text, "got one\n");
+  await session.close();
+  const again = await job.attach();
+  await again.write("two\n");
+  await again.closeStdin();
+  let text = "";
+  for await (const output of again) text += output.text;
+  assert.match(text, /got two\n$/);
+  assert.equal((await again.result()).exitCode, 0);
+  await assert.rejects(carrel.get("nothing").then((none) => none.session("true")), NotFoundError);
+});
+
 test("files are written, read, listed, moved and packed", async () => {
   const { files } = workspace;
   assert.equal((await files.write("d/ä b?#%.txt", "text", { mode: 0o640 })).mode, "0640");
