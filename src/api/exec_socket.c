@@ -5,7 +5,8 @@
 #include "core/approvals.h"
 
 #define SOCKETS_MAX 1024
-#define START_TICKS 3 /* pings without a message `start` */
+#define SOCKETS_EACH 512 /* of one principal */
+#define START_TICKS 3	 /* pings without a message `start` */
 
 /* ---- the end ---- */
 
@@ -409,6 +410,21 @@ static void on_upgraded(void *ctx, struct net_stream *stream, struct str early)
 		s->opened(s);
 }
 
+static int check_room(struct call *c, struct error *err)
+{
+	size_t count = 0;
+
+	for (const struct exec_socket *s = c->api->exec_sockets; s; s = s->next)
+		count += access_is_same(s->request, c->request);
+	if (count >= SOCKETS_EACH)
+		return fail_hint(err, ERR_LIMIT, "close one of them",
+			"%d WebSockets of this principal are open", SOCKETS_EACH);
+	if (websocket_count(c->api->websockets) >= SOCKETS_MAX)
+		return fail_hint(
+			err, ERR_LIMIT, "try again later", "%d WebSockets are open", SOCKETS_MAX);
+	return 0;
+}
+
 int exec_socket_open(struct call *c, const struct core_workspace *w,
 	void (*opened)(struct exec_socket *s), struct exec_socket **socket, struct error *err)
 {
@@ -416,11 +432,8 @@ int exec_socket_open(struct call *c, const struct core_workspace *w,
 	const char *headers;
 
 	if (handshake_check(c, EXEC_SOCKET_PROTOCOL, &headers, err) ||
-		core_events(c->request, c->api->core, w, &journal, err))
+		core_events(c->request, c->api->core, w, &journal, err) || check_room(c, err))
 		return -1;
-	if (websocket_count(c->api->websockets) >= SOCKETS_MAX)
-		return fail_hint(
-			err, ERR_LIMIT, "close one of them", "%d WebSockets are open", SOCKETS_MAX);
 	struct exec_socket *s = xzalloc(sizeof *s);
 	*s = (struct exec_socket){ .api = c->api, .journal = journal, .opened = opened };
 	s->request = access_keep(c->request, &s->arena);

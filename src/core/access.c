@@ -144,6 +144,15 @@ const struct request *access_keep(const struct request *request, struct arena *a
 	return access_request(kept, request->door, arena_text(arena, request->id), arena);
 }
 
+bool access_is_same(const struct request *a, const struct request *b)
+{
+	const struct principal *one = a->principal, *other = b->principal;
+	if (one->kind != other->kind)
+		return false;
+	return one->kind == PRINCIPAL_TOKEN ? !strcmp(one->token_id, other->token_id)
+					    : one->uid == other->uid;
+}
+
 const char *access_id(const struct request *request)
 {
 	return request->id;

@@ -160,6 +160,8 @@ core_verb const struct request *access_request(
 	const struct principal *principal, enum door door, const char *id, struct arena *arena);
 /* A copy that lives in `arena`: for what goes on after the HTTP request has ended. */
 core_verb const struct request *access_keep(const struct request *request, struct arena *arena);
+/* Whether both are of one principal. */
+core_verb bool access_is_same(const struct request *a, const struct request *b);
 core_verb const char *access_id(const struct request *request); /* of the log, "" if none */
 /* Why the last verb of that request was ERR_POLICY or ERR_APPROVAL_REQUIRED: the trail of the
  * policy as a JSON list, "[]" when there is none. Lives as long as the request. */

@@ -308,7 +308,7 @@ static void update_watch(struct websocket *ws)
 	bool reads = wants_input(ws) || ws->state == STATE_LINGERING;
 	bool is_held = !reads && ws->state == STATE_OPEN;
 	uint32_t events = (reads ? EPOLLIN : 0u) | (is_held ? EPOLLRDHUP : 0u) |
-			  (ws->is_blocked ? EPOLLOUT : 0u);
+			  (ws->is_blocked || ws->stream.wants_output ? EPOLLOUT : 0u);
 
 	if (events == ws->events)
 		return;
