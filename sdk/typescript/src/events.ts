@@ -34,11 +34,11 @@ export async function* eventsOf(
   options: EventOptions,
   last?: string,
 ): AsyncGenerator<CarrelEvent, void, undefined> {
-  const open = (after: string | undefined) => {
+  const open = (after: string | undefined, mayStart: boolean) => {
     const headers: Record<string, string> = { Accept: "text/event-stream" };
     if (after !== undefined) headers["Last-Event-ID"] = after;
     const query = after === undefined ? { ...call.query, after: options.after } : call.query;
-    return http.open(operation, { ...call, query, headers, signal: options.signal });
+    return http.open(operation, { ...call, query, headers, mayStart, signal: options.signal });
   };
   for await (const { data } of follow(open, undefined, ({ event }) => event === last, options.signal))
     yield decode("Event", JSON.parse(data)) as CarrelEvent;
@@ -47,13 +47,13 @@ export async function* eventsOf(
 /** @internal */
 export async function* auditOf(http: Http, options: AuditOptions): AsyncGenerator<AuditLine, void, undefined> {
   const { signal, after, ...query } = options;
-  const open = (from: string | undefined) => {
+  const open = (from: string | undefined, mayStart: boolean) => {
     const headers: Record<string, string> = { Accept: "text/event-stream" };
     if (from !== undefined) headers["Last-Event-ID"] = from;
-    return http.open("audit", { query, headers, signal });
+    return http.open("audit", { query, headers, mayStart, signal });
   };
   const first = after === undefined ? undefined : String(after);
   /* Without `follow` the response ends by itself. */
-  const events = options.follow ? follow(open, first, () => false, signal) : readEvents((await open(first)).chunks());
+  const events = options.follow ? follow(open, first, () => false, signal) : readEvents((await open(first, true)).chunks());
   for await (const { data } of events) if (data) yield decode("AuditLine", JSON.parse(data)) as AuditLine;
 }

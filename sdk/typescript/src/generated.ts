@@ -1245,7 +1245,7 @@ export interface PortInfo {
 }
 
 /** The data of an event. New types may come: ignore what you don't know. */
-export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | EnvironmentProgressEvent | MissedEvent;
+export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | EnvironmentProgressEvent | MissedEvent;
 
 /** A workspace has changed. warm: its sandbox is ready; cold: its sandbox has ended. */
 export interface WorkspaceEvent {
@@ -1451,6 +1451,23 @@ export interface ExecEndedEvent {
   exec: string;
   reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied";
   exitCode: number;
+}
+
+/** Files that an exec was judged by were changed before it ended: they are denied now. */
+export interface ExecChangedEvent {
+  /** counts up, also across restarts of the daemon */
+  id: number;
+  time: string;
+  /** its id; empty: the event isn't about one */
+  workspace: string;
+  /** of the workspace, template or token */
+  name: string | null;
+  /** the name of the event */
+  type: "exec.changed";
+  /** its id */
+  exec: string;
+  /** what is denied */
+  reason: string;
 }
 
 /** The schema `ApprovalEvent` of the REST API. */

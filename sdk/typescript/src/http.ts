@@ -54,6 +54,8 @@ export interface OpenCall {
   headers?: Record<string, string> | undefined;
   key?: string | undefined;
   signal?: AbortSignal | undefined;
+  /** false: a daemon that was stopped stays so. */
+  mayStart?: boolean | undefined;
 }
 
 const LONGEST_WAIT_MS = 10_000;
@@ -211,11 +213,10 @@ export class Http {
   }
 
   /* Sends it until there is a response that is worth reading. */
-  private async send(request: WireRequest, canRepeat: boolean): Promise<Reply> {
+  private async send(request: WireRequest, canRepeat: boolean, mayStart = true): Promise<Reply> {
     const transport = await this.connect();
     request.headers = this.headers(request.headers);
     const isWhole = request.body === undefined || typeof request.body === "string" || request.body instanceof Uint8Array;
-    let mayStart = this.home !== undefined;
     for (let attempt = 0; ; attempt++) {
       let wait = Math.random() * 100 * 2 ** attempt;
       try {
@@ -268,7 +269,7 @@ export class Http {
     if (call.key !== undefined && keyed) headers["Idempotency-Key"] = call.key;
     const canRepeat = method !== "POST" && method !== "PATCH" ? true : headers["Idempotency-Key"] !== undefined;
     const request: WireRequest = { method, path: targetOf(operation, call), headers, body, signal: call.signal };
-    const reply = await this.send(request, canRepeat);
+    const reply = await this.send(request, canRepeat, call.mayStart);
     if (reply.status >= 200 && reply.status < 300) return reply;
     throw problemOf(reply.status, await reply.text());
   }

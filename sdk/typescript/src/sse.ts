@@ -42,9 +42,10 @@ const SHORTEST_MS = 50;
 const LONGEST_MS = 5000;
 
 /** Events with ids. `open` sends a request for those after an id. After the connection was lost, or the daemon ended the response,
- * it is sent again; `isLast` says that nothing comes after an event. A first request that fails is an error. @internal */
+ * it is sent again, but does not start a daemon that was stopped; `isLast` says that nothing comes after an event. A first request that
+ * fails is an error. @internal */
 export async function* follow(
-  open: (after: string | undefined) => Promise<Reply>,
+  open: (after: string | undefined, mayStart: boolean) => Promise<Reply>,
   after: string | undefined,
   isLast: (event: ServerEvent) => boolean,
   signal: AbortSignal | undefined,
@@ -53,7 +54,7 @@ export async function* follow(
   let isFirst = true;
   for (;;) {
     try {
-      const reply = await open(after);
+      const reply = await open(after, isFirst);
       isFirst = false;
       for await (const event of readEvents(reply.chunks())) {
         wait = SHORTEST_MS;
