@@ -34,6 +34,7 @@ def value(env, name, *flags):
     return env.inside(name, "python", *flags, "-c", "import victim.m; print(victim.m.VALUE)")
 
 
+@pytest.mark.once
 def test_bytecode_for_another_packages_source_is_not_used(env, index):
     """Neither of the kind that is compiled here nor of a kind that isn't (-O): it would be published as the victim's, for
     every environment that has it. Two wheels, so that the directory belongs to neither; one stops the compiler."""
@@ -48,6 +49,7 @@ def test_bytecode_for_another_packages_source_is_not_used(env, index):
         assert value(env, "other", *flags) == "honest\n", flags
 
 
+@pytest.mark.once
 def test_a_wheel_does_not_write_anothers_record(env, index):
     """By RECORD files each layer gets its content. One wheel brings the file, another the RECORDs that give it to the victim."""
     def listed(name, *paths):
@@ -82,6 +84,7 @@ def test_what_is_half_installed_is_not_taken_for_whole(env, index, words):
     assert value(env, "other") == "honest\n"
 
 
+@pytest.mark.once
 def test_an_interpreter_makes_no_bytecode_for_another_one(env, index):
     """One outside /usr may be anybody's, and says itself what it is: what it compiled is used with it alone."""
     real = pathlib.Path(os.path.realpath("/usr/bin/python3"))
@@ -103,6 +106,7 @@ def test_an_interpreter_makes_no_bytecode_for_another_one(env, index):
     assert value(env, "other") == "honest\n"
 
 
+@pytest.mark.once
 def test_what_a_build_requires_in_turn_is_judged_too(env, index):
     index.add(sdist("source", build_requires=["tool"]), wheel("tool", requires=["blocked-one"]), wheel("blocked-one"))
     env.configure("environments:\n  blocked_packages: [blocked_one]\n")
@@ -177,6 +181,7 @@ def test_what_root_named_is_shown(env, tmp):
     assert done.returncode == 125 and "root has not approved" in done.stderr, done
 
 
+@pytest.mark.once
 def test_a_build_with_the_tools_of_one_index_is_not_used_with_another(env, index):
     """What a build requires has no hashes: the same sources give something else with other tools."""
     source = sdist("source", build_requires=["tool"], code="    import tool\n    return tool.VALUE\n")

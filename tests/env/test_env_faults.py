@@ -50,6 +50,7 @@ def is_whole(env):
 
 # ---- two at once
 
+@pytest.mark.once
 @pytest.mark.parametrize("command", [["build", "agent", *PARTS], ["build", "agent", "--no-cache", *PARTS]])
 def test_builders_of_one_set_end_with_one(env, index, command):
     parts(index)
@@ -66,6 +67,7 @@ def test_builders_of_one_set_end_with_one(env, index, command):
     is_whole(env)
 
 
+@pytest.mark.once
 def test_builders_of_overlapping_sets_share_layers(env, index):
     parts(index)
     def build(n):
@@ -76,6 +78,7 @@ def test_builders_of_overlapping_sets_share_layers(env, index):
     assert all(row["ok"] for row in env.json("verify"))
 
 
+@pytest.mark.once
 def test_a_build_beside_prunes_loses_no_layer(env, index):
     parts(index)
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -86,6 +89,7 @@ def test_a_build_beside_prunes_loses_no_layer(env, index):
     is_whole(env)
 
 
+@pytest.mark.once
 def test_a_build_that_waits_can_be_ended(env, index):
     """One hangs at its index, the next waits for it and is interrupted; the first one's end frees the name."""
     parts(index)
@@ -140,6 +144,7 @@ def test_killed_at_any_moment(env, index, moment):
     is_whole(env)
 
 
+@pytest.mark.once
 def test_killed_while_it_repairs_or_removes(env, index):
     parts(index)
     name = env.build("agent", *PARTS)["name"]
@@ -155,6 +160,7 @@ def test_killed_while_it_repairs_or_removes(env, index):
         is_whole(env)
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_by_a_signal(env, index, number):
     parts(index)
@@ -346,6 +352,7 @@ def private_python(directory):
     return prefix / "bin" / real.name
 
 
+@pytest.mark.once
 def test_an_interpreter_that_was_removed(env, index, tmp):
     parts(index)
     python = private_python(tmp)
@@ -364,6 +371,7 @@ def test_an_interpreter_that_was_removed(env, index, tmp):
     assert env.python("agent", WORKS) == "1.0\n"
 
 
+@pytest.mark.once
 def test_an_interpreter_that_was_replaced(env, index, tmp):
     """Another file under the same path: not the one the layers were made for, so it is looked into again."""
     parts(index)
@@ -377,6 +385,7 @@ def test_an_interpreter_that_was_replaced(env, index, tmp):
     assert env.python(found["name"], WORKS) == "1.0\n"
 
 
+@pytest.mark.once
 def test_an_interpreter_that_is_none(env, tmp):
     for content in ("#!/bin/sh\necho 3.11\n", "#!/bin/sh\nexit 1\n", "#!/bin/sh\nsleep 1000\n", "\x7fELF"):
         fake = tmp / "python3.12"

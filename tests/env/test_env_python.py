@@ -81,6 +81,7 @@ def configure(env, mirror):
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the list names one platform")
+@pytest.mark.once
 def test_a_python_that_the_host_lacks_comes_from_the_mirror(own_env, index, mirror, tmp_path):
     index.add(wheel("one"))
     error = own_env.fails("app", "--python", VERSION, code="not_found", says=[VERSION])
@@ -155,6 +156,7 @@ def test_workspaces_and_templates_with_a_python_that_the_host_lacks(template, mi
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the list names one platform")
+@pytest.mark.once
 def test_what_is_wrong_with_the_mirror_is_said(own_env, mirror, tmp_path):
     copy = tmp_path / "mirror"
     shutil.copytree(mirror, copy)

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from daemons import READY_SECONDS
 from faults import READY_AGAIN_SECONDS, Inventory, Load, inits, kill, remove_all, restarts
 from harness import NOT_AHEAD, eventually
 
@@ -13,47 +14,56 @@ TIMES = {"": 1, "full": 30}.get(os.environ.get("CARREL_SOAK", "")) or int(os.env
 SECONDS = 3 * TIMES
 
 
-def kill_core(daemon, _):
+def kill_core(daemon, _, seconds):
     core = daemon.core_pid()
     if core is None:
         return
     kill(core)
-    assert eventually(lambda: daemon.core_pid() not in (core, None), READY_AGAIN_SECONDS)
-    assert eventually(daemon.is_ready, READY_AGAIN_SECONDS)
+    assert eventually(lambda: daemon.core_pid() not in (core, None), seconds)
+    assert eventually(daemon.is_ready, seconds)
 
 
-def kill_launcher(daemon, _):
+def kill_launcher(daemon, _, seconds):
     daemon.process.kill()
     daemon.process.wait()
     daemon.start_serving(wait=False)
-    assert eventually(daemon.is_ready, READY_AGAIN_SECONDS)
+    assert eventually(daemon.is_ready, seconds)
 
 
-def kill_init(daemon, dice):
+def kill_init(daemon, dice, _):
     found = inits(daemon)
     if found:
         kill(dice.choice(found))
 
 
-def stop_in_order(daemon, _):
+def stop_in_order(daemon, _, seconds):
     assert daemon.stop_serving() == 0
     daemon.start_serving(wait=False)
-    assert eventually(daemon.is_ready, READY_AGAIN_SECONDS)
+    assert eventually(daemon.is_ready, seconds)
+
+
+@pytest.mark.once
+@pytest.mark.shipped
+@pytest.mark.parametrize("what", [kill_core, kill_launcher, kill_init], ids=["core", "launcher", "init"])
+def test_what_was_acknowledged_survives(own_daemon, what):
+    survives(own_daemon, [what], READY_SECONDS)
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("what", [
-    *(pytest.param([one], marks=[pytest.mark.once, pytest.mark.shipped]) for one in (kill_core, kill_launcher, kill_init)),
-    [kill_core, kill_launcher, kill_init, stop_in_order]], ids=["core", "launcher", "init", "any"])
-def test_what_was_acknowledged_survives(own_daemon, what):
-    daemon, dice = own_daemon, random.Random(len(what))
+def test_what_was_acknowledged_survives_anything_and_soon(own_daemon):
+    survives(own_daemon, [kill_core, kill_launcher, kill_init, stop_in_order], READY_AGAIN_SECONDS)
+
+
+def survives(daemon, what, seconds):
+    """One of `what` happens now and then under load; within so many seconds the daemon is ready again."""
+    dice = random.Random(len(what))
     inventory = Inventory(daemon)
     end, kills = time.monotonic() + SECONDS, 0
     with Load(daemon, clients=4, seed=len(what)) as load:
         # On a busy machine it takes longer until enough has happened.
         while (time.monotonic() < end or kills < 2 or load.counts["POST exec"] <= 10) and not load.faults:
             time.sleep(dice.uniform(0, 0.3))
-            dice.choice(what)(daemon, dice)
+            dice.choice(what)(daemon, dice, seconds)
             kills += 1
     print(f"\n{kills} kills, {dict(load.counts)}")
     load.check()
