@@ -253,7 +253,7 @@ static void nobody_listening_is_unavailable(void **state)
 
 	assert_int_equal(client_connect(&client, "unix:/nonexistent/socket", &err), -1);
 	assert_int_equal(err.code, ERR_UNAVAILABLE);
-	assert_int_equal(client_connect(&client, "http://example", &err), -1);
+	assert_int_equal(client_connect(&client, "ftp://example", &err), -1);
 	assert_int_equal(err.code, ERR_INVALID);
 }
 
