@@ -39,7 +39,7 @@ class Refused(Exception):
 
 class WebSocket:
     def __init__(self, daemon, path, protocols=(PROTOCOL,), headers=(), timeout=60):
-        connection = daemon.connection(timeout)
+        connection = daemon.connection(timeout=timeout)
         connection.connect()
         self.sock, self.early, self.code, self.reason = connection.sock, b"", None, None
         key = base64.b64encode(os.urandom(16))

@@ -13,6 +13,7 @@ from daemons import serving_anew
 from doors import open_door
 from harness import CARREL, eventually, one_line
 from rest import problem
+from websockets import PROTOCOL, Refused, WebSocket
 
 HOST, ORIGIN = "desk.example", "https://app.example"
 CONFIG = f"""serve:
@@ -185,3 +186,24 @@ def test_several_passed_sockets_are_served_with_the_homes_own(door):
             process.terminate()
             assert process.wait(60) == 0
     daemon.start_serving()
+
+
+def test_a_page_of_a_listed_origin_opens_a_web_socket_with_its_token_as_a_subprotocol(door):
+    made = door.post("/v1/workspaces", {})
+    path, offered = f"{made.headers['Location']}/exec", (PROTOCOL, f"carrel.bearer.{door.token}")
+    try:
+        with WebSocket(door, path, offered, (f"Origin: {ORIGIN}",)) as ws:
+            ws.start(command="head -c 4194304 | wc -c; head -c 4194304 /dev/zero").until("started")
+            for _ in range(64):
+                ws.stdin(bytes(65536))
+            assert ws.until("exit")["exit_code"] == 0
+            assert ws.output[1] == b"4194304\n" + bytes(4194304)
+            ws.closing()
+            assert ws.code == 1000
+        for protocols, headers, status in ((offered, ("Origin: https://evil.example",), 403), ((PROTOCOL,), (f"Origin: {ORIGIN}",), 401),
+                                           ((PROTOCOL, "carrel.bearer.x"), (), 401)):
+            with pytest.raises(Refused) as info:
+                WebSocket(door, path, protocols, headers)
+            assert info.value.status == status
+    finally:
+        door.request("DELETE", made.headers["Location"])
