@@ -21,9 +21,9 @@ ABOUT = f"""\
 ### How it is measured
 
 `bench/run --only sdk`. A program in the language of the client (`bench/sdk_python.py`, ...) calls `/bin/true` in one workspace over the
-unix socket (TypeScript over TCP, on the loopback: fetch can't reach a unix socket), on one kept connection: {CALLS} times by the client, then as often by the library under it, which sends the same body and
-reads the JSON of the answer; {ROUNDS} rounds, the first thrown away. Ratio of medians of a call; in brackets 95 % of bootstrap resamples
-of rounds."""
+unix socket, on one kept connection: {CALLS} times by the client, then as often by the library under it, which sends the same body and
+reads the JSON of the answer; {ROUNDS} rounds, the first thrown away. Both TypeScript rows go over TCP on the loopback, with a token: fetch
+can't reach a unix socket. Ratio of medians of a call; in brackets 95 % of bootstrap resamples of rounds."""
 
 
 class Language:

@@ -169,6 +169,8 @@ export class NodeTransport implements Transport {
       }
       request.on("response", (message) => {
         isAnswered = true;
+        /* A connection on which a request was not sent to its end can't be used for another one. */
+        message.on("end", () => request.writableEnded || request.destroy());
         resolve(new NodeReply(message, this.where, signal));
       });
       request.on("error", (error) => reject(signal?.aborted ? signal.reason : connectionError(this.where, error)));

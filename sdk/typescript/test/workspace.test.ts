@@ -151,6 +151,10 @@ test("files are written, read, listed, moved and packed", async () => {
   await files.upload(`${home}/up`, "up");
   await files.download("up", `${home}/down`);
   assert.equal(readFileSync(`${home}/down`, "utf8"), "of the host");
+  async function* endless() {
+    for (;;) yield new Uint8Array(65536);
+  }
+  await assert.rejects(files.write("/usr/bin/x", endless()), { name: /Error$/, code: /invalid|denied|conflict/ });
   await assert.rejects(files.readText("copy"), (error: NotFoundError) => error instanceof NotFoundError && error.status === 404 && !!error.requestId);
 });
 
