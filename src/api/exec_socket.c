@@ -7,6 +7,7 @@
 #define SOCKETS_MAX 1024
 #define SOCKETS_EACH 512 /* of one principal */
 #define START_TICKS 3	 /* pings without a message `start` */
+#define TEXTS_MAX 4000	 /* text messages between two pings: signals are recorded, each of them */
 
 /* ---- the end ---- */
 
@@ -348,7 +349,9 @@ static void on_message(void *ctx, bool is_text, struct str data)
 
 	if (!check_holds(s))
 		return;
-	if (is_text)
+	if (is_text && ++s->texts > TEXTS_MAX)
+		end(s, WEBSOCKET_REFUSED, "too many text messages");
+	else if (is_text)
 		on_text(s, data);
 	else
 		on_stdin(s, data);
@@ -368,6 +371,7 @@ static void on_tick(void *ctx)
 {
 	struct exec_socket *s = ctx;
 
+	s->texts = 0;
 	if (!check_holds(s) || s->has_begun || ++s->ticks < START_TICKS)
 		return;
 	end(s, WEBSOCKET_REFUSED, "no message start came in time");

@@ -30,6 +30,7 @@ struct exec_socket {
 	bool has_begun; /* the exec was asked for */
 	bool is_told;	/* and `started` was sent */
 	unsigned ticks; /* before it had begun */
+	unsigned texts; /* text messages since the last ping */
 	/* What the client sent and the command hasn't yet. */
 	struct buf input;
 	bool ends_input;    /* stdin is to be closed after it */

@@ -201,6 +201,16 @@ def test_a_client_that_breaks_the_protocol_is_closed_and_its_exec_canceled(daemo
     assert canceled(daemon, exec_id)
 
 
+def test_text_messages_have_a_rate(daemon, name):
+    with WebSocket(daemon, path(name)) as ws:
+        exec_id = ws.start("sleep", "1000").until("started")["exec"]
+        with contextlib.suppress(OSError):
+            ws.send(frame(TEXT, b'{"type":"resize","rows":1,"cols":1}') * 4001)
+        ws.closing()
+        assert ws.code == 1008 and "too many" in ws.reason
+    assert canceled(daemon, exec_id)
+
+
 @pytest.mark.parametrize("data", [frame(BINARY, b"\0x"), frame(TEXT, b'{"type":"resize","rows":1,"cols":1}')])
 def test_the_first_message_is_start(daemon, name, data):
     with WebSocket(daemon, path(name)) as ws:
