@@ -9,10 +9,11 @@ import sys
 import pytest
 
 from daemons import new_directory, remove, serving
+from doors import open_door
 from harness import CARREL, CLIENTS, TREE, locked
 
 PACKAGE = TREE / "sdk/python"
-PACKAGES = ("httpx==0.28.1", "mypy==2.4.1", "pytest==9.2.0", "uv==0.13.7")
+PACKAGES, UV = ("httpx==0.28.1", "mypy==2.4.1", "pytest==9.2.0"), "uv==0.13.7"
 pytestmark = [pytest.mark.shipped, pytest.mark.needs_plain_user]
 
 
@@ -27,18 +28,21 @@ def tools(common):
             subprocess.run([sys.executable, "-m", "venv", "--clear", *["--without-pip"] * has_pip, environment], check=True)
             python = environment / "bin/python"
             pip = [sys.executable, "-m", "pip", "--python", python] if has_pip else [python, "-m", "pip"]
-            subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile", *PACKAGES], check=True)
+            subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile", UV], check=True)
+            index = subprocess.run([*pip, "config", "get", "global.index-url"], capture_output=True, text=True).stdout.strip()
+            subprocess.run([environment / "bin/uv", "pip", "install", "--quiet", "--python", python, "--no-cache",
+                            *(["--default-index", index] if index else []), *PACKAGES], check=True)
             done.touch()
     return environment / "bin"
 
 
 @pytest.fixture(scope="module")
-def daemon():
-    """One that installs packages from the index of this host."""
+def door():
+    """A daemon on a socket and by TCP, which installs packages from the index of this host."""
     directory = new_directory()
     try:
         with serving(directory, env=CLIENTS) as daemon:
-            yield daemon
+            yield open_door(daemon)
     finally:
         remove(directory)
 
@@ -51,17 +55,18 @@ def run(*argv, **how):
     return done.stdout
 
 
-def test_what_is_generated_is_up_to_date(daemon, tmp_path):
+def test_what_is_generated_is_up_to_date(door, tmp_path):
     document = tmp_path / "openapi.json"
-    document.write_bytes(daemon.get("/openapi.json").body)
+    document.write_bytes(door.get("/openapi.json").body)
     run(sys.executable, TREE / "sdk/generate-python", "--check", "--openapi", document)
 
 
-def test_its_tests_pass(daemon, tools, tmp_path):
+def test_its_tests_pass(door, tools, tmp_path):
     """With warnings as errors: a connection that is left open is one."""
+    env = {"CARREL_HOST": f"unix:{door.daemon.socket}", "CARREL_PROGRAM": CARREL, "PYTHONPATH": str(PACKAGE / "src"), "HOME": str(tmp_path),
+           "CARREL_TEST_URLS": "http://{}:{}".format(*door.address()), "CARREL_TEST_TOKEN": door.token}
     output = run(tools / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "--tb=short", "--basetemp", tmp_path / "base",
-                 PACKAGE / "tests", cwd=tmp_path, env={"CARREL_HOST": f"unix:{daemon.socket}", "CARREL_PROGRAM": CARREL,
-                                                       "PYTHONPATH": str(PACKAGE / "src"), "HOME": str(tmp_path)})
+                 PACKAGE / "tests", cwd=tmp_path, env=env)
     assert re.search(r"\d+ passed", output) and "skipped" not in output, output
 
 

@@ -7,6 +7,7 @@ import subprocess
 import tarfile
 import tempfile
 import threading
+from typing import List
 
 import pytest
 
@@ -278,8 +279,17 @@ def test_a_daemon_is_started_when_there_is_none(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("CARREL_HOME", directory + "/home")
     program = os.environ.get("CARREL_PROGRAM") or shutil.which("carrel")
     try:
-        with Workspace.create() as ws:
-            assert ws.run("echo started").stdout == "started\n"
+        # Several at once start one.
+        made: List[Workspace] = []
+        threads = [threading.Thread(target=lambda: made.append(Workspace.create())) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert len(made) == 3
+        for ws in made:
+            with ws:
+                assert ws.run("echo started").stdout == "started\n"
         monkeypatch.setenv("CARREL_PROGRAM", "/nothing")
         with Carrel() as carrel:
             assert list(carrel.list()) == []

@@ -29,10 +29,14 @@ def test_the_client_has_every_route(carrel: carrel.Carrel) -> None:
     names = {name for name, value in vars(_operations).items() if isinstance(value, _operations.Operation)}
     assert names == used_operations() & names
     routes = {(value.method, value.path) for name, value in vars(_operations).items() if name in names}
+    text = "".join(path.read_text() for path in (SOURCES / "_async").glob("*.py"))
     for path, methods in carrel.openapi()["paths"].items():
         for method, operation in methods.items():
             pages = [kind for answer in operation["responses"].values() for kind in answer.get("content", ()) if "text/html" in kind]
             assert (method.upper(), path) in routes or pages, f"{method} {path}"
+            for row in operation.get("parameters", ()):
+                # `after` is sent as Last-Event-ID, which is the same.
+                assert row["in"] != "query" or row["name"] == "after" or f'"{row["name"]}"' in text, f"{method} {path}: {row['name']}"
 
 
 # What a parameter of another name stands for; and what is the same in another unit, of other clients, or set by the method.
@@ -104,6 +108,20 @@ def test_addresses() -> None:
     for bad in ("ftp://h", "https://", "h:1", "https://me:token@h", "https://h/path", "https://h?token=x"):
         with pytest.raises(ValueError):
             _config.find(bad, env)
+
+
+def test_a_context_is_an_address_with_a_name(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(ValueError, match="carrel context ls"):
+        carrel.Carrel(context="lab")
+    (tmp_path / "carrel").mkdir()
+    file = tmp_path / "carrel/contexts.json"
+    file.write_text(json.dumps({"current": None, "contexts": [{"name": "lab", "host": "http://lab:7070", "token": "crl_t"}]}))
+    with carrel.Carrel(context="lab") as client:
+        assert client._http.place.url == "http://lab:7070" and client._http._token == "crl_t"
+    file.write_text("[]")
+    with pytest.raises(ValueError, match="not a list"):
+        carrel.Carrel(context="lab")
 
 
 def test_paths_are_sent_as_they_are() -> None:

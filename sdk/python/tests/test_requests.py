@@ -3,12 +3,14 @@ import json
 
 import pytest
 
-from carrel import Carrel, ConnectionFailed, ConnectionLost, Denied, Unavailable, _core
+from carrel import Carrel, ConnectionFailed, ConnectionLost, Denied, LimitReached, Unavailable, _core
 from fakes import header, response, serving
 
 WORKSPACE = json.dumps({"id": "w", "name": "n", "state": "ready"})
 RESULT = json.dumps({"id": "e", "exit_code": 0, "reason": "exited", "stdout": "", "stderr": "", "encoding": "utf-8"})
 BUSY = response(503, json.dumps({"code": "unavailable", "detail": "later"}), "application/problem+json", "Retry-After: 0")
+RATE = response(429, json.dumps({"code": "limit", "detail": "too many requests"}), "application/problem+json", "Retry-After: 0")
+FULL = response(429, json.dumps({"code": "limit", "detail": "too many workspaces"}), "application/problem+json")
 CUT = b""
 
 
@@ -19,10 +21,17 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_new_workspace_is_asked_for_again_with_its_key() -> None:
-    with serving(CUT, BUSY, response(201, WORKSPACE)) as server, Carrel(server.url) as carrel:
+    with serving(CUT, BUSY, RATE, response(201, WORKSPACE)) as server, Carrel(server.url) as carrel:
         assert carrel.create("n").name == "n"
     keys = [header(request, "Idempotency-Key") for request in server.requests]
-    assert len(keys) == 3 and len(set(keys)) == 1 and keys[0]
+    assert len(keys) == 4 and len(set(keys)) == 1 and keys[0]
+
+
+def test_a_limit_that_waiting_does_not_help_is_told() -> None:
+    with serving(FULL) as server, Carrel(server.url) as carrel:
+        with pytest.raises(LimitReached, match="too many workspaces"):
+            carrel.create()
+    assert len(server.requests) == 1
 
 
 def test_a_command_is_sent_once() -> None:

@@ -7,12 +7,12 @@
 """
 from . import types
 from ._async._client import AsyncCarrel
-from ._async._execs import AsyncConnection, AsyncProcess, AsyncStream
+from ._async._execs import AsyncConnection, AsyncProcess, AsyncSession, AsyncStream
 from ._async._files import AsyncFiles
 from ._async._workspace import AsyncWorkspace
 from ._core import Output, Result
 from ._sync._client import Carrel
-from ._sync._execs import Connection, Process, Stream
+from ._sync._execs import Connection, Process, Session, Stream
 from ._sync._files import Files
 from ._sync._workspace import Workspace
 from .errors import (
@@ -24,9 +24,9 @@ from .errors import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "ApiError", "ApprovalRequired", "AsyncCarrel", "AsyncConnection", "AsyncFiles", "AsyncProcess", "AsyncStream",
+    "ApiError", "ApprovalRequired", "AsyncCarrel", "AsyncConnection", "AsyncFiles", "AsyncProcess", "AsyncSession", "AsyncStream",
     "AsyncWorkspace", "Canceled", "Carrel", "CarrelError", "CommandFailed", "CommandNotFound", "Conflict", "Connection",
     "ConnectionFailed", "ConnectionLost", "Corrupt", "DaemonNotStarted", "Denied", "DiskFull", "Failed", "Files", "Invalid",
-    "LimitReached", "NotExecutable", "NotFound", "Output", "Process", "ProtocolError", "Result", "Stream", "TimedOut",
+    "LimitReached", "NotExecutable", "NotFound", "Output", "Process", "ProtocolError", "Result", "Session", "Stream", "TimedOut",
     "Unauthenticated", "Unavailable", "Workspace", "types",
 ]

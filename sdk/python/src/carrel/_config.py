@@ -1,18 +1,22 @@
 """Where the daemon is: an address, the environment, or the daemon of this user's home, which is started when there is none."""
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import socket
 import ssl
 import subprocess
+import time
 from dataclasses import dataclass
-from typing import Mapping, Optional, Union
+from typing import Any, Dict, Mapping, Optional, Union
 from urllib.parse import urlsplit
 
 from . import errors
 
 ADDRESS_MOST = 107  # bytes of the address of a unix socket
 START_SECONDS = 120
+RIVAL_SECONDS = 10
 
 
 @dataclass
@@ -23,6 +27,18 @@ class Place:
     socket: Optional[str] = None
     is_own: bool = False  # the socket of the home: a daemon may be started there
     directory: Optional[int] = None  # kept open for a socket whose path is too long for an address
+
+    def answers(self) -> bool:
+        """Whether a process listens on the socket."""
+        address = self.address()
+        if address is None:
+            return False
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(address)
+            except OSError:
+                return False
+        return True
 
     def is_long(self) -> bool:
         return self.socket is not None and len(os.fsencode(self.socket)) > ADDRESS_MOST
@@ -70,6 +86,23 @@ def find(host: Optional[str], env: Mapping[str, str] = os.environ) -> Place:
     return Place(host.rstrip("/"))
 
 
+def context(name: str, env: Mapping[str, str] = os.environ) -> Dict[str, str]:
+    """The daemon that `carrel context add NAME` has given this name: host, and token and ca, where they are set."""
+    config = env.get("XDG_CONFIG_HOME", "")
+    path = os.path.join(config if os.path.isabs(config) else os.path.expanduser("~/.config"), "carrel/contexts.json")
+    try:
+        with open(path, "rb") as file:
+            contexts = json.load(file)["contexts"]
+        found = [dict(one) for one in contexts if one["name"] == name]
+    except FileNotFoundError:
+        found = []
+    except (ValueError, LookupError, TypeError) as problem:
+        raise ValueError(f"'{path}' is not a list of contexts") from problem
+    if not found:
+        raise ValueError(f"there is no context '{name}'; `carrel context ls` lists them")
+    return found[0]
+
+
 def verifier(ca: Union[str, "os.PathLike[str]", ssl.SSLContext, None]) -> Union[ssl.SSLContext, bool]:
     """What checks the certificate of the daemon: the system's authorities, or those of a file."""
     if ca is None or isinstance(ca, ssl.SSLContext):
@@ -87,9 +120,26 @@ def start(place: Place) -> None:
         error.hint = "install carrel, or set CARREL_HOST and CARREL_TOKEN to reach a daemon elsewhere"
         raise error
     try:
-        done = subprocess.run([program, "serve", "--background"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.PIPE, text=True, timeout=START_SECONDS, check=False)
+        done = subprocess.run([program, "serve", "--background", "-o", "json"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL, timeout=START_SECONDS, check=False)
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise errors.DaemonNotStarted(f"{program} serve --background: {problem}") from problem
-    if done.returncode != 0 and not os.path.exists(place.socket or ""):
-        raise errors.DaemonNotStarted(f"{program} serve --background: {done.stderr.strip()}")
+    if done.returncode == 0:
+        return
+    failure = error_of(done.stdout)
+    # Another process that starts one at the same time holds the lock, and is about to listen.
+    end = time.monotonic() + (RIVAL_SECONDS if failure.get("code") == "conflict" else 0)
+    while not place.answers():
+        if time.monotonic() >= end:
+            error = errors.DaemonNotStarted(f"{program} serve --background: {failure.get('message') or f'exit code {done.returncode}'}")
+            error.hint = failure.get("hint")
+            raise error
+        time.sleep(0.02)
+
+
+def error_of(output: bytes) -> Dict[str, Any]:
+    """What `carrel -o json` prints of an error."""
+    try:
+        return dict(json.loads(output)["error"])
+    except (ValueError, LookupError, TypeError):
+        return {}

@@ -32,14 +32,12 @@ class Environment:
 
     name: str
     package_id: Optional[str]
-    # ready, or corrupt
-    state: str
+    state: Literal["ready", "corrupt"]
     created_at: Optional[datetime]
     last_used_at: Optional[datetime]
     use_count: int
     size_bytes: int
-    # python or node
-    kind: str
+    kind: Literal["python", "node"]
     python_version: Optional[str]
     node_version: Optional[str]
     # name: version
@@ -287,11 +285,11 @@ class TemplateWanted(_TemplateWantedNeeded, total=False):
     # NAME:PATH[:ro]: shared trees
     attach: Optional[Sequence[str]]
     # workspaces are removed after this time
-    ttl: Optional[str]
+    ttl: Optional[Union[str, float]]
     # ttl in milliseconds, instead of it
     ttl_ms: Optional[int]
     # workspaces are suspended after this time without activity
-    idle_timeout: Optional[str]
+    idle_timeout: Optional[Union[str, float]]
     # idle_timeout in milliseconds, instead of it
     idle_timeout_ms: Optional[int]
     # the rules of a settings.json; `carrel template add` also takes the name of a file
@@ -363,11 +361,11 @@ class LimitsWanted(TypedDict, total=False):
     # number of CPUs, such as 0.5 (default no limit)
     cpus: Optional[Union[float, str]]
     # cpu time of one exec (default no limit)
-    cpu_time: Optional[str]
+    cpu_time: Optional[Union[str, float]]
     # cpu_time in milliseconds, instead of it
     cpu_time_ms: Optional[int]
     # wall time of one exec, unless the exec sets its own
-    timeout: Optional[str]
+    timeout: Optional[Union[str, float]]
     # timeout in milliseconds, instead of it
     timeout_ms: Optional[int]
     # bytes of output of one exec
@@ -482,7 +480,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class PolicyStep:
-    """PolicyStep, as the daemon shows it."""
+    """One step of a judgement."""
 
     # the command, file or host that was judged
     subject: str
@@ -564,7 +562,7 @@ class TokenWanted(TypedDict, total=False):
     # for lists
     name: Optional[str]
     # it expires after this time; never when not given
-    ttl: Optional[str]
+    ttl: Optional[Union[str, float]]
     # ttl in milliseconds, instead of it
     ttl_ms: Optional[int]
 
@@ -755,11 +753,11 @@ class WorkspaceChange(TypedDict, total=False):
     # holds for new connections; from none only while no exec runs
     network: Optional[NetworkChange]
     # from now; null: none
-    ttl: Optional[str]
+    ttl: Optional[Union[str, float]]
     # ttl in milliseconds, instead of it
     ttl_ms: Optional[int]
     # null: none
-    idle_timeout: Optional[str]
+    idle_timeout: Optional[Union[str, float]]
     # idle_timeout in milliseconds, instead of it
     idle_timeout_ms: Optional[int]
     # a settings.json in place of the one it has; null: none; only while no exec runs
@@ -933,7 +931,7 @@ class IsolationCheck:
     name: str
     ok: bool
     # outside: by the daemon, from the kernel; inside: by a process there
-    seen_from: str
+    seen_from: Literal["outside", "inside"]
     # what was seen
     detail: str
 
@@ -978,7 +976,7 @@ class SnapshotWanted(TypedDict, total=False):
     # while commands run: pause them and copy what was changed (the default), wait until they have ended, or fail
     when_busy: Optional[Literal["pause", "wait", "fail"]]
     # how long to wait; 5m when not given
-    timeout: Optional[str]
+    timeout: Optional[Union[str, float]]
     # timeout in milliseconds, instead of it
     timeout_ms: Optional[int]
 
@@ -1096,7 +1094,7 @@ class RollbackWanted(_RollbackWantedNeeded, total=False):
     # while commands run: wait until they have ended, or fail (the default)
     when_busy: Optional[Literal["wait", "fail"]]
     # how long to wait; 5m when not given
-    timeout: Optional[str]
+    timeout: Optional[Union[str, float]]
     # timeout in milliseconds, instead of it
     timeout_ms: Optional[int]
 
@@ -1155,7 +1153,7 @@ class ForkWanted(TypedDict, total=False):
     # while commands run: pause them and copy what was changed (the default), wait until they have ended, or fail
     when_busy: Optional[Literal["pause", "wait", "fail"]]
     # how long to wait; 5m when not given
-    timeout: Optional[str]
+    timeout: Optional[Union[str, float]]
     # timeout in milliseconds, instead of it
     timeout_ms: Optional[int]
 
@@ -1216,12 +1214,11 @@ class Package:
     # of Python: normalised
     name: str
     version: str
-    # python or node
-    kind: str
+    kind: Literal["python", "node"]
     # asked for by name, not only a dependency
     requested: bool
-    # environment, or workspace: a command in it installed the package
-    source: str
+    # workspace: a command in it installed the package
+    source: Literal["environment", "workspace"]
 
     @classmethod
     def _from(cls, value: Any) -> Package:
@@ -1299,7 +1296,7 @@ class ExecWanted(TypedDict, total=False):
     argv: Sequence[str]
     # for /bin/sh -c
     command: str
-    # the workspace's directory when not given: /workspace, or / in view root
+    # absolute, or from the workspace's directory on, which it is when not given: /workspace, or / in view root
     cwd: Optional[str]
     # variables, on top of the workspace's
     env: Optional[Mapping[str, str]]
@@ -1307,8 +1304,8 @@ class ExecWanted(TypedDict, total=False):
     stdin: Optional[Union[str, Mapping[str, Any]]]
     # stdin is fed by POST /v1/execs/{id}/stdin
     open_stdin: Optional[bool]
-    # wall time; 300 s when not given, none for background
-    timeout: Optional[str]
+    # wall time; when not given: the workspace's limit, else 300 s; no limit with background or tty
+    timeout: Optional[Union[str, float]]
     # timeout in milliseconds, instead of it
     timeout_ms: Optional[int]
     limits: Optional[ExecLimits]
@@ -1334,10 +1331,10 @@ class ExecLimits(TypedDict, total=False):
     """ExecLimits, as the daemon takes it."""
 
     # cpu time of all its processes
-    cpu_time: Optional[str]
+    cpu_time: Optional[Union[str, float]]
     # cpu_time in milliseconds, instead of it
     cpu_time_ms: Optional[int]
-    # bytes of output; 64M when it is captured
+    # bytes of output; when not given: the workspace's limit, else 64M if it is captured or kept
     output: Optional[Union[int, str]]
     # output in bytes, instead of it
     output_bytes: Optional[int]
@@ -1380,6 +1377,161 @@ class Result:
             cpu_ms=get("cpu_ms"),
             max_rss_bytes=get("max_rss_bytes"),
             limits=get("limits"),
+        )
+
+
+@dataclass(frozen=True)
+class ExecWaitingEvent:
+    """The exec waits for an approval."""
+
+    # the name of the event
+    type: Literal["waiting"]
+    # of the exec
+    id: str
+    # id of the approval that it waits for
+    approval: str
+
+    @classmethod
+    def _from(cls, value: Any) -> ExecWaitingEvent:
+        get = value.get
+        return cls(
+            type=get("type"),
+            id=get("id"),
+            approval=get("approval"),
+        )
+
+
+@dataclass(frozen=True)
+class ExecLearnedEvent:
+    """With `policy: learn`, before start."""
+
+    # the name of the event
+    type: Literal["learned"]
+    # of the policy: allow, ask or deny
+    decision: str
+    # what it would be with the rules
+    decision_with_rules: str
+    # that would allow the command
+    rules: List[str]
+    # how the policy judged it
+    trail: List[PolicyStep]
+
+    @classmethod
+    def _from(cls, value: Any) -> ExecLearnedEvent:
+        get = value.get
+        return cls(
+            type=get("type"),
+            decision=get("decision"),
+            decision_with_rules=get("decision_with_rules"),
+            rules=get("rules"),
+            trail=[PolicyStep._from(item) for item in get("trail") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class ExecStartEvent:
+    """The command runs."""
+
+    # the name of the event
+    type: Literal["start"]
+    # of the exec
+    id: str
+
+    @classmethod
+    def _from(cls, value: Any) -> ExecStartEvent:
+        get = value.get
+        return cls(
+            type=get("type"),
+            id=get("id"),
+        )
+
+
+@dataclass(frozen=True)
+class ExecOutputEvent:
+    """A piece of output. A character is never cut in two."""
+
+    # the name of the event
+    type: Literal["stdout", "stderr"]
+    data: str
+    # of data
+    encoding: Literal["utf-8", "base64"]
+
+    @classmethod
+    def _from(cls, value: Any) -> ExecOutputEvent:
+        get = value.get
+        return cls(
+            type=get("type"),
+            data=get("data"),
+            encoding=get("encoding"),
+        )
+
+
+@dataclass(frozen=True)
+class ExecExitEvent:
+    """The last event: the result. Its stdout and stderr are empty: they were sent before."""
+
+    # of the exec
+    id: str
+    exit_code: int
+    signal: Optional[int]
+    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
+    stdout: str
+    stderr: str
+    # encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than
+    # twice their bytes
+    encoding: Literal["utf-8", "base64"]
+    truncated: bool
+    duration_ms: int
+    cpu_ms: int
+    max_rss_bytes: int
+    # the mechanism that enforced the limits
+    limits: Optional[str]
+    # the name of the event
+    type: Literal["exit"]
+
+    @classmethod
+    def _from(cls, value: Any) -> ExecExitEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            exit_code=get("exit_code"),
+            signal=get("signal"),
+            reason=get("reason"),
+            stdout=get("stdout"),
+            stderr=get("stderr"),
+            encoding=get("encoding"),
+            truncated=get("truncated"),
+            duration_ms=get("duration_ms"),
+            cpu_ms=get("cpu_ms"),
+            max_rss_bytes=get("max_rss_bytes"),
+            limits=get("limits"),
+            type=get("type"),
+        )
+
+
+@dataclass(frozen=True)
+class ExecErrorEvent:
+    """The last event of an exec that was approved and then couldn't be started."""
+
+    # the name of the event
+    type: Literal["error"]
+    # what went wrong
+    code: Literal["invalid", "not_found", "conflict", "denied", "limit", "disk_full", "unavailable", "corrupt", "failed", "command_not_found", "not_executable", "canceled", "unauthenticated", "approval_required"]
+    # for people
+    detail: str
+    # how to correct it
+    hint: Optional[str]
+    exit_code: int
+
+    @classmethod
+    def _from(cls, value: Any) -> ExecErrorEvent:
+        get = value.get
+        return cls(
+            type=get("type"),
+            code=get("code"),
+            detail=get("detail"),
+            hint=get("hint"),
+            exit_code=get("exit_code"),
         )
 
 
@@ -1434,14 +1586,18 @@ class Exec:
 class ApprovalRequired:
     """ApprovalRequired, as the daemon shows it."""
 
+    # about:blank
     type: str
+    # of the status
     title: str
+    # 202
     status: int
-    # approval_required
-    code: str
+    code: Literal["approval_required"]
     # for people
     detail: str
+    # the route of the approval
     hint: Optional[str]
+    # as in the logs of the daemon
     request_id: str
     # 126
     exit_code: int
@@ -1463,6 +1619,79 @@ class ApprovalRequired:
             exit_code=get("exit_code"),
             exec=get("exec"),
             approval=Approval._from(get("approval") or {}),
+        )
+
+
+@dataclass(frozen=True)
+class OutputDroppedEvent:
+    """The oldest output was dropped, since the exec has written more than is kept."""
+
+    # the name of the event
+    type: Literal["dropped"]
+    stream: Literal["stdout", "stderr"]
+    # offset of the first byte that isn't kept any more
+    from_: int
+    # offset of the next byte that is
+    to: int
+
+    @classmethod
+    def _from(cls, value: Any) -> OutputDroppedEvent:
+        get = value.get
+        return cls(
+            type=get("type"),
+            stream=get("stream"),
+            from_=get("from"),
+            to=get("to"),
+        )
+
+
+@dataclass(frozen=True)
+class OutputExitEvent:
+    """The last event: the exec, which has ended."""
+
+    id: str
+    # its id
+    workspace: str
+    state: Literal["starting", "running", "ended", "waiting"]
+    argv: List[str]
+    cwd: Optional[str]
+    background: bool
+    tty: bool
+    started_at: Optional[datetime]
+    ended_at: Optional[datetime]
+    exit_code: Optional[int]
+    signal: Optional[int]
+    reason: Optional[Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]]
+    output_bytes: int
+    duration_ms: Optional[int]
+    cpu_ms: Optional[int]
+    max_rss_bytes: Optional[int]
+    error: Optional[str]
+    # the name of the event
+    type: Literal["exit"]
+
+    @classmethod
+    def _from(cls, value: Any) -> OutputExitEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            workspace=get("workspace"),
+            state=get("state"),
+            argv=get("argv"),
+            cwd=get("cwd"),
+            background=get("background"),
+            tty=get("tty"),
+            started_at=_time(get("started_at")),
+            ended_at=_time(get("ended_at")),
+            exit_code=get("exit_code"),
+            signal=get("signal"),
+            reason=get("reason"),
+            output_bytes=get("output_bytes"),
+            duration_ms=get("duration_ms"),
+            cpu_ms=get("cpu_ms"),
+            max_rss_bytes=get("max_rss_bytes"),
+            error=get("error"),
+            type=get("type"),
         )
 
 
@@ -1521,8 +1750,8 @@ class Change:
 
     # from /workspace on; begins with /env/ for files of the environment; bytes that aren't UTF-8 are shown as U+FFFD
     path: str
-    # A (added), M (modified), D (deleted) or T (another type of file)
-    change: str
+    # A: added, M: modified, D: deleted, T: another type of file
+    change: Literal["A", "M", "D", "T"]
     type: Literal["file", "directory", "link", "fifo", "socket", "device"]
     # of a file; else null
     size_before: Optional[int]
@@ -1590,8 +1819,8 @@ class AppliedChange:
 
     # from /workspace on; bytes that aren't UTF-8 are shown as U+FFFD
     path: str
-    # A (added), M (modified), D (deleted) or T (another type of file)
-    change: str
+    # A: added, M: modified, D: deleted, T: another type of file
+    change: Literal["A", "M", "D", "T"]
     type: Literal["file", "directory", "link", "fifo", "socket", "device"]
     # pending: nothing was applied; same: the target has it already; conflict: the target has neither what the source
     # had before nor what it has now; refused: not a file, a directory or a link
@@ -1632,20 +1861,680 @@ class Port:
 
 
 @dataclass(frozen=True)
+class WorkspaceEvent:
+    """A workspace has changed. warm: its sandbox is ready; cold: its sandbox has ended."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.created", "workspace.ready", "workspace.updated", "workspace.warm", "workspace.cold", "workspace.suspended", "workspace.resumed", "workspace.failed", "workspace.expired", "workspace.creating", "workspace.deleting"]
+    # of workspace.failed, or why a removal was given up
+    error: Optional[str] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspaceEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            error=get("error"),
+        )
+
+
+@dataclass(frozen=True)
+class WorkspaceDeletedEvent:
+    """WorkspaceDeletedEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.deleted"]
+    # why it was removed: a client asked, or its time to live is over
+    reason: str
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspaceDeletedEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            reason=get("reason"),
+        )
+
+
+@dataclass(frozen=True)
+class WorkspaceWarningEvent:
+    """WorkspaceWarningEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.warning"]
+    warning: str
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspaceWarningEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            warning=get("warning"),
+        )
+
+
+@dataclass(frozen=True)
+class WorkspaceRepairedEvent:
+    """WorkspaceRepairedEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.repaired"]
+    # what was repaired
+    done: str
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspaceRepairedEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            done=get("done"),
+        )
+
+
+@dataclass(frozen=True)
+class WorkspaceDiskEvent:
+    """A workspace has nearly reached its disk limit."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.disk_warning"]
+    disk_usage_bytes: int
+    disk_limit_bytes: int
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspaceDiskEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            disk_usage_bytes=get("disk_usage_bytes"),
+            disk_limit_bytes=get("disk_limit_bytes"),
+        )
+
+
+@dataclass(frozen=True)
+class WorkspaceArchiveEvent:
+    """A workspace was archived, or made of an archive."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.archived", "workspace.restored"]
+    # its name
+    archive: str
+    # of workspace.archived
+    size_bytes: Optional[int] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspaceArchiveEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            archive=get("archive"),
+            size_bytes=get("size_bytes"),
+        )
+
+
+@dataclass(frozen=True)
+class WorkspaceSnapshotEvent:
+    """WorkspaceSnapshotEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.snapshot"]
+    # id of the new snapshot
+    snapshot: str
+    version: int
+    tag: Optional[str] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspaceSnapshotEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            snapshot=get("snapshot"),
+            version=get("version"),
+            tag=get("tag"),
+        )
+
+
+@dataclass(frozen=True)
+class WorkspaceRollbackEvent:
+    """WorkspaceRollbackEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.rollback"]
+    # id of the snapshot whose state it has now
+    snapshot: str
+    # id of the snapshot of the state that it left
+    kept: Optional[str] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspaceRollbackEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            snapshot=get("snapshot"),
+            kept=get("kept"),
+        )
+
+
+@dataclass(frozen=True)
+class WorkspaceAppliedEvent:
+    """A workspace has got changes of another one."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.applied"]
+    # id of the other one
+    from_: str
+    # how many
+    changes: int
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspaceAppliedEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            from_=get("from"),
+            changes=get("changes"),
+        )
+
+
+@dataclass(frozen=True)
+class WorkspacePackagesEvent:
+    """WorkspacePackagesEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["workspace.installed", "workspace.uninstalled"]
+    # the new environment of the workspace
+    environment: str
+
+    @classmethod
+    def _from(cls, value: Any) -> WorkspacePackagesEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            environment=get("environment"),
+        )
+
+
+@dataclass(frozen=True)
+class SnapshotEvent:
+    """A snapshot was sent to the blob store, or fetched."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["snapshot.pushed", "snapshot.pulled"]
+    # its id
+    snapshot: str
+    # of snapshot.pushed
+    sent_bytes: Optional[int] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> SnapshotEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            snapshot=get("snapshot"),
+            sent_bytes=get("sent_bytes"),
+        )
+
+
+@dataclass(frozen=True)
+class ExecStartedEvent:
+    """A background exec runs."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["exec.started"]
+    # its id
+    exec: str
+
+    @classmethod
+    def _from(cls, value: Any) -> ExecStartedEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            exec=get("exec"),
+        )
+
+
+@dataclass(frozen=True)
+class ExecEndedEvent:
+    """ExecEndedEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["exec.ended"]
+    # its id
+    exec: str
+    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
+    exit_code: int
+
+    @classmethod
+    def _from(cls, value: Any) -> ExecEndedEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            exec=get("exec"),
+            reason=get("reason"),
+            exit_code=get("exit_code"),
+        )
+
+
+@dataclass(frozen=True)
+class ExecChangedEvent:
+    """Files that an exec was judged by were changed before it ended: they are denied now."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["exec.changed"]
+    # its id
+    exec: str
+    # what is denied
+    reason: str
+
+    @classmethod
+    def _from(cls, value: Any) -> ExecChangedEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            exec=get("exec"),
+            reason=get("reason"),
+        )
+
+
+@dataclass(frozen=True)
+class ApprovalEvent:
+    """ApprovalEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["approval.requested", "approval.approved", "approval.denied", "approval.expired"]
+    # its id
+    approval: str
+    # id of the exec that waits for it
+    exec: str
+    # the principal that answered; null: none has
+    by: Optional[str]
+    # of the answer, or why it has expired
+    note: Optional[str]
+
+    @classmethod
+    def _from(cls, value: Any) -> ApprovalEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            approval=get("approval"),
+            exec=get("exec"),
+            by=get("by"),
+            note=get("note"),
+        )
+
+
+@dataclass(frozen=True)
+class WebhookEvent:
+    """A webhook about an approval was given up."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["webhook.failed"]
+    # its id
+    approval: str
+    error: str
+
+    @classmethod
+    def _from(cls, value: Any) -> WebhookEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            approval=get("approval"),
+            error=get("error"),
+        )
+
+
+@dataclass(frozen=True)
+class TokenEvent:
+    """TokenEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["token.created", "token.removed"]
+    # its id
+    token: str
+
+    @classmethod
+    def _from(cls, value: Any) -> TokenEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            token=get("token"),
+        )
+
+
+@dataclass(frozen=True)
+class TemplateEvent:
+    """TemplateEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["template.added", "template.removed", "template.built"]
+
+    @classmethod
+    def _from(cls, value: Any) -> TemplateEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+        )
+
+
+@dataclass(frozen=True)
+class EnvironmentProgressEvent:
+    """An environment is being built for a workspace."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template or token
+    name: Optional[str]
+    # the name of the event
+    type: Literal["environment.progress"]
+    # resolving, installing_deps, …
+    stage: str
+    packages_done: int
+    # 0: not known yet
+    packages: int
+    # that were downloaded
+    bytes: int
+    # of the request that waits
+    request_id: str
+
+    @classmethod
+    def _from(cls, value: Any) -> EnvironmentProgressEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            stage=get("stage"),
+            packages_done=get("packages_done"),
+            packages=get("packages"),
+            bytes=get("bytes"),
+            request_id=get("request_id"),
+        )
+
+
+@dataclass(frozen=True)
+class MissedEvent:
+    """Events that are not kept any more: the client was away, or too slow."""
+
+    # the name of the event
+    type: Literal["missed"]
+    # the first event that was missed
+    from_: int
+    # the last one
+    to: int
+
+    @classmethod
+    def _from(cls, value: Any) -> MissedEvent:
+        get = value.get
+        return cls(
+            type=get("type"),
+            from_=get("from"),
+            to=get("to"),
+        )
+
+
+@dataclass(frozen=True)
+class AuditLine:
+    """A line of the audit log."""
+
+    # counts up without gaps
+    seq: int
+    time: datetime
+    # such as exec.start, exec.end, file.write, policy.refused
+    type: str
+    # who asked: `uid 1000`, `token ID`, `system`
+    principal: str
+    # its id
+    workspace: Optional[str]
+    workspace_name: Optional[str]
+    request_id: Optional[str]
+    # how the request came in: rest, core
+    door: str
+    # members of that type
+    data: Dict[str, Any]
+    # the hash of the line before
+    prev: str
+    # of this line and prev
+    hash: str
+
+    @classmethod
+    def _from(cls, value: Any) -> AuditLine:
+        get = value.get
+        return cls(
+            seq=get("seq"),
+            time=_time(get("time")),
+            type=get("type"),
+            principal=get("principal"),
+            workspace=get("workspace"),
+            workspace_name=get("workspace_name"),
+            request_id=get("request_id"),
+            door=get("door"),
+            data=get("data"),
+            prev=get("prev"),
+            hash=get("hash"),
+        )
+
+
+@dataclass(frozen=True)
 class Problem:
     """RFC 9457."""
 
+    # about:blank: the code says more
     type: str
+    # of the status
     title: str
+    # as in the head of the response
     status: int
-    # stable: not_found, conflict, invalid, unauthenticated, denied, limit, disk_full, unavailable, …
-    code: str
-    # for people
+    # what went wrong; stable
+    code: Literal["invalid", "not_found", "conflict", "denied", "limit", "disk_full", "unavailable", "corrupt", "failed", "command_not_found", "not_executable", "canceled", "unauthenticated", "approval_required"]
+    # what failed, on which object, and why: for people
     detail: str
-    # how to correct it
+    # how to correct it: often a route
     hint: Optional[str]
+    # as in the logs of the daemon
     request_id: str
-    # of a command that can't be started: 126 or 127
+    # of a command that wasn't started: 126
     exit_code: Optional[int] = None
     # of changes that are conflicts
     changes: Optional[List[AppliedChange]] = None
@@ -1666,98 +2555,6 @@ class Problem:
         )
 
 
-@dataclass(frozen=True)
-class Event:
-    """The data of a server-sent event."""
-
-    id: int
-    # workspace.created, workspace.ready, workspace.warm and workspace.cold (the sandbox is ready, or has ended),
-    # workspace.suspended, workspace.resumed, workspace.repaired, workspace.disk_warning, workspace.failed,
-    # workspace.warning, workspace.deleted, workspace.archived, workspace.restored, workspace.installed,
-    # workspace.uninstalled, workspace.applied, exec.started, exec.ended, template.added, template.removed,
-    # workspace.snapshot, workspace.rollback, snapshot.pushed, snapshot.pulled, environment.progress, token.created,
-    # token.removed, approval.requested, approval.approved, approval.denied, approval.expired, webhook.failed, …
-    type: str
-    time: datetime
-    # its id
-    workspace: str
-    name: Optional[str]
-    # id of the exec, in exec.started and exec.ended
-    exec: Optional[str] = None
-    # why it ended, in exec.ended and workspace.deleted
-    reason: Optional[str] = None
-    # of exec.ended
-    exit_code: Optional[int] = None
-    # of workspace.warning
-    warning: Optional[str] = None
-    # what was repaired, in workspace.repaired
-    done: Optional[str] = None
-    # its name, in workspace.archived and workspace.restored
-    archive: Optional[str] = None
-    # its id, in events about snapshots
-    snapshot: Optional[str] = None
-    # its id, in events about approvals
-    approval: Optional[str] = None
-    # who answered, in events about approvals; null: nobody
-    by: Optional[str] = None
-    # of an answer, or why an approval expired
-    note: Optional[str] = None
-    # of webhook.failed
-    error: Optional[str] = None
-    # its id, in events about tokens
-    token: Optional[str] = None
-    # of snapshot.pushed
-    sent_bytes: Optional[int] = None
-    # of workspace.disk_warning
-    disk_usage_bytes: Optional[int] = None
-    # of workspace.disk_warning
-    disk_limit_bytes: Optional[int] = None
-    # the new one, in workspace.installed and workspace.uninstalled
-    environment: Optional[str] = None
-    # of a build, in environment.progress: resolving, installing_deps, …
-    stage: Optional[str] = None
-    # of environment.progress
-    packages_done: Optional[int] = None
-    # of environment.progress; 0: not known
-    packages: Optional[int] = None
-    # downloaded, in environment.progress
-    bytes: Optional[int] = None
-    # of the request that waits, in environment.progress
-    request_id: Optional[str] = None
-
-    @classmethod
-    def _from(cls, value: Any) -> Event:
-        get = value.get
-        return cls(
-            id=get("id"),
-            type=get("type"),
-            time=_time(get("time")),
-            workspace=get("workspace"),
-            name=get("name"),
-            exec=get("exec"),
-            reason=get("reason"),
-            exit_code=get("exit_code"),
-            warning=get("warning"),
-            done=get("done"),
-            archive=get("archive"),
-            snapshot=get("snapshot"),
-            approval=get("approval"),
-            by=get("by"),
-            note=get("note"),
-            error=get("error"),
-            token=get("token"),
-            sent_bytes=get("sent_bytes"),
-            disk_usage_bytes=get("disk_usage_bytes"),
-            disk_limit_bytes=get("disk_limit_bytes"),
-            environment=get("environment"),
-            stage=get("stage"),
-            packages_done=get("packages_done"),
-            packages=get("packages"),
-            bytes=get("bytes"),
-            request_id=get("request_id"),
-        )
-
-
 Document = Dict[str, Any]
 
 
@@ -1765,7 +2562,7 @@ WorkspaceWanted = TypedDict(
     "WorkspaceWanted",
     {
         # the workspace is removed after this time
-        "ttl": Optional[str],
+        "ttl": Optional[Union[str, float]],
         # ttl in milliseconds, instead of it
         "ttl_ms": Optional[int],
         # generated when not given
@@ -1773,7 +2570,7 @@ WorkspaceWanted = TypedDict(
         # its values hold where none are given
         "template": Optional[str],
         # the workspace is suspended after this time without activity
-        "idle_timeout": Optional[str],
+        "idle_timeout": Optional[Union[str, float]],
         # idle_timeout in milliseconds, instead of it
         "idle_timeout_ms": Optional[int],
         # the label context_id also names the workspace
@@ -1812,3 +2609,122 @@ WorkspaceWanted = TypedDict(
     },
     total=False,
 )
+
+
+# The data of an event of an exec: waiting and learned where they apply; start, stdout and stderr as they come; then
+# exit. One that is denied has no start.
+ExecEvent = Union[
+    ExecWaitingEvent,
+    ExecLearnedEvent,
+    ExecStartEvent,
+    ExecOutputEvent,
+    ExecExitEvent,
+    ExecErrorEvent,
+]
+_EXECEVENT = {
+    "waiting": ExecWaitingEvent,
+    "learned": ExecLearnedEvent,
+    "start": ExecStartEvent,
+    "stdout": ExecOutputEvent,
+    "stderr": ExecOutputEvent,
+    "exit": ExecExitEvent,
+    "error": ExecErrorEvent,
+}
+
+
+def read_exec_event(value: Any) -> ExecEvent:
+    one: Any = _EXECEVENT.get(value.get("type"), ExecWaitingEvent)
+    made: ExecEvent = one._from(value)
+    return made
+
+
+# The data of an event of the output of a background exec.
+OutputEvent = Union[
+    ExecOutputEvent,
+    OutputDroppedEvent,
+    OutputExitEvent,
+]
+_OUTPUTEVENT = {
+    "stdout": ExecOutputEvent,
+    "stderr": ExecOutputEvent,
+    "dropped": OutputDroppedEvent,
+    "exit": OutputExitEvent,
+}
+
+
+def read_output_event(value: Any) -> OutputEvent:
+    one: Any = _OUTPUTEVENT.get(value.get("type"), ExecOutputEvent)
+    made: OutputEvent = one._from(value)
+    return made
+
+
+# The data of an event. New types may come: ignore what you don't know.
+Event = Union[
+    WorkspaceEvent,
+    WorkspaceDeletedEvent,
+    WorkspaceWarningEvent,
+    WorkspaceRepairedEvent,
+    WorkspaceDiskEvent,
+    WorkspaceArchiveEvent,
+    WorkspaceSnapshotEvent,
+    WorkspaceRollbackEvent,
+    WorkspaceAppliedEvent,
+    WorkspacePackagesEvent,
+    SnapshotEvent,
+    ExecStartedEvent,
+    ExecEndedEvent,
+    ExecChangedEvent,
+    ApprovalEvent,
+    WebhookEvent,
+    TokenEvent,
+    TemplateEvent,
+    EnvironmentProgressEvent,
+    MissedEvent,
+]
+_EVENT = {
+    "workspace.created": WorkspaceEvent,
+    "workspace.ready": WorkspaceEvent,
+    "workspace.updated": WorkspaceEvent,
+    "workspace.warm": WorkspaceEvent,
+    "workspace.cold": WorkspaceEvent,
+    "workspace.suspended": WorkspaceEvent,
+    "workspace.resumed": WorkspaceEvent,
+    "workspace.failed": WorkspaceEvent,
+    "workspace.expired": WorkspaceEvent,
+    "workspace.creating": WorkspaceEvent,
+    "workspace.deleting": WorkspaceEvent,
+    "workspace.deleted": WorkspaceDeletedEvent,
+    "workspace.warning": WorkspaceWarningEvent,
+    "workspace.repaired": WorkspaceRepairedEvent,
+    "workspace.disk_warning": WorkspaceDiskEvent,
+    "workspace.archived": WorkspaceArchiveEvent,
+    "workspace.restored": WorkspaceArchiveEvent,
+    "workspace.snapshot": WorkspaceSnapshotEvent,
+    "workspace.rollback": WorkspaceRollbackEvent,
+    "workspace.applied": WorkspaceAppliedEvent,
+    "workspace.installed": WorkspacePackagesEvent,
+    "workspace.uninstalled": WorkspacePackagesEvent,
+    "snapshot.pushed": SnapshotEvent,
+    "snapshot.pulled": SnapshotEvent,
+    "exec.started": ExecStartedEvent,
+    "exec.ended": ExecEndedEvent,
+    "exec.changed": ExecChangedEvent,
+    "approval.requested": ApprovalEvent,
+    "approval.approved": ApprovalEvent,
+    "approval.denied": ApprovalEvent,
+    "approval.expired": ApprovalEvent,
+    "webhook.failed": WebhookEvent,
+    "token.created": TokenEvent,
+    "token.removed": TokenEvent,
+    "template.added": TemplateEvent,
+    "template.removed": TemplateEvent,
+    "template.built": TemplateEvent,
+    "environment.progress": EnvironmentProgressEvent,
+    "missed": MissedEvent,
+}
+
+
+def read_event(value: Any) -> Event:
+    one: Any = _EVENT.get(value.get("type"), WorkspaceEvent)
+    made: Event = one._from(value)
+    return made

@@ -20,7 +20,8 @@ class AsyncCarrel:
 
     `host` is https://NAME:PORT, http://NAME:PORT, unix:PATH or the path of a socket. Without it and without `CARREL_HOST` it is
     the daemon of this user's home; when none runs, the first request starts one. `token` is that of `carrel token create`,
-    else `CARREL_TOKEN`. `ca` is the certificate of the authority that signed the daemon's, if the system doesn't know it.
+    else `CARREL_TOKEN`. `ca` is the certificate of the authority that signed the daemon's, if the system doesn't know it; or
+    an `ssl.SSLContext`. `context` is a name that `carrel context add` has given to such an address, with its token and ca.
 
     `timeout` is how many seconds a request may stay without an answer; what may take longer (commands, builds) waits as long
     as it takes. `retries` is how often a request is repeated, with growing pauses, when it was not received, or when it
@@ -33,9 +34,9 @@ class AsyncCarrel:
     """
 
     def __init__(self, host: Optional[str] = None, *, token: Optional[str] = None,
-                 ca: Union[str, "os.PathLike[str]", ssl.SSLContext, None] = None, timeout: Optional[float] = SILENCE_SECONDS,
-                 retries: int = RETRIES) -> None:
-        self._http = AsyncHttp(host, token, ca, timeout, retries)
+                 ca: Union[str, "os.PathLike[str]", ssl.SSLContext, None] = None, context: Optional[str] = None,
+                 timeout: Optional[float] = SILENCE_SECONDS, retries: int = RETRIES) -> None:
+        self._http = AsyncHttp(host, token, ca, timeout, retries, context)
         self.execs = AsyncExecs(self._http)
         self.templates = AsyncTemplates(self._http)
         self.snapshots = AsyncSnapshots(self._http)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import ssl
 from typing import Any, AsyncIterator, Callable, Dict, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
@@ -16,6 +17,9 @@ Value = TypeVar("Value")
 CONNECT_SECONDS = 10.0
 SILENCE_SECONDS = 600.0  # without an answer
 RETRIES = 3
+# A command may be silent for hours: the kernel finds out when the other machine is gone.
+KEEP_ALIVE = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+              (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10), (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 6)]
 HEARTBEAT_SECONDS = 60.0  # without a byte of a stream that the daemon keeps alive
 
 
@@ -23,11 +27,13 @@ class AsyncHttp:
     """A pool of connections to one daemon."""
 
     def __init__(self, host: Optional[str], token: Optional[str], ca: Union[str, "os.PathLike[str]", ssl.SSLContext, None],
-                 timeout: Optional[float], retries: int) -> None:
+                 timeout: Optional[float], retries: int, context: Optional[str] = None) -> None:
+        named = _config.context(context) if context is not None else {}
+        host, token, ca = host or named.get("host"), token or named.get("token"), ca or named.get("ca")
         self.place = _config.find(host)
         self.timeout = timeout
         self._retries = retries
-        self._is_started = False
+        self._is_found = False  # the daemon of the home
         self._token = token or os.environ.get("CARREL_TOKEN") or None
         self._verify = _config.verifier(ca) if self.place.url.startswith("https") else False
         self._client = self._new_client()
@@ -37,7 +43,8 @@ class AsyncHttp:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        transport = httpx.AsyncHTTPTransport(uds=self.place.address(), limits=limits, verify=self._verify)
+        transport = httpx.AsyncHTTPTransport(uds=self.place.address(), limits=limits, verify=self._verify,
+                                             socket_options=None if self.place.socket else KEEP_ALIVE)
         client = httpx.AsyncClient(base_url=self.place.url, headers=headers, timeout=self.limit(self.timeout), trust_env=False,
                                    transport=transport)
         _io.close_with(self, client.aclose)
@@ -55,17 +62,23 @@ class AsyncHttp:
     async def send(self, request: Request, stream: bool = False) -> httpx.Response:
         """The response, if it is not a problem. Repeats what never arrived, and what may arrive twice."""
         attempt = 0
-        if self.place.is_own and not self._is_started and not os.path.exists(self.place.socket or ""):
-            await self._start_daemon()
+        may_start = self.place.is_own
+        if may_start and not self._is_found:
+            if not self.place.answers():
+                may_start = False
+                await self._start_daemon()
+            self._is_found = True
         while True:
             may_retry = attempt < self._retries
             retry_after = None
             try:
                 response = await self._client.send(self._build(request), stream=stream)
             except (httpx.ConnectError, httpx.ConnectTimeout) as problem:
-                if await self._start_daemon():
+                if may_start:
+                    may_start = False
+                    await self._start_daemon()
                     continue
-                if not may_retry or self.place.is_own:
+                if not may_retry:
                     raise self._not_reached(problem) from problem
             except httpx.TimeoutException as problem:
                 raise errors.TimedOut(f"{request.method} {request.url}: no answer within {self.timeout} s") from problem
@@ -78,9 +91,9 @@ class AsyncHttp:
                 if stream:
                     await response.aread()
                     await response.aclose()
-                if not (response.status_code == 503 and may_retry and request.is_safe):
+                retry_after = response.headers.get("retry-after") if response.status_code in (429, 503) else None
+                if retry_after is None or not (may_retry and request.is_safe):
                     raise _core.problem_of(response.status_code, response.content)
-                retry_after = response.headers.get("retry-after")
             await _io.sleep(_core.delay_of(attempt, retry_after))
             attempt += 1
 
@@ -88,15 +101,11 @@ class AsyncHttp:
         timeout = request.timeout or httpx.USE_CLIENT_DEFAULT
         return self._client.build_request(request.method, request.url, headers=request.headers, content=request.content, timeout=timeout)
 
-    async def _start_daemon(self) -> bool:
-        """The first request to a home without a daemon starts one."""
-        if self._is_started or not self.place.is_own:
-            return False
-        self._is_started = True
+    async def _start_daemon(self) -> None:
+        """A request to a home without a daemon starts one, as a command of the CLI does."""
         await _io.blocking(_config.start, self.place)
         if self.place.is_long():
             self._client = self._new_client()
-        return True
 
     def _not_reached(self, problem: Exception) -> errors.ConnectionFailed:
         return errors.ConnectionFailed(f"no daemon answers at {self.place.socket or self.place.url}: {problem}")

@@ -12,7 +12,7 @@ from .. import _core, errors, types
 from .. import _operations as op
 from .._core import Command, Duration, Result, Size
 from . import _io
-from ._execs import AsyncConnection, AsyncProcess, AsyncStream
+from ._execs import AsyncConnection, AsyncProcess, AsyncSession, AsyncStream
 from ._files import AsyncFiles
 from ._http import RETRIES, SILENCE_SECONDS, AsyncHttp
 
@@ -235,6 +235,22 @@ class AsyncWorkspace:
         body = _core.exec_body(command, cwd=cwd, env=env, timeout=timeout, stdin=stdin, cpu_time=cpu_time, output=output, tty=tty,
                                rows=rows, columns=columns, open_stdin=open_stdin, approval=approval, user=user, background=True)
         return AsyncProcess(self._http, types.Exec._from(await self._http.json(op.EXEC, body=body, key=key, id=self.id)))
+
+    def session(
+        self, command: Command = ("/bin/sh",), *, tty: bool = False, rows: Optional[int] = None, columns: Optional[int] = None,
+        cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None, timeout: Optional[Duration] = None,
+    ) -> AsyncSession:
+        """An interactive command: a shell on a terminal, a REPL, a language server.
+
+        >>> async with await AsyncCarrel().create() as ws:
+        ...     async with ws.session(["python3", "-iq"], tty=True, rows=24, columns=80) as terminal:
+        ...         await terminal.write("print(6 * 7)\\nexit(5)\\n")
+        ...         text = "".join([output.text async for output in terminal])
+        ...     print("42" in text, terminal.result.exit_code)
+        True 5
+        """
+        start = _core.exec_body(command, cwd=cwd, env=env, timeout=timeout, tty=tty, rows=rows, cols=columns)
+        return AsyncSession(self._http, _core.path_of(op.EXEC_SOCKET, id=self.id), start)
 
     def execs(self, *, limit: Optional[int] = None) -> AsyncIterator[AsyncProcess]:
         """Its commands, newest first."""

@@ -1,19 +1,23 @@
 # Written by sdk/generate-python: change _async/_execs.py instead.
-"""Commands: as streams, and in the background."""
+"""Commands: as streams, in the background, and interactive."""
 from __future__ import annotations
 
+import json
 from types import TracebackType
-from typing import Any, Iterator, Dict, List, Optional, Type, Union
+from typing import Any, Iterator, Dict, List, Mapping, Optional, Type, Union
 
 import httpcore
 import httpx
 
-from .. import _core, errors, types
+from .. import _core, _websocket, errors, types
 from .. import _operations as op
 from .._core import Output, Result
 from . import _io
 from ._http import Http
 
+PROTOCOL = "carrel.exec.v1"
+MESSAGE_MOST = 65536  # bytes of stdin in one message
+PATIENCE_SECONDS = 90.0  # without a ping of the daemon
 WAIT_SECONDS = 300.0  # of one request that waits for an exec
 
 
@@ -202,6 +206,153 @@ class Process:
     def resize(self, rows: int, columns: int) -> None:
         """Changes the size of its terminal."""
         self._http.json(op.RESIZE_TERMINAL, body={"rows": rows, "columns": columns}, id=self.id)
+
+    def attach(self, *, offset: int = 0, stderr_offset: int = 0) -> Session:
+        """Its streams, interactive: its output from these bytes on. It goes on when the session is closed."""
+        query = _core.query_of({"offset": offset or None, "stderr_offset": stderr_offset or None})
+        return Session(self._http, _core.path_of(op.ATTACH_EXEC, id=self.id) + query, None)
+
+
+class Session:
+    """An interactive command, over a WebSocket: write to it, and iterate over its `Output`; then `result` has how it ended.
+
+    >>> with Carrel().create() as ws:
+    ...     with ws.session("cat") as session:
+    ...         session.write("hello")
+    ...         session.close_stdin()
+    ...         for output in session:
+    ...             print(output.text)
+    ...     print(session.result.exit_code)
+    hello
+    0
+    """
+
+    def __init__(self, http: Http, path: str, start: Optional[Mapping[str, Any]]) -> None:
+        self._http = http
+        self._path = path
+        self._start = start
+        self._response: Optional[httpx.Response] = None
+        self._duplex: Optional[_io.Duplex] = None
+        self._reader = _websocket.Reader()
+        self._outputs: List[Output] = []
+        self._exit: Optional[Dict[str, Any]] = None
+        self._pieces: Optional[Iterator[Output]] = None
+        self.id = ""
+        self.approval: Optional[str] = None  # that the command waits for, or has waited for
+
+    @property
+    def result(self) -> Result:
+        """How the command ended; its output is not in it. Only after the last `Output`."""
+        if self._exit is None:
+            raise RuntimeError("the command has not ended yet: read all of the session first")
+        return Result.joined({"stdout": "", "stderr": "", "encoding": "utf-8", **self._exit})
+
+    def __enter__(self) -> Session:
+        headers = _websocket.handshake(PROTOCOL)
+        self._response, self._duplex = self._http.upgrade(self._path, headers)
+        try:
+            _websocket.check_handshake(headers, self._response.headers)
+            if self._start is not None:
+                self._send_text({"type": "start", **{name: value for name, value in self._start.items() if value is not None}})
+        except BaseException:
+            self._response.close()
+            raise
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                        trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the session: a command that was started by it is canceled, one that it is attached to goes on."""
+        duplex, self._duplex = self._duplex, None
+        if duplex is not None:
+            try:
+                duplex.write(_websocket.close_frame())
+            except (httpcore.NetworkError, httpcore.TimeoutException, OSError):
+                pass
+        if self._response is not None:
+            self._response.close()
+
+    # ---- to the command ----
+
+    def write(self, data: Union[str, bytes]) -> None:
+        """To its stdin, or its terminal."""
+        content = data.encode() if isinstance(data, str) else data
+        for at in range(0, len(content), MESSAGE_MOST):
+            self._send(_websocket.BINARY, b"\0" + content[at:at + MESSAGE_MOST])
+
+    def close_stdin(self) -> None:
+        self._send(_websocket.BINARY, b"\0")
+
+    def resize(self, rows: int, columns: int) -> None:
+        """Changes the size of its terminal."""
+        self._send_text({"type": "resize", "cols": columns, "rows": rows})
+
+    def signal(self, signal: str) -> None:
+        """Sends it a signal: "INT", "TERM"."""
+        self._send_text({"type": "signal", "signal": signal})
+
+    def _send_text(self, message: Mapping[str, Any]) -> None:
+        self._send(_websocket.TEXT, json.dumps(message).encode())
+
+    def _send(self, kind: int, data: bytes) -> None:
+        if self._duplex is None:
+            raise errors.ConnectionLost("the session is closed")
+        try:
+            self._duplex.write(_websocket.frame(kind, data))
+        except (httpcore.NetworkError, httpcore.TimeoutException, OSError) as problem:
+            raise errors.ConnectionLost(f"the session was lost: {problem}") from problem
+
+    # ---- from the command ----
+
+    def __iter__(self) -> Iterator[Output]:
+        if self._pieces is None:
+            self._pieces = self._read_all()
+        return self._pieces
+
+    def read(self) -> Optional[Output]:
+        """The next piece of output; None: the command has ended, see `result`."""
+        while not self._outputs and self._exit is None:
+            if self._duplex is None:
+                raise errors.ConnectionLost("the session is closed")
+            try:
+                data = self._duplex.read(PATIENCE_SECONDS)
+            except (httpcore.NetworkError, httpcore.TimeoutException, OSError) as problem:
+                raise errors.ConnectionLost(f"the session was lost: {problem}") from problem
+            if not data:
+                raise errors.ConnectionLost("the session ended before the command did")
+            for message in self._reader.feed(data):
+                self._take(message)
+        return self._outputs.pop(0) if self._outputs else None
+
+    def _read_all(self) -> Iterator[Output]:
+        while True:
+            output = self.read()
+            if output is None:
+                return
+            yield output
+
+    def _take(self, message: _websocket.Message) -> None:
+        if isinstance(message, _websocket.Ping):
+            self._send(_websocket.PONG, message.data)
+        elif isinstance(message, _websocket.Closed):
+            if self._exit is None:
+                raise errors.ConnectionLost(f"the daemon closed the session: {message.reason or message.code}")
+        elif isinstance(message, bytes):
+            self._outputs.append(Output("stderr" if message[:1] == b"\2" else "stdout", message[1:]))
+        else:
+            self._take_text(json.loads(message))
+
+    def _take_text(self, value: Dict[str, Any]) -> None:
+        kind = value.get("type")
+        if kind in ("started", "waiting"):
+            self.id = value["exec"]
+            self.approval = value.get("approval", self.approval)
+        elif kind == "exit":
+            self._exit = value
+        elif kind == "error":
+            raise errors.from_problem(int(value.get("status") or 0), value)
 
 
 class Connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
+import ssl
 import threading
 import time
 import weakref
@@ -16,7 +17,8 @@ from .._core import PIECE
 
 Value = TypeVar("Value")
 sleep = time.sleep
-RECORD_SECONDS = 0.05  # that the rest of a TLS record is waited for, while nobody can write
+NO_TIME = 0.001
+RECORD_MOST = 16384  # bytes of a TLS record
 
 
 def call(callback: Callable[..., Any], *values: Any) -> None:
@@ -39,33 +41,62 @@ def close_with(owner: object, close: Callable[[], Any]) -> None:
 
 
 class Duplex:
-    """An upgraded connection: one thread may read while others write."""
+    """An upgraded connection: one thread may read while others write.
+
+    A TLS connection can't be read and written at once: it is used without waiting, under a lock, and waited for outside of it."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self._lock = threading.Lock()
-        self._is_tls = stream.get_extra_info("ssl_object") is not None
         self._socket = stream.get_extra_info("socket")
+        self._is_tls = stream.get_extra_info("ssl_object") is not None
+        self._is_first = True
+        self._tls = threading.Lock()
+        self._writing = threading.Lock()
 
     def read(self, timeout: Optional[float] = None) -> bytes:
         """b"": the other side has closed."""
-        end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            left = None if end is None else max(0.0, end - time.monotonic())
-            is_pending = self._is_tls and self._socket.pending() > 0
-            if not is_pending and not select.select([self._socket], [], [], left)[0]:
-                raise httpcore.ReadTimeout()
-            # A TLS connection can't be read and written at once.
+        if self._is_first:
+            # What came with the head of the response is kept there: the socket isn't readable for it.
+            self._is_first = False
             try:
-                with self._lock if self._is_tls else contextlib.nullcontext():
-                    data: bytes = self._stream.read(PIECE, timeout=RECORD_SECONDS if self._is_tls else None)
-                    return data
+                with self._tls:
+                    early: bytes = self._stream.read(PIECE, timeout=NO_TIME)
+                    return early
             except httpcore.ReadTimeout:
-                continue
+                pass
+        if self._is_tls:
+            data: bytes = self._without_waiting(self._socket.recv, PIECE, timeout)
+            return data
+        self._wait(select.POLLIN, timeout)
+        data = self._stream.read(PIECE, timeout=None)
+        return data
 
     def write(self, data: bytes) -> None:
-        with self._lock:
-            self._stream.write(data)
+        with self._writing:
+            if not self._is_tls:
+                self._stream.write(data)
+                return
+            left = memoryview(data)
+            while left:
+                left = left[self._without_waiting(self._socket.send, left[:RECORD_MOST], None):]
+
+    def _without_waiting(self, function: Callable[[Any], Any], value: Any, timeout: Optional[float]) -> Any:
+        while True:
+            with self._tls:
+                self._socket.settimeout(0)
+                try:
+                    return function(value)
+                except ssl.SSLWantReadError:
+                    wanted = select.POLLIN
+                except ssl.SSLWantWriteError:
+                    wanted = select.POLLOUT
+            self._wait(wanted, timeout)
+
+    def _wait(self, events: int, timeout: Optional[float]) -> None:
+        poll = select.poll()
+        poll.register(self._socket, events)
+        if not poll.poll(None if timeout is None else timeout * 1000):
+            raise httpcore.ReadTimeout()
 
 
 class Forward:

@@ -13,7 +13,7 @@ from .. import _core, errors, types
 from .. import _operations as op
 from .._core import Command, Duration, Result, Size
 from . import _io
-from ._execs import Connection, Process, Stream
+from ._execs import Connection, Process, Session, Stream
 from ._files import Files
 from ._http import RETRIES, SILENCE_SECONDS, Http
 
@@ -236,6 +236,22 @@ class Workspace:
         body = _core.exec_body(command, cwd=cwd, env=env, timeout=timeout, stdin=stdin, cpu_time=cpu_time, output=output, tty=tty,
                                rows=rows, columns=columns, open_stdin=open_stdin, approval=approval, user=user, background=True)
         return Process(self._http, types.Exec._from(self._http.json(op.EXEC, body=body, key=key, id=self.id)))
+
+    def session(
+        self, command: Command = ("/bin/sh",), *, tty: bool = False, rows: Optional[int] = None, columns: Optional[int] = None,
+        cwd: Optional[str] = None, env: Optional[Mapping[str, str]] = None, timeout: Optional[Duration] = None,
+    ) -> Session:
+        """An interactive command: a shell on a terminal, a REPL, a language server.
+
+        >>> with Carrel().create() as ws:
+        ...     with ws.session(["python3", "-iq"], tty=True, rows=24, columns=80) as terminal:
+        ...         terminal.write("print(6 * 7)\\nexit(5)\\n")
+        ...         text = "".join([output.text for output in terminal])
+        ...     print("42" in text, terminal.result.exit_code)
+        True 5
+        """
+        start = _core.exec_body(command, cwd=cwd, env=env, timeout=timeout, tty=tty, rows=rows, cols=columns)
+        return Session(self._http, _core.path_of(op.EXEC_SOCKET, id=self.id), start)
 
     def execs(self, *, limit: Optional[int] = None) -> Iterator[Process]:
         """Its commands, newest first."""
