@@ -55,7 +55,7 @@ class Events:
     """Server-sent events of one connection."""
 
     def __init__(self, daemon, path, headers=None, method="GET", body=None):
-        self.connection = daemon.connection(timeout=20)
+        self.connection = daemon.connection()
         self.connection.request(method, path, body, {"Accept": "text/event-stream", **(headers or {})})
         self.response = self.connection.getresponse()
         assert self.response.status == 200, self.response.read()

@@ -75,6 +75,6 @@ def terminal(carrel, *args, rows=24, columns=80, program=None, **env):
     finally:
         if process.poll() is None:
             process.kill()
-        process.wait(30)
+        process.wait(120)
         with contextlib.suppress(OSError):
             os.close(master)

@@ -26,7 +26,7 @@ def attached(daemon, exec_id, *options):
         yield process
     finally:
         process.kill()
-        process.wait(30)
+        process.wait(120)
         for stream in (process.stdin, process.stdout, process.stderr):
             stream.close()
 
@@ -73,7 +73,7 @@ def test_waiting_and_watching_go_on_over_a_restart_of_core(own_daemon):
             assert watching.stdout.readline() == "first\n"
             own_daemon.kill_core()
             sh(own_daemon, name, "touch go")
-            assert watching.stdout.read() == "last\n" and watching.wait(30) == 6
+            assert watching.stdout.read() == "last\n" and watching.wait(120) == 6
         assert waiting.communicate(timeout=60)[0] == "6\n" and waiting.returncode == 6
 
 
@@ -88,7 +88,7 @@ def test_input_goes_in_output_comes_out_and_its_end_is_ours(daemon, workspace):
             process.stdin.write("two\n")        # the second client looks on; it may have come late
             assert process.stdout.readline() == "got two\n"
             process.stdin.close()
-            assert process.wait(30) == 3 and other.wait(30) == 3
+            assert process.wait(120) == 3 and other.wait(120) == 3
     assert json_of(daemon("attach", exec_id, "-a", "-o", "json"))["stdout"] == "got one\ngot two\n"
     assert daemon("attach", exec_id).stdout == ""       # from now on
 
@@ -102,7 +102,7 @@ def test_much_input_is_not_lost_and_does_not_hold_output_up(daemon, workspace):
         process.stdin.close()
         sh(daemon, workspace, "touch read")
         assert process.stdout.read().strip() == str(5000 * len(data)) and process.wait(60) == 0
-        assert writer.wait(30) == 0
+        assert writer.wait(120) == 0
 
 
 def test_signals_are_passed_on_and_the_third_detaches(daemon, workspace):
@@ -113,7 +113,7 @@ def test_signals_are_passed_on_and_the_third_detaches(daemon, workspace):
             process.send_signal(signal.SIGINT)
             assert process.stdout.readline() == "caught\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(30) == 130
+        assert process.wait(120) == 130
         one_line(process.stderr.read(), "detached", exec_id)
     assert daemon("kill", "-s", "KILL", exec_id).returncode == 0
     assert daemon("wait", exec_id).stdout == "137\n"

@@ -77,7 +77,7 @@ def test_a_pipe_into_a_terminal_ends_as_ctrl_d_does(daemon, workspace):
 
 
 def test_a_terminal_on_which_nobody_types_is_at_its_end(daemon, workspace):
-    done = daemon("exec", "-t", workspace, "--", "sh", "-c", "cat; test -t 0 && exit 3", input="unheard", timeout=20)
+    done = daemon("exec", "-t", workspace, "--", "sh", "-c", "cat; test -t 0 && exit 3", input="unheard")
     assert (done.returncode, done.stdout) == (3, "")
 
 
@@ -87,7 +87,7 @@ def test_a_terminal_here_is_passed_on_without_t_and_given_to_nobody(daemon, work
     with terminal(daemon, "exec", workspace, "sh", "-c", script) as term:
         term.send("word\n")
         term.expect("got word\r\nnot a tty")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
         term.send("a password\n")
         assert daemon("exec", workspace, "touch", "go").returncode == 0
         assert eventually(lambda: daemon("exec", workspace, "test", "-e", "done").returncode == 0)

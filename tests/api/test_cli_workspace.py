@@ -322,7 +322,7 @@ def test_events_go_on_over_a_restart_of_core_and_end_with_the_daemon(own_daemon)
             assert came[0]["to"] == came[1]["id"] - 1
         assert own_daemon.stop_serving() == 0
         *_, last = map(json.loads, follower.stdout)
-        assert follower.wait(10) == 125 and last["error"]["message"] == "the daemon has ended" and "--after" in last["error"]["hint"]
+        assert follower.wait(120) == 125 and last["error"]["message"] == "the daemon has ended" and "--after" in last["error"]["hint"]
 
 
 def test_another_socket_is_named_by_host(make_daemon, tmp_path):
@@ -413,7 +413,7 @@ def test_an_interrupted_create_leaves_nothing(own_daemon, signo):
         caught = lambda: int(re.search(r"SigCgt:\s*(\w+)", pathlib.Path(f"/proc/{create.pid}/status").read_text())[1], 16)
         assert eventually(lambda: caught() >> signo - 1 & 1)
         create.send_signal(signo)
-        assert create.communicate(timeout=30)[1] == "carrel: interrupted: no workspace was created\n"
+        assert create.communicate(timeout=120)[1] == "carrel: interrupted: no workspace was created\n"
         assert create.returncode == 130
     finally:
         os.kill(core, signal.SIGCONT)

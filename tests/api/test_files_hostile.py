@@ -146,8 +146,8 @@ def test_special_files_are_listed_and_removed_never_opened(daemon, workspace):
     items = {item["name"]: item["type"] for item in daemon.get(url(workspace, "", "?list")).json()["items"]}
     assert {name: items[name] for name in special} == special
     for name in [*special, "link"]:
-        problem(daemon.get(url(workspace, name), timeout=10), 400, "invalid")
-        problem(daemon.request("PUT", url(workspace, name), b"x", timeout=10), 400, "invalid")
+        problem(daemon.get(url(workspace, name), timeout=60), 400, "invalid")
+        problem(daemon.request("PUT", url(workspace, name), b"x", timeout=60), 400, "invalid")
     with tarfile.open(fileobj=io.BytesIO(daemon.get(f"/v1/workspaces/{workspace}/archive").body)) as tar:
         assert not set(special) & set(tar.getnames())
     for name in special:

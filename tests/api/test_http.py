@@ -814,5 +814,5 @@ def test_draining_lets_requests_finish_and_closes_the_rest(make_probe):
         answer = busy.read()
         assert len(answer.body) == 20000000 and answer.is_whole
         assert busy.is_closed()
-        assert probe.process.wait(10) == 0
+        assert probe.process.wait(120) == 0
     probe.is_over = True

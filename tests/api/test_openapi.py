@@ -137,7 +137,7 @@ def over_tcp(path):
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     try:
         yield f"http://127.0.0.1:{port[0]}"
     finally:

@@ -102,5 +102,5 @@ def test_a_program_that_cant_start_is_refused_and_the_old_one_goes_on(make_daemo
     done = daemon("serve", "--stop")
     assert done.returncode == 125 and "'w'" in done.stderr and "--force" in done.stderr, done
     assert daemon("serve", "--stop", "--force").returncode == 0
-    assert daemon.process.wait(30) == 0
+    assert daemon.process.wait(120) == 0
     assert daemon("serve", "--reload").returncode == 125

@@ -223,7 +223,7 @@ def test_another_user_is_refused(daemon):
             path.chmod(0o777)
         for target in ("/v1/workspaces", "/healthz"):
             done = subprocess.run(["setpriv", "--reuid=12345", "--regid=12345", "--clear-groups", "--", "/usr/bin/python3", "-B", "-c",
-                                   script, daemon.socket, target], capture_output=True, text=True, timeout=30)
+                                   script, daemon.socket, target], capture_output=True, text=True, timeout=120)
             head, _, end = done.stdout.splitlines()  # the body ends with a newline
             status, connection, body = head.split(" ", 2)
             assert connection == "close" and end == "True", done

@@ -60,7 +60,7 @@ def test_colours_are_for_terminals_that_want_them(carrel, env, coloured):
                 text += os.read(main, 65536)
             except OSError:
                 break
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     os.close(main)
     assert (b"\033[32m" in text) == coloured
 

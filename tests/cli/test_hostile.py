@@ -130,7 +130,7 @@ def test_a_stopped_carrel_does_not_lose_the_exit(carrel):
         process.stdin.close()
         assert eventually(lambda: not any(name == "sh" for _, name in descendants(process.pid).values()))
         process.send_signal(signal.SIGCONT)
-        assert process.wait(30) == 4
+        assert process.wait(120) == 4
 
 
 def test_a_watchdog_cannot_be_outrun_by_renaming(carrel):

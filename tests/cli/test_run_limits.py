@@ -522,7 +522,7 @@ def test_a_cgroup_is_gone_soon_after(carrel):
         own = lambda: [path for path in cgroups() if os.path.basename(path).startswith(f"carrel-{process.pid}-")]
         assert own()
         process.stdin.close()
-        process.wait(30)
+        process.wait(120)
     assert eventually(lambda: not own(), 30)
 
 

@@ -328,7 +328,7 @@ def test_a_copied_carrel_works(carrel, tmp):
 def test_carrel_needs_no_environment(carrel):
     import subprocess
     keep = {name: value for name, value in carrel.env.items() if name.endswith("SAN_OPTIONS")}
-    done = subprocess.run([carrel.path, "run", "--", "echo", "works"], env=keep, capture_output=True, text=True, timeout=30)
+    done = subprocess.run([carrel.path, "run", "--", "echo", "works"], env=keep, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("works\n", "")
 
 
@@ -336,7 +336,7 @@ def test_carrel_needs_no_current_directory(carrel, tmp):
     import shlex, subprocess
     (tmp / "gone").mkdir()
     line = f"cd {tmp}/gone && rmdir {tmp}/gone && {shlex.quote(carrel.path)} run -- echo works"
-    done = subprocess.run(["sh", "-c", line], env=carrel.env, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["sh", "-c", line], env=carrel.env, capture_output=True, text=True, timeout=120)
     assert (done.stdout, done.stderr) == ("works\n", "")
 
 

@@ -106,7 +106,7 @@ def test_on_a_terminal_each_change_is_asked_for(carrel, project):
         term.expect(r"apply A two\?.*: ")
         term.send("q\n")
         term.expect("1 of 3 changes")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
     assert (project / "one").exists() and not (project / "two").exists() and not (project / "three").exists()
 
 

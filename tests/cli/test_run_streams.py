@@ -77,7 +77,7 @@ def test_closing_stdin_ends_a_reader(carrel):
         process.stdin.flush()
         assert process.stdout.readline() == "hello\n"
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
 
 
 @pytest.mark.parametrize("kind", ["pipe", "socket"])
@@ -85,7 +85,7 @@ def test_a_command_that_reads_nothing_ends_while_stdin_stays_open(carrel, kind):
     ours, theirs = socket.socketpair() if kind == "socket" else map(os.fdopen, reversed(os.pipe()), ("wb", "rb"))
     with ours, theirs:
         with carrel.start("run", "--", "true", stdin=theirs) as process:
-            assert process.wait(30) == 0
+            assert process.wait(120) == 0
 
 
 def test_a_fifo_of_the_host_works_as_stdin(carrel, tmp):
@@ -184,7 +184,7 @@ def test_a_reader_that_leaves_ends_the_writer(carrel, kind):
         theirs.close()
         assert (ours.recv(2) if kind == "socket" else ours.read(2)) == b"y\n"
         ours.close()
-        assert process.wait(30) == 128 + 13
+        assert process.wait(120) == 128 + 13
         assert process.stderr.read() == ""
 
 
@@ -193,7 +193,7 @@ def test_a_command_that_outlives_its_reader_keeps_its_exit_code(carrel):
         process.stdout.close()
         process.stdin.write("go\n")
         process.stdin.flush()
-        assert process.wait(30) == 9
+        assert process.wait(120) == 9
 
 
 def test_a_result_nobody_reads_is_no_success(carrel):
@@ -268,7 +268,7 @@ def test_a_slow_reader_of_a_socket_gets_everything(carrel):
         with theirs:
             with carrel.start("run", "--", "head", "-c", "1000000", "/dev/zero", stdout=theirs) as process:
                 reader.start()
-                assert process.wait(30) == 0
+                assert process.wait(120) == 0
         reader.join(30)
     assert sum(total) == 1_000_000
 
@@ -281,7 +281,7 @@ def test_a_socket_that_does_not_block_gets_everything(carrel):
         theirs.close()
         while chunk := ours.recv(65536):
             total += len(chunk)
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
     assert total == 3_000_000
 
 
@@ -298,7 +298,7 @@ def test_another_user_s_pipe_that_nobody_reads_doesn_t_stop_the_clock(carrel, ot
             try:
                 assert eventually(lambda: process.poll() is not None or unread(process.stdout), 90)
                 assert eventually(lambda: not descendants(process.pid), 90), "the sandbox outlives its time"
-                out, err = process.communicate(timeout=30)
+                out, err = process.communicate(timeout=120)
             finally:
                 process.kill()
         said[:] = [out]
@@ -373,7 +373,7 @@ def test_two_carrels_may_share_a_pipe(carrel):
             for process in (first, second):
                 process.stdin.write("go\n")
                 process.stdin.flush()
-                assert process.wait(30) == 0, process.stderr.read()
+                assert process.wait(120) == 0, process.stderr.read()
         assert os.read(ours, 100) == b"said\nsaid\n"
     finally:
         os.close(ours)
@@ -387,7 +387,7 @@ def test_a_terminal_of_another_session_is_neither_read_nor_changed(carrel):
         with carrel.start("run", "--timeout", "1s", "--", "sh", "-c", "stty -echo; echo ready >&2; cat", stdin=slave) as process:
             assert process.stderr.readline() == "ready\n"
             os.write(master, b"typed\n")
-            assert process.wait(30) == 124
+            assert process.wait(120) == 124
             assert process.stdout.read() == ""
         assert termios.tcgetattr(slave)[3] & termios.ECHO
         assert os.read(slave, 100) == b"typed\n"

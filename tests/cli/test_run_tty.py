@@ -26,13 +26,13 @@ def shell(carrel, *options, **how):
 def test_the_three_streams_are_a_terminal(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && tty") as term:
         term.expect(r"/dev/pts/\d+\r\n")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
 
 
 def test_it_is_the_controlling_terminal(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "echo yes > /dev/tty") as term:
         term.expect("yes\r\n")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
 
 
 def test_the_window_has_its_size(carrel):
@@ -59,13 +59,13 @@ def test_without_t_there_is_no_term(carrel):
 
 def test_the_exit_code_comes_through(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "exit 11") as term:
-        assert term.process.wait(30) == 11
+        assert term.process.wait(120) == 11
 
 
 def test_lines_are_translated_once(carrel):
     with terminal(carrel, "run", "-it", "--", "printf", "a\\nb\\n") as term:
         assert term.rest() == "a\r\nb\r\n"
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
 
 
 def test_what_is_typed_is_echoed_once(carrel):
@@ -73,7 +73,7 @@ def test_what_is_typed_is_echoed_once(carrel):
         term.expect("ready\r\n")
         term.send("typed\n")
         term.expect("^typed\r\n<typed>\r\n")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
 
 
 def test_control_d_is_the_end(carrel):
@@ -81,14 +81,14 @@ def test_control_d_is_the_end(carrel):
         term.send("line\n")
         term.expect("line\r\nline\r\n")
         term.send("\x04")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
 
 
 def test_control_c_interrupts_the_command(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "echo ready; exec sleep 1000") as term:
         term.expect("ready\r\n")
         term.send("\x03")
-        assert term.process.wait(30) == 130
+        assert term.process.wait(120) == 130
 
 
 def test_control_c_leaves_the_shell_alive(carrel):
@@ -124,7 +124,7 @@ def test_jobs_stop_and_go_on(carrel):
         term.send("\x03")
         term.expect("PROMPT> ")
         term.send("exit 5\n")
-        assert term.process.wait(30) == 5
+        assert term.process.wait(120) == 5
 
 
 def test_no_job_control_warning_is_printed(carrel):
@@ -137,7 +137,7 @@ def test_no_job_control_warning_is_printed(carrel):
 def test_much_output_comes_through_whole(carrel):
     with terminal(carrel, "run", "-it", "--", "seq", "100000") as term:
         assert term.rest(120).split() == [str(n) for n in range(1, 100_001)]
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
 
 
 def test_much_input_comes_through_whole(carrel):
@@ -153,13 +153,13 @@ def test_much_input_comes_through_whole(carrel):
 def test_the_outer_terminal_is_as_it_was(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "stty raw -echo; echo ready; sleep 0.1") as term:
         term.expect("ready")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
         assert termios.tcgetattr(term.slave) == term.before
 
 
 def test_the_outer_terminal_is_as_it_was_after_a_limit(carrel):
     with terminal(carrel, "run", "-it", "--timeout", "0.3s", "--", "sleep", "1000") as term:
-        assert term.process.wait(30) == 124
+        assert term.process.wait(120) == 124
         assert termios.tcgetattr(term.slave) == term.before
 
 
@@ -167,7 +167,7 @@ def test_a_closed_window_ends_the_sandbox(carrel):
     with terminal(carrel, "run", "-it", "--", "sh", "-c", "echo ready; sleep 1000") as term:
         term.expect("ready\r\n")
         os.close(term.master)
-        assert term.process.wait(30) != 0
+        assert term.process.wait(120) != 0
         term.master = os.open("/dev/null", os.O_RDONLY)
 
 
@@ -175,7 +175,7 @@ def test_t_without_i_gives_a_terminal_and_no_input(carrel):
     with terminal(carrel, "run", "-t", "--", "sh", "-c", "test -t 1 && echo out; cat; echo ended") as term:
         term.expect("out\r\n")
         term.expect("ended\r\n")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
 
 
 def test_it_with_pipes_outside_is_a_terminal_inside(carrel):
@@ -192,7 +192,7 @@ def test_t_with_json_is_an_error(carrel):
 def test_without_t_the_command_has_a_terminal_of_its_own(carrel):
     with terminal(carrel, "run", "--", "sh", "-c", "test -t 0 && test -t 1 && test -t 2 && tty; echo $TERM; echo by name >/dev/tty") as term:
         assert re.fullmatch(r"/dev/pts/0\r\nxterm\r\nby name\r\n", term.rest())
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
         assert termios.tcgetattr(term.slave) == term.before
 
 
@@ -200,14 +200,14 @@ def test_without_t_control_c_interrupts_the_command(carrel):
     with terminal(carrel, "run", "--", "sh", "-c", "echo ready; exec sleep 1000") as term:
         term.expect("ready\r\n")
         term.send("\x03")
-        assert term.process.wait(30) == 130
+        assert term.process.wait(120) == 130
 
 
 def test_an_error_on_a_terminal_is_still_one_line(carrel):
     with terminal(carrel, "run", "-it", "--", "no-such-command") as term:
         text = re.sub(r"\x1b\[[0-9;]*m", "", term.rest()).replace("\r\n", "\n")
         one_line(text, "no-such-command")
-        assert term.process.wait(30) == 127
+        assert term.process.wait(120) == 127
 
 
 @pytest.mark.parametrize("program", ["python3", "node"])
@@ -218,7 +218,7 @@ def test_an_interactive_interpreter_answers(carrel, program):
         term.expect("42")
         term.expect("> ")       # typed before the prompt, an end of file may be lost to a change of modes
         term.send("\x04")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
 
 
 # ---- the caller's terminal, without -t ----
@@ -240,14 +240,14 @@ def test_without_t_an_end_of_file_is_not_the_last(carrel):
         term.expect("two\r\ntwo\r\n")
         term.send("\x04")
         assert term.rest() == "second\r\n"
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
 
 
 def test_without_t_control_backslash_quits_the_command(carrel):
     with terminal(carrel, "run", "--", "sh", "-c", "echo ready; exec sleep 1000") as term:
         term.expect("ready\r\n")
         term.send("\x1c")
-        assert term.process.wait(30) == 128 + signal.SIGQUIT
+        assert term.process.wait(120) == 128 + signal.SIGQUIT
 
 
 def test_without_t_the_modes_of_the_command_are_those_of_the_terminal(carrel):
@@ -262,7 +262,7 @@ def test_without_t_the_modes_of_the_command_are_those_of_the_terminal(carrel):
         assert not termios.tcgetattr(term.slave)[3] & termios.ICANON
         term.send("k")
         term.expect("^kend")
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
         assert termios.tcgetattr(term.slave) == term.before
 
 
@@ -281,7 +281,7 @@ def test_without_t_a_full_screen_program_works(carrel):
         term.expect("key q")
         term.send("x")
         term.rest()
-        assert term.process.wait(30) == 0
+        assert term.process.wait(120) == 0
         assert termios.tcgetattr(term.slave) == term.before
 
 
@@ -305,7 +305,7 @@ def test_without_t_jobs_of_a_shell_inside_stop_and_go_on(carrel):
             term.send("echo o''n\n")
             term.expect("on\r\nPROMPT> ")
         term.send("exit 5\n")
-        assert term.process.wait(30) == 5
+        assert term.process.wait(120) == 5
 
 
 def test_control_c_three_times_ends_a_command_that_does_not_answer(carrel):
@@ -315,7 +315,7 @@ def test_control_c_three_times_ends_a_command_that_does_not_answer(carrel):
             term.send("\x03")
             term.expect(r"\^C")
             assert eventually(lambda: not pending(term.process.pid, signal.SIGINT))
-        assert term.process.wait(30) == 130
+        assert term.process.wait(120) == 130
 
 
 def pending(pid, signo):
@@ -510,7 +510,7 @@ def test_limits_hold_while_carrel_is_stopped_by_a_signal_that_nobody_catches(car
         assert eventually(lambda: not children(process.pid, "carrel-init") or limit == "memory" and not children(process.pid, "python3")
                           and not children(process.pid, "cat"), 90)
         os.kill(process.pid, signal.SIGCONT)
-        assert process.wait(30) == code
+        assert process.wait(120) == code
         assert reason in process.stderr.read()
 
 
@@ -519,5 +519,5 @@ def test_a_command_that_ends_soon_has_no_second_process(carrel):
     with carrel.start("run", "--", "sh", "-c", "echo ready; cat", stdin=subprocess.PIPE) as process:
         assert process.stdout.readline() == "ready\n"
         process.stdin.close()
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0
         assert not descendants(process.pid)

@@ -104,7 +104,7 @@ def test_output_that_is_text_can_t_forge_a_result(carrel):
 
 def test_closed_streams_hand_in_nothing_else(carrel):
     script = f"exec '{CARREL}' run -- ls -l /proc/self/fd 0<&- 2>&-"
-    done = subprocess.run(["sh", "-c", script], env=carrel.env, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["sh", "-c", script], env=carrel.env, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done
     targets = [line.split(" -> ")[1] for line in done.stdout.splitlines() if " -> " in line]
     assert all(target == "/dev/null" or target.startswith(("pipe:", "/proc/")) for target in targets), targets
@@ -112,7 +112,7 @@ def test_closed_streams_hand_in_nothing_else(carrel):
 
 def test_a_working_directory_that_is_gone_is_no_directory_to_hand_in(carrel, tmp):
     script = f"cd '{tmp}' && mkdir gone && cd gone && rmdir ../gone && '{CARREL}' run -- pwd && exec '{CARREL}' run --dir . -- pwd"
-    done = subprocess.run(["sh", "-c", script], env=carrel.env, capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["sh", "-c", script], env=carrel.env, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout) == (125, "/workspace\n"), done
 
 

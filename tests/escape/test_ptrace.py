@@ -114,7 +114,7 @@ def test_a_tracer_left_running_cannot_hold_a_command_past_its_end(tmp_path_facto
         holder = subprocess.Popen([daemon.path, "exec", "w", "--", "python3", "-c", HOLD, traced], env=daemon.env, stdout=subprocess.PIPE, text=True)
         assert holder.stdout.readline() == "ready\n"
         for _ in range(3):
-            done = daemon("exec", "--timeout", "1s", "w", "--", "python3", "-c", SLEEP_IN_TWO_THREADS, timeout=30)
+            done = daemon("exec", "--timeout", "1s", "w", "--", "python3", "-c", SLEEP_IN_TWO_THREADS)
             assert done.returncode == 124, done.stderr
         daemon("rm", "w")
         holder.communicate(timeout=60)

@@ -36,7 +36,7 @@ class Client:
         for _ in range(600):
             try:
                 if self.connection is None:
-                    self.connection = self.daemon.connection(timeout=30)
+                    self.connection = self.daemon.connection()
                 self.connection.request(method, path, body and json.dumps(body).encode(), headers)
                 answer = self.connection.getresponse()
                 data = answer.read()
