@@ -27,7 +27,7 @@ export interface CarrelOptions {
   host?: string | undefined;
   /** An access token. Default: `CARREL_TOKEN`; a unix socket needs none. */
   token?: string | undefined;
-  /** For https: the certificate authority, as PEM text or the path of a file. Default: those of the runtime. */
+  /** For https: the certificate authority, as PEM text or the path of a file. Default: `CARREL_CA`, or those of the runtime. */
   ca?: string | undefined;
   /** How often a request is sent again that can be sent twice, when the connection fails or the daemon is busy. Default: 2. */
   retries?: number | undefined;
@@ -163,12 +163,13 @@ export class Http {
   }
 
   private async makeTransport(): Promise<Transport> {
-    const { ca, fetch } = this.options;
+    const { fetch } = this.options;
     const node = "process" in globalThis ? await import("./node.js") : undefined;
     const { env, uid } = node?.surroundings() ?? { env: {}, uid: -1 };
     this.token ??= env["CARREL_TOKEN"] || undefined;
     const { socket, url, home } = findPlace(this.options.host || env["CARREL_HOST"], env, uid);
     if (this.options.start !== false) this.home = home;
+    const ca = this.options.ca ?? (url?.protocol === "https:" && !fetch ? env["CARREL_CA"] || undefined : undefined);
     if (fetch || !node) {
       if (!url || ca !== undefined) throw invalid("fetch reaches a host by http:// and https:// only, and can't be given a certificate authority");
       return new FetchTransport(url.origin, fetch ?? globalThis.fetch, {});

@@ -47,7 +47,10 @@ test("a certificate authority of the caller is trusted, and no other", { skip: !
     assert.equal((await new Carrel({ host, ca: cert }).health()).status, "ok");
     assert.equal((await new Carrel({ host, ca: readFileSync(cert, "utf8") }).health()).status, "ok");
     await assert.rejects(new Carrel({ host, retries: 0 }).health(), ConnectionError);
+    process.env["CARREL_CA"] = cert;
+    assert.equal((await new Carrel({ host }).health()).status, "ok");
   } finally {
+    delete process.env["CARREL_CA"];
     server.close();
     server.closeAllConnections();
   }
