@@ -4,19 +4,16 @@ import hashlib
 import http.server
 import json
 import os
-import shutil
 import socket
 import ssl
-import subprocess
 import threading
 
 import pytest
+from authorities import make_authority, make_certificate
 from harness import one_line
 from origins import origin
 
-pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")
 LETTERS = "0123456789abcdefghijklmnopqrstuv"
-KEY = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
 
 def make_token(letter):
@@ -46,31 +43,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-def openssl(directory, *words):
-    subprocess.run(["openssl", *words], check=True, cwd=directory, capture_output=True)
-
-
-def make_certificate(authority, name, days):
-    """server.pem for localhost, and its key, in a directory of their own. After 0 days it has expired at once."""
-    place = authority / name
-    place.mkdir()
-    (place / "names").write_text("subjectAltName=DNS:localhost\n")
-    openssl(place, "req", *KEY, "-subj", "/CN=daemon", "-keyout", "server.key", "-out", "request")
-    openssl(place, "x509", "-req", "-in", "request", "-CA", "../ca.pem", "-CAkey", "../ca.key", "-CAcreateserial", "-days", str(days),
-            "-extfile", "names", "-out", "server.pem")
-    return place
-
-
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("authority")
-    openssl(directory, "req", "-x509", *KEY, "-days", "2", "-subj", "/CN=test authority", "-keyout", "ca.key", "-out", "ca.pem")
-    return directory
+    return make_authority(tmp_path_factory.mktemp("authority"))
 
 
 @pytest.fixture(scope="module")
 def server(authority):
-    with origin(make_certificate(authority, "good", 2), handler=Handler) as running:
+    with origin(make_certificate(authority, "good"), handler=Handler) as running:
         running.url, running.ca = f"https://localhost:{running.port}", str(authority / "ca.pem")
         yield running
 
@@ -185,7 +165,7 @@ def test_certificates_are_checked(carrel, server, authority):
     assert "--ca" in one_line(refused(carrel, server.url), f"localhost:{server.port}", "unknown authority")
     hint = one_line(refused(carrel, f"https://127.0.0.1:{server.port}", CARREL_CA=server.ca), "127.0.0.1", "another name: localhost")
     assert "name" in hint
-    with origin(make_certificate(authority, "old", 0), handler=Handler) as old:
+    with origin(make_certificate(authority, "old", days=0), handler=Handler) as old:
         one_line(refused(carrel, f"https://localhost:{old.port}", CARREL_CA=server.ca), "expired on 20")
     assert "PEM" in one_line(refused(carrel, server.url, CARREL_CA=str(authority / "ca.key")), "ca.key")
     one_line(refused(carrel, server.url, CARREL_CA="/nosuch"), "/nosuch", "No such file")
