@@ -19,7 +19,9 @@ int api_open(const struct api_options *options, struct api **api, struct error *
 /* Also serves a unix socket; the caller keeps the descriptor. Clients are identified by the uid of
  * the peer: one that core doesn't allow gets 403 `denied`, and its connection is closed. */
 int api_listen_peers(struct api *api, int listener, struct error *err);
-/* The same with a TCP socket. Clients are identified by tokens. */
-int api_listen_tcp(struct api *api, int listener, struct error *err);
+struct tls;
+/* The same with a TCP socket, and TLS unless that is NULL. Clients are identified by tokens, or by
+ * the subjects of their certificates. */
+int api_listen_tcp(struct api *api, int listener, struct tls *tls, struct error *err);
 void api_drain(struct api *api, void (*done)(void *ctx), void *ctx);
 void api_free(struct api *api);

@@ -1,6 +1,7 @@
 #include "api/authenticate.h"
 
 #include "api/handshake.h"
+#include "base/clock.h"
 #include "core/access.h"
 
 /* The value of the one Authorization header, or what a browser can offer instead of it; data NULL:
@@ -31,25 +32,50 @@ int authenticate_unix(
 			   : access_peer(api->core, from.uid, &r->arena, principal, err);
 }
 
+/* By a token, or else by the subject of its certificate. */
+static int find_client(struct api *api, struct http_request *r, const struct principal **principal,
+	struct error *err)
+{
+	const struct access_from from = { .uid = ACCESS_NO_UID, .address = r->peer.address };
+	struct str header;
+
+	if (find_authorization(r, &header, err))
+		return -1;
+	if (header.data)
+		return access_token(api->core, header, &from, &r->arena, principal, err);
+	enum token_scope scope;
+	if (r->peer.subject && door_knows_subject(&api->door, r->peer.subject, &scope)) {
+		*principal = access_subject(r->peer.subject, scope, &from, &r->arena);
+		return 0;
+	}
+	if (route_is_open(r)) {
+		*principal = access_nobody();
+		return 0;
+	}
+	return access_none(api->core, &from,
+		r->peer.subject
+			? arena_printf(&r->arena,
+				  "access.subjects does not list '%s', and no token was sent",
+				  r->peer.subject)
+			: "a token is needed: `Authorization: Bearer TOKEN`",
+		err);
+}
+
 int authenticate_tcp(
 	void *ctx, struct http_request *r, const struct principal **principal, struct error *err)
 {
 	struct api *api = ctx;
-	struct str header;
+	char name[PRINCIPAL_NAME_SIZE];
 	int checked = door_check(&api->door, r, err);
 
 	if (checked > 0)
 		call_respond(call_new(api, r), 204, NULL, door_preflight_headers, STR(""));
 	if (checked)
 		return checked;
-	const struct access_from from = { .uid = ACCESS_NO_UID, .address = r->peer.address };
-	if (find_authorization(r, &header, err))
+	if (find_client(api, r, principal, err))
 		return -1;
-	if (header.data)
-		return access_token(api->core, header, &from, &r->arena, principal, err);
-	if (route_is_open(r)) {
-		*principal = access_nobody();
+	if (*principal == access_nobody())
 		return 0;
-	}
-	return access_none(api->core, &from, err);
+	return visits_ask(&api->visits, (struct visitor **)r->visit, access_name(*principal, name),
+		clock_monotonic_ms(), err);
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include "api/api.h"
 #include "api/door.h"
+#include "api/visits.h"
 #include "base/buf.h"
 #include "core/catalog.h"
 #include "core/idempotency.h"
@@ -17,6 +18,7 @@ struct api {
 	struct api_options options;
 	struct idempotency idempotency;
 	struct front_door door;
+	struct visits visits;
 	struct buf openapi;
 	struct stream *streams; /* open ones, that a drain must end */
 	struct relay *relays;	/* of relay.c */

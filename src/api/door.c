@@ -82,7 +82,21 @@ bool door_allows_origin(const struct front_door *door, struct str origin)
 
 /* ---- the client ---- */
 
-static bool is_proxy(const struct front_door *door, const char *address)
+bool door_knows_subject(const struct front_door *door, const char *subject, enum token_scope *scope)
+{
+	const pair_list *subjects = &door->settings.subjects;
+
+	for (size_t i = 0; i < subjects->count; i++)
+		for (size_t k = 0; k < TOKEN_SCOPE_COUNT; k++)
+			if (!strcmp(subjects->items[i].key, subject) &&
+				!strcmp(subjects->items[i].value, token_scope_names[k])) {
+				*scope = (enum token_scope)k;
+				return true;
+			}
+	return false;
+}
+
+bool door_is_proxy(const struct front_door *door, const char *address)
 {
 	union inet_address parsed;
 
@@ -96,7 +110,7 @@ const char *door_client(
 	char text[INET6_ADDRSTRLEN];
 	union inet_address next;
 
-	while (list.data && is_proxy(door, address) && forwarded_last(list, &next, &list)) {
+	while (list.data && door_is_proxy(door, address) && forwarded_last(list, &next, &list)) {
 		inet_address_print_host(&next, text);
 		address = arena_text(arena, text);
 	}

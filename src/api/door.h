@@ -6,6 +6,7 @@
  * 2. X-Forwarded-* counts only when the connection comes from a listed proxy. */
 #pragma once
 #include "model/serve_settings.h"
+#include "model/token.h"
 #include "net/http.h"
 
 struct front_door {
@@ -19,6 +20,7 @@ void door_done(struct front_door *door);
 /* Whether `host`, as the header has it, names this daemon; local: its address on the connection. */
 bool door_knows_host(const struct front_door *door, struct str host, const char *local);
 bool door_allows_origin(const struct front_door *door, struct str origin);
+bool door_is_proxy(const struct front_door *door, const char *address);
 /* The address of the client of a connection from `address`, whose X-Forwarded-For is `list` (data
  * NULL: none): of the list the last one that is not a proxy's. Lives in `arena`. */
 const char *door_client(
@@ -27,6 +29,10 @@ const char *door_client(
 /* Sets r->peer.address and the CORS headers of the response. 0: its principal may be looked for; 1:
  * it is a preflight request, which is allowed; -1: refused. */
 int door_check(const struct front_door *door, struct http_request *r, struct error *err);
+/* What the configuration lets the bearer of a client certificate with that subject do. false:
+ * nothing. */
+bool door_knows_subject(
+	const struct front_door *door, const char *subject, enum token_scope *scope);
 bool door_has_token_in_url(const struct http_request *r);
 /* Header lines of the response to a preflight request, besides the common ones. */
 extern const char door_preflight_headers[];

@@ -188,6 +188,8 @@ static void run(struct relay *relay)
 		const struct way *from = &relay->ways[side], *to = &relay->ways[!side];
 		uint32_t events =
 			(!from->is_ended && !from->len ? EPOLLIN : 0u) | (to->len ? EPOLLOUT : 0u);
+		if (side == CLIENT && relay->client.wants_output)
+			events |= EPOLLOUT;
 		/* A side that is neither read nor written is not watched: epoll would report its
 		 * error in every turn of the loop. */
 		watch(relay, side, events ? events : UNWATCHED);

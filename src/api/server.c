@@ -7,6 +7,7 @@
 #include "api/relay.h"
 #include "base/clock.h"
 #include "format/json_read.h"
+#include "net/tls.h"
 
 #define BODY_MAX ((size_t)16 << 20)
 #define QUERY_MAX 128 /* parameters */
@@ -199,6 +200,7 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 	idempotency_init(&api->idempotency, options->core);
 	api->websockets = websocket_group_new(options->loop, &websocket_times_default);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
+	visits_init(&api->visits, &api->door);
 	if (door_init(&api->door, options->settings ? options->settings : "", err)) {
 		api_free(api);
 		return -1;
@@ -223,11 +225,30 @@ int api_listen_peers(struct api *api, int listener, struct error *err)
 	return http_server_listen(api->server, &peers, err);
 }
 
-int api_listen_tcp(struct api *api, int listener, struct error *err)
+static bool admit(void *ctx, const char *address, void **visit)
 {
-	const struct http_listener clients = {
-		.fd = listener, .authenticate = authenticate_tcp, .ctx = api
-	};
+	struct api *api = ctx;
+
+	*visit = visits_come(&api->visits, address);
+	return *visit;
+}
+
+static void leave(void *ctx, void *visit)
+{
+	struct api *api = ctx;
+
+	visits_leave(&api->visits, visit);
+}
+
+int api_listen_tcp(struct api *api, int listener, struct tls *tls, struct error *err)
+{
+	const struct http_listener clients = { .fd = listener,
+		.authenticate = authenticate_tcp,
+		.open = tls ? tls_open : NULL,
+		.ctx = api,
+		.stream_ctx = tls,
+		.admit = admit,
+		.left = leave };
 	return http_server_listen(api->server, &clients, err);
 }
 
@@ -250,6 +271,7 @@ void api_free(struct api *api)
 	websocket_group_free(api->websockets);
 	idempotency_done(&api->idempotency);
 	buf_done(&api->openapi);
+	visits_done(&api->visits);
 	door_done(&api->door);
 	free(api);
 }

@@ -126,6 +126,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_policy,
 	&cli_home,
 	&cli_serve,
+	&cli_tls,
 	&cli_doctor,
 	&cli_completion,
 	&version,

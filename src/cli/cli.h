@@ -54,6 +54,9 @@ struct options {
 	/* serve, home */
 	text_list listens; /* of serve */
 	bool insecure;
+	const char *tls_certificate, *tls_key, *tls_client_ca;
+	text_list names; /* of tls init */
+	bool renew;
 	const char *listen, *log_format, *log_level, *fs;
 	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
 	bool stop, reload;
@@ -129,6 +132,7 @@ extern const struct arg_spec cli_context;
 extern const struct arg_spec cli_policy;
 extern const struct arg_spec cli_home;
 extern const struct arg_spec cli_serve;
+extern const struct arg_spec cli_tls;
 extern const struct arg_spec cli_doctor;
 /* Runs the command that argv[1] names. */
 int cli_main(int argc, char **argv);

@@ -235,7 +235,8 @@ int listen_check(const struct listeners *all, bool has_tls, bool is_insecure, st
 	for (size_t i = 0; i < all->count; i++)
 		if (all->items[i].is_exposed && !has_tls && !is_insecure)
 			return fail_hint(err, ERR_DENIED,
-				"listen at 127.0.0.1; --insecure sends tokens in the clear",
+				"--tls-cert and --tls-key (carrel tls init makes them); --insecure "
+				"sends tokens in the clear",
 				"other hosts reach %s, and it has no TLS", all->items[i].path);
 	return 0;
 }

@@ -55,6 +55,7 @@ struct server {
 	struct arena *arena;
 	struct home *home;
 	struct listeners listeners;
+	struct launch_tls tls;
 	bool is_shared; /* users besides the owner may connect to unix sockets */
 	int lock;
 	const struct handover *handover; /* or NULL: it begins */
@@ -179,7 +180,28 @@ static int check_exposure(
 		str_copy(l->path, sizeof l->path, wanted->items[i]);
 		l->is_exposed = !address.path && !inet_address_is_loopback(&address.tcp);
 	}
-	return listen_check(&all, false, server->options->insecure || config->insecure, err);
+	return listen_check(
+		&all, server->tls.certificate, server->options->insecure || config->insecure, err);
+}
+
+static const char *absolute(const struct server *server, const char *typed, const char *configured)
+{
+	return typed ? path_normalize(server->arena, server->base, typed) : configured;
+}
+
+/* What was typed is used instead of what is configured, one by one. */
+static int find_tls(struct server *server, const struct config *config, struct error *err)
+{
+	const struct options *options = server->options;
+	struct launch_tls *tls = &server->tls;
+	tls->certificate = absolute(server, options->tls_certificate, config->tls_cert);
+	tls->key = absolute(server, options->tls_key, config->tls_key);
+	tls->client_ca = absolute(server, options->tls_client_ca, config->tls_client_ca);
+	if (!tls->certificate != !tls->key || (tls->client_ca && !tls->certificate))
+		return fail_hint(err, ERR_INVALID,
+			"carrel tls init makes a certificate and its key",
+			"TLS needs both a certificate (--tls-cert) and its key (--tls-key)");
+	return launch_tls_check(tls, err);
 }
 
 /* Whether this program could go on in the place of the daemon that started it. */
@@ -191,7 +213,7 @@ static int check(struct server *server, struct command *command, struct error *e
 	if (cli_find_programs(self, carreld, err) || check_version(carreld, err) ||
 		shown_read(server->home->path, server->arena, &config, err) ||
 		policy_file_operator(&config, server->arena, &policy, err) ||
-		check_exposure(server, &config, err))
+		find_tls(server, &config, err) || check_exposure(server, &config, err))
 		return -1;
 	buf_text(&command->out, HANDOVER_OK);
 	return 0;
@@ -218,7 +240,7 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	if (cli_find_programs(self, carreld, err) ||
 		shown_read(server->home->path, server->arena, &config, err) ||
 		policy_file_operator(&config, server->arena, &policy, err) ||
-		check_exposure(server, &config, err))
+		find_tls(server, &config, err) || check_exposure(server, &config, err))
 		return -1;
 	server->is_shared = config.access_uids.count > 0;
 	if (server->handover ? take_server(server, err) : open_server(server, &config, err))
@@ -241,6 +263,7 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 		.listener = listeners[0],
 		.also = listeners + 1,
 		.also_count = server->listeners.count - 1,
+		.tls = server->tls,
 		.handover = server->handover,
 		.lock = server->lock,
 		.carreld = carreld,
@@ -541,6 +564,11 @@ static int run(struct command *command, struct error *err)
 static const struct arg_option table[] = {
 	{ 0, "listen", ARG_LIST, AT(listens), "ADDRESS",
 		"unix:PATH or ADDRESS:PORT to serve on, repeatable (the home's run/carrel.sock)" },
+	{ 0, "tls-cert", ARG_TEXT, AT(tls_certificate), "FILE",
+		"TLS on TCP addresses: the certificate, PEM; read again when it changes" },
+	{ 0, "tls-key", ARG_TEXT, AT(tls_key), "FILE", "its key, PEM" },
+	{ 0, "tls-client-ca", ARG_TEXT, AT(tls_client_ca), "FILE",
+		"clients need a certificate of this CA, PEM" },
 	{ 0, "insecure", ARG_FLAG, AT(insecure), NULL,
 		"let other hosts reach a TCP address without TLS" },
 	{ 0, "idle-sandbox", ARG_DURATION, AT(idle_sandbox_ms), "TIME",
@@ -575,6 +603,7 @@ const struct arg_spec cli_serve = {
 	.examples = "  carrel serve\n"
 		    "  carrel serve --listen unix:/run/carrel/api.sock --log json\n"
 		    "  carrel serve --listen 127.0.0.1:7070\n"
+		    "  carrel serve --listen 0.0.0.0:7443 --tls-cert server.pem --tls-key key.pem\n"
 		    "  carrel serve --stop\n"
 		    "  carrel serve --reload\n",
 	.run = run,

@@ -118,6 +118,18 @@ int access_peer(const struct core *core, uid_t uid, struct arena *arena,
 	return 0;
 }
 
+const struct principal *access_subject(const char *subject, enum token_scope scope,
+	const struct access_from *from, struct arena *arena)
+{
+	struct principal *made = arena_alloc(arena, sizeof *made);
+	*made = (struct principal){ .kind = PRINCIPAL_SUBJECT,
+		.uid = ACCESS_NO_UID,
+		.scopes = access_scopes(scope),
+		.subject = arena_text(arena, subject),
+		.address = from->address ? arena_text(arena, from->address) : NULL };
+	return made;
+}
+
 const struct principal *access_nobody(void)
 {
 	static const struct principal nobody = { .kind = PRINCIPAL_NOBODY };
@@ -195,6 +207,9 @@ const char *access_name(const struct principal *principal, char out[PRINCIPAL_NA
 		break;
 	case PRINCIPAL_SYSTEM:
 		str_format(out, PRINCIPAL_NAME_SIZE, "system");
+		break;
+	case PRINCIPAL_SUBJECT:
+		str_format(out, PRINCIPAL_NAME_SIZE, "subject %s", principal->subject);
 		break;
 	case PRINCIPAL_NOBODY:
 		str_format(out, PRINCIPAL_NAME_SIZE, "nobody");

@@ -145,9 +145,15 @@ struct access_from {
  * there were. */
 int access_token(struct core *core, struct str header, const struct access_from *from,
 	struct arena *arena, const struct principal **principal, struct error *err);
-/* A request by TCP that names no principal: records it, as a failed login, and fails with
+/* The subject of a client certificate that was verified, which the configuration gives that scope.
+ * Lives in `arena`. */
+const struct principal *access_subject(const char *subject, enum token_scope scope,
+	const struct access_from *from, struct arena *arena);
+/* A request by TCP that names no principal (`why`): records it, as a failed login, and fails with
  * ERR_UNAUTHENTICATED or ERR_LIMIT. */
-int access_none(struct core *core, const struct access_from *from, struct error *err);
+int access_none(
+	struct core *core, const struct access_from *from, const char *why, struct error *err);
+const char *access_name(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE]);
 /* A principal that may do nothing: for routes that call no verb. */
 const struct principal *access_nobody(void);
 /* Whether there is a token that would be accepted. */

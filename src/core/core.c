@@ -34,6 +34,12 @@ static void on_unasked(void *ctx, const struct launch_packet *packet)
 		loop_stop(core->loop);
 		return;
 	}
+	if (packet->head.type == LAUNCH_CERTIFICATES) {
+		if (core->certificates)
+			core->certificates(core->ready_ctx, packet->strings[0], packet->strings[1],
+				packet->strings[2]);
+		return;
+	}
 	struct core_workspace *w = packet->head.type == LAUNCH_ENDED
 					   ? map_get(&core->ids, str_from(packet->head.id))
 					   : NULL;
@@ -129,6 +135,7 @@ int core_open(
 	}
 	core->envs.never_waits = true;
 	core->ready = options->ready;
+	core->certificates = options->certificates;
 	core->ready_ctx = options->ctx;
 	core->launcher.unasked = on_unasked;
 	core->launcher.ctx = core;

@@ -54,6 +54,10 @@ struct core_options {
 	const char *egress;	  /* of network_settings_print; NULL: the defaults */
 	bool landlock_writes;	  /* in sandboxes Landlock judges no reading; for what is shown */
 	struct log log;
+	/* NULL, or called with what the launcher has for TLS (PEM; client_ca may be ""), as soon
+	 * as core runs and whenever it changes; the texts are the caller's. */
+	void (*certificates)(
+		void *ctx, const char *certificate, const char *key, const char *client_ca);
 	loop_timer_fn *ready; /* NULL, or called once: what there is has been sorted out */
 	void *ctx;
 };

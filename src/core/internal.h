@@ -24,6 +24,7 @@ enum principal_kind {
 	PRINCIPAL_TOKEN,   /* a bearer of one */
 	PRINCIPAL_SANDBOX, /* a command inside; always bound to its workspace */
 	PRINCIPAL_SYSTEM,  /* core itself: timers, and what it finds after a start */
+	PRINCIPAL_SUBJECT, /* of a client certificate that was verified */
 	PRINCIPAL_NOBODY,  /* without a credential, by TCP: no scope */
 };
 struct principal {
@@ -33,6 +34,7 @@ struct principal {
 	unsigned scopes;       /* enum scope */
 	const char *workspace; /* id of the one it is bound to, or NULL */
 	const char *address;   /* of TCP, from which it asks, or NULL */
+	const char *subject;   /* PRINCIPAL_SUBJECT */
 };
 struct request {
 	const struct principal *principal;
@@ -243,6 +245,7 @@ struct core {
 	unsigned meter_moves;
 	loop_timer_fn *ready;
 	void *ready_ctx;
+	void (*certificates)(void *ctx, const char *certificate, const char *key, const char *ca);
 	void (*stopped)(void *ctx);
 	void *stopped_ctx;
 };
@@ -270,7 +273,6 @@ bool access_is_bound(const struct request *request);
 const char *access_door(enum door door);
 const char *access_noun(enum noun noun);
 /* What a log calls it: "uid 1000". Returns out. */
-const char *access_name(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE]);
 /* Whether a principal finds what is in w. */
 bool access_reaches(const struct request *request, const struct core_workspace *w);
 

@@ -138,7 +138,10 @@ static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx)
 			lose(launcher);
 			return;
 		}
+		bool is_secret = packet.head.type == LAUNCH_CERTIFICATES;
 		hand_out(launcher, &packet, fds);
+		if (is_secret)
+			explicit_bzero(data, len);
 	}
 	if (got != CHANNEL_NOTHING)
 		lose(launcher);

@@ -182,9 +182,10 @@ int access_token(struct core *core, struct str header, const struct access_from 
 	return 0;
 }
 
-int access_none(struct core *core, const struct access_from *from, struct error *err)
+int access_none(
+	struct core *core, const struct access_from *from, const char *why, struct error *err)
 {
-	return refuse(core, from, "a token is needed: `Authorization: Bearer TOKEN`", err);
+	return refuse(core, from, why, err);
 }
 
 bool access_has_token(const struct core *core)

@@ -229,12 +229,31 @@ void reload_go_on(struct launcher *launcher);
 void reload_served(struct launcher *launcher);
 
 /* ---- the launcher itself (launch.c) ---- */
+/* ---- certificates.c ---- */
+struct file_identity {
+	dev_t device;
+	ino_t inode;
+	off_t size;
+	time_t seconds;
+	long nanoseconds;
+};
+struct certificates {
+	struct file_identity identities[3]; /* of the files whose bytes core has */
+	struct loop_timer *timer;
+	char said[ERROR_TEXT_SIZE]; /* the last failure, which is logged once */
+};
+struct launcher;
+/* Hands them to core, which has just started, and again whenever they change. */
+void certificates_send(struct launcher *launcher);
+void certificates_done(struct launcher *launcher);
+
 struct launcher {
 	const struct launch_options *options;
 	const struct home *home;
 	struct loop *loop;
 	struct log log;
 	struct link link;
+	struct certificates certificates;
 	pid_t roles[ROLE_COUNT]; /* 0: it doesn't run */
 	uint64_t writer_tag;	 /* of the WRITER to be answered when the old one has ended */
 	struct audit_role audit;

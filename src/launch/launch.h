@@ -13,8 +13,8 @@
  * that program (launch/handover.h). When the check fails nothing has changed.
  * 5. Core and the writer are carreld, started (proc/role.h) with the role's name as argv[0]
  * ("carreld" is core) and an environment of CARREL_HOME, CARREL_STORE (a URL), CARREL_LOG
- * (text|json), CARREL_LISTEN (FD:unix or FD:tcp, with commas between), CARREL_FIRST (1: of a
- * daemon that begins), CARREL_SERVE (serve_settings_print), CARREL_UIDS (UID:ROLE, with commas
+ * (text|json), CARREL_LISTEN (FD:unix, FD:tcp or FD:tls, with commas between), CARREL_FIRST (1: of
+ * a daemon that begins), CARREL_SERVE (serve_settings_print), CARREL_UIDS (UID:ROLE, with commas
  * between: root, the home's owner, the user who started us), CARREL_GIVE_BACK_MS,
  * CARREL_CAPTURED_BYTES, and CARREL_FAULT when we have it; its log is stderr, its root holds the
  * home. A core that ends before it has ever served ends the launcher; later ones are started again.
@@ -46,11 +46,19 @@ struct launch_listener { /* of the API: listening socket */
 	bool is_own;
 };
 
+struct launch_tls { /* absolute paths of PEM files; certificate NULL: no TLS */
+	const char *certificate, *key;
+	const char *client_ca; /* or NULL: clients need no certificate */
+};
+/* Whether they can be read. Core judges what is in them. */
+int launch_tls_check(const struct launch_tls *tls, struct error *err);
+
 struct launch_options {
 	const struct home *home;
 	struct launch_listener listener;    /* the first: always a unix socket */
 	const struct launch_listener *also; /* the others */
 	size_t also_count;
+	struct launch_tls tls;		 /* of the TCP listeners */
 	const struct handover *handover; /* of launch/handover.h, or NULL: a new launcher */
 	int lock;			 /* of the home: held as long as we live */
 	const char *carreld;		 /* path of the program */

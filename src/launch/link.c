@@ -230,6 +230,7 @@ int link_start(struct launcher *launcher, struct error *err)
 		return -1;
 	}
 	link->started_ms = clock_monotonic_ms();
+	certificates_send(launcher);
 	return 0;
 }
 
@@ -341,5 +342,6 @@ void link_done(struct launcher *launcher)
 	loop_cancel(launcher->loop, launcher->link.restart);
 	loop_cancel(launcher->loop, launcher->link.patience);
 	loop_cancel(launcher->loop, launcher->audit.patience);
+	certificates_done(launcher);
 	close_channel(launcher);
 }

@@ -91,7 +91,7 @@ static int list_uids(
 	return 0;
 }
 
-/* "3:unix,8:tcp": where core finds its listeners, and what they are. */
+/* "3:unix,8:tls": where core finds its listeners, and what they are. */
 static const char *list_listeners(const struct launcher *launcher, struct arena *arena)
 {
 	const struct launch_options *options = launcher->options;
@@ -102,7 +102,9 @@ static const char *list_listeners(const struct launcher *launcher, struct arena 
 		socklen_t len = sizeof family;
 		getsockopt(options->also[i].fd, SOL_SOCKET, SO_DOMAIN, &family, &len);
 		buf_printf(&out, ",%d:%s", launcher->link.also_fd + (int)i,
-			family == AF_UNIX ? "unix" : "tcp");
+			family == AF_UNIX	   ? "unix"
+			: options->tls.certificate ? "tls"
+						   : "tcp");
 	}
 	return arena_text(arena, out.data);
 }

@@ -20,6 +20,8 @@
 #include "core/core.h"
 #include "core/template_store.h"
 #include "format/yaml_json.h"
+#include "net/tls.h"
+#include "net/tls_make.h"
 #include "net/tunnel.h"
 #include "proc/role.h"
 #include "store/store.h"
@@ -42,10 +44,12 @@ struct daemon {
 	struct api_options *api_options;
 	struct listening {
 		int fd;
-		bool is_tcp;
+		bool is_tcp, is_tls;
 	} listeners[LISTENERS_MAX];
 	size_t listener_count;
+	struct tls *tls; /* or NULL: the launcher has not sent certificates */
 	bool is_first;	 /* this daemon begins */
+	bool is_ready;	 /* core is; the API may wait for certificates */
 	bool has_failed; /* to open the API, for `err` */
 	struct error err;
 };
@@ -155,7 +159,7 @@ static int read_listeners(const char *text, struct daemon *daemon, int *last, st
 			return fail(err, ERR_INVALID, "CARREL_LISTEN '%s' is not a list of sockets",
 				text);
 		daemon->listeners[daemon->listener_count++] =
-			(struct listening){ (int)fd, str_is(kind, "tcp") };
+			(struct listening){ (int)fd, !str_is(kind, "unix"), str_is(kind, "tls") };
 		if ((int)fd > *last)
 			*last = (int)fd;
 	}
@@ -175,32 +179,79 @@ static int check_token(const struct daemon *daemon, struct error *err)
 		"TCP needs a token, and this home has none");
 }
 
+static bool has_tls(const struct daemon *daemon)
+{
+	for (size_t i = 0; i < daemon->listener_count; i++)
+		if (daemon->listeners[i].is_tls)
+			return true;
+	return false;
+}
+
 static int listen_all(struct daemon *daemon, struct error *err)
 {
 	for (size_t i = 0; i < daemon->listener_count; i++) {
 		const struct listening *l = &daemon->listeners[i];
-		if ((l->is_tcp ? api_listen_tcp : api_listen_peers)(daemon->api, l->fd, err))
+		struct tls *tls = l->is_tls ? daemon->tls : NULL;
+		if (l->is_tcp ? api_listen_tcp(daemon->api, l->fd, tls, err)
+			      : api_listen_peers(daemon->api, l->fd, err))
 			return -1;
 	}
 	return 0;
 }
 
+static void give_up(struct daemon *daemon)
+{
+	daemon->has_failed = true;
+	loop_stop(daemon->loop);
+}
+
 /* Clients that connect earlier wait in the listener's queue: with socket activation, the first
  * client connects before the daemon is ready. */
+static void open_api(struct daemon *daemon)
+{
+	if (!daemon->is_ready || daemon->api || daemon->has_failed ||
+		(has_tls(daemon) && !daemon->tls))
+		return;
+	if (check_token(daemon, &daemon->err) ||
+		api_open(daemon->api_options, &daemon->api, &daemon->err) ||
+		listen_all(daemon, &daemon->err)) {
+		give_up(daemon);
+		return;
+	}
+	(void)!write(FD_READY, "", 1); /* EPIPE is fine: the reader is optional */
+	close(FD_READY);
+}
+
 static void on_core_ready(struct loop *loop, void *ctx)
 {
 	struct daemon *daemon = ctx;
 	daemon->api_options->core = daemon->core;
 	daemon->api_options->loop = loop;
-	if (check_token(daemon, &daemon->err) ||
-		api_open(daemon->api_options, &daemon->api, &daemon->err) ||
-		listen_all(daemon, &daemon->err)) {
-		daemon->has_failed = true;
-		loop_stop(loop);
+	daemon->is_ready = true;
+	open_api(daemon);
+}
+
+/* The first ones must be good; later ones replace them, or are left. */
+static void on_certificates(
+	void *ctx, const char *certificate, const char *key, const char *client_ca)
+{
+	struct daemon *daemon = ctx;
+	const struct log *log = daemon->api_options->log;
+	const struct tls_files files = { str_from(certificate), str_from(key),
+		str_from(client_ca) };
+	struct error err;
+	if (!daemon->tls) {
+		if (tls_new(&files, &daemon->tls, &daemon->err))
+			give_up(daemon);
+		else
+			open_api(daemon);
 		return;
 	}
-	(void)!write(FD_READY, "", 1); /* EPIPE is fine: the reader is optional */
-	close(FD_READY);
+	if (tls_renew(daemon->tls, &files, &err))
+		log_record(log, LOG_LEVEL_WARN, "new certificates are not used", "error", err.text,
+			NULL);
+	else
+		log_record(log, LOG_LEVEL_INFO, "certificates renewed", NULL);
 }
 
 static int serve(struct daemon *daemon, const struct core_options *core, struct error *err)
@@ -247,6 +298,7 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 		.auto_repair = strcmp(setting("CARREL_AUTO_REPAIR", "1"), "0") != 0,
 		.log = *log,
 		.ready = on_core_ready,
+		.certificates = on_certificates,
 		.ctx = &daemon };
 	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.release_after_ms);
 	str_to_u64(str_from(setting("CARREL_CAPTURED_BYTES", "")), &core.captured_max);
@@ -273,6 +325,7 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 		read_uids(setting("CARREL_UIDS", ""), &core, err) || serve(&daemon, &core, err))
 		return -1;
 	api_free(daemon.api);
+	tls_free(daemon.tls);
 	core_free(daemon.core);
 	loop_free(daemon.loop);
 	return 0;
@@ -349,6 +402,52 @@ static int run_template(struct log *log, const char *home, const char *store_url
 		       : fail_errno(err, "write the template");
 }
 
+/* For `carrel tls init`: reads {"names","days","ca","ca_key"} on descriptor 3, and writes
+ * {"ca","ca_key","certificate","key"} to 4, or why none can be made. */
+static int run_tls(struct log *log, const char *home, const char *store_url, struct error *err)
+{
+	enum { FD_INPUT = 3, FD_ANSWER };
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&out, false);
+	struct tls_wanted wanted = { 0 };
+	struct tls_made made;
+	struct json_value *value;
+	struct error why;
+	struct str text;
+	if (check_fds(FD_ANSWER, err) || lock_in("", false, err))
+		return -1;
+	if (file_read(FD_INPUT, YAML_JSON_MAX, &arena, &text))
+		return fail_errno(err, "read what is wanted");
+	if (json_read(text, &arena, &value, err))
+		return -1;
+	const struct json_value *names = json_member(value, "names");
+	for (const struct json_value *name = names ? names->first : NULL; name; name = name->next)
+		if (name->kind == JSON_STRING)
+			vec_push(&arena, &wanted.names, name->string.data);
+	if (!json_member_u64(value, "days", &wanted.days))
+		return fail(err, ERR_INVALID, "days are missing");
+	wanted.ca = json_member_text(value, "ca");
+	wanted.ca_key = json_member_text(value, "ca_key");
+	json_object(&j, NULL);
+	if (tls_make(&wanted, &arena, &made, &why)) {
+		json_object(&j, "error");
+		json_text(&j, "code", error_code_name(why.code));
+		json_text(&j, "message", why.text);
+		json_end(&j);
+	} else {
+		json_text(&j, "ca", made.ca);
+		json_text(&j, "ca_key", made.ca_key);
+		json_text(&j, "certificate", made.certificate);
+		json_text(&j, "key", made.key);
+	}
+	json_end(&j);
+	json_finish(&j);
+	return fd_write_full(FD_ANSWER, out.data, out.len) == (ssize_t)out.len
+		       ? 0
+		       : fail_errno(err, "write the certificate");
+}
+
 static const struct role {
 	const char *name, *log_name;
 	int (*run)(struct log *log, const char *home, const char *store_url, struct error *err);
@@ -357,6 +456,7 @@ static const struct role {
 	{ "carrel-writer", "writer", run_writer },
 	{ "carrel-template", "template", run_template },
 	{ "carrel-audit", "audit", run_audit },
+	{ "carrel-tls", "tls", run_tls },
 };
 
 int main(int argc, char **argv)

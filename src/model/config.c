@@ -39,7 +39,7 @@ static read_function read_count, read_size, read_duration, read_bool, read_polic
 static read_function read_python, read_source, read_url, read_host, read_package, read_path,
 	read_landlock, read_store, read_blob, read_region, read_archive_format, read_on_full,
 	read_user, read_range, read_port, read_address, read_decision, read_listen, read_name,
-	read_origin;
+	read_origin, read_subject;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -103,11 +103,20 @@ static const struct key {
 	{ "egress.idle_timeout", offsetof(struct config, egress.idle_ms), read_duration,
 		.least = SECOND, .most = DAY },
 	{ "access.uids", offsetof(struct config, access_uids), read_user, .is_map = true },
+	{ "access.subjects", offsetof(struct config, serve.subjects), read_subject,
+		.is_map = true },
 	{ "serve.listen", offsetof(struct config, listen), read_listen, .is_list = true },
 	{ "serve.insecure", offsetof(struct config, insecure), read_bool },
 	{ "serve.hosts", offsetof(struct config, serve.hosts), read_name, .is_list = true },
 	{ "serve.origins", offsetof(struct config, serve.origins), read_origin, .is_list = true },
 	{ "serve.proxies", offsetof(struct config, serve.proxies), read_range, .is_list = true },
+	{ "serve.tls_cert", offsetof(struct config, tls_cert), read_path },
+	{ "serve.tls_key", offsetof(struct config, tls_key), read_path },
+	{ "serve.tls_client_ca", offsetof(struct config, tls_client_ca), read_path },
+	{ "serve.connections", offsetof(struct config, serve.connections), read_count, .least = 1,
+		.most = 100000 },
+	{ "serve.rate", offsetof(struct config, serve.rate), read_count, .least = 1,
+		.most = 1000000, .has_none = true },
 	{ "approvals.ttl", offsetof(struct config, approval_ttl_ms), read_duration, .least = SECOND,
 		.most = 30 * DAY },
 	{ "approvals.self", offsetof(struct config, approvals_self), read_bool },
@@ -466,6 +475,22 @@ static int read_origin(const struct place *place, const char *text)
 		return fail(place->err, ERR_INVALID,
 			"'%s' is not an origin; try https://app.example", text);
 	return set_text(place, text);
+}
+
+static int read_subject(const struct place *place, const char *text)
+{
+	const char *subject = place->value->key;
+	bool is_known = false;
+	size_t len = strlen(subject);
+	if (!len || len > SERVE_SUBJECT_MAX || strpbrk(subject, "\n\t"))
+		return fail(place->err, ERR_INVALID,
+			"a subject has 1 to %d characters, as CN=ci,O=Lab", SERVE_SUBJECT_MAX);
+	for (size_t i = 0; i < TOKEN_SCOPE_COUNT; i++)
+		is_known |= strcmp(text, token_scope_names[i]) == 0;
+	if (!is_known)
+		return fail(place->err, ERR_INVALID, "'%s' is not admin, user or reviewer", text);
+	vec_push(place->arena, (pair_list *)place->out, (struct text_pair){ subject, text });
+	return 0;
 }
 
 /* -- keys -- */

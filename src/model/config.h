@@ -48,12 +48,19 @@
  *	access:
  *	  uids:				# what local users may do: admin, user, reviewer or none
  *	    alice: user			# by name or number; root and the owner: admin
+ *	  subjects:			# and bearers of client certificates
+ *	    "CN=ci,O=Lab": user		# admin, user or reviewer
  *	serve:				# where and whom the daemon serves
  *	  listen: []			# unix:/PATH or ADDRESS:PORT; read at the start
+ *	  tls_cert: /PATH		# TLS on TCP: certificate, key, CA of clients (PEM)
+ *	  tls_key: /PATH
+ *	  tls_client_ca: /PATH
  *	  insecure: false		# TCP beyond this host without TLS
  *	  hosts: []			# names that clients reach it by, as in the header Host
  *	  origins: []			# of web pages that may ask: https://app.example
  *	  proxies: []			# addresses or ranges whose X-Forwarded-* counts
+ *	  connections: 1000		# of one principal at once
+ *	  rate: 0			# requests a second of one principal; 0: no limit
  *	egress:				# networks of sandboxes
  *	  hosts: {}			# name: address, or a list of them; asked before DNS
  *	  allow_ranges: []		# private ranges that names may resolve to: 10.1.0.0/16
@@ -110,6 +117,7 @@ struct config {
 	struct network_settings egress;
 	text_list listen; /* as in cli/listen.h */
 	bool insecure;
+	const char *tls_cert, *tls_key, *tls_client_ca; /* paths; NULL: not set */
 	struct serve_settings serve;
 	const char *policy_settings, *policy_sources; /* paths; NULL: not set */
 	const char *policy_default;		      /* "ask", "deny", "allow"; NULL: not set */

@@ -22,7 +22,7 @@ struct http_connection *connection_new(const struct listening *listening, int fd
 		abort();
 	c->server = server;
 	c->listening = listening;
-	(from->open ? from->open : stream_open_plain)(from->ctx, fd, &c->stream);
+	(from->open ? from->open : stream_open_plain)(from->stream_ctx, fd, &c->stream);
 	c->deadline = DEADLINE_NONE;
 	c->events = EPOLLIN | (c->stream.is_unix ? 0 : EPOLLRDHUP);
 	buf_init(&c->in, HTTP_CHUNK);
@@ -140,6 +140,8 @@ static void update_watch(struct http_connection *c)
 		c->has_unwanted = false;
 	if (!c->has_unwanted)
 		events |= EPOLLIN;
+	if (c->stream.wants_output)
+		events |= EPOLLOUT;
 	if (!c->stream.is_unix && c->state == CONNECTION_OPEN)
 		events |= EPOLLRDHUP;
 	if (events == c->events)
@@ -161,6 +163,8 @@ static uint64_t length_ms(const struct http_limits *limits, enum deadline kind)
 		return limits->write_idle_ms;
 	case DEADLINE_LINGER:
 		return HTTP_LINGER_MS;
+	case DEADLINE_FIRST:
+		return limits->first_ms ? limits->first_ms : limits->keep_alive_ms;
 	default:
 		return limits->keep_alive_ms;
 	}
@@ -226,7 +230,7 @@ static enum deadline deadline_of(const struct http_connection *c)
 	if (c->is_blocked)
 		return DEADLINE_WRITE;
 	if (!x)
-		return DEADLINE_KEEP_ALIVE;
+		return c->has_asked || c->stream.is_unix ? DEADLINE_KEEP_ALIVE : DEADLINE_FIRST;
 	if (!x->has_begun)
 		return DEADLINE_HEADER;
 	return exchange_wants_input(c) ? DEADLINE_BODY : DEADLINE_NONE;
@@ -295,7 +299,7 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 		connection_close(c);
 		return;
 	}
-	if (events & (EPOLLIN | EPOLLHUP)) {
+	if (events & (EPOLLIN | EPOLLHUP) || (events & EPOLLOUT && c->stream.wants_output)) {
 		if (c->state == CONNECTION_LINGERING) {
 			discard(c);
 		} else if (!is_wanted) {
@@ -339,6 +343,9 @@ void connection_close(struct http_connection *c)
 		loop_unwatch(c->server->loop, c->stream.fd);
 		c->stream.kind->close(&c->stream);
 	}
+	if (c->visit)
+		c->listening->listener.left(c->listening->listener.ctx, c->visit);
+	c->visit = NULL;
 	for (int i = 0; i < c->fd_count; i++)
 		fd_close(&c->fds[i]);
 	buf_done(&c->in);

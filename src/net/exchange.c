@@ -14,6 +14,7 @@ static struct exchange *new_exchange(struct http_connection *c)
 	arena_init(&x->request.arena);
 	buf_init(&x->body, 0);
 	x->request.connection = c;
+	x->request.visit = &c->visit;
 	x->request.headers.items = x->headers;
 	x->request.headers.capacity = HTTP_INLINE_HEADERS;
 	x->request.began_ns = clock_monotonic_ns();
@@ -29,7 +30,7 @@ static struct exchange *new_exchange(struct http_connection *c)
 	x->file = x->pipe = -1;
 	parser_init(&x->parser, &x->request, &c->server->limits);
 	c->exchange = x;
-	c->has_moved = true;
+	c->has_moved = c->has_asked = true;
 	return x;
 }
 

@@ -39,6 +39,8 @@ struct http_limits {
 	uint64_t write_idle_ms; /* a client that takes nothing of a response for so long is dropped:
 				 * 60 s */
 	uint64_t keep_alive_ms; /* idle between requests: 300 s */
+	uint64_t first_ms;	/* to the first byte of the first request, by TCP: 10 s; TLS
+				 * handshakes are in it */
 	size_t connections;	/* 10,000; more: 503 and close */
 };
 extern const struct http_limits http_limits_default;
@@ -78,6 +80,7 @@ struct http_request {
 	/* Header lines ("Name: value\r\n") that every response to it gets; NULL: none. The
 	 * authenticator sets them. */
 	const char *common_headers;
+	void **visit; /* of its connection: what the listener's `admit` has set */
 	/* private */
 	struct http_connection *connection;
 };
@@ -100,8 +103,13 @@ struct http_listener {
 	int (*authenticate)(void *ctx, struct http_request *r, const struct principal **principal,
 		struct error *err);
 	/* Makes the stream of an accepted socket, which it takes. NULL: stream_open_plain. */
-	void (*open)(void *ctx, int fd, struct net_stream *stream);
-	void *ctx;
+	void (*open)(void *stream_ctx, int fd, struct net_stream *stream);
+	void *ctx, *stream_ctx;
+	/* Of a TCP listener, or NULL: whether a new connection of that address is served; *visit is
+	 * kept with it, also for the authenticator, which may change it, and `left` gets it when
+	 * the connection ends or is upgraded, unless it is NULL. */
+	bool (*admit)(void *ctx, const char *address, void **visit);
+	void (*left)(void *ctx, void *visit);
 };
 
 struct http_handler {

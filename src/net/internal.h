@@ -20,6 +20,7 @@
 /* What a connection waits for. */
 enum deadline {
 	DEADLINE_KEEP_ALIVE,
+	DEADLINE_FIRST,
 	DEADLINE_HEADER,
 	DEADLINE_BODY,
 	DEADLINE_WRITE,
@@ -79,6 +80,7 @@ struct http_connection {
 	size_t out_at; /* bytes of `out` already sent */
 	struct net_stream stream;
 	const struct listening *listening;
+	void *visit; /* of the listener's `admit` */
 	uint32_t events, peer_uid;
 	/* Of TCP: the peer's, and our own; "": a unix socket. */
 	char address[INET6_ADDRSTRLEN], local[INET6_ADDRSTRLEN];
@@ -87,6 +89,7 @@ struct http_connection {
 	enum connection_state state;
 	enum deadline deadline;
 	bool is_running, is_awake, is_blocked, is_broken, is_shut;
+	bool has_asked;	   /* its first request has begun */
 	bool has_moved;	   /* its deadline begins anew */
 	bool has_unwanted; /* input arrived while none is wanted */
 	bool has_excess_fds, has_lost_fds;

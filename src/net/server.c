@@ -27,6 +27,7 @@ const struct http_limits http_limits_default = {
 	.body_idle_ms = 30000,
 	.write_idle_ms = 60000,
 	.keep_alive_ms = 300000,
+	.first_ms = 10000,
 	.connections = 10000,
 };
 
@@ -125,7 +126,13 @@ static void take_connection(const struct listening *listening, int fd)
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t len = sizeof peer;
 
-	if (server->count - server->lingering >= server->limits.connections) {
+	const struct http_listener *from = &listening->listener;
+	size_t most = server->limits.connections;
+
+	/* Clients of other hosts leave room for those of this one. */
+	if (from->admit)
+		most -= most / 16;
+	if (server->count - server->lingering >= most) {
 		(void)!send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
 		close(fd);
 		return;
@@ -145,7 +152,11 @@ static void take_connection(const struct listening *listening, int fd)
 		c->older->newer = c;
 	server->connections = c;
 	server->count++;
-	connection_set_deadline(c, DEADLINE_KEEP_ALIVE);
+	if (from->admit && !from->admit(from->ctx, c->address, &c->visit)) {
+		connection_close(c);
+		return;
+	}
+	connection_set_deadline(c, c->stream.is_unix ? DEADLINE_KEEP_ALIVE : DEADLINE_FIRST);
 }
 
 static void on_accept(struct loop *loop, int fd, uint32_t events, void *ctx)

@@ -63,6 +63,7 @@ static const struct shape shapes[] = {
 	{ LAUNCH_WRITER_STARTED, HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_AUDIT_STARTED, HAS_PRESENT, 0, 0, FDS_PRESENT },
 	{ LAUNCH_EGRESS_STARTED, HAS_PRESENT, 0, 0, FDS_PRESENT },
+	{ LAUNCH_CERTIFICATES, MAY_BE_UNASKED, 3, 3, 0 },
 };
 
 uint64_t launch_pack_ports(const uint16_t *ports, size_t count)

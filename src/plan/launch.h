@@ -82,6 +82,8 @@ enum launch_type {
 	LAUNCH_AUDIT_STARTED,  /* the same */
 	LAUNCH_EGRESS_STARTED, /* present = 1, its service socket (egress/egress.h). When the role
 				* ends, so do the channels of all policies: core asks again */
+	LAUNCH_CERTIFICATES,   /* tag 0; strings: certificate, key and CA of clients ("": none), as
+				* PEM, for TLS: when core starts, and whenever they change */
 };
 /* Descriptors of STARTED and RUNNING, in this order; bit i of `present`: it is there. */
 enum launch_fd {
