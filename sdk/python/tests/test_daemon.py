@@ -12,7 +12,7 @@ from typing import List
 import pytest
 
 from carrel import (
-    ApprovalRequired, Carrel, CommandFailed, Conflict, DaemonNotStarted, Denied, Invalid, NotFound, TimedOut, Workspace,
+    ApprovalRequired, Carrel, CommandFailed, Conflict, DaemonNotStarted, Denied, Invalid, LimitReached, NotFound, TimedOut, Workspace,
 )
 
 
@@ -79,7 +79,7 @@ def test_in_the_background(ws: Workspace, carrel: Carrel) -> None:
 
 # ---- files ----
 
-def test_files(ws: Workspace, tmp_path: pathlib.Path) -> None:
+def test_files(ws: Workspace, carrel: Carrel, tmp_path: pathlib.Path) -> None:
     files = ws.files
     assert files.write("d/a b", b"one\ntwo\n", mode=0o755).mode == "0755"
     assert (files.read("d/a b"), files.read("d/a b", start=4), files.read("d/a b", start=0, end=3)) == (b"one\ntwo\n", b"two\n", b"one")
@@ -101,6 +101,8 @@ def test_files(ws: Workspace, tmp_path: pathlib.Path) -> None:
     assert files.exists("copy/e/up") or files.exists("copy/d/e/up")
     files.remove("copy", recursive=True)
     assert not files.exists("copy")
+    with pytest.raises(LimitReached, match="disk limit"), carrel.create(disk="1M") as small:
+        small.files.write("large", bytes(20_000_000))
     with pytest.raises(NotFound) as missing:
         files.read("copy")
     assert missing.value.status == 404 and missing.value.request_id

@@ -2,12 +2,13 @@
 import os
 import pathlib
 import subprocess
+import threading
 from typing import Iterator
 
 import anyio
 import pytest
 
-from carrel import AsyncCarrel, Carrel, Unauthenticated
+from carrel import AsyncCarrel, Carrel, ConnectionFailed, Unauthenticated
 
 URLS = [url for url in os.environ.get("CARREL_TEST_URLS", "").split() if url]
 TOKEN, CA = os.environ.get("CARREL_TEST_TOKEN", ""), os.environ.get("CARREL_TEST_CA")
@@ -17,6 +18,20 @@ TOKEN, CA = os.environ.get("CARREL_TEST_TOKEN", ""), os.environ.get("CARREL_TEST
 def remote(request: pytest.FixtureRequest) -> Iterator[Carrel]:
     with Carrel(request.param, token=TOKEN, ca=CA) as carrel:
         yield carrel
+
+
+def test_much_goes_both_ways(remote: Carrel) -> None:
+    """One thread writes while another reads: neither end can hold all of it."""
+    data = bytes(range(256)) * 20_000
+    with remote.create() as ws, ws.session(["cat"]) as session:
+        def send() -> None:
+            session.write(data)
+            session.close_stdin()
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        assert b"".join(output.data for output in session) == data
+        sender.join(60)
 
 
 def test_ten_lines(remote: Carrel, tmp_path: pathlib.Path) -> None:
@@ -48,6 +63,13 @@ def test_a_wrong_token(remote: Carrel) -> None:
     with Carrel(remote._http.place.url, token=TOKEN[:-2] + "zz", ca=CA) as stranger, pytest.raises(Unauthenticated) as refused:
         stranger.create()
     assert refused.value.status == 401 and TOKEN not in str(refused.value)
+
+
+def test_an_unknown_authority() -> None:
+    for url in URLS:
+        if url.startswith("https"):
+            with Carrel(url, token=TOKEN) as carrel, pytest.raises(ConnectionFailed, match="not trusted.*ca="):
+                carrel.health()
 
 
 @pytest.mark.parametrize("url", URLS, ids=lambda url: url.partition(":")[0])

@@ -112,6 +112,13 @@ def verifier(ca: Union[str, "os.PathLike[str]", ssl.SSLContext, None]) -> Union[
     return context
 
 
+def is_untrusted(problem: Optional[BaseException]) -> bool:
+    """Whether a connection failed because of the certificate: another attempt would fail as well."""
+    while problem is not None and not isinstance(problem, ssl.SSLCertVerificationError):
+        problem = problem.__cause__ or problem.__context__
+    return problem is not None
+
+
 def start(place: Place) -> None:
     """Starts the daemon of the home, as the CLI does. One that another process starts meanwhile is as good."""
     program = os.environ.get("CARREL_PROGRAM") or shutil.which("carrel")

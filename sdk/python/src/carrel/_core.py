@@ -22,6 +22,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 Content = Union[str, bytes, IO[bytes]]
 
 PIECE = 65536
+UPLOAD_PIECE = 1 << 18
 EVENTS = "text/event-stream"
 IDEMPOTENT = ("GET", "HEAD", "PUT", "DELETE")
 BACKOFF_LEAST, BACKOFF_MOST = 0.1, 5.0

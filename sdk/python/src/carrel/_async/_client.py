@@ -11,6 +11,7 @@ from .. import _operations as op
 from .._core import Duration, PathLike, Size
 from . import _io
 from ._execs import AsyncProcess
+from ._files import save
 from ._http import RETRIES, SILENCE_SECONDS, AsyncHttp
 from ._workspace import AsyncWorkspace
 
@@ -20,8 +21,8 @@ class AsyncCarrel:
 
     `host` is https://NAME:PORT, http://NAME:PORT, unix:PATH or the path of a socket. Without it and without `CARREL_HOST` it is
     the daemon of this user's home; when none runs, the first request starts one. `token` is that of `carrel token create`,
-    else `CARREL_TOKEN`. `ca` is the certificate of the authority that signed the daemon's, if the system doesn't know it; or
-    an `ssl.SSLContext`. `context` is a name that `carrel context add` has given to such an address, with its token and ca.
+    else `CARREL_TOKEN`. `ca` is the certificate of the authority that signed the daemon's, if the system doesn't know it
+    (else `CARREL_CA`), or an `ssl.SSLContext`. `context` is a name that `carrel context add` has given to such an address, with its token and ca.
 
     `timeout` is how many seconds a request may stay without an answer; what may take longer (commands, builds) waits as long
     as it takes. `retries` is how often a request is repeated, with growing pauses, when it was not received, or when it
@@ -237,8 +238,7 @@ class AsyncExports(_Nouns):
     async def download(self, name: str, target: PathLike) -> None:
         """Writes it into a file, as `carrel env export` wrote it."""
         with open(target, "wb") as file:
-            async for piece in self._http.pieces(op.GET_EXPORT, id=name):
-                await _io.blocking(file.write, piece)
+            await save(self._http.pieces(op.GET_EXPORT, id=name), file)
 
     async def upload(self, name: str, source: Union[PathLike, bytes, IO[bytes]], *, sha256: Optional[str] = None) -> None:
         """Stores a file of `carrel env export`, in place of the one of that name."""

@@ -10,6 +10,21 @@ from .._core import Content, PathLike
 from . import _io
 from ._http import AsyncHttp
 
+SAVE_BYTES = 1 << 20
+
+
+async def save(pieces: AsyncIterator[bytes], file: IO[bytes]) -> None:
+    """Writes what comes into a file, in few large pieces."""
+    kept: List[bytes] = []
+    size = 0
+    async for piece in pieces:
+        kept.append(piece)
+        size += len(piece)
+        if size >= SAVE_BYTES:
+            await _io.blocking(file.writelines, kept)
+            kept, size = [], 0
+    await _io.blocking(file.writelines, kept)
+
 
 class AsyncFiles:
     """The files of a workspace. Paths are relative to /workspace, or absolute: they mean what they mean to a command.
@@ -58,8 +73,7 @@ class AsyncFiles:
     async def download(self, path: str, target: PathLike) -> None:
         """Copies a file of the workspace to this host."""
         with open(target, "wb") as file:
-            async for piece in self._http.pieces(op.READ_FILE, id=self._workspace, path=path):
-                await _io.blocking(file.write, piece)
+            await save(self._http.pieces(op.READ_FILE, id=self._workspace, path=path), file)
 
     # ---- names ----
 
@@ -104,8 +118,7 @@ class AsyncFiles:
         """Writes a directory as one archive, `tar` or `tar.zst`, into a file of this host."""
         file: Any = target if hasattr(target, "write") else open(target, "wb")  # noqa: SIM115
         try:
-            async for piece in self._http.pieces(op.PACK_TREE, query={"path": path, "format": format}, id=self._workspace):
-                await _io.blocking(file.write, piece)
+            await save(self._http.pieces(op.PACK_TREE, query={"path": path, "format": format}, id=self._workspace), file)
         finally:
             if file is not target:
                 file.close()

@@ -9,7 +9,7 @@ import anyio
 import anyio.abc
 import anyio.to_thread
 
-from .._core import PIECE
+from .._core import PIECE, UPLOAD_PIECE
 
 Value = TypeVar("Value")
 sleep = anyio.sleep
@@ -29,7 +29,7 @@ async def blocking(function: Callable[..., Value], *values: Any) -> Value:
 
 async def pieces(file: IO[bytes]) -> AsyncIterator[bytes]:
     """The content of a file, as the body of a request."""
-    while piece := await blocking(file.read, PIECE):
+    while piece := await blocking(file.read, UPLOAD_PIECE):
         yield piece
 
 

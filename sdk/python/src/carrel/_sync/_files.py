@@ -11,6 +11,21 @@ from .._core import Content, PathLike
 from . import _io
 from ._http import Http
 
+SAVE_BYTES = 1 << 20
+
+
+def save(pieces: Iterator[bytes], file: IO[bytes]) -> None:
+    """Writes what comes into a file, in few large pieces."""
+    kept: List[bytes] = []
+    size = 0
+    for piece in pieces:
+        kept.append(piece)
+        size += len(piece)
+        if size >= SAVE_BYTES:
+            _io.blocking(file.writelines, kept)
+            kept, size = [], 0
+    _io.blocking(file.writelines, kept)
+
 
 class Files:
     """The files of a workspace. Paths are relative to /workspace, or absolute: they mean what they mean to a command.
@@ -59,8 +74,7 @@ class Files:
     def download(self, path: str, target: PathLike) -> None:
         """Copies a file of the workspace to this host."""
         with open(target, "wb") as file:
-            for piece in self._http.pieces(op.READ_FILE, id=self._workspace, path=path):
-                _io.blocking(file.write, piece)
+            save(self._http.pieces(op.READ_FILE, id=self._workspace, path=path), file)
 
     # ---- names ----
 
@@ -105,8 +119,7 @@ class Files:
         """Writes a directory as one archive, `tar` or `tar.zst`, into a file of this host."""
         file: Any = target if hasattr(target, "write") else open(target, "wb")  # noqa: SIM115
         try:
-            for piece in self._http.pieces(op.PACK_TREE, query={"path": path, "format": format}, id=self._workspace):
-                _io.blocking(file.write, piece)
+            save(self._http.pieces(op.PACK_TREE, query={"path": path, "format": format}, id=self._workspace), file)
         finally:
             if file is not target:
                 file.close()

@@ -2,6 +2,7 @@
 """Requests: sent, repeated where that is safe, and their answers read."""
 from __future__ import annotations
 
+import io
 import os
 import socket
 import ssl
@@ -36,6 +37,7 @@ class Http:
         self._retries = retries
         self._is_found = False  # the daemon of the home
         self._token = token or os.environ.get("CARREL_TOKEN") or None
+        ca = ca or os.environ.get("CARREL_CA") or None
         self._verify = _config.verifier(ca) if self.place.url.startswith("https") else False
         self._client = self._new_client()
 
@@ -79,7 +81,7 @@ class Http:
                     may_start = False
                     self._start_daemon()
                     continue
-                if not may_retry:
+                if not may_retry or _config.is_untrusted(problem):
                     raise self._not_reached(problem) from problem
             except httpx.TimeoutException as problem:
                 raise errors.TimedOut(f"{request.method} {request.url}: no answer within {self.timeout} s") from problem
@@ -100,7 +102,12 @@ class Http:
 
     def _build(self, request: Request) -> httpx.Request:
         timeout = request.timeout or httpx.USE_CLIENT_DEFAULT
-        return self._client.build_request(request.method, request.url, headers=request.headers, content=request.content, timeout=timeout)
+        content, headers = request.content, request.headers
+        if isinstance(content, bytes) and len(content) > _core.UPLOAD_PIECE:
+            # httpx would copy what is left after each piece that the kernel takes.
+            headers = {**headers, "Content-Length": str(len(content))}
+            content = _io.pieces(io.BytesIO(content))
+        return self._client.build_request(request.method, request.url, headers=headers, content=content, timeout=timeout)
 
     def _start_daemon(self) -> None:
         """A request to a home without a daemon starts one, as a command of the CLI does."""
@@ -109,6 +116,10 @@ class Http:
             self._client = self._new_client()
 
     def _not_reached(self, problem: Exception) -> errors.ConnectionFailed:
+        if _config.is_untrusted(problem):
+            error = errors.ConnectionFailed(f"the certificate of {self.place.url} is not trusted: {problem}")
+            error.hint = "ca= is the file of the authority that signed it"
+            return error
         return errors.ConnectionFailed(f"no daemon answers at {self.place.socket or self.place.url}: {problem}")
 
     # ---- by operation ----

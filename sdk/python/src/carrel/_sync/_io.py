@@ -13,7 +13,7 @@ from typing import IO, Any, Callable, Iterator, Optional, Tuple, Type, TypeVar
 
 import httpcore
 
-from .._core import PIECE
+from .._core import PIECE, UPLOAD_PIECE
 
 Value = TypeVar("Value")
 sleep = time.sleep
@@ -31,7 +31,7 @@ def blocking(function: Callable[..., Value], *values: Any) -> Value:
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
     """The content of a file, as the body of a request."""
-    while piece := file.read(PIECE):
+    while piece := file.read(UPLOAD_PIECE):
         yield piece
 
 
