@@ -67,14 +67,29 @@ def project(package, tmp_path_factory):
     return fresh
 
 
+def check_programs(project, runtime, **env):
+    assert len(programs()) >= 2
+    for number, text in enumerate(programs()):
+        said = run(runtime, f"example{number}.js", cwd=project, **env)
+        assert said.splitlines() == re.findall(r"// prints (.*)$", text, re.M), text
+
+
 @pytest.mark.parametrize("runtime", RUNTIMES)
 def test_the_programs_of_the_documents_run_in_a_fresh_project(project, runtime, tmp_path_factory):
+    """With a daemon that they start; then with one of which they know a URL, a token and an authority."""
     home = tmp_path_factory.mktemp("home") / "carrel"
     env = {"CARREL_HOME": str(home), "CARREL_PROGRAM": CARREL}
-    assert len(programs()) >= 2
+
+    def carrel(*words):
+        return run(CARREL, *words, cwd=home.parent, **env)
+
     try:
-        for number, text in enumerate(programs()):
-            said = run(runtime, f"example{number}.js", cwd=project, **env)
-            assert said.splitlines() == re.findall(r"// prints (.*)$", text, re.M), text
+        check_programs(project, runtime, **env)
+        token = carrel("token", "create", "--scope", "admin").strip()
+        carrel("serve", "--stop")
+        carrel("tls", "init", "tls")
+        carrel("serve", "--background", "--listen", "127.0.0.1:0", "--tls-cert", "tls/server.pem", "--tls-key", "tls/server-key.pem")
+        address = re.findall(r"127\.0\.0\.1:\d+", (home / "run/carrel.log").read_text())[-1]
+        check_programs(project, runtime, CARREL_HOST=f"https://{address}", CARREL_TOKEN=token, CARREL_CA=str(home.parent / "tls/ca.pem"))
     finally:
-        subprocess.run([CARREL, "serve", "--stop", "--force"], env={"PATH": PATH, "HOME": str(home), **env}, capture_output=True, check=True)
+        carrel("serve", "--stop", "--force")

@@ -223,7 +223,9 @@ export class Http {
       try {
         const reply = await transport.request(request);
         const after = reply.status === 429 || reply.status === 503 ? reply.header("retry-after") : null;
-        if (after === null || attempt >= this.retries || !canRepeat || !isWhole) return reply;
+        /* A request that came too fast was not looked at. */
+        const mayRepeat = isWhole && (canRepeat || reply.status === 429);
+        if (after === null || attempt >= this.retries || !mayRepeat) return reply;
         await reply.bytes();
         wait += Math.min(Number(after) * 1000 || 0, LONGEST_WAIT_MS);
       } catch (error) {

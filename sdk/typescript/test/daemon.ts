@@ -11,7 +11,8 @@ export function ownDaemon(): { home: string; carrel(...args: string[]): string }
   for (const name of ["CARREL_HOST", "CARREL_TOKEN"]) delete process.env[name];
   process.env["CARREL_HOME"] = home;
   process.env["CARREL_PROGRAM"] = program;
-  const carrel = (...args: string[]) => execFileSync(program, args, { encoding: "utf8" });
+  const env = { ...process.env };
+  const carrel = (...args: string[]) => execFileSync(program, args, { encoding: "utf8", env });
   after(() => {
     carrel("serve", "--stop", "--force");
     rmSync(home, { recursive: true, force: true });

@@ -1,20 +1,22 @@
 /* The client over TCP, with a token, and over TLS. */
 import assert from "node:assert/strict";
-import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import https from "node:https";
-import net from "node:net";
-import { after, test } from "node:test";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
 import { Carrel, ConnectionError, UnauthenticatedError } from "../src/index.js";
 import { ownDaemon } from "./daemon.js";
+
+/** Where the daemon says that it listens. */
+function addressOf(home: string): string {
+  const found = readFileSync(`${home}/run/carrel.log`, "utf8").match(/127\.0\.0\.1:\d+/g);
+  return found?.at(-1) ?? assert.fail("the log names no address");
+}
 
 test("a daemon is reached by its address and a token", async () => {
   const { carrel, home } = ownDaemon();
   const token = carrel("token", "create", "--scope", "admin").trim();
   carrel("serve", "--stop", "--force");
   carrel("serve", "--background", "--listen", "127.0.0.1:0");
-  const [address] = /127\.0\.0\.1:\d+/.exec(readFileSync(`${home}/run/carrel.log`, "utf8")) ?? assert.fail("the log names no address");
-  const host = `http://${address}`;
+  const host = `http://${addressOf(home)}`;
   const far = new Carrel({ host, token });
   await using workspace = await far.create();
   assert.equal((await workspace.run("echo far")).stdout, "far\n");
@@ -32,26 +34,22 @@ test("a daemon is reached by its address and a token", async () => {
   await assert.rejects(workspace.session("true"), { code: "not_found" });
 });
 
-const hasOpenssl = spawnSync("openssl", ["version"]).status === 0;
-
-test("a certificate authority of the caller is trusted, and no other", { skip: !hasOpenssl }, async () => {
-  const area = mkdtempSync("/var/tmp/carrel-sdk.");
-  after(() => rmSync(area, { recursive: true }));
-  const [key, cert] = [`${area}/key`, `${area}/cert`];
-  const words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=test -addext subjectAltName=IP:127.0.0.1";
-  execFileSync("openssl", [...words.split(" "), "-keyout", key, "-out", cert], { stdio: "ignore" });
-  const server = https.createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (_, response) => response.end('{"status":"ok"}'));
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const host = `https://127.0.0.1:${(server.address() as net.AddressInfo).port}`;
-  try {
-    assert.equal((await new Carrel({ host, ca: cert }).health()).status, "ok");
-    assert.equal((await new Carrel({ host, ca: readFileSync(cert, "utf8") }).health()).status, "ok");
-    await assert.rejects(new Carrel({ host, retries: 0 }).health(), ConnectionError);
-    process.env["CARREL_CA"] = cert;
-    assert.equal((await new Carrel({ host }).health()).status, "ok");
-  } finally {
-    delete process.env["CARREL_CA"];
-    server.close();
-    server.closeAllConnections();
-  }
+test("over TLS, the authority of the caller is trusted and no other", async () => {
+  const { carrel, home } = ownDaemon();
+  const token = carrel("token", "create", "--scope", "admin").trim();
+  carrel("serve", "--stop", "--force");
+  carrel("tls", "init", `${home}/tls`);
+  const [cert, key, ca] = ["server.pem", "server-key.pem", "ca.pem"].map((name) => `${home}/tls/${name}`) as [string, string, string];
+  carrel("serve", "--background", "--listen", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key);
+  const host = `https://${addressOf(home)}`;
+  await using workspace = await new Carrel({ host, token, ca }).create();
+  const session = await workspace.session(["cat"]);
+  await session.write("secret");
+  assert.equal((await session.read())?.text, "secret");
+  await session.close();
+  assert.equal((await new Carrel({ host, token, ca: readFileSync(ca, "utf8") }).get(workspace.id)).name, workspace.name);
+  await assert.rejects(new Carrel({ host, token, retries: 0 }).get(workspace.id), ConnectionError);
+  process.env["CARREL_CA"] = ca;
+  assert.equal((await new Carrel({ host }).health()).status, "ok");
+  delete process.env["CARREL_CA"];
 });

@@ -58,11 +58,15 @@ test("what can be sent twice is sent again, with the same key", () =>
 
 test("what may have been done is not sent again", () =>
   serving(
-    ({ method }, response) => (method === "GET" ? json(response, 200, workspace) : response.destroy()),
+    ({ method }, response, count) => {
+      if (method === "GET") json(response, 200, workspace);
+      else if (count === 2) json(response, 429, { ...problem, code: "limit" }, { "Retry-After": "0" });
+      else response.destroy();
+    },
     async (host, asked) => {
       const found = await new Carrel({ host }).get("one");
       await assert.rejects(found.run("true"), (error: ConnectionError) => error instanceof ConnectionError && error.sent);
-      assert.equal(asked.filter(({ method }) => method === "POST").length, 1);
+      assert.equal(asked.filter(({ method }) => method === "POST").length, 2, "once too fast, once lost");
     },
   ));
 
