@@ -1,6 +1,7 @@
 /* /metrics: Prometheus' text format, 0.0.4. */
 #include <inttypes.h>
 #include "api/call.h"
+#include "net/websocket.h"
 
 /* ---- counters of core->metrics, one row each ---- */
 
@@ -238,6 +239,8 @@ static void print_all(struct buf *out, const struct call *c, const struct core_n
 		(double)numbers->metrics.started_ms / 1000);
 	print_value(out, "carrel_http_connections", "gauge", "Open connections.",
 		http_server_connections(c->api->server));
+	print_value(out, "carrel_websockets", "gauge", "Open WebSockets of execs.",
+		websocket_count(c->api->websockets));
 	print_states(out, numbers, c->api->options.log->losses);
 	print_core(out, &numbers->metrics);
 	print_contexts(out, c);

@@ -146,23 +146,26 @@ const struct request *access_request(
 	return made;
 }
 
+static const char *keep_text(const char *text, struct arena *arena)
+{
+	return text ? arena_text(arena, text) : NULL;
+}
+
 const struct request *access_keep(const struct request *request, struct arena *arena)
 {
 	struct principal *kept = arena_alloc(arena, sizeof *kept);
 	*kept = *request->principal;
-	kept->token_id = kept->token_id ? arena_text(arena, kept->token_id) : NULL;
-	kept->workspace = kept->workspace ? arena_text(arena, kept->workspace) : NULL;
-	kept->address = kept->address ? arena_text(arena, kept->address) : NULL;
+	kept->token_id = keep_text(kept->token_id, arena);
+	kept->workspace = keep_text(kept->workspace, arena);
+	kept->address = keep_text(kept->address, arena);
+	kept->subject = keep_text(kept->subject, arena);
 	return access_request(kept, request->door, arena_text(arena, request->id), arena);
 }
 
 bool access_is_same(const struct request *a, const struct request *b)
 {
-	const struct principal *one = a->principal, *other = b->principal;
-	if (one->kind != other->kind)
-		return false;
-	return one->kind == PRINCIPAL_TOKEN ? !strcmp(one->token_id, other->token_id)
-					    : one->uid == other->uid;
+	char one[PRINCIPAL_NAME_SIZE], other[PRINCIPAL_NAME_SIZE];
+	return !strcmp(access_name(a->principal, one), access_name(b->principal, other));
 }
 
 const char *access_id(const struct request *request)

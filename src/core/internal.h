@@ -27,7 +27,7 @@ enum principal_kind {
 	PRINCIPAL_SUBJECT, /* of a client certificate that was verified */
 	PRINCIPAL_NOBODY,  /* without a credential, by TCP: no scope */
 };
-struct principal {
+struct principal { /* its texts: access_keep copies each of them */
 	enum principal_kind kind;
 	uid_t uid;	       /* PRINCIPAL_UID */
 	const char *token_id;  /* PRINCIPAL_TOKEN */

@@ -14,6 +14,7 @@ from daemons import Answer, serving_anew
 from doors import open_door
 from harness import eventually, one_line
 from rest import problem
+from websockets import PROTOCOL, WebSocket
 
 openssl = lambda *words: subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True, text=True).stdout
 
@@ -192,3 +193,18 @@ def test_limits_of_connections_and_requests(door):
         assert answer.headers["Retry-After"] and daemon.get("/v1/workspaces").status == 200
     assert eventually(lambda: door.get("/v1/workspaces").status == 200)
     pathlib.Path(daemon.env["CARREL_HOME"], "config.yaml").unlink()
+
+
+def test_a_web_socket_over_tls(door):
+    made = door.post("/v1/workspaces", {})
+    path, size = f"{made.headers['Location']}/exec", 4 << 20
+    with WebSocket(door, path, (PROTOCOL, f"carrel.bearer.{door.token}")) as ws:
+        # More than a record, a read and the buffers of both sides, one way and then the other.
+        ws.start(command=f"head -c {size} | wc -c; head -c {size} /dev/zero").until("started")
+        for _ in range(size // 65536):
+            ws.stdin(bytes(65536))
+        assert ws.until("exit")["exit_code"] == 0
+        assert ws.output[1] == b"%d\n" % size + bytes(size)
+        ws.closing()
+        assert ws.code == 1000
+    assert door.request("DELETE", made.headers["Location"]).status == 204

@@ -324,9 +324,38 @@ static void test_verbs_that_answer_later_refuse_later(void **state)
 	loop_free(core.loop);
 }
 
+/* What a WebSocket has of the request that opened it. */
+static void a_request_that_is_kept_needs_nothing_of_the_first(void **state)
+{
+	static const char texts[] = "0123456789";
+	auto_arena struct arena kept_arena = { 0 };
+	struct arena *arena = &(struct arena){ 0 };
+	struct principal *given = arena_alloc(arena, sizeof *given);
+	*given = (struct principal){ .kind = PRINCIPAL_SUBJECT,
+		.scopes = SCOPE_READ,
+		.token_id = arena_text(arena, texts),
+		.workspace = arena_text(arena, texts),
+		.address = arena_text(arena, texts),
+		.subject = arena_text(arena, texts) };
+	const struct request *kept = access_keep(
+		access_request(given, DOOR_REST, arena_text(arena, "id"), arena), &kept_arena);
+	memset((char *)(uintptr_t)given->token_id, 'x', sizeof texts - 1);
+	arena_done(arena);
+	const struct principal *principal = kept->principal;
+	assert_string_equal(principal->token_id, texts);
+	assert_string_equal(principal->workspace, texts);
+	assert_string_equal(principal->address, texts);
+	assert_string_equal(principal->subject, texts);
+	assert_string_equal(access_id(kept), "id");
+	assert_true(access_is_same(kept, kept));
+	struct request other = by(&reader);
+	assert_false(access_is_same(kept, &other));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		ACCESS_TEST(a_request_that_is_kept_needs_nothing_of_the_first),
 		ACCESS_TEST(test_every_verb_has_a_row),
 		ACCESS_TEST(test_system_and_a_local_user_may_do_everything),
 		ACCESS_TEST(test_a_uid_has_the_scopes_that_were_configured_last),
