@@ -1,10 +1,16 @@
 """sdk/python: its own tests, run in an environment that has what the package declares; and what is generated, typed and built.
 
 Once, as a plain user: the package knows the daemon by its API only."""
+import asyncio
+import contextlib
 import importlib.util
+import json
 import re
+import socket
+import ssl
 import subprocess
 import sys
+import threading
 
 import pytest
 
@@ -38,13 +44,54 @@ def tools(common):
 
 @pytest.fixture(scope="module")
 def door():
-    """A daemon on a socket and by TCP, which installs packages from the index of this host."""
+    """A daemon on a socket, and by TLS; it installs packages from the index of this host."""
     directory = new_directory()
     try:
         with serving(directory, env=CLIENTS) as daemon:
-            yield open_door(daemon)
+            made = daemon("tls", "init", directory / "tls", "-o", "json")
+            files = json.loads(made.stdout)
+            door = open_door(daemon, "--tls-cert", files["certificate"], "--tls-key", files["key"],
+                             context=ssl.create_default_context(cafile=files["ca"]))
+            door.ca = files["ca"]
+            yield door
     finally:
         remove(directory)
+
+
+@contextlib.contextmanager
+def led_to(address, over):
+    """The listening socket that comes over `over` leads to the address, byte by byte."""
+    loop = asyncio.new_event_loop()
+
+    async def copy(reader, writer):
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def serve(reader, writer):
+        with contextlib.suppress(OSError):
+            inner_reader, inner_writer = await asyncio.open_connection(*address)
+            await asyncio.gather(copy(reader, inner_writer), copy(inner_reader, writer))
+        writer.close()
+
+    def run_loop():
+        _, fds, _, _ = socket.recv_fds(over, 1, 1)
+        if fds:
+            loop.run_until_complete(asyncio.start_server(serve, sock=socket.socket(fileno=fds[0])))
+            over.send(b"x")
+            loop.run_forever()
+
+    thread = threading.Thread(target=run_loop, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            over.shutdown(socket.SHUT_RDWR)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(60)
 
 
 def run(*argv, **how):
@@ -61,13 +108,28 @@ def test_what_is_generated_is_up_to_date(door, tmp_path):
     run(sys.executable, TREE / "sdk/generate-python", "--check", "--openapi", document)
 
 
-def test_its_tests_pass(door, tools, tmp_path):
+def pytest_of(tools, door, tmp_path, *words):
     """With warnings as errors: a connection that is left open is one."""
-    env = {"CARREL_HOST": f"unix:{door.daemon.socket}", "CARREL_PROGRAM": CARREL, "PYTHONPATH": str(PACKAGE / "src"), "HOME": str(tmp_path),
-           "CARREL_TEST_URLS": "http://{}:{}".format(*door.address()), "CARREL_TEST_TOKEN": door.token}
-    output = run(tools / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "--tb=short", "--basetemp", tmp_path / "base",
-                 PACKAGE / "tests", cwd=tmp_path, env=env)
+    env = {"PYTHONPATH": str(PACKAGE / "src"), "HOME": str(tmp_path), "CARREL_TEST_URLS": "https://{}:{}".format(*door.address()),
+           "CARREL_TEST_TOKEN": door.token, "CARREL_TEST_CA": door.ca}
+    return [tools / "python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error", "--tb=short", "--basetemp", tmp_path / "base",
+            *words], env
+
+
+def test_its_tests_pass(door, tools, tmp_path):
+    argv, env = pytest_of(tools, door, tmp_path, PACKAGE / "tests", "--ignore", PACKAGE / "tests/test_remote.py")
+    output = run(*argv, cwd=tmp_path, env={**env, "CARREL_HOST": f"unix:{door.daemon.socket}", "CARREL_PROGRAM": CARREL})
     assert re.search(r"\d+ passed", output) and "skipped" not in output, output
+
+
+def test_a_program_elsewhere_needs_only_a_url_and_a_token(door, tools, tmp_path):
+    """In another network namespace, where only the port of the daemon is reached."""
+    argv, env = pytest_of(tools, door, tmp_path, PACKAGE / "tests/test_remote.py")
+    near, far = socket.socketpair()
+    with near, far, led_to(door.address(), near):
+        output = run("unshare", "--map-root-user", "--net", sys.executable, TREE / "tests/sdk/far.py", str(far.fileno()), str(door.address()[1]),
+                     *argv, cwd=tmp_path, env=env, pass_fds=[far.fileno()])
+    assert re.search(r"\d+ passed", output), output
 
 
 def test_its_types_are_strict(tools, tmp_path):
