@@ -33,6 +33,7 @@ static const struct row {
 	{ "egress.refused", CLASS_NETWORK, 5, "Refuse" },
 	{ "egress.closed", CLASS_NETWORK, 2, "Close" },
 	{ "egress.failed", CLASS_NETWORK, 4, "Fail" },
+	{ "egress.limited", CLASS_NETWORK, 4, "Fail" },
 	{ "egress.", CLASS_NETWORK, 1, "Open" },
 	{ "workspace.install", CLASS_LIFECYCLE, 1, "Install" },
 	{ "workspace.uninstall", CLASS_LIFECYCLE, 2, "Remove" },

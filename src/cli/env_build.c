@@ -66,6 +66,8 @@ static const struct arg_option build_rows[] = {
 		NULL, 1 },
 	{ 0, "trusted-host", ARG_LIST, AT(env.index.trusted_hosts), "HOST",
 		"don't check the certificate of this host; repeatable", NULL, 1 },
+	{ 0, "allow-index", ARG_LIST, AT(env.allowed_indexes), "URL",
+		"refuse other indexes and npm registries than this; repeatable", NULL, 1 },
 	{ 0, "require-hashes", ARG_FLAG, AT(env.require_hashes), NULL,
 		"every requirement must have a hash" },
 	{ 0, "editable", ARG_LIST, AT(env.editables), "PATH",

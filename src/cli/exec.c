@@ -592,9 +592,10 @@ static void explain(struct command *command, const char *name, const struct exec
 }
 
 /* A client of the network that failed may have lacked it: the workspace is asked only then. */
-static void hint_at_network(
-	struct command *command, const char *name, char *const *argv, const struct result *result)
+static void hint_at_network(struct command *command, const char *name, char *const *argv,
+	const struct exec_ended *ended)
 {
+	const struct result *result = &ended->result;
 	struct remote *remote = &command->remote;
 	struct remote_answer answer;
 	struct error err;
@@ -608,6 +609,11 @@ static void hint_at_network(
 		cli_say("hint: workspace '%s' has no network: carrel update %s --allow-domain "
 			"registries lets it reach package indexes",
 			name, name);
+	/* A connection that a limit has ended. */
+	else if (!remote_call(remote, "GET", remote_exec_path(remote, ended->id, ""), NULL, &answer,
+			 &err) &&
+		 json_member_text(answer.value, "error"))
+		cli_say("hint: %s", json_member_text(answer.value, "error"));
 }
 
 static int run_attached(struct command *command, const char *name, const char *path,
@@ -635,7 +641,7 @@ static int run_attached(struct command *command, const char *name, const char *p
 		cli_print_result(&ended.result, &out, &errors, ended.limiter, &command->value);
 	else {
 		explain(command, name, &ended);
-		hint_at_network(command, name, argv, &ended.result);
+		hint_at_network(command, name, argv, &ended);
 	}
 	return result_exit_code(&ended.result);
 }

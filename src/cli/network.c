@@ -133,10 +133,16 @@ int run_network_prepare(struct command *command, const struct policy_stack *poli
 		.deny = network->asked.deny };
 	plan_network_ports(&network->asked.allow, &command->arena, &network->plan);
 	options->network = &network->plan;
-	if (!workspace_network_has_registries(&network->asked))
-		return 0;
-	if (find_registries(command, network, err))
+	if (workspace_network_has_registries(&network->asked) &&
+		find_registries(command, network, err))
 		return -1;
+	const struct policy_registries found = { network->registries, network->indexes,
+		network->hosts };
+	struct policy_registries left = policy_stack_registries(policies, &found, &command->arena);
+	network->registries = left.variables;
+	network->indexes = left.indexes;
+	network->hosts = left.hosts;
+	policy_stack_meter(policies, &left, &command->arena, &network->meter);
 	plan_network_ports(&network->indexes, &command->arena, &network->plan);
 	plan_network_ports(&network->hosts, &command->arena, &network->plan);
 	options->registries = &network->registries;
@@ -154,7 +160,8 @@ static int post_rules(
 		.port_count = settings->port_count,
 		.hosts = settings->hosts,
 		.ranges = settings->ranges,
-		.bounds = network->bounds };
+		.bounds = network->bounds,
+		.meter = network->meter };
 	for (size_t i = 0; i < network->asked.allow.count; i++)
 		if (strcmp(network->asked.allow.items[i], WORKSPACE_REGISTRIES) != 0)
 			vec_push(&arena, &rules.allow, network->asked.allow.items[i]);

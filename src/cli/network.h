@@ -18,6 +18,7 @@ struct run_network {
 	struct workspace_network asked;
 	struct plan_network plan;
 	network_bounds bounds;		      /* of the policies */
+	struct network_meter meter;	      /* of the policies */
 	text_list registries, indexes, hosts; /* of WORKSPACE_REGISTRIES; variables first */
 	struct egress_role role;
 	struct egress egress;

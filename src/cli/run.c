@@ -89,11 +89,16 @@ struct run_state { /* what is held while the command runs */
 
 /* One made of -r, --pip and --python, or of --npm and --node, with the name run_…. > 0: building
  * failed, all has been said, and this is the exit code. */
-static int ensure_environment(
-	struct command *command, bool is_node, const char **name, struct error *err)
+static int ensure_environment(struct command *command, const struct policy_stack *policies,
+	bool is_node, const char **name, struct error *err)
 {
 	struct options asked = env_options_of(&command->options, is_node);
 	struct env_ensured ensured;
+	bool is_bound,
+		has_packages = is_node || asked.env.pip.count || asked.env.requirement_files.count;
+	if (has_packages && policy_stack_indexes(policies, is_node ? "npm" : "pip", &command->arena,
+				    &asked.env.allowed_indexes, &is_bound, err))
+		return error_context(err, "denied");
 	/* Progress goes to a terminal only: elsewhere stderr belongs to the command. */
 	asked.quiet = progress_kind_for(STDERR_FILENO) != PROGRESS_BAR;
 	if (env_ensure(command, &asked, "run", &ensured, err))
@@ -142,8 +147,9 @@ static int add_environments(struct command *command, struct run_state *state,
 			use_environment(command, name, state, options, err)))
 		return -1;
 	for (int is_node = 0; is_node < 2; is_node++) {
-		int failed =
-			is_given[is_node] ? ensure_environment(command, is_node, &name, err) : 0;
+		int failed = is_given[is_node] ? ensure_environment(command, &state->policies,
+							 is_node, &name, err)
+					       : 0;
 		if (!failed && is_given[is_node])
 			failed = use_environment(command, name, state, options, err);
 		if (failed)

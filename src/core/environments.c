@@ -13,6 +13,7 @@
 #include "core/build_progress.h"
 #include "core/health_internal.h"
 #include "core/internal.h"
+#include "core/policies.h"
 #include "envs/kind.h"
 #include "format/json_read.h"
 
@@ -440,6 +441,27 @@ static void list_node(const struct workspace *model, struct arena *arena, text_l
 		vec_push(arena, words, arena_printf(arena, "--npm=%s", node->packages.items[i]));
 }
 
+static bool has_packages(const struct workspace *model, size_t slot)
+{
+	return slot == 1 ? has_node_file(model) || model->node.packages.count
+			 : model->requirements || model->packages.count;
+}
+
+/* The indexes that the policies of the workspace leave to it. */
+static int list_indexes(
+	struct preparation *p, struct arena *arena, text_list *words, struct error *err)
+{
+	text_list urls = { 0 };
+	if (!has_packages(p->recipe, p->slot))
+		return 0;
+	if (policies_indexes(p->w, p->slot == 1, arena, &urls, err))
+		return -1;
+	for (size_t i = 0; i < urls.count; i++)
+		vec_push(arena, words,
+			(const char *)arena_printf(arena, "--allow-index=%s", urls.items[i]));
+	return 0;
+}
+
 static int build(struct preparation *p, struct error *err)
 {
 	const struct workspace *model = p->recipe;
@@ -453,6 +475,8 @@ static int build(struct preparation *p, struct error *err)
 	strings[count++] = PACKAGE_ID;
 	strings[count++] = model->python && p->slot == 0 ? model->python : "";
 	(p->slot == 1 ? list_node : list_python)(model, &arena, &words);
+	if (list_indexes(p, &arena, &words, err))
+		return -1;
 	for (size_t i = 0; i < words.count; i++) {
 		if (count == LAUNCH_STRINGS_MAX ||
 			(bytes += strlen(words.items[i]) + 1) > LAUNCH_BODY_MAX - 4096)

@@ -90,12 +90,13 @@ static int post_rules(struct network *network, struct error *err)
 	for (size_t i = 0; i < model->allow.count; i++)
 		if (strcmp(model->allow.items[i], WORKSPACE_REGISTRIES) != 0)
 			vec_push(&arena, &rules.allow, model->allow.items[i]);
-	const struct registries *registries = &networks->registries;
-	bool has_registries = workspace_network_has_registries(model);
-	for (size_t i = 0; has_registries && i < registries->hosts.count; i++)
-		vec_push(&arena, &rules.allow, registries->hosts.items[i]);
-	if (has_registries)
-		rules.trust = registries->indexes;
+	struct policy_registries registries = { 0 };
+	if (workspace_network_has_registries(model))
+		registries = policies_registries(network->w, &arena);
+	for (size_t i = 0; i < registries.hosts.count; i++)
+		vec_push(&arena, &rules.allow, registries.hosts.items[i]);
+	rules.trust = registries.indexes;
+	policies_meter(network->w, &registries, &arena, &rules.meter);
 	if (egress_post_rules(&network->egress, &rules, err))
 		return -1;
 	network->due++;
@@ -184,10 +185,20 @@ static void count(struct core_workspace *w, const struct egress_record *record)
 		counts->refused++;
 		break;
 	case EGRESS_FAILED:
+	case EGRESS_LIMITED:
 		metrics->egress_failed++;
 		counts->failed++;
 		break;
 	}
+}
+
+/* What a client says of a connection that is ended helps nobody: its exec says why. */
+static void tell_execs(struct core_workspace *w, const struct egress_record *record)
+{
+	for (struct core_exec *e = w->sandbox.execs; e; e = e->next)
+		if (!e->record.error)
+			e->record.error = arena_printf(&e->arena, "the connection to %s:%u was %s",
+				record->host, record->port, record->reason);
 }
 
 struct noted {
@@ -237,6 +248,8 @@ static void note(struct core_workspace *w, const struct egress_record *record)
 	struct network *network = w->sandbox.network;
 	const struct noted noted = { network, record };
 	count(w, record);
+	if (record->event == EGRESS_LIMITED)
+		tell_execs(w, record);
 	if (record->lost > network->lost) {
 		network->left_out += record->lost - network->lost;
 		network->lost = record->lost;
@@ -435,9 +448,10 @@ void networks_add_env(struct core_workspace *w, struct arena *arena, text_list *
 {
 	const struct workspace_network *model = policies_network(w);
 	const struct plan_network network = { .mode = workspace_network_mode(model) };
-	bool has_registries = workspace_network_has_registries(model);
-	plan_network_env(&network, has_registries ? &w->core->networks->registries.variables : NULL,
-		arena, env);
+	struct policy_registries registries = { 0 };
+	if (workspace_network_has_registries(model))
+		registries = policies_registries(w, arena);
+	plan_network_env(&network, &registries.variables, arena, env);
 }
 
 void networks_describe(struct core_workspace *w, struct launch_message *head)
@@ -449,8 +463,9 @@ void networks_describe(struct core_workspace *w, struct launch_message *head)
 		return;
 	plan_network_ports(&model->allow, &arena, &network);
 	if (workspace_network_has_registries(model)) {
-		plan_network_ports(&w->core->networks->registries.indexes, &arena, &network);
-		plan_network_ports(&w->core->networks->registries.hosts, &arena, &network);
+		struct policy_registries registries = policies_registries(w, &arena);
+		plan_network_ports(&registries.indexes, &arena, &network);
+		plan_network_ports(&registries.hosts, &arena, &network);
 	}
 	head->flags |= LAUNCH_NETWORK;
 	head->other = launch_pack_ports(network.ports.items, network.ports.count);

@@ -7,6 +7,7 @@
 #include "base/path.h"
 #include "core/audit_internal.h"
 #include "core/internal.h"
+#include "core/networks.h"
 #include "model/environment.h"
 #include "plan/plan.h"
 
@@ -336,6 +337,33 @@ int policies_check_environment(
 		vec_push(&arena, &names, meta->packages.items[i].key);
 	bool is_node = meta->kind && !strcmp(meta->kind, "node");
 	return check_packages(&request_system, w, is_node, &names, meta->size_bytes, err);
+}
+
+int policies_indexes(struct core_workspace *w, bool is_node, struct arena *arena, text_list *urls,
+	struct error *err)
+{
+	bool is_bound;
+	if (!policy_stack_indexes(
+		    stack_of(w), is_node ? "npm" : "pip", arena, urls, &is_bound, err))
+		return 0;
+	error_context(err, "denied in workspace '%s'", w->model.name);
+	audit_refusal(&request_system, w, err);
+	return error_hint(err,
+		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its sources",
+		w->model.name, w->model.name);
+}
+
+struct policy_registries policies_registries(struct core_workspace *w, struct arena *arena)
+{
+	const struct registries *known = &w->core->networks->registries;
+	const struct policy_registries found = { known->variables, known->indexes, known->hosts };
+	return policy_stack_registries(stack_of(w), &found, arena);
+}
+
+void policies_meter(struct core_workspace *w, const struct policy_registries *registries,
+	struct arena *arena, struct network_meter *meter)
+{
+	policy_stack_meter(stack_of(w), registries, arena, meter);
 }
 
 uint64_t policies_limit_memory(struct core_workspace *w, uint64_t value)

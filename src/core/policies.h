@@ -70,6 +70,15 @@ int policies_judge_packages(const struct request *request, struct core_workspace
 struct env_meta;
 int policies_check_environment(
 	struct core_workspace *w, const struct env_meta *meta, struct error *err);
+/* The indexes, or registries of npm, that its builds may use; none: any. ERR_POLICY: it may not use
+ * packages of that kind. */
+int policies_indexes(struct core_workspace *w, bool is_node, struct arena *arena, text_list *urls,
+	struct error *err);
+/* What is left of WORKSPACE_REGISTRIES for it. */
+struct policy_registries policies_registries(struct core_workspace *w, struct arena *arena);
+/* What one connection of its sandbox may bring of a remote of git. */
+void policies_meter(struct core_workspace *w, const struct policy_registries *registries,
+	struct arena *arena, struct network_meter *meter);
 /* What sources.json says of memory and of the time of a command: the least of `value` and that; 0
  * is no limit. */
 uint64_t policies_limit_memory(struct core_workspace *w, uint64_t value);

@@ -14,7 +14,8 @@
 
 const char *egress_event_name(unsigned event)
 {
-	static const char *const names[] = { "unknown", "opened", "closed", "refused", "failed" };
+	static const char *const names[] = { "unknown", "opened", "closed", "refused", "failed",
+		"limited" };
 
 	return names[event < sizeof names / sizeof *names ? event : 0];
 }

@@ -73,6 +73,9 @@ struct egress_rules {
 	text_list ranges; /* of addresses that names may have though they are not public */
 	text_list trust; /* entries that are allowed at whatever address: the operator named them */
 	network_bounds bounds; /* of policies: each must let through what the lists allow */
+	/* A connection to one of these hosts that has brought more bytes than this is ended; 0: no
+	 * such limit. Entries of bounds: without a port they hold for all. */
+	struct network_meter meter;
 };
 struct egress_status {
 	uint64_t bytes_in; /* from the network into the sandbox */
@@ -103,7 +106,8 @@ enum egress_event {
 	EGRESS_OPENED = 1, /* allowed and connected; CLOSED follows with the same id */
 	EGRESS_CLOSED,
 	EGRESS_REFUSED,
-	EGRESS_FAILED, /* allowed, but not reached */
+	EGRESS_FAILED,	/* allowed, but not reached */
+	EGRESS_LIMITED, /* ended by egress_rules.meter; CLOSED follows */
 };
 /* "opened", "connect" and the like; "unknown" for other values. */
 const char *egress_event_name(unsigned event);

@@ -302,6 +302,8 @@ static void pump_answers(struct connection *c)
 		}
 		c->active_ms = clock_monotonic_ms();
 		count_in(c, (size_t)got);
+		if (front_is_over(c))
+			return;
 		buf_clear(&c->exchange->again);
 		if (!take_answer(c, (struct str){ chunk, (size_t)got })) {
 			connection_break(c);

@@ -179,11 +179,32 @@ void front_connected(struct connection *c)
 	forget_failure(c);
 	record(c, EGRESS_OPENED, "");
 	c->is_open = true;
+	c->meter = c->rules && c->rules->meter &&
+				   network_decide(&c->rules->metered, c->host, c->port).is_allowed
+			   ? c->rules->meter
+			   : 0;
 	/* One that was answered is connected again, for its next HTTP request. */
 	if (c->is_tunnel && !c->is_answered)
 		answer_tunnel(c);
 	else
 		exchange_connected(c);
+}
+
+bool front_is_over(struct connection *c)
+{
+	struct egress_status *status = &c->policy->status;
+	char why[128];
+
+	if (!c->meter || c->bytes_in <= c->meter)
+		return false;
+	str_format(why, sizeof why, "ended after %llu MB, git.max_clone_size_mb of its sources",
+		(unsigned long long)(c->meter >> 20));
+	status->failed++;
+	str_format(status->last_failure, sizeof status->last_failure, "%s:%u: %s", c->host, c->port,
+		why);
+	record(c, EGRESS_LIMITED, why);
+	connection_break(c);
+	return true;
 }
 
 /* ---- SOCKS5 ---- */

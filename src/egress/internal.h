@@ -89,7 +89,9 @@ struct rules { /* shared by all policies whose rules are the same bytes */
 	unsigned char key[SHA256_LEN];
 	struct arena arena;
 	struct network_list list;
-	struct map hosts; /* name -> union address */
+	struct network_list metered; /* hosts; of its own arena NULL: none */
+	uint64_t meter;		     /* bytes of one connection to them */
+	struct map hosts;	     /* name -> union address */
 	struct address_range *ranges;
 	size_t range_count;
 };
@@ -289,6 +291,7 @@ struct connection {
 	uint64_t active_ms;
 	/* Of the record: */
 	uint64_t id, opened_ms, bytes_in, bytes_out, requests;
+	uint64_t meter; /* bytes_in that end it; 0: none do */
 	union address address;
 };
 struct connection *connection_new(struct policy *policy, int fd);
@@ -321,6 +324,8 @@ void front_refuse(struct connection *c, const char *why);
 void front_fail(struct connection *c, int code, const char *title, const char *why);
 /* A request that could not be read. */
 void front_reject(struct connection *c, int code, const char *title, const char *why);
+/* Whether it has brought more than it may: it was ended then. */
+bool front_is_over(struct connection *c);
 /* The upstream side is connected. */
 void front_connected(struct connection *c);
 

@@ -246,6 +246,8 @@ static bool fill(struct connection *c, int side)
 		return false;
 	if (got) /* not where it is sent: answers of our own aren't from there */
 		count(c, side, got);
+	if (side == UPSTREAM && front_is_over(c))
+		return false;
 	if (got && got < BULK_MIN) {
 		flow->is_bulk = false;
 		return false;

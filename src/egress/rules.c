@@ -67,6 +67,13 @@ void rules_write(const struct egress_rules *rules, struct buf *out)
 		for (size_t k = 0; k < bound->deny.count; k++)
 			write_line(out, "without", bound->deny.items[k]);
 	}
+	if (!rules->meter.bytes)
+		return;
+	buf_printf(out, "meter %llu\n", (unsigned long long)rules->meter.bytes);
+	for (size_t i = 0; i < rules->meter.of.count; i++)
+		write_line(out, "metered", rules->meter.of.items[i]);
+	for (size_t i = 0; i < rules->meter.but.count; i++)
+		write_line(out, "unmetered", rules->meter.but.items[i]);
 }
 
 /* ---- reading ---- */
@@ -194,6 +201,35 @@ static int read_without(struct reader *r, const char *text, struct error *err)
 	return add_to_bound(r, NETWORK_DENY, text, err);
 }
 
+static int read_meter(struct reader *r, const char *text, struct error *err)
+{
+	struct network_list *list = &r->rules->metered;
+
+	if (!str_to_u64(str_from(text), &r->rules->meter) || list->arena)
+		return fail(err, ERR_INVALID, "malformed rules of a policy");
+	if (network_list_init(list, &r->rules->arena, NETWORK_LIST, NULL, err) < 0)
+		return -1;
+	list->is_bound = true;
+	return 0;
+}
+
+static int add_metered(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
+{
+	return r->rules->metered.arena ? network_list_add(&r->rules->metered, effect, text, err)
+				       : fail(err, ERR_INVALID, "malformed rules of a policy");
+}
+
+static int read_metered(struct reader *r, const char *text, struct error *err)
+{
+	return add_metered(r, NETWORK_ALLOW, text, err);
+}
+
+static int read_unmetered(struct reader *r, const char *text, struct error *err)
+{
+	return add_metered(r, NETWORK_DENY, text, err);
+}
+
 static int read_line(struct reader *r, struct str line, struct error *err)
 {
 	static const struct {
@@ -202,7 +238,8 @@ static int read_line(struct reader *r, struct str line, struct error *err)
 	} words[] = { { "allow", read_allow }, { "deny", read_deny }, { "trust", read_trust },
 		{ "host", read_host }, { "at", read_at }, { "range", read_range },
 		{ "port", read_port }, { "mode", read_mode }, { "bound", read_bound },
-		{ "within", read_within }, { "without", read_without } };
+		{ "within", read_within }, { "without", read_without }, { "meter", read_meter },
+		{ "metered", read_metered }, { "unmetered", read_unmetered } };
 	struct str word, rest;
 
 	if (!str_cut(line, ' ', &word, &rest) || memchr(line.data, '\0', line.len))

@@ -197,7 +197,11 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 	run.deadline_ms = run.started_ms + builder->store->config.install_timeout_ms;
 	buf_init(&run.log, LOG_MAX);
 	*problem = BUILD_NO_PROBLEM;
-	int failed = build_settle(build(&run, was_there, err), problem, err);
+	int failed = build(&run, was_there, err);
+	if (failed >= 0 &&
+		policy_judge_indexes(wanted->request, &run.meta, arena, problem, err) < 0)
+		failed = -1;
+	build_settle(failed, problem, err);
 	if (builder->progress) {
 		builder->progress->count = NULL;
 		builder->progress->unpacked = NULL;

@@ -47,6 +47,7 @@ struct env_request {
 	text_list find_links;	     /* --find-links: absolute directories, URLs */
 	const char *python;	     /* --python, or NULL */
 	struct index_asked index;
+	text_list allowed_indexes; /* --allow-index: others, of Python or npm, are refused */
 	bool require_hashes, allow_build, rebuild, no_cache, system_site_packages;
 	bool is_pre;		/* --pre */
 	bool is_self_contained; /* files include no others and have no variables */

@@ -24,6 +24,13 @@ void finding_add(struct arena *arena, env_findings *findings, const char *layer,
 int policy_judge_name(const struct config *config, const char *name, const char *where,
 	struct build_problem *problem, struct error *err);
 
+/* An index of Python or a registry of npm, by the allowed ones of the request; and those that an
+ * environment's packages came from. ERR_DENIED names the index. */
+int policy_judge_index(const struct env_request *request, const char *url, struct arena *arena,
+	struct build_problem *problem, struct error *err);
+int policy_judge_indexes(const struct env_request *request, const struct env_meta *meta,
+	struct arena *arena, struct build_problem *problem, struct error *err);
+
 /* As env_compose; the caller holds env_lock of the name. */
 int compose_locked(const struct env_store *store, const struct env_wanted *wanted,
 	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,

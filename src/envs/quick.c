@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "envs/internal.h"
 #include "envs/store_internal.h"
+#include "model/policy/sources.h"
 
 static const struct env_reader *const env_readers[] = { &env_python_reader, &env_node_reader };
 
@@ -79,6 +80,32 @@ int policy_judge_name(const struct config *config, const char *name, const char 
 			"package '%s' (%s) is not in allowed_packages", name, where);
 		return build_failed(problem, BUILD_DENIED, name);
 	}
+	return 0;
+}
+
+int policy_judge_index(const struct env_request *request, const char *url, struct arena *arena,
+	struct build_problem *problem, struct error *err)
+{
+	const text_list *allowed = &request->allowed_indexes;
+
+	for (size_t i = 0; i < allowed->count; i++)
+		if (sources_url_is_beneath(url, allowed->items[i]))
+			return 0;
+	if (!allowed->count)
+		return 0;
+	fail_hint(err, ERR_DENIED,
+		"use a listed index, or add this one to package_managers of sources.json",
+		"index %s is not among the allowed ones: %s%s", index_redact(arena, url),
+		allowed->items[0], allowed->count > 1 ? ", …" : "");
+	return build_failed(problem, BUILD_DENIED, NULL);
+}
+
+int policy_judge_indexes(const struct env_request *request, const struct env_meta *meta,
+	struct arena *arena, struct build_problem *problem, struct error *err)
+{
+	for (size_t i = 0; meta->packages.count && i < meta->indexes.count; i++)
+		if (policy_judge_index(request, meta->indexes.items[i], arena, problem, err) < 0)
+			return -1;
 	return 0;
 }
 
@@ -243,6 +270,8 @@ int env_compose(const struct env_store *store, const struct env_wanted *wanted, 
 {
 	if (!wanted->lock_key) /* what it depends on has to be found out first */
 		return 0;
-	return build_settle(
-		find_or_compose(store, wanted, arena, meta, was_there, problem, err), problem, err);
+	int found = find_or_compose(store, wanted, arena, meta, was_there, problem, err);
+	if (found == 1 && policy_judge_indexes(wanted->request, meta, arena, problem, err) < 0)
+		found = -1;
+	return build_settle(found, problem, err);
 }

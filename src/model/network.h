@@ -67,6 +67,11 @@ struct network_bound {
 typedef VEC(struct network_bound) network_bounds;
 /* Whether they leave nothing to be reached, whatever a list says. */
 bool network_bounds_close(const network_bounds *bounds);
+/* How many bytes one connection may bring, from hosts that `of` lists and `but` doesn't. */
+struct network_meter {
+	uint64_t bytes; /* 0: any number */
+	text_list of, but;
+};
 /* What the operator has configured; zero: ports 80 and 443. */
 struct network_defaults {
 	const uint16_t *ports;

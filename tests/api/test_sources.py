@@ -108,3 +108,16 @@ def test_network_rules_close_whatever_is_open(site):
         assert site("rm", "seed").returncode == 0
     assert create(site, "seed", sources=SOURCES)["allow"] == [name.lower() for name in SOURCES["web_access"]["allowed_domains"]]
     assert site("rm", "seed", "ruled").returncode == 0
+
+
+@pytest.mark.once
+def test_a_connection_to_a_remote_ends_at_its_largest_size(site, tmp_path):
+    (tmp_path / "large").write_bytes(bytes(2 << 20))
+    with origin(directory=tmp_path) as server:
+        sources = {"git": {"allowed_remotes": [f"http://origin.test:{server.port}/*"], "max_clone_size_mb": 1}}
+        create(site, "cloned", network={"allow": [f"origin.test:{server.port}"]}, sources=sources)
+        done = site("exec", "cloned", "--", "curl", "-s", "-o", "/tmp/x", f"http://origin.test:{server.port}/large")
+        assert done.returncode != 0 and "ended after 1 MB, git.max_clone_size_mb" in done.stderr, done
+        told = [json.loads(line)["data"] for line in site("audit", "--type", "egress.limited", "-o", "json").stdout.splitlines()]
+        assert told[-1]["host"] == "origin.test" and "max_clone_size_mb" in told[-1]["reason"], told
+    assert site("rm", "cloned").returncode == 0

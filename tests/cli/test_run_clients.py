@@ -3,6 +3,7 @@ import base64
 import contextlib
 import hashlib
 import http.server
+import json
 import shutil
 import subprocess
 
@@ -138,3 +139,27 @@ except requests.exceptions.ConnectionError: print("refused")"""
     with origin(site.certificates) as server:
         call = f"/usr/bin/python3 -c '{program % (server.port, server.port)}'\n"
         assert sh(site, f"{call} {BARE} {call}", server).split() == ["/a", "/b", "refused"] * 2
+
+
+@pytest.mark.once
+@pytest.mark.skipif(not shutil.which("git", path=PATH), reason="no git")
+def test_a_clone_ends_at_its_largest_size(site, repository, tmp_path):
+    """max_clone_size_mb bounds what one connection to a remote brings, in a tunnel and in plain HTTP; others are not bounded."""
+    def run(megabytes, server, *command):
+        sources = {"git": {"allowed_remotes": [f"http://origin.test:{server.port}/*"], "max_clone_size_mb": megabytes}}
+        (tmp_path / "sources.json").write_text(json.dumps(sources))
+        listed = [word for name in ("origin.test", "other.test") for word in ("--allow-domain", f"{name}:{server.port}")]
+        return site.run("--sources", tmp_path / "sources.json", *listed, "--", *command)
+
+    with origin(directory=repository[0], handler=Git) as server:
+        clone = ("git", "clone", "-q", f"http://origin.test:{server.port}/repo.git", "/tmp/repo")
+        done = run(2, server, *clone)
+        assert done.returncode == 0, done
+        done = run(1, server, *clone)
+        assert done.returncode != 0 and "ended after 1 MB, git.max_clone_size_mb" in done.stderr, done
+    (tmp_path / "large").write_bytes(bytes(3 << 20))
+    with origin(site.certificates, tmp_path) as server:
+        done = run(2, server, "curl", "-sk", "-o", "/tmp/x", f"https://origin.test:{server.port}/large")
+        assert done.returncode != 0 and "git.max_clone_size_mb" in done.stderr, done
+        done = run(2, server, "curl", "-sk", "-o", "/tmp/x", f"https://other.test:{server.port}/large")
+        assert done.returncode == 0, done

@@ -461,3 +461,29 @@ def test_a_bar_shows_how_many_packages_are_there(site):
     assert {"stage": "installing_deps", "packages": 2}.items() <= next(e for e in seen if e["stage"] == "installing_deps").items()
     assert seen[0]["stage"] == "building_env" and seen[-1]["stage"] == "ready", seen
     assert site("rm", "barred").returncode == 0
+
+
+def test_only_listed_indexes_are_used(site):
+    """registries of sources.json bound the index of builds; a manager that is disabled or not listed installs nothing."""
+    def pip(**more):
+        return {"package_managers": {"pip": more}}
+
+    def create(name, sources, **body):
+        return site.post("/v1/workspaces", {"name": name, "sources": sources, **body})
+
+    refused = [(pip(registries=["https://index.example/simple"]), site.index.url), (pip(registries=[]), "leaves no index"),
+               (pip(enabled=False), "package_managers.pip is disabled"), ({"package_managers": {"npm": {}}}, "doesn't list 'pip'")]
+    before = len(site.index.requests)
+    for sources, why in refused:
+        answer = create("bound", sources, python={"packages": ["gamma"]})
+        assert answer.status == 403 and answer.json()["code"] == "denied" and why in answer.json()["detail"], (sources, answer)
+        assert create("bound", sources).status == 201  # without packages there is nothing to build
+        told = site.post("/v1/workspaces/bound/packages", {"packages": ["gamma"]})
+        assert told.status == 403 and why in told.json()["detail"], (sources, told)
+        assert site("rm", "bound").returncode == 0
+    assert len(site.index.requests) == before
+    assert create("bound", pip(registries=[site.index.url]), python={"packages": ["gamma"]}).status == 201
+    assert python(site, "bound", "import gamma; print(1)") == "1\n"
+    assert site("rm", "bound").returncode == 0
+    done = site("env", "build", "x", "--pip", "gamma", "--index", site.index.url, "--allow-index", "https://index.example/")
+    assert done.returncode == 125 and f"index {site.index.url} is not among the allowed ones" in done.stderr, done

@@ -15,6 +15,20 @@ static int reset(void **state)
 	return 0;
 }
 
+static struct policy_stack build_sources(const char *first, const char *second)
+{
+	static const text_list none;
+	static const struct policy_places at = { "/workspace", "c", "/workspace" };
+	const struct policy_layer layers[] = { { "first", NULL, first, false, "the operator" },
+		{ "second", NULL, second, false, "the workspace" } };
+	struct policy_stack stack;
+	struct error err;
+
+	if (policy_stack_build(&stack, layers, 2, &none, POLICY_ASK, &at, &arena, &err) < 0)
+		fail_msg("%s", err.text);
+	return stack;
+}
+
 static struct policy_stack build(const char *operator, const char * template, const char *own)
 {
 	const struct policy_layer layers[] = { { "operator", operator, NULL, false },
@@ -201,6 +215,83 @@ static void test_policies_bound_connections(void **state)
 	assert_true(network_bounds_close(&bounds));
 }
 
+static void indexes_are_those_that_every_policy_lists(void **state)
+{
+	static const char wide[] = "{\"package_managers\": {\"pip\": {\"registries\": "
+				   "[\"https://a.example/\", \"https://b.example/simple\"]}}}";
+	static const char narrow[] = "{\"package_managers\": {\"pip\": {\"registries\": "
+				     "[\"https://a.example/team/\", \"https://c.example/\"]}}}";
+	static const char other[] = "{\"package_managers\": {\"pip\": {\"registries\": "
+				    "[\"https://c.example/\"]}, \"npm\": {\"enabled\": false}}}";
+	struct policy_stack stack = build_sources(wide, narrow);
+	text_list urls;
+	bool is_bound;
+	struct error err;
+
+	assert_int_equal(policy_stack_indexes(&stack, "pip", &arena, &urls, &is_bound, &err), 0);
+	assert_true(is_bound);
+	assert_int_equal(urls.count, 1);
+	assert_string_equal(urls.items[0], "https://a.example/team/");
+	assert_int_equal(policy_stack_indexes(&stack, "npm", &arena, &urls, &is_bound, &err), -1);
+	stack = build_sources(wide, other);
+	assert_int_equal(policy_stack_indexes(&stack, "pip", &arena, &urls, &is_bound, &err), -1);
+	assert_int_equal(err.code, ERR_POLICY);
+	stack = build_sources(NULL, NULL);
+	assert_int_equal(policy_stack_indexes(&stack, "pip", &arena, &urls, &is_bound, &err), 0);
+	assert_false(is_bound);
+}
+
+static void registries_of_refused_managers_are_left_out(void **state)
+{
+	const char *variables[] = { "PIP_INDEX_URL=https://a.example/simple",
+		"PIP_EXTRA_INDEX_URL=https://b.example/x https://a.example/more",
+		"UV_DEFAULT_INDEX=https://a.example/simple",
+		"npm_config_registry=https://npm.example:8443/", "SSL_CERT_FILE=/etc/ssl/x" };
+	const char *indexes[] = { "a.example:443", "b.example:443", "npm.example:8443" };
+	const char *hosts[] = { "files.example:443" };
+	const struct policy_registries found = { { variables, 5, 5 }, { indexes, 3, 3 },
+		{ hosts, 1, 1 } };
+	struct policy_stack stack =
+		build_sources("{\"package_managers\": {\"pip\": {\"registries\": "
+			      "[\"https://a.example/\"]}}}",
+			NULL);
+	struct policy_registries left = policy_stack_registries(&stack, &found, &arena);
+
+	assert_int_equal(left.variables.count, 4);
+	assert_string_equal(left.variables.items[1], "PIP_EXTRA_INDEX_URL=https://a.example/more");
+	assert_int_equal(left.indexes.count, 1);
+	assert_string_equal(left.indexes.items[0], "a.example:443");
+	assert_int_equal(left.hosts.count, 1);
+	stack = build_sources("{\"package_managers\": {\"npm\": {}}}", NULL);
+	left = policy_stack_registries(&stack, &found, &arena);
+	assert_int_equal(left.variables.count, 2);
+	assert_int_equal(left.indexes.count, 1);
+	assert_string_equal(left.indexes.items[0], "npm.example:8443");
+	assert_int_equal(left.hosts.count, 0);
+	stack = build_sources(NULL, NULL);
+	left = policy_stack_registries(&stack, &found, &arena);
+	assert_int_equal(left.indexes.count, 3);
+}
+
+static void clones_are_metered_by_the_least(void **state)
+{
+	struct policy_registries none = { 0 };
+	struct network_meter meter;
+	struct policy_stack stack =
+		build_sources("{\"git\": {\"allowed_remotes\": [\"https://a.example/x/*\"], "
+			      "\"max_clone_size_mb\": 10}}",
+			"{\"git\": {\"max_clone_size_mb\": 2}}");
+
+	policy_stack_meter(&stack, &none, &arena, &meter);
+	assert_int_equal(meter.bytes, 2 << 20);
+	assert_int_equal(meter.of.count, 2);
+	assert_string_equal(meter.of.items[0], "a.example");
+	assert_string_equal(meter.of.items[1], "*");
+	stack = build_sources("{\"git\": {}}", NULL);
+	policy_stack_meter(&stack, &none, &arena, &meter);
+	assert_int_equal(meter.bytes, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -214,6 +305,9 @@ int main(void)
 		cmocka_unit_test_setup(test_file_rules_become_denials, reset),
 		cmocka_unit_test_setup(test_a_denial_as_text, reset),
 		cmocka_unit_test_setup(test_policies_bound_connections, reset),
+		cmocka_unit_test_setup(indexes_are_those_that_every_policy_lists, reset),
+		cmocka_unit_test_setup(registries_of_refused_managers_are_left_out, reset),
+		cmocka_unit_test_setup(clones_are_metered_by_the_least, reset),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	arena_done(&arena);

@@ -253,7 +253,9 @@ static int make(struct node_making *making, struct error *err)
 	char id[LAYER_ID_LEN + 1];
 	node_lock packages = { 0 };
 
-	if (node_fetch_tools(making, err) < 0)
+	if (policy_judge_index(making->wanted->request, making->node->registry.url, making->arena,
+		    run->problem, err) < 0 ||
+		node_fetch_tools(making, err) < 0)
 		return -1;
 	fd_close(&making->layers);
 	/* The stage of a tool is published, and gone. */
@@ -288,6 +290,9 @@ static int find_out(struct node_making *making, struct error *err)
 
 	if (!node->registry.url &&
 		npm_registry_ask(home, &runner, making->arena, &node->registry, err) < 0)
+		return -1;
+	if (policy_judge_index(making->wanted->request, node->registry.url, making->arena,
+		    making->run->problem, err) < 0)
 		return -1;
 	if (node->host && !node->host_version &&
 		node_ask_host(home, &runner, node->host, making->arena, &node->host_version, err) <

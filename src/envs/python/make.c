@@ -191,6 +191,25 @@ static bool may_ask_later(struct making *making)
 	       !knows_file_hosts(making);
 }
 
+/* Before any of them is reached. */
+static int judge_indexes(struct making *making, struct error *err)
+{
+	const struct env_request *request = making->wanted->request;
+	const struct index_set *indexes = &making->wanted->indexes;
+	const text_list *lists[] = { &indexes->extra, &request->find_links };
+
+	if (indexes->index && policy_judge_index(request, indexes->index, making->arena,
+				      making->problem, err) < 0)
+		return -1;
+	for (size_t i = 0; i < 2; i++)
+		for (size_t k = 0; k < lists[i]->count; k++)
+			if (!path_is_absolute(lists[i]->items[k]) &&
+				policy_judge_index(request, lists[i]->items[k], making->arena,
+					making->problem, err) < 0)
+				return -1;
+	return 0;
+}
+
 int making_reach(struct making *making, struct error *err)
 {
 	const struct build_network *network = making->builder->network;
@@ -203,8 +222,9 @@ int making_reach(struct making *making, struct error *err)
 	if (!wanted->indexes.index && uv_default_index(store->home, runner, &wanted->python,
 					      making->arena, &wanted->indexes.index, err) < 0)
 		return -1;
-	if (index_log_in(&wanted->indexes, network->password, network->ctx, making->arena,
-		    &wanted->secrets, err) < 0 ||
+	if (judge_indexes(making, err) < 0 ||
+		index_log_in(&wanted->indexes, network->password, network->ctx, making->arena,
+			&wanted->secrets, err) < 0 ||
 		network->open(network->ctx, &wanted->indexes, err) < 0 ||
 		allow_written_hosts(making, err) < 0)
 		return -1;

@@ -1,5 +1,6 @@
 /* What policies let be reached at most, as bounds of lists of hosts. */
 #include <string.h>
+#include "model/policy/sources_internal.h"
 #include "model/policy/stack.h"
 
 static bool has_star(const text_list *domains)
@@ -82,6 +83,44 @@ void policy_stack_bounds(
 		bound_web(&stack->sources[i], stack->owners[i], arena, bounds);
 		bound_rules(&stack->policies[i], stack->owners[i], arena, bounds);
 	}
+}
+
+static void meter_remotes(
+	const struct sources *sources, struct arena *arena, struct network_meter *meter)
+{
+	bool is_any = !sources->has_remotes;
+
+	for (size_t i = 0; i < sources->allowed_remotes.count; i++) {
+		const char *remote = sources->allowed_remotes.items[i];
+		struct url url;
+
+		if (url_parse(arena, remote, &url))
+			vec_push(arena, &meter->of, url.host);
+		else
+			is_any = true;
+	}
+	if (is_any)
+		vec_push(arena, &meter->of, "*");
+}
+
+void policy_stack_meter(const struct policy_stack *stack,
+	const struct policy_registries *registries, struct arena *arena,
+	struct network_meter *meter)
+{
+	*meter = (struct network_meter){ 0 };
+	for (size_t i = 0; i < stack->count; i++) {
+		const struct sources *sources = &stack->sources[i];
+
+		if (!sources->has_git || !sources->max_clone_bytes)
+			continue;
+		if (!meter->bytes || sources->max_clone_bytes < meter->bytes)
+			meter->bytes = sources->max_clone_bytes;
+		meter_remotes(sources, arena, meter);
+	}
+	for (size_t i = 0; i < registries->indexes.count; i++)
+		vec_push(arena, &meter->but, registries->indexes.items[i]);
+	for (size_t i = 0; i < registries->hosts.count; i++)
+		vec_push(arena, &meter->but, registries->hosts.items[i]);
 }
 
 void policy_stack_domains(const struct policy_stack *stack, struct arena *arena, text_list *domains)

@@ -66,6 +66,8 @@ int sources_check_package(
 	const struct sources *sources, const char *program, const char *package, struct error *err);
 int sources_check_registry(
 	const struct sources *sources, const char *program, const char *url, struct error *err);
+/* Whether the address of an index is that of `registry`, or below it. */
+bool sources_url_is_beneath(const char *url, const char *registry);
 /* A host name or address as a client has it, without its port. */
 int sources_check_domain(const struct sources *sources, const char *host, struct error *err);
 /* A URL, or host:path and user@host:path as git takes them. Paths of this machine are 0. */

@@ -148,6 +148,16 @@ static bool is_beneath(const struct url *url, const struct url *registry)
 	       (url->path[len] == '/' || !url->path[len]);
 }
 
+bool sources_url_is_beneath(const char *url, const char *registry)
+{
+	auto_arena struct arena arena;
+	struct url given, listed;
+
+	arena_init(&arena);
+	return url_parse(&arena, url, &given) && url_parse(&arena, registry, &listed) &&
+	       is_beneath(&given, &listed);
+}
+
 int sources_check_registry(
 	const struct sources *sources, const char *program, const char *url, struct error *err)
 {

@@ -51,6 +51,17 @@ void policy_stack_judge(const struct policy_stack *stack, const struct policy_qu
  * known. ERR_POLICY names the package and the key that refuses it. */
 int policy_stack_check_packages(const struct policy_stack *stack, const char *program,
 	const text_list *names, uint64_t size_bytes, struct error *err);
+/* The indexes that "pip" or "npm" may use: what is below one of *urls, which is what each policy
+ * lists. false: any. ERR_POLICY: the manager may not be used, or no index is left. */
+int policy_stack_indexes(const struct policy_stack *stack, const char *program, struct arena *arena,
+	text_list *urls, bool *is_bound, struct error *err);
+/* Of what WORKSPACE_REGISTRIES stands for (envs/registries.h): leaves the indexes that every policy
+ * lists of managers that none refuses. */
+struct policy_registries {
+	text_list variables, indexes, hosts;
+};
+struct policy_registries policy_stack_registries(const struct policy_stack *stack,
+	const struct policy_registries *found, struct arena *arena);
 /* The least of `value` and what sources say; 0: no limit. */
 uint64_t policy_stack_limit_memory(const struct policy_stack *stack, uint64_t value);
 uint64_t policy_stack_limit_time(const struct policy_stack *stack, uint64_t value_ms);
@@ -63,6 +74,11 @@ uint64_t policy_stack_limit_time(const struct policy_stack *stack, uint64_t valu
  * A stack that could not be built closes everything. */
 void policy_stack_bounds(
 	const struct policy_stack *stack, struct arena *arena, network_bounds *bounds);
+/* git.max_clone_size_mb: the least of all policies, for the hosts of their allowed_remotes; of
+ * every host but `registries` where a policy allows any remote. */
+void policy_stack_meter(const struct policy_stack *stack,
+	const struct policy_registries *registries, struct arena *arena,
+	struct network_meter *meter);
 /* The domains of every enabled web_access: what is to be reached where no network was asked for. */
 void policy_stack_domains(
 	const struct policy_stack *stack, struct arena *arena, text_list *domains);
