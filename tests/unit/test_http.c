@@ -1,6 +1,7 @@
 /* The server as its handlers see it: when they are called, and what still counts then. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -552,6 +553,116 @@ static void each_listener_has_its_authenticator(void **state)
 	world->server = NULL;
 }
 
+/* ---- TCP ---- */
+
+struct visits {
+	int refused, admitted, left;
+	char address[64];
+};
+
+static bool admit(void *ctx, const char *address, void **visit)
+{
+	struct visits *visits = ctx;
+
+	str_copy(visits->address, sizeof visits->address, address);
+	if (visits->refused) {
+		visits->refused--;
+		return false;
+	}
+	visits->admitted++;
+	*visit = visits;
+	return true;
+}
+
+static void leave(void *ctx, void *visit)
+{
+	struct visits *visits = ctx;
+
+	assert_ptr_equal(visit, ctx);
+	visits->left++;
+}
+
+/* A server of its own that listens at 127.0.0.1, with that time for a first request. */
+static int listen_tcp(
+	struct world *world, struct visits *visits, uint64_t first_ms, struct sockaddr_in *address)
+{
+	struct http_limits limits = http_limits_default;
+	socklen_t len = sizeof *address;
+	struct error err;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	limits.first_ms = first_ms;
+	http_server_free(world->server);
+	assert_int_equal(
+		http_server_new(world->loop, &limits, &world->handler, &world->server, &err), 0);
+	*address = (struct sockaddr_in){ .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	assert_int_equal(bind(fd, (void *)address, sizeof *address), 0);
+	assert_int_equal(listen(fd, 16), 0);
+	assert_int_equal(getsockname(fd, (void *)address, &len), 0);
+	const struct http_listener listener = {
+		.fd = fd, .ctx = visits, .admit = admit, .left = leave
+	};
+	assert_int_equal(http_server_listen(world->server, &listener, &err), 0);
+	return fd;
+}
+
+static void connect_tcp(struct world *world, const struct sockaddr_in *address)
+{
+	close(world->client);
+	world->client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(world->client, (const void *)address, sizeof *address), 0);
+}
+
+static void who_connects_by_tcp_is_admitted_and_leaves(void **state)
+{
+	struct world *world = *state;
+	struct visits visits = { .refused = 1 };
+	struct sockaddr_in address;
+	auto_close int listener = listen_tcp(world, &visits, 60000, &address);
+
+	connect_tcp(world, &address);
+	while (visits.refused)
+		run(world);
+	assert_string_equal(visits.address, "127.0.0.1");
+	assert_int_equal(http_server_connections(world->server), 0);
+	connect_tcp(world, &address);
+	send_text(world, GET("/later"));
+	while (!world->request)
+		run(world);
+	assert_int_equal(world->request->peer.kind, HTTP_PEER_TCP);
+	assert_int_equal(world->request->peer.uid, HTTP_NO_UID);
+	assert_string_equal(world->request->peer.address, "127.0.0.1");
+	assert_string_equal(world->request->peer.local, "127.0.0.1");
+	assert_ptr_equal(*world->request->visit, &visits);
+	answer(world, world->request, "yes");
+	while (!strstr(received(world), "yes"))
+		;
+	assert_int_equal(visits.left, 0);
+	fd_close(&world->client);
+	while (!visits.left)
+		run(world);
+	assert_int_equal(visits.admitted, 1);
+	http_server_free(world->server);
+	world->server = NULL;
+}
+
+static void a_client_that_never_asks_is_dropped(void **state)
+{
+	struct world *world = *state;
+	struct visits visits = { 0 };
+	struct sockaddr_in address;
+	auto_close int listener = listen_tcp(world, &visits, 1, &address);
+	char byte;
+
+	connect_tcp(world, &address);
+	while (!visits.left)
+		run(world);
+	assert_int_equal(recv(world->client, &byte, 1, 0), 0);
+	http_server_free(world->server);
+	world->server = NULL;
+}
+
 static void every_byte_goes_through_the_stream_of_the_listener(void **state)
 {
 	enum { FILE_BYTES = 100000 };
@@ -682,6 +793,8 @@ int main(void)
 		TEST(a_request_with_a_body_is_not_upgraded),
 		TEST(each_listener_has_its_authenticator),
 		TEST(every_byte_goes_through_the_stream_of_the_listener),
+		TEST(who_connects_by_tcp_is_admitted_and_leaves),
+		TEST(a_client_that_never_asks_is_dropped),
 		TEST(a_client_that_goes_is_told_once),
 		TEST(freeing_the_server_ends_what_is_under_way),
 		TEST(draining_ends_when_the_last_answer_is_out),
