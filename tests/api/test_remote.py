@@ -66,11 +66,11 @@ def far(tmp_path_factory):
         token = daemon.post("/v1/tokens", {"scope": "admin"}).json()["text"]
         daemon.stop_serving()
         daemon.log_path.write_text("")
-        daemon.options += ("--listen", f"{address}:0", "--insecure")
+        daemon.options += ("--listen", f"{address}:0", "--tls-cert", files / "server.pem", "--tls-key", files / "server.key")
         daemon.start_serving()
         port = [line for line in daemon.log().splitlines() if f"socket={address}:" in line][0].rpartition(":")[2]
         client = wrapped(directory / "here", near, CARREL)
-        with far_from(daemon, f"http://{address}:{port}", token, path=client, CARREL_CA=str(authority / "ca.pem")) as one:
+        with far_from(daemon, f"https://{address}:{port}", token, path=client, CARREL_CA=str(authority / "ca.pem")) as one:
             one.words = near
             yield one
 

@@ -1,6 +1,7 @@
-"""The tests of the command line that are about streams, terminals, signals and files, with a daemon on TCP: what is handed over as
+"""The tests of the command line that are about streams, terminals, signals and files, with a daemon on TCP and TLS: what is handed over as
 descriptors on the unix socket travels otherwise then. Each is described where it is defined."""
 import pytest
+from authorities import make_authority, make_certificate
 from doors import open_door
 from daemons import serving_anew
 from remotes import far_from
@@ -24,9 +25,10 @@ pytestmark = [pytest.mark.once, pytest.mark.shipped]
 
 
 @pytest.fixture(scope="module")
-def daemon():
+def daemon(tmp_path_factory):
+    authority = make_authority(tmp_path_factory.mktemp("authority"))
+    files = make_certificate(authority, "daemon")
     with serving_anew() as local:
-        door = open_door(local)
-        host, port = door.address()
-        with far_from(local, f"http://{host}:{port}", door.token) as far:
+        door = open_door(local, "--tls-cert", files / "server.pem", "--tls-key", files / "server.key")
+        with far_from(local, f"https://localhost:{door.address()[1]}", door.token, CARREL_CA=str(authority / "ca.pem")) as far:
             yield far

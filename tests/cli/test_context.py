@@ -78,6 +78,7 @@ def test_contexts_are_added_chosen_and_forgotten(carrel, server, token_file):
     assert [(one["name"], one["host"], one["token"], one["ca"], one["current"]) for one in contexts(carrel)] == [
         ("local", None, False, None, False), ("lab", server.url, True, server.ca, True),
         ("here", f"unix:{carrel.home}/run.sock", False, None, False)]
+    assert [line.split("\t")[0] for line in carrel("__complete", "context", "use", "l").stdout.splitlines()] == ["local", "lab"]
     shown = carrel("context", "ls").stdout
     assert "lab *" in shown and "local *" not in shown
     for words in (("ls",), ("ls", "-o", "json"), ("rm", "nosuch")):

@@ -8,6 +8,7 @@ is empty at first, but for `examples` of the tree where the block names it. Bloc
 Where a block is about environments, its home has the packages that most of them use in its store already, but no
 environment: what isn't there is fetched from the index this host is configured for."""
 import re
+import socket
 import subprocess
 
 import pytest
@@ -113,6 +114,12 @@ def run_block(block, place, env):
     return [(command, expected, output.splitlines()) for (command, expected), output in zip(todo, outputs)]
 
 
+def free_port():
+    """For an example that listens; several run at once."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return str(listener.getsockname()[1])
+
+
 @pytest.mark.parametrize("block", examples())
 def test_an_example_does_what_it_shows(block, tmp_path, short_home, request):
     place, home = tmp_path / "place", short_home
@@ -122,7 +129,8 @@ def test_an_example_does_what_it_shows(block, tmp_path, short_home, request):
     bin_ = tmp_path / "bin"
     bin_.mkdir()
     (bin_ / "carrel").symlink_to(CARREL)
-    env = {"PATH": f"{bin_}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "CARREL_HOME": str(home / ".carrel")}
+    env = {"PATH": f"{bin_}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "CARREL_HOME": str(home / ".carrel"),
+           "PORT": free_port()}
     if "--allow-domain registries" in "\n".join(block):
         env.update(CLIENTS)
     if ENVIRONMENTS.search("\n".join(block)):
@@ -136,7 +144,7 @@ def test_an_example_does_what_it_shows(block, tmp_path, short_home, request):
             assert matches(expected, actual), f"$ {command}\nexpected:\n" + "\n".join(expected) + "\ngot:\n" + "\n".join(actual)
     finally:
         if (home / ".carrel/run/lock").exists():    # an example that needed a daemon has started one
-            subprocess.run([CARREL, "serve", "--stop", "--force"], env=env, check=True, capture_output=True, timeout=90)
+            subprocess.run([CARREL, "serve", "--stop", "--force"], env={**env, "CARREL_HOST": "local"}, check=True, capture_output=True, timeout=90)
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
