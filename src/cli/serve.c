@@ -245,8 +245,8 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	server->is_shared = config.access_uids.count > 0;
 	if (server->handover ? take_server(server, err) : open_server(server, &config, err))
 		return -1;
-	if (listen_check(
-		    &server->listeners, false, server->options->insecure || config.insecure, err))
+	if (listen_check(&server->listeners, server->tls.certificate,
+		    server->options->insecure || config.insecure, err))
 		return -1;
 	/* Under the lock: of two daemons that start the other one may have it. */
 	if (policy_file_publish(server->home, &config, server->arena, err))
