@@ -7,7 +7,7 @@ from daemons import serving_anew
 from remotes import far_from
 from test_cli_attach import (test_a_terminal_is_left_and_taken_again, test_input_goes_in_output_comes_out_and_its_end_is_ours)  # noqa: F401
 from test_cli_cp import test_a_tree_comes_back_as_it_was, test_an_interrupted_copy_leaves_nothing, test_standard_streams, tree  # noqa: F401
-from test_cli_exec import (test_a_client_that_is_killed_takes_its_command_along, test_a_file_gets_both_outputs_in_order,  # noqa: F401
+from test_cli_exec import (test_a_client_that_is_killed_takes_its_command_along,  # noqa: F401
                            test_a_reader_that_goes_ends_the_writer, test_a_stop_from_the_terminal_stops_the_command,
                            test_a_third_interrupt_ends_it, test_kill_sends_signals, test_limits_of_one_command,
                            test_logs_follow_while_it_runs, test_much_goes_through_every_kind_of_stream, test_signals_are_passed_on,
