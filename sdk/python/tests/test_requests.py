@@ -83,3 +83,17 @@ def test_events_go_on_where_they_were() -> None:
         assert [next(seen).id for _ in range(3)] == [5, 6, 7]
         seen.close()  # type: ignore[attr-defined]
     assert [header(request, "Last-Event-ID") for request in server.requests] == [("0",), ("6",)]
+
+
+def test_a_command_whose_output_is_cut_has_no_result() -> None:
+    cut = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9999\r\n\r\n" \
+          b'event: start\ndata: {"id": "e"}\n\nevent: stdout\ndata: {"data": "begun", "encoding": "utf-8"}\n\n'
+    short = response(200, 'event: start\ndata: {"id": "e"}\n\n', "text/event-stream")
+    for answer in (cut, short):
+        with serving(response(200, WORKSPACE), answer, answer) as server, Carrel(server.url) as carrel:
+            ws = carrel.get("w")
+            with pytest.raises(ConnectionLost, match="'e'"):
+                ws.run("make", on_stdout=lambda text: None)
+            with ws.stream("make") as stream, pytest.raises(ConnectionLost, match="'e'"):
+                list(stream)
+        assert len(server.requests) == 3

@@ -78,15 +78,19 @@ class AsyncStream:
         return self._pieces
 
     async def _read(self) -> AsyncIterator[Output]:
+        async for output in self._events():
+            if output is not None:
+                yield output
+
+    async def _events(self) -> AsyncIterator[Optional[Output]]:
+        """The output of each event, or None for another event. At the end there is a result."""
         await self.__aenter__()
         assert self._response is not None
         reader = _core.EventReader()
         try:
             async for piece in self._response.aiter_bytes():
                 for event in reader.feed(piece):
-                    output = self._seen.take(event)
-                    if output is not None:
-                        yield output
+                    yield self._seen.take(event)
         except httpx.TransportError as problem:
             raise errors.ConnectionLost(f"the output of exec {self.id!r}: {problem}") from problem
         finally:
@@ -99,22 +103,16 @@ class AsyncStream:
         """Reads to the end, calls back with each piece as text, and returns the result with all output."""
         kept: Dict[str, List[bytes]] = {"stdout": [], "stderr": []}
         callbacks = {"stdout": on_stdout, "stderr": on_stderr}
-        is_told = on_waiting is None
         async with self:
-            assert self._response is not None
-            reader = _core.EventReader()
-            async for piece in self._response.aiter_bytes():
-                for event in reader.feed(piece):
-                    output = self._seen.take(event)
-                    if not is_told and self._seen.approval:
-                        is_told = True
-                        await _io.call(on_waiting, self._seen.approval)
-                    if output is not None:
-                        kept[output.stream].append(output.data)
-                        if callbacks[output.stream] is not None:
-                            await _io.call(callbacks[output.stream], output.text)
-        if self._seen.exit is None:
-            raise errors.ConnectionLost(f"the output of exec {self.id!r} ended before the command did")
+            async for output in self._events():
+                if output is None:
+                    if self._seen.approval and on_waiting is not None:
+                        told, on_waiting = on_waiting, None
+                        await _io.call(told, self._seen.approval)
+                    continue
+                kept[output.stream].append(output.data)
+                if callbacks[output.stream] is not None:
+                    await _io.call(callbacks[output.stream], output.text)
         self._result = Result.joined(self._seen.exit, (b"".join(kept["stdout"]), b"".join(kept["stderr"])))
         return self._result
 

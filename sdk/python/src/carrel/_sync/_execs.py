@@ -79,15 +79,19 @@ class Stream:
         return self._pieces
 
     def _read(self) -> Iterator[Output]:
+        for output in self._events():
+            if output is not None:
+                yield output
+
+    def _events(self) -> Iterator[Optional[Output]]:
+        """The output of each event, or None for another event. At the end there is a result."""
         self.__enter__()
         assert self._response is not None
         reader = _core.EventReader()
         try:
             for piece in self._response.iter_bytes():
                 for event in reader.feed(piece):
-                    output = self._seen.take(event)
-                    if output is not None:
-                        yield output
+                    yield self._seen.take(event)
         except httpx.TransportError as problem:
             raise errors.ConnectionLost(f"the output of exec {self.id!r}: {problem}") from problem
         finally:
@@ -100,22 +104,16 @@ class Stream:
         """Reads to the end, calls back with each piece as text, and returns the result with all output."""
         kept: Dict[str, List[bytes]] = {"stdout": [], "stderr": []}
         callbacks = {"stdout": on_stdout, "stderr": on_stderr}
-        is_told = on_waiting is None
         with self:
-            assert self._response is not None
-            reader = _core.EventReader()
-            for piece in self._response.iter_bytes():
-                for event in reader.feed(piece):
-                    output = self._seen.take(event)
-                    if not is_told and self._seen.approval:
-                        is_told = True
-                        _io.call(on_waiting, self._seen.approval)
-                    if output is not None:
-                        kept[output.stream].append(output.data)
-                        if callbacks[output.stream] is not None:
-                            _io.call(callbacks[output.stream], output.text)
-        if self._seen.exit is None:
-            raise errors.ConnectionLost(f"the output of exec {self.id!r} ended before the command did")
+            for output in self._events():
+                if output is None:
+                    if self._seen.approval and on_waiting is not None:
+                        told, on_waiting = on_waiting, None
+                        _io.call(told, self._seen.approval)
+                    continue
+                kept[output.stream].append(output.data)
+                if callbacks[output.stream] is not None:
+                    _io.call(callbacks[output.stream], output.text)
         self._result = Result.joined(self._seen.exit, (b"".join(kept["stdout"]), b"".join(kept["stderr"])))
         return self._result
 
