@@ -212,7 +212,7 @@ export class NodeTransport implements Transport {
 
   private connect(): net.Socket {
     const { url, ca } = this.target;
-    if (!url) return net.connect({ path: this.address?.path as string });
+    if (!url) return net.connect({ path: this.address?.path as string, allowHalfOpen: true });
     const host = bare(url.hostname);
     if (url.protocol === "http:") return net.connect({ host, port: Number(url.port || 80), allowHalfOpen: true });
     return tls.connect({
@@ -347,6 +347,7 @@ class WebSocketChannel implements Channel {
       this.input = this.input.length ? Buffer.concat([this.input, piece]) : piece;
       this.read();
     });
+    this.socket.on("end", () => this.socket.end());
     this.socket.on("close", () => {
       signal?.removeEventListener("abort", this.abort);
       this.queue.end(new ConnectionError(`${where}: the connection was lost`, true));

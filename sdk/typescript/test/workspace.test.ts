@@ -201,6 +201,11 @@ test("a workspace rests, is checked, and is archived", async () => {
   await assert.rejects(old.refresh(), NotFoundError);
 });
 
+/* A server that answers when its client has sent all. */
+const HALF = `import socket
+connection = socket.create_server(("127.0.0.1", 8001)).accept()[0]
+connection.sendall(b"%d bytes" % len(b"".join(iter(lambda: connection.recv(100), b""))))`;
+
 test("a server in a workspace is reached", async () => {
   const server = await workspace.start(["python3", "-u", "-m", "http.server", "8000", "-d", "/tmp"]);
   while (!(await workspace.ports()).some(({ port }) => port === 8000)) assert.equal((await server.refresh()).state, "running");
@@ -212,6 +217,12 @@ test("a server in a workspace is reached", async () => {
   let text = "";
   for await (const piece of connection) text += new TextDecoder().decode(piece);
   assert.match(text, /^HTTP\/1.0 200 OK/);
+  const half = await workspace.start(["python3", "-c", HALF]);
+  while (!(await workspace.ports()).some(({ port }) => port === 8001)) assert.equal((await half.refresh()).state, "running");
+  await using closing = await workspace.connect(8001);
+  await closing.write("abc");
+  closing.end();
+  assert.equal(new TextDecoder().decode(await closing.read()), "3 bytes");
   await using local = await workspace.forward(8000);
   assert.equal((await fetch(`http://127.0.0.1:${local.port}/`)).status, 200);
   await server.kill();
