@@ -16,6 +16,7 @@ class Door:
     def address(self, index=0):
         """(host, port), of the addresses that the last start has printed."""
         log = self.daemon.log()
+        log = log[log.rindex("/carrel.sock"):]      # which is printed first
         found = re.findall(r'listening.*socket="?\[?([0-9a-f.:]+?)\]?:([0-9]+)"?[ \n]', log)
         return found[index][0], int(found[index][1])
 

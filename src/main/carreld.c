@@ -174,9 +174,12 @@ static int check_token(const struct daemon *daemon, struct error *err)
 		has_tcp |= daemon->listeners[i].is_tcp;
 	if (!has_tcp || !daemon->is_first || access_has_token(daemon->core))
 		return 0;
-	return fail_hint(err, ERR_INVALID,
-		"make one first: carrel token create, then carrel serve --stop",
-		"TCP needs a token, and this home has none");
+	fail(err, ERR_INVALID, "TCP needs a token, and this home has none");
+	/* Also where config.yaml lists TCP: a socket that is named replaces that list. */
+	return error_hint(err,
+		"make one first: carrel serve --background --listen unix:%s/run/carrel.sock; "
+		"carrel token create; carrel serve --stop",
+		setting("CARREL_HOME", ""));
 }
 
 static bool has_tls(const struct daemon *daemon)
