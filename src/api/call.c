@@ -1,4 +1,5 @@
 #include "api/call.h"
+#include "model/hint.h"
 #include <strings.h>
 
 /* ---- answers ---- */
@@ -110,14 +111,33 @@ int problem_status(enum error_code code)
 	return (unsigned)code < ERR_CODE_COUNT ? statuses[code] : 500;
 }
 
-void problem_print(struct json *j, int status, const struct error *err, const char *request_id,
-	const struct request *request)
+bool call_is_cli(struct call *c)
 {
+	return str_starts_with(http_header(c->r, "user-agent"), "carrel/");
+}
+
+const char *hint_of(const char *hint, bool is_cli, struct arena *arena)
+{
+	char text[ERROR_HINT_SIZE];
+
+	if (!hint[0])
+		return NULL;
+	if (is_cli)
+		return hint;
+	hint_for_rest(hint, text);
+	return arena_text(arena, text);
+}
+
+void problem_print(struct json *j, int status, const struct error *err, const char *request_id,
+	const struct request *request, bool is_cli)
+{
+	auto_arena struct arena arena = { 0 };
+
 	json_text(j, "title", http_status_title(status));
 	json_i64(j, "status", status);
 	json_text(j, "code", error_code_name(err->code));
 	json_text(j, "detail", err->text);
-	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
+	json_text(j, "hint", hint_of(err->hint, is_cli, &arena));
 	json_text(j, "request_id", request_id);
 	bool is_policy = err->code == ERR_POLICY || err->code == ERR_APPROVAL_REQUIRED;
 	if (err->code == ERR_COMMAND_NOT_FOUND || err->code == ERR_NOT_EXECUTABLE || is_policy)
@@ -130,7 +150,7 @@ static void print_problem(struct call *c, struct json *j, int status, const stru
 {
 	json_object(j, NULL);
 	json_text(j, "type", "about:blank");
-	problem_print(j, status, err, c->r->id, c->request);
+	problem_print(j, status, err, c->r->id, c->request, call_is_cli(c));
 }
 
 void call_problem_with(struct call *c, int status, const char *headers, const struct error *err)

@@ -126,7 +126,12 @@ void call_begin(struct call *c, int status, const char *type, const char *header
 int problem_status(enum error_code code);
 /* Its members but `type`, into an open object. */
 void problem_print(struct json *j, int status, const struct error *err, const char *request_id,
-	const struct request *request);
+	const struct request *request, bool is_cli);
+/* A hint of an error for its reader: at the command line it names commands, over REST routes. NULL:
+ * it is empty. Lives as long as both. */
+const char *hint_of(const char *hint, bool is_cli, struct arena *arena);
+/* Whether the client is carrel itself (User-Agent: carrel/...), which shows hints to a person. */
+bool call_is_cli(struct call *c);
 void call_problem(struct call *c, const struct error *err);
 void call_problem_with(struct call *c, int status, const char *headers, const struct error *err);
 /* One that has further members, which `print` adds. */
@@ -219,12 +224,12 @@ void result_print(struct json *j, const char *type, const struct core_exec *e,
 	const struct exec_output *output, size_t places[2]);
 /* Of one that waits for an approval without its client (exec.c): the members of the answer but
  * `type`, into an open object. */
-void exec_print_required(struct json *j, const struct core_exec *e, const char *request_id);
+void exec_print_required(struct json *j, const struct core_exec *e, const struct request *request);
 /* Answers with it and ends the operation. From exec_listener.ended. */
 void result_answer(struct operation *op, struct core_exec *e);
 
 /* ---- the handlers, one file a noun ---- */
-route_fn api_healthz, api_readyz, api_openapi, api_metrics, api_environments;
+route_fn api_healthz, api_readyz, api_openapi, api_docs, api_metrics, api_environments;
 route_fn api_workspace_create, api_workspace_list, api_workspace_get, api_workspace_patch,
 	api_workspace_delete, api_workspace_metrics, api_metrics_list, api_workspace_suspend,
 	api_workspace_resume, api_workspace_health, api_workspace_repair, api_workspace_verify;

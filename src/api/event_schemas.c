@@ -218,7 +218,7 @@ static const struct field audit_rows[] = {
 	TEXT("workspace", "its id", FIELD_NULLABLE),
 	TEXT("workspace_name", NULL, FIELD_NULLABLE),
 	TEXT("request_id", NULL, FIELD_NULLABLE),
-	TEXT("door", "how the request came in: rest, core"),
+	TEXT("door", "how the request came in: rest, cli (carrel), core"),
 	{ "data", FIELD_JSON, 0, "members of that type" },
 	TEXT("prev", "the hash of the line before"),
 	TEXT("hash", "of this line and prev"),

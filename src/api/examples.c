@@ -66,7 +66,8 @@ static const struct example examples[] = {
 		  "'state':'ended','argv':['python3','train.py'],'cwd':'/workspace',"
 		  "'background':true,'tty':false,'started_at':'2026-01-02T10:00:00.000Z',"
 		  "'ended_at':'2026-01-02T10:00:02.500Z','exit_code':0,'signal':null,"
-		  "'reason':'exited','output_bytes':1841,'duration_ms':2500,'cpu_ms':2310,"
+		  "'reason':'exited','output_bytes':1841,'output_dropped_bytes':0,'duration_ms':"
+		  "2500,'cpu_ms':2310,"
 		  "'max_rss_bytes':48234496,'error':null}" },
 	{ "ApprovalRequired",
 		"{'type':'about:blank','title':'Accepted','status':202,"
@@ -150,7 +151,8 @@ static const struct example examples[] = {
 		      "'answered_by':null,'note':null,'rules':[],"
 		      "'suggested_rules':['Bash(git push)'],'always_refused':null}" },
 	{ "ApprovalAnswer", "{'decision':'approve','note':'once'}" },
-	{ "Token", "{'id':'48qtd6olg40ies2t9oqd','name':'ci','scope':'user','workspace':null,"
+	{ "Token", "{'id':'48qtd6olg40ies2t9oqd','name':'ci','scope':'user','workspace':null,'"
+		   "workspace_name':null,"
 		   "'created_by':'uid 0','created_at':'2026-01-02T10:00:00.000Z',"
 		   "'expires_at':'2026-02-01T10:00:00.000Z','last_used_at':null}" },
 	{ "TokenWanted", "{'name':'ci','scope':'user','ttl':'30d'}" },
@@ -194,7 +196,8 @@ static const struct example streams[] = {
 			 "'train.py'],'cwd':'/workspace','background':true,'tty':false,"
 			 "'started_at':'2026-01-02T10:00:00.000Z',"
 			 "'ended_at':'2026-01-02T10:00:02.500Z','exit_code':0,'signal':null,"
-			 "'reason':'exited','output_bytes':1841,'duration_ms':2500,'cpu_ms':2310,"
+			 "'reason':'exited','output_bytes':1841,'output_dropped_bytes':0,'duration_"
+			 "ms':2500,'cpu_ms':2310,"
 			 "'max_rss_bytes':48234496,'error':null}\n"
 			 "\n" },
 	{ "Event", "id: 1794856051601\n"

@@ -28,7 +28,7 @@ static const char *approval_path(struct arena *arena, const struct approval *app
 	return arena_printf(arena, "/v1/approvals/%s", approval->id);
 }
 
-void exec_print_required(struct json *j, const struct core_exec *e, const char *request_id)
+void exec_print_required(struct json *j, const struct core_exec *e, const struct request *request)
 {
 	const struct approval *approval = exec_approval(e);
 	auto_arena struct arena arena = { 0 };
@@ -40,9 +40,9 @@ void exec_print_required(struct json *j, const struct core_exec *e, const char *
 		arena_printf(&arena, "exec '%s' waits for approval '%s'", exec_record_of(e)->id,
 			approval->id));
 	json_text(j, "hint",
-		arena_printf(&arena, "carrel approval show %s, or GET /v1/approvals/%s, shows it",
-			approval->id, approval->id));
-	json_text(j, "request_id", request_id);
+		hint_of(arena_printf(&arena, "carrel approval show %s shows it", approval->id),
+			request && access_is_cli(request), &arena));
+	json_text(j, "request_id", request ? access_id(request) : "");
 	json_i64(j, "exit_code", error_exit_code(ERR_APPROVAL_REQUIRED));
 	json_text(j, "exec", exec_record_of(e)->id);
 	record_print(j, "approval", &approval_record, approval);
@@ -59,7 +59,7 @@ static void answer_waiting(struct exec_operation *op, struct core_exec *e)
 
 	json_object(&j, NULL);
 	json_text(&j, "type", "about:blank");
-	exec_print_required(&j, e, c ? c->r->id : "");
+	exec_print_required(&j, e, c ? c->request : NULL);
 	json_end(&j);
 	exec_detach(e);
 	buf_done(&op->events);
@@ -199,13 +199,13 @@ static void on_output(void *ctx, struct core_exec *e, int stream, struct str dat
 }
 
 /* It was approved, and could not be started. */
-static void print_failure(struct json *j, const struct error *err)
+static void print_failure(struct json *j, struct call *c, const struct error *err)
 {
 	json_object(j, NULL);
 	json_text(j, "type", "error");
 	json_text(j, "code", error_code_name(err->code));
 	json_text(j, "detail", err->text);
-	json_text(j, "hint", err->hint[0] ? err->hint : NULL);
+	json_text(j, "hint", hint_of(err->hint, call_is_cli(c), &c->r->arena));
 	json_i64(j, "exit_code", error_exit_code(err->code));
 	json_end(j);
 }
@@ -228,7 +228,7 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 	sse_print_output(&op->events, "stderr", &op->tails[1], STR(""), true);
 	sse_begin(&op->events, err ? "error" : "exit", &j);
 	if (err)
-		print_failure(&j, err);
+		print_failure(&j, c, err);
 	else
 		result_print(&j, "exit", e, NULL, NULL);
 	sse_end(&op->events);
@@ -333,8 +333,7 @@ static int check(struct call *c, int mode, struct error *err)
 		return fail(
 			err, ERR_INVALID, "'stdin' can't be combined with Carrel-Streams: handed");
 	if (body->policy == EXEC_POLICY_LEARN && mode != EXEC_STREAMED)
-		return fail_hint(err, ERR_INVALID,
-			"send Accept: text/event-stream, or use carrel policy learn",
+		return fail_hint(err, ERR_INVALID, "send Accept: text/event-stream",
 			"'policy: learn' is only for streamed output: the event 'learned' has the "
 			"rules");
 	if (id && !id_is_valid(id))

@@ -29,6 +29,9 @@ static bool send_file(struct exec_socket *s, int i)
 	ssize_t got;
 
 	for (int pieces = 0; a->fds[i] >= 0 && !a->is_full; pieces++) {
+		uint64_t first = exec_output_first(a->fds[i]);
+		if (a->offsets[i] < first) /* older output was dropped */
+			a->offsets[i] = first;
 		got = pread(a->fds[i], piece, sizeof piece, (off_t)a->offsets[i]);
 		if (got <= 0)
 			break;

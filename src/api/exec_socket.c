@@ -43,7 +43,8 @@ static void send_error(struct exec_socket *s, int status, const struct error *er
 
 	json_object(&j, NULL);
 	json_text(&j, "type", "error");
-	problem_print(&j, status, err, access_id(s->request), s->request);
+	problem_print(
+		&j, status, err, access_id(s->request), s->request, access_is_cli(s->request));
 	json_end(&j);
 	websocket_send_text(s->ws, (struct str){ text.data, text.len });
 }
@@ -245,7 +246,7 @@ static void on_waiting(void *ctx, struct core_exec *e)
 	struct json j = json_to(&text, false);
 	json_object(&j, NULL);
 	json_text(&j, "type", "error");
-	exec_print_required(&j, e, access_id(s->request));
+	exec_print_required(&j, e, s->request);
 	json_end(&j);
 	websocket_send_text(s->ws, (struct str){ text.data, text.len });
 	end(s, WEBSOCKET_REFUSED, error_code_name(ERR_APPROVAL_REQUIRED));

@@ -187,9 +187,16 @@ static void print_headers(struct json *j, const struct route *route, int status)
 		print_header(j, "Location", "path of the approval", "string");
 	if (status == 206)
 		print_header(j, "Content-Range", "of the bytes of the response", "string");
-	if (status == 200 && route->query == &output_query_fields)
+	if (status == 200 && route->query == &output_query_fields) {
+		print_header(j, "Carrel-First-Offset",
+			"the offset of the first byte of the response, which is larger than the "
+			"one "
+			"that was asked for if older output was dropped; not in a response that "
+			"follows",
+			"integer");
 		print_header(j, "Carrel-Next-Offset",
 			"the offset to continue at; not in a response that follows", "integer");
+	}
 	json_end(j);
 }
 
@@ -268,6 +275,8 @@ static void print_operation(struct json *j, const struct route *route, const cha
 	json_end(j);
 	json_text(j, "summary", route->summary);
 	json_text(j, "description", text->about);
+	if (route->flags & ROUTE_OPEN)
+		json_raw(j, "security", "[]");
 	print_parameters(j, route, !strcmp(method, "head"));
 	print_body(j, route, method);
 	print_answers(j, route);

@@ -42,9 +42,14 @@ static int open_spool(
 
 static void answer_now(struct call *c, int fd, uint64_t offset, uint64_t size)
 {
+	uint64_t first = exec_output_first(fd);
+
+	if (offset < first)
+		offset = first < size ? first : size;
 	const char *headers = arena_printf(&c->r->arena,
-		"Carrel-Next-Offset: %llu\r\nX-Content-Type-Options: nosniff\r\n",
-		(unsigned long long)size);
+		"Carrel-First-Offset: %llu\r\nCarrel-Next-Offset: %llu\r\n"
+		"X-Content-Type-Options: nosniff\r\n",
+		(unsigned long long)offset, (unsigned long long)size);
 
 	c->status = 200;
 	http_respond_file(
@@ -55,6 +60,29 @@ static void answer_now(struct call *c, int fd, uint64_t offset, uint64_t size)
 
 static void on_later(struct loop *loop, void *ctx);
 
+/* Output that this reader hasn't seen was dropped: on with what is kept. */
+static void skip(struct reader *reader, int i, uint64_t first, struct buf *events)
+{
+	const char *stream = i ? "stderr" : "stdout";
+	struct json j;
+
+	buf_clear(events);
+	if (reader->is_events) {
+		sse_print_output(events, stream, &reader->tails[i], STR(""), true);
+		sse_begin(events, "dropped", &j);
+		json_object(&j, NULL);
+		json_text(&j, "type", "dropped");
+		json_text(&j, "stream", stream);
+		json_u64(&j, "from", reader->offsets[i]);
+		json_u64(&j, "to", first);
+		json_end(&j);
+		sse_end(events);
+		reader->is_full =
+			!http_write(reader->call->r, (struct str){ events->data, events->len });
+	}
+	reader->offsets[i] = first;
+}
+
 /* Sends what the file has beyond the offset. false: the client has enough for now, or its turn is
  * over. */
 static bool send_file(struct reader *reader, int i, struct buf *events)
@@ -63,6 +91,9 @@ static bool send_file(struct reader *reader, int i, struct buf *events)
 	ssize_t got;
 
 	for (int pieces = 0; reader->fds[i] >= 0 && !reader->is_full; pieces++) {
+		uint64_t first = exec_output_first(reader->fds[i]);
+		if (reader->offsets[i] < first)
+			skip(reader, i, first, events);
 		got = pread(reader->fds[i], piece, sizeof piece, (off_t)reader->offsets[i]);
 		if (got <= 0)
 			break;
@@ -197,8 +228,8 @@ int api_exec_output(struct call *c, struct error *err)
 		return -1;
 	/* A terminal has one stream: the other is empty. */
 	if (exec_record_of(e)->background && exec_record_of(e)->tty && first) {
-		call_respond(
-			c, 200, "application/octet-stream", "Carrel-Next-Offset: 0\r\n", STR(""));
+		call_respond(c, 200, "application/octet-stream",
+			"Carrel-First-Offset: 0\r\nCarrel-Next-Offset: 0\r\n", STR(""));
 		return 0;
 	}
 	if (open_spool(c, e, 1 + first, &fd, &size, err))

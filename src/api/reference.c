@@ -27,6 +27,9 @@ static const struct operation_text operations[] = {
 		"balancers." },
 	{ "metrics", "daemon", "Counters and gauges of the daemon, for Prometheus." },
 	{ "openapi", "daemon", "OpenAPI 3.1, printed from the tables that requests are read by." },
+	{ "docs", "daemon",
+		"One HTML page without external resources, drawn from /openapi.json, which is part "
+		"of it. Its Content-Security-Policy allows its own script and style alone." },
 	{ "listEnvironments", "packages",
 		"Environments are shared, read-only sets of packages. A workspace names one in "
 		"`environment`; `POST /v1/workspaces` with `python` or `node` builds one if "
@@ -143,7 +146,9 @@ static const struct operation_text operations[] = {
 		"the output as it comes. With `background` the answer is the exec, which continues "
 		"without the client. Without `timeout`, and without a limit of the workspace, a "
 		"foreground exec ends with reason `timeout` after 300 s; one in the background or "
-		"with `tty` has no time limit. `exit_code` is the command's own, or 124 (timeout, "
+		"with `tty` has no time limit. A command that doesn't exist, or can't be executed, "
+		"has a result like any other: exit_code 127 or 126, and the cause in stderr. "
+		"`exit_code` is the command's own, or 124 (timeout, "
 		"cpu_limit), 137 (memory_limit, output_limit, disk_limit), 130 (canceled), 126 "
 		"(denied), 128+n (signal n)." },
 	{ "execSocket", "execs",
@@ -155,7 +160,10 @@ static const struct operation_text operations[] = {
 	{ "getExec", "execs", "With `wait` the answer comes when the exec has ended." },
 	{ "getOutput", "execs",
 		"Bytes of one stream from `offset` on; the header Carrel-Next-Offset is the offset "
-		"to continue at." },
+		"to continue at. Of both streams together the last 64 MB (`limits.output` of the "
+		"exec) are kept: beyond that the oldest part is dropped, offsets keep their "
+		"meaning, and the header Carrel-First-Offset is the offset of the first byte of "
+		"the answer. As text/event-stream, a gap is the event `dropped`." },
 	{ "attachExec", "execs",
 		"The output from `offset` on, then as it comes; stdin, the size of the terminal "
 		"and signals go to the exec. It continues when the client goes, and any number of "

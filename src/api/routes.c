@@ -23,6 +23,7 @@ ANSWERS(audit_lines,
 		"Lines of the log, oldest first: each is an AuditLine." },
 	{ 200, EVENTS, &audit_line_schema, "The same as events `audit`, whose id is the seq." });
 ANSWERS(document, { 200, JSON, &any_schema, "This document." });
+ANSWERS(docs, { 200, "text/html; charset=utf-8", NULL, "A page." });
 ANSWERS(environments, { 200, JSON, &environments_schema, "Sorted by name." });
 ANSWERS(templates, { 200, JSON, &templates_schema, "Sorted by name." });
 ANSWERS(one_template, { 200, JSON, &template_record, "The template." });
@@ -131,6 +132,8 @@ const struct route routes[] = {
 		ROUTE_BARE, .answers = metrics },
 	{ "GET", "/openapi.json", "openapi", "This document", api_openapi, ROUTE_BARE | ROUTE_OPEN,
 		.answers = document },
+	{ "GET", "/docs", "docs", "This reference, for people", api_docs, ROUTE_BARE | ROUTE_OPEN,
+		.answers = docs },
 	{ "GET", "/v1/environments", "listEnvironments", "List the environments that are built",
 		api_environments, QUERY(page_query_fields, struct list_query),
 		.answers = environments },

@@ -485,6 +485,8 @@ static const struct field problem_rows[] = {
 	TEXT("hint", "how to correct it: often a route", FIELD_NULLABLE),
 	TEXT("request_id", "as in the logs of the daemon"),
 	COUNT("exit_code", "of a command that wasn't started: 126", FIELD_OPTIONAL),
+	{ "trail", FIELD_OBJECTS, 0, "of denied and approval_required: how the policy judged it",
+		FIELD_OPTIONAL, .object = &policy_step_record },
 	{ "changes", FIELD_OBJECTS, 0, "of changes that are conflicts", FIELD_OPTIONAL,
 		.object = &applied_change_schema },
 };

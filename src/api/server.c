@@ -124,7 +124,8 @@ static void on_begin(void *ctx, struct http_request *r)
 	struct error err;
 	int status;
 
-	c->request = access_request(r->principal, DOOR_REST, r->id, &r->arena);
+	c->request = access_request(
+		r->principal, call_is_cli(c) ? DOOR_CLI : DOOR_REST, r->id, &r->arena);
 	status = route_find(c, &allow, &err);
 	if (status)
 		call_problem_with(c, status,

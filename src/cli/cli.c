@@ -512,6 +512,21 @@ void cli_print_result(const struct result *result, const struct buf *out, const 
 	json_end(j);
 }
 
+static void print_archives(struct json *j, const cli_ones *all)
+{
+	bool is_begun = false;
+	for (size_t i = 0; i < all->count; i++) {
+		if (!all->items[i].archive)
+			continue;
+		if (!is_begun)
+			json_object(j, "archives");
+		is_begun = true;
+		json_text(j, all->items[i].name, all->items[i].archive);
+	}
+	if (is_begun)
+		json_end(j);
+}
+
 static void print_ones_json(
 	struct command *command, const cli_ones *all, size_t failures, const char *done, int signal)
 {
@@ -524,6 +539,7 @@ static void print_ones_json(
 		if (!all->items[i].has_failed)
 			json_text(j, NULL, all->items[i].name);
 	json_end(j);
+	print_archives(j, all);
 	if (failures)
 		json_array(j, "failed");
 	for (size_t i = 0; i < all->count; i++)
@@ -541,9 +557,12 @@ static void print_ones_json(
 int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
 	struct error *err)
 {
-	size_t failures = 0;
-	for (size_t i = 0; i < all->count; i++)
-		failures += all->items[i].has_failed;
+	size_t failures = 0, denials = 0;
+	for (size_t i = 0; i < all->count; i++) {
+		const struct cli_one *one = &all->items[i];
+		failures += one->has_failed;
+		denials += one->has_failed && error_exit_code(one->err.code) == 126;
+	}
 	if (failures && all->count == 1) {
 		*err = all->items[0].err;
 		return -1;
@@ -553,10 +572,13 @@ int cli_print_ones(struct command *command, const cli_ones *all, const char *don
 	for (size_t i = 0; i < all->count && !command->json; i++) {
 		if (all->items[i].has_failed)
 			cli_fail(&all->items[i].err, false, NULL);
+		else if (!signal && all->items[i].archive)
+			buf_printf(&command->out, "%s %s, archived as %s\n", done,
+				all->items[i].name, all->items[i].archive);
 		else if (!signal)
 			buf_printf(&command->out, "%s %s\n", done, all->items[i].name);
 	}
-	return failures ? 125 : 0;
+	return !failures ? 0 : failures == denials ? 126 : 125;
 }
 
 int cli_read_file(
@@ -592,8 +614,12 @@ int cli_remove_ones(struct command *command, const char *kind, const text_list *
 		struct cli_one one = { .name = names->items[i] };
 		const char *path = arena_printf(&command->arena, "%s/%s%s", kind,
 			remote_escape(&command->remote, one.name), query);
+		struct remote_answer answer = { 0 };
 		one.has_failed = !is_dry && remote_call(&command->remote, "DELETE", path, NULL,
-						    NULL, &one.err);
+						    &answer, &one.err);
+		/* Only a workspace that was archived is answered with something. */
+		if (!one.has_failed)
+			one.archive = json_member_text(answer.value, "name");
 		vec_push(&command->arena, &all, one);
 	}
 	return cli_print_ones(command, &all, is_dry ? "found" : "removed", 0, err);

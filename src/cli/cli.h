@@ -206,14 +206,16 @@ void cli_begin_result(const struct result *result, const struct buf *out, const 
 /* The results of one command on several operands: it goes on after a failure. */
 struct cli_one {
 	const char *name;
+	const char *archive; /* that a removed workspace was archived as, or NULL */
 	bool has_failed;
 	struct error err;
 };
 typedef VEC(struct cli_one) cli_ones;
 /* Prints the results. done: the key of the successful ones, such as "removed". JSON is
- * {done:[NAME…],"failed":[{"name","error"}…]}; with a signal, its number is a member too, and the
- * text lists only failures. Returns as arg_spec.run does: 125 when one of several has failed; the
- * failure of a single operand is returned as *err. */
+ * {done:[NAME…],"archives":{NAME:ARCHIVE…},"failed":[{"name","error"}…]}; with a signal, its number
+ * is a member too, and the text lists only failures. Returns as arg_spec.run does: 125 when one of
+ * several has failed, 126 when all that failed were denied; the failure of a single operand is
+ * returned as *err. */
 int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
 	struct error *err);
 /* A file of this host, or standard input for "-", of at most max bytes. */

@@ -508,7 +508,7 @@ static int print_waiting(struct command *command, struct str text, struct error 
 	if (!exec || !approval)
 		return fail(err, ERR_CORRUPT, "the daemon's response names no approval");
 	if (command->json) {
-		buf_append(&command->out, text.data, text.len);
+		buf_append(&command->out, text.data, str_trim(text).len);
 		buf_char(&command->out, '\n');
 	} else {
 		buf_printf(&command->out, "%s\n", approval);
@@ -523,6 +523,7 @@ static int run_background(
 	struct command *command, const char *path, const struct buf *body, struct error *err)
 {
 	struct remote_answer answer;
+	uint64_t code;
 	if (remote_call_once(&command->remote, path, body, "", &answer, err))
 		return -1;
 	if (answer.status == 202)
@@ -538,7 +539,13 @@ static int run_background(
 		return fail(err, ERR_CORRUPT, "the daemon's response names no exec");
 	else
 		buf_printf(&command->out, "%s\n", id);
-	return 0;
+	/* A command that doesn't exist has ended already. */
+	const char *why = json_member_text(answer.value, "error");
+	if (!why || !json_member_u64(answer.value, "exit_code", &code))
+		return 0;
+	if (!command->json)
+		cli_say("%s", why);
+	return (int)code;
 }
 
 static bool read_limits(struct command *command, const char *name, struct limits *limits)

@@ -234,7 +234,7 @@ int listen_check(const struct listeners *all, bool has_tls, bool is_insecure, st
 {
 	for (size_t i = 0; i < all->count; i++)
 		if (all->items[i].is_exposed && !has_tls && !is_insecure)
-			return fail_hint(err, ERR_DENIED,
+			return fail_hint(err, ERR_INVALID,
 				"--tls-cert and --tls-key (carrel tls init makes them); --insecure "
 				"sends tokens in the clear",
 				"other hosts reach %s, and it has no TLS", all->items[i].path);

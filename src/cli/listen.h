@@ -50,7 +50,7 @@ int listen_open(
 /* Port 0: one that the kernel chooses. */
 int listen_open_tcp(
 	const union inet_address *address, struct listener *listener, struct error *err);
-/* ERR_DENIED: other hosts reach one of them, tokens would be sent in the clear, and that was not
+/* ERR_INVALID: other hosts reach one of them, tokens would be sent in the clear, and that was not
  * allowed. */
 int listen_check(const struct listeners *all, bool has_tls, bool is_insecure, struct error *err);
 /* Removes the socket if we made it. */

@@ -191,6 +191,8 @@ int run_policy(struct command *command, struct plan_options *options, struct pol
 	pair_list env = { 0 };
 	if (build_stack(command, options->view, stack, err))
 		return -1;
+	if (!stack->count && run->ask)
+		cli_say("--ask: no rules hold, so nothing is asked; -s FILE gives rules");
 	if (!stack->count)
 		return 0;
 	denials_of(stack, arena, &options->denials, NULL);

@@ -110,11 +110,37 @@ static const char *snapshot_path(struct command *command, const char *id)
 		&command->arena, "/v1/snapshots/%s", remote_escape(&command->remote, id));
 }
 
+/* Snapshots as operands name them: ids, NAME@TAG, or NAME TAG (two operands), which is NAME@TAG
+ * from here on. */
+static int take_snapshots(struct command *command, text_list *names, struct error *err)
+{
+	const text_list *given = &command->operands;
+	*names = (text_list){ 0 };
+	for (size_t i = 0; i < given->count; i++) {
+		const char *name = given->items[i];
+		if (!id_is_valid(name) && !strchr(name, '@')) {
+			if (++i == given->count)
+				return fail_hint(err, ERR_INVALID, command->spec->usage,
+					"'%s' is the name of a workspace: which of its snapshots?",
+					name);
+			name = arena_printf(&command->arena, "%s@%s", name, given->items[i]);
+		}
+		vec_push(&command->arena, names, name);
+	}
+	return 0;
+}
+
 static int run_show(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	if (remote_call(&command->remote, "GET", snapshot_path(command, command->operands.items[0]),
-		    NULL, &answer, err))
+	text_list names;
+	if (take_snapshots(command, &names, err))
+		return -1;
+	if (names.count != 1)
+		return fail_hint(
+			err, ERR_INVALID, command->spec->usage, "more than one snapshot is named");
+	if (remote_call(&command->remote, "GET", snapshot_path(command, names.items[0]), NULL,
+		    &answer, err))
 		return -1;
 	if (command->json) {
 		remote_print_answer(&answer, &command->out);
@@ -139,24 +165,28 @@ static const struct arg_option show_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec show_spec = {
 	.command = "snapshot show",
 	.summary = "show a snapshot",
-	.usage = "carrel snapshot show SNAPSHOT [options]",
-	.about = "Shows a snapshot, by its id.",
+	.usage = "carrel snapshot show SNAPSHOT|NAME@TAG|NAME TAG [options]",
+	.about = "Shows a snapshot: by its id, or by its workspace and its tag or version.",
 	ARG_TABLE(show_table),
 	.least = 1,
-	.most = 1,
+	.most = 2,
 	.run = run_show,
 };
 
 static int run_rm(struct command *command, struct error *err)
 {
-	return cli_remove_ones(command, "/v1/snapshots", &command->operands, "", false, err);
+	text_list names;
+	return take_snapshots(command, &names, err)
+		       ? -1
+		       : cli_remove_ones(command, "/v1/snapshots", &names, "", false, err);
 }
 
 static const struct arg_spec rm_spec = {
 	.command = "snapshot rm",
 	.summary = "remove snapshots",
-	.usage = "carrel snapshot rm SNAPSHOT... [options]",
-	.about = "Removes snapshots, by their ids. Files that a workspace or another snapshot "
+	.usage = "carrel snapshot rm SNAPSHOT|NAME@TAG|NAME TAG... [options]",
+	.about = "Removes snapshots: by their ids, or by their workspaces and tags. Files that a "
+		 "workspace or another snapshot "
 		 "needs stay.",
 	ARG_TABLE(show_table),
 	.least = 1,
@@ -191,10 +221,13 @@ static void print_verdict(struct command *command, const char *id, const struct 
 static int run_verify(struct command *command, struct error *err)
 {
 	bool is_whole = true;
+	text_list names;
+	if (take_snapshots(command, &names, err))
+		return -1;
 	if (command->json)
 		json_array(&command->value, NULL);
-	for (size_t i = 0; i < command->operands.count; i++) {
-		const char *id = command->operands.items[i];
+	for (size_t i = 0; i < names.count; i++) {
+		const char *id = names.items[i];
 		struct remote_answer answer;
 		if (remote_call(&command->remote, "POST",
 			    arena_printf(&command->arena, "%s/verify", snapshot_path(command, id)),
@@ -214,8 +247,8 @@ static int run_verify(struct command *command, struct error *err)
 static const struct arg_spec verify_spec = {
 	.command = "snapshot verify",
 	.summary = "compare snapshots with what they were when they were made",
-	.usage = "carrel snapshot verify SNAPSHOT... [options]",
-	.about = "Reads all files of snapshots, by their ids, and compares them with the content "
+	.usage = "carrel snapshot verify SNAPSHOT|NAME@TAG|NAME TAG... [options]",
+	.about = "Reads all files of snapshots and compares them with the content "
 		 "ids that were\ncomputed when they were made. Names layers that are missing or "
 		 "changed; exits 1 then.",
 	ARG_TABLE(show_table),

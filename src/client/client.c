@@ -293,8 +293,10 @@ static void make_head(struct buf *head, const char *host, const struct client_re
 	bool has_body = request->body_fd >= 0 || request->body.data;
 	uint64_t len = request->body_fd >= 0 ? request->body_len : request->body.len;
 
-	buf_printf(head, "%s %s HTTP/1.1\r\nHost: %.*s\r\nAccept: %s\r\n", request->method,
-		request->path, (int)authority.len, authority.data,
+	buf_printf(head,
+		"%s %s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: carrel/" CARREL_VERSION
+		"\r\nAccept: %s\r\n",
+		request->method, request->path, (int)authority.len, authority.data,
 		request->accept ? request->accept : "application/json");
 	if (has_body)
 		buf_printf(head, "Content-Type: %s\r\n",

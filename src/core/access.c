@@ -87,7 +87,7 @@ static const char *const noun_names[] = {
 	[NOUN_TOKEN] = "token",
 	[NOUN_APPROVAL] = "approval",
 };
-static const char *const door_names[] = { "core", "rest" };
+static const char *const door_names[] = { "core", "rest", "cli" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };
 const struct request request_system = { &system_principal, "", DOOR_CORE, 0, NULL };
@@ -184,6 +184,11 @@ const char *access_learned(const struct request *request)
 }
 
 /* ---- the check ---- */
+
+bool access_is_cli(const struct request *request)
+{
+	return request->door == DOOR_CLI;
+}
 
 const char *access_door(enum door door)
 {

@@ -27,7 +27,7 @@ enum scope {
 	SCOPE_ADMIN = 8,  /* the daemon itself; never a sandbox's */
 	SCOPE_ALL = 15,
 };
-enum door { DOOR_CORE /* timers of core itself */, DOOR_REST };
+enum door { DOOR_CORE /* timers of core itself */, DOOR_REST, DOOR_CLI /* carrel, over REST */ };
 
 enum verb {
 	VERB_WORKSPACE_CREATE,
@@ -169,6 +169,8 @@ core_verb const struct request *access_keep(const struct request *request, struc
 /* Whether both are of one principal. */
 core_verb bool access_is_same(const struct request *a, const struct request *b);
 core_verb const char *access_id(const struct request *request); /* of the log, "" if none */
+/* Whether a person at the command line reads the answer. */
+core_verb bool access_is_cli(const struct request *request);
 /* Why the last verb of that request was ERR_POLICY or ERR_APPROVAL_REQUIRED: the trail of the
  * policy as a JSON list, "[]" when there is none. Lives as long as the request. */
 core_verb const char *access_trail(const struct request *request);

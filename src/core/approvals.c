@@ -226,8 +226,7 @@ static int check_room(const struct core_workspace *w, size_t bytes, struct error
 	if (here >= APPROVALS_WAITING_MAX || all >= APPROVALS_PENDING_MAX ||
 		core->approval_bytes + bytes > APPROVALS_BYTES_MAX)
 		return fail_hint(err, ERR_LIMIT,
-			"carrel approval ls --state pending, or GET /v1/approvals?state=pending, "
-			"lists what waits for an answer",
+			"carrel approval ls --state pending lists what waits for an answer",
 			"%zu commands of workspace '%s' and %zu in all wait for an approval", here,
 			w->model.name, all);
 	return 0;
@@ -405,8 +404,7 @@ int core_approval_find(const struct request *request, struct core *core, const c
 {
 	const struct core_approval *a = approval_lookup(core, id);
 	if (!a || !access_reaches(request, approval_workspace(a)))
-		return fail_hint(err, ERR_NOT_FOUND,
-			"carrel approval ls, or GET /v1/approvals, lists their ids",
+		return fail_hint(err, ERR_NOT_FOUND, "carrel approval ls lists their ids",
 			"there is no approval '%s'", id);
 	if (access_check(core, request, VERB_APPROVAL_GET, approval_workspace(a), err))
 		return -1;

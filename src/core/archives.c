@@ -420,8 +420,8 @@ static void on_found(void *ctx, const struct json_value *answer, const struct er
 	}
 	struct error why = *err;
 	if (err->code == ERR_NOT_FOUND)
-		fail_hint(&why, ERR_NOT_FOUND, "carrel archive ls", "there is no archive '%s'",
-			call->key + sizeof ARCHIVE_PREFIX - 1);
+		fail_hint(&why, ERR_NOT_FOUND, "carrel archive ls lists them",
+			"there is no archive '%s'", call->key + sizeof ARCHIVE_PREFIX - 1);
 	call_end(call, NULL, &why);
 }
 

@@ -426,7 +426,7 @@ int core_find(const struct request *request, struct core *core, const char *text
 	int64_t at_ms;
 	/* A bound principal must not learn of removed workspaces of others either. */
 	if (access_is_bound(request) || !store_find_gone(core->store, text, &arena, &why, &at_ms))
-		return fail_hint(err, ERR_NOT_FOUND, "carrel ls, or GET /v1/workspaces, lists them",
+		return fail_hint(err, ERR_NOT_FOUND, "carrel ls lists them",
 			"there is no workspace '%s'", text);
 	char time[32];
 	clock_format(time, at_ms);

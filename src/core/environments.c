@@ -545,8 +545,7 @@ static int find(struct preparation *p, struct error *err)
 		err->code == ERR_NOT_FOUND || (err->code == ERR_CORRUPT && w->core->auto_repair);
 	if (has_recipe(&w->model, p->slot) && is_lost)
 		return 0;
-	return err->code == ERR_CORRUPT ? error_hint(err, REPAIR_HINT, w->model.name, w->model.name)
-					: -1;
+	return err->code == ERR_CORRUPT ? error_hint(err, REPAIR_HINT, w->model.name) : -1;
 }
 
 /* From p->slot on. Builds end in on_built, which comes back. */

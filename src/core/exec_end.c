@@ -153,6 +153,32 @@ void exec_failed(struct core_exec *e, const struct error *err)
 	core_release(w);
 }
 
+void exec_not_run(struct core_exec *e, const struct error *err)
+{
+	bool is_command = err->code == ERR_COMMAND_NOT_FOUND || err->code == ERR_NOT_EXECUTABLE;
+	struct exec_listener listener = e->listener;
+	char text[ERROR_TEXT_SIZE + 16];
+	/* A client that handed in its streams says so itself, with a hint. */
+	if (!is_command || exec_is_handed(e->mode) || e->is_internal || e->workspace->is_gone ||
+		e->workspace->model.state == WORKSPACE_DELETING) {
+		exec_failed(e, err);
+		return;
+	}
+	str_format(text, sizeof text, "carrel: %s\n", err->text);
+	streams_say(e, str_from(text));
+	e->record.result.reason = REASON_EXITED;
+	e->record.result.exit_status = error_exit_code(err->code);
+	e->record.error = arena_text(&e->arena, err->text);
+	e->core->metrics.exec_failures++;
+	watch_forget(e->workspace, e);
+	/* The answer to a background one says that it has ended already. */
+	if (e->record.background)
+		e->listener.ended = NULL;
+	finish(e, false);
+	if (listener.ended && listener.started && e->record.background)
+		listener.started(listener.ctx, e);
+}
+
 void exec_lost(struct core_exec *e, enum reason reason, const char *error)
 {
 	struct result *result = &e->record.result;

@@ -99,6 +99,7 @@ struct core_exec {
 
 	/* background */
 	int spool;	   /* terminal: where its output goes, or -1 */
+	int rotators[2];   /* its files, open to drop the oldest output; or -1 */
 	int watches[2];	   /* of inotify, or -1 */
 	bool is_closed[2]; /* no writer is left */
 	bool is_spool_watched, is_news;
@@ -225,6 +226,9 @@ void exec_exited(struct core_exec *e, const struct init_reply *reply);
 void exec_go_on_ending(struct core_exec *e);
 /* It could not be started. Frees e. */
 void exec_failed(struct core_exec *e, const struct error *err);
+/* The same, of the command itself: one that doesn't exist, or can't be executed, ends as it would
+ * in a shell: with exit status 127 or 126, and the cause on stderr. e may be gone afterwards. */
+void exec_not_run(struct core_exec *e, const struct error *err);
 /* It ends without an exit status of its own. e may be gone afterwards. */
 void exec_lost(struct core_exec *e, enum reason reason, const char *error);
 
@@ -258,6 +262,8 @@ void streams_started(struct core_exec *e);
 /* After the exit: true when all is read that lay there. */
 bool streams_drain(struct core_exec *e);
 void streams_mark_end(struct core_exec *e);
+/* On its stderr, or its terminal, before it ends. */
+void streams_say(struct core_exec *e, struct str text);
 void streams_close(struct core_exec *e);
 /* The pipes of the next exec, made while nobody waits for them. */
 void streams_make_ahead(struct exec_registry *registry);
@@ -274,7 +280,12 @@ void spool_settle(struct core_exec *e);
 /* Bytes in it, into the record. */
 void spool_measure(struct core_exec *e);
 void spool_remove(struct core_exec *e);
-/* It has ended: cut to its cap, followers are told. */
+/* After output of a terminal: drops the oldest when there is too much. false: that isn't possible.
+ */
+bool spool_rotate(struct core_exec *e);
+/* To a file that no command writes to. */
+void spool_append(struct core_exec *e, int stream, struct str text);
+/* It has ended: kept within its cap, followers are told. */
 void spool_end(struct core_exec *e);
 /* A callback may remove any follower. */
 void spool_tell_followers(struct core_exec *e);

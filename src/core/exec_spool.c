@@ -19,6 +19,7 @@
 #define KEPT_BYTES (256ull << 20)   /* and their bytes; the oldest go */
 #define KEPT_TEXTS_BYTES (8u << 20) /* of their arguments */
 #define SLACK_BYTES (16ull << 20)
+#define BLOCK_BYTES 4096
 #define NAME_SIZE (ID_LEN + 5)
 #define PATH_SIZE (32 + NAME_SIZE)
 
@@ -86,6 +87,81 @@ struct spool_size {
 	uint64_t bytes, on_disk;
 };
 
+/* ---- rotation ---- */
+
+uint64_t exec_output_first(int fd)
+{
+	off_t first = lseek(fd, 0, SEEK_DATA);
+	struct stat st;
+	if (first >= 0)
+		return (uint64_t)first;
+	return errno == ENXIO && !fstat(fd, &st) ? (uint64_t)st.st_size : 0;
+}
+
+/* Open for writing until its files aren't watched any more: closing it would look like the end of
+ * a writer. */
+static int rotator_of(struct core_exec *e, int stream)
+{
+	char name[NAME_SIZE];
+	const int flags = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+	int *fd = &e->rotators[stream];
+	if (*fd >= 0)
+		return *fd;
+	name_of(e->record.id, stream, name);
+	*fd = openat(e->core->spool, name, flags);
+	/* A command of our own uid can change the mode of what it writes to. */
+	if (*fd < 0 && errno == EACCES && !fchmodat(e->core->spool, name, 0600, 0))
+		*fd = openat(e->core->spool, name, flags);
+	return *fd;
+}
+
+/* Punches the oldest output out of its files: offsets keep their meaning, and what was dropped is
+ * known from the file alone. In whole blocks, so that this is exact. false: this file system can't
+ * do that. */
+static bool drop_oldest(struct core_exec *e)
+{
+	uint64_t first[2] = { 0 }, kept[2] = { 0 }, drop[2];
+	const int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+	struct stat st;
+	for (int i = 0; i < (e->record.tty ? 1 : 2); i++) {
+		if (rotator_of(e, i) < 0 || fstat(e->rotators[i], &st))
+			return false;
+		first[i] = exec_output_first(e->rotators[i]);
+		kept[i] = (uint64_t)st.st_size - first[i];
+	}
+	exec_rotate(kept, e->record.output_cap_bytes, drop);
+	e->record.output_dropped = 0;
+	for (int i = 0; i < 2; i++) {
+		uint64_t to = (first[i] + drop[i]) / BLOCK_BYTES * BLOCK_BYTES;
+		if (drop[i] && to > first[i]) {
+			if (fallocate(e->rotators[i], mode, 0, (off_t)to))
+				return false;
+			first[i] = to;
+		}
+		e->record.output_dropped += first[i];
+	}
+	e->record.result.truncated |= e->record.output_dropped > 0;
+	return true;
+}
+
+bool spool_rotate(struct core_exec *e)
+{
+	uint64_t cap = e->record.output_cap_bytes;
+	return !cap || e->record.output_bytes - e->record.output_dropped <= cap || drop_oldest(e);
+}
+
+void spool_append(struct core_exec *e, int stream, struct str text)
+{
+	char name[NAME_SIZE];
+	name_of(e->record.id, stream, name);
+	auto_close int fd = openat(
+		e->core->spool, name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd >= 0)
+		fd_write_full(fd, text.data, text.len);
+}
+
+/* ---- sizes ---- */
+
 static struct spool_size size_of(const struct core_exec *e)
 {
 	struct spool_size size = { 0, 0 };
@@ -105,8 +181,18 @@ static struct spool_size size_of(const struct core_exec *e)
  * that by themselves. */
 static bool is_over(const struct core_exec *e, struct spool_size size)
 {
-	uint64_t cap = e->record.output_cap_bytes;
-	return cap && (size.bytes > cap || size.on_disk > 2 * cap + SLACK_BYTES);
+	uint64_t cap = e->record.output_cap_bytes, dropped = e->record.output_dropped;
+	return cap && (size.bytes > cap + dropped || size.on_disk > 2 * cap + SLACK_BYTES);
+}
+
+/* Drops the oldest output if there is too much. false: that is not possible, or what the command
+ * has laid out is still too much. */
+static bool keep_within(struct core_exec *e)
+{
+	uint64_t most = 2 * e->record.output_cap_bytes + SLACK_BYTES;
+	if (!is_over(e, size_of(e)))
+		return true;
+	return drop_oldest(e) && size_of(e).on_disk <= most;
 }
 
 void spool_measure(struct core_exec *e)
@@ -333,7 +419,7 @@ static void look_at_size(struct core_exec *e)
 	e->spool_bytes = size.bytes;
 	if (exec_is_sent(e))
 		spool_measure(e);
-	if (is_over(e, size))
+	if (!keep_within(e))
 		stop_writing(e);
 }
 
@@ -366,30 +452,34 @@ void spool_watch(struct core_exec *e)
 void spool_unwatch(struct core_exec *e)
 {
 	e->is_spool_watched = false;
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
 		drop_watch(e, i);
+		fd_close(&e->rotators[i]);
+	}
 }
 
 /* ---- the end ---- */
 
 void spool_settle(struct core_exec *e)
 {
-	spool_unwatch(e);
-	if (e->stage == STAGE_ENDED && is_over(e, size_of(e)))
+	if (e->stage == STAGE_ENDED && !keep_within(e))
 		cut(e);
+	spool_unwatch(e);
 }
 
 void spool_end(struct core_exec *e)
 {
 	if (!e->record.tty) {
-		/* The limit was exceeded since the last look. */
-		if (is_over(e, size_of(e))) {
+		/* There may be more since the last look. */
+		if (!keep_within(e)) {
 			cut(e);
 			if (!e->limit)
 				e->record.result.reason = REASON_OUTPUT_LIMIT;
 		}
 		spool_measure(e);
 	}
+	if (e->record.tty)
+		fd_close(&e->rotators[0]);
 	/* What it left running may still write: watched until the last of that has closed it. */
 	spool_tell_followers(e);
 }
@@ -413,7 +503,7 @@ void spool_trim(struct core_workspace *w)
 		if (e->workspace == w && e->record.background && e->record.state == EXEC_ENDED &&
 			!e->followers && !e->is_spool_watched) {
 			ended[count++] = e;
-			bytes += e->record.output_bytes;
+			bytes += e->record.output_bytes - e->record.output_dropped;
 			texts += e->texts_bytes;
 		}
 	qsort(ended, count, sizeof *ended, compare_oldest);
@@ -421,7 +511,7 @@ void spool_trim(struct core_workspace *w)
 	for (; first + 1 < count &&
 		(count - first > KEPT_COUNT || bytes > KEPT_BYTES || texts > KEPT_TEXTS_BYTES);
 		first++) {
-		bytes -= ended[first]->record.output_bytes;
+		bytes -= ended[first]->record.output_bytes - ended[first]->record.output_dropped;
 		texts -= ended[first]->texts_bytes;
 		store_remove(core->store, &store_execs, ended[first]->record.id, NULL, NULL, NULL);
 		spool_remove(ended[first]);

@@ -95,7 +95,9 @@ static void write_spool(struct core_exec *e, const char *data, size_t len)
 {
 	ssize_t written = fd_write_full(e->spool, data, len);
 	if (written < 0 || (size_t)written < len)
-		e->record.output_dropped += len - (written > 0 ? (size_t)written : 0);
+		e->record.output_bytes -= len - (written > 0 ? (size_t)written : 0);
+	if (!spool_rotate(e))
+		exec_kill(e, REASON_OUTPUT_LIMIT);
 	spool_tell_followers(e);
 }
 
@@ -118,6 +120,14 @@ static void deliver(struct core_exec *e, int stream, const char *data, size_t le
 				e->listener.ctx, e, stream + 1, (struct str){ data, len });
 		break;
 	}
+}
+
+void streams_say(struct core_exec *e, struct str text)
+{
+	if (e->mode == EXEC_SPOOLED && !e->record.tty)
+		spool_append(e, 1, text);
+	else
+		deliver(e, !e->record.tty, text.data, text.len);
 }
 
 /* How many bytes more may be kept of a captured exec, for all of them together. */
@@ -149,7 +159,8 @@ static void note_full(struct core_exec *e)
 static void consume(struct core_exec *e, int stream, const char *data, size_t len)
 {
 	uint64_t cap = e->record.output_cap_bytes;
-	uint64_t room = cap ? cap - e->record.output_bytes : UINT64_MAX;
+	/* What is kept in files is rotated instead. */
+	uint64_t room = cap && e->mode != EXEC_SPOOLED ? cap - e->record.output_bytes : UINT64_MAX;
 	if (e->mode == EXEC_CAPTURED && captured_room(e) < room) {
 		room = captured_room(e);
 		if (room < len)

@@ -128,7 +128,8 @@ struct core_exec *exec_new(
 		.stdin_fd = -1,
 		.spool = -1,
 		.fds = { -1, -1, -1 },
-		.watches = { -1, -1 } };
+		.watches = { -1, -1 },
+		.rotators = { -1, -1 } };
 	for (size_t i = 0; i < record->argv.count; i++) {
 		argv[i] = at;
 		at = stpcpy(at, record->argv.items[i]) + 1;
@@ -600,8 +601,8 @@ int exec_find(const struct request *request, struct core *core, const char *id,
 {
 	struct core_exec *e = id_is_valid(id) ? map_get(&core->execs, str_from(id)) : NULL;
 	if (!e || !access_reaches(request, e->workspace))
-		return fail_hint(err, ERR_NOT_FOUND, "carrel ps -a, or GET /v1/execs, lists them",
-			"there is no exec '%s'", id);
+		return fail_hint(
+			err, ERR_NOT_FOUND, "carrel ps -a lists them", "there is no exec '%s'", id);
 	if (access_check(core, request, VERB_EXEC_GET, e->workspace, err))
 		return -1;
 	if (e->record.background && e->record.state == EXEC_RUNNING)
@@ -626,7 +627,7 @@ static int check_runs(struct core_exec *e, struct error *err)
 	if (exec_has_exited(e))
 		return fail_ended(e, err);
 	if (e->stage == STAGE_ASKED && e->approval[0])
-		return fail_hint(err, ERR_UNAVAILABLE, "carrel kill, or the signal KILL, ends it",
+		return fail_hint(err, ERR_UNAVAILABLE, "carrel kill ends it",
 			"exec '%s' waits for approval '%s'", e->record.id, e->approval);
 	if (e->stage <= STAGE_WAITING)
 		return fail_hint(err, ERR_UNAVAILABLE, "try again in a moment",

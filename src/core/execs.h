@@ -11,8 +11,8 @@
  * cancel or a timeout its whole process group is killed, and everything in the sandbox when no
  * other exec runs there. If it doesn't end by that within seconds, its sandbox is ended.
  * 5. Output goes to the listener as it comes, none while it is paused; background output to
- * <home>/run/execs/<id>.{out,err} (both in one file `.out` with a terminal), opened O_APPEND here,
- * capped (docs/design/0012).
+ * <home>/run/execs/<id>.{out,err} (both in one file `.out` with a terminal), opened O_APPEND here.
+ * Past its cap the oldest part is dropped, and offsets keep their meaning (docs/design/0012).
  * 6. Captured output of all execs together is at most core->captured_max; each may have its first
  * EXEC_CAPTURED_SURE bytes in any case. One that needs more ends with `output_limit`. */
 #pragma once
@@ -115,6 +115,8 @@ core_verb int exec_list(const struct request *request, struct core *core, struct
  * while the exec runs; listen for more with exec_follow. */
 core_verb int exec_open_output(const struct request *request, struct core_exec *exec, int stream,
 	int *fd, struct error *err);
+/* Where what is kept of that file begins: 0, unless the oldest output was dropped. */
+uint64_t exec_output_first(int fd);
 struct exec_follower {
 	/* It has started, or there may be more to read; has_ended: nothing comes after it, and e
 	 * may be gone at the next turn of the loop. Of a foreground exec only its end is told. */

@@ -55,7 +55,7 @@ static void call_end(struct export_call *call, const export_rows *rows, const st
 	struct error why;
 	struct stat st;
 	if (err && err->code == ERR_NOT_FOUND) {
-		fail_hint(&why, ERR_NOT_FOUND, "carrel env ls --exported",
+		fail_hint(&why, ERR_NOT_FOUND, "carrel env ls --exported lists them",
 			"the blob store has no environment '%s'", call->name);
 		err = &why;
 	}

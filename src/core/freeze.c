@@ -123,7 +123,7 @@ int layers_check_whole(const struct core_workspace *w, struct error *err)
 		if (problem) {
 			fail(err, ERR_CORRUPT, "layer '%s' of workspace '%s' is %s",
 				layers->items[i], w->model.name, problem);
-			return error_hint(err, REPAIR_HINT, w->model.name, w->model.name);
+			return error_hint(err, REPAIR_HINT, w->model.name);
 		}
 	}
 	return 0;

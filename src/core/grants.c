@@ -49,8 +49,7 @@ static int check_attached(const struct core *core, const struct workspace *wante
 		if (fstatat(core->home.dir, arena_printf(arena, "trees/%s", grant.source), &st,
 			    AT_SYMLINK_NOFOLLOW) ||
 			!S_ISDIR(st.st_mode))
-			return fail_hint(err, ERR_NOT_FOUND,
-				"carrel tree ls, or GET /v1/trees, lists them",
+			return fail_hint(err, ERR_NOT_FOUND, "carrel tree ls lists them",
 				"there is no shared tree '%s'", grant.source);
 		if (check_once(wanted, i, &grant, arena, err))
 			return -1;

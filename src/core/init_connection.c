@@ -339,7 +339,7 @@ static void on_failed(struct core_workspace *w, const struct init_reply *reply)
 		struct init_spawn what = { e->record.argv.items, NULL, e->record.cwd, 0 };
 		init_client_failure(reply, &what, &err);
 	}
-	exec_failed(e, &err);
+	exec_not_run(e, &err);
 }
 
 static void on_started(struct core_workspace *w, const struct init_reply *reply)

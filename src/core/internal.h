@@ -441,7 +441,7 @@ void freeze_settle(struct core *core, const char *layer);
 const char *layer_problem(const struct core *core, const char *name);
 /* ERR_CORRUPT names the first of its frozen layers that has a problem. */
 int layers_check_whole(const struct core_workspace *w, struct error *err);
-#define REPAIR_HINT "carrel repair %s, or POST /v1/workspaces/%s/repair"
+#define REPAIR_HINT "carrel repair %s"
 void layer_discard(struct core *core, const char *name); /* renames it; removed later */
 /* A workspace other than w whose sandbox has the layer: it may not be replaced below it. */
 const struct core_workspace *layer_user(const struct core_workspace *w, const char *layer);

@@ -146,9 +146,9 @@ int policies_explain(
 		is_denied ? "denied" : "approval is required", w->model.name,
 		policy_explain(verdict, &arena));
 	return error_hint(err,
-		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its settings; "
-		"carrel policy explain -s FILE -- CMD shows which rule decides each part",
-		w->model.name, w->model.name);
+		"carrel info %s -o json shows its settings; carrel policy explain -s FILE -- CMD "
+		"shows which rule decides each part",
+		w->model.name);
 }
 
 int policies_refuse(const struct request *request, const struct core_workspace *w,
@@ -315,9 +315,7 @@ static int check_packages(const struct request *request, struct core_workspace *
 		return 0;
 	error_context(err, "denied in workspace '%s'", w->model.name);
 	audit_refusal(request, w, err);
-	return error_hint(err,
-		"carrel info %s -o json, or GET /v1/workspaces/%s, shows its sources",
-		w->model.name, w->model.name);
+	return error_hint(err, "carrel info %s -o json shows its sources", w->model.name);
 }
 
 int policies_judge_packages(const struct request *request, struct core_workspace *w, bool is_node,

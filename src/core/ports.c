@@ -137,8 +137,9 @@ static void finish(struct port_call *call, int fd, const struct error *err)
 static void fail_call(struct port_call *call, const char *what)
 {
 	struct error err;
-	fail_hint(&err, ERR_UNAVAILABLE, "GET /v1/workspaces/{id}/ports lists what listens",
-		"%s port %u of workspace '%s'", what, call->port, call->w->model.name);
+	fail(&err, ERR_UNAVAILABLE, "%s port %u of workspace '%s'", what, call->port,
+		call->w->model.name);
+	error_hint(&err, "carrel port %s lists what listens", call->w->model.name);
 	finish(call, -1, &err);
 }
 
@@ -225,9 +226,7 @@ static int check(const struct core_workspace *w, struct error *err)
 {
 	unsigned count = 0;
 	if (w->sandbox.state != SANDBOX_UP)
-		return fail_hint(err, ERR_CONFLICT,
-			"start a server there first: POST /v1/workspaces/{id}/exec with "
-			"\"background\": true",
+		return fail_hint(err, ERR_CONFLICT, "start a server there first: carrel exec -d",
 			"workspace '%s' has no sandbox now: nothing listens in it", w->model.name);
 	for (const struct port_call *call = w->ports; call; call = call->next)
 		count++;

@@ -87,7 +87,7 @@ static void finish_start(struct repairing *r)
 	if (result->failed.count) {
 		fail(&err, ERR_CORRUPT, "workspace '%s' can't be repaired: %s", w->model.name,
 			result->failed.items[0]);
-		error_hint(&err, REPAIR_HINT, w->model.name, w->model.name);
+		error_hint(&err, REPAIR_HINT, w->model.name);
 	} else if (!result->done.count)
 		fail(&err, ERR_NOT_FOUND, "nothing was found to repair");
 	bool failed = result->failed.count || !result->done.count;

@@ -148,8 +148,8 @@ static void on_found(void *ctx, const struct json_value *answer, const struct er
 	struct restoring *restoring = ctx;
 	struct error why;
 	if (err && err->code == ERR_NOT_FOUND) {
-		fail_hint(&why, ERR_NOT_FOUND, "carrel archive ls", "there is no archive '%s'",
-			restoring->row.name);
+		fail_hint(&why, ERR_NOT_FOUND, "carrel archive ls lists them",
+			"there is no archive '%s'", restoring->row.name);
 		finish(restoring, NULL, &why);
 		return;
 	}

@@ -98,8 +98,7 @@ int core_tree_remove(
 	 * says so. */
 	(void)!path_grant_access(trees, name);
 	if (renameat(trees, name, core->workspaces, gone))
-		return errno == ENOENT ? fail_hint(err, ERR_NOT_FOUND,
-						 "carrel tree ls, or GET /v1/trees, lists them",
+		return errno == ENOENT ? fail_hint(err, ERR_NOT_FOUND, "carrel tree ls lists them",
 						 "there is no shared tree '%s'", name)
 				       : fail_errno(err, "remove the shared tree '%s'", name);
 	trees_clean_later(core);

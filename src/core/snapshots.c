@@ -89,8 +89,7 @@ int snapshot_of(const struct request *request, struct core_workspace *w, const c
 		s = NULL;
 	else if (is_foreign)
 		return fail_hint(err, ERR_CONFLICT,
-			"carrel create --from SNAPSHOT, or \"from\" of POST /v1/workspaces, makes "
-			"a workspace of it",
+			"carrel create --from SNAPSHOT makes a workspace of it",
 			"'%s' is a snapshot of workspace '%s', not of '%s'", text,
 			s->model.workspace_name, w->model.name);
 	if (!s && str_to_u64(str_from(text), &version))
@@ -100,9 +99,7 @@ int snapshot_of(const struct request *request, struct core_workspace *w, const c
 	if (!s) {
 		fail(err, ERR_NOT_FOUND, "workspace '%s' has no snapshot '%s'", w->model.name,
 			text);
-		return error_hint(err,
-			"carrel snapshot ls %s, or GET /v1/workspaces/%s/snapshots, lists them",
-			w->model.name, w->model.name);
+		return error_hint(err, "carrel snapshot ls %s lists them", w->model.name);
 	}
 	*snapshot = s;
 	return 0;
@@ -122,9 +119,17 @@ int core_snapshot_find(const struct request *request, struct core *core, const c
 	struct core_snapshot **snapshot, struct error *err)
 {
 	struct core_snapshot *s = map_get(&core->snapshots, str_from(id));
+	const char *tag = strrchr(id, '@');
+	if (!s && tag && tag != id) {
+		auto_arena struct arena arena = { 0 };
+		struct core_workspace *w;
+		if (core_find(
+			    request, core, arena_bytes(&arena, id, (size_t)(tag - id)), &w, err) ||
+			snapshot_of(request, w, tag + 1, &s, err))
+			return -1;
+	}
 	if (!s || !access_reaches(request, workspace_of(s)))
-		return fail_hint(err, ERR_NOT_FOUND,
-			"carrel snapshot ls, or GET /v1/snapshots, lists their ids",
+		return fail_hint(err, ERR_NOT_FOUND, "carrel snapshot ls lists their ids",
 			"there is no snapshot '%s'", id);
 	if (access_check(core, request, VERB_SNAPSHOT_GET, workspace_of(s), err))
 		return -1;

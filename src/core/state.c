@@ -267,9 +267,7 @@ static void on_taken(void *ctx, struct core_workspace *w, const struct error *er
 	struct error busy;
 	if (err && err->code == ERR_CONFLICT && !err->hint[0] && op->when_busy == WHEN_BUSY_FAIL) {
 		busy = *err;
-		error_hint(&busy,
-			"--when-busy wait, or {\"when_busy\":\"wait\"}, waits until nothing "
-			"runs in it");
+		error_hint(&busy, "--when-busy wait waits until nothing runs in it");
 		err = &busy;
 	}
 	op->state.is_taken = !err;

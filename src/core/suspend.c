@@ -131,9 +131,7 @@ static int check_suspend(struct core_workspace *w, bool is_forced, struct error 
 		return 0;
 	if (!workspace_check_unused(w, err))
 		return 0;
-	return error_hint(err,
-		"carrel suspend --force %s, or {\"force\":true}, ends what runs in it",
-		w->model.name);
+	return error_hint(err, "carrel suspend --force %s ends what runs in it", w->model.name);
 }
 
 void core_suspend(const struct request *request, struct core_workspace *w, bool is_forced,

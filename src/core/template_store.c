@@ -117,7 +117,7 @@ void template_hint(int home, const char *name, struct arena *arena, struct error
 	if (nearest)
 		error_hint(err, "did you mean '%s'?", nearest);
 	else
-		error_hint(err, "carrel template ls, or GET /v1/templates, lists them");
+		error_hint(err, "carrel template ls lists them");
 }
 
 /* ---- what it extends ---- */

@@ -74,6 +74,16 @@ void tokens_done(struct core *core)
 		drop(core->newest_token);
 }
 
+/* With the name that its workspace has now. */
+static struct token as_shown(const struct core_token *t)
+{
+	const struct core_workspace *w =
+		t->model.workspace ? map_get(&t->core->ids, str_from(t->model.workspace)) : NULL;
+	struct token shown = t->model;
+	shown.workspace_name = w ? w->model.name : NULL;
+	return shown;
+}
+
 static void tell(const struct core_token *t, const char *type)
 {
 	journal_emit(&t->core->journal, type, t->model.workspace ? t->model.workspace : "",
@@ -139,14 +149,13 @@ static int refuse(
 {
 	char uid[32];
 	if (!may_be_wrong(core, from))
-		return fail_hint(err, ERR_LIMIT, "carrel token ls, or GET /v1/tokens, lists tokens",
+		return fail_hint(err, ERR_LIMIT, "carrel token ls lists tokens",
 			"too many requests with a wrong token; wait a second");
 	str_format(uid, sizeof uid, "uid %u", (unsigned)from->uid);
 	log_record(&core->log, LOG_LEVEL_WARN, "a token was refused", "from",
 		from->address ? from->address : uid, "error", why, NULL);
 	audit_login(core, from, NULL, why);
-	return fail_hint(err, ERR_UNAUTHENTICATED,
-		"carrel token create, or POST /v1/tokens, makes a token", "%s", why);
+	return fail_hint(err, ERR_UNAUTHENTICATED, "carrel token create makes a token", "%s", why);
 }
 
 int access_token(struct core *core, struct str header, const struct access_from *from,
@@ -253,7 +262,8 @@ static void on_created(void *ctx, const struct error *err)
 		fault_point("core_token_created");
 		tell(t, "token.created");
 	}
-	op->done(op->ctx, err ? NULL : &t->model, err ? NULL : op->text, err);
+	struct token shown = err ? (struct token){ 0 } : as_shown(t);
+	op->done(op->ctx, err ? NULL : &shown, err ? NULL : op->text, err);
 	operation_free(op);
 }
 
@@ -270,10 +280,9 @@ static int check_room(const struct core *core, struct error *err)
 	size_t count = 0;
 	for (const struct core_token *t = core->newest_token; t; t = t->older)
 		count++;
-	return count >= TOKENS_MAX
-		       ? fail_hint(err, ERR_LIMIT, "carrel token rm, or DELETE /v1/tokens/ID",
-				 "there are %zu tokens already", count)
-		       : 0;
+	return count >= TOKENS_MAX ? fail_hint(err, ERR_LIMIT, "carrel token rm removes one",
+					     "there are %zu tokens already", count)
+				   : 0;
 }
 
 void core_token_create(const struct request *request, struct core *core,
@@ -325,7 +334,8 @@ int core_token_list(const struct request *request, struct core *core, const char
 			return 0;
 		}
 		last_ms = t->model.created_ms;
-		fn(ctx, &t->model);
+		struct token shown = as_shown(t);
+		fn(ctx, &shown);
 	}
 	return 0;
 }
@@ -350,8 +360,7 @@ void core_token_remove(const struct request *request, struct core *core, const c
 		return;
 	}
 	if (!t) {
-		fail_hint(&op->err, ERR_NOT_FOUND,
-			"carrel token ls, or GET /v1/tokens, lists their ids",
+		fail_hint(&op->err, ERR_NOT_FOUND, "carrel token ls lists their ids",
 			"there is no token '%s'", id);
 		fail_later(op);
 		return;

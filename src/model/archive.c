@@ -73,7 +73,7 @@ int archive_name_read(
 			.created_ms = (int64_t)timegm(&tm) * 1000 + ms };
 		return 0;
 	}
-	return fail_hint(err, ERR_INVALID, "carrel archive ls, or GET /v1/archives, lists them",
+	return fail_hint(err, ERR_INVALID, "carrel archive ls lists them",
 		"'%s' is not the name of an archive", name);
 }
 

@@ -251,6 +251,10 @@ static const struct field exec_rows[] = {
 	{ "result", FIELD_OBJECT, AT(result), NULL, FIELD_KEPT, .object = &kept_result },
 	{ "output_bytes", FIELD_INTEGER, AT(output_bytes), NULL, BOTH },
 	{ "output_dropped", FIELD_INTEGER, AT(output_dropped), NULL, FIELD_KEPT },
+	{ "output_dropped_bytes", FIELD_INTEGER, AT(output_dropped),
+		"how many of output_bytes are not kept: the oldest, of a background exec that has "
+		"written more than its limit",
+		FIELD_OUT },
 	{ "duration_ms", FIELD_INTEGER, AT(result.duration_ms), NULL, ENDED },
 	{ "cpu_ms", FIELD_INTEGER, AT(result.cpu_ms), NULL, ENDED },
 	{ "max_rss_bytes", FIELD_INTEGER, AT(result.max_rss_bytes), NULL, ENDED },
@@ -261,6 +265,19 @@ static const struct field exec_rows[] = {
 	{ "output_cap_bytes", FIELD_INTEGER, AT(output_cap_bytes), NULL, FIELD_KEPT },
 };
 const struct record exec_fields = { "Exec", NULL, RECORD_ROWS(exec_rows) };
+
+void exec_rotate(const uint64_t kept[2], uint64_t cap, uint64_t drop[2])
+{
+	int longer = kept[1] > kept[0];
+	uint64_t most = cap - cap / 4;
+	uint64_t shorter = kept[!longer] < most / 2 ? kept[!longer] : most / 2;
+	drop[0] = drop[1] = 0;
+	if (kept[0] + kept[1] <= cap)
+		return;
+	drop[!longer] = kept[!longer] - shorter;
+	if (kept[longer] > most - shorter)
+		drop[longer] = kept[longer] - (most - shorter);
+}
 
 void exec_print_members(struct json *j, const struct exec_record *e)
 {

@@ -70,12 +70,16 @@ struct exec_record {
 	int64_t started_ms, ended_ms; /* Unix time; 0: not yet */
 	struct result result;	      /* when ended */
 	uint64_t output_bytes;	      /* so far; background: in the spool */
-	uint64_t output_dropped;      /* past the cap */
+	uint64_t output_dropped;      /* of output_bytes: not kept */
 	const char *error;	      /* why it could not start, or how its end was lost; NULL */
 	int error_exit_code;	      /* 126, 127, 125 when it could not start, else 0 */
 	uint64_t timeout_ms, cpu_time_ms, output_cap_bytes; /* as in force; 0: none */
 };
 extern const struct record exec_fields;
+/* How many of the oldest bytes of its two streams are dropped when more than `cap` bytes are kept:
+ * three quarters of the cap stay, and of these the shorter stream has as much as it needs, up to
+ * half. Nothing is dropped within the cap. */
+void exec_rotate(const uint64_t kept[2], uint64_t cap, uint64_t drop[2]);
 /* What isn't known before the end is null until then. One that never started has error_exit_code as
  * its exit_code, and no signal and no reason. */
 void exec_print(struct json *j, const char *key, const struct exec_record *e);

@@ -18,10 +18,11 @@ extern const char *const token_scope_names[TOKEN_SCOPE_COUNT + 1]; /* "admin" â€
 struct token {
 	char id[ID_LEN + 1];
 	enum token_scope scope;
-	const char *name;      /* or NULL */
-	const char *workspace; /* id of the only one that it reaches, or NULL: all */
-	const char *hash;      /* SHA-256 of its text, in hex */
-	const char *text;      /* only of a new one, to be shown once; else NULL */
+	const char *name;	    /* or NULL */
+	const char *workspace;	    /* id of the only one that it reaches, or NULL: all */
+	const char *workspace_name; /* as it is now; only where it is shown, or NULL */
+	const char *hash;	    /* SHA-256 of its text, in hex */
+	const char *text;	    /* only of a new one, to be shown once; else NULL */
 	const char *created_by;
 	int64_t created_ms, expires_ms, last_used_ms; /* Unix time; 0: never */
 };

@@ -42,7 +42,7 @@ def used(daemon):
     assert daemon.request("PUT", url + "/files/dir/a", b"12345").status == 201
     assert daemon.get(url + "/files/dir/a").body == b"12345"
     assert daemon.delete(url + "/files/dir/a").status == 204
-    assert daemon.post(url + "/exec", {"argv": ["no-such-command", "https://me:secret@host/?token=abc123"]}).status == 400
+    assert daemon.post(url + "/exec", {"argv": ["no-such-command", "https://me:secret@host/?token=abc123"]}).status == 200
     assert daemon.post(url + "/snapshots", {}).status == 201
     assert daemon.delete(url).status == 204
     return daemon
@@ -67,7 +67,7 @@ def test_a_command_is_recorded_with_its_arguments_and_its_end(used):
     assert start["data"]["argv"][:3] == ["sh", "-c", "exit 3"] and start["data"]["cwd"] == "/tmp"
     assert start["data"]["exec"] == end["data"]["exec"]
     assert end["data"]["reason"] == "exited" and end["data"]["exit_code"] == 3 and end["data"]["max_rss_bytes"] > 0
-    assert failure["data"]["exit_code"] == 127 and failure["data"]["error"]["code"] == "command_not_found", failure
+    assert failure["data"]["exit_code"] == 127 and "No such file" in failure["data"]["error"], failure
 
 
 def test_no_secret_is_in_the_files(used):

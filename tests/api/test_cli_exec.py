@@ -41,6 +41,9 @@ def test_what_can_not_run_is_126_or_127(daemon, workspace):
         one_line(done.stderr, argv[0])
         done = daemon("exec", workspace, "-o", "json", "--", *argv)
         assert done.returncode == code and json_of(done)["error"]["code"] == name
+        done = daemon("exec", workspace, "-d", "--", *argv)
+        assert done.returncode == code and daemon("wait", done.stdout.strip()).returncode == code
+        one_line(done.stderr, argv[0])
     assert "sh -c" in daemon("exec", workspace, "ls -l | wc").stderr
 
 

@@ -73,9 +73,9 @@ def count_what_happens(daemon, workspace):
     daemon.get(f"/v1/workspaces/{workspace}/files/f", headers={"Range": "bytes=0-99"})
     after = scrape(daemon)
     grew = lambda name, **labels: after[name, tuple(sorted(labels.items()))] - before[name, tuple(sorted(labels.items()))]
-    assert grew("carrel_execs_total", reason="exited") == 2 and grew("carrel_execs_total", reason="timeout") == 1
-    assert grew("carrel_exec_failures_total") == 1 and grew("carrel_exec_duration_seconds_count") == 3
-    assert grew("carrel_exec_output_bytes_total") == 6
+    assert grew("carrel_execs_total", reason="exited") == 3 and grew("carrel_execs_total", reason="timeout") == 1
+    assert grew("carrel_exec_failures_total") == 1 and grew("carrel_exec_duration_seconds_count") == 4
+    assert grew("carrel_exec_output_bytes_total") == 6 + len("carrel: run 'no-such': No such file or directory\n")
     assert grew("carrel_sandbox_starts_total") == 1 and grew("carrel_sandbox_start_duration_seconds_count") == 1
     assert grew("carrel_file_written_bytes_total") == 1000 and grew("carrel_file_read_bytes_total") == 100
     assert after["carrel_workspaces", (("state", "ready"),)] == 1 == after["carrel_sandboxes", (("state", "up"),)]

@@ -1,7 +1,10 @@
 """The REST doors: workspaces, idempotency, problems, events."""
+import base64
 import concurrent.futures
 import contextlib
+import hashlib
 import json
+import re
 import subprocess
 
 import pytest
@@ -233,6 +236,25 @@ def test_another_user_is_refused(daemon):
             path.chmod(mode)
 
 
+def test_a_hint_is_a_route_over_rest_and_a_command_at_the_command_line(daemon):
+    assert daemon.get("/v1/workspaces/nobody").json()["hint"] == "GET /v1/workspaces lists them"
+    assert daemon("info", "nobody").stderr.splitlines()[1] == "hint: carrel ls lists them"
+    assert daemon.get("/v1/snapshots/nobody").json()["hint"] == "GET /v1/snapshots lists their ids"
+
+
+def test_the_reference_is_one_page_that_loads_nothing(daemon):
+    answer = daemon.get("/docs")
+    assert answer.status == 200 and answer.headers["Content-Type"] == "text/html; charset=utf-8"
+    policy = dict(rule.split(" ", 1) for rule in answer.headers["Content-Security-Policy"].split("; "))
+    assert policy["default-src"] == "'none'"
+    page = answer.body.decode()
+    for tag, rule in (("style", "style-src"), ("script", "script-src")):
+        [text] = re.findall(f"<{tag}>(.*?)</{tag}>", page, re.S)
+        assert policy[rule] == f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+    [document] = re.findall('<script type="application/json" id="openapi">(.*?)</script>', page, re.S)
+    assert json.loads(document) == daemon.get("/openapi.json").json() and not re.search(r'(src|href)="(?!/openapi.json|#)', page)
+
+
 # ---- idempotency ----
 
 def test_a_key_gives_one_answer(daemon):
@@ -299,9 +321,9 @@ def test_a_captured_exec_runs_once_for_its_key(daemon, workspace):
 def test_a_captured_exec_that_can_not_start_frees_its_key_and_a_large_answer_is_not_kept(daemon, workspace):
     path = f"/v1/workspaces/{workspace}/exec"
     post = lambda body, key: daemon.post(path, body, headers={"Idempotency-Key": key})
-    assert post({"argv": ["./later"]}, "later").status == 400
-    daemon.request("PUT", f"/v1/workspaces/{workspace}/files/later?mode=755", b"#!/bin/sh\necho ran\n")
-    assert post({"argv": ["./later"]}, "later").json()["stdout"] == "ran\n"
+    assert post({"argv": ["echo", "ran"], "cwd": "later"}, "later").status == 400
+    assert daemon.request("PUT", f"/v1/workspaces/{workspace}/files/later?mkdir").status == 201
+    assert post({"argv": ["echo", "ran"], "cwd": "later"}, "later").json()["stdout"] == "ran\n"
     large = {"command": "echo y >>large; head -c 2000000 /dev/zero | tr '\\0' x"}
     first = post(large, "large")
     assert len(first.json()["stdout"]) == 2000000

@@ -73,10 +73,15 @@ def test_limits_end_it_with_their_reason(daemon, workspace):
 
 
 def test_a_command_that_cant_start_says_so_as_run_does(daemon, workspace):
-    body = problem(run(daemon, workspace, {"argv": ["no-such-command"]}), 400, "command_not_found", "no-such-command")
-    assert body["exit_code"] == 127
+    for how in ({"argv": ["no-such-command"]}, {"command": "no-such-command"}):
+        result = run(daemon, workspace, how).json()
+        assert (result["exit_code"], result["reason"]) == (127, "exited") and "no-such-command" in result["stderr"], result
+        record = run(daemon, workspace, {**how, "background": True}).json()
+        ended = daemon.get(f"/v1/execs/{record['id']}?wait").json()
+        assert (ended["exit_code"], ended["reason"]) == (127, "exited"), ended
+        assert b"no-such-command" in daemon.get(f"/v1/execs/{record['id']}/output?stream=stderr").body
     sh(daemon, workspace, "echo text >file")
-    assert problem(run(daemon, workspace, {"argv": ["/workspace/file"]}), 400, "not_executable")["exit_code"] == 126
+    assert run(daemon, workspace, {"argv": ["/workspace/file"]}).json()["exit_code"] == 126
     problem(run(daemon, workspace, {"argv": ["true"], "cwd": "/workspace/none"}), 400, "invalid", "/workspace/none")
     problem(run(daemon, "nobody", {"argv": ["true"]}), 404, "not_found", "nobody")
 
@@ -234,9 +239,9 @@ def test_a_slow_reader_holds_its_command_back_and_nobody_else(daemon, workspace)
     events.close()
 
 
-def test_one_that_cant_start_is_a_problem_not_a_stream(daemon, workspace):
-    answer = run(daemon, workspace, {"argv": ["no-such-command"]}, headers={"Accept": "text/event-stream"})
-    problem(answer, 400, "command_not_found")
+def test_a_command_that_does_not_exist_is_a_stream_like_any_other(daemon, workspace):
+    events = list(stream(daemon, workspace, {"argv": ["no-such-command"]}))
+    assert [event["event"] for event in events] == ["start", "stderr", "exit"] and events[2]["data"]["exit_code"] == 127
 
 
 # ---- a client that goes ----

@@ -106,7 +106,7 @@ def test_a_template_of_a_user_is_used_instead_of_the_shipped_one(daemon):
     ("name: x\nlimits:\n  memry: 1G\n", "line 3: limits: unknown key 'memry'", "did you mean 'memory'?"),
     ("name: x\npython: {version: 3.10}\n", "line 2: python.version: must be text, not a number", 'put it in quotes: "3.10"'),
     ("name: x\nversion: '9'\n", "line 2: version: unknown version '9' of templates", 'this carrel reads version "1.0"'),
-    ("name: x\nextends: nope\n", "extends: there is no template 'nope'", "carrel template ls, or GET /v1/templates, lists them"),
+    ("name: x\nextends: nope\n", "extends: there is no template 'nope'", "carrel template ls lists them"),
     ("name: x\nsecurity: {filesystem_writable: [/usr]}\n", "security.filesystem_writable: '/usr' can't be made writable",
      "/workspace, /tmp, /.cache and /env are writable"),
     ("name: x\nfiles: {/etc/passwd: x}\n", "line 2: files: '/etc/passwd' is not a relative, normal path", "such as notes/README.md"),

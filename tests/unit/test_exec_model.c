@@ -138,7 +138,8 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 		"\"cwd\":\"/workspace\",\"background\":true,\"tty\":false,"
 		"\"started_at\":\"2026-02-14T10:00:00.000Z\","
 		"\"ended_at\":\"2026-02-14T10:00:01.500Z\",\"exit_code\":143,\"signal\":15,"
-		"\"reason\":\"signaled\",\"output_bytes\":42,\"duration_ms\":1500,\"cpu_ms\":7,"
+		"\"reason\":\"signaled\",\"output_bytes\":42,\"output_dropped_bytes\":5,\"duration_"
+		"ms\":1500,\"cpu_ms\":7,"
 		"\"max_rss_bytes\":4096,\"error\":null}");
 }
 
@@ -155,7 +156,8 @@ static void one_that_runs_has_no_end_yet(void **state)
 	assert_non_null(strstr(text.data, "\"state\":\"running\""));
 	assert_non_null(strstr(text.data,
 		"\"ended_at\":null,\"exit_code\":null,\"signal\":null,\"reason\":null,"
-		"\"output_bytes\":42,\"duration_ms\":null,\"cpu_ms\":null,\"max_rss_bytes\":null,"
+		"\"output_bytes\":42,\"output_dropped_bytes\":5,\"duration_ms\":null,\"cpu_ms\":"
+		"null,\"max_rss_bytes\":null,"
 		"\"error\":null}"));
 }
 
@@ -259,6 +261,29 @@ static void a_document_that_is_not_exactly_one_is_refused(void **state)
 	check_damage(out.data, "}", "", "line 1");
 }
 
+static void the_oldest_output_is_dropped_beyond_the_cap(void **state)
+{
+	static const struct {
+		uint64_t kept[2], cap, drop[2];
+	} cases[] = {
+		{ { 60, 40 }, 100, { 0, 0 } },
+		{ { 100, 1 }, 100, { 26, 0 } }, /* 74 and 1 stay */
+		{ { 1, 100 }, 100, { 0, 26 } },
+		{ { 90, 80 }, 100, { 52, 43 } }, /* 38 and 37 stay */
+		{ { 1000, 30 }, 100, { 955, 0 } },
+		{ { 5, 0 }, 1, { 4, 0 } },
+		{ { 0, 1ull << 40 }, 4, { 0, (1ull << 40) - 3 } },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint64_t drop[2] = { 7, 7 };
+
+		exec_rotate(cases[i].kept, cases[i].cap, drop);
+		assert_int_equal(drop[0], cases[i].drop[0]);
+		assert_int_equal(drop[1], cases[i].drop[1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -268,6 +293,7 @@ int main(void)
 		cmocka_unit_test(text_cut_within_a_character_is_still_text),
 		cmocka_unit_test(it_is_shown_exactly_as_the_contract_says),
 		cmocka_unit_test(one_that_runs_has_no_end_yet),
+		cmocka_unit_test(the_oldest_output_is_dropped_beyond_the_cap),
 		cmocka_unit_test(one_that_never_started_has_a_code_and_an_error_but_no_reason),
 		cmocka_unit_test(its_document_comes_back_as_it_was),
 		cmocka_unit_test(a_document_that_is_not_exactly_one_is_refused),

@@ -350,6 +350,8 @@ export interface Token {
   scope: "admin" | "user" | "reviewer";
   /** the id of the only workspace that it reaches; null: all */
   workspace: string | null;
+  /** of that workspace */
+  workspaceName: string | null;
   /** the principal that made it */
   createdBy: string;
   createdAt: string;
@@ -1057,6 +1059,8 @@ export interface ExecInfo {
   signal: number | null;
   reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | null;
   outputBytes: number;
+  /** how many of output_bytes are not kept: the oldest, of a background exec that has written more than its limit */
+  outputDroppedBytes: number;
   durationMs: number | null;
   cpuMs: number | null;
   maxRssBytes: number | null;
@@ -1122,6 +1126,8 @@ export interface OutputExitEvent {
   signal: number | null;
   reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | null;
   outputBytes: number;
+  /** how many of output_bytes are not kept: the oldest, of a background exec that has written more than its limit */
+  outputDroppedBytes: number;
   durationMs: number | null;
   cpuMs: number | null;
   maxRssBytes: number | null;
@@ -1580,7 +1586,7 @@ export interface AuditLine {
   workspace: string | null;
   workspaceName: string | null;
   requestId: string | null;
-  /** how the request came in: rest, core */
+  /** how the request came in: rest, cli (carrel), core */
   door: string;
   /** members of that type */
   data: Record<string, unknown>;
@@ -1608,6 +1614,8 @@ export interface Problem {
   requestId: string;
   /** of a command that wasn't started: 126 */
   exitCode?: number;
+  /** of denied and approval_required: how the policy judged it */
+  trail?: PolicyStep[];
   /** of changes that are conflicts */
   changes?: AppliedChange[];
 }
@@ -1622,6 +1630,8 @@ export interface Operations {
   metrics: { path: object; query: object; body: undefined; result: undefined };
   /** This document */
   openapi: { path: object; query: object; body: undefined; result: OpenApiDocument };
+  /** This reference, for people */
+  docs: { path: object; query: object; body: undefined; result: undefined };
   /** List the environments that are built */
   listEnvironments: { path: object; query: { limit?: number; cursor?: string }; body: undefined; result: Environments };
   /** List templates */
@@ -1789,6 +1799,7 @@ export const operations: Record<keyof Operations, OperationRow> = {
   readyz: {"method":"GET","path":"/readyz","results":{"200":"Health"}},
   metrics: {"method":"GET","path":"/metrics"},
   openapi: {"method":"GET","path":"/openapi.json","results":{"200":"Document"}},
+  docs: {"method":"GET","path":"/docs"},
   listEnvironments: {"method":"GET","path":"/v1/environments","results":{"200":"Environments"}},
   listTemplates: {"method":"GET","path":"/v1/templates","results":{"200":"Templates"}},
   addTemplate: {"method":"POST","path":"/v1/templates","body":"TemplateAdded","results":{"200":"Template","201":"Template"}},
@@ -1882,7 +1893,7 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   Approvals: {"items":["items","Approval"],"next_cursor":["nextCursor"]},
   Approval: {"workspace_name":["workspaceName"],"trail":["trail","PolicyStep"],"trail_truncated":["trailTruncated"],"requested_by":["requestedBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"answered_at":["answeredAt"],"answered_by":["answeredBy"],"suggested_rules":["suggestedRules"],"always_refused":["alwaysRefused"]},
   Tokens: {"items":["items","Token"],"next_cursor":["nextCursor"]},
-  Token: {"created_by":["createdBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"last_used_at":["lastUsedAt"]},
+  Token: {"workspace_name":["workspaceName"],"created_by":["createdBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"last_used_at":["lastUsedAt"]},
   TokenWanted: {"ttl_ms":["ttlMs"]},
   WorkspaceWanted: {"ttl_ms":["ttlMs"],"idle_timeout":["idleTimeout"],"idle_timeout_ms":["idleTimeoutMs"],"python":["python","Python"],"node":["node","Node"],"limits":["limits","LimitsWanted"],"network":["network","NetworkWanted"]},
   Python: {"torch_backend":["torchBackend"],"allow_build":["allowBuild"]},
@@ -1917,10 +1928,10 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   ExecLearnedEvent: {"decision_with_rules":["decisionWithRules"],"trail":["trail","PolicyStep"]},
   ExecExitEvent: {"exit_code":["exitCode"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
   ExecErrorEvent: {"exit_code":["exitCode"]},
-  Exec: {"started_at":["startedAt"],"ended_at":["endedAt"],"exit_code":["exitCode"],"output_bytes":["outputBytes"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
+  Exec: {"started_at":["startedAt"],"ended_at":["endedAt"],"exit_code":["exitCode"],"output_bytes":["outputBytes"],"output_dropped_bytes":["outputDroppedBytes"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
   ApprovalRequired: {"request_id":["requestId"],"exit_code":["exitCode"],"approval":["approval","Approval"]},
   Execs: {"items":["items","Exec"],"next_cursor":["nextCursor"]},
-  OutputExitEvent: {"started_at":["startedAt"],"ended_at":["endedAt"],"exit_code":["exitCode"],"output_bytes":["outputBytes"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
+  OutputExitEvent: {"started_at":["startedAt"],"ended_at":["endedAt"],"exit_code":["exitCode"],"output_bytes":["outputBytes"],"output_dropped_bytes":["outputDroppedBytes"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
   Files: {"items":["items","FileInfo"],"next_cursor":["nextCursor"]},
   FileInfo: {"name_base64":["nameBase64"],"modified_at":["modifiedAt"]},
   Changes: {"items":["items","Change"],"next_cursor":["nextCursor"]},
@@ -1935,9 +1946,9 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   ExecEndedEvent: {"exit_code":["exitCode"]},
   EnvironmentProgressEvent: {"packages_done":["packagesDone"],"request_id":["requestId"]},
   AuditLine: {"workspace_name":["workspaceName"],"request_id":["requestId"]},
-  Problem: {"request_id":["requestId"],"exit_code":["exitCode"],"changes":["changes","AppliedChange"]},
+  Problem: {"request_id":["requestId"],"exit_code":["exitCode"],"trail":["trail","PolicyStep"],"changes":["changes","AppliedChange"]},
   ExecEvent: {"decision_with_rules":["decisionWithRules"],"trail":["trail","PolicyStep"],"exit_code":["exitCode"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
-  OutputEvent: {"started_at":["startedAt"],"ended_at":["endedAt"],"exit_code":["exitCode"],"output_bytes":["outputBytes"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
+  OutputEvent: {"started_at":["startedAt"],"ended_at":["endedAt"],"exit_code":["exitCode"],"output_bytes":["outputBytes"],"output_dropped_bytes":["outputDroppedBytes"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
   FileAnswer: {"items":["items","FileInfo"],"next_cursor":["nextCursor"],"name_base64":["nameBase64"],"modified_at":["modifiedAt"]},
   Event: {"disk_usage_bytes":["diskUsageBytes"],"disk_limit_bytes":["diskLimitBytes"],"size_bytes":["sizeBytes"],"sent_bytes":["sentBytes"],"exit_code":["exitCode"],"packages_done":["packagesDone"],"request_id":["requestId"]},
 };

@@ -526,6 +526,8 @@ class Token:
     scope: Literal["admin", "user", "reviewer"]
     # the id of the only workspace that it reaches; null: all
     workspace: Optional[str]
+    # of that workspace
+    workspace_name: Optional[str]
     # the principal that made it
     created_by: str
     created_at: datetime
@@ -544,6 +546,7 @@ class Token:
             name=get("name"),
             scope=get("scope"),
             workspace=get("workspace"),
+            workspace_name=get("workspace_name"),
             created_by=get("created_by"),
             created_at=_time(get("created_at")),
             expires_at=_time(get("expires_at")),
@@ -1553,6 +1556,8 @@ class Exec:
     signal: Optional[int]
     reason: Optional[Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]]
     output_bytes: int
+    # how many of output_bytes are not kept: the oldest, of a background exec that has written more than its limit
+    output_dropped_bytes: int
     duration_ms: Optional[int]
     cpu_ms: Optional[int]
     max_rss_bytes: Optional[int]
@@ -1575,6 +1580,7 @@ class Exec:
             signal=get("signal"),
             reason=get("reason"),
             output_bytes=get("output_bytes"),
+            output_dropped_bytes=get("output_dropped_bytes"),
             duration_ms=get("duration_ms"),
             cpu_ms=get("cpu_ms"),
             max_rss_bytes=get("max_rss_bytes"),
@@ -1663,6 +1669,8 @@ class OutputExitEvent:
     signal: Optional[int]
     reason: Optional[Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]]
     output_bytes: int
+    # how many of output_bytes are not kept: the oldest, of a background exec that has written more than its limit
+    output_dropped_bytes: int
     duration_ms: Optional[int]
     cpu_ms: Optional[int]
     max_rss_bytes: Optional[int]
@@ -1687,6 +1695,7 @@ class OutputExitEvent:
             signal=get("signal"),
             reason=get("reason"),
             output_bytes=get("output_bytes"),
+            output_dropped_bytes=get("output_dropped_bytes"),
             duration_ms=get("duration_ms"),
             cpu_ms=get("cpu_ms"),
             max_rss_bytes=get("max_rss_bytes"),
@@ -2489,7 +2498,7 @@ class AuditLine:
     workspace: Optional[str]
     workspace_name: Optional[str]
     request_id: Optional[str]
-    # how the request came in: rest, core
+    # how the request came in: rest, cli (carrel), core
     door: str
     # members of that type
     data: Dict[str, Any]
@@ -2536,6 +2545,8 @@ class Problem:
     request_id: str
     # of a command that wasn't started: 126
     exit_code: Optional[int] = None
+    # of denied and approval_required: how the policy judged it
+    trail: Optional[List[PolicyStep]] = None
     # of changes that are conflicts
     changes: Optional[List[AppliedChange]] = None
 
@@ -2551,6 +2562,7 @@ class Problem:
             hint=get("hint"),
             request_id=get("request_id"),
             exit_code=get("exit_code"),
+            trail=[PolicyStep._from(item) for item in get("trail") or ()] if get("trail") is not None else None,
             changes=[AppliedChange._from(item) for item in get("changes") or ()] if get("changes") is not None else None,
         )
 
