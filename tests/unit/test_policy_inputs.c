@@ -247,6 +247,7 @@ static void requirements_are_read(void **state)
 		{ "uv pip sync good.txt bad.txt", POLICY_DENY },
 		{ "uv pip install -r direct/pyproject.toml", POLICY_DENY },
 		{ "uv pip install --override bad.txt requests", POLICY_DENY },
+		{ "pipx install --pip-args='-r bad.txt' x", POLICY_ASK },
 		{ "pip-sync", POLICY_DENY },
 		{ "pip-sync good.txt", POLICY_ALLOW },
 		{ "uv run run.py", POLICY_ASK },
@@ -357,7 +358,14 @@ static void projects_of_node_are_read(void **state)
 		{ "bun install", POLICY_DENY, "/workspace/bun" },
 		{ "bun install --cwd bun", POLICY_DENY },
 		{ "bun install", POLICY_ASK, "/workspace/lockb" },
+		{ "npm cit", POLICY_DENY, "/workspace/lock" },
+		{ "npm clean-inst", POLICY_DENY, "/workspace/lock" },
+		{ "npm upda", POLICY_DENY, "/workspace/lock" },
+		{ "npm audit fix", POLICY_DENY, "/workspace/lock" },
+		{ "yarn workspaces focus", POLICY_DENY, "/workspace/yarn" },
 		{ "npm run build", POLICY_ALLOW, "/workspace/lock" },
+		{ "npm test", POLICY_ALLOW, "/workspace/lock" },
+		{ "npm start", POLICY_ALLOW, "/workspace/lock" },
 	};
 	CHECK(rows);
 }

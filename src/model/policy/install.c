@@ -40,16 +40,22 @@ static const struct installer {
 	{ "easy_install", "", NULL },
 	{ "conda", "install create update env", "env" },
 	{ "npm",
-		"install i in ins add ci exec x create init update up upgrade rebuild link "
-		"install-test it clean-install install-clean ic isntall",
-		"ci rebuild clean-install install-clean ic",
-		"install i in ins add update up upgrade install-test it link" },
+		"install i in ins inst insta instal isnt isnta isntal isntall add ci exec x create "
+		"init update up upgrade udpate rebuild rb link ln install-test it clean-install "
+		"install-clean isntall-clean ic install-ci-test cit clean-install-test sit dedupe "
+		"ddp audit prune",
+		"ci rebuild rb clean-install install-clean isntall-clean ic install-ci-test cit "
+		"clean-install-test sit dedupe ddp audit prune",
+		"install i in ins inst insta instal isnt isnta isntal isntall add update up "
+		"upgrade udpate install-test it link ln" },
 	{ "npx", "", NULL },
-	{ "pnpm", "install i add dlx exec create update up ci fetch",
-		"install i update up ci fetch", "add" },
+	{ "pnpm", "install i add dlx exec create update up ci fetch dedupe deploy rebuild import",
+		"install i update up ci fetch dedupe deploy rebuild import", "add" },
 	{ "pnpx", "", NULL },
-	{ "yarn", "install add dlx create up upgrade global import", "install up upgrade import",
-		"add" },
+	{ "yarn",
+		"install add dlx create up upgrade global import workspace workspaces dedupe "
+		"rebuild",
+		"install up upgrade import workspace workspaces dedupe rebuild", "add" },
 	{ "bun", "install i add x create update a c ci", "install i update ci", "add a" },
 	{ "bunx", "", NULL },
 	{ "deno", "install add", NULL },
@@ -191,6 +197,7 @@ static const struct {
 	{ "--project", 0, true, OPTION_DIRECTORY },
 	{ "--script", 's', true, OPTION_UNKNOWN },
 	{ "--env-file", 0, true, OPTION_UNKNOWN },
+	{ "--pip-args", 0, true, OPTION_UNKNOWN },
 	{ "--config-file", 0, true, OPTION_UNKNOWN },
 	{ "--file", 0, true, OPTION_UNKNOWN },
 	{ "--prefix-path", 0, true, OPTION_UNKNOWN },
@@ -344,6 +351,22 @@ static size_t judge_option(struct judge *j, struct project *project, const shell
 	return at;
 }
 
+/* npm takes the beginning of a verb for it. */
+static bool is_abbreviated(const struct installer *installer, const shell_words *words, size_t at)
+{
+	struct str rest = str_from(installer->verbs), verb;
+	const char *text = NULL;
+
+	for (; at < words->count && !text; at++)
+		if (words->items[at].literal && words->items[at].literal[0] != '-')
+			text = words->items[at].literal;
+	while (text && strlen(text) > 1 && strcmp(installer->program, "npm") == 0 &&
+		str_next(&rest, ' ', &verb))
+		if (str_starts_with(verb, text))
+			return true;
+	return false;
+}
+
 static void judge_installed(struct judge *j, const char *subject, const char *program,
 	const struct installer *installer, const shell_words *words, size_t at)
 {
@@ -355,7 +378,7 @@ static void judge_installed(struct judge *j, const char *subject, const char *pr
 	struct project project = { .subject = subject,
 		.program = program,
 		.places = places_of(j, "."),
-		.is_named = false };
+		.reads_project = is_abbreviated(installer, words, at) };
 
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
@@ -414,7 +437,8 @@ static void judge_manager(struct judge *j, const char *subject, const char *prog
 
 	if (!installer)
 		return;
-	installs |= strcmp(program, "yarn") == 0 && !has_operand(words, at);
+	installs |= (strcmp(program, "yarn") == 0 && !has_operand(words, at)) ||
+		    is_abbreviated(installer, words, at);
 	for (size_t i = at; i < words->count && !installs; i++)
 		installs = words->items[i].literal
 				   ? sources_has_word(installer->verbs, words->items[i].literal)
