@@ -7,10 +7,12 @@
 #pragma once
 #include "core/core.h"
 #include "net/http.h"
+#include "services/services.h"
 
 struct api;
 struct api_options {
 	struct core *core;
+	struct services *services;
 	struct loop *loop;
 	const struct log *log;
 	const char *settings; /* of serve_settings_print: whom TCP serves; NULL: the defaults */

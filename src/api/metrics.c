@@ -247,6 +247,7 @@ static void print_all(struct buf *out, const struct call *c, const struct core_n
 	if (levels)
 		print_levels(out, levels);
 	print_environments(out, c);
+	services_print_metrics(c->api->options.services, out);
 }
 
 /* ---- the request, answered when the launcher has reported its levels ---- */

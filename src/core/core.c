@@ -137,6 +137,8 @@ int core_open(
 	core->ready = options->ready;
 	core->certificates = options->certificates;
 	core->ready_ctx = options->ctx;
+	core->row = options->row;
+	core->row_ctx = options->row_ctx;
 	core->launcher.unasked = on_unasked;
 	core->launcher.ctx = core;
 	lifetimes_start(core);

@@ -20,6 +20,7 @@
 /* Their members are of core/internal.h; what is shown of them comes as a value. */
 struct core;
 struct core_workspace;
+struct store_table;
 
 #define CORE_UIDS_MAX 64
 struct core_uid { /* a peer of the unix socket, and what it may do */
@@ -60,6 +61,9 @@ struct core_options {
 		void *ctx, const char *certificate, const char *key, const char *client_ca);
 	loop_timer_fn *ready; /* NULL, or called once: what there is has been sorted out */
 	void *ctx;
+	/* NULL, or called with each row of a table that isn't core's own (core/nouns.h). */
+	int (*row)(void *ctx, const struct store_table *table, const void *row);
+	void *row_ctx;
 };
 
 /* Nothing may be asked of it before it is ready. */

@@ -245,6 +245,8 @@ struct core {
 	unsigned meter_moves;
 	loop_timer_fn *ready;
 	void *ready_ctx;
+	int (*row)(void *ctx, const struct store_table *table, const void *row); /* or NULL */
+	void *row_ctx;
 	void (*certificates)(void *ctx, const char *certificate, const char *key, const char *ca);
 	void (*stopped)(void *ctx);
 	void *stopped_ctx;

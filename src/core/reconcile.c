@@ -56,6 +56,8 @@ static int take_row(void *ctx, const struct store_table *table, const void *obje
 		approval_restore(core, object);
 	else if (table == &store_execs && map_get(&core->ids, str_from(exec->workspace)))
 		execs_restore(map_get(&core->ids, str_from(exec->workspace)), exec);
+	else if (core->row && table != &store_execs)
+		return core->row(core->row_ctx, table, object);
 	return 0;
 }
 

@@ -24,6 +24,7 @@
 #include "net/tls_make.h"
 #include "net/tunnel.h"
 #include "proc/role.h"
+#include "services/services.h"
 #include "store/store.h"
 
 /* As enum launch_role_fd of launch/launch.h, whose room isn't ours. */
@@ -37,6 +38,7 @@ enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY, FD_WRITER, FD_AUDIT, FD_CORE = 3 
 struct daemon {
 	struct loop *loop;
 	struct core *core;
+	struct services *services;
 	struct api *api;
 	struct loop_timer *grace;
 	bool is_stopping, is_drained, has_stopped;
@@ -114,6 +116,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 	}
 	daemon->is_stopping = true;
 	daemon->is_leaving = info->ssi_signo == SIGHUP;
+	services_stop(daemon->services);
 	core_begin_stop(daemon->core);
 	daemon->grace = loop_after(loop, GRACE_MS, on_grace_over, daemon);
 	api_drain(daemon->api, on_drained, daemon);
@@ -230,6 +233,8 @@ static void on_core_ready(struct loop *loop, void *ctx)
 	struct daemon *daemon = ctx;
 	daemon->api_options->core = daemon->core;
 	daemon->api_options->loop = loop;
+	daemon->api_options->services = daemon->services;
+	services_start(daemon->services, daemon->core);
 	daemon->is_ready = true;
 	open_api(daemon);
 }
@@ -257,7 +262,7 @@ static void on_certificates(
 		log_record(log, LOG_LEVEL_INFO, "certificates renewed", NULL);
 }
 
-static int serve(struct daemon *daemon, const struct core_options *core, struct error *err)
+static int serve(struct daemon *daemon, struct core_options *core, struct error *err)
 {
 	sigset_t set;
 	sigemptyset(&set);
@@ -267,8 +272,12 @@ static int serve(struct daemon *daemon, const struct core_options *core, struct 
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	if (loop_new(&daemon->loop, err) ||
-		loop_signals(daemon->loop, &set, on_signal, daemon, err) ||
-		core_open(core, daemon->loop, &daemon->core, err) || loop_run(daemon->loop, err))
+		loop_signals(daemon->loop, &set, on_signal, daemon, err))
+		return -1;
+	daemon->services = services_new(daemon->loop);
+	core->row = services_take;
+	core->row_ctx = daemon->services;
+	if (core_open(core, daemon->loop, &daemon->core, err) || loop_run(daemon->loop, err))
 		return -1;
 	if (daemon->has_failed)
 		*err = daemon->err;
@@ -329,6 +338,7 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 		return -1;
 	api_free(daemon.api);
 	tls_free(daemon.tls);
+	services_free(daemon.services);
 	core_free(daemon.core);
 	loop_free(daemon.loop);
 	return 0;
