@@ -175,7 +175,6 @@ int error_exit_code(enum error_code code)
 	case ERR_CANCELED:
 		return 130;
 	case ERR_NOT_EXECUTABLE:
-	case ERR_DENIED:
 	case ERR_POLICY:
 	case ERR_APPROVAL_REQUIRED:
 		return 126;

@@ -557,12 +557,9 @@ static void print_ones_json(
 int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
 	struct error *err)
 {
-	size_t failures = 0, denials = 0;
-	for (size_t i = 0; i < all->count; i++) {
-		const struct cli_one *one = &all->items[i];
-		failures += one->has_failed;
-		denials += one->has_failed && error_exit_code(one->err.code) == 126;
-	}
+	size_t failures = 0;
+	for (size_t i = 0; i < all->count; i++)
+		failures += all->items[i].has_failed;
 	if (failures && all->count == 1) {
 		*err = all->items[0].err;
 		return -1;
@@ -578,7 +575,7 @@ int cli_print_ones(struct command *command, const cli_ones *all, const char *don
 		else if (!signal)
 			buf_printf(&command->out, "%s %s\n", done, all->items[i].name);
 	}
-	return !failures ? 0 : failures == denials ? 126 : 125;
+	return failures ? 125 : 0;
 }
 
 int cli_read_file(

@@ -214,8 +214,7 @@ typedef VEC(struct cli_one) cli_ones;
 /* Prints the results. done: the key of the successful ones, such as "removed". JSON is
  * {done:[NAME…],"archives":{NAME:ARCHIVE…},"failed":[{"name","error"}…]}; with a signal, its number
  * is a member too, and the text lists only failures. Returns as arg_spec.run does: 125 when one of
- * several has failed, 126 when all that failed were denied; the failure of a single operand is
- * returned as *err. */
+ * several has failed; the failure of a single operand is returned as *err. */
 int cli_print_ones(struct command *command, const cli_ones *all, const char *done, int signal,
 	struct error *err);
 /* A file of this host, or standard input for "-", of at most max bytes. */

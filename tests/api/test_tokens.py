@@ -172,7 +172,7 @@ def test_the_commands_send_a_token(daemon, token, tmp_path):
     file.write_text(text + "\n")
     assert daemon("ls", "--token-file", file).returncode == 0
     refused = daemon("token", "ls", "--token-file", file)
-    assert refused.returncode == 126 and "scope 'admin'" in refused.stderr
+    assert refused.returncode == 125 and "scope 'admin'" in refused.stderr
     env = {**daemon.env, "CARREL_TOKEN": text}
     run = lambda *words: subprocess.run([daemon.path, *words], env=env, capture_output=True, text=True)
     assert run("ls").returncode == 0

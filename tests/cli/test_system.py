@@ -161,7 +161,7 @@ def test_root_shows_nothing_that_others_could_have_written(carrel, shared_tree, 
     path = configure(carrel, f"system:\n  show: [{shared_tree}]\n", mode)
     os.chown(path, uid, uid)
     done = carrel.run("--", "true")
-    assert done.returncode == 126 and "writable for other users" in done.stderr
+    assert done.returncode == 125 and "writable for other users" in done.stderr
     assert f"chown 0 '{path}'" in done.stderr
     path.write_text("environments:\n  max_envs: 7\n")
     assert carrel.run("--", "true").returncode == 0

@@ -83,7 +83,7 @@ def test_who_does_not_allow_building_gets_nothing_that_was_built(env, index):
     env.build("agent", ALLOW, "--pip", "kept")
     for package_id in ("agent", "other"):
         done = env.try_build(package_id, "-o", "json", "--pip", "kept")
-        assert done.returncode == 126 and json.loads(done.stdout)["error"]["code"] == "denied"
+        assert done.returncode == 125 and json.loads(done.stdout)["error"]["code"] == "denied"
     index.add(wheel("kept"))
     env.build("other", "--pip", "kept", "--no-cache")
     assert env.python("other", "import kept; print(hasattr(kept, 'FOUND'))") == "False\n", "the wheel, not what was built"

@@ -126,7 +126,7 @@ static void every_code_has_a_name_of_its_own_and_an_exit_code(void **state)
 	}
 	assert_int_equal(error_exit_code(ERR_COMMAND_NOT_FOUND), 127);
 	assert_int_equal(error_exit_code(ERR_NOT_EXECUTABLE), 126);
-	assert_int_equal(error_exit_code(ERR_DENIED), 126);
+	assert_int_equal(error_exit_code(ERR_DENIED), 125);
 	assert_int_equal(error_exit_code(ERR_POLICY), 126);
 	assert_int_equal(error_code_from_name("denied", ERR_NONE), ERR_DENIED);
 	assert_int_equal(error_exit_code(ERR_CANCELED), 130);
