@@ -248,5 +248,6 @@ route_fn api_archive_list, api_archive_delete, api_archive_restore, api_archive_
 route_fn api_export_list, api_export_get, api_export_put, api_export_delete;
 route_fn api_port_list, api_port_forward;
 route_fn api_token_list, api_token_create, api_token_delete;
+route_fn api_code_run;
 route_fn api_approval_list, api_approval_get, api_approval_answer;
 route_fn api_events, api_workspace_events, api_audit;

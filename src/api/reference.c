@@ -14,6 +14,7 @@ const struct tag tags[] = {
 	{ "archives", "Workspaces that were packed before their removal." },
 	{ "approvals", "Commands that wait for a person's answer." },
 	{ "tokens", "Credentials of clients." },
+	{ "tools", "Code that is run once, and tools that are tested before they are loaded." },
 	{ "ports", "Servers that run in workspaces." },
 	{ "events", "What happens, as it happens; and the audit log." },
 	{ "daemon", "The daemon itself." },
@@ -182,6 +183,11 @@ static const struct operation_text operations[] = {
 		"Parent directories are made. Other readers see the old file or the new one, never "
 		"a part. With `mkdir` and `move` there is no body." },
 	{ "removeFile", "files", "A directory that isn't empty needs `recursive`." },
+	{ "runCode", "tools",
+		"A workspace is made for it, and removed before the answer. Tests run when the "
+		"code has exited with 0: `.py` by pytest, which is installed for them, `.sh` by a "
+		"shell. Output of more than 8 MB ends a command with reason output_limit." },
+
 	{ "packTree", "files", "Owners are left out; links stay links." },
 	{ "unpackTree", "files",
 		"Entries that would leave the directory, devices and set-user-id bits are refused. "

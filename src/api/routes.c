@@ -3,6 +3,7 @@
 #include "core/shared.h"
 #include "model/approval.h"
 #include "model/archive.h"
+#include "model/code.h"
 #include "model/metrics.h"
 #include "model/health.h"
 #include "model/pushed.h"
@@ -47,6 +48,9 @@ ANSWERS(approvals, { 200, JSON, &approvals_schema, "Newest first." });
 ANSWERS(approval, { 200, JSON, &approval_record, "The approval." });
 ANSWERS(tokens, { 200, JSON, &tokens_schema, "Newest first." });
 ANSWERS(token_made, { 201, JSON, &token_record, "It was created." });
+ANSWERS(code_result, { 200, JSON, &code_result_schema,
+			     "The code has ended, and its tests, and the workspace is removed. A "
+			     "client that disconnects before ends both." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
 ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
@@ -173,6 +177,11 @@ const struct route routes[] = {
 	{ "DELETE", "/v1/tokens/{id}", "removeToken",
 		"Remove an access token, which is refused from then on", api_token_delete,
 		.answers = removed, .errors = { 507 } },
+
+	{ "POST", "/v1/code", "runCode",
+		"Run a file of Python or shell, and its tests, in a throw-away workspace",
+		api_code_run, BODY(code_wanted_record, struct code_wanted), .answers = code_result,
+		.errors = { 404, 409, 429, 507 } },
 
 	{ "POST", "/v1/workspaces", "createWorkspace", "Create a workspace", api_workspace_create,
 		ROUTE_KEYED | ROUTE_LOCATION | ROUTE_OPTIONAL,

@@ -44,6 +44,7 @@ struct options {
 	const char *file;  /* -f of env export */
 	bool exported;	   /* of env ls and rm: those of the blob store */
 	const char *scope; /* of token create */
+	const char *tests; /* of code run, tool forge */
 	bool always;	   /* of approval approve */
 	bool no_wait;	   /* of exec: for an approval */
 	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
@@ -128,6 +129,7 @@ extern const struct arg_spec cli_env;
 extern const struct arg_spec cli_template;
 extern const struct arg_spec cli_approval;
 extern const struct arg_spec cli_token;
+extern const struct arg_spec cli_code;
 extern const struct arg_spec cli_context;
 extern const struct arg_spec cli_policy;
 extern const struct arg_spec cli_home;

@@ -70,6 +70,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_APPROVAL_LIST] = { NOUN_APPROVAL, "list", SCOPE_READ, false },
 	[VERB_APPROVAL_GET] = { NOUN_APPROVAL, "get", SCOPE_READ, false },
 	[VERB_APPROVAL_ANSWER] = { NOUN_APPROVAL, "answer", SCOPE_REVIEW, true },
+	[VERB_CODE_RUN] = { NOUN_CODE, "run", SCOPE_USE, true },
 };
 static const char *const noun_names[] = {
 	[NOUN_WORKSPACE] = "workspace",
@@ -86,6 +87,7 @@ static const char *const noun_names[] = {
 	[NOUN_AUDIT] = "audit",
 	[NOUN_TOKEN] = "token",
 	[NOUN_APPROVAL] = "approval",
+	[NOUN_CODE] = "code",
 };
 static const char *const door_names[] = { "core", "rest", "cli" };
 

@@ -93,6 +93,7 @@ enum verb {
 	VERB_APPROVAL_LIST,
 	VERB_APPROVAL_GET,
 	VERB_APPROVAL_ANSWER,
+	VERB_CODE_RUN,
 	VERB_COUNT
 };
 enum noun {
@@ -109,7 +110,8 @@ enum noun {
 	NOUN_PORT,
 	NOUN_AUDIT,
 	NOUN_TOKEN,
-	NOUN_APPROVAL
+	NOUN_APPROVAL,
+	NOUN_CODE
 };
 enum verb_flags {
 	VERB_DETAILED = 1, /* records its grants itself, with more members */

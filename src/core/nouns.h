@@ -2,7 +2,8 @@
  * rows, events. Everything else those nouns need are verbs of core.
  * 1. A verb of such a noun has a row in the table of verbs (access.c) and begins with core_check.
  * 2. Rows of tables that core doesn't know are handed to core_options.row at the start, after all
- * rows of core itself; from then on the memory of their owner is the truth, the store its record. */
+ * rows of core itself; from then on the memory of their owner is the truth, the store its record.
+ */
 #pragma once
 #include "core/core.h"
 #include "store/store.h"

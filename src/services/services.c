@@ -2,8 +2,10 @@
 
 #include <stdlib.h>
 #include "base/arena.h"
+#include "services/code.h"
 
 static const struct service *const table[] = {
+	&code_service,
 	NULL,
 };
 
@@ -12,7 +14,10 @@ struct services {
 	void *states[sizeof table / sizeof *table];
 };
 
-#define EACH(i) size_t i = 0; table[i]; i++
+#define EACH(i)                                                                                    \
+	size_t i = 0;                                                                              \
+	table[i];                                                                                  \
+	i++
 
 struct services *services_new(struct loop *loop)
 {

@@ -75,6 +75,11 @@ def before_call(context, case, kwargs):
         if "argv" in case.body or "command" in case.body:
             case.body.pop("timeout", None)
             case.body["timeout_ms"] = 1000
+        if "code" in case.body:
+            for member in ("timeout", "tests", "tests_file", "packages", "network"):
+                case.body.pop(member, None)
+            case.body["code"] = "exit"
+            case.body["timeout_ms"] = 1000
         if "signal" in case.body:
             case.body["signal"] = "WINCH"
         if "count" in case.body:
@@ -222,6 +227,9 @@ LARGE = [
     ("Node", "lock", "/v1/workspaces", lambda value: {"node": {"package_json": "{}", "lock": value}}),
     ("SnapshotWanted", "note", "/v1/workspaces/desk/snapshots", lambda value: {"note": value}),
     ("PackagesWanted", "packages", "/v1/workspaces/desk/packages", lambda value: {"packages": value}),
+    ("CodeWanted", "code", "/v1/code", lambda value: {"code": value}),
+    ("CodeWanted", "tests", "/v1/code", lambda value: {"code": "1", "tests": value}),
+    ("CodeWanted", "env", "/v1/code", lambda value: {"code": "1", "env": value}),
     ("ExecWanted", "cwd", "/v1/workspaces/desk/exec", lambda value: {"argv": ["true"], "cwd": value}),
     ("ExecWanted", "env", "/v1/workspaces/desk/exec", lambda value: {"argv": ["true"], "env": value}),
     ("ExecWanted", "argv", "/v1/workspaces/desk/exec", lambda value: {"argv": value}),

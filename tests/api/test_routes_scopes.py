@@ -19,7 +19,7 @@ HAS = {"admin": {"open", "read", "use", "review", "admin", "record"}, "user": {"
 BODIES = {"signal": {"signal": "KILL"}, "resize": {"rows": 10, "columns": 10}, "exec": {"argv": ["true"]}, "packages": {"packages": ["x"]},
           "apply": {"to": "mine"}, "rollback": {"snapshot": "kept"}, "push": {"snapshot": "kept"}, "trees": {"name": "shared"},
           "templates": {"yaml": "name: mine\n"}, "snapshots": {"tag": "more"},
-          "approvals": {"decision": "approve"}, "fork": {"name": "new"},
+          "approvals": {"decision": "approve"}, "fork": {"name": "new"}, "code": {"code": "pass"},
           "restore": {"name": "new"}}
 
 

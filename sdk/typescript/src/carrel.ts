@@ -2,7 +2,7 @@
 import "./dispose.js";
 import { given } from "./commands.js";
 import { auditOf, eventsOf, type AuditOptions, type EventOptions } from "./events.js";
-import type { AuditLine, CarrelEvent, DaemonHealth, OpenApiDocument, WorkspaceInfo, WorkspaceMetrics } from "./generated.js";
+import type { AuditLine, CarrelEvent, CodeResult, CodeWanted, DaemonHealth, OpenApiDocument, WorkspaceInfo, WorkspaceMetrics } from "./generated.js";
 import { Http, type CallOptions, type CarrelOptions } from "./http.js";
 import { Listing } from "./listing.js";
 import { Approvals, Archives, Environments, Execs, Exports, Snapshots, Templates, Tokens, Trees } from "./nouns.js";
@@ -88,6 +88,12 @@ export class Carrel {
       const page = await this.http.call("listWorkspaces", { query: filterOf(filter, cursor), signal: filter.signal });
       return { ...page, items: page.items.map((info) => new Workspace(this.http, info, false)) };
     });
+  }
+
+  /** Runs code once, in a workspace that is made for it and removed afterwards, and its tests. */
+  runCode(code: string, options: CallOptions & Omit<CodeWanted, "code"> = {}): Promise<CodeResult> {
+    const { signal, ...rest } = options;
+    return this.http.call("runCode", { body: { ...rest, code }, signal });
   }
 
   /** What workspaces use, newest first. */

@@ -377,6 +377,90 @@ export interface TokenWanted {
   ttlMs?: number | null;
 }
 
+/** The schema `CodeWanted` of the REST API. */
+export interface CodeWanted {
+  /** the name of the file, which ends in .py or .sh; main.py when not given */
+  file?: string | null;
+  /** what the file holds */
+  code: string;
+  /** the name of the tests' file: .py for pytest, .sh for a shell; test_ and the name of the file when not given */
+  testsFile?: string | null;
+  /** what the tests' file holds */
+  tests?: string | null;
+  /** requirements of Python packages */
+  packages?: string[] | null;
+  /** a version of Python */
+  python?: string | null;
+  /** the whole input: text, or \{"base64": …\} */
+  stdin?: string | null | { base64: string };
+  /** variables */
+  env?: Record<string, string> | null;
+  limits?: LimitsWanted | null;
+  network?: NetworkWanted | null;
+  /** wall time of the file, and of its tests; 300 s when not given */
+  timeout?: string | null | number;
+  /** timeout in milliseconds, instead of it */
+  timeoutMs?: number | null;
+}
+
+/** The schema `NetworkWanted` of the REST API. */
+export interface NetworkWanted {
+  /** none: only loopback; list: the hosts of `allow`; open: all public hosts. Default: list when something is allowed, else none */
+  mode?: string | null;
+  /** host, *.host, either with :port, or an address; registries: the package indexes that the host's clients are configured with */
+  allow?: string[] | null;
+  /** the same; wins over `allow` */
+  deny?: string[] | null;
+}
+
+/** The schema `CodeResult` of the REST API. */
+export interface CodeResult {
+  /** of the exec */
+  id: string;
+  exitCode: number;
+  signal: number | null;
+  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied";
+  stdout: string;
+  stderr: string;
+  /** encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than twice their bytes */
+  encoding: "utf-8" | "base64";
+  truncated: boolean;
+  durationMs: number;
+  cpuMs: number;
+  maxRssBytes: number;
+  /** the mechanism that enforced the limits */
+  limits: string | null;
+  /** null: there are none */
+  tests: CodeTests | null;
+}
+
+/** The schema `CodeTests` of the REST API. */
+export interface CodeTests {
+  /** none: the file has no test; not_run: the code itself has failed */
+  verdict: "passed" | "failed" | "none" | "not_run";
+  /** how the tests ended; null: they weren't run */
+  result: ResultInfo | null;
+}
+
+/** The schema `Result` of the REST API. */
+export interface ResultInfo {
+  /** of the exec */
+  id: string;
+  exitCode: number;
+  signal: number | null;
+  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied";
+  stdout: string;
+  stderr: string;
+  /** encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than twice their bytes */
+  encoding: "utf-8" | "base64";
+  truncated: boolean;
+  durationMs: number;
+  cpuMs: number;
+  maxRssBytes: number;
+  /** the mechanism that enforced the limits */
+  limits: string | null;
+}
+
 /** The schema `WorkspaceWanted` of the REST API. */
 export interface WorkspaceWanted {
   /** the workspace is removed after this time */
@@ -455,16 +539,6 @@ export interface NodeWanted {
   runtime?: string | null;
   /** run install scripts of packages, in the build's sandbox */
   allowScripts?: boolean | null;
-}
-
-/** The schema `NetworkWanted` of the REST API. */
-export interface NetworkWanted {
-  /** none: only loopback; list: the hosts of `allow`; open: all public hosts. Default: list when something is allowed, else none */
-  mode?: string | null;
-  /** host, *.host, either with :port, or an address; registries: the package indexes that the host's clients are configured with */
-  allow?: string[] | null;
-  /** the same; wins over `allow` */
-  deny?: string[] | null;
 }
 
 /** The schema `Workspace` of the REST API. */
@@ -944,25 +1018,6 @@ export interface ExecLimits {
   output?: number | string | null;
   /** output in bytes, instead of it */
   outputBytes?: number | null;
-}
-
-/** The schema `Result` of the REST API. */
-export interface ResultInfo {
-  /** of the exec */
-  id: string;
-  exitCode: number;
-  signal: number | null;
-  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied";
-  stdout: string;
-  stderr: string;
-  /** encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than twice their bytes */
-  encoding: "utf-8" | "base64";
-  truncated: boolean;
-  durationMs: number;
-  cpuMs: number;
-  maxRssBytes: number;
-  /** the mechanism that enforced the limits */
-  limits: string | null;
 }
 
 /** The data of an event of an exec: waiting and learned where they apply; start, stdout and stderr as they come; then exit. One that is denied has no start. */
@@ -1660,6 +1715,8 @@ export interface Operations {
   createToken: { path: object; query: object; body: TokenWanted | undefined; result: Token };
   /** Remove an access token, which is refused from then on */
   removeToken: { path: { id: string }; query: object; body: undefined; result: undefined };
+  /** Run a file of Python or shell, and its tests, in a throw-away workspace */
+  runCode: { path: object; query: object; body: CodeWanted; result: CodeResult };
   /** Create a workspace */
   createWorkspace: { path: object; query: object; body: WorkspaceWanted | undefined; result: WorkspaceInfo };
   /** List workspaces */
@@ -1814,6 +1871,7 @@ export const operations: Record<keyof Operations, OperationRow> = {
   listTokens: {"method":"GET","path":"/v1/tokens","results":{"200":"Tokens"}},
   createToken: {"method":"POST","path":"/v1/tokens","body":"TokenWanted","results":{"201":"Token"}},
   removeToken: {"method":"DELETE","path":"/v1/tokens/{id}"},
+  runCode: {"method":"POST","path":"/v1/code","body":"CodeWanted","results":{"200":"CodeResult"}},
   createWorkspace: {"method":"POST","path":"/v1/workspaces","keyed":true,"body":"WorkspaceWanted","results":{"201":"Workspace"}},
   listWorkspaces: {"method":"GET","path":"/v1/workspaces","results":{"200":"Workspaces"}},
   getWorkspace: {"method":"GET","path":"/v1/workspaces/{id}","results":{"200":"Workspace"}},
@@ -1895,6 +1953,10 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   Tokens: {"items":["items","Token"],"next_cursor":["nextCursor"]},
   Token: {"workspace_name":["workspaceName"],"created_by":["createdBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"last_used_at":["lastUsedAt"]},
   TokenWanted: {"ttl_ms":["ttlMs"]},
+  CodeWanted: {"tests_file":["testsFile"],"stdin":["stdin","CodeWanted.stdin"],"limits":["limits","LimitsWanted"],"network":["network","NetworkWanted"],"timeout_ms":["timeoutMs"]},
+  CodeResult: {"exit_code":["exitCode"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"],"tests":["tests","CodeTests"]},
+  CodeTests: {"result":["result","Result"]},
+  Result: {"exit_code":["exitCode"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
   WorkspaceWanted: {"ttl_ms":["ttlMs"],"idle_timeout":["idleTimeout"],"idle_timeout_ms":["idleTimeoutMs"],"python":["python","Python"],"node":["node","Node"],"limits":["limits","LimitsWanted"],"network":["network","NetworkWanted"]},
   Python: {"torch_backend":["torchBackend"],"allow_build":["allowBuild"]},
   Node: {"package_json":["packageJson"],"allow_scripts":["allowScripts"]},
@@ -1924,7 +1986,6 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   PackagesChanged: {"installed":["installed","PackageVersion"],"removed":["removed","PackageVersion"]},
   ExecWanted: {"stdin":["stdin","ExecWanted.stdin"],"open_stdin":["openStdin"],"timeout_ms":["timeoutMs"],"limits":["limits","ExecLimits"]},
   ExecLimits: {"cpu_time":["cpuTime"],"cpu_time_ms":["cpuTimeMs"],"output_bytes":["outputBytes"]},
-  Result: {"exit_code":["exitCode"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
   ExecLearnedEvent: {"decision_with_rules":["decisionWithRules"],"trail":["trail","PolicyStep"]},
   ExecExitEvent: {"exit_code":["exitCode"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
   ExecErrorEvent: {"exit_code":["exitCode"]},

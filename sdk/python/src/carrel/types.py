@@ -570,6 +570,150 @@ class TokenWanted(TypedDict, total=False):
     ttl_ms: Optional[int]
 
 
+class _CodeWantedNeeded(TypedDict):
+    # what the file holds
+    code: str
+
+
+class CodeWanted(_CodeWantedNeeded, total=False):
+    """CodeWanted, as the daemon takes it."""
+
+    # the name of the file, which ends in .py or .sh; main.py when not given
+    file: Optional[str]
+    # the name of the tests' file: .py for pytest, .sh for a shell; test_ and the name of the file when not given
+    tests_file: Optional[str]
+    # what the tests' file holds
+    tests: Optional[str]
+    # requirements of Python packages
+    packages: Optional[Sequence[str]]
+    # a version of Python
+    python: Optional[str]
+    # the whole input: text, or {"base64": …}
+    stdin: Optional[Union[str, Mapping[str, Any]]]
+    # variables
+    env: Optional[Mapping[str, str]]
+    limits: Optional[LimitsWanted]
+    network: Optional[NetworkWanted]
+    # wall time of the file, and of its tests; 300 s when not given
+    timeout: Optional[Union[str, float]]
+    # timeout in milliseconds, instead of it
+    timeout_ms: Optional[int]
+
+
+class NetworkWanted(TypedDict, total=False):
+    """NetworkWanted, as the daemon takes it."""
+
+    # none: only loopback; list: the hosts of `allow`; open: all public hosts. Default: list when something is allowed,
+    # else none
+    mode: Optional[str]
+    # host, *.host, either with :port, or an address; registries: the package indexes that the host's clients are
+    # configured with
+    allow: Optional[Sequence[str]]
+    # the same; wins over `allow`
+    deny: Optional[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class CodeResult:
+    """CodeResult, as the daemon shows it."""
+
+    # of the exec
+    id: str
+    exit_code: int
+    signal: Optional[int]
+    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
+    stdout: str
+    stderr: str
+    # encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than
+    # twice their bytes
+    encoding: Literal["utf-8", "base64"]
+    truncated: bool
+    duration_ms: int
+    cpu_ms: int
+    max_rss_bytes: int
+    # the mechanism that enforced the limits
+    limits: Optional[str]
+    # null: there are none
+    tests: Optional[CodeTests]
+
+    @classmethod
+    def _from(cls, value: Any) -> CodeResult:
+        get = value.get
+        return cls(
+            id=get("id"),
+            exit_code=get("exit_code"),
+            signal=get("signal"),
+            reason=get("reason"),
+            stdout=get("stdout"),
+            stderr=get("stderr"),
+            encoding=get("encoding"),
+            truncated=get("truncated"),
+            duration_ms=get("duration_ms"),
+            cpu_ms=get("cpu_ms"),
+            max_rss_bytes=get("max_rss_bytes"),
+            limits=get("limits"),
+            tests=CodeTests._from(get("tests")) if get("tests") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class CodeTests:
+    """CodeTests, as the daemon shows it."""
+
+    # none: the file has no test; not_run: the code itself has failed
+    verdict: Literal["passed", "failed", "none", "not_run"]
+    # how the tests ended; null: they weren't run
+    result: Optional[Result]
+
+    @classmethod
+    def _from(cls, value: Any) -> CodeTests:
+        get = value.get
+        return cls(
+            verdict=get("verdict"),
+            result=Result._from(get("result")) if get("result") is not None else None,
+        )
+
+
+@dataclass(frozen=True)
+class Result:
+    """Result, as the daemon shows it."""
+
+    # of the exec
+    id: str
+    exit_code: int
+    signal: Optional[int]
+    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
+    stdout: str
+    stderr: str
+    # encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than
+    # twice their bytes
+    encoding: Literal["utf-8", "base64"]
+    truncated: bool
+    duration_ms: int
+    cpu_ms: int
+    max_rss_bytes: int
+    # the mechanism that enforced the limits
+    limits: Optional[str]
+
+    @classmethod
+    def _from(cls, value: Any) -> Result:
+        get = value.get
+        return cls(
+            id=get("id"),
+            exit_code=get("exit_code"),
+            signal=get("signal"),
+            reason=get("reason"),
+            stdout=get("stdout"),
+            stderr=get("stderr"),
+            encoding=get("encoding"),
+            truncated=get("truncated"),
+            duration_ms=get("duration_ms"),
+            cpu_ms=get("cpu_ms"),
+            max_rss_bytes=get("max_rss_bytes"),
+            limits=get("limits"),
+        )
+
+
 class Python(TypedDict, total=False):
     """The packages of a Python environment, which is built if it doesn't exist."""
 
@@ -604,19 +748,6 @@ class Node(TypedDict, total=False):
     runtime: Optional[str]
     # run install scripts of packages, in the build's sandbox
     allow_scripts: Optional[bool]
-
-
-class NetworkWanted(TypedDict, total=False):
-    """NetworkWanted, as the daemon takes it."""
-
-    # none: only loopback; list: the hosts of `allow`; open: all public hosts. Default: list when something is allowed,
-    # else none
-    mode: Optional[str]
-    # host, *.host, either with :port, or an address; registries: the package indexes that the host's clients are
-    # configured with
-    allow: Optional[Sequence[str]]
-    # the same; wins over `allow`
-    deny: Optional[Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -1341,46 +1472,6 @@ class ExecLimits(TypedDict, total=False):
     output: Optional[Union[int, str]]
     # output in bytes, instead of it
     output_bytes: Optional[int]
-
-
-@dataclass(frozen=True)
-class Result:
-    """Result, as the daemon shows it."""
-
-    # of the exec
-    id: str
-    exit_code: int
-    signal: Optional[int]
-    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
-    stdout: str
-    stderr: str
-    # encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than
-    # twice their bytes
-    encoding: Literal["utf-8", "base64"]
-    truncated: bool
-    duration_ms: int
-    cpu_ms: int
-    max_rss_bytes: int
-    # the mechanism that enforced the limits
-    limits: Optional[str]
-
-    @classmethod
-    def _from(cls, value: Any) -> Result:
-        get = value.get
-        return cls(
-            id=get("id"),
-            exit_code=get("exit_code"),
-            signal=get("signal"),
-            reason=get("reason"),
-            stdout=get("stdout"),
-            stderr=get("stderr"),
-            encoding=get("encoding"),
-            truncated=get("truncated"),
-            duration_ms=get("duration_ms"),
-            cpu_ms=get("cpu_ms"),
-            max_rss_bytes=get("max_rss_bytes"),
-            limits=get("limits"),
-        )
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,24 @@ class AsyncCarrel:
         query = {"label": [label] if isinstance(label, str) else label, "state": state}
         return self._http.items(op.LIST_METRICS, types.WorkspaceMetrics._from, limit=limit, query=query)
 
+    async def run_code(
+        self, code: str, *, file: Optional[str] = None, tests: Optional[str] = None, tests_file: Optional[str] = None,
+        packages: Optional[Sequence[str]] = None, python: Optional[str] = None, stdin: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None, limits: Optional[types.LimitsWanted] = None,
+        network: Optional[types.NetworkWanted] = None, timeout: Optional[Duration] = None,
+    ) -> types.CodeResult:
+        """Runs code once, in a workspace that is made for it and removed afterwards, and its tests.
+
+        The end of `file`, `.py` or `.sh`, says how it is run.
+
+        >>> async with AsyncCarrel() as carrel:
+        ...     print((await carrel.run_code("print(6 * 7)")).stdout, end="")
+        42
+        """
+        body = {"code": code, "file": file, "tests": tests, "tests_file": tests_file, "packages": packages, "python": python,
+                "stdin": stdin, "env": env, "limits": limits, "network": network, **_core.duration("timeout", timeout)}
+        return types.CodeResult._from(await self._http.json(op.RUN_CODE, body=body, timeout=None))
+
     # ---- what happens ----
 
     async def events(self, *, workspace: Optional[str] = None, after: Optional[int] = None) -> AsyncIterator[types.Event]:

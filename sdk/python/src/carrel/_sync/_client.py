@@ -113,6 +113,24 @@ class Carrel:
         query = {"label": [label] if isinstance(label, str) else label, "state": state}
         return self._http.items(op.LIST_METRICS, types.WorkspaceMetrics._from, limit=limit, query=query)
 
+    def run_code(
+        self, code: str, *, file: Optional[str] = None, tests: Optional[str] = None, tests_file: Optional[str] = None,
+        packages: Optional[Sequence[str]] = None, python: Optional[str] = None, stdin: Optional[str] = None,
+        env: Optional[Mapping[str, str]] = None, limits: Optional[types.LimitsWanted] = None,
+        network: Optional[types.NetworkWanted] = None, timeout: Optional[Duration] = None,
+    ) -> types.CodeResult:
+        """Runs code once, in a workspace that is made for it and removed afterwards, and its tests.
+
+        The end of `file`, `.py` or `.sh`, says how it is run.
+
+        >>> with Carrel() as carrel:
+        ...     print((carrel.run_code("print(6 * 7)")).stdout, end="")
+        42
+        """
+        body = {"code": code, "file": file, "tests": tests, "tests_file": tests_file, "packages": packages, "python": python,
+                "stdin": stdin, "env": env, "limits": limits, "network": network, **_core.duration("timeout", timeout)}
+        return types.CodeResult._from(self._http.json(op.RUN_CODE, body=body, timeout=None))
+
     # ---- what happens ----
 
     def events(self, *, workspace: Optional[str] = None, after: Optional[int] = None) -> Iterator[types.Event]:

@@ -1,0 +1,217 @@
+#include "services/code.h"
+
+#include <stdlib.h>
+#include "services/desk.h"
+
+#define SERVICE "code"
+#define OUTPUT_BYTES_MAX (8ull << 20) /* of each command: the answer is made in one piece */
+#define TTL_MS (24ull * 3600 * 1000)
+
+enum step { CREATE, WRITE_CODE, WRITE_TESTS, RUN, TEST, REMOVE, ANSWER };
+struct code_job {
+	struct desk desk;
+	struct arena arena;
+	struct code_wanted wanted;
+	enum step step; /* that is under way */
+	code_fn *done;	/* NULL: the client is gone */
+	void *ctx;
+	struct error err; /* the first one; code 0: none */
+	struct exec_captured captured[2];
+	struct code_answer answer;
+};
+
+static void create(struct code_job *job);
+static void on_step(void *ctx, const struct error *err);
+
+static void run(struct code_job *job, const char *file, const char *text, bool is_tests)
+{
+	struct exec_spec spec = { .argv = code_command(&job->arena, file, text, is_tests),
+		.env = job->wanted.env,
+		.timeout_ms = job->wanted.timeout_ms,
+		.output_bytes = job->wanted.limits.output_bytes };
+	if (!spec.output_bytes || spec.output_bytes > OUTPUT_BYTES_MAX)
+		spec.output_bytes = OUTPUT_BYTES_MAX;
+	if (!is_tests && job->wanted.stdin_text.data) {
+		spec.stdin_text = job->wanted.stdin_text;
+		spec.has_stdin_text = true;
+	}
+	desk_run(&job->desk, &spec, on_step, job);
+}
+
+static struct code_part take_part(struct code_job *job, struct exec_captured *captured)
+{
+	struct desk *desk = &job->desk;
+	*captured = desk->captured;
+	desk->captured = (struct exec_captured){ 0 };
+	return (struct code_part){
+		.exec_id = arena_text(&job->arena, desk->exec_id),
+		.result = desk->result,
+		.output = exec_output_of(
+			(struct str){ captured->streams[0].data, captured->streams[0].len },
+			(struct str){ captured->streams[1].data, captured->streams[1].len },
+			captured->measures, desk->result.truncated),
+		.limiter = desk->limiter[0] ? arena_text(&job->arena, desk->limiter) : NULL,
+	};
+}
+
+static void finish(struct code_job *job)
+{
+	if (job->done)
+		job->done(job->ctx, job->err.code ? NULL : &job->answer,
+			job->err.code ? &job->err : NULL);
+	for (int i = 0; i < 2; i++)
+		if (job->captured[i].core)
+			exec_captured_done(&job->captured[i]);
+	desk_done(&job->desk);
+	arena_done(&job->arena);
+	free(job);
+}
+
+/* What the step that has ended gave, and which one is next. */
+static enum step next_of(struct code_job *job)
+{
+	const struct code_wanted *wanted = &job->wanted;
+	switch (job->step) {
+	case CREATE:
+		return WRITE_CODE;
+	case WRITE_CODE:
+		return wanted->tests ? WRITE_TESTS : RUN;
+	case WRITE_TESTS:
+		return RUN;
+	case RUN:
+		job->answer.code = take_part(job, &job->captured[0]);
+		if (!wanted->tests || result_exit_code(&job->answer.code.result))
+			return REMOVE;
+		return TEST;
+	case TEST:
+		job->answer.tests = take_part(job, &job->captured[1]);
+		job->answer.has_run_tests = true;
+		job->answer.verdict = code_judge(wanted->tests_file, &job->answer.tests.result);
+		return REMOVE;
+	default:
+		return ANSWER;
+	}
+}
+
+static void begin(struct code_job *job, enum step step)
+{
+	const struct code_wanted *wanted = &job->wanted;
+	job->step = step;
+	switch (step) {
+	case CREATE:
+		create(job);
+		return;
+	case WRITE_CODE:
+		desk_write(&job->desk, wanted->file, str_from(wanted->code), on_step, job);
+		return;
+	case WRITE_TESTS:
+		desk_write(&job->desk, wanted->tests_file, str_from(wanted->tests), on_step, job);
+		return;
+	case RUN:
+		run(job, wanted->file, wanted->code, false);
+		return;
+	case TEST:
+		run(job, wanted->tests_file, wanted->tests, true);
+		return;
+	case REMOVE:
+		desk_remove(&job->desk, on_step, job);
+		return;
+	case ANSWER:
+		finish(job);
+		return;
+	}
+}
+
+static void on_step(void *ctx, const struct error *err)
+{
+	struct code_job *job = ctx;
+	if (err && job->step == REMOVE)
+		log_record(core_log(job->desk.core), LOG_LEVEL_WARN,
+			"the workspace of a code run can't be removed", "workspace", job->desk.id,
+			"error", err->text, NULL);
+	else if (err && !job->err.code)
+		job->err = *err;
+	if (job->step != REMOVE && (job->err.code || !job->done))
+		begin(job, REMOVE);
+	else
+		begin(job, next_of(job));
+}
+
+static void create(struct code_job *job)
+{
+	const struct code_wanted *wanted = &job->wanted;
+	struct workspace made = { .packages = wanted->packages,
+		.python = wanted->python,
+		.limits = wanted->limits,
+		.network = wanted->network,
+		.ttl_ms = TTL_MS };
+	if (wanted->tests && !code_is_shell(wanted->tests_file))
+		vec_push(&job->arena, &made.packages, "pytest");
+	desk_create(&job->desk, SERVICE, &made, on_step, job);
+}
+
+struct code_job *code_run(const struct request *request, struct core *core,
+	const struct code_wanted *wanted, code_fn *done, void *ctx, struct error *err)
+{
+	if (core_check(request, core, VERB_CODE_RUN, NULL, err))
+		return NULL;
+	struct code_job *job = xzalloc(sizeof *job);
+	arena_init(&job->arena);
+	code_copy(&job->arena, wanted, &job->wanted);
+	desk_init(&job->desk, core, access_keep(request, &job->arena));
+	job->done = done;
+	job->ctx = ctx;
+	job->answer.has_tests = wanted->tests;
+	job->answer.verdict = CODE_NOT_RUN;
+	begin(job, CREATE);
+	return job;
+}
+
+void code_cancel(struct code_job *job)
+{
+	job->done = NULL;
+	desk_cancel(&job->desk);
+}
+
+static void print_part(struct json *j, const struct code_part *part)
+{
+	exec_print_result(j, part->exec_id, &part->result, &part->output, part->limiter, NULL);
+}
+
+void code_print_answer(struct json *j, const struct code_answer *answer)
+{
+	json_object(j, NULL);
+	print_part(j, &answer->code);
+	if (!answer->has_tests) {
+		json_null(j, "tests");
+		json_end(j);
+		return;
+	}
+	json_object(j, "tests");
+	json_text(j, "verdict", code_verdict_names[answer->verdict]);
+	if (answer->has_run_tests) {
+		json_object(j, "result");
+		print_part(j, &answer->tests);
+		json_end(j);
+	} else {
+		json_null(j, "result");
+	}
+	json_end(j);
+	json_end(j);
+}
+
+/* ---- the service ---- */
+
+struct code_state {
+	struct service_state base;
+};
+
+static void start(void *state)
+{
+	const struct code_state *code = state;
+	desk_sweep(code->base.core, SERVICE, NULL, NULL);
+}
+
+const struct service code_service = {
+	.name = SERVICE, .size = sizeof(struct code_state), .start = start
+};

@@ -1,0 +1,52 @@
+/* desk.h -- the steps of a service over one workspace: it is made, gets packages and files, runs
+ * commands, and is removed.
+ * 1. One step at a time; its `done` is called once, from the loop, never from inside the step.
+ * 2. A desk names its workspace by id, and finds it anew for each step.
+ * 3. Between desk_cancel and the next step, a command that ran is killed, and its step fails with
+ * ERR_CANCELED; other steps end as they would. */
+#pragma once
+#include "core/execs.h"
+#include "core/nouns.h"
+
+#define DESK_LABEL "carrel.service" /* of its workspace: the name of the service */
+
+typedef void desk_fn(void *ctx, const struct error *err);
+struct desk {
+	struct core *core;
+	const struct request *request; /* lives as long as the desk */
+	char id[ID_LEN + 1];	       /* of the workspace, or "" */
+	/* Of the command that desk_run has ended: */
+	struct result result;
+	struct exec_captured captured;
+	char exec_id[ID_LEN + 1];
+	char limiter[24]; /* "cgroup-v1" …, or "" */
+	/* Of desk_install: */
+	char environment[161];
+	/* private: */
+	desk_fn *done;
+	void *ctx;
+	struct str bytes;
+	struct core_exec *exec;
+	struct loop_timer *later;
+	struct error err;
+};
+void desk_init(struct desk *desk, struct core *core, const struct request *request);
+/* No step may be under way. The workspace stays. */
+void desk_done(struct desk *desk);
+
+/* wanted: as for core_create; the label of the service is added. */
+void desk_create(struct desk *desk, const char *service, const struct workspace *wanted,
+	desk_fn *done, void *ctx);
+void desk_install(struct desk *desk, const text_list *packages, desk_fn *done, void *ctx);
+/* bytes live until done. */
+void desk_write(struct desk *desk, const char *path, struct str bytes, desk_fn *done, void *ctx);
+/* Captured. An error: it could not be started; else result, captured and limiter are set. */
+void desk_run(struct desk *desk, const struct exec_spec *spec, desk_fn *done, void *ctx);
+/* By core itself: it must work for whoever made it. No workspace, or one that is gone: success. */
+void desk_remove(struct desk *desk, desk_fn *done, void *ctx);
+void desk_cancel(struct desk *desk);
+
+/* Removes the workspaces of a service that a crash left behind: those that is_kept (NULL: none)
+ * doesn't name. */
+void desk_sweep(struct core *core, const char *service,
+	bool (*is_kept)(void *ctx, const char *workspace), void *ctx);
