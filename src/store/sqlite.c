@@ -10,6 +10,8 @@
 #include "base/path.h"
 
 #define BUSY_MS 50 /* short: reads block the event loop */
+/* While it is opened nothing else runs, and the core before this one may still be ending. */
+#define OPEN_BUSY_MS 10000
 
 /* Values of a row by their places in a statement: texts from ?1 on, numbers from ?5, bytes ?9. */
 #define NUMBER_AT (1 + STORE_TEXTS)
@@ -239,7 +241,7 @@ static int open_file(
 	if (rc != SQLITE_OK)
 		return sqlite_fail(*db, rc, err);
 	sqlite3_extended_result_codes(*db, 1);
-	sqlite3_busy_timeout(*db, BUSY_MS);
+	sqlite3_busy_timeout(*db, OPEN_BUSY_MS);
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, (int *)NULL);
 	sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, (int *)NULL);
 	/* Until it is known to be whole, its log is to stay as it is. */
@@ -333,6 +335,7 @@ static int attach(const struct store_place *place, bool only_reads, void **db, s
 		close_database(d);
 		return -1;
 	}
+	sqlite3_busy_timeout(d->db, BUSY_MS);
 	if (!only_reads) {
 		checkpoint_on_close(d);
 		sqlite_log_init(&d->log, d->db);
@@ -358,6 +361,7 @@ static int open_name(const struct store_place *place, const char *name, struct d
 		close_database(d);
 		return -1;
 	}
+	sqlite3_busy_timeout(d->db, BUSY_MS);
 	checkpoint_on_close(d);
 	*out = d;
 	return 0;

@@ -557,6 +557,30 @@ static void one_that_is_locked_is_not_opened_nor_moved(void **state)
 	assert_int_equal(f->workspaces, 1);
 }
 
+/* As by a core that is killed, and still closes it. */
+static void one_whose_lock_is_released_soon_is_opened(void **state)
+{
+	struct fixture *f = *state;
+	struct timespec pause = { 0, 300000000 };
+
+	open_store(f);
+	put_workspace(f, 1);
+	close_store(f);
+	struct holder holder =
+		hold_lock(f, "PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT");
+	pid_t releaser = fork();
+	assert_true(releaser >= 0);
+	if (releaser == 0) {
+		nanosleep(&pause, NULL);
+		_exit(write(holder.go, "x", 1) != 1);
+	}
+	open_store(f);
+	load(f);
+	assert_int_equal(f->workspaces, 1);
+	assert_int_equal(waitpid(releaser, NULL, 0), releaser);
+	let_go(&holder);
+}
+
 /* -- the disk -- */
 
 static void a_file_moved_away_is_noticed(void **state)
@@ -793,6 +817,7 @@ int main(void)
 		TEST(a_lock_held_by_another_fails_the_commit_until_it_is_gone),
 		TEST(it_gets_well_by_itself_when_the_lock_is_gone),
 		TEST(one_that_is_locked_is_not_opened_nor_moved),
+		TEST(one_whose_lock_is_released_soon_is_opened),
 		TEST(a_file_moved_away_is_noticed),
 		TEST(a_file_size_limit_is_a_full_disk),
 		TEST(a_full_disk_fails_by_name_and_is_forgotten_when_there_is_room),
