@@ -80,11 +80,11 @@ static int take_one(int fd, struct listener *listener, struct error *err)
 {
 	bool is_known = is_option(fd, SO_DOMAIN, AF_UNIX) || is_option(fd, SO_DOMAIN, AF_INET) ||
 			is_option(fd, SO_DOMAIN, AF_INET6);
+	*listener = (struct listener)LISTENER_NONE;
 	if (!is_known || !is_option(fd, SO_TYPE, SOCK_STREAM) || !is_option(fd, SO_ACCEPTCONN, 1))
 		return fail(err, ERR_INVALID,
 			"passed descriptor %d (LISTEN_FDS) is not a listening unix or TCP socket",
 			fd);
-	*listener = (struct listener)LISTENER_NONE;
 	/* Above the places of a role's descriptors. */
 	listener->fd = fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FD + LISTENERS_MAX);
 	if (listener->fd < 0)
