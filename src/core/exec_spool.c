@@ -189,10 +189,15 @@ static bool is_over(const struct core_exec *e, struct spool_size size)
  * has laid out is still too much. */
 static bool keep_within(struct core_exec *e)
 {
-	uint64_t most = 2 * e->record.output_cap_bytes + SLACK_BYTES;
 	if (!is_over(e, size_of(e)))
 		return true;
-	return drop_oldest(e) && size_of(e).on_disk <= most;
+	if (!drop_oldest(e))
+		return false;
+	/* What was written since then is dropped by the next look. */
+	struct spool_size size = size_of(e);
+	uint64_t dropped = e->record.output_dropped;
+	uint64_t kept = size.bytes > dropped ? size.bytes - dropped : 0;
+	return size.on_disk <= kept + e->record.output_cap_bytes + SLACK_BYTES;
 }
 
 void spool_measure(struct core_exec *e)
