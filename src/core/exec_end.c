@@ -158,8 +158,9 @@ void exec_not_run(struct core_exec *e, const struct error *err)
 	bool is_command = err->code == ERR_COMMAND_NOT_FOUND || err->code == ERR_NOT_EXECUTABLE;
 	struct exec_listener listener = e->listener;
 	char text[ERROR_TEXT_SIZE + 16];
-	/* A client that handed in its streams says so itself, with a hint. */
-	if (!is_command || exec_is_handed(e->mode) || e->is_internal || e->workspace->is_gone ||
+	/* A client that handed in its streams, and carrel itself, say so with a hint. */
+	bool is_said = exec_is_handed(e->mode) || (e->is_cli && e->mode == EXEC_STREAMED);
+	if (!is_command || is_said || e->is_internal || e->workspace->is_gone ||
 		e->workspace->model.state == WORKSPACE_DELETING) {
 		exec_failed(e, err);
 		return;

@@ -499,6 +499,7 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	struct core_exec *e = exec_new(w, &record, mode);
 	e->listener = *listener;
 	e->is_internal = request == &request_system;
+	e->is_cli = access_is_cli(request);
 	e->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
 	audit_exec_start(request, e, spec);

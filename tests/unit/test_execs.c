@@ -14,16 +14,17 @@ static void test_a_captured_exec_has_output_errors_and_exit_status(void **state)
 	assert_false(seen.record.result.truncated);
 	assert_true(seen.record.started_ms > 0 && seen.record.ended_ms >= seen.record.started_ms);
 	assert_int_equal(world->core.metrics.execs[REASON_EXITED], 1);
-	/* A command that can't be found, and one that can't be run, and a directory that isn't. */
+	/* A command that can't be found, and one that can't be run, end as in a shell. */
 	auto_seen struct seen missing, denied, nowhere;
 	spec = SPEC("no-such-command-here");
 	run_captured(&missing, &spec);
-	assert_true(missing.has_failed);
-	assert_int_equal(missing.err.code, ERR_COMMAND_NOT_FOUND);
-	assert_int_equal(missing.record.error_exit_code, 127);
+	assert_exited(&missing, 127);
+	assert_non_null(strstr(missing.errors.data, "no-such-command-here"));
+	assert_non_null(strstr(missing.error, "no-such-command-here"));
 	spec = SPEC("/etc/passwd");
 	run_captured(&denied, &spec);
-	assert_int_equal(denied.err.code, ERR_NOT_EXECUTABLE);
+	assert_exited(&denied, 126);
+	/* A directory that doesn't exist is an error of the request. */
 	spec = SPEC("true");
 	spec.cwd = "/no/such/directory";
 	run_captured(&nowhere, &spec);
@@ -31,6 +32,22 @@ static void test_a_captured_exec_has_output_errors_and_exit_status(void **state)
 	assert_int_equal(nowhere.err.code, ERR_INVALID);
 	assert_non_null(strstr(nowhere.err.text, "/no/such/directory"));
 	assert_int_equal(world->core.metrics.exec_failures, 3);
+}
+
+static void test_a_missing_command_of_carrels_own_is_an_error(void **state)
+{
+	auto_seen struct seen seen;
+	struct exec_spec spec = SPEC("no-such-command-here");
+	struct exec_listener listener = listen_with(&seen);
+	struct core_exec *e;
+	struct error err;
+	assert_int_equal(exec_start(&request_system, &world->w, &spec, EXEC_CAPTURED, NULL,
+				 &listener, &e, &err),
+		0);
+	run_until(&seen.ended);
+	assert_true(seen.has_failed);
+	assert_int_equal(seen.err.code, ERR_COMMAND_NOT_FOUND);
+	assert_int_equal(seen.record.error_exit_code, 127);
 }
 
 static void test_the_environment_is_carrels_then_the_workspaces_then_the_execs(void **state)
@@ -771,6 +788,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		EXEC_TEST(test_captured_output_of_all_execs_together_is_bounded),
 		EXEC_TEST(test_a_captured_exec_has_output_errors_and_exit_status),
+		EXEC_TEST(test_a_missing_command_of_carrels_own_is_an_error),
 		EXEC_TEST(test_the_environment_is_carrels_then_the_workspaces_then_the_execs),
 		EXEC_TEST(test_output_larger_than_a_pipe_is_whole),
 		EXEC_TEST(test_the_pipes_of_the_next_exec_are_made_after_an_answer),
