@@ -1685,8 +1685,6 @@ export interface Operations {
   metrics: { path: object; query: object; body: undefined; result: undefined };
   /** This document */
   openapi: { path: object; query: object; body: undefined; result: OpenApiDocument };
-  /** This reference, for people */
-  docs: { path: object; query: object; body: undefined; result: undefined };
   /** List the environments that are built */
   listEnvironments: { path: object; query: { limit?: number; cursor?: string }; body: undefined; result: Environments };
   /** List templates */
@@ -1856,7 +1854,6 @@ export const operations: Record<keyof Operations, OperationRow> = {
   readyz: {"method":"GET","path":"/readyz","results":{"200":"Health"}},
   metrics: {"method":"GET","path":"/metrics"},
   openapi: {"method":"GET","path":"/openapi.json","results":{"200":"Document"}},
-  docs: {"method":"GET","path":"/docs"},
   listEnvironments: {"method":"GET","path":"/v1/environments","results":{"200":"Environments"}},
   listTemplates: {"method":"GET","path":"/v1/templates","results":{"200":"Templates"}},
   addTemplate: {"method":"POST","path":"/v1/templates","body":"TemplateAdded","results":{"200":"Template","201":"Template"}},

@@ -144,7 +144,9 @@ class Generator {
     const rows = [];
     for (const [path, methods] of Object.entries(this.document.paths)) {
       for (const [method, item] of Object.entries(methods)) {
-        if (!item.operationId) continue;
+        /* Pages are for browsers. */
+        const isPage = Object.values(item.responses).some((answer) => Object.keys(answer.content ?? {}).some((kind) => kind.startsWith("text/html")));
+        if (!item.operationId || isPage) continue;
         const [type, row] = this.operation(path, method, item);
         types.push(type);
         rows.push(`  ${item.operationId}: ${JSON.stringify(row)},\n`);
