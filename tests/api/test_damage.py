@@ -57,7 +57,7 @@ def is_refused(daemon, name, layer, how):
     """By every door that would start a sandbox on it, with the command that repairs it."""
     for answer in (daemon.post(f"/v1/workspaces/{name}/exec", {"argv": ["true"]}), daemon.post(f"/v1/workspaces/{name}/resume"),
                    daemon.get(f"/v1/workspaces/{name}/files/f")):
-        said = problem(answer, answer.status, answer.json()["code"], f"layer '{layer}' of workspace '{name}' is {how}", f"carrel repair {name}")
+        said = problem(answer, answer.status, answer.json()["code"], f"layer '{layer}' of workspace '{name}' is {how}", f"POST /v1/workspaces/{name}/repair")
         assert said["status"] >= 500, said
     done = daemon("exec", name, "--", "true")
     assert done.returncode == 125 and layer in done.stderr and f"carrel repair {name}" in done.stderr, done
@@ -190,7 +190,7 @@ def test_by_default_a_start_repairs_what_it_needs(damaged):
             frozen = snapshot(daemon, "auto")["layers"][0]
             suspend(daemon, "auto")
             (layers(daemon) / frozen).rename(layers(daemon) / "away")
-            problem(daemon.post("/v1/workspaces/auto/exec", {"argv": ["true"]}), 500, "corrupt", frozen, "carrel repair auto")
+            problem(daemon.post("/v1/workspaces/auto/exec", {"argv": ["true"]}), 500, "corrupt", frozen, "POST /v1/workspaces/auto/repair")
             (layers(daemon) / "away").rename(layers(daemon) / frozen)
             assert output_of(daemon, "auto", "cat n") == "more\n"
     finally:

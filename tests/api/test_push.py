@@ -249,7 +249,7 @@ def test_a_damaged_layer_is_not_pushed(near, bucket):
         assert near("snapshot", "verify", made["id"]).returncode == 0
         file = pathlib.Path(near.env["CARREL_HOME"], "layers", made["layers"][0], "workspace/a")
         file.write_text("HELLO\n")
-        problem(near.post("/v1/workspaces/damaged/push", {"snapshot": "1"}), 500, "corrupt", made["layers"][0], "carrel snapshot verify")
+        problem(near.post("/v1/workspaces/damaged/push", {"snapshot": "1"}), 500, "corrupt", made["layers"][0], "POST /v1/snapshots/{id}/verify")
         assert not [key for key in manifests(server) if "/damaged/" in key]
 
 

@@ -73,7 +73,7 @@ def test_errors_name_the_snapshot_and_what_to_do(daemon):
         problem(daemon.post(f"/v1/workspaces/{one['name']}/snapshots", {"tag": "good"}), 409, "conflict", "good")
         problem(daemon.post(f"/v1/workspaces/{one['name']}/snapshots", {"tag": "1x"}), 400, "invalid", "tag")
         problem(daemon.post(f"/v1/workspaces/{two['name']}/rollback", {"snapshot": made["id"]}), 409, "conflict", "from")
-        problem(daemon.post(f"/v1/workspaces/{two['name']}/rollback", {"snapshot": "good"}), 404, "not_found", "snapshot ls")
+        problem(daemon.post(f"/v1/workspaces/{two['name']}/rollback", {"snapshot": "good"}), 404, "not_found", f"GET /v1/workspaces/{two['name']}/snapshots")
         problem(daemon.post(f"/v1/workspaces/{two['name']}/rollback", {}), 400, "invalid", "snapshot")
         problem(daemon.get("/v1/snapshots/01234567890123456789"), 404, "not_found", "snapshot")
         problem(daemon.post("/v1/workspaces", {"from": "nobody"}), 404, "not_found", "nobody")
@@ -119,7 +119,7 @@ def test_a_busy_workspace_is_paused_waited_for_or_refused(daemon):
         assert w["name"] in text
         problem(daemon.post(url + "/rollback", {"snapshot": "1"}), 404, "not_found")
         busy = snapshot(daemon, w["name"], tag="busy")
-        problem(daemon.post(url + "/rollback", {"snapshot": "busy"}), 409, "conflict", run, "--when-busy wait")
+        problem(daemon.post(url + "/rollback", {"snapshot": "busy"}), 409, "conflict", run, '{"when_busy":"wait"}')
         problem(daemon.post(url + "/snapshots", {"when_busy": "wait", "timeout": "1ms"}), 409, "conflict", run)
         # It goes on, and the copy was made between two writes.
         n = int(output_of(daemon, w["name"], "wc -l <n"))

@@ -41,13 +41,13 @@ def test_files_stay_and_processes_end(daemon, name):
 def test_what_runs_is_named_and_ended_only_by_force(daemon, name):
     path = f"/v1/workspaces/{name}"
     exec_ = daemon.post(f"{path}/exec", {"argv": ["sleep", "1000"], "background": True}).json()
-    problem(daemon.post(f"{path}/suspend"), 409, "conflict", exec_["id"], "sleep", "--force")
+    problem(daemon.post(f"{path}/suspend"), 409, "conflict", exec_["id"], "sleep", '{"force":true}')
     assert state(daemon, name) == "running"
     assert daemon.post(f"{path}/suspend", {"force": True}).json()["state"] == "suspended"
     ended = daemon.get(f"/v1/execs/{exec_['id']}").json()
     assert ended["state"] == "ended" and ended["reason"] == "canceled" and "suspended" in ended["error"], ended
     output_of(daemon, name, "sleep 1000 >/dev/null 2>&1 &")
-    problem(daemon.post(f"{path}/suspend"), 409, "conflict", "processes", "--force")
+    problem(daemon.post(f"{path}/suspend"), 409, "conflict", "processes", '{"force":true}')
     assert daemon.post(f"{path}/suspend", {"force": True}).status == 200
     problem(daemon.post(f"{path}/suspend", {"force": 1}), 400, "invalid", "force")
     problem(daemon.post("/v1/workspaces/nobody/suspend"), 404, "not_found", "nobody")
