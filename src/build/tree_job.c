@@ -35,6 +35,7 @@ const struct tree_verb tree_verbs[] = {
 	{ "unpack", tree_unpack_layer, false },
 	{ "archive", tree_archive, true },
 	{ "settle", tree_settle, true },
+	{ "usage", tree_usage, true },
 	{ NULL, NULL, false },
 };
 

@@ -64,7 +64,7 @@ int tree_hash_stage(struct tree_job *job, const char *name, struct snapshot_cont
 
 tree_verb_fn tree_pack_layer, tree_unpack_layer, tree_archive;
 tree_verb_fn tree_copy, tree_merge, tree_diff, tree_hash, tree_verify, tree_measure_layers,
-	tree_settle, tree_sweep;
+	tree_settle, tree_sweep, tree_usage;
 
 /* ---- for the launcher and main ---- */
 /* Fills in what the role is started with: argv is the verb and the names. */

@@ -300,6 +300,38 @@ int tree_measure_layers(struct tree_job *job, struct error *err)
 	return 0;
 }
 
+/* WORKSPACE; options: {"parts": [PATH…], "charged"}. Bytes of what it holds there, also in
+ * directories that are closed to their owner. */
+int tree_usage(struct tree_job *job, struct error *err)
+{
+	const struct json_value *paths = json_member(job->options, "parts");
+	const struct json_value *charged = json_member(job->options, "charged");
+	bool is_charged = charged && charged->kind == JSON_BOOL && charged->boolean;
+	uint64_t sum = 0, bytes, inodes;
+	const char *name;
+	if (tree_take_name(job, &name, err))
+		return -1;
+	auto_close int workspace = openat(job->workspaces, name, DIRECTORY);
+	if (workspace < 0)
+		return fail_errno(err, "open workspace '%s'", name);
+	for (const struct json_value *path = paths ? paths->first : NULL; path; path = path->next) {
+		if (path->kind != JSON_STRING)
+			return fail(err, ERR_INVALID, "'parts': a list of paths expected");
+		auto_close int part =
+			path_open_nolinks(workspace, path->string.data, O_RDONLY | O_DIRECTORY, 0);
+		if (part < 0 && errno == ENOENT)
+			continue;
+		if (part < 0)
+			return fail_errno(err, "open '%s' of the workspace", path->string.data);
+		if (is_charged ? path_charge_tree(part, &bytes, err)
+			       : path_measure_tree(part, &bytes, &inodes, err))
+			return -1;
+		sum += bytes;
+	}
+	json_u64(job->answer, "bytes", sum);
+	return 0;
+}
+
 /* Removes the frozen layers that are named, and what jobs that were killed have left. No other job
  * may run meanwhile. */
 int tree_sweep(struct tree_job *job, struct error *err)

@@ -243,6 +243,7 @@ struct core {
 	struct pace_counters meter_counters;
 	uint64_t meter_began_ms;
 	unsigned meter_moves;
+	struct closed_measure *closed_meter; /* in place of meter; or NULL */
 	loop_timer_fn *ready;
 	void *ready_ctx;
 	int (*row)(void *ctx, const struct store_table *table, const void *row); /* or NULL */
@@ -409,8 +410,17 @@ unsigned tree_restore_marks(const struct core_workspace *w);
 /* false: made by a version whose workspaces were plain directories; marks_sweep is due. */
 bool tree_is_overlay(const struct core_workspace *w);
 /* Bytes on disk of what it holds. Without `work`, where overlay keeps an unreadable directory.
- * Slow for a large tree: call it in a child. */
-int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *err);
+ * Slow for a large tree: call it in a child. TREE_CLOSED: a directory is closed to its owner, and
+ * tree_measure_closed is due; TREE_ENDLESS: too deep, or unreadable for another reason. */
+#define TREE_ENDLESS UINT64_MAX
+#define TREE_CLOSED (UINT64_MAX - 1)
+uint64_t tree_measure(const struct core_workspace *w);
+/* The same by a process that may read such directories. Then fn(ctx, ok, bytes), later; false: it
+ * could not be started, or was killed. Holds w until then. */
+typedef void tree_measured_fn(void *ctx, bool ok, uint64_t bytes);
+struct closed_measure *tree_measure_closed(
+	struct core_workspace *w, tree_measured_fn *fn, void *ctx);
+void tree_measure_forget(struct closed_measure *measure); /* fn isn't called; NULL: nothing */
 
 /* ---- marks.c ---- */
 /* Removes the marks of overlays from a tree that never was one, and makes `work`. Then

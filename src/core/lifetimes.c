@@ -215,9 +215,7 @@ static bool is_walk_due(const struct core_workspace *w)
 static uint64_t measure_tree(void *ctx)
 {
 	struct core *core = ctx;
-	struct error err;
-	uint64_t bytes;
-	return tree_measure(core->measurements->w, &bytes, &err) ? UINT64_MAX : bytes;
+	return tree_measure(core->measurements->w);
 }
 
 static void measure_next(struct core *core);
@@ -242,9 +240,14 @@ static void on_measured(void *ctx, bool ok, uint64_t bytes)
 {
 	struct core *core = ctx;
 	struct core_waiter *first = core->measurements;
+	core->closed_meter = NULL;
+	if (ok && bytes == TREE_CLOSED) {
+		core->closed_meter = tree_measure_closed(first->w, on_measured, core);
+		return;
+	}
 	core->measurements = first->next;
 	/* What can't be measured keeps its last figure; the limit's own watch is stricter. */
-	if (ok && bytes != UINT64_MAX) {
+	if (ok && bytes != TREE_ENDLESS) {
 		uint64_t now_ms = clock_monotonic_ms();
 		if (first->w->measured.moves == core->meter_moves)
 			first->w->measured.counters = core->meter_counters;
@@ -260,7 +263,7 @@ static void on_measured(void *ctx, bool ok, uint64_t bytes)
 
 static void measure_next(struct core *core)
 {
-	if (!core->measurements || core->meter.is_running)
+	if (!core->measurements || core->meter.is_running || core->closed_meter)
 		return;
 	core->meter_counters = read_counters(core);
 	core->meter_began_ms = clock_monotonic_ms();
@@ -332,6 +335,7 @@ void lifetimes_stop(struct core *core)
 			loop_cancel(core->loop, *timers[i]);
 	measure_stop(&core->cleaner);
 	measure_stop(&core->meter);
+	tree_measure_forget(core->closed_meter);
 	measure_stop(&core->rotation);
 	waiters_forget(core->clean_waiters);
 	waiters_forget(core->measurements);

@@ -20,6 +20,7 @@
 #include "base/path.h"
 #include "base/walk.h"
 #include "core/internal.h"
+#include "core/tree_jobs.h"
 #include "envs/kind.h"
 #include "model/template.h"
 
@@ -406,11 +407,13 @@ static int measure_part(const struct core_workspace *w, int dir, uint64_t *bytes
 						: path_measure_tree(dir, bytes, &inodes, err);
 }
 
-int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *err)
+static const char *const parts[] = { "upper", "env/upper", "node/upper", ".in", "cache" };
+#define PARTS (sizeof parts / sizeof *parts)
+
+static int measure_parts(const struct core_workspace *w, uint64_t *bytes, struct error *err)
 {
-	static const char *const parts[] = { "upper", "env/upper", "node/upper", ".in", "cache" };
 	uint64_t sum = 0, part;
-	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+	for (size_t i = 0; i < PARTS; i++) {
 		char path[ID_LEN + 16];
 		str_format(path, sizeof path, "%s/%s", w->model.id, parts[i]);
 		auto_close int dir =
@@ -425,4 +428,66 @@ int tree_measure(const struct core_workspace *w, uint64_t *bytes, struct error *
 	}
 	*bytes = sum;
 	return 0;
+}
+
+uint64_t tree_measure(const struct core_workspace *w)
+{
+	struct error err;
+	uint64_t bytes;
+	if (!measure_parts(w, &bytes, &err))
+		return bytes;
+	return err.sys_errno == EACCES ? TREE_CLOSED : TREE_ENDLESS;
+}
+
+struct closed_measure {
+	struct core_workspace *w;
+	tree_measured_fn *fn; /* NULL: forgotten */
+	void *ctx;
+};
+
+static void on_closed_measured(void *ctx, const struct json_value *answer, const struct error *err)
+{
+	struct closed_measure *measure = ctx;
+	struct core_workspace *w = measure->w;
+	uint64_t bytes = TREE_ENDLESS;
+	/* Without an answer nothing is known; an error is about the tree. */
+	bool ok = !err || (err->code != ERR_CANCELED && err->code != ERR_UNAVAILABLE);
+	if (!err && !json_member_u64(answer, "bytes", &bytes))
+		ok = false;
+	if (measure->fn)
+		measure->fn(measure->ctx, ok, bytes);
+	free(measure);
+	core_release(w);
+}
+
+struct closed_measure *tree_measure_closed(
+	struct core_workspace *w, tree_measured_fn *fn, void *ctx)
+{
+	struct closed_measure *measure = xzalloc(sizeof *measure);
+	auto_buf struct buf options = buf_empty(1024);
+	struct json j = json_to(&options, false);
+	const char *const names[] = { w->model.id };
+	*measure = (struct closed_measure){ w, fn, ctx };
+	json_object(&j, NULL);
+	json_bool(&j, "charged", workspace_counts_disk(&w->model));
+	json_array(&j, "parts");
+	for (size_t i = 0; i < PARTS; i++)
+		json_text(&j, NULL, parts[i]);
+	json_end(&j);
+	json_end(&j);
+	const struct tree_job_order order = { .verb = "usage",
+		.names = names,
+		.name_count = 1,
+		.options = { options.data, options.len },
+		.input = -1,
+		.output = -1 };
+	core_hold(w);
+	tree_job_start(w->core, &order, on_closed_measured, measure);
+	return measure;
+}
+
+void tree_measure_forget(struct closed_measure *measure)
+{
+	if (measure)
+		measure->fn = NULL;
 }

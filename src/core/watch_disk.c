@@ -165,7 +165,7 @@ void watch_disk_forget(struct watch_disk *disk, struct core_exec *e)
 static bool has_grown(const struct watch_disk *disk, uint64_t bytes)
 {
 	uint64_t over = disk->over_bytes;
-	return bytes == UINT64_MAX ||
+	return bytes == TREE_ENDLESS ||
 	       bytes > (over ? over + over / OWN_BLOCKS_SHARE + OWN_BLOCKS_BYTES
 			     : disk->known_bytes);
 }
@@ -180,7 +180,7 @@ static void note(struct watch_disk *disk, uint64_t counted, uint64_t bytes, bool
 	else if (disk->known_bytes > limit && bytes > disk->known_bytes)
 		w->is_overgrown = true;
 	if (bytes <= limit || !disk->over_bytes || is_first)
-		disk->over_bytes = bytes <= limit ? 0 : bytes == UINT64_MAX ? limit : bytes;
+		disk->over_bytes = bytes <= limit ? 0 : bytes == TREE_ENDLESS ? limit : bytes;
 	disk->doubt =
 		pace_doubt(disk->doubt, disk->free_room, free_after, disk->known_bytes, bytes);
 	disk->known_bytes = bytes;
@@ -188,10 +188,10 @@ static void note(struct watch_disk *disk, uint64_t counted, uint64_t bytes, bool
 	/* What was removed during the walk must hide nothing that is written after it. */
 	disk->free_room = disk->free_before > free_after ? disk->free_before : free_after;
 	disk->unmeasured_ms = 0;
-	if (bytes != UINT64_MAX)
+	if (bytes != TREE_ENDLESS)
 		w->model.disk_usage_bytes = counted;
 	disk_usage_changed(w);
-	if (bytes != UINT64_MAX && !disk->held.hidden)
+	if (bytes != TREE_ENDLESS && !disk->held.hidden)
 		disk->base = (struct held_base){ held_free_bytes(w->core->workspaces), free_after,
 			counted, disk->held.written };
 }
@@ -207,14 +207,14 @@ static void settle(struct watch_disk *disk)
 	uint64_t counted = disk->walked_bytes, bytes = counted;
 	if (!disk->is_walked || disk->question)
 		return;
-	if (bytes != UINT64_MAX) {
+	if (bytes != TREE_ENDLESS) {
 		counted += disk->held.bytes;
 		bytes = counted + held_hidden_bytes(&disk->base, &disk->held, counted,
 					  held_free_bytes(w->core->workspaces));
 	}
 	/* What was over its limit before an exec began is not that exec's doing: it may be there to
 	 * clear up, and goes on as long as nothing grows. */
-	bool is_grown = bytes == UINT64_MAX || (has_grown(disk, bytes) && !was_over);
+	bool is_grown = bytes == TREE_ENDLESS || (has_grown(disk, bytes) && !was_over);
 	disk->was_over = disk->is_measuring = false;
 	disk->registry->measures--;
 	disk->stop_after_ms = now_ms + (now_ms - disk->began_ms) * disk->doubt;
@@ -243,20 +243,22 @@ static void settle(struct watch_disk *disk)
 static void on_walked(void *ctx, bool ok, uint64_t bytes)
 {
 	struct watch_disk *disk = ctx;
+	disk->closed = NULL;
+	if (ok && bytes == TREE_CLOSED) {
+		disk->closed = tree_measure_closed(disk->w, on_walked, disk);
+		return;
+	}
 	disk->is_walked = true;
 	disk->is_walk_ok = ok;
 	disk->walked_bytes = ok ? bytes : 0;
 	settle(disk);
 }
 
-/* A tree that was made too deep or unreadable to be measured is over every limit. Runs in a child.
- */
+/* A tree that was made too deep to be measured is over every limit. Runs in a child. */
 static uint64_t walk(void *ctx)
 {
 	struct watch_disk *disk = ctx;
-	struct error err;
-	uint64_t bytes;
-	return tree_measure(disk->w, &bytes, &err) ? UINT64_MAX : bytes;
+	return tree_measure(disk->w);
 }
 
 static void on_held(void *ctx, const struct launch_packet *packet, const int *fds)
@@ -433,7 +435,7 @@ bool watch_disk_forbids_growth(const struct watch_disk *disk)
 	const struct core_workspace *w = disk->w;
 	/* Others may have made room, or the limit larger, since a walk. */
 	return w->is_overgrown && is_counted(disk) &&
-	       (disk->known_bytes == UINT64_MAX ||
+	       (disk->known_bytes == TREE_ENDLESS ||
 		       w->model.disk_usage_bytes > w->model.limits.disk_bytes);
 }
 
@@ -484,4 +486,6 @@ void watch_disk_close(struct watch_disk *disk)
 	launcher_forget(&disk->w->core->launcher, disk->question);
 	disk->question = 0;
 	measure_stop(&disk->tree);
+	tree_measure_forget(disk->closed);
+	disk->closed = NULL;
 }

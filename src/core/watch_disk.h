@@ -31,6 +31,7 @@ struct watch_disk {
 	/* the measurement that runs: the walk, and the question to the launcher */
 	bool is_measuring, is_walked, is_walk_ok;
 	struct measure tree;
+	struct closed_measure *closed; /* in place of it; or NULL */
 	uint64_t walked_bytes;
 	uint64_t question; /* tag; 0: answered, or not asked */
 	struct held held;

@@ -82,6 +82,18 @@ def test_a_full_disk_is_the_reason(daemon, small):
     sh(daemon, small, "rm -f one part*")
 
 
+@pytest.mark.parametrize("mode", ["000", "400", "100"])
+def test_directories_closed_to_their_owner_are_measured(daemon, mode):
+    """Not over every limit, and not a place that the limit forgets."""
+    with created(daemon, limits={"disk": 20 * MB}) as made:
+        name = made["name"]
+        result = sh(daemon, name, f"mkdir d; head -c 1M /dev/zero >d/f; chmod {mode} d; head -c 14M /dev/zero >big; exit 3")
+        assert (result["reason"], result["exit_code"]) == ("exited", 3), result
+        eventually(lambda: 15 * MB <= daemon.get(f"/v1/workspaces/{name}").json()["disk_usage_bytes"] < 16 * MB)
+        result = sh(daemon, name, f"chmod 700 d; head -c 10M /dev/zero >d/more || exit 1; chmod {mode} d; sleep 20")
+        assert (result["reason"], result["exit_code"]) == ("disk_limit", 137), result
+
+
 def test_the_cache_of_a_workspace_is_on_its_disk(daemon):
     """It outlives a sandbox and isn't memory; the disk limit counts it, and it goes with the workspace."""
     with created(daemon, limits={"memory": 64 * MB, "disk": 200 * MB}) as made:
