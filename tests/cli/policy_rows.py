@@ -118,6 +118,27 @@ timeout --foreground 5 curl x
 nice -n 5 curl x
 time curl x
 time -p curl x
+time A=1 curl x
+time -- A=1 curl x
+time -p -- A=1 curl x
+time time -- A=1 curl x
+env -- A=1 curl x
+env -i -- A=1 B=2 curl x
+env -a x curl x
+chrt -T 5 -f 1 curl x
+flock lock -c 'curl x'
+flock -n lock curl x
+setarch x86_64 curl x
+x86_64 curl x
+unshare -R / curl x
+strace -a 5 curl x
+runcon a curl x
+uclampset -m 1 curl x
+tini -- curl x
+gosu x curl x
+uv run curl x
+poetry run curl x
+ip netns exec x curl x
 command curl x
 command -p curl x
 builtin command curl x

@@ -111,7 +111,7 @@ static void compound_commands_hold_their_parts(void **state)
 		{ "(a; b) | { c & }", "subshell[] [a] [b] group[] [c]" },
 		{ "f() { rm x; }; f", "function[f] group[] [rm x] [f]" },
 		{ "! a && b || c", "[a] [b] [c]" }, { "for i do a; done", "for[i] [a]" },
-		{ "time a | b", "[time a] [b]" },
+		{ "time a | b", "[time a] [b]" }, { "time -p -- a=b c", "[a=b time -p -- c]" },
 		{ "case a in b|c) ;; (d) e ;; esac", "case[a b c d] [e]" });
 }
 
@@ -144,7 +144,8 @@ static void what_shells_dispute_is_unknown(void **state)
 		"echo ${a:-<(b)}", "a<(b)", "$((a) )", "! ! a", "time if a; then b; fi", "time | a",
 		"a \xc2\xa0 b", "a \xe2\x80\xa8 b", "\xff", ">3<a", "a=(b) c",
 		"echo \"`a \\\"b\\\"`\"", "f() a", "a b() { c; }", "alias-x() { a; }",
-		"echo $(a)) b", "[[ a", "[[ a = ]]", "[[ a =~ (b|c) ]]" };
+		"echo $(a)) b", "[[ a", "[[ a = ]]", "[[ a =~ (b|c) ]]", "a[1[]=b", "a[b[1]]=c",
+		"echo ${a[b[1]]}", "time a[1]=b c" };
 
 	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
 		if (strcmp(parsed(scripts[i], SHELL_BASH), "unknown") != 0 ||

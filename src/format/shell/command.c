@@ -29,6 +29,19 @@ static size_t assigned_name_len(const struct shell_parser *p)
 	return c == '=' || c == '[' || (c == '+' && shell_look(&ahead, 1) == '=') ? len : 0;
 }
 
+/* Whether a command's assignments may still come: bash also has them after its reserved word
+ * "time", whose options are -p and --. */
+static bool may_assign(const struct shell_command *command)
+{
+	const shell_words *words = &command->words;
+
+	for (size_t i = 0; i < words->count; i++)
+		if (!str_is(words->items[i].source, "time") &&
+			(i == 0 || words->items[i].source.data[0] != '-'))
+			return false;
+	return true;
+}
+
 /* After "name=(". */
 static int read_array(struct shell_parser *p, struct shell_assignment *assignment)
 {
@@ -60,7 +73,7 @@ static int read_assignment(struct shell_parser *p, size_t name_len, struct shell
 		return shell_unknown(p, "an assignment that only bash knows");
 	if (shell_accept(p, "[")) {
 		out.has_subscript = true;
-		if (shell_read_text(p, SHELL_END_BRACKET, &out.index) < 0)
+		if (shell_read_index(p, &out.index) < 0)
 			return -1;
 	}
 	out.is_appended = shell_accept(p, "+");
@@ -153,7 +166,7 @@ static int read_simple(struct shell_parser *p, struct shell_command *command)
 			return read_function(p, command);
 		if (ends_command(c))
 			break;
-		name_len = command->words.count ? 0 : assigned_name_len(p);
+		name_len = may_assign(command) ? assigned_name_len(p) : 0;
 		if (name_len > 0) {
 			if (read_assignment(p, name_len, command) < 0)
 				return -1;

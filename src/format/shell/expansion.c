@@ -190,6 +190,18 @@ static bool is_parameter(int c)
 	return shell_is_name(c) || (c > 0 && strchr("@*#?-$!", c));
 }
 
+int shell_read_index(struct shell_parser *p, struct shell_word *index)
+{
+	size_t begin = p->at;
+
+	if (shell_read_text(p, SHELL_END_BRACKET, index) < 0)
+		return -1;
+	/* Bash counts brackets, and looks for the last one beyond the word. */
+	if (memchr(p->data + begin, '[', p->at - begin))
+		return shell_unknown(p, "brackets within brackets");
+	return 0;
+}
+
 /* [@], [*], or an index. */
 static int read_subscript(struct shell_parser *p, struct shell_part *part)
 {
@@ -200,7 +212,7 @@ static int read_subscript(struct shell_parser *p, struct shell_part *part)
 	if (shell_accept(p, "[@]") || shell_accept(p, "[*]"))
 		return 0;
 	shell_skip(p, 1);
-	if (shell_read_text(p, SHELL_END_BRACKET, &index) < 0)
+	if (shell_read_index(p, &index) < 0)
 		return -1;
 	part->is_evaluated = true;
 	vec_push(p->arena, &part->words, index);

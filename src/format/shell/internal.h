@@ -61,6 +61,8 @@ int shell_read_expansion(struct shell_parser *p, bool is_quoted, struct shell_wo
 int shell_read_process(struct shell_parser *p, struct shell_word *word);    /* after "<(" or ">(" */
 int shell_read_arithmetic(struct shell_parser *p, struct shell_word *word); /* after "((" */
 
+int shell_read_index(struct shell_parser *p, struct shell_word *index); /* after "name[" */
+
 /* heredoc.c */
 int shell_read_delimiter(struct shell_parser *p, struct shell_pending *pending);
 int shell_read_heredocs(struct shell_parser *p); /* after a newline */

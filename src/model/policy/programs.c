@@ -112,6 +112,19 @@ static const struct {
 	{ "file", "--compile" },
 	{ "printf", "-v" },
 	{ "tree", "--fromfile" },
+	{ "go", "-exec" },
+	{ "go", "-toolexec" },
+	{ "go", "-vettool" },
+	{ "gcc", "-wrapper" },
+	{ "cc", "-wrapper" },
+	{ "g++", "-wrapper" },
+	{ "make", "--eval" },
+	{ "make", "-E" },
+	{ "gmake", "--eval" },
+	{ "gmake", "-E" },
+	{ "sftp", "-D" },
+	{ "wget", "--use-askpass" },
+	{ "tcpdump", "-z" },
 };
 static const char *const git_asked[] = { "config", "bisect", "filter-branch", "difftool",
 	"mergetool", "submodule", "daemon", "shell", "upload-pack", "receive-pack", "remote-ext",
@@ -127,7 +140,10 @@ static bool is_dangerous(const char *program, const char *text)
 		if (strcmp(dangerous[i].program, program) != 0)
 			continue;
 		/* Long options may be abbreviated; short ones are combined or have their value
-		 * glued on. */
+		 * glued on; "-exec" is a long one with one dash. */
+		if (len > 2 && option[1] != '-' && strcspn(text, "=") == len &&
+			strncmp(option, text, len) == 0)
+			return true;
 		if (option[1] == '-'
 				? strlen(text) > 3 && strncmp(option, text, strcspn(text, "=")) == 0
 				: len == 2 && text[1] != '-' && strchr(text + 1, option[1]) != NULL)

@@ -124,8 +124,9 @@ static const struct wrapper {
 	unsigned operands;	/* before the command */
 	bool has_assignments;
 	bool adds_words; /* the command gets more arguments than are written */
+	char runs;	 /* letter of an option that runs a script, or edits files */
 } wrappers[] = {
-	{ "env", "uC", 0, true, false },
+	{ "env", "uCa", 0, true, false },
 	{ "nohup", "", 0, false, false },
 	{ "timeout", "ks", 1, false, false },
 	{ "nice", "n", 0, false, false },
@@ -137,41 +138,27 @@ static const struct wrapper {
 	{ "setsid", "", 0, false, false },
 	{ "stdbuf", "ioe", 0, false, false },
 	{ "xargs", "IdEaLnPs", 0, false, true },
-	{ "sudo", "ugpCrtThDRU", 0, true, false },
-	{ "doas", "uC", 0, false, false },
+	{ "sudo", "ugpCrtThDRUac", 0, true, false, 'e' },
+	{ "doas", "uCa", 0, false, false },
 	{ "pkexec", "u", 0, false, false },
 	{ "busybox", "", 0, false, false },
 	{ "toybox", "", 0, false, false },
 	{ "taskset", "", 1, false, false },
-	{ "chrt", "", 1, false, false },
-	{ "flock", "wE", 1, false, false },
+	{ "chrt", "TPD", 1, false, false },
+	{ "flock", "wE", 1, false, false, 'c' },
 	{ "chroot", "", 1, false, false },
-	{ "setarch", "", 0, false, false },
-	{ "linux32", "", 0, false, false },
-	{ "linux64", "", 0, false, false },
-	{ "unshare", "", 0, false, false },
-	{ "nsenter", "t", 0, false, false },
 	{ "setpriv", "", 0, false, false },
 	{ "prlimit", "", 0, false, false },
 	{ "choom", "np", 0, false, false },
-	{ "numactl", "", 0, false, false },
-	{ "runcon", "trul", 0, false, false },
-	{ "strace", "eopPsSu", 0, false, false },
-	{ "ltrace", "eopsSu", 0, false, false },
 	{ "valgrind", "", 0, false, false },
-	{ "fakeroot", "", 0, false, false },
+	{ "fakeroot", "lsib", 0, false, false },
 	{ "faketime", "", 1, false, false },
-	{ "proot", "rbw", 0, false, false },
 	{ "eatmydata", "", 0, false, false },
 	{ "unbuffer", "", 0, false, false },
-	{ "rlwrap", "", 0, false, false },
-	{ "torsocks", "", 0, false, false },
-	{ "proxychains", "", 0, false, false },
+	{ "torsocks", "upaP", 0, false, false },
+	{ "proxychains", "f", 0, false, false },
 	{ "dbus-run-session", "", 0, false, false },
-	{ "xvfb-run", "", 0, false, false },
 	{ "catchsegv", "", 0, false, false },
-	{ "systemd-run", "", 0, false, false },
-	{ "systemd-inhibit", "", 0, false, false },
 };
 
 /* env -S: the words of a command in one. */
@@ -187,36 +174,49 @@ static void judge_split(struct judge *j, const shell_words *words, size_t at)
 		judge_script(j, SHELL_SH, str_from(text));
 }
 
+/* flock FILE -c SCRIPT */
+static void judge_next_script(struct judge *j, const shell_words *words, size_t at)
+{
+	if (at < words->count && words->items[at].literal)
+		judge_script(j, SHELL_SH, str_from(words->items[at].literal));
+}
+
 /* The place of the wrapped command. SIZE_MAX: not known; words->count: there is none. */
 static size_t wrapped_at(struct judge *j, const struct wrapper *wrapper, const char *subject,
 	const shell_words *words, size_t at)
 {
 	unsigned operands = wrapper->operands;
-	bool is_env = strcmp(wrapper->name, "env") == 0;
+	bool is_env = strcmp(wrapper->name, "env") == 0, has_options = true;
 
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
 
 		if (!text && word_may_be_option(&words->items[at]))
 			return operands ? SIZE_MAX : at; /* a name that is expanded */
-		if (text && strcmp(text, "--") == 0) {
-			at++;
-			break;
+		if (text && has_options && strcmp(text, "--") == 0) {
+			has_options = false; /* assignments may follow all the same */
+			continue;
 		}
 		if (text && strcmp(text, "-") == 0 && is_env)
 			continue; /* env -i */
-		if (text && text[0] == '-' && text[1]) {
+		if (text && has_options && text[0] == '-' && text[1]) {
 			if (is_env && (strncmp(text, "--s", 3) == 0 ||
 					      (text[1] != '-' && strchr(text, 'S')))) {
 				judge_split(j, words, at);
 				return SIZE_MAX;
 			}
 			if (strncmp(text, "--ch", 4) == 0 || strchr(text, 'C') || strchr(text, 'D'))
-				j->is_moved = true; /* --chdir, -C, -D */
+				j->is_moved = true;			   /* --chdir, -C, -D */
+			if (wrapper->runs && strncmp(text, "--c", 3) == 0) /* --command */
+				judge_next_script(j, words, at + 1);
 			if (strncmp(text, "--", 2) == 0) {
 				if (!strchr(text, '=') && strcmp(text, "--null") != 0)
 					return SIZE_MAX; /* it may take the next word */
 				continue;
+			}
+			if (wrapper->runs && strchr(text, wrapper->runs)) {
+				judge_next_script(j, words, at + 1);
+				return SIZE_MAX;
 			}
 			if (strchr(wrapper->with_value, text[strlen(text) - 1]))
 				at++;
@@ -229,7 +229,7 @@ static size_t wrapped_at(struct judge *j, const struct wrapper *wrapper, const c
 		if (operands-- == 0)
 			return at;
 	}
-	return at + operands < words->count ? at + operands : words->count;
+	return words->count;
 }
 
 static void judge_wrapped(struct judge *j, const struct wrapper *wrapper, const char *subject,
@@ -371,7 +371,11 @@ static bool judge_special(
 		"vim", "vimdiff", "nvim", "view", "ex", "ed", "red", "emacs", "nano", "pico",
 		"tmux", "screen", "gdb", "lldb", "expect", "socat", "telnet", "ssh-agent",
 		"gpg-agent", "start-stop-daemon", "daemonize", "inotifywait", "caller", "suspend",
-		"logout", "bwrap", "firejail", "capsh", "perf", "ld.so" };
+		"logout", "bwrap", "firejail", "capsh", "perf", "ld.so", "setarch", "linux32",
+		"linux64", "i386", "x86_64", "unshare", "nsenter", "numactl", "runcon", "strace",
+		"ltrace", "proot", "rlwrap", "xvfb-run", "systemd-run", "systemd-inhibit",
+		"uclampset", "coresched", "cpulimit", "gosu", "su-exec", "tini", "dumb-init",
+		"chpst", "setuidgid", "softlimit", "hyperfine", "sudoedit", "run-parts" };
 	const char *name = path_basename(words->items[first].literal);
 	auto_buf struct buf script = buf_empty(SHELL_SCRIPT_MAX);
 
@@ -411,6 +415,23 @@ static bool judge_special(
 	return false;
 }
 
+/* Runners of programs: what follows the subcommand may be what a rule denies. */
+static bool is_runner(const shell_words *words, size_t first)
+{
+	static const char *const runners[][2] = { { "uv", "run" }, { "poetry", "run" },
+		{ "pipenv", "run" }, { "pdm", "run" }, { "rye", "run" }, { "hatch", "run" },
+		{ "conda", "run" }, { "mamba", "run" }, { "bundle", "exec" }, { "npm", "exec" },
+		{ "pnpm", "exec" }, { "yarn", "exec" }, { "ip", "netns" }, { "ip", "vrf" },
+		{ "docker", "run" }, { "docker", "exec" }, { "kubectl", "exec" } };
+	const char *name = path_basename(words->items[first].literal);
+	const char *verb = first + 1 < words->count ? words->items[first + 1].literal : NULL;
+
+	for (size_t i = 0; verb && i < sizeof runners / sizeof *runners; i++)
+		if (strcmp(name, runners[i][0]) == 0 && strcmp(verb, runners[i][1]) == 0)
+			return true;
+	return false;
+}
+
 static void judge_call(struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
 	const char *name = words->items[first].literal;
@@ -429,6 +450,8 @@ static void judge_call(struct judge *j, const char *subject, const shell_words *
 		judge_special(j, subject, words, first) || judge_shell(j, subject, words, first))
 		return;
 	match_command(j, subject, words, first);
+	if (is_runner(words, first))
+		judge_suspects(j, subject, words, first + 2);
 	judge_program(j, subject, words, first);
 	judge_operands(j, words, first);
 }
