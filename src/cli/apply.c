@@ -249,10 +249,12 @@ static int carry_out(struct command *command, struct host_target *target, struct
 	struct json_value *changes = NULL;
 	bool is_root = geteuid() == 0;
 	const struct apply where = { .target = target->dir,
+		.is_host = true,
 		.journal = target->area.fd,
 		.name = target->path,
 		.uid = is_root ? target->st.st_uid : (uid_t)-1,
 		.gid = is_root ? target->st.st_gid : (gid_t)-1 };
+	bundle->is_host = true;
 	if (bundle_read(bundle, target->file, target->area.fd, UINT64_MAX, "the disk", err))
 		return -1;
 	if (!command->options.writable_config)

@@ -318,6 +318,7 @@ static int apply_accepted(struct review *review, change_list *changes, struct ar
 	auto_close int upper = openat(review->area.fd, "upper", DIRECTORY);
 	const struct apply apply = { .source = upper,
 		.target = review->dir,
+		.is_host = true,
 		.journal = review->area.fd,
 		.name = review->path,
 		.since = review->since,

@@ -278,6 +278,7 @@ static void copy_model(struct arena *arena, const struct workspace *from, struct
 	to->packages = workspace_copy_texts(arena, &from->packages);
 	to->build_options = workspace_copy_texts(arena, &from->build_options);
 	to->layers = workspace_copy_texts(arena, &from->layers);
+	to->base = copy_text(arena, from->base);
 	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
 		to->unsettled[i] =
 			(struct workspace_unsettled){ copy_text(arena, from->unsettled[i].before),

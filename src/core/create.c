@@ -450,6 +450,7 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 	wanted.expires_ms = wanted.ttl_ms ? wanted.created_ms + (int64_t)wanted.ttl_ms : 0;
 	wanted.disk_mechanism = "counted";
 	wanted.from = NULL;
+	wanted.base = wanted.layers.count ? wanted.layers.items[0] : WORKSPACE_BASE_NONE;
 	struct core_workspace *w = has_state ? NULL : spare_take(core, &wanted);
 	if (!wanted.id[0])
 		id_make(wanted.id);

@@ -20,6 +20,7 @@ struct comparison {
 	int output;
 	core_diff_fn *done;
 	void *ctx;
+	text_list base; /* the layers that w was made with */
 	struct error err;
 };
 
@@ -116,16 +117,35 @@ static struct core_snapshot *find_last(const struct core_workspace *w)
 	return s && !strcmp(s->model.workspace, w->model.id) ? s : NULL;
 }
 
+/* false: not known, since it was made by an earlier version. */
+static bool find_base(const struct workspace *model, text_list *base)
+{
+	const text_list *layers = &model->layers;
+	size_t at = 0;
+	if (!model->base)
+		return false;
+	while (at < layers->count && strcmp(layers->items[at], model->base) != 0)
+		at++;
+	if (at == layers->count && strcmp(model->base, WORKSPACE_BASE_NONE) != 0)
+		return false;
+	*base = (text_list){ layers->items + at, layers->count - at, layers->count - at };
+	return true;
+}
+
 /* The layers of the older state. */
-static int find_before(const struct request *request, struct core_workspace *w,
+static int find_before(const struct request *request, struct comparison *c,
 	const struct core_diff *wanted, const text_list **layers, struct error *err)
 {
+	struct core_workspace *w = c->w;
 	struct core_snapshot *s;
 	*layers = &w->model.layers;
 	if (!wanted->snapshot) {
 		s = find_last(w);
 		if (s && (!wanted->has_all || has_same_environments(w, s)))
 			*layers = &s->model.layers;
+		/* Which environments it was made with isn't kept. */
+		else if (!s && !wanted->has_all && find_base(&w->model, &c->base))
+			*layers = &c->base;
 		return 0;
 	}
 	if (snapshot_of(request, w, wanted->snapshot, &s, err))
@@ -147,7 +167,7 @@ static int begin(struct comparison *c, const struct request *request,
 	text_list names = { 0 };
 	const text_list *before;
 	if (print_options(&c->w->model, wanted, &arena, &options, err) ||
-		find_before(request, c->w, wanted, &before, err))
+		find_before(request, c, wanted, &before, err))
 		return -1;
 	/* A bundle may be as large as the workspace: core keeps it in a file, not in memory. */
 	c->output = wanted->is_bundle ? openat(c->w->core->workspaces, ".",

@@ -1,7 +1,8 @@
 /* merge_layers.c -- workspaces with many frozen layers get one in place of several, so that any
  * number of snapshots can be made of one. A job on trees makes it in the background, one at a time.
  * 1. The topmost layer stays: the content id of a snapshot is that of its topmost layer. The lowest
- * one stays too: a template, or what the workspace began with, is most often the largest.
+ * one stays too: a template, or what the workspace began with, is most often the largest. So does
+ * the base of the workspace, which differences are found by.
  * 2. Lists are changed while the workspace has no sandbox: its own, and those of its snapshots that
  * contain what was merged. All are committed together, then layers that nothing names go.
  * 3. Whatever changed meanwhile (a rollback, another environment): the merged layer is discarded.
@@ -230,6 +231,19 @@ static const char *copy_text(struct arena *arena, const char *text)
 	return text ? arena_text(arena, text) : NULL;
 }
 
+/* Of the layers in [first, last), the longer part above or below the base. */
+static void leave_base(const struct workspace *model, size_t *first, size_t *last)
+{
+	for (size_t i = *first; model->base && i < *last; i++)
+		if (!strcmp(model->layers.items[i], model->base)) {
+			if (i - *first > *last - i - 1)
+				*last = i;
+			else
+				*first = i + 1;
+			return;
+		}
+}
+
 static void begin(struct core_workspace *w)
 {
 	struct core *core = w->core;
@@ -245,9 +259,10 @@ static void begin(struct core_workspace *w)
 	str_format(merge->layer, sizeof merge->layer, LAUNCH_FROZEN "%s", id);
 	layer_hold(core, merge->layer);
 	layers = workspace_copy_texts(arena, &w->model.layers);
-	for (size_t i = 1; i < layers.count; i++)
-		vec_push(arena, i + 1 < layers.count ? &merge->range : &merge->below,
-			layers.items[i]);
+	size_t first = 1, last = layers.count - 1;
+	leave_base(&w->model, &first, &last);
+	for (size_t i = first; i < layers.count; i++)
+		vec_push(arena, i < last ? &merge->range : &merge->below, layers.items[i]);
 	merge->environment = copy_text(arena, w->model.environment);
 	merge->node_environment = copy_text(arena, w->model.node_environment);
 	vec_push(arena, &names, (const char *)merge->layer);

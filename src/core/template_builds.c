@@ -207,6 +207,7 @@ int template_build_make(struct core_workspace *w, const char *sha256, struct err
 	}
 	w->model.layers = (text_list){ 0 };
 	vec_push(&w->arena, &w->model.layers, arena_text(&w->arena, build->layer));
+	w->model.base = w->model.layers.items[0];
 	w->files = (pair_list){ 0 };
 	return 0;
 }

@@ -265,6 +265,7 @@ static const struct field workspace_rows[] = {
 	{ "node_packages", FIELD_TEXTS, NODE(packages), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "node_options", FIELD_TEXTS, NODE(options), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "layers", FIELD_TEXTS, AT(layers), NULL, FIELD_KEPT | FIELD_LATER },
+	{ "base", FIELD_TEXT, AT(base), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "environment_before", FIELD_TEXT, AT(unsettled[0].before), NULL,
 		FIELD_KEPT | FIELD_LATER },
 	{ "environment_forced", FIELD_TEXTS, AT(unsettled[0].forced), NULL,

@@ -23,7 +23,8 @@
 #define WORKSPACE_LABEL_PATTERN "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$"
 #define WORKSPACE_VARIABLE_PATTERN "^[^=\\x00]+$"
 #define WORKSPACE_ENV_MAX 1024
-#define WORKSPACE_MOUNTS_MAX 16	 /* dir, mounts and attach together */
+#define WORKSPACE_MOUNTS_MAX 16 /* dir, mounts and attach together */
+#define WORKSPACE_BASE_NONE "-"
 #define WORKSPACE_LAYERS_MAX 100 /* frozen ones; what they are merged into stays far below */
 #define WORKSPACE_POLICY_BYTES_MAX (1 << 20) /* of settings or sources, without blanks */
 #define WORKSPACE_RULES_MAX 1000
@@ -117,7 +118,10 @@ struct workspace {
 	struct workspace_node node;	  /* what the environment of Node was made of */
 	struct workspace_unsettled unsettled[WORKSPACE_ENVIRONMENTS];
 	struct workspace_network network;
-	text_list layers;	    /* frozen ones below its uppers, topmost first: "snap-<id>" */
+	text_list layers; /* frozen ones below its uppers, topmost first: "snap-<id>" */
+	/* The topmost of these when it was made; WORKSPACE_BASE_NONE: there was none; NULL: not
+	 * known. */
+	const char *base;
 	const char *dir;	    /* directory of the host at /workspace, or NULL */
 	text_list mounts;	    /* "SRC:DST[:ro]" of the host */
 	text_list attach;	    /* "NAME:PATH[:ro]": shared trees */

@@ -247,6 +247,23 @@ static int open_stage(struct applying *a, struct error *err)
 	return 0;
 }
 
+mode_t apply_host_mode(mode_t mode, mode_t there)
+{
+	return mode & (0755 | (there & 022));
+}
+
+static mode_t mode_of(const struct apply *apply, const char *path, mode_t mode)
+{
+	struct stat st = { 0 };
+	if (!apply->is_host)
+		return mode & 0777;
+	auto_close int parent = apply_open_parent(apply->target, path);
+	if (parent < 0 || fstatat(parent, path_basename(path), &st, AT_SYMLINK_NOFOLLOW) ||
+		S_ISLNK(st.st_mode))
+		st.st_mode = 0;
+	return apply_host_mode(mode, st.st_mode);
+}
+
 /* Attributes of the overlay's own must not get into a plain directory, nor bits that a command
  * could not have set there. */
 static int clean_entry(const struct applying *a, const struct apply_item *item, const char *name,
@@ -265,7 +282,7 @@ static int clean_entry(const struct applying *a, const struct apply_item *item, 
 		for (const char *at = names; at < names + len; at += strlen(at) + 1)
 			if (!strncmp(at, "user.overlay.", 13))
 				fremovexattr(fd, at);
-		if (fd >= 0 && fchmod(fd, mode & 0777))
+		if (fd >= 0 && fchmod(fd, mode_of(a->asked, item->path, mode)))
 			return fail_errno(err, "set the mode of a staged file");
 	}
 	if (a->asked->uid != (uid_t)-1 &&
@@ -446,7 +463,7 @@ static int set_modes(const struct apply *apply, const apply_items *items, struct
 		if (!is_mode_only(item) && (st.st_mode & S_IRWXU) == S_IRWXU)
 			continue;
 		auto_close int to = apply_open_directory(apply->target, item->path);
-		if (to < 0 || fchmod(to, st.st_mode & 0777))
+		if (to < 0 || fchmod(to, mode_of(apply, item->path, st.st_mode)))
 			return fail_errno(err, "set the mode of '%s'", item->path);
 	}
 	return 0;

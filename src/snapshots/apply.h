@@ -32,6 +32,7 @@ struct apply {
 	bool moves;	       /* files of the source may be moved out of it */
 	int target, journal;   /* directories */
 	const char *name;      /* of the target, for errors */
+	bool is_host;	       /* the target: new entries can't be written by others */
 	struct timespec since; /* by the clock of file times */
 	uid_t uid;	       /* who new entries belong to; (uid_t)-1: the caller */
 	gid_t gid;
@@ -39,6 +40,9 @@ struct apply {
 /* Applies `items`, which are in order of paths, a directory before what it holds. ERR_CONFLICT
  * names the first path that can't be applied; nothing has changed then. */
 int apply_changes(const struct apply *apply, const apply_items *items, struct error *err);
+/* What `mode` becomes in a directory of the host, where the entry has mode `there` (0: none): what
+ * others may not write now, they may not write afterwards. */
+mode_t apply_host_mode(mode_t mode, mode_t there);
 /* A time that no later change in the target has: file times are taken from a clock that ticks
  * slowly, and this waits for its next tick. */
 void apply_wait_for_tick(struct timespec *since);

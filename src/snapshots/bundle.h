@@ -69,6 +69,7 @@ struct bundle {
 	VEC(struct bundle_change) changes;
 	size_t results[BUNDLE_RESULTS]; /* how many have each; set by bundle_judge */
 	uint64_t bytes;			/* on disk */
+	bool is_host;			/* of the target; as in struct apply */
 	/* private */
 	struct arena arena;
 	struct map paths; /* -> change */

@@ -98,11 +98,14 @@ static void take(struct bundle_change *change, const struct seen *there)
 }
 
 /* Of a directory that is there, only a changed mode is a difference. */
-static bool has_same_mode(const struct bundle_change *change, const struct seen *there)
+static bool has_same_mode(
+	const struct bundle *bundle, const struct bundle_change *change, const struct seen *there)
 {
+	mode_t mode = bundle->is_host ? apply_host_mode(change->after, there->mode)
+				      : change->after & 0777;
 	return S_ISLNK(change->after) ||
 	       (S_ISDIR(change->after) && change->change != SNAPSHOT_MODIFIED) ||
-	       (there->mode & 0777) == (change->after & 0777);
+	       (there->mode & 0777) == mode;
 }
 
 static const char *conflict_reason(const struct bundle_change *change, const struct seen *there)
@@ -139,7 +142,7 @@ static void judge_change(struct bundle *bundle, struct bundle_change *change, in
 		return;
 	}
 	bool is_after = is_same_content(&there, change->after, now.hash);
-	if (is_after && (!change->after || has_same_mode(change, &there)))
+	if (is_after && (!change->after || has_same_mode(bundle, change, &there)))
 		judge_as(change, BUNDLE_SAME, NULL);
 	else if (is_after || is_same_content(&there, change->before, change->hash))
 		take(change, &there);

@@ -91,6 +91,27 @@ def test_the_directory_gets_what_changed(daemon, source, project):
     assert again["applied"] <= 1, "only the mode of `shut` differs"
 
 
+def test_a_directory_is_not_opened_to_others(daemon, project):
+    """Bits that let others write are taken only where they are set already; between workspaces they are kept."""
+    (project / "shared").mkdir()
+    (project / "shared").chmod(0o775)
+    (project / "shared/f").write_text("old")
+    (project / "shared/f").chmod(0o664)
+    work = "mkdir wide; echo x >wide/f; chmod 666 wide/f; chmod 777 wide; echo x >run; chmod 777 run; echo new >shared/f; chmod 666 shared/f"
+    with created(daemon) as made, created(daemon) as other:
+        assert daemon("exec", made["name"], "--", "sh", "-c", "mkdir shared; printf old >shared/f").returncode == 0
+        assert daemon("snapshot", "create", made["name"]).returncode == 0
+        assert daemon("exec", made["name"], "--", "sh", "-c", work).returncode == 0
+        assert daemon("apply", made["name"], "--to", project).returncode == 0
+        modes = {name: stat.S_IMODE((project / name).stat().st_mode) for name in ("wide", "wide/f", "run", "shared", "shared/f")}
+        assert modes == {"wide": 0o755, "wide/f": 0o644, "run": 0o755, "shared": 0o775, "shared/f": 0o664}
+        assert (project / "shared/f").read_text() == "new\n"
+        again = json.loads(daemon("apply", made["name"], "--to", project, "-o", "json").stdout)
+        assert again["applied"] == 0, again
+        assert daemon("apply", made["name"], "wide", "run", "--to", other["name"]).returncode == 0
+        assert daemon("exec", other["name"], "--", "stat", "-c", "%a", "wide", "wide/f", "run").stdout == "777\n666\n777\n"
+
+
 def test_chosen_paths_conflicts_and_errors(daemon, source, project):
     (project / "src/a").write_text("mine\n")
     (project / "gone/mine").write_text("")

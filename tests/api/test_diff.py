@@ -10,8 +10,7 @@ from rest import created, output_of, problem
 
 @pytest.fixture(scope="module")
 def name(daemon):
-    # So much that nobody measures it: a tree with a closed directory can't be, and counts as full.
-    with created(daemon, limits={"disk": "200G"}) as workspace:
+    with created(daemon) as workspace:
         assert changes(daemon, workspace["name"]) == {}
         output_of(daemon, workspace["name"],
                   "mkdir -p src/deep; echo one > src/deep/a; ln -s a src/deep/link; mkfifo pipe; printf 'no end' > tail;"
@@ -48,6 +47,25 @@ def test_git_applies_the_patch(daemon, name, tmp_path):
     assert (tmp_path / "src/deep/a").read_text() == "one\n" and (tmp_path / "tail").read_text() == "no end"
     assert (tmp_path / "src/deep/link").readlink().name == "a" and (tmp_path / "script").stat().st_mode & 0o100
     assert b"Binary files /dev/null and b/big differ\n" in daemon.get(f"/v1/workspaces/{name}/diff?patch=1&path=big").body
+
+
+def test_forks_take_nothing_from_the_differences(daemon):
+    """Each one freezes a layer; many of these are merged. Of a fork, what it was made with is no change."""
+    with created(daemon) as workspace:
+        url, made = f"/v1/workspaces/{workspace['name']}", []
+        for i in range(12):
+            output_of(daemon, workspace["name"], f"rm -f f{i - 2}; echo {i} >f{i}")
+            made += daemon.post(url + "/fork", {"name": f"{workspace['name']}-{i}"}).json()["items"]
+        assert sorted(changes(daemon, workspace["name"])) == ["f10", "f11"]
+        assert changes(daemon, made[3]["name"]) == {}
+        output_of(daemon, made[3]["name"], "echo new >new")
+        assert daemon.post(f"/v1/workspaces/{made[3]['id']}/fork").status == 201
+        assert sorted(changes(daemon, made[3]["name"])) == ["new"]
+        assert daemon.post(url + "/snapshots").status == 201
+        assert changes(daemon, workspace["name"]) == {}
+        for one in daemon.get("/v1/workspaces").json()["items"]:
+            if one["created_at"] > workspace["created_at"]:
+                assert daemon.delete(f"/v1/workspaces/{one['id']}").status in (200, 202, 204)
 
 
 @pytest.mark.once

@@ -27,8 +27,9 @@ elif else {fd}>x 3<f 3<&-""".split() + [
 PIECES = [b"echo a", b"ls $x", b"cat <<E\nx\nE\n", b"if a; then b; fi", b"x=$(id)", b"(a)", b"{ a; }",
           b"case x in a) b;; esac", b"for i in 1 2; do a; done", b"f() { a; }", b"`id`", b"[[ a == b ]]",
           b'"a $(b) c"', b"${x:-$(id)}", b"$((1+2))", b"a && b || c", b"a | b", b"! a", b"while a; do b; done <f"]
-# Read otherwise by shfmt than by bash and dash: arithmetic with a line break in "$((", and "]a=", which isn't an assignment.
-SHFMT_ERRS = re.compile(rb"\$\(\\\n\(|\]\w+\+?=")
+# Read otherwise by shfmt than by bash and dash: "$((" and "$(" with a line break within, a comment that ends with a
+# backslash, and an assignment to what isn't a name, with a bracket.
+SHFMT_ERRS = re.compile(rb"\$\\\n\(|\$\(\\\n\(|(^|[\s;&|(])#[^\n]*\\\n|(^|[\s;&|(])[^\s=]*[^\w\s=+][^\s=]*=\S*\[")
 
 
 def scripts_of_this_machine():
