@@ -44,7 +44,8 @@ static int find_client(struct api *api, struct http_request *r, const struct pri
 	if (header.data)
 		return access_token(api->core, header, &from, &r->arena, principal, err);
 	enum token_scope scope;
-	if (r->peer.subject && door_knows_subject(&api->door, r->peer.subject, &scope)) {
+	bool is_known = r->peer.subject && door_knows_subject(&api->door, r->peer.subject, &scope);
+	if (is_known && !door_is_of_page(r)) {
 		*principal = access_subject(r->peer.subject, scope, &from, &r->arena);
 		return 0;
 	}
@@ -53,7 +54,8 @@ static int find_client(struct api *api, struct http_request *r, const struct pri
 		return 0;
 	}
 	return access_none(api->core, &from,
-		r->peer.subject
+		is_known ? "a certificate alone is not enough for a page: send a token, too"
+		: r->peer.subject
 			? arena_printf(&r->arena,
 				  "access.subjects does not list '%s', and no token was sent",
 				  r->peer.subject)

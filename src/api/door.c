@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "format/forwarded.h"
+#include "format/http1.h"
 #include "format/uri.h"
 
 const char door_preflight_headers[] =
@@ -119,6 +120,39 @@ const char *door_client(
 
 /* ---- all of it ---- */
 
+/* The values of all headers of that name, as one list; data NULL: there is none. */
+static struct str join(struct http_request *r, const char *name)
+{
+	struct str joined = { 0 };
+
+	for (size_t i = 0; i < r->headers.count; i++) {
+		struct str value = r->headers.items[i].value;
+
+		if (!str_is(r->headers.items[i].name, name))
+			continue;
+		joined = joined.data
+				 ? str_from(arena_printf(&r->arena, "%.*s, %.*s", (int)joined.len,
+					   joined.data, (int)value.len, value.data))
+				 : value;
+	}
+	return joined;
+}
+
+/* What a proxy says of the connection of its client. */
+static void believe_proxy(const struct front_door *door, struct http_request *r)
+{
+	struct str scheme = http_header(r, "x-forwarded-proto");
+	struct str host = http_header(r, "x-forwarded-host"), name;
+	uint16_t port;
+
+	if (!door_is_proxy(door, r->peer.address))
+		return;
+	if (scheme.data)
+		r->peer.is_tls = str_is(scheme, "https");
+	if (host.data && uri_parse_host(host, &name, &port))
+		r->peer.host = host;
+}
+
 /* The one header of that name; -1: it is there twice. data NULL: it is missing. */
 static int find_one(
 	const struct http_request *r, const char *name, struct str *value, struct error *err)
@@ -162,23 +196,47 @@ static int check_origin(
 	return 0;
 }
 
-/* A forwarded port's query is another server's. */
-bool door_has_token_in_url(const struct http_request *r)
+/* /v1/workspaces/{id}/ports/{port}...: its query is another server's. */
+static bool is_of_port(struct str path)
 {
+	static const char base[] = "/v1/workspaces/";
+	struct str id, rest;
+
+	if (!str_starts_with(path, base))
+		return false;
+	path = (struct str){ path.data + sizeof base - 1, path.len - (sizeof base - 1) };
+	return str_cut(path, '/', &id, &rest) && str_starts_with(rest, "ports/");
+}
+
+bool door_has_token_in_url(struct http_request *r)
+{
+	static const char *const names[] = { "token", "access_token" };
 	struct str rest = r->query, name, value;
 
-	if (str_starts_with(r->path, "/v1/workspaces/") &&
-		memmem(r->path.data, r->path.len, "/ports/", 7))
+	if (is_of_port(r->path))
 		return false;
-	while (uri_next_parameter(&rest, &name, &value))
-		if (str_is(name, "token") || str_is(name, "access_token"))
-			return true;
+	while (uri_next_parameter(&rest, &name, &value)) {
+		if (!uri_decode(&r->arena, name, true, &name))
+			continue;
+		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+			if (http1_is(name, names[i]))
+				return true;
+	}
 	return false;
+}
+
+bool door_is_of_page(const struct http_request *r)
+{
+	struct str site = http_header(r, "sec-fetch-site");
+
+	if (http_header(r, "origin").data)
+		return false;
+	return site.data ? !str_is(site, "none") : http_header(r, "referer").data != NULL;
 }
 
 int door_check(const struct front_door *door, struct http_request *r, struct error *err)
 {
-	struct str origin, forwarded;
+	struct str origin;
 
 	/* It would be in the logs of proxies and in the history of browsers. */
 	if (door_has_token_in_url(r))
@@ -186,9 +244,10 @@ int door_check(const struct front_door *door, struct http_request *r, struct err
 			"a token in a URL is refused: URLs are logged");
 	if (r->peer.kind == HTTP_PEER_UNIX)
 		return 0;
-	if (find_one(r, "x-forwarded-for", &forwarded, err) || find_one(r, "origin", &origin, err))
+	if (find_one(r, "origin", &origin, err))
 		return -1;
-	r->peer.address = door_client(door, r->peer.address, forwarded, &r->arena);
+	believe_proxy(door, r);
+	r->peer.address = door_client(door, r->peer.address, join(r, "x-forwarded-for"), &r->arena);
 	if (check_host(door, r, err) || (origin.data && check_origin(door, r, origin, err)))
 		return -1;
 	return origin.data && str_is(r->method, "OPTIONS") &&

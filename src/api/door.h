@@ -26,13 +26,17 @@ bool door_is_proxy(const struct front_door *door, const char *address);
 const char *door_client(
 	const struct front_door *door, const char *address, struct str list, struct arena *arena);
 
-/* Sets r->peer.address and the CORS headers of the response. 0: its principal may be looked for; 1:
- * it is a preflight request, which is allowed; -1: refused. */
+/* Sets r->peer (address, and by a proxy host and is_tls) and the CORS headers of the response. 0:
+ * its principal may be looked for; 1: it is a preflight request, which is allowed; -1: refused. */
 int door_check(const struct front_door *door, struct http_request *r, struct error *err);
 /* What the configuration lets the bearer of a client certificate with that subject do. false:
  * nothing. */
 bool door_knows_subject(
 	const struct front_door *door, const char *subject, enum token_scope *scope);
-bool door_has_token_in_url(const struct http_request *r);
+bool door_has_token_in_url(struct http_request *r);
+/* A page in a browser sent it, and no listed one, which would name itself (Origin): a page that a
+ * server in a workspace has written, perhaps. Browsers add the certificate of a client to such a
+ * request as well, but never a token. */
+bool door_is_of_page(const struct http_request *r);
 /* Header lines of the response to a preflight request, besides the common ones. */
 extern const char door_preflight_headers[];

@@ -4,7 +4,6 @@
 #include "format/websocket.h"
 
 #define VERSION "13"
-#define BEARER "carrel.bearer."
 
 /* Whether a header, which may be given several times, lists the word. */
 static bool lists(const struct http_request *r, const char *name, const char *word)
@@ -42,10 +41,11 @@ struct str handshake_bearer(struct http_request *r, size_t *count)
 		while (str_next(&rest, ',', &piece)) {
 			struct str word = str_trim(piece);
 
-			if (!str_starts_with(word, BEARER))
+			if (!str_starts_with(word, HANDSHAKE_BEARER))
 				continue;
 			found = str_from(arena_printf(&r->arena, "Bearer %.*s",
-				(int)(word.len - strlen(BEARER)), word.data + strlen(BEARER)));
+				(int)(word.len - strlen(HANDSHAKE_BEARER)),
+				word.data + strlen(HANDSHAKE_BEARER)));
 			(*count)++;
 		}
 	}

@@ -2,7 +2,9 @@
 #pragma once
 #include "api/call.h"
 
-/* The token that a browser offers as the subprotocol `carrel.bearer.TOKEN`, as the value of an
+#define HANDSHAKE_BEARER "carrel.bearer." /* and a token: the name of a subprotocol */
+
+/* The token that a browser offers as a subprotocol, as the value of an
  * Authorization header; data NULL: none. *count grows by how many are offered. */
 struct str handshake_bearer(struct http_request *r, size_t *count);
 /* Checks the handshake. 0: *headers are the lines of a 101 that accepts the subprotocol. -1: *err,

@@ -1,6 +1,7 @@
 #include "api/port_head.h"
 
 #include <strings.h>
+#include "api/handshake.h"
 
 /* Of one connection, or written anew. */
 static bool is_of_connection(struct str name)
@@ -70,9 +71,28 @@ static void put_line(struct buf *out, struct str name, struct str value)
 	buf_text(out, "\r\n");
 }
 
+/* Without the token for this daemon, which a browser can send nowhere else. */
+static void put_protocols(struct str list, struct buf *out)
+{
+	struct str word;
+	bool is_first = true;
+
+	while (str_next(&list, ',', &word)) {
+		word = str_trim(word);
+		if (!word.len || str_starts_with(word, HANDSHAKE_BEARER))
+			continue;
+		buf_text(out, is_first ? "Sec-WebSocket-Protocol: " : ", ");
+		put(out, word);
+		is_first = false;
+	}
+	if (!is_first)
+		buf_text(out, "\r\n");
+}
+
 void port_head_request(const struct port_head *head, const struct http_request *r, struct buf *out)
 {
-	struct str host = http_header(r, "host"), length = http_header(r, "content-length");
+	struct str host = r->peer.host.data ? r->peer.host : http_header(r, "host"),
+		   length = http_header(r, "content-length");
 
 	put(out, r->method);
 	buf_text(out, " /");
@@ -84,7 +104,7 @@ void port_head_request(const struct port_head *head, const struct http_request *
 	buf_printf(out, " HTTP/1.1\r\nHost: localhost:%u\r\n", head->port);
 	if (host.data)
 		put_line(out, STR("X-Forwarded-Host"), host);
-	buf_text(out, "X-Forwarded-Proto: http\r\n");
+	put_line(out, STR("X-Forwarded-Proto"), r->peer.is_tls ? STR("https") : STR("http"));
 	put_line(out, STR("X-Forwarded-Prefix"), head->prefix);
 	if (head->protocol.data) {
 		buf_text(out, "Connection: Upgrade\r\n");
@@ -98,8 +118,12 @@ void port_head_request(const struct port_head *head, const struct http_request *
 		put_line(out, STR("Content-Length"), length);
 	for (size_t i = 0; i < r->headers.count; i++) {
 		const struct http_header *header = &r->headers.items[i];
-		if (!is_of_connection(header->name) && !is_of_daemon(header->name) &&
-			!is_named(r, header->name))
+		if (is_of_connection(header->name) || is_of_daemon(header->name) ||
+			is_named(r, header->name))
+			continue;
+		if (str_is(header->name, "sec-websocket-protocol"))
+			put_protocols(header->value, out);
+		else
 			put_line(out, header->name, header->value);
 	}
 	buf_text(out, "\r\n");

@@ -53,7 +53,8 @@ struct http_peer {
 	const char *address; /* of TCP, as text without the port; an authenticator may set that of
 			      * the client for which a proxy asks. NULL: a unix socket */
 	const char *local;   /* our own address on the connection; NULL: a unix socket */
-	bool is_tls;
+	bool is_tls;	     /* the same */
+	struct str host;     /* by which the client knows this server; data NULL: as in Host */
 	const char *subject; /* of its verified certificate (RFC 2253), or NULL */
 };
 #define HTTP_NO_UID UINT32_MAX

@@ -72,6 +72,86 @@ static void only_listed_proxies_are_believed(void **state)
 	assert_string_equal(door_client(&door, "10.0.0.1", (struct str){ 0 }, &arena), "10.0.0.1");
 }
 
+static struct http_request request_of(const char *path, const char *query)
+{
+	struct http_request r = {
+		.method = STR("GET"), .path = str_from(path), .query = str_from(query)
+	};
+	arena_init(&r.arena);
+	return r;
+}
+
+static void tokens_in_urls_are_found(void **state)
+{
+	static const struct {
+		const char *path, *query;
+		bool is_found;
+	} rows[] = { { "/v1/workspaces", "token=x", true }, { "/v1/workspaces", "a&TOKEN", true },
+		{ "/v1/execs/x/output", "a=b&access_token=x", true },
+		{ "/v1/workspaces", "%74oken=x", true }, { "/v1/workspaces", "tokens=x", false },
+		{ "/v1/workspaces", "a=token", false },
+		{ "/v1/workspaces/w/files/ports/8000/x", "token=x", true },
+		{ "/v1/workspaces/w/ports", "token=x", true },
+		{ "/v1/workspaces/w/ports/8000/x", "token=x", false } };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct http_request r = request_of(rows[i].path, rows[i].query);
+		if (door_has_token_in_url(&r) != rows[i].is_found)
+			fail_msg("%s?%s", rows[i].path, rows[i].query);
+		arena_done(&r.arena);
+	}
+}
+
+static void add(struct http_request *r, const char *name, const char *value)
+{
+	if (value)
+		vec_push(&r->arena, &r->headers,
+			(struct http_header){ str_from(name), str_from(value) });
+}
+
+static void requests_of_pages_are_told_from_others(void **state)
+{
+	static const struct {
+		const char *site, *referer, *origin;
+		bool is_of_page;
+	} rows[] = { { NULL, NULL, NULL, false }, { "none", NULL, NULL, false },
+		{ "same-origin", NULL, NULL, true }, { "same-site", NULL, NULL, true },
+		{ "cross-site", NULL, NULL, true }, { "?", NULL, NULL, true },
+		{ NULL, "https://desk.example/v1/workspaces/w/ports/8000/", NULL, true },
+		/* This one is checked by the list. */
+		{ "cross-site", NULL, "https://app.example", false } };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct http_request r = request_of("/v1/workspaces", "");
+		add(&r, "sec-fetch-site", rows[i].site);
+		add(&r, "referer", rows[i].referer);
+		add(&r, "origin", rows[i].origin);
+		if (door_is_of_page(&r) != rows[i].is_of_page)
+			fail_msg("row %zu", i);
+		arena_done(&r.arena);
+	}
+}
+
+static void a_proxy_is_believed_by_all_its_headers(void **state)
+{
+	static const char *const from[] = { "10.0.0.1", "192.0.2.5" };
+	for (size_t i = 0; i < 2; i++) {
+		struct http_request r = request_of("/v1/workspaces", "");
+		struct error err;
+		r.peer = (struct http_peer){
+			.kind = HTTP_PEER_TCP, .address = from[i], .local = "10.1.1.1"
+		};
+		add(&r, "host", "localhost");
+		add(&r, "x-forwarded-for", "198.51.100.1");
+		add(&r, "x-forwarded-for", "192.0.2.1");
+		add(&r, "x-forwarded-proto", "https");
+		add(&r, "x-forwarded-host", "desk.example:8443");
+		assert_int_equal(door_check(&door, &r, &err), 0);
+		assert_string_equal(r.peer.address, i ? from[i] : "192.0.2.1");
+		assert_int_equal(r.peer.is_tls, i == 0);
+		assert_true(i ? !r.peer.host.data : str_is(r.peer.host, "desk.example:8443"));
+		arena_done(&r.arena);
+	}
+}
+
 static void settings_are_printed_and_read_again(void **state)
 {
 	struct serve_settings read;
@@ -93,6 +173,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(origins_are_compared_whole, open_it, close_it),
 		cmocka_unit_test_setup_teardown(
 			only_listed_proxies_are_believed, open_it, close_it),
+		cmocka_unit_test_setup_teardown(tokens_in_urls_are_found, open_it, close_it),
+		cmocka_unit_test_setup_teardown(
+			requests_of_pages_are_told_from_others, open_it, close_it),
+		cmocka_unit_test_setup_teardown(
+			a_proxy_is_believed_by_all_its_headers, open_it, close_it),
 		cmocka_unit_test_setup_teardown(
 			settings_are_printed_and_read_again, open_it, close_it),
 	};

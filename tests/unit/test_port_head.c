@@ -45,10 +45,19 @@ static void a_change_of_protocol_is_asked_for(void **state)
 	wanted.protocol = STR("websocket");
 	wanted.rest = STR("");
 	add(&r, "sec-websocket-key", "k");
+	add(&r, "sec-websocket-protocol", "carrel.bearer.crl_secret, chat ,carrel.bearer.x,v2");
+	add(&r, "sec-websocket-protocol", "carrel.bearer.crl_secret");
+	add(&r, "host", "inner:80");
+	r.peer = (struct http_peer){ .is_tls = true, .host = STR("desk.example") };
 	port_head_request(&wanted, &r, &out);
 	assert_non_null(strstr(out.data, "GET / HTTP/1.1\r\n"));
 	assert_non_null(strstr(out.data, "Connection: Upgrade\r\nUpgrade: websocket\r\n"));
 	assert_non_null(strstr(out.data, "sec-websocket-key: k\r\n"));
+	/* The token is the daemon's: no server in a workspace sees it. */
+	assert_non_null(strstr(out.data, "\r\nSec-WebSocket-Protocol: chat, v2\r\n"));
+	assert_null(strstr(out.data, "bearer"));
+	assert_non_null(strstr(out.data, "X-Forwarded-Host: desk.example\r\n"
+					 "X-Forwarded-Proto: https\r\n"));
 }
 
 static void assert_response(const char *headers, const char *expected)
