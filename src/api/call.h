@@ -249,5 +249,7 @@ route_fn api_export_list, api_export_get, api_export_put, api_export_delete;
 route_fn api_port_list, api_port_forward;
 route_fn api_token_list, api_token_create, api_token_delete;
 route_fn api_code_run;
+route_fn api_case_create, api_case_list, api_case_get, api_case_delete, api_cell_start,
+	api_cell_list, api_cell_get;
 route_fn api_approval_list, api_approval_get, api_approval_answer;
 route_fn api_events, api_workspace_events, api_audit;

@@ -24,7 +24,7 @@ static const struct field common_rows[] = {
 	COUNT("id", "counts up, also across restarts of the daemon"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id; empty: the event isn't about one"),
-	TEXT("name", "of the workspace, template or token", FIELD_NULLABLE),
+	TEXT("name", "of the workspace, template, token or case", FIELD_NULLABLE),
 };
 static const struct record common = { "", NULL, RECORD_ROWS(common_rows), FIELD_OUT };
 
@@ -112,6 +112,18 @@ EVENT(webhook, "WebhookEvent", "A webhook about an approval was given up.", webh
 TYPES(token_types, { "token.created", 0 }, { "token.removed", 1 });
 EVENT(token, "TokenEvent", NULL, token_types, TEXT("token", "its id"));
 
+TYPES(case_types, { "case.created", 0 }, { "case.preparing", 1 }, { "case.ready", 2 },
+	{ "case.failed", 3 }, { "case.removed", 4 });
+EVENT(eval_case, "CaseEvent", "An eval case; `workspace` is the one that is prepared.", case_types,
+	TEXT("case", "its id"), TEXT("error", "of case.failed", FIELD_OPTIONAL));
+
+TYPES(cell_types, { "cell.waiting", 0 }, { "cell.harness", 1 }, { "cell.grading", 2 },
+	{ "cell.passed", 3 }, { "cell.failed", 4 }, { "cell.canceled", 5 });
+EVENT(cell, "CellEvent", "A cell of an eval case has a new state.", cell_types,
+	TEXT("cell", "its id"), TEXT("case", "id of its case"),
+	COUNT("repeat", "which run of the case it is"),
+	TEXT("reason", "why it hasn't passed", FIELD_OPTIONAL));
+
 TYPES(template_types, { "template.added", 0 }, { "template.removed", 1 }, { "template.built", 2 });
 EVENT(template, "TemplateEvent", NULL, template_types);
 
@@ -130,8 +142,8 @@ static const struct record missed = { "MissedEvent",
 
 static const struct record *const events[] = { &state, &deleted, &warning, &repaired, &disk,
 	&archived, &snapshot, &rollback, &applied, &packages, &snapshot_copy, &exec_started,
-	&exec_ended, &exec_changed, &approval, &webhook, &token, &template, &progress, &missed,
-	NULL };
+	&exec_ended, &exec_changed, &approval, &webhook, &token, &template, &eval_case, &cell,
+	&progress, &missed, NULL };
 const struct record event_schema = { "Event",
 	"The data of an event. New types may come: ignore what you don't know.", NULL, 0, FIELD_OUT,
 	.variants = events, .tag = "type" };

@@ -167,6 +167,24 @@ static const struct example examples[] = {
 		   "'created_by':'uid 0','created_at':'2026-01-02T10:00:00.000Z',"
 		   "'expires_at':'2026-02-01T10:00:00.000Z','last_used_at':null}" },
 	{ "TokenWanted", "{'name':'ci','scope':'user','ttl':'30d'}" },
+	{ "Case", "{'id':'c1s25urtifvfsii9o731','name':'fix-slug','state':'created',"
+		  "'description':null,'source':'../site','workspace':'n5fda10efceptk5gu44i',"
+		  "'snapshot':null,'keep':false,'reason':null,'error':null,'steps':[],"
+		  "'variables':{},'created_at':'2026-01-02T10:00:00.000Z',"
+		  "'last_used_at':'2026-01-02T10:00:00.000Z','cells':0}" },
+	{ "CaseWanted", "{'yaml':'id: fix-slug\\nsource: ../site\\nharness: python3 fix.py\\n"
+			"graders:\\n- {type: pytest}\\n','file':'fix-slug.yaml'}" },
+	{ "Cell", "{'id':'d8v0e2d1s9k4m7q3b6n5','case':'c1s25urtifvfsii9o731',"
+		  "'state':'passed','case_name':'fix-slug','repeat':1,'reason':null,"
+		  "'error':null,'workspace':null,'duration_ms':512,"
+		  "'steps':[{'type':'harness','name':'harness','command':'python3 fix.py',"
+		  "'passed':true,'exit_code':0,'reason':'exited','duration_ms':80,'output':'',"
+		  "'truncated':false}],'diff':'','diff_truncated':false,"
+		  "'variables':{'PATH':'/env/bin:/usr/bin:/bin','CARREL_CASE':'fix-slug'},"
+		  "'created_at':'2026-01-02T10:00:00.000Z',"
+		  "'started_at':'2026-01-02T10:00:00.100Z',"
+		  "'ended_at':'2026-01-02T10:00:00.612Z'}" },
+	{ "CellWanted", "{'repeat':2}" },
 	{ "Port", "{'port':8000,'address':'127.0.0.1'}" },
 	{ "Health", "{'status':'ok'}" },
 	{ "Document", "{'openapi':'3.1.0'}" },

@@ -15,6 +15,7 @@ const struct tag tags[] = {
 	{ "approvals", "Commands that wait for a person's answer." },
 	{ "tokens", "Credentials of clients." },
 	{ "tools", "Code that is run once, and tools that are tested before they are loaded." },
+	{ "cases", "Eval cases, and cells: runs of a case in forks of one prepared state." },
 	{ "ports", "Servers that run in workspaces." },
 	{ "events", "What happens, as it happens; and the audit log." },
 	{ "daemon", "The daemon itself." },
@@ -67,6 +68,22 @@ static const struct operation_text operations[] = {
 	{ "removeToken", "tokens",
 		"The token is refused at once, and streams that were opened with it end. Needs the "
 		"scope admin." },
+
+	{ "listCases", "cases", "Newest first." },
+	{ "createCase", "cases",
+		"`yaml` is the text of its file (carrel-case(1) describes it). The answer's "
+		"`workspace` takes the source, at its root. A case that nobody uses for an hour is "
+		"removed, unless it has `keep`." },
+	{ "getCase", "cases", "With what its preparation printed." },
+	{ "removeCase", "cases", "Answers when its workspaces are gone." },
+	{ "listCells", "cases", "`GET /v1/cells/{id}` has the steps and the diff of one." },
+	{ "startCell", "cases",
+		"The first cell has the case prepared: its packages, the editable install, setup. "
+		"Each cell then is a fork of that state: harness, diff, graders. As many run at "
+		"once as are started. Events `cell.passed`, `cell.failed` and `cell.canceled` tell "
+		"the end." },
+	{ "getCell", "cases",
+		"What its commands printed is kept to 64 KiB each, its diff to 96 KiB." },
 
 	{ "createWorkspace", "workspaces",
 		"An empty body makes a workspace with a generated name and the default limits. "

@@ -4,6 +4,7 @@
 #include "model/approval.h"
 #include "model/archive.h"
 #include "model/code.h"
+#include "model/case.h"
 #include "model/metrics.h"
 #include "model/health.h"
 #include "model/pushed.h"
@@ -51,6 +52,17 @@ ANSWERS(token_made, { 201, JSON, &token_record, "It was created." });
 ANSWERS(code_result, { 200, JSON, &code_result_schema,
 			     "The code has ended, and its tests, and the workspace is removed. A "
 			     "client that disconnects before ends both." });
+ANSWERS(cases, { 200, JSON, &cases_schema, "Newest first." });
+ANSWERS(one_case, { 200, JSON, &case_record, "The case." });
+ANSWERS(case_made, { 200, JSON, &case_record, "With check: it is valid. Nothing was made." },
+	{ 201, JSON, &case_record,
+		"It was created. Its source is sent to its workspace, before its first cell: PUT "
+		"/v1/workspaces/{id}/archive." });
+ANSWERS(cells, { 200, JSON, &cells_schema, "Newest first, without their steps and diffs." });
+ANSWERS(one_cell, { 200, JSON, &cell_record, "The cell." });
+ANSWERS(cell_made, { 201, JSON, &cell_record,
+			   "It was created, and runs as soon as its case is prepared. Events tell "
+			   "its states." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
 ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
@@ -182,6 +194,23 @@ const struct route routes[] = {
 		"Run a file of Python or shell, and its tests, in a throw-away workspace",
 		api_code_run, BODY(code_wanted_record, struct code_wanted), .answers = code_result,
 		.errors = { 404, 409, 429, 507 } },
+	{ "GET", "/v1/cases", "listCases", "List eval cases", api_case_list,
+		QUERY(page_query_fields, struct list_query), .answers = cases },
+	{ "POST", "/v1/cases", "createCase", "Create an eval case, or only check it",
+		api_case_create, ROUTE_LOCATION, BODY(case_wanted_record, struct case_wanted),
+		.answers = case_made, .errors = { 409, 429, 507 } },
+	{ "GET", "/v1/cases/{id}", "getCase", "Show an eval case", api_case_get,
+		.answers = one_case },
+	{ "DELETE", "/v1/cases/{id}", "removeCase",
+		"Remove an eval case with its workspaces, and cancel its cells", api_case_delete,
+		.answers = removed, .errors = { 409, 507 } },
+	{ "GET", "/v1/cases/{id}/cells", "listCells", "List the cells of a case", api_cell_list,
+		QUERY(page_query_fields, struct list_query), .answers = cells },
+	{ "POST", "/v1/cases/{id}/cells", "startCell", "Run a case once, in a cell of its own",
+		api_cell_start, ROUTE_LOCATION | ROUTE_OPTIONAL,
+		BODY(cell_wanted_record, struct cell_wanted), .answers = cell_made,
+		.errors = { 409, 429, 507 } },
+	{ "GET", "/v1/cells/{id}", "getCell", "Show a cell", api_cell_get, .answers = one_cell },
 
 	{ "POST", "/v1/workspaces", "createWorkspace", "Create a workspace", api_workspace_create,
 		ROUTE_KEYED | ROUTE_LOCATION | ROUTE_OPTIONAL,

@@ -9,6 +9,7 @@
 #include "model/archive.h"
 #include "model/snapshot.h"
 #include "model/token.h"
+#include "model/case.h"
 #include "model/workspace.h"
 
 /* ---- checks that rows can't say ---- */
@@ -340,6 +341,12 @@ const struct record approvals_schema = { "Approvals", NULL, RECORD_ROWS(approval
 
 LIST(tokens, token_record);
 const struct record tokens_schema = { "Tokens", NULL, RECORD_ROWS(tokens_rows), FIELD_OUT };
+
+LIST(cases, case_record);
+const struct record cases_schema = { "Cases", NULL, RECORD_ROWS(cases_rows), FIELD_OUT };
+
+LIST(cells, cell_record);
+const struct record cells_schema = { "Cells", NULL, RECORD_ROWS(cells_rows), FIELD_OUT };
 
 LIST(metrics, metrics_record);
 const struct record metrics_schema = { "Metrics", NULL, RECORD_ROWS(metrics_rows), FIELD_OUT };

@@ -93,7 +93,7 @@ struct approvals_query {
 	uint64_t limit;
 };
 extern const struct record approvals_query_fields, approvals_schema, approval_required_schema,
-	tokens_schema;
+	tokens_schema, cases_schema, cells_schema;
 struct events_query {
 	const char *workspace;
 	uint64_t after; /* when has_after */

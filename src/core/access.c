@@ -71,6 +71,12 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_APPROVAL_GET] = { NOUN_APPROVAL, "get", SCOPE_READ, false },
 	[VERB_APPROVAL_ANSWER] = { NOUN_APPROVAL, "answer", SCOPE_REVIEW, true },
 	[VERB_CODE_RUN] = { NOUN_CODE, "run", SCOPE_USE, true },
+	[VERB_CASE_CREATE] = { NOUN_CASE, "create", SCOPE_USE, true },
+	[VERB_CASE_LIST] = { NOUN_CASE, "list", SCOPE_READ, false },
+	[VERB_CASE_GET] = { NOUN_CASE, "get", SCOPE_READ, false },
+	[VERB_CASE_REMOVE] = { NOUN_CASE, "remove", SCOPE_USE, true, VERB_FREES },
+	[VERB_CELL_START] = { NOUN_CELL, "start", SCOPE_USE, true },
+	[VERB_CELL_GET] = { NOUN_CELL, "get", SCOPE_READ, false },
 };
 static const char *const noun_names[] = {
 	[NOUN_WORKSPACE] = "workspace",
@@ -88,6 +94,8 @@ static const char *const noun_names[] = {
 	[NOUN_TOKEN] = "token",
 	[NOUN_APPROVAL] = "approval",
 	[NOUN_CODE] = "code",
+	[NOUN_CASE] = "case",
+	[NOUN_CELL] = "cell",
 };
 static const char *const door_names[] = { "core", "rest", "cli" };
 

@@ -94,6 +94,12 @@ enum verb {
 	VERB_APPROVAL_GET,
 	VERB_APPROVAL_ANSWER,
 	VERB_CODE_RUN,
+	VERB_CASE_CREATE,
+	VERB_CASE_LIST,
+	VERB_CASE_GET,
+	VERB_CASE_REMOVE,
+	VERB_CELL_START,
+	VERB_CELL_GET,
 	VERB_COUNT
 };
 enum noun {
@@ -111,7 +117,9 @@ enum noun {
 	NOUN_AUDIT,
 	NOUN_TOKEN,
 	NOUN_APPROVAL,
-	NOUN_CODE
+	NOUN_CODE,
+	NOUN_CASE,
+	NOUN_CELL
 };
 enum verb_flags {
 	VERB_DETAILED = 1, /* records its grants itself, with more members */

@@ -39,7 +39,7 @@ static int check_release(const char *text, struct error *err)
 		       : 0;
 }
 
-static int check_requirement(const char *text, struct error *err)
+int template_check_requirement(const char *text, struct error *err)
 {
 	struct pep508 parsed;
 	const char *reason;
@@ -101,7 +101,7 @@ static bool is_reserved(const char *path)
 	return false;
 }
 
-static int check_file(const char *key, const char *value, struct error *err)
+int template_check_file(const char *key, const char *value, struct error *err)
 {
 	char absolute[1024];
 	if (!str_format(absolute, sizeof absolute, "/%s", key) || !path_is_normal(absolute) ||
@@ -144,7 +144,8 @@ static const struct field python_rows[] = {
 	{ "version", FIELD_TEXT, AT_PYTHON(version), "such as 3.12", SHOWN_OPTIONAL, .least = 1,
 		.most = 32, .check = check_release },
 	{ "dependencies", FIELD_TEXTS, AT_PYTHON(dependencies), "such as pandas>=2.1.0",
-		SHOWN_OPTIONAL, .most = TEMPLATE_DEPENDENCIES_MAX, .check = check_requirement },
+		SHOWN_OPTIONAL, .most = TEMPLATE_DEPENDENCIES_MAX,
+		.check = template_check_requirement },
 };
 static const struct record python_record = { "TemplatePython", NULL, RECORD_ROWS(python_rows),
 	.wanted = "TemplatePythonWanted" };
@@ -233,7 +234,7 @@ static const struct field rows[] = {
 	{ "labels", FIELD_PAIRS, AT(labels), NULL, SHOWN_OPTIONAL, .most = WORKSPACE_LABELS_MAX,
 		.pattern = WORKSPACE_LABEL_PATTERN, .check_pair = workspace_check_label },
 	{ "files", FIELD_PAIRS, AT(files), "path below the workspace: text", SHOWN_OPTIONAL,
-		.most = TEMPLATE_FILES_MAX, .check_pair = check_file },
+		.most = TEMPLATE_FILES_MAX, .check_pair = template_check_file },
 	{ "view", FIELD_CHOICE, AT(view), "where its files are seen: at /workspace, or at / (root)",
 		SHOWN_OPTIONAL, .choices = views },
 	{ "attach", FIELD_TEXTS, AT(attach), "NAME:PATH[:ro]: shared trees", SHOWN_OPTIONAL,

@@ -93,6 +93,9 @@ void template_print(struct json *j, const char *key, const struct template_shown
 
 /* ERR_INVALID: 1 to 64 of a-z, 0-9 and '-', not '-' first. */
 int template_check_name(const char *name, struct error *err);
+/* For rows of other files, too: a requirement of Python; path and text of a file of a workspace. */
+int template_check_requirement(const char *text, struct error *err);
+int template_check_file(const char *key, const char *value, struct error *err);
 /* Of values that were read from YAML or JSON. ERR_INVALID names the key, and the line of YAML. */
 int template_read(const struct json_value *value, struct arena *arena, struct template *out,
 	struct error *err);

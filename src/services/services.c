@@ -2,10 +2,12 @@
 
 #include <stdlib.h>
 #include "base/arena.h"
+#include "services/cases.h"
 #include "services/code.h"
 
 static const struct service *const table[] = {
 	&code_service,
+	&cases_service,
 	NULL,
 };
 

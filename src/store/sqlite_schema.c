@@ -80,6 +80,26 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" document TEXT NOT NULL,"
 	" sum INTEGER NOT NULL"
 	") STRICT;",
+	/* 5: eval cases and their cells */
+	"CREATE TABLE cases ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" name TEXT NOT NULL,"
+	" state TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" last_used_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE TABLE cells ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" case_id TEXT NOT NULL,"
+	" state TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" started_ms INTEGER NOT NULL,"
+	" ended_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;",
 };
 
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)

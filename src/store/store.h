@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "model/approval.h"
+#include "model/case.h"
 #include "model/exec.h"
 #include "model/snapshot.h"
 #include "model/token.h"
@@ -49,7 +50,7 @@ struct store_table {
 	const struct store_table *parent;
 };
 extern const struct store_table store_workspaces, store_execs, store_snapshots, store_tokens,
-	store_approvals;
+	store_approvals, store_cases, store_cells;
 
 struct store;
 /* What the store can't do itself, because it knows neither loop nor processes. */

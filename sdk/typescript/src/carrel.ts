@@ -5,7 +5,7 @@ import { auditOf, eventsOf, type AuditOptions, type EventOptions } from "./event
 import type { AuditLine, CarrelEvent, CodeResult, CodeWanted, DaemonHealth, OpenApiDocument, WorkspaceInfo, WorkspaceMetrics } from "./generated.js";
 import { Http, type CallOptions, type CarrelOptions } from "./http.js";
 import { Listing } from "./listing.js";
-import { Approvals, Archives, Environments, Execs, Exports, Snapshots, Templates, Tokens, Trees } from "./nouns.js";
+import { Approvals, Archives, Cases, Environments, Execs, Exports, Snapshots, Templates, Tokens, Trees } from "./nouns.js";
 import { createWorkspace, Workspace, type WorkspaceOptions } from "./workspace.js";
 
 /** Which workspaces. */
@@ -46,6 +46,8 @@ export class Carrel {
   readonly tokens: Tokens;
   /** Commands that wait for a reviewer. */
   readonly approvals: Approvals;
+  /** Eval cases and their cells. */
+  readonly cases: Cases;
   private readonly http: Http;
 
   /** Connects with the first call. */
@@ -60,6 +62,7 @@ export class Carrel {
     this.trees = new Trees(this.http);
     this.tokens = new Tokens(this.http);
     this.approvals = new Approvals(this.http);
+    this.cases = new Cases(this.http);
   }
 
   /** Closes connections that are not used. They don't keep a program running. */

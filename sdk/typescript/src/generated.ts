@@ -461,6 +461,115 @@ export interface ResultInfo {
   limits: string | null;
 }
 
+/** The schema `Cases` of the REST API. */
+export interface Cases {
+  items: Case[];
+  /** null: no more pages */
+  nextCursor: string | null;
+}
+
+/** An eval case. */
+export interface Case {
+  id: string;
+  /** the id that its file gives it */
+  name: string;
+  /** created: its source may be sent; preparing: since its first cell; ready: cells run; failed: they fail */
+  state: "created" | "preparing" | "ready" | "failed";
+  description: string | null;
+  /** as its file names it */
+  source: string | null;
+  /** id of the workspace that is prepared, to which the source is sent; null: the case was only checked */
+  workspace: string | null;
+  /** id of the prepared state */
+  snapshot: string | null;
+  /** workspaces of ended cells stay */
+  keep: boolean;
+  /** why it has failed: install, editable, setup, snapshot, or restarted: the daemon was */
+  reason: string | null;
+  error: string | null;
+  /** of the preparation */
+  steps: CaseStep[];
+  /** of every command; null: set, but hidden, since it looks like a secret */
+  variables: Record<string, string | null>;
+  createdAt: string;
+  lastUsedAt: string;
+  /** how many it has */
+  cells: number;
+}
+
+/** One command of a case or a cell. */
+export interface CaseStep {
+  /** install, editable, setup, harness; or that of a grader */
+  type: string;
+  name: string;
+  command: string;
+  passed: boolean;
+  exitCode: number;
+  /** as of an exec; error: it could not be run */
+  reason: string;
+  durationMs: number;
+  /** what it wrote to stdout and stderr */
+  output: string;
+  /** a middle part of the output is left out */
+  truncated: boolean;
+}
+
+/** The schema `CaseWanted` of the REST API. */
+export interface CaseWanted {
+  /** the text of its file */
+  yaml: string;
+  /** the name of that file, for errors */
+  file?: string | null;
+  /** a shell command in place of its own */
+  harness?: string | null;
+  /** only reads it; nothing is made */
+  check?: boolean | null;
+  /** workspaces of ended cells stay until the case is removed */
+  keep?: boolean | null;
+}
+
+/** The schema `Cells` of the REST API. */
+export interface Cells {
+  items: Cell[];
+  /** null: no more pages */
+  nextCursor: string | null;
+}
+
+/** One run of a case. */
+export interface Cell {
+  id: string;
+  /** id of its case */
+  case: string;
+  state: "waiting" | "harness" | "grading" | "passed" | "failed" | "canceled";
+  caseName: string;
+  /** which run of the case it is, from 1 */
+  repeat: number;
+  /** why it hasn't passed: case (its preparation has failed), harness, grader, workspace, removed, or restarted: the daemon was */
+  reason: string | null;
+  error: string | null;
+  /** id, while there is one */
+  workspace: string | null;
+  /** from its fork to its verdict */
+  durationMs: number;
+  /** the harness, then the graders */
+  steps: CaseStep[];
+  /** what the harness changed, as a patch */
+  diff: string | null;
+  /** its end is left out */
+  diffTruncated: boolean;
+  /** of every command; null: set, but hidden, since it looks like a secret */
+  variables: Record<string, string | null>;
+  createdAt: string;
+  startedAt: string | null;
+  endedAt: string | null;
+}
+
+/** The schema `CellWanted` of the REST API. */
+export interface CellWanted {
+  /** which run of the case it is; 1 when not given */
+  repeat?: number | null;
+}
+
 /** The schema `WorkspaceWanted` of the REST API. */
 export interface WorkspaceWanted {
   /** the workspace is removed after this time */
@@ -1306,7 +1415,7 @@ export interface PortInfo {
 }
 
 /** The data of an event. New types may come: ignore what you don't know. */
-export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | EnvironmentProgressEvent | MissedEvent;
+export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | CaseEvent | CellEvent | EnvironmentProgressEvent | MissedEvent;
 
 /** A workspace has changed. warm: its sandbox is ready; cold: its sandbox has ended. */
 export interface WorkspaceEvent {
@@ -1315,7 +1424,7 @@ export interface WorkspaceEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.created" | "workspace.ready" | "workspace.updated" | "workspace.warm" | "workspace.cold" | "workspace.suspended" | "workspace.resumed" | "workspace.failed" | "workspace.expired" | "workspace.creating" | "workspace.deleting";
@@ -1330,7 +1439,7 @@ export interface WorkspaceDeletedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.deleted";
@@ -1345,7 +1454,7 @@ export interface WorkspaceWarningEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.warning";
@@ -1359,7 +1468,7 @@ export interface WorkspaceRepairedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.repaired";
@@ -1374,7 +1483,7 @@ export interface WorkspaceDiskEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.disk_warning";
@@ -1389,7 +1498,7 @@ export interface WorkspaceArchiveEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.archived" | "workspace.restored";
@@ -1406,7 +1515,7 @@ export interface WorkspaceSnapshotEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.snapshot";
@@ -1423,7 +1532,7 @@ export interface WorkspaceRollbackEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.rollback";
@@ -1440,7 +1549,7 @@ export interface WorkspaceAppliedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.applied";
@@ -1457,7 +1566,7 @@ export interface WorkspacePackagesEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "workspace.installed" | "workspace.uninstalled";
@@ -1472,7 +1581,7 @@ export interface SnapshotEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "snapshot.pushed" | "snapshot.pulled";
@@ -1489,7 +1598,7 @@ export interface ExecStartedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "exec.started";
@@ -1504,7 +1613,7 @@ export interface ExecEndedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "exec.ended";
@@ -1521,7 +1630,7 @@ export interface ExecChangedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "exec.changed";
@@ -1538,7 +1647,7 @@ export interface ApprovalEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "approval.requested" | "approval.approved" | "approval.denied" | "approval.expired";
@@ -1559,7 +1668,7 @@ export interface WebhookEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "webhook.failed";
@@ -1575,7 +1684,7 @@ export interface TokenEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "token.created" | "token.removed";
@@ -1590,10 +1699,48 @@ export interface TemplateEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "template.added" | "template.removed" | "template.built";
+}
+
+/** An eval case; `workspace` is the one that is prepared. */
+export interface CaseEvent {
+  /** counts up, also across restarts of the daemon */
+  id: number;
+  time: string;
+  /** its id; empty: the event isn't about one */
+  workspace: string;
+  /** of the workspace, template, token or case */
+  name: string | null;
+  /** the name of the event */
+  type: "case.created" | "case.preparing" | "case.ready" | "case.failed" | "case.removed";
+  /** its id */
+  case: string;
+  /** of case.failed */
+  error?: string;
+}
+
+/** A cell of an eval case has a new state. */
+export interface CellEvent {
+  /** counts up, also across restarts of the daemon */
+  id: number;
+  time: string;
+  /** its id; empty: the event isn't about one */
+  workspace: string;
+  /** of the workspace, template, token or case */
+  name: string | null;
+  /** the name of the event */
+  type: "cell.waiting" | "cell.harness" | "cell.grading" | "cell.passed" | "cell.failed" | "cell.canceled";
+  /** its id */
+  cell: string;
+  /** id of its case */
+  case: string;
+  /** which run of the case it is */
+  repeat: number;
+  /** why it hasn't passed */
+  reason?: string;
 }
 
 /** An environment is being built for a workspace. */
@@ -1603,7 +1750,7 @@ export interface EnvironmentProgressEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template or token */
+  /** of the workspace, template, token or case */
   name: string | null;
   /** the name of the event */
   type: "environment.progress";
@@ -1715,6 +1862,20 @@ export interface Operations {
   removeToken: { path: { id: string }; query: object; body: undefined; result: undefined };
   /** Run a file of Python or shell, and its tests, in a throw-away workspace */
   runCode: { path: object; query: object; body: CodeWanted; result: CodeResult };
+  /** List eval cases */
+  listCases: { path: object; query: { limit?: number; cursor?: string }; body: undefined; result: Cases };
+  /** Create an eval case, or only check it */
+  createCase: { path: object; query: object; body: CaseWanted; result: Case };
+  /** Show an eval case */
+  getCase: { path: { id: string }; query: object; body: undefined; result: Case };
+  /** Remove an eval case with its workspaces, and cancel its cells */
+  removeCase: { path: { id: string }; query: object; body: undefined; result: undefined };
+  /** List the cells of a case */
+  listCells: { path: { id: string }; query: { limit?: number; cursor?: string }; body: undefined; result: Cells };
+  /** Run a case once, in a cell of its own */
+  startCell: { path: { id: string }; query: object; body: CellWanted | undefined; result: Cell };
+  /** Show a cell */
+  getCell: { path: { id: string }; query: object; body: undefined; result: Cell };
   /** Create a workspace */
   createWorkspace: { path: object; query: object; body: WorkspaceWanted | undefined; result: WorkspaceInfo };
   /** List workspaces */
@@ -1869,6 +2030,13 @@ export const operations: Record<keyof Operations, OperationRow> = {
   createToken: {"method":"POST","path":"/v1/tokens","body":"TokenWanted","results":{"201":"Token"}},
   removeToken: {"method":"DELETE","path":"/v1/tokens/{id}"},
   runCode: {"method":"POST","path":"/v1/code","body":"CodeWanted","results":{"200":"CodeResult"}},
+  listCases: {"method":"GET","path":"/v1/cases","results":{"200":"Cases"}},
+  createCase: {"method":"POST","path":"/v1/cases","body":"CaseWanted","results":{"200":"Case","201":"Case"}},
+  getCase: {"method":"GET","path":"/v1/cases/{id}","results":{"200":"Case"}},
+  removeCase: {"method":"DELETE","path":"/v1/cases/{id}"},
+  listCells: {"method":"GET","path":"/v1/cases/{id}/cells","results":{"200":"Cells"}},
+  startCell: {"method":"POST","path":"/v1/cases/{id}/cells","body":"CellWanted","results":{"201":"Cell"}},
+  getCell: {"method":"GET","path":"/v1/cells/{id}","results":{"200":"Cell"}},
   createWorkspace: {"method":"POST","path":"/v1/workspaces","keyed":true,"body":"WorkspaceWanted","results":{"201":"Workspace"}},
   listWorkspaces: {"method":"GET","path":"/v1/workspaces","results":{"200":"Workspaces"}},
   getWorkspace: {"method":"GET","path":"/v1/workspaces/{id}","results":{"200":"Workspace"}},
@@ -1954,6 +2122,11 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   CodeResult: {"exit_code":["exitCode"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"],"tests":["tests","CodeTests"]},
   CodeTests: {"result":["result","Result"]},
   Result: {"exit_code":["exitCode"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
+  Cases: {"items":["items","Case"],"next_cursor":["nextCursor"]},
+  Case: {"steps":["steps","CaseStep"],"created_at":["createdAt"],"last_used_at":["lastUsedAt"]},
+  CaseStep: {"exit_code":["exitCode"],"duration_ms":["durationMs"]},
+  Cells: {"items":["items","Cell"],"next_cursor":["nextCursor"]},
+  Cell: {"case_name":["caseName"],"duration_ms":["durationMs"],"steps":["steps","CaseStep"],"diff_truncated":["diffTruncated"],"created_at":["createdAt"],"started_at":["startedAt"],"ended_at":["endedAt"]},
   WorkspaceWanted: {"ttl_ms":["ttlMs"],"idle_timeout":["idleTimeout"],"idle_timeout_ms":["idleTimeoutMs"],"python":["python","Python"],"node":["node","Node"],"limits":["limits","LimitsWanted"],"network":["network","NetworkWanted"]},
   Python: {"torch_backend":["torchBackend"],"allow_build":["allowBuild"]},
   Node: {"package_json":["packageJson"],"allow_scripts":["allowScripts"]},

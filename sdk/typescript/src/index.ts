@@ -48,6 +48,7 @@ export { Listing, type Page } from "./listing.js";
 export {
   Approvals,
   Archives,
+  Cases,
   Environments,
   Execs,
   Exports,

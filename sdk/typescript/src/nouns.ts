@@ -5,6 +5,9 @@ import type {
   Approval,
   ApprovalAnswer,
   Archive,
+  Case,
+  CaseWanted,
+  Cell,
   Environment,
   Export,
   Snapshot,
@@ -209,6 +212,49 @@ export class Tokens {
   /** Removes a token, which is refused from then on. */
   async remove(id: string, options: CallOptions = {}): Promise<void> {
     await this.http.call("removeToken", { id, signal: options.signal });
+  }
+}
+
+/** Eval cases, and their cells: runs of a case in forks of one prepared state. */
+export class Cases {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All cases, newest first. */
+  list(options: CallOptions = {}): Listing<Case> {
+    return new Listing((cursor) => this.http.call("listCases", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** Creates a case of the text of its file, or with `check` only reads it. Its `workspace` takes the source. */
+  create(yaml: string, options: Omit<CaseWanted, "yaml"> & CallOptions = {}): Promise<Case> {
+    const { signal, ...rest } = options;
+    return this.http.call("createCase", { body: { yaml, ...rest }, signal });
+  }
+
+  /** The case with that id. */
+  get(id: string, options: CallOptions = {}): Promise<Case> {
+    return this.http.call("getCase", { id, signal: options.signal });
+  }
+
+  /** Cancels its cells, and removes it with its workspaces. */
+  async remove(id: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeCase", { id, signal: options.signal });
+  }
+
+  /** Its cells, newest first, without their steps and diffs. */
+  cells(id: string, options: CallOptions = {}): Listing<Cell> {
+    return new Listing((cursor) => this.http.call("listCells", { id, query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** Runs a case once; the events `cell.passed`, `cell.failed` and `cell.canceled` tell the end. */
+  start(id: string, options: CallOptions & { repeat?: number } = {}): Promise<Cell> {
+    const { signal, ...body } = options;
+    return this.http.call("startCell", { id, body, signal });
+  }
+
+  /** A cell with its steps and its diff. */
+  cell(id: string, options: CallOptions = {}): Promise<Cell> {
+    return this.http.call("getCell", { id, signal: options.signal });
   }
 }
 

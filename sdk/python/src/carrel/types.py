@@ -714,6 +714,171 @@ class Result:
         )
 
 
+@dataclass(frozen=True)
+class Case:
+    """An eval case."""
+
+    id: str
+    # the id that its file gives it
+    name: str
+    # created: its source may be sent; preparing: since its first cell; ready: cells run; failed: they fail
+    state: Literal["created", "preparing", "ready", "failed"]
+    description: Optional[str]
+    # as its file names it
+    source: Optional[str]
+    # id of the workspace that is prepared, to which the source is sent; null: the case was only checked
+    workspace: Optional[str]
+    # id of the prepared state
+    snapshot: Optional[str]
+    # workspaces of ended cells stay
+    keep: bool
+    # why it has failed: install, editable, setup, snapshot, or restarted: the daemon was
+    reason: Optional[str]
+    error: Optional[str]
+    # of the preparation
+    steps: List[CaseStep]
+    # of every command; null: set, but hidden, since it looks like a secret
+    variables: Dict[str, Optional[str]]
+    created_at: datetime
+    last_used_at: datetime
+    # how many it has
+    cells: int
+
+    @classmethod
+    def _from(cls, value: Any) -> Case:
+        get = value.get
+        return cls(
+            id=get("id"),
+            name=get("name"),
+            state=get("state"),
+            description=get("description"),
+            source=get("source"),
+            workspace=get("workspace"),
+            snapshot=get("snapshot"),
+            keep=get("keep"),
+            reason=get("reason"),
+            error=get("error"),
+            steps=[CaseStep._from(item) for item in get("steps") or ()],
+            variables=get("variables"),
+            created_at=_time(get("created_at")),
+            last_used_at=_time(get("last_used_at")),
+            cells=get("cells"),
+        )
+
+
+@dataclass(frozen=True)
+class CaseStep:
+    """One command of a case or a cell."""
+
+    # install, editable, setup, harness; or that of a grader
+    type: str
+    name: str
+    command: str
+    passed: bool
+    exit_code: int
+    # as of an exec; error: it could not be run
+    reason: str
+    duration_ms: int
+    # what it wrote to stdout and stderr
+    output: str
+    # a middle part of the output is left out
+    truncated: bool
+
+    @classmethod
+    def _from(cls, value: Any) -> CaseStep:
+        get = value.get
+        return cls(
+            type=get("type"),
+            name=get("name"),
+            command=get("command"),
+            passed=get("passed"),
+            exit_code=get("exit_code"),
+            reason=get("reason"),
+            duration_ms=get("duration_ms"),
+            output=get("output"),
+            truncated=get("truncated"),
+        )
+
+
+class _CaseWantedNeeded(TypedDict):
+    # the text of its file
+    yaml: str
+
+
+class CaseWanted(_CaseWantedNeeded, total=False):
+    """CaseWanted, as the daemon takes it."""
+
+    # the name of that file, for errors
+    file: Optional[str]
+    # a shell command in place of its own
+    harness: Optional[str]
+    # only reads it; nothing is made
+    check: Optional[bool]
+    # workspaces of ended cells stay until the case is removed
+    keep: Optional[bool]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run of a case."""
+
+    id: str
+    # id of its case
+    case: str
+    state: Literal["waiting", "harness", "grading", "passed", "failed", "canceled"]
+    case_name: str
+    # which run of the case it is, from 1
+    repeat: int
+    # why it hasn't passed: case (its preparation has failed), harness, grader, workspace, removed, or restarted: the
+    # daemon was
+    reason: Optional[str]
+    error: Optional[str]
+    # id, while there is one
+    workspace: Optional[str]
+    # from its fork to its verdict
+    duration_ms: int
+    # the harness, then the graders
+    steps: List[CaseStep]
+    # what the harness changed, as a patch
+    diff: Optional[str]
+    # its end is left out
+    diff_truncated: bool
+    # of every command; null: set, but hidden, since it looks like a secret
+    variables: Dict[str, Optional[str]]
+    created_at: datetime
+    started_at: Optional[datetime]
+    ended_at: Optional[datetime]
+
+    @classmethod
+    def _from(cls, value: Any) -> Cell:
+        get = value.get
+        return cls(
+            id=get("id"),
+            case=get("case"),
+            state=get("state"),
+            case_name=get("case_name"),
+            repeat=get("repeat"),
+            reason=get("reason"),
+            error=get("error"),
+            workspace=get("workspace"),
+            duration_ms=get("duration_ms"),
+            steps=[CaseStep._from(item) for item in get("steps") or ()],
+            diff=get("diff"),
+            diff_truncated=get("diff_truncated"),
+            variables=get("variables"),
+            created_at=_time(get("created_at")),
+            started_at=_time(get("started_at")),
+            ended_at=_time(get("ended_at")),
+        )
+
+
+class CellWanted(TypedDict, total=False):
+    """CellWanted, as the daemon takes it."""
+
+    # which run of the case it is; 1 when not given
+    repeat: Optional[int]
+
+
 class Python(TypedDict, total=False):
     """The packages of a Python environment, which is built if it doesn't exist."""
 
@@ -1969,7 +2134,7 @@ class WorkspaceEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.created", "workspace.ready", "workspace.updated", "workspace.warm", "workspace.cold", "workspace.suspended", "workspace.resumed", "workspace.failed", "workspace.expired", "workspace.creating", "workspace.deleting"]
@@ -1998,7 +2163,7 @@ class WorkspaceDeletedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.deleted"]
@@ -2027,7 +2192,7 @@ class WorkspaceWarningEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.warning"]
@@ -2055,7 +2220,7 @@ class WorkspaceRepairedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.repaired"]
@@ -2084,7 +2249,7 @@ class WorkspaceDiskEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.disk_warning"]
@@ -2114,7 +2279,7 @@ class WorkspaceArchiveEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.archived", "workspace.restored"]
@@ -2146,7 +2311,7 @@ class WorkspaceSnapshotEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.snapshot"]
@@ -2179,7 +2344,7 @@ class WorkspaceRollbackEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.rollback"]
@@ -2211,7 +2376,7 @@ class WorkspaceAppliedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.applied"]
@@ -2243,7 +2408,7 @@ class WorkspacePackagesEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.installed", "workspace.uninstalled"]
@@ -2272,7 +2437,7 @@ class SnapshotEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["snapshot.pushed", "snapshot.pulled"]
@@ -2304,7 +2469,7 @@ class ExecStartedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["exec.started"]
@@ -2333,7 +2498,7 @@ class ExecEndedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["exec.ended"]
@@ -2366,7 +2531,7 @@ class ExecChangedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["exec.changed"]
@@ -2398,7 +2563,7 @@ class ApprovalEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["approval.requested", "approval.approved", "approval.denied", "approval.expired"]
@@ -2436,7 +2601,7 @@ class WebhookEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["webhook.failed"]
@@ -2467,7 +2632,7 @@ class TokenEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["token.created", "token.removed"]
@@ -2496,7 +2661,7 @@ class TemplateEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["template.added", "template.removed", "template.built"]
@@ -2514,6 +2679,76 @@ class TemplateEvent:
 
 
 @dataclass(frozen=True)
+class CaseEvent:
+    """An eval case; `workspace` is the one that is prepared."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template, token or case
+    name: Optional[str]
+    # the name of the event
+    type: Literal["case.created", "case.preparing", "case.ready", "case.failed", "case.removed"]
+    # its id
+    case: str
+    # of case.failed
+    error: Optional[str] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> CaseEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            case=get("case"),
+            error=get("error"),
+        )
+
+
+@dataclass(frozen=True)
+class CellEvent:
+    """A cell of an eval case has a new state."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template, token or case
+    name: Optional[str]
+    # the name of the event
+    type: Literal["cell.waiting", "cell.harness", "cell.grading", "cell.passed", "cell.failed", "cell.canceled"]
+    # its id
+    cell: str
+    # id of its case
+    case: str
+    # which run of the case it is
+    repeat: int
+    # why it hasn't passed
+    reason: Optional[str] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> CellEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            cell=get("cell"),
+            case=get("case"),
+            repeat=get("repeat"),
+            reason=get("reason"),
+        )
+
+
+@dataclass(frozen=True)
 class EnvironmentProgressEvent:
     """An environment is being built for a workspace."""
 
@@ -2522,7 +2757,7 @@ class EnvironmentProgressEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template or token
+    # of the workspace, template, token or case
     name: Optional[str]
     # the name of the event
     type: Literal["environment.progress"]
@@ -2781,6 +3016,8 @@ Event = Union[
     WebhookEvent,
     TokenEvent,
     TemplateEvent,
+    CaseEvent,
+    CellEvent,
     EnvironmentProgressEvent,
     MissedEvent,
 ]
@@ -2822,6 +3059,17 @@ _EVENT = {
     "template.added": TemplateEvent,
     "template.removed": TemplateEvent,
     "template.built": TemplateEvent,
+    "case.created": CaseEvent,
+    "case.preparing": CaseEvent,
+    "case.ready": CaseEvent,
+    "case.failed": CaseEvent,
+    "case.removed": CaseEvent,
+    "cell.waiting": CellEvent,
+    "cell.harness": CellEvent,
+    "cell.grading": CellEvent,
+    "cell.passed": CellEvent,
+    "cell.failed": CellEvent,
+    "cell.canceled": CellEvent,
     "environment.progress": EnvironmentProgressEvent,
     "missed": MissedEvent,
 }

@@ -47,6 +47,7 @@ class AsyncCarrel:
         self.trees = AsyncTrees(self._http)
         self.tokens = AsyncTokens(self._http)
         self.approvals = AsyncApprovals(self._http)
+        self.cases = AsyncCases(self._http)
 
     async def __aenter__(self) -> AsyncCarrel:
         return self
@@ -294,6 +295,39 @@ class AsyncTokens(_Nouns):
     async def remove(self, token_id: str) -> None:
         """Removes it: it is refused from then on."""
         await self._http.json(op.REMOVE_TOKEN, id=token_id)
+
+
+class AsyncCases(_Nouns):
+    """Eval cases, and their cells: runs of a case in forks of one prepared state."""
+
+    def list(self, *, limit: Optional[int] = None) -> AsyncIterator[types.Case]:
+        return self._http.items(op.LIST_CASES, types.Case._from, limit=limit)
+
+    async def create(self, yaml: str, *, file: Optional[str] = None, harness: Optional[str] = None, check: bool = False,
+                     keep: bool = False) -> types.Case:
+        """A case of the text of its file; `harness` replaces its own. Send its source to its `workspace`, then start cells.
+        With `check` it is only read."""
+        body = {"yaml": yaml, "file": file, "harness": harness, "check": check or None, "keep": keep or None}
+        return types.Case._from(await self._http.json(op.CREATE_CASE, body=body))
+
+    async def get(self, case_id: str) -> types.Case:
+        return types.Case._from(await self._http.json(op.GET_CASE, id=case_id))
+
+    async def remove(self, case_id: str) -> None:
+        """Cancels its cells, and removes it with its workspaces."""
+        await self._http.json(op.REMOVE_CASE, id=case_id)
+
+    def cells(self, case_id: str, *, limit: Optional[int] = None) -> AsyncIterator[types.Cell]:
+        """Its cells, newest first, without their steps and diffs."""
+        return self._http.items(op.LIST_CELLS, types.Cell._from, limit=limit, id=case_id)
+
+    async def start(self, case_id: str, *, repeat: Optional[int] = None) -> types.Cell:
+        """Runs it once; events `cell.passed`, `cell.failed` and `cell.canceled` tell the end."""
+        return types.Cell._from(await self._http.json(op.START_CELL, id=case_id, body={"repeat": repeat}))
+
+    async def cell(self, cell_id: str) -> types.Cell:
+        """A cell with its steps and its diff."""
+        return types.Cell._from(await self._http.json(op.GET_CELL, id=cell_id))
 
 
 class AsyncApprovals(_Nouns):

@@ -48,6 +48,7 @@ class Carrel:
         self.trees = Trees(self._http)
         self.tokens = Tokens(self._http)
         self.approvals = Approvals(self._http)
+        self.cases = Cases(self._http)
 
     def __enter__(self) -> Carrel:
         return self
@@ -295,6 +296,39 @@ class Tokens(_Nouns):
     def remove(self, token_id: str) -> None:
         """Removes it: it is refused from then on."""
         self._http.json(op.REMOVE_TOKEN, id=token_id)
+
+
+class Cases(_Nouns):
+    """Eval cases, and their cells: runs of a case in forks of one prepared state."""
+
+    def list(self, *, limit: Optional[int] = None) -> Iterator[types.Case]:
+        return self._http.items(op.LIST_CASES, types.Case._from, limit=limit)
+
+    def create(self, yaml: str, *, file: Optional[str] = None, harness: Optional[str] = None, check: bool = False,
+                     keep: bool = False) -> types.Case:
+        """A case of the text of its file; `harness` replaces its own. Send its source to its `workspace`, then start cells.
+        With `check` it is only read."""
+        body = {"yaml": yaml, "file": file, "harness": harness, "check": check or None, "keep": keep or None}
+        return types.Case._from(self._http.json(op.CREATE_CASE, body=body))
+
+    def get(self, case_id: str) -> types.Case:
+        return types.Case._from(self._http.json(op.GET_CASE, id=case_id))
+
+    def remove(self, case_id: str) -> None:
+        """Cancels its cells, and removes it with its workspaces."""
+        self._http.json(op.REMOVE_CASE, id=case_id)
+
+    def cells(self, case_id: str, *, limit: Optional[int] = None) -> Iterator[types.Cell]:
+        """Its cells, newest first, without their steps and diffs."""
+        return self._http.items(op.LIST_CELLS, types.Cell._from, limit=limit, id=case_id)
+
+    def start(self, case_id: str, *, repeat: Optional[int] = None) -> types.Cell:
+        """Runs it once; events `cell.passed`, `cell.failed` and `cell.canceled` tell the end."""
+        return types.Cell._from(self._http.json(op.START_CELL, id=case_id, body={"repeat": repeat}))
+
+    def cell(self, cell_id: str) -> types.Cell:
+        """A cell with its steps and its diff."""
+        return types.Cell._from(self._http.json(op.GET_CELL, id=cell_id))
 
 
 class Approvals(_Nouns):

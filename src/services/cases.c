@@ -1,0 +1,703 @@
+/* cases.c -- the cases and cells that there are: verbs, rows, what a restart finds, lifetimes. */
+#include "services/cases.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/fault.h"
+#include "format/yaml_json.h"
+#include "services/cases_internal.h"
+
+#define SWEEP_MS 60000
+#define LABEL_SERVICE "carrel.service"
+#define LABEL_CASE "carrel.case"
+
+/* ---- entries ---- */
+
+static struct case_entry *case_add(struct cases *cases, const struct eval_case *model)
+{
+	struct case_entry *c = xzalloc(sizeof *c);
+	c->cases = cases;
+	arena_init(&c->arena);
+	case_copy(&c->arena, model, &c->model);
+	/* Times of creation are unique: they serve as cursors. */
+	if (cases->newest && c->model.created_ms <= cases->newest->model.created_ms)
+		c->model.created_ms = cases->newest->model.created_ms + 1;
+	c->older = cases->newest;
+	if (c->older)
+		c->older->newer = c;
+	cases->newest = c;
+	map_set(&cases->ids, str_from(c->model.id), c);
+	return c;
+}
+
+struct cell_entry *cell_add(struct case_entry *c, const struct cell *model)
+{
+	struct cell_entry *cell = xzalloc(sizeof *cell);
+	cell->c = c;
+	arena_init(&cell->arena);
+	cell_copy(&cell->arena, model, &cell->model);
+	if (c->cells && cell->model.created_ms <= c->cells->model.created_ms)
+		cell->model.created_ms = c->cells->model.created_ms + 1;
+	cell->next = c->cells;
+	c->cells = cell;
+	map_set(&c->cases->cell_ids, str_from(cell->model.id), cell);
+	return cell;
+}
+
+void cell_drop(struct cell_entry *cell)
+{
+	struct cell_entry **at = &cell->c->cells;
+	while (*at != cell)
+		at = &(*at)->next;
+	*at = cell->next;
+	map_remove(&cell->c->cases->cell_ids, str_from(cell->model.id));
+	arena_done(&cell->arena);
+	free(cell);
+}
+
+static void case_drop(struct case_entry *c)
+{
+	while (c->cells)
+		cell_drop(c->cells);
+	map_remove(&c->cases->ids, str_from(c->model.id));
+	*(c->newer ? &c->newer->older : &c->cases->newest) = c->older;
+	if (c->older)
+		c->older->newer = c->newer;
+	arena_done(&c->arena);
+	free(c);
+}
+
+static const char *kept_text(struct arena *arena, const char *text)
+{
+	return text ? arena_text(arena, text) : NULL;
+}
+
+static void emit_case(const struct case_entry *c, const char *type)
+{
+	journal_emit(core_journal(c->cases->base.core), type,
+		c->model.workspace ? c->model.workspace : "", c->model.name, "case", c->model.id,
+		c->model.error ? "error" : NULL, c->model.error, NULL);
+}
+
+void case_set_state(
+	struct case_entry *c, enum case_state state, const char *reason, const char *error)
+{
+	static const char *const types[CASE_STATE_COUNT] = { "case.created", "case.preparing",
+		"case.ready", "case.failed" };
+	c->model.state = state;
+	c->model.reason = kept_text(&c->arena, reason);
+	c->model.error = kept_text(&c->arena, error);
+	c->model.last_used_ms = clock_now_ms();
+	core_put(c->cases->base.core, &store_cases, &c->model, NULL, NULL);
+	emit_case(c, types[state]);
+}
+
+void cell_set_state(
+	struct cell_entry *cell, enum cell_state state, const char *reason, const char *error)
+{
+	static const char *const types[CELL_STATE_COUNT] = { "cell.waiting", "cell.harness",
+		"cell.grading", "cell.passed", "cell.failed", "cell.canceled" };
+	struct cases *cases = cell->c->cases;
+	char repeat[24];
+	cell->model.state = state;
+	cell->model.reason = kept_text(&cell->arena, reason);
+	cell->model.error = kept_text(&cell->arena, error);
+	if (cell_has_ended(state)) {
+		cell->model.ended_ms = clock_now_ms();
+		cell->c->model.last_used_ms = cell->model.ended_ms;
+		cases->ended[state]++;
+		cases->open_cells--;
+		fault_point("cell_ended");
+		core_put(cases->base.core, &store_cells, &cell->model, NULL, NULL);
+	}
+	str_format(repeat, sizeof repeat, "%llu", (unsigned long long)cell->model.repeat);
+	journal_emit(core_journal(cases->base.core), types[state],
+		cell->model.workspace ? cell->model.workspace : "", cell->model.case_name, "cell",
+		cell->model.id, "case", cell->model.case_id, "#repeat", repeat,
+		cell->model.reason ? "reason" : NULL, cell->model.reason, NULL);
+}
+
+/* ---- lookup, and what is shown ---- */
+
+static int find(struct cases *cases, const char *id, struct case_entry **c, struct error *err)
+{
+	*c = map_get(&cases->ids, str_from(id));
+	if (*c && !(*c)->is_removed)
+		return 0;
+	return fail_hint(
+		err, ERR_NOT_FOUND, "carrel case ls lists them", "there is no case '%.64s'", id);
+}
+
+/* Values that look like secrets are NULL. */
+static pair_list shown_variables(const pair_list *variables, struct arena *arena)
+{
+	pair_list shown = workspace_copy_pairs(arena, variables);
+	for (size_t i = 0; i < shown.count; i++)
+		if (workspace_variable_is_secret(shown.items[i].key, shown.items[i].value))
+			shown.items[i].value = NULL;
+	return shown;
+}
+
+static struct eval_case as_shown(const struct case_entry *c, struct arena *arena)
+{
+	struct eval_case shown = c->model;
+	for (const struct cell_entry *cell = c->cells; cell; cell = cell->next)
+		shown.cells++;
+	shown.variables = shown_variables(&c->model.variables, arena);
+	return shown;
+}
+
+int case_get(const struct request *request, struct cases *cases, const char *id,
+	struct arena *arena, struct eval_case *shown, struct error *err)
+{
+	struct case_entry *c;
+	if (core_check(request, cases->base.core, VERB_CASE_GET, NULL, err) ||
+		find(cases, id, &c, err))
+		return -1;
+	*shown = as_shown(c, arena);
+	return 0;
+}
+
+static int read_cursor(const char *cursor, uint64_t *before, struct error *err)
+{
+	*before = UINT64_MAX;
+	return cursor && !str_to_u64(str_from(cursor), before)
+		       ? fail(err, ERR_INVALID, "invalid cursor '%.64s'", cursor)
+		       : 0;
+}
+
+int case_list(const struct request *request, struct cases *cases, const char *cursor, size_t limit,
+	void (*fn)(void *ctx, const struct eval_case *shown), void *ctx,
+	char next[CORE_CURSOR_SIZE], struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	uint64_t before, last = 0;
+	size_t count = 0;
+	if (core_check(request, cases->base.core, VERB_CASE_LIST, NULL, err) ||
+		read_cursor(cursor, &before, err))
+		return -1;
+	next[0] = 0;
+	for (struct case_entry *c = cases->newest; c; c = c->older) {
+		if ((uint64_t)c->model.created_ms >= before || c->is_removed)
+			continue;
+		if (count++ == limit) {
+			str_format(next, CORE_CURSOR_SIZE, "%llu", (unsigned long long)last);
+			break;
+		}
+		struct eval_case shown = as_shown(c, &arena);
+		fn(ctx, &shown);
+		last = (uint64_t)c->model.created_ms;
+	}
+	return 0;
+}
+
+int cell_get(const struct request *request, struct cases *cases, const char *id,
+	struct arena *arena, struct cell *shown, struct error *err)
+{
+	if (core_check(request, cases->base.core, VERB_CELL_GET, NULL, err))
+		return -1;
+	const struct cell_entry *cell = map_get(&cases->cell_ids, str_from(id));
+	if (!cell)
+		return fail_hint(err, ERR_NOT_FOUND, "carrel case ls lists the cases",
+			"there is no cell '%.64s'", id);
+	*shown = cell->model;
+	shown->variables = shown_variables(&cell->model.variables, arena);
+	return 0;
+}
+
+int cell_list(const struct request *request, struct cases *cases, const char *case_id,
+	const char *cursor, size_t limit, void (*fn)(void *ctx, const struct cell *shown),
+	void *ctx, char next[CORE_CURSOR_SIZE], struct error *err)
+{
+	struct case_entry *c;
+	uint64_t before, last = 0;
+	size_t count = 0;
+	if (core_check(request, cases->base.core, VERB_CELL_GET, NULL, err) ||
+		find(cases, case_id, &c, err) || read_cursor(cursor, &before, err))
+		return -1;
+	next[0] = 0;
+	for (struct cell_entry *cell = c->cells; cell; cell = cell->next) {
+		if ((uint64_t)cell->model.created_ms >= before)
+			continue;
+		if (count++ == limit) {
+			str_format(next, CORE_CURSOR_SIZE, "%llu", (unsigned long long)last);
+			break;
+		}
+		struct cell shown = cell->model;
+		shown.steps = "[]";
+		shown.diff = NULL;
+		shown.variables = (pair_list){ 0 };
+		fn(ctx, &shown);
+		last = (uint64_t)cell->model.created_ms;
+	}
+	return 0;
+}
+
+/* ---- a new case ---- */
+
+struct creation {
+	struct cases *cases;
+	struct arena arena;
+	struct eval_case model;
+	struct case_spec spec;
+	case_fn *done;
+	void *ctx;
+	struct error err; /* to be told later; code ERR_NONE: none */
+};
+
+static int read_spec(const char *yaml, const char *harness, const char *file, struct arena *arena,
+	struct case_spec *spec, struct error *err)
+{
+	struct json_value *value;
+	if (!yaml_json_read(str_from(yaml), arena, &value, err) &&
+		!case_read(value, harness, arena, spec, err))
+		return 0;
+	return file ? error_context(err, "%s", file) : -1;
+}
+
+static void creation_end(struct creation *creation, const struct error *err)
+{
+	creation->done(creation->ctx, err ? NULL : &creation->model, err);
+	arena_done(&creation->arena);
+	free(creation);
+}
+
+static void on_told(struct loop *loop, void *ctx)
+{
+	struct creation *creation = ctx;
+	creation_end(creation, creation->err.code == ERR_NONE ? NULL : &creation->err);
+}
+
+static void on_stored(void *ctx, const struct error *err)
+{
+	struct creation *creation = ctx;
+	struct case_entry *c = map_get(&creation->cases->ids, str_from(creation->model.id));
+	if (err && c) {
+		case_remove_workspace(creation->cases, c->model.workspace, NULL, NULL);
+		case_drop(c);
+	} else if (c) {
+		fault_point("case_created");
+		emit_case(c, "case.created");
+	}
+	creation_end(creation, err);
+}
+
+static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct creation *creation = ctx;
+	if (err) {
+		creation_end(creation, err);
+		return;
+	}
+	creation->model.workspace = arena_text(&creation->arena, core_model(w)->id);
+	struct case_entry *c = case_add(creation->cases, &creation->model);
+	struct error ignored; /* it was read before */
+	read_spec(c->model.yaml, c->model.harness, NULL, &c->arena, &c->spec, &ignored);
+	core_put(creation->cases->base.core, &store_cases, &c->model, on_stored, creation);
+}
+
+static int check_room(const struct cases *cases, struct error *err)
+{
+	if (cases->is_stopping || core_is_stopping(cases->base.core))
+		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
+	return cases->ids.live >= CASES_MAX
+		       ? fail_hint(err, ERR_LIMIT, "carrel case rm removes one",
+				 "there are %d cases already", CASES_MAX)
+		       : 0;
+}
+
+static void make_workspace(struct creation *creation, const struct request *request)
+{
+	struct case_spec *spec = &creation->spec;
+	struct arena *arena = &creation->arena;
+	struct workspace wanted = { .name = arena_printf(arena, "case-%s", creation->model.id),
+		.limits = spec->limits,
+		.network = spec->network };
+	vec_push(arena, &wanted.labels, (struct text_pair){ LABEL_SERVICE, "cases" });
+	vec_push(arena, &wanted.labels, (struct text_pair){ LABEL_CASE, creation->model.id });
+	/* A cell is thrown away: what Python compiles there is of no use to the next one, and would
+	 * be taken for something that the harness has changed. */
+	vec_push(arena, &wanted.env, (struct text_pair){ "PYTHONDONTWRITEBYTECODE", "1" });
+	for (size_t i = 0; i < spec->env.count; i++)
+		vec_push(arena, &wanted.env, spec->env.items[i]);
+	core_create(request, creation->cases->base.core, &wanted, on_workspace, creation);
+}
+
+void case_create(const struct request *request, struct cases *cases,
+	const struct case_wanted *wanted, case_fn *done, void *ctx)
+{
+	struct creation *creation = xzalloc(sizeof *creation);
+	struct eval_case *model = &creation->model;
+	creation->cases = cases;
+	creation->done = done;
+	creation->ctx = ctx;
+	arena_init(&creation->arena);
+	bool failed =
+		core_check(request, cases->base.core, VERB_CASE_CREATE, NULL, &creation->err) ||
+		check_room(cases, &creation->err) ||
+		read_spec(wanted->yaml, wanted->harness, wanted->file, &creation->arena,
+			&creation->spec, &creation->err);
+	*model = (struct eval_case){ .name = creation->spec.id,
+		.description = creation->spec.description,
+		.source = creation->spec.source,
+		.yaml = kept_text(&creation->arena, wanted->yaml),
+		.file = kept_text(&creation->arena, wanted->file),
+		.harness = kept_text(&creation->arena, wanted->harness),
+		.keep = wanted->keep,
+		.steps = "[]",
+		.created_ms = clock_now_ms() };
+	model->last_used_ms = model->created_ms;
+	if (failed || wanted->check) {
+		loop_after(cases->base.loop, 0, on_told, creation);
+		return;
+	}
+	id_make(model->id);
+	make_workspace(creation, request);
+}
+
+/* ---- a new cell ---- */
+
+struct cell_creation {
+	struct cases *cases;
+	char id[ID_LEN + 1];
+	cell_fn *done;
+	void *ctx;
+	struct error err;
+};
+
+static void on_cell_failed(struct loop *loop, void *ctx)
+{
+	struct cell_creation *creation = ctx;
+	creation->done(creation->ctx, NULL, &creation->err);
+	free(creation);
+}
+
+static void on_cell_stored(void *ctx, const struct error *err)
+{
+	struct cell_creation *creation = ctx;
+	struct cell_entry *cell = map_get(&creation->cases->cell_ids, str_from(creation->id));
+	struct error gone;
+	if (!cell)
+		fail(&gone, ERR_CONFLICT, "the case was removed");
+	creation->done(creation->ctx, cell && !err ? &cell->model : NULL,
+		err    ? err
+		: cell ? NULL
+		       : &gone);
+	if (err && cell) {
+		struct case_entry *c = cell->c;
+		creation->cases->open_cells--;
+		cell_drop(cell);
+		case_unhold(c);
+	} else if (cell && !cell_has_ended(cell->model.state)) {
+		fault_point("cell_created");
+		cell_set_state(cell, CELL_WAITING, NULL, NULL);
+		if (cell->c->is_removed)
+			cell_cancel(cell, "removed");
+		else if (cell->c->model.state == CASE_CREATED)
+			case_prepare(cell->c, cell->request);
+		else if (cell->c->model.state != CASE_PREPARING)
+			cell_go_on(cell);
+	}
+	free(creation);
+}
+
+static int check_cell(struct cases *cases, const char *id, struct case_entry **c, struct error *err)
+{
+	if (check_room(cases, err) && err->code != ERR_LIMIT)
+		return -1;
+	if (find(cases, id, c, err))
+		return -1;
+	if (cases->open_cells >= CELLS_OPEN_MAX)
+		return fail(err, ERR_LIMIT, "%d cells run already; wait until one has ended",
+			CELLS_OPEN_MAX);
+	return cases->cell_ids.live >= CELLS_MAX
+		       ? fail_hint(err, ERR_LIMIT, "carrel case rm removes a case with its cells",
+				 "there are %d cells already", CELLS_MAX)
+		       : 0;
+}
+
+void cell_start(const struct request *request, struct cases *cases, const char *case_id,
+	const struct cell_wanted *wanted, cell_fn *done, void *ctx)
+{
+	struct cell_creation *creation = xzalloc(sizeof *creation);
+	struct case_entry *c;
+	*creation = (struct cell_creation){ .cases = cases, .done = done, .ctx = ctx };
+	if (core_check(request, cases->base.core, VERB_CELL_START, NULL, &creation->err) ||
+		check_cell(cases, case_id, &c, &creation->err)) {
+		loop_after(cases->base.loop, 0, on_cell_failed, creation);
+		return;
+	}
+	struct cell model = { .case_name = c->model.name,
+		.state = CELL_WAITING,
+		.repeat = wanted->repeat ? wanted->repeat : 1,
+		.steps = "[]",
+		.created_ms = clock_now_ms() };
+	id_make(model.id);
+	memcpy(model.case_id, c->model.id, sizeof model.case_id);
+	memcpy(creation->id, model.id, sizeof creation->id);
+	struct cell_entry *cell = cell_add(c, &model);
+	cell->request = access_keep(request, &cell->arena);
+	cases->open_cells++;
+	c->jobs++; /* until the cell has ended, and its workspace is gone */
+	core_put(cases->base.core, &store_cells, &cell->model, on_cell_stored, creation);
+}
+
+/* ---- removal ---- */
+
+struct workspace_removal {
+	core_workspace_fn *done;
+	void *ctx;
+	struct error err;
+};
+
+static void on_workspace_gone(struct loop *loop, void *ctx)
+{
+	struct workspace_removal *removal = ctx;
+	removal->done(removal->ctx, NULL, NULL);
+	free(removal);
+}
+
+void case_remove_workspace(struct cases *cases, const char *id, core_workspace_fn *done, void *ctx)
+{
+	struct core_workspace *w;
+	struct error ignored;
+	if (!core_find(core_system(), cases->base.core, id, &w, &ignored)) {
+		core_remove(core_system(), w, "removed", done, ctx);
+	} else if (done) {
+		struct workspace_removal *removal = xzalloc(sizeof *removal);
+		*removal = (struct workspace_removal){ done, ctx };
+		loop_after(cases->base.loop, 0, on_workspace_gone, removal);
+	}
+}
+
+/* Nothing of it runs any more, and its workspaces are gone. */
+static void removal_end(struct case_entry *c)
+{
+	struct core *core = c->cases->base.core;
+	case_fn *removed = c->removed;
+	void *ctx = c->ctx;
+	struct error err = c->removal_err;
+	if (err.code != ERR_NONE) { /* it stays, for another try */
+		c->is_removed = false;
+		c->removed = NULL;
+	} else {
+		for (struct cell_entry *cell = c->cells; cell; cell = cell->next)
+			core_drop(core, &store_cells, cell->model.id, NULL, NULL);
+		core_drop(core, &store_cases, c->model.id, NULL, NULL);
+		emit_case(c, "case.removed");
+		case_drop(c);
+	}
+	if (removed)
+		removed(ctx, NULL, err.code != ERR_NONE ? &err : NULL);
+}
+
+void case_unhold(struct case_entry *c)
+{
+	if (--c->jobs == 0 && c->is_removed)
+		removal_end(c);
+}
+
+static void on_part_removed(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct case_entry *c = ctx;
+	if (err)
+		c->removal_err = *err;
+	case_unhold(c);
+}
+
+static void remove_entry(struct case_entry *c, case_fn *done, void *ctx)
+{
+	struct cell_entry *next;
+	c->is_removed = true;
+	c->removed = done;
+	c->ctx = ctx;
+	c->removal_err = (struct error){ 0 };
+	c->jobs++; /* until all is begun */
+	for (struct cell_entry *cell = c->cells; cell; cell = next) {
+		next = cell->next;
+		if (!cell_has_ended(cell->model.state)) {
+			cell_cancel(cell, "removed");
+		} else if (cell->model.workspace) {
+			c->jobs++;
+			case_remove_workspace(c->cases, cell->model.workspace, on_part_removed, c);
+		}
+	}
+	case_prepare_cancel(c);
+	c->jobs++;
+	case_remove_workspace(c->cases, c->model.workspace, on_part_removed, c);
+	case_unhold(c);
+}
+
+struct removal_refused {
+	case_fn *done;
+	void *ctx;
+	struct error err;
+};
+
+static void on_removal_refused(struct loop *loop, void *ctx)
+{
+	struct removal_refused *refused = ctx;
+	refused->done(refused->ctx, NULL, &refused->err);
+	free(refused);
+}
+
+void case_remove(const struct request *request, struct cases *cases, const char *id, case_fn *done,
+	void *ctx)
+{
+	struct removal_refused *refused = xzalloc(sizeof *refused);
+	struct case_entry *c;
+	*refused = (struct removal_refused){ .done = done, .ctx = ctx };
+	if (core_check(request, cases->base.core, VERB_CASE_REMOVE, NULL, &refused->err) ||
+		find(cases, id, &c, &refused->err)) {
+		loop_after(cases->base.loop, 0, on_removal_refused, refused);
+		return;
+	}
+	free(refused);
+	remove_entry(c, done, ctx);
+}
+
+/* ---- the service ---- */
+
+static void take_row(void *state, const struct store_table *table, const void *row)
+{
+	struct cases *cases = state;
+	struct error ignored;
+	if (!cases->ids.seed) {
+		map_init(&cases->ids, NULL);
+		map_init(&cases->cell_ids, NULL);
+	}
+	if (table == &store_cases) {
+		struct case_entry *c = case_add(cases, row);
+		read_spec(c->model.yaml, c->model.harness, NULL, &c->arena, &c->spec, &ignored);
+		return;
+	}
+	const struct cell *model = row;
+	struct case_entry *c = map_get(&cases->ids, str_from(model->case_id));
+	if (c)
+		cell_add(c, model);
+}
+
+static void on_sweep(struct loop *loop, void *ctx)
+{
+	struct cases *cases = ctx;
+	int64_t now_ms = clock_now_ms();
+	struct case_entry *older;
+	for (struct case_entry *c = cases->newest; c; c = older) {
+		older = c->older;
+		if (!c->jobs && !c->is_removed && !c->model.keep &&
+			now_ms - c->model.last_used_ms > CASE_IDLE_MS)
+			remove_entry(c, NULL, NULL);
+	}
+	cases->sweep = loop_after(loop, SWEEP_MS, on_sweep, cases);
+}
+
+static bool is_used(struct cases *cases, const struct workspace *w)
+{
+	const char *id = workspace_label(w, LABEL_CASE);
+	const struct case_entry *c = id ? map_get(&cases->ids, str_from(id)) : NULL;
+	if (c && c->model.workspace && !strcmp(c->model.workspace, w->id))
+		return true;
+	for (const struct cell_entry *cell = c ? c->cells : NULL; cell; cell = cell->next)
+		if (cell->model.workspace && !strcmp(cell->model.workspace, w->id))
+			return true;
+	return false;
+}
+
+struct leftovers {
+	struct cases *cases;
+	struct arena arena;
+	text_list ids;
+};
+
+static void on_leftover(void *ctx, struct core_workspace *w)
+{
+	struct leftovers *left = ctx;
+	const struct workspace *model = core_model(w);
+	if (!is_used(left->cases, model))
+		vec_push(&left->arena, &left->ids, arena_text(&left->arena, model->id));
+}
+
+/* Workspaces of cells that a crash has ended, and of a case whose row was not written. */
+static void remove_leftovers(struct cases *cases)
+{
+	struct leftovers left = { .cases = cases };
+	struct text_pair label = { LABEL_SERVICE, "cases" };
+	pair_list labels = { &label, 1, 1 };
+	char cursor[CORE_CURSOR_SIZE] = "";
+	struct error ignored;
+	do {
+		char next[CORE_CURSOR_SIZE] = "";
+		struct core_filter filter = { &labels, -1, cursor[0] ? cursor : NULL, 1000 };
+		if (core_list(core_system(), cases->base.core, &filter, on_leftover, &left, next,
+			    &ignored))
+			break;
+		memcpy(cursor, next, sizeof cursor);
+	} while (cursor[0]);
+	for (size_t i = 0; i < left.ids.count; i++)
+		case_remove_workspace(cases, left.ids.items[i], NULL, NULL);
+	arena_done(&left.arena);
+}
+
+static void start(void *state)
+{
+	struct cases *cases = state;
+	static const char text[] = "the daemon was restarted";
+	if (!cases->ids.seed) {
+		map_init(&cases->ids, NULL);
+		map_init(&cases->cell_ids, NULL);
+	}
+	for (struct case_entry *c = cases->newest; c; c = c->older) {
+		if (c->model.state == CASE_PREPARING)
+			case_set_state(c, CASE_FAILED, CASE_REASON_RESTARTED, text);
+		for (struct cell_entry *cell = c->cells; cell; cell = cell->next)
+			if (!cell_has_ended(cell->model.state)) {
+				cases->open_cells++;
+				cell->model.workspace = NULL;
+				cell_set_state(cell, CELL_CANCELED, CASE_REASON_RESTARTED, text);
+			}
+	}
+	remove_leftovers(cases);
+	cases->sweep = loop_after(cases->base.loop, SWEEP_MS, on_sweep, cases);
+}
+
+static void stop(void *state)
+{
+	struct cases *cases = state;
+	cases->is_stopping = true;
+}
+
+static void free_all(void *state)
+{
+	struct cases *cases = state;
+	loop_cancel(cases->base.loop, cases->sweep);
+	while (cases->newest)
+		case_drop(cases->newest);
+	map_done(&cases->ids);
+	map_done(&cases->cell_ids);
+}
+
+static void print_metrics(void *state, struct buf *out)
+{
+	const struct cases *cases = state;
+	buf_text(out, "# HELP carrel_cases Eval cases.\n# TYPE carrel_cases gauge\n");
+	buf_printf(out, "carrel_cases %zu\n", cases->ids.live);
+	buf_text(out, "# HELP carrel_cells_open Cells of eval cases that haven't ended.\n"
+		      "# TYPE carrel_cells_open gauge\n");
+	buf_printf(out, "carrel_cells_open %zu\n", cases->open_cells);
+	buf_text(out, "# HELP carrel_cells_ended_total Cells of eval cases that have ended.\n"
+		      "# TYPE carrel_cells_ended_total counter\n");
+	for (int i = CELL_PASSED; i < CELL_STATE_COUNT; i++)
+		buf_printf(out, "carrel_cells_ended_total{state=\"%s\"} %llu\n",
+			cell_state_names[i], (unsigned long long)cases->ended[i]);
+}
+
+static const struct store_table *const tables[] = { &store_cases, &store_cells, NULL };
+const struct service cases_service = { .name = "cases",
+	.tables = tables,
+	.size = sizeof(struct cases),
+	.take = take_row,
+	.start = start,
+	.stop = stop,
+	.free = free_all,
+	.print_metrics = print_metrics };

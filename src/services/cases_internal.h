@@ -1,0 +1,94 @@
+/* cases_internal.h -- cases.c (what there is), case_prepare.c, cells.c (the two state machines) and
+ * case_steps.c (one command). Private to these. */
+#pragma once
+#include "base/map.h"
+#include "core/execs.h"
+#include "services/cases.h"
+
+struct cases {
+	struct service_state base;
+	struct map ids, cell_ids; /* of entries */
+	struct case_entry *newest;
+	struct loop_timer *sweep;
+	size_t open_cells;		  /* that haven't ended */
+	uint64_t ended[CELL_STATE_COUNT]; /* since the start, by their last state */
+	bool is_stopping;
+};
+struct case_entry {
+	struct cases *cases;
+	struct eval_case model;
+	struct arena arena; /* of model and spec */
+	struct case_spec spec;
+	struct cell_entry *cells; /* newest first */
+	struct prepare *prepare;  /* while it is being prepared */
+	unsigned jobs;		  /* that hold it: the preparation, cells, the removal */
+	bool is_removed;
+	case_fn *removed; /* of the removal, or NULL */
+	void *ctx;
+	struct error removal_err;
+	struct case_entry *newer, *older;
+};
+struct cell_entry {
+	struct case_entry *c;
+	struct cell model;
+	struct arena arena;
+	const struct request *request; /* of who asked for it; in the arena */
+	struct cell_job *job;	       /* while it runs */
+	struct cell_entry *next;
+};
+
+/* ---- cases.c ---- */
+void case_set_state(
+	struct case_entry *c, enum case_state state, const char *reason, const char *error);
+void case_unhold(struct case_entry *c); /* a job of it has ended */
+struct cell_entry *cell_add(struct case_entry *c, const struct cell *model);
+void cell_drop(struct cell_entry *cell);
+/* Stored, when it has ended. */
+void cell_set_state(
+	struct cell_entry *cell, enum cell_state state, const char *reason, const char *error);
+/* Removes a workspace by its id, in the name of core, and then calls done(ctx) (or NULL). */
+void case_remove_workspace(struct cases *cases, const char *id, core_workspace_fn *done, void *ctx);
+
+/* ---- case_prepare.c ---- */
+/* The case is in state created: prepares it. Its cells go on at the end, well or not. */
+void case_prepare(struct case_entry *c, const struct request *request);
+void case_prepare_cancel(struct case_entry *c);
+
+/* ---- cells.c ---- */
+void cell_go_on(struct cell_entry *cell); /* its case is ready, or has failed */
+void cell_cancel(struct cell_entry *cell, const char *reason);
+
+/* ---- case_steps.c: one command in a workspace ---- */
+struct step_wanted {
+	const char *type, *name, *command; /* of struct case_step */
+	text_list argv;			   /* empty: the command, by a shell */
+	pair_list env;
+	uint64_t timeout_ms;
+	size_t output_max; /* bytes that are kept of what it writes */
+};
+struct step {
+	struct cases *cases;
+	struct case_step shown;
+	size_t output_max;
+	struct buf head, tail; /* of both streams */
+	struct buf out;	       /* of stdout, from its beginning on */
+	uint64_t dropped;      /* bytes between head and tail */
+	struct buf output;     /* of all three, when it has ended */
+	struct core_exec *exec;
+	struct loop_timer *later;
+	void (*done)(void *ctx, struct step *step);
+	void *ctx;
+};
+/* Calls done when it has ended: step->shown says how, and step->out what it printed. A step can be
+ * run again after that. */
+void step_run(struct step *step, struct cases *cases, const struct request *request,
+	const char *workspace, const struct step_wanted *wanted,
+	void (*done)(void *ctx, struct step *step), void *ctx);
+/* Ends it; done isn't called. false: nothing was under way. */
+bool step_cancel(struct step *step);
+void step_free(struct step *step);
+/* Adds one to a JSON list, which begins empty; and the list as a text in the arena. */
+void steps_add(struct buf *steps, const struct case_step *shown);
+const char *steps_text(const struct buf *steps, struct arena *arena);
+/* How much of each of `count` steps is kept. */
+size_t steps_share(size_t count);
