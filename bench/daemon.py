@@ -297,6 +297,8 @@ def measure_execs(sites, tools, rounds, quiet, problems):
                 ("vfork+exec no-op", lambda site=site: site.watch.run("spawn", noop), 1),
                 ("exec by init no-op", lambda site=site: site.watch.run("init", site.noop), 1),
                 ("create, true, remove", lambda site=site: site.watch.run("life"), 1),
+                ("the same, not made ahead", lambda site=site: site.watch.run("start"), 1),
+                ("the same with a list", lambda site=site: site.watch.run("listed"), 1),
                 ("bwrap --unshare-all", lambda site=site: command(site.spawn, site.bwrap), 1),
                 (
                     "carrel exec",

@@ -8,6 +8,8 @@
  *	http	POST /v1/workspaces/NAME/exec on one kept connection, output captured, until the
  *whole answer is here
  *	life	POST /v1/workspaces, one exec of the program there, DELETE; on the same connection
+ *	start	the same, with another limit than the workspace that is made ahead
+ *	listed	the same as start, with a network that has a list
  *	create	POST /v1/workspaces alone; the workspace stays
  *	health	GET /healthz */
 #include <errno.h>
@@ -133,27 +135,45 @@ static int by_http(struct roads *roads, const char *program)
 	return exec_in(roads, roads->workspace, program);
 }
 
-static int create(struct roads *roads, char id[32])
+static int create(struct roads *roads, const char *body, char id[32])
 {
-	if (call(roads, "POST", "/v1/workspaces", "{}") != 201)
+	if (call(roads, "POST", "/v1/workspaces", body) != 201)
 		return -1;
 	const char *at = strstr(roads->body, "\"id\":\"");
 	return at && sscanf(at + 6, "%20[0-9a-v]", id) == 1 ? 0 : -1;
 }
 
-static int by_life(struct roads *roads, const char *program)
+static int live(struct roads *roads, const char *body, const char *program)
 {
 	char id[32], path[64];
-	if (create(roads, id) || exec_in(roads, id, program))
+	if (create(roads, body, id) || exec_in(roads, id, program))
 		return -1;
 	snprintf(path, sizeof path, "/v1/workspaces/%s", id);
 	return call(roads, "DELETE", path, "") == 204 ? 0 : -1;
 }
 
+static int by_life(struct roads *roads, const char *program)
+{
+	return live(roads, "{}", program);
+}
+
+static int by_start(struct roads *roads, const char *program)
+{
+	return live(roads, "{\"limits\":{\"memory\":1073741824}}", program);
+}
+
+static int by_listed(struct roads *roads, const char *program)
+{
+	return live(roads,
+		"{\"limits\":{\"memory\":1073741824},"
+		"\"network\":{\"allow\":[\"a.example\",\"*.b.example\"]}}",
+		program);
+}
+
 static int by_create(struct roads *roads, const char *program)
 {
 	char id[32];
-	return create(roads, id);
+	return create(roads, "{}", id);
 }
 
 static int by_health(struct roads *roads, const char *program)
@@ -169,6 +189,8 @@ static const struct {
 	{ "init", by_init },
 	{ "http", by_http },
 	{ "life", by_life },
+	{ "start", by_start },
+	{ "listed", by_listed },
 	{ "create", by_create },
 	{ "health", by_health },
 };
