@@ -308,6 +308,7 @@ static _Noreturn void become_server(int out)
 	if (child_leave_streams(STDERR_FILENO) || dup2(out, STDERR_FILENO) < 0 ||
 		close_range(3, ~0u, CLOSE_RANGE_CLOEXEC))
 		_exit(125);
+	unsetenv("CARREL_TOKEN"); /* the caller's: the daemon outlives the caller */
 	execv("/proc/self/exe", argv);
 	dprintf(STDERR_FILENO, "carrel: execute /proc/self/exe: %s\n", strerror(errno));
 	_exit(125);

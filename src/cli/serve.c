@@ -501,6 +501,7 @@ static int find_base(struct server *server, struct error *err)
 	bool is_again = getenv(HANDOVER_VARIABLE) && known && known[0] == '/';
 	server->base = arena_text(server->arena, is_again ? known : here);
 	setenv(BASE_VARIABLE, server->base, 1);
+	unsetenv("CARREL_TOKEN"); /* no build needs it */
 	return 0;
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -31,6 +32,7 @@ static _Noreturn void become_relay(int fd, const char *url)
 		_exit(125);
 	if (fd == RELAY_FD) /* then dup2 has left it to be closed */
 		fcntl(fd, F_SETFD, 0);
+	unsetenv("CARREL_TOKEN"); /* requests have it */
 	execv(program, argv);
 	_exit(125);
 }

@@ -37,6 +37,7 @@ def table():
         removed, there["tokens"] = make(), make()["id"]
         texts = {scope: make(scope=scope)["text"] for scope in HAS}
         texts |= {"bound": make(workspace="mine")["text"], "expired": make(ttl="1s")["text"], "removed": removed["text"]}
+        texts["wrong"] = texts["admin"][:-1] + ("0" if texts["admin"][-1] != "0" else "1")
         assert daemon.delete(f"/v1/tokens/{removed['id']}").status == 204
         headers = {name: {"Authorization": f"Bearer {text}"} for name, text in texts.items()} | {"none": {}}
         operations = [(verb.upper(), path, operation["operationId"], "requestBody" in operation) for path, verbs in daemon.get("/openapi.json").json()["paths"].items()
@@ -84,7 +85,7 @@ def test_a_scope_opens_its_routes_and_no_others(table, scope):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize("credential", ["expired", "removed", "none"])
+@pytest.mark.parametrize("credential", ["expired", "removed", "wrong", "none"])
 def test_without_a_valid_token_only_open_routes_answer(table, credential):
     door, operations, there, headers = table
     workspaces = lambda: ask(door, "GET", "/v1/workspaces", None, headers[credential])

@@ -144,6 +144,18 @@ def test_in_the_background_it_has_a_log_and_no_terminal(stopped):
     assert all(json.loads(line) for line in log.read_text().splitlines())
 
 
+def test_a_daemon_keeps_no_token_of_the_command_that_started_it(stopped):
+    token = stopped("token", "create").stdout.strip()
+    assert stopped("serve", "--stop").returncode == 0
+    assert stopped("ls", env={**stopped.env, "CARREL_TOKEN": token}).returncode == 0
+    pid = int(pathlib.Path(stopped.env["CARREL_HOME"], "run/lock").read_text().split()[0])
+    read = [path for path in (f"/proc/{one}/environ" for one in (pid, *descendants(pid))) if os.access(path, os.R_OK)]
+    assert read
+    for path in read:
+        with contextlib.suppress(OSError):      # not dumpable, or gone
+            assert token.encode() not in pathlib.Path(path).read_bytes(), path
+
+
 SHARES = """
 import os, time
 held = bytearray(150_000_000)
