@@ -133,12 +133,21 @@ class Daemon:
                 raise Failed("carrel serve does not come up")
             time.sleep(0.02)
 
-    def core(self):
-        """The pid of carreld."""
+    def roles(self):
+        """(pid, name) of core, writer, audit and egress, and of the processes that wait for them; core is the first carreld."""
+        found = []
         for pid in measure.descendants(self.process.pid):
             with contextlib.suppress(OSError, Failed):
-                if measure.field(pid, "status", "Name")[0] == "carreld":
-                    return pid
+                name = measure.field(pid, "status", "Name")[0]
+                if name in ("carreld", "carrel-writer", "carrel-audit", "carrel-egress"):
+                    found.append((pid, name))
+        return found
+
+    def core(self):
+        """The pid of carreld."""
+        for pid, name in self.roles():
+            if name == "carreld":
+                return pid
         raise Failed("no carreld below carrel serve")
 
     def create(self, **wanted):

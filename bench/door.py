@@ -8,7 +8,9 @@ import resource
 import shutil
 import socket
 import ssl
+import statistics
 import subprocess
+import threading
 import time
 
 import daemon
@@ -19,15 +21,17 @@ from stats import ratio
 
 ROUNDS, CALLS = 60, 10
 HANDSHAKE_SECONDS, HANDSHAKE_ROUNDS = 3, 5
-UPLOAD_BYTES, IDLE = 2 << 30, 5000
+UPLOAD_BYTES, UPLOAD_ROUNDS, IDLE = 2 << 30, 3, 5000
 ABOUT = f"""\
 ### How it is measured
 
 `bench/run --only door`. Commands: `/bin/true` in one workspace, on one kept connection each by unix socket, TCP and TLS 1.3 on the loopback;
 {CALLS} of each in every one of {ROUNDS} rounds, in turn with vforks and execs of the same program; a Python program sends the bytes. Handshakes:
 `openssl s_time -new` for {HANDSHAKE_SECONDS} s each, in turn with nginx (one worker, the same certificate and key), {HANDSHAKE_ROUNDS} times. Upload:
-`curl -T` of one file over TLS into a workspace, beside nginx's PUT (dav) to the same disk. Idle connections: anonymous memory of core after and before,
-each connection having asked once. In brackets 95 % of bootstrap resamples of rounds."""
+`curl -T` of one file of 2 GiB over TLS into a workspace, in turn with nginx's PUT (dav) to the same disk, {UPLOAD_ROUNDS} times; each file is removed before the next.
+Memory: the largest sum of anonymous memory of all processes of the daemon (launcher, core, writer, audit, egress), looked at every 50 ms during an
+upload. Idle connections: anonymous memory of core after and before, each connection having asked once. In brackets 95 % of bootstrap resamples of
+rounds."""
 
 NGINX = """\
 worker_processes 1; daemon off; error_log {place}/error.log; pid {place}/pid;
@@ -70,14 +74,14 @@ class Kept:
 
 
 class Served:
-    """A daemon on a unix socket, TCP is TLS there; a second one speaks plain TCP."""
+    """Daemons that listen on a unix socket and by plain TCP or by TLS; one of them for idle connections alone."""
 
     def __init__(self, who, carrel, directory, stack):
         self.files = {name: os.path.join(directory, "tls", f"{name}.pem") for name in ("ca", "server", "server-key")}
         subprocess.run([carrel, "tls", "init", os.path.join(directory, "tls")], check=True, stdout=subprocess.DEVNULL)
         self.context = ssl.create_default_context(cafile=self.files["ca"])
         self.daemons, self.tokens, self.ports, self.workspaces = {}, {}, {}, {}
-        for kind in ("tcp", "tls"):
+        for kind in ("tcp", "tls", "idle"):
             config = "serve:\n  connections: 20000\n"
             first = daemon.Daemon(who, carrel, kind, config=config)
             status, body = first.connection.call("POST", "/v1/tokens", {})
@@ -86,7 +90,7 @@ class Served:
                 raise Failed(f"token: {status}")
             self.tokens[kind], self.ports[kind] = json.loads(body)["text"], free_port()
             options = ["--listen", f"127.0.0.1:{self.ports[kind]}"]
-            if kind == "tls":
+            if kind != "tcp":
                 options += ["--tls-cert", self.files["server"], "--tls-key", self.files["server-key"]]
             self.daemons[kind] = daemon.Daemon(who, carrel, kind, options)
             stack.callback(self.daemons[kind].stop)
@@ -95,7 +99,7 @@ class Served:
     def connect(self, kind):
         sock = socket.create_connection(("127.0.0.1", self.ports[kind]))
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return self.context.wrap_socket(sock, server_hostname="127.0.0.1") if kind == "tls" else sock
+        return self.context.wrap_socket(sock, server_hostname="127.0.0.1") if kind != "tcp" else sock
 
     def kept(self, kind):
         body = b'{"argv":["/bin/true"]}'
@@ -110,9 +114,15 @@ class Served:
         return Kept(sock, head.encode() + body)
 
 
+def cpu_ms(pid):
+    """What the process has used so far."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
 @contextlib.contextmanager
 def nginx(directory, files):
-    """Its port."""
+    """(its port, the pid of its worker)"""
     place, port = os.path.join(directory, "nginx"), free_port()
     os.makedirs(os.path.join(place, "files"))
     path = os.path.join(place, "nginx.conf")
@@ -128,7 +138,7 @@ def nginx(directory, files):
                 if time.monotonic() > deadline or process.poll() is not None:
                     raise Failed("nginx does not come up")
                 time.sleep(0.05)
-            yield port
+            yield port, measure.descendants(process.pid)[0]
         finally:
             process.terminate()
             process.wait(30)
@@ -152,14 +162,15 @@ def measure_commands(served, spawn, rounds):
     return times
 
 
-def handshakes(port, ca, seconds):
-    """A second."""
+def handshakes(port, pid, ca, seconds):
+    """(how many a second, ms of CPU of the server for one)"""
+    before = cpu_ms(pid)
     done = subprocess.run(["openssl", "s_time", "-connect", f"127.0.0.1:{port}", "-new", "-time", str(seconds), "-CAfile", ca],
                           capture_output=True, text=True, check=False, timeout=60)
     found = re.search(r"(\d+) connections in (\d+) real seconds", done.stdout)
     if not found:
         raise Failed(f"openssl s_time: {done.stdout[-200:]} {done.stderr[-200:]}")
-    return int(found[1]) / int(found[2])
+    return int(found[1]) / int(found[2]), (cpu_ms(pid) - before) / int(found[1])
 
 
 def upload(url, path, ca, *words):
@@ -172,16 +183,52 @@ def upload(url, path, ca, *words):
     return float(speed)
 
 
+@contextlib.contextmanager
+def watched(pids):
+    """The most memory that the processes have together meanwhile, in bytes, as the only item of a list."""
+    most, is_over = [0], threading.Event()
+
+    def look():
+        while not is_over.wait(0.05):
+            most[0] = max(most[0], 1024 * sum(daemon.anonymous_kb(pid) for pid in pids))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield most
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def measure_uploads(served, port, worker, path, stored, rounds):
+    """({round: bytes a second}, the same by nginx, bytes of the daemon's memory, {server: s of CPU for each GB})"""
+    url = f"https://127.0.0.1:{served.ports['tls']}/v1/workspaces/{served.workspaces['tls']}/files/upload"
+    bearer, ca, mine, other, most = f"Authorization: Bearer {served.tokens['tls']}", served.files["ca"], {}, {}, 0
+    core, used, sent = served.daemons["tls"].core(), {"carrel": 0, "nginx": 0}, rounds * os.path.getsize(path)
+    for number in range(rounds):
+        begun = cpu_ms(core), cpu_ms(worker)
+        with watched([served.daemons["tls"].process.pid, *(pid for pid, _ in served.daemons["tls"].roles())]) as seen:
+            mine[number] = upload(url, path, ca, "-H", bearer)
+        most = max(most, seen[0])
+        subprocess.run(["curl", "-sS", "--cacert", ca, "-H", bearer, "-X", "DELETE", url], check=True, stdout=subprocess.DEVNULL)
+        other[number] = upload(f"https://127.0.0.1:{port}/upload", path, ca)
+        os.remove(stored)
+        used["carrel"] += cpu_ms(core) - begun[0]
+        used["nginx"] += cpu_ms(worker) - begun[1]
+    return mine, other, most, {name: ms * 1e6 / sent for name, ms in used.items()}
+
+
 def measure_idle(served, count):
     """Bytes of core for each idle TLS connection."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, count + 500), hard))
-    core, connections = served.daemons["tls"].core(), []
-    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + served.tokens["tls"].encode() + b"\r\n\r\n"
+    core, connections = served.daemons["idle"].core(), []
+    request = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer " + served.tokens["idle"].encode() + b"\r\n\r\n"
     try:
         before = daemon.anonymous_kb(core)
         for _ in range(count):
-            connections.append(served.connect("tls"))
+            connections.append(served.connect("idle"))
             connections[-1].sendall(request)
             if not connections[-1].recv(4096).startswith(b"HTTP/1.1 200"):
                 raise Failed("an idle connection was refused")
@@ -208,30 +255,34 @@ def measure_all(tools, directory, short):
             middle, low, high = ratio(times[kind], times["spawn"])
             goals.append([f"command over {kind.upper()} / vfork+exec", f"<= {most}", f"{middle:.2f} ({low:.2f}-{high:.2f})", verdict(middle, most)])
         rows += [[f"command: {name}", f"{sorted(found.values())[len(found) // 2] / 1000:.0f} µs"] for name, found in times.items()]
-        say("bench: idle TLS connections")
-        each = measure_idle(served, 500 if short else IDLE) / 1000
-        goals.append([f"idle TLS connection ({500 if short else IDLE:,})", "<= 60 kB", f"{each:.0f} kB", verdict(each, 60)])
         if not shutil.which("nginx"):
             problems.append("nginx is missing")
         else:
-            port = stack.enter_context(nginx(directory, served.files))
+            port, worker = stack.enter_context(nginx(directory, served.files))
             say("bench: handshakes and an upload beside nginx")
             quiet.wait()
-            ours, theirs = {}, {}
+            found = {"carrel": {}, "nginx": {}}
             for number in range(2 if short else HANDSHAKE_ROUNDS):
-                ours[number] = handshakes(served.ports["tls"], served.files["ca"], HANDSHAKE_SECONDS)
-                theirs[number] = handshakes(port, served.files["ca"], HANDSHAKE_SECONDS)
-            middle, low, high = ratio(ours, theirs)
+                for name, at, pid in (("carrel", served.ports["tls"], served.daemons["tls"].core()), ("nginx", port, worker)):
+                    found[name][number] = handshakes(at, pid, served.files["ca"], HANDSHAKE_SECONDS)
+            rates, costs = ({name: {number: pair[which] for number, pair in some.items()} for name, some in found.items()} for which in (0, 1))
+            middle, low, high = ratio(rates["carrel"], rates["nginx"])
             goals.append(["TLS handshakes a second / nginx", ">= 0.7", f"{middle:.2f} ({low:.2f}-{high:.2f})", "met" if middle >= 0.7 else "MISSED"])
-            rows += [["handshakes a second: carrel", f"{ours[0]:.0f}"], ["handshakes a second: nginx", f"{theirs[0]:.0f}"]]
+            rows += [[f"handshakes a second: {name}", f"{statistics.median(some.values()):.0f}"] for name, some in rates.items()]
+            rows += [[f"CPU of the server for a handshake: {name}", f"{statistics.median(some.values()):.2f} ms"] for name, some in costs.items()]
             path = os.path.join(directory, "upload")
             with open(path, "wb") as file:
                 for _ in range((UPLOAD_BYTES >> (5 if short else 0)) >> 20):
                     file.write(os.urandom(1 << 20))
-            url = f"https://127.0.0.1:{served.ports['tls']}/v1/workspaces/{served.workspaces['tls']}/files/upload"
-            mine = upload(url, path, served.files["ca"], "-H", f"Authorization: Bearer {served.tokens['tls']}")
-            other = upload(f"https://127.0.0.1:{port}/upload", path, served.files["ca"])
-            goals.append(["upload over TLS / nginx dav", ">= 0.7", f"{mine / other:.2f}", "met" if mine >= 0.7 * other else "MISSED"])
-            rows += [["upload: carrel", f"{mine / 1e6:.0f} MB/s"], ["upload: nginx", f"{other / 1e6:.0f} MB/s"]]
+            mine, other, most, used = measure_uploads(served, port, worker, path, os.path.join(directory, "nginx/files/upload"),
+                                                      1 if short else UPLOAD_ROUNDS)
+            middle, low, high = ratio(mine, other)
+            goals.append(["upload over TLS / nginx dav", ">= 0.7", f"{middle:.2f} ({low:.2f}-{high:.2f})", "met" if middle >= 0.7 else "MISSED"])
+            goals.append(["memory of the daemon during an upload", "<= 24 MB", f"{most / 1e6:.1f} MB", verdict(most / 1e6, 24)])
+            rows += [[f"upload: {name}", f"{sorted(found.values())[len(found) // 2] / 1e6:.0f} MB/s"] for name, found in (("carrel", mine), ("nginx", other))]
+            rows += [[f"CPU of the server for 1 GB: {name}", f"{seconds:.2f} s"] for name, seconds in used.items()]
+        say("bench: idle TLS connections")
+        each = measure_idle(served, 500 if short else IDLE) / 1000
+        goals.append([f"idle TLS connection ({500 if short else IDLE:,})", "<= 60 kB", f"{each:.0f} kB", verdict(each, 60)])
     head = "\n".join(f"- {line}" for line in machine(quiet))
     return "\n\n".join([head, "### Goals", table(["goal", "must", "measured", ""], goals), "### Rows", table(["what", "measured"], rows), ABOUT]), problems

@@ -11,7 +11,7 @@ from stats import percentile, ratio
 
 GOAL_BWRAP = (1.0, 0.85)  # performance goals: must, stretch
 GOAL_INIT_KB = 16
-SECTIONS = ["Sandboxes", "Environments", "The daemon", "The life of a workspace", "Egress", "The judge", "Clients"]  # of results.md, in this order
+SECTIONS = ["Sandboxes", "Environments", "The daemon", "The life of a workspace", "Egress", "The judge", "The front door", "Clients"]  # of results.md, in this order
 
 
 def table(head, lines):
@@ -199,6 +199,7 @@ def peers():
 
 def replace_sections(old, sections):
     """The whole file: the sections that were measured, and those of `old` that weren't."""
+    assert not sections.keys() - set(SECTIONS), "a section without a place would be dropped"
     kept = {}
     for text in old.split("\n## ")[1:]:
         title, _, body = text.partition("\n")
