@@ -3,6 +3,7 @@
 #include "api/handshake.h"
 #include "base/clock.h"
 #include "core/access.h"
+#include "services/agents.h"
 
 /* The value of the one Authorization header, or what a browser can offer instead of it; data NULL:
  * there is none. */
@@ -32,13 +33,32 @@ int authenticate_unix(
 			   : access_peer(api->core, from.uid, &r->arena, principal, err);
 }
 
+/* The agent without authentication whose route that is, or NULL. A credential that comes along is
+ * not Carrel's then, but that of the gateway. */
+static const struct a2a_agent *find_open_agent(const struct api *api, const struct http_request *r)
+{
+	struct str name, rest = r->path;
+
+	if (!str_starts_with(rest, "/a2a/"))
+		return NULL;
+	rest = (struct str){ rest.data + 5, rest.len - 5 };
+	str_cut(rest, '/', &name, &rest);
+	const struct a2a_agent *agent = agents_look(agents_of(api->options.services), name);
+	return agent && agent->auth == AGENT_NO_AUTH ? agent : NULL;
+}
+
 /* By a token, or else by the subject of its certificate. */
 static int find_client(struct api *api, struct http_request *r, const struct principal **principal,
 	struct error *err)
 {
 	const struct access_from from = { .uid = ACCESS_NO_UID, .address = r->peer.address };
+	const struct a2a_agent *agent = find_open_agent(api, r);
 	struct str header;
 
+	if (agent) {
+		*principal = access_client(agent->name, &from, &r->arena);
+		return 0;
+	}
 	if (find_authorization(r, &header, err))
 		return -1;
 	if (header.data)

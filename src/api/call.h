@@ -50,6 +50,7 @@ enum {
 	ROUTE_NEW = 128,     /* takes If-None-Match: * */
 	ROUTE_RAW = 256,     /* any query and headers: they are another server's */
 	ROUTE_OPEN = 512,    /* answered without a principal, too: for probes */
+	ROUTE_A2A = 1024,    /* of another protocol, with any body: not in /openapi.json */
 };
 struct route {
 	const char *method; /* "*": any */
@@ -252,4 +253,6 @@ route_fn api_code_run;
 route_fn api_case_create, api_case_list, api_case_get, api_case_delete, api_cell_start,
 	api_cell_list, api_cell_get;
 route_fn api_approval_list, api_approval_get, api_approval_answer;
+route_fn api_agent_list, api_agent_add, api_agent_get, api_agent_delete;
+route_fn api_a2a_rpc, api_a2a_http, api_a2a_card, api_a2a_default_card;
 route_fn api_events, api_workspace_events, api_audit;

@@ -124,6 +124,14 @@ EVENT(cell, "CellEvent", "A cell of an eval case has a new state.", cell_types,
 	COUNT("repeat", "which run of the case it is"),
 	TEXT("reason", "why it hasn't passed", FIELD_OPTIONAL));
 
+TYPES(agent_types, { "agent.added", 0 }, { "agent.removed", 1 });
+EVENT(agent, "AgentEvent", NULL, agent_types);
+
+TYPES(task_types, { "task.state", 0 });
+EVENT(task, "TaskEvent", "A task of an A2A agent, whose name is `name`.", task_types,
+	TEXT("task", "its id"), TEXT("context", "its context id"),
+	TEXT("state", "submitted, working, input-required, completed, failed, canceled, rejected"));
+
 TYPES(template_types, { "template.added", 0 }, { "template.removed", 1 }, { "template.built", 2 });
 EVENT(template, "TemplateEvent", NULL, template_types);
 
@@ -143,7 +151,7 @@ static const struct record missed = { "MissedEvent",
 static const struct record *const events[] = { &state, &deleted, &warning, &repaired, &disk,
 	&archived, &snapshot, &rollback, &applied, &packages, &snapshot_copy, &exec_started,
 	&exec_ended, &exec_changed, &approval, &webhook, &token, &template, &eval_case, &cell,
-	&progress, &missed, NULL };
+	&agent, &task, &progress, &missed, NULL };
 const struct record event_schema = { "Event",
 	"The data of an event. New types may come: ignore what you don't know.", NULL, 0, FIELD_OUT,
 	.variants = events, .tag = "type" };

@@ -166,6 +166,18 @@ static const struct example examples[] = {
 		   "workspace_name':null,"
 		   "'created_by':'uid 0','created_at':'2026-01-02T10:00:00.000Z',"
 		   "'expires_at':'2026-02-01T10:00:00.000Z','last_used_at':null}" },
+	{ "AgentAdded", "{'yaml':'name: tools\\ndescription: runs commands\\nversion: v1\\n"
+			"kind: shell\\n'}" },
+	{ "Agent", "{'id':'48qtd6olg40ies2t9oqd','name':'tools',"
+		   "'created_at':'2026-01-02T10:00:00.000Z','version':'v1',"
+		   "'description':'runs commands','default':false,'skills':[],'kind':'shell',"
+		   "'template':null,'limits':{'memory_bytes':null,'disk_bytes':null,"
+		   "'tmp_bytes':null,'pids':null,'fds':null,'cpus':null,'cpu_time_ms':null,"
+		   "'timeout_ms':null,'output_bytes':null,'mechanism':null},"
+		   "'timeout_ms':300000,'ttl_ms':604800000,'namespace':null,'auth':'token',"
+		   "'approver':'client','workspace_without_context':false,"
+		   "'yaml':'name: tools\\ndescription: runs commands\\nversion: v1\\n"
+		   "kind: shell\\n'}" },
 	{ "TokenWanted", "{'name':'ci','scope':'user','ttl':'30d'}" },
 	{ "Case", "{'id':'c1s25urtifvfsii9o731','name':'fix-slug','state':'created',"
 		  "'description':null,'source':'../site','workspace':'n5fda10efceptk5gu44i',"

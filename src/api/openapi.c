@@ -308,7 +308,7 @@ static void print_paths(struct json *j)
 
 		for (size_t k = 0; k < i; k++)
 			is_first &= strcmp(routes[k].path, routes[i].path) != 0;
-		if (!is_first)
+		if (!is_first || (routes[i].flags & ROUTE_A2A))
 			continue;
 		json_object(j, routes[i].path);
 		for (size_t k = i; k < route_count; k++)
@@ -415,7 +415,7 @@ static void print_schemas(struct json *j)
 
 	for (size_t i = 0; i < route_count; i++) {
 		add_schema(&schemas, routes[i].body, FIELD_IN);
-		for (const struct route_answer *a = routes[i].answers; a->status; a++)
+		for (const struct route_answer *a = routes[i].answers; a && a->status; a++)
 			add_schema(&schemas, a->schema, FIELD_OUT);
 	}
 	add_schema(&schemas, &problem_schema, FIELD_OUT);

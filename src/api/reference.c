@@ -11,6 +11,7 @@ const struct tag tags[] = {
 		"Frozen states of workspaces: roll back to them, fork from them, copy them." },
 	{ "packages", "Python and Node packages of workspaces, and built environments." },
 	{ "templates", "Descriptions from which workspaces are made." },
+	{ "agents", "A2A agents, which have a workspace for each context." },
 	{ "archives", "Workspaces that were packed before their removal." },
 	{ "approvals", "Commands that wait for a person's answer." },
 	{ "tokens", "Credentials of clients." },
@@ -59,6 +60,15 @@ static const struct operation_text operations[] = {
 		"The exec that waits starts, or ends with reason `denied` (exit code 126). 409 if "
 		"it was answered already, or has expired. Needs the scope review (tokens of scope "
 		"reviewer or admin)." },
+
+	{ "listAgents", "agents", "Each is served by A2A at /a2a/NAME." },
+	{ "addAgent", "agents",
+		"An agent of the same name is replaced; its tasks that run go on as they began. "
+		"With `check` it is only read, and nothing changes. Needs the scope admin." },
+	{ "getAgent", "agents", "With the YAML that it was made of." },
+	{ "removeAgent", "agents",
+		"Its tasks that run are canceled, and all of them are forgotten. Workspaces of "
+		"its contexts stay until their ttl has passed. Needs the scope admin." },
 
 	{ "listTokens", "tokens",
 		"Without their texts, which are shown only once. Needs the scope admin." },

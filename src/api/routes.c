@@ -1,6 +1,7 @@
 #include "api/call.h"
 #include "api/schema.h"
 #include "core/shared.h"
+#include "model/agent.h"
 #include "model/approval.h"
 #include "model/archive.h"
 #include "model/code.h"
@@ -47,6 +48,10 @@ ANSWERS(snapshots, { 200, JSON, &snapshots_schema, "Newest first." });
 ANSWERS(forked, { 201, JSON, &workspaces_schema, "The new workspaces; next_cursor is null." });
 ANSWERS(approvals, { 200, JSON, &approvals_schema, "Newest first." });
 ANSWERS(approval, { 200, JSON, &approval_record, "The approval." });
+ANSWERS(agents, { 200, JSON, &agents_schema, "Sorted by name." });
+ANSWERS(agent, { 200, JSON, &agent_record, "The agent." });
+ANSWERS(agent_added, { 200, JSON, &agent_record, "It was only checked, or has replaced another." },
+	{ 201, JSON, &agent_record, "It was added." });
 ANSWERS(tokens, { 200, JSON, &tokens_schema, "Newest first." });
 ANSWERS(token_made, { 201, JSON, &token_record, "It was created." });
 ANSWERS(code_result, { 200, JSON, &code_result_schema,
@@ -180,6 +185,22 @@ const struct route routes[] = {
 	{ "POST", "/v1/approvals/{id}", "answerApproval", "Approve or deny a command that waits",
 		api_approval_answer, BODY(approval_answer_record, struct approval_answer),
 		.answers = approval, .errors = { 409, 507 } },
+
+	{ "GET", "/v1/agents", "listAgents", "List A2A agents", api_agent_list,
+		QUERY(page_query_fields, struct list_query), .answers = agents },
+	{ "POST", "/v1/agents", "addAgent", "Add an A2A agent, or only check it", api_agent_add,
+		ROUTE_LOCATION, BODY(agent_fields, struct agent_body), .answers = agent_added,
+		.errors = { 404, 409, 429, 507 } },
+	{ "GET", "/v1/agents/{id}", "getAgent", "Show an A2A agent", api_agent_get,
+		.answers = agent },
+	{ "DELETE", "/v1/agents/{id}", "removeAgent", "Remove an A2A agent and forget its tasks",
+		api_agent_delete, .answers = removed, .errors = { 507 } },
+	{ "GET", "/.well-known/agent-card.json", "defaultCard", "The card of the default agent",
+		api_a2a_default_card, ROUTE_OPEN | ROUTE_RAW | ROUTE_A2A },
+	{ "GET", "/a2a/{id}/.well-known/agent-card.json", "card", "The card of an agent",
+		api_a2a_card, ROUTE_OPEN | ROUTE_RAW | ROUTE_A2A },
+	{ "POST", "/a2a/{id}", "a2aRpc", "A2A by JSON-RPC", api_a2a_rpc, ROUTE_RAW | ROUTE_A2A },
+	{ "*", "/a2a/{id}/{path}", "a2a", "A2A by HTTP+JSON", api_a2a_http, ROUTE_RAW | ROUTE_A2A },
 
 	{ "GET", "/v1/tokens", "listTokens", "List access tokens", api_token_list,
 		QUERY(page_query_fields, struct list_query), .answers = tokens },
@@ -436,7 +457,8 @@ static int decode(struct call *c, struct str text, const char **out, struct erro
 bool route_is_open(const struct http_request *r)
 {
 	for (size_t i = 0; i < route_count; i++)
-		if ((routes[i].flags & ROUTE_OPEN) && str_is(r->path, routes[i].path))
+		if ((routes[i].flags & ROUTE_OPEN) &&
+			path_fits(r->path, routes[i].path, &(struct names){ 0 }))
 			return true;
 	return false;
 }

@@ -1,6 +1,7 @@
 #include <string.h>
 #include "api/schema.h"
 #include "core/shared.h"
+#include "model/agent.h"
 #include "model/approval.h"
 #include "model/exec.h"
 #include "model/metrics.h"
@@ -70,6 +71,14 @@ static const struct field template_body_rows[] = {
 };
 const struct record template_fields = { "TemplateAdded", NULL, RECORD_ROWS(template_body_rows),
 	FIELD_IN, .one_of = template_forms };
+
+static const struct field agent_body_rows[] = {
+	{ "yaml", FIELD_TEXT, offsetof(struct agent_body, yaml), "the text of the agent",
+		FIELD_REQUIRED, .least = 1, .most = AGENT_YAML_MAX },
+	{ "check", FIELD_BOOLEAN, offsetof(struct agent_body, check),
+		"only check it: nothing is added" },
+};
+const struct record agent_fields = { "AgentAdded", NULL, RECORD_ROWS(agent_body_rows), FIELD_IN };
 
 static const struct field apply_rows[] = {
 	{ "to", FIELD_TEXT, offsetof(struct apply_body, to),
@@ -338,6 +347,9 @@ const struct record snapshots_schema = { "Snapshots", NULL, RECORD_ROWS(snapshot
 LIST(approvals, approval_record);
 const struct record approvals_schema = { "Approvals", NULL, RECORD_ROWS(approvals_rows),
 	FIELD_OUT };
+
+LIST(agents, agent_record);
+const struct record agents_schema = { "Agents", NULL, RECORD_ROWS(agents_rows), FIELD_OUT };
 
 LIST(tokens, token_record);
 const struct record tokens_schema = { "Tokens", NULL, RECORD_ROWS(tokens_rows), FIELD_OUT };

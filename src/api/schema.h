@@ -20,6 +20,11 @@ struct template_body {
 	struct template model;
 	bool check;
 };
+struct agent_body {
+	const char *yaml;
+	bool check;
+};
+extern const struct record agent_fields, agents_schema;
 struct packages_body {
 	text_list packages;
 	enum packages_kind { PACKAGES_PYTHON, PACKAGES_NODE } kind;

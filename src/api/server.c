@@ -127,6 +127,8 @@ static void on_begin(void *ctx, struct http_request *r)
 	c->request = access_request(
 		r->principal, call_is_cli(c) ? DOOR_CLI : DOOR_REST, r->id, &r->arena);
 	status = route_find(c, &allow, &err);
+	if (!status && (c->route->flags & ROUTE_A2A))
+		c->request = access_request(r->principal, DOOR_A2A, r->id, &r->arena);
 	if (status)
 		call_problem_with(c, status,
 			allow ? arena_printf(&r->arena, "Allow: %s\r\n", allow) : NULL, &err);
@@ -136,7 +138,7 @@ static void on_begin(void *ctx, struct http_request *r)
 		 ((c->route->flags & ROUTE_STREAMED) && run(c, &err)))
 		call_problem(c, &err);
 	else if (!(c->route->flags & ROUTE_STREAMED))
-		http_take_body(r, c->route->body ? BODY_MAX : 0);
+		http_take_body(r, c->route->body || (c->route->flags & ROUTE_A2A) ? BODY_MAX : 0);
 }
 
 static void on_complete(void *ctx, struct http_request *r)

@@ -123,6 +123,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_approval,
 	&cli_token,
 	&cli_code,
+	&cli_agent,
 	&cli_context,
 	&cli_policy,
 	&cli_home,

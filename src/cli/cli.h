@@ -130,6 +130,7 @@ extern const struct arg_spec cli_template;
 extern const struct arg_spec cli_approval;
 extern const struct arg_spec cli_token;
 extern const struct arg_spec cli_code;
+extern const struct arg_spec cli_agent;
 extern const struct arg_spec cli_context;
 extern const struct arg_spec cli_policy;
 extern const struct arg_spec cli_home;

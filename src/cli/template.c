@@ -23,7 +23,7 @@ int template_read_file(const char *path, struct arena *arena, struct str *text, 
 		str_utf8_prefix(text->data, text->len) != text->len)
 		return fail(err, ERR_INVALID, "%s: not valid UTF-8 text", path);
 	if (!text->len)
-		return fail(err, ERR_INVALID, "%s: the template is empty", path);
+		return fail(err, ERR_INVALID, "%s: the file is empty", path);
 	return inline_files(path, arena, text, err);
 }
 

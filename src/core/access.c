@@ -77,6 +77,14 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_CASE_REMOVE] = { NOUN_CASE, "remove", SCOPE_USE, true, VERB_FREES },
 	[VERB_CELL_START] = { NOUN_CELL, "start", SCOPE_USE, true },
 	[VERB_CELL_GET] = { NOUN_CELL, "get", SCOPE_READ, false },
+	[VERB_AGENT_ADD] = { NOUN_AGENT, "add", SCOPE_ADMIN, true },
+	[VERB_AGENT_LIST] = { NOUN_AGENT, "list", SCOPE_READ, false },
+	[VERB_AGENT_GET] = { NOUN_AGENT, "get", SCOPE_READ, false },
+	[VERB_AGENT_REMOVE] = { NOUN_AGENT, "remove", SCOPE_ADMIN, true, VERB_FREES },
+	[VERB_TASK_SEND] = { NOUN_TASK, "send", SCOPE_USE, true },
+	[VERB_TASK_GET] = { NOUN_TASK, "get", SCOPE_READ, false },
+	[VERB_TASK_LIST] = { NOUN_TASK, "list", SCOPE_READ, false },
+	[VERB_TASK_CANCEL] = { NOUN_TASK, "cancel", SCOPE_USE, true, VERB_FREES },
 };
 static const char *const noun_names[] = {
 	[NOUN_WORKSPACE] = "workspace",
@@ -96,8 +104,10 @@ static const char *const noun_names[] = {
 	[NOUN_CODE] = "code",
 	[NOUN_CASE] = "case",
 	[NOUN_CELL] = "cell",
+	[NOUN_AGENT] = "agent",
+	[NOUN_TASK] = "task",
 };
-static const char *const door_names[] = { "core", "rest", "cli" };
+static const char *const door_names[] = { "core", "rest", "cli", "a2a" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };
 const struct request request_system = { &system_principal, "", DOOR_CORE, 0, NULL };
@@ -140,6 +150,43 @@ const struct principal *access_subject(const char *subject, enum token_scope sco
 	return made;
 }
 
+static const char *keep_text(const char *text, struct arena *arena)
+{
+	return text ? arena_text(arena, text) : NULL;
+}
+
+const struct principal *access_client(
+	const char *agent, const struct access_from *from, struct arena *arena)
+{
+	struct principal *made = arena_alloc(arena, sizeof *made);
+	*made = (struct principal){ .kind = PRINCIPAL_CLIENT,
+		.uid = ACCESS_NO_UID,
+		.subject = arena_text(arena, agent),
+		.address = from->address ? arena_text(arena, from->address) : NULL };
+	return made;
+}
+
+bool access_is_client(const struct request *request, const char *agent)
+{
+	const struct principal *principal = request->principal;
+	return principal->kind == PRINCIPAL_CLIENT && !strcmp(principal->subject, agent);
+}
+
+const struct request *access_agent(
+	const struct request *request, const char *agent, unsigned scopes, struct arena *arena)
+{
+	char caller[PRINCIPAL_NAME_SIZE];
+	struct principal *made = arena_alloc(arena, sizeof *made);
+	*made = (struct principal){ .kind = PRINCIPAL_AGENT,
+		.uid = ACCESS_NO_UID,
+		.scopes = scopes,
+		.subject = arena_printf(
+			arena, "%s for %s", agent, access_name(request->principal, caller)),
+		.address = keep_text(request->principal->address, arena),
+		.workspace = keep_text(request->principal->workspace, arena) };
+	return access_request(made, request->door, arena_text(arena, request->id), arena);
+}
+
 const struct principal *access_nobody(void)
 {
 	static const struct principal nobody = { .kind = PRINCIPAL_NOBODY };
@@ -154,11 +201,6 @@ const struct request *access_request(
 	*note = (struct request_note){ arena, NULL, NULL };
 	*made = (struct request){ principal, id, door, 0, note };
 	return made;
-}
-
-static const char *keep_text(const char *text, struct arena *arena)
-{
-	return text ? arena_text(arena, text) : NULL;
 }
 
 const struct request *access_keep(const struct request *request, struct arena *arena)
@@ -176,6 +218,16 @@ bool access_is_same(const struct request *a, const struct request *b)
 {
 	char one[PRINCIPAL_NAME_SIZE], other[PRINCIPAL_NAME_SIZE];
 	return !strcmp(access_name(a->principal, one), access_name(b->principal, other));
+}
+
+const char *access_caller(const struct request *request, char out[PRINCIPAL_NAME_SIZE])
+{
+	return access_name(request->principal, out);
+}
+
+const char *access_only(const struct request *request)
+{
+	return request->principal->workspace;
 }
 
 const char *access_id(const struct request *request)
@@ -228,6 +280,12 @@ const char *access_name(const struct principal *principal, char out[PRINCIPAL_NA
 		break;
 	case PRINCIPAL_SUBJECT:
 		str_format(out, PRINCIPAL_NAME_SIZE, "subject %s", principal->subject);
+		break;
+	case PRINCIPAL_CLIENT:
+		str_format(out, PRINCIPAL_NAME_SIZE, "client of agent %s", principal->subject);
+		break;
+	case PRINCIPAL_AGENT:
+		str_format(out, PRINCIPAL_NAME_SIZE, "agent %s", principal->subject);
 		break;
 	case PRINCIPAL_NOBODY:
 		str_format(out, PRINCIPAL_NAME_SIZE, "nobody");

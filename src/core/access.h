@@ -27,7 +27,12 @@ enum scope {
 	SCOPE_ADMIN = 8,  /* the daemon itself; never a sandbox's */
 	SCOPE_ALL = 15,
 };
-enum door { DOOR_CORE /* timers of core itself */, DOOR_REST, DOOR_CLI /* carrel, over REST */ };
+enum door {
+	DOOR_CORE /* timers of core itself */,
+	DOOR_REST,
+	DOOR_CLI /* carrel, over REST */,
+	DOOR_A2A
+};
 
 enum verb {
 	VERB_WORKSPACE_CREATE,
@@ -100,6 +105,14 @@ enum verb {
 	VERB_CASE_REMOVE,
 	VERB_CELL_START,
 	VERB_CELL_GET,
+	VERB_AGENT_ADD,
+	VERB_AGENT_LIST,
+	VERB_AGENT_GET,
+	VERB_AGENT_REMOVE,
+	VERB_TASK_SEND,
+	VERB_TASK_GET,
+	VERB_TASK_LIST,
+	VERB_TASK_CANCEL,
 	VERB_COUNT
 };
 enum noun {
@@ -119,7 +132,9 @@ enum noun {
 	NOUN_APPROVAL,
 	NOUN_CODE,
 	NOUN_CASE,
-	NOUN_CELL
+	NOUN_CELL,
+	NOUN_AGENT,
+	NOUN_TASK
 };
 enum verb_flags {
 	VERB_DETAILED = 1, /* records its grants itself, with more members */
@@ -166,6 +181,15 @@ int access_none(
 const char *access_name(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE]);
 /* A principal that may do nothing: for routes that call no verb. */
 const struct principal *access_nobody(void);
+/* A client of an agent whose routes need no credential: no scope. Lives in `arena`. */
+const struct principal *access_client(
+	const char *agent, const struct access_from *from, struct arena *arena);
+/* Whether it is one of access_client, for that agent. */
+bool access_is_client(const struct request *request, const char *agent);
+/* What an agent does in its workspaces for `request`, with these scopes: its own principal, whose
+ * name has that of the caller. Lives in `arena`. */
+core_verb const struct request *access_agent(
+	const struct request *request, const char *agent, unsigned scopes, struct arena *arena);
 /* Whether there is a token that would be accepted. */
 bool access_has_token(const struct core *core);
 /* Whether the principal of a request that goes on (a stream of events) would still be accepted: its
@@ -176,6 +200,9 @@ core_verb const struct request *access_request(
 	const struct principal *principal, enum door door, const char *id, struct arena *arena);
 /* A copy that lives in `arena`: for what goes on after the HTTP request has ended. */
 core_verb const struct request *access_keep(const struct request *request, struct arena *arena);
+/* The name of its principal, and the id of the one workspace that it reaches, or NULL: all. */
+core_verb const char *access_caller(const struct request *request, char out[PRINCIPAL_NAME_SIZE]);
+core_verb const char *access_only(const struct request *request);
 /* Whether both are of one principal. */
 core_verb bool access_is_same(const struct request *a, const struct request *b);
 core_verb const char *access_id(const struct request *request); /* of the log, "" if none */

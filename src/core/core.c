@@ -300,7 +300,7 @@ static void link_newest(struct core *core, struct core_workspace *w)
 static void add_to_tables(struct core_workspace *w)
 {
 	struct core *core = w->core;
-	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
+	const char *context = workspace_context_key(&w->model, &w->arena);
 	link_newest(core, w);
 	map_add(&core->ids, str_from(w->model.id), w);
 	map_add(&core->names, str_from(w->model.name), w);
@@ -311,7 +311,7 @@ static void add_to_tables(struct core_workspace *w)
 static void remove_from_tables(struct core_workspace *w)
 {
 	struct core *core = w->core;
-	const char *context = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
+	const char *context = workspace_context_key(&w->model, &w->arena);
 	map_remove(&core->ids, str_from(w->model.id));
 	map_remove(&core->names, str_from(w->model.name));
 	if (context && map_get(&core->contexts, str_from(context)) == w)

@@ -283,7 +283,8 @@ static int check_taken(struct core *core, const struct workspace *wanted, struct
 		return fail(err, ERR_CONFLICT, "workspace '%s' already exists", wanted->id);
 	if (wanted->name && create_check_name(core, wanted->name, err))
 		return -1;
-	return check_context(core, workspace_label(wanted, WORKSPACE_CONTEXT_LABEL), NULL, err);
+	auto_arena struct arena arena = { 0 };
+	return check_context(core, workspace_context_key(wanted, &arena), NULL, err);
 }
 
 /* One that isn't is what the workspace's sources let it reach. */
@@ -319,8 +320,8 @@ static int check(struct core *core, struct workspace *wanted, bool has_state, st
 
 static struct core_workspace *find_being_made(struct core *core, const struct workspace *wanted)
 {
-	const char *keys[] = { wanted->id, wanted->name,
-		workspace_label(wanted, WORKSPACE_CONTEXT_LABEL) };
+	auto_arena struct arena arena = { 0 };
+	const char *keys[] = { wanted->id, wanted->name, workspace_context_key(wanted, &arena) };
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts };
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
 		for (size_t k = 0; keys[i] && k < sizeof tables / sizeof *tables; k++) {
@@ -515,8 +516,8 @@ static int apply_labels(struct core_workspace *w, const pair_list *change, struc
 	if (merge_pairs(
 		    w, &w->model.labels, change, WORKSPACE_LABELS_MAX, "labels", &next.labels, err))
 		return -1;
-	const char *old = workspace_label(&w->model, WORKSPACE_CONTEXT_LABEL);
-	const char *new = workspace_label(&next, WORKSPACE_CONTEXT_LABEL);
+	const char *old = workspace_context_key(&w->model, &w->arena);
+	const char *new = workspace_context_key(&next, &w->arena);
 	if (check_context(core, new, w, err))
 		return -1;
 	if (old && map_get(&core->contexts, str_from(old)) == w)

@@ -26,6 +26,8 @@ enum principal_kind {
 	PRINCIPAL_SYSTEM,  /* core itself: timers, and what it finds after a start */
 	PRINCIPAL_SUBJECT, /* of a client certificate that was verified */
 	PRINCIPAL_NOBODY,  /* without a credential, by TCP: no scope */
+	PRINCIPAL_CLIENT,  /* of an agent whose routes need no credential: no scope */
+	PRINCIPAL_AGENT,   /* an agent, in its own workspaces */
 };
 struct principal { /* its texts: access_keep copies each of them */
 	enum principal_kind kind;
@@ -34,7 +36,7 @@ struct principal { /* its texts: access_keep copies each of them */
 	unsigned scopes;       /* enum scope */
 	const char *workspace; /* id of the one it is bound to, or NULL */
 	const char *address;   /* of TCP, from which it asks, or NULL */
-	const char *subject;   /* PRINCIPAL_SUBJECT */
+	const char *subject;   /* PRINCIPAL_SUBJECT, _CLIENT and _AGENT */
 };
 struct request {
 	const struct principal *principal;

@@ -96,6 +96,16 @@ const char *workspace_label(const struct workspace *w, const char *key)
 	return NULL;
 }
 
+const char *workspace_context_key(const struct workspace *w, struct arena *arena)
+{
+	const char *context = workspace_label(w, WORKSPACE_CONTEXT_LABEL);
+	const char *service = workspace_label(w, WORKSPACE_SERVICE_LABEL);
+	const char *agent = workspace_label(w, WORKSPACE_AGENT_LABEL);
+	if (!context || !service || strcmp(service, WORKSPACE_AGENTS) != 0 || !agent)
+		return context;
+	return arena_printf(arena, "%s/%s", agent, context);
+}
+
 pair_list workspace_copy_pairs(struct arena *arena, const pair_list *from)
 {
 	pair_list to = { 0 };

@@ -20,6 +20,10 @@
 #define WORKSPACE_LABEL_KEY_MAX 128
 #define WORKSPACE_LABEL_VALUE_MAX 1024
 #define WORKSPACE_CONTEXT_LABEL "context_id"
+#define WORKSPACE_AGENT_LABEL "agent"
+#define WORKSPACE_NAMESPACE_LABEL "namespace"
+#define WORKSPACE_SERVICE_LABEL "carrel.service" /* which service made it */
+#define WORKSPACE_AGENTS "agents"		 /* value of that label: contexts of agents */
 #define WORKSPACE_LABEL_PATTERN "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$"
 #define WORKSPACE_VARIABLE_PATTERN "^[^=\\x00]+$"
 #define WORKSPACE_ENV_MAX 1024
@@ -145,6 +149,10 @@ void workspace_make_name(char out[WORKSPACE_NAME_MAX + 1]);
 /* Key: [A-Za-z0-9][A-Za-z0-9_./-]*; value: any UTF-8 without NUL. */
 int workspace_check_label(const char *key, const char *value, struct error *err);
 const char *workspace_label(const struct workspace *w, const char *key); /* or NULL */
+/* By what a context finds it: the label context_id; of a context of an agent AGENT/CONTEXT, so that
+ * agents can't take names of each other, or of other workspaces. NULL: it has none. In the
+ * arena. */
+const char *workspace_context_key(const struct workspace *w, struct arena *arena);
 /* Whether `word` ("--allow-build", …) may be passed to a build on behalf of a client: no word that
  * names a file of the host, an index or another environment. */
 bool workspace_build_option_is_valid(const char *word);

@@ -2,12 +2,14 @@
 
 #include <stdlib.h>
 #include "base/arena.h"
+#include "services/agents.h"
 #include "services/cases.h"
 #include "services/code.h"
 
 static const struct service *const table[] = {
 	&code_service,
 	&cases_service,
+	&agents_service,
 	NULL,
 };
 

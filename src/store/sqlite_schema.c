@@ -100,6 +100,24 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" document TEXT NOT NULL,"
 	" sum INTEGER NOT NULL"
 	") STRICT;",
+	/* 6: A2A agents, and their tasks, which outlive their workspaces */
+	"CREATE TABLE agents ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" name TEXT NOT NULL UNIQUE,"
+	" created_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE TABLE tasks ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" agent TEXT NOT NULL,"
+	" context TEXT NOT NULL,"
+	" state TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" updated_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;",
 };
 
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)

@@ -23,10 +23,12 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"
+#include "model/agent.h"
 #include "model/approval.h"
 #include "model/case.h"
 #include "model/exec.h"
 #include "model/snapshot.h"
+#include "model/task.h"
 #include "model/token.h"
 #include "model/workspace.h"
 
@@ -50,7 +52,7 @@ struct store_table {
 	const struct store_table *parent;
 };
 extern const struct store_table store_workspaces, store_execs, store_snapshots, store_tokens,
-	store_approvals, store_cases, store_cells;
+	store_approvals, store_cases, store_cells, store_agents, store_tasks;
 
 struct store;
 /* What the store can't do itself, because it knows neither loop nor processes. */

@@ -10,7 +10,7 @@ from harness import eventually
 
 METHODS = ("get", "put", "post", "delete", "patch", "head")
 # What a route needs, where its method doesn't say so: GET and HEAD read, the others use.
-NEEDS = {**dict.fromkeys(("healthz", "readyz", "openapi", "docs"), "open"), **dict.fromkeys(("listTokens", "createToken", "removeToken"), "admin"),
+NEEDS = {**dict.fromkeys(("healthz", "readyz", "openapi", "docs"), "open"), **dict.fromkeys(("listTokens", "createToken", "removeToken", "addAgent", "removeAgent"), "admin"),
          **dict.fromkeys(("checkWorkspace", "verifyIsolation", "forwardPortGet"), "use"), "verifySnapshot": "read", "answerApproval": "review",
          "audit": "record"}
 HAS = {"admin": {"open", "read", "use", "review", "admin", "record"}, "user": {"open", "read", "use"},
@@ -18,7 +18,7 @@ HAS = {"admin": {"open", "read", "use", "review", "admin", "record"}, "user": {"
 # Bodies that are valid, by the end of a path: what answers must be the check, not the parser.
 BODIES = {"signal": {"signal": "KILL"}, "resize": {"rows": 10, "columns": 10}, "exec": {"argv": ["true"]}, "packages": {"packages": ["x"]},
           "apply": {"to": "mine"}, "rollback": {"snapshot": "kept"}, "push": {"snapshot": "kept"}, "trees": {"name": "shared"},
-          "templates": {"yaml": "name: mine\n"}, "snapshots": {"tag": "more"},
+          "templates": {"yaml": "name: mine\n"}, "agents": {"yaml": "name: mine\ndescription: x\nversion: v1\nkind: shell\n"}, "snapshots": {"tag": "more"},
           "approvals": {"decision": "approve"}, "fork": {"name": "new"}, "code": {"code": "pass"},
           "restore": {"name": "new"}, "cases": {"yaml": "id: a\n"}, "cells": {}}
 

@@ -5,7 +5,7 @@ import { auditOf, eventsOf, type AuditOptions, type EventOptions } from "./event
 import type { AuditLine, CarrelEvent, CodeResult, CodeWanted, DaemonHealth, OpenApiDocument, WorkspaceInfo, WorkspaceMetrics } from "./generated.js";
 import { Http, type CallOptions, type CarrelOptions } from "./http.js";
 import { Listing } from "./listing.js";
-import { Approvals, Archives, Cases, Environments, Execs, Exports, Snapshots, Templates, Tokens, Trees } from "./nouns.js";
+import { Agents, Approvals, Archives, Cases, Environments, Execs, Exports, Snapshots, Templates, Tokens, Trees } from "./nouns.js";
 import { createWorkspace, Workspace, type WorkspaceOptions } from "./workspace.js";
 
 /** Which workspaces. */
@@ -48,6 +48,8 @@ export class Carrel {
   readonly approvals: Approvals;
   /** Eval cases and their cells. */
   readonly cases: Cases;
+  /** A2A agents. */
+  readonly agents: Agents;
   private readonly http: Http;
 
   /** Connects with the first call. */
@@ -63,6 +65,7 @@ export class Carrel {
     this.tokens = new Tokens(this.http);
     this.approvals = new Approvals(this.http);
     this.cases = new Cases(this.http);
+    this.agents = new Agents(this.http);
   }
 
   /** Closes connections that are not used. They don't keep a program running. */

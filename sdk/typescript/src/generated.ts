@@ -335,6 +335,58 @@ export interface ApprovalAnswer {
   note?: string | null;
 }
 
+/** The schema `Agents` of the REST API. */
+export interface Agents {
+  items: Agent[];
+  /** null: no more pages */
+  nextCursor: string | null;
+}
+
+/** The schema `Agent` of the REST API. */
+export interface Agent {
+  id: string;
+  name: string;
+  /** when it was added first */
+  createdAt: string;
+  version: string;
+  description: string;
+  default: boolean;
+  skills: AgentSkill[];
+  /** shell: the text of a message is a command; command: a program gets the messages */
+  kind: "shell" | "command";
+  command?: string[];
+  template: string | null;
+  settings?: Record<string, unknown>;
+  sources?: Record<string, unknown>;
+  limits: Limits;
+  env?: Record<string, string>;
+  timeoutMs: number;
+  ttlMs: number;
+  namespace: string | null;
+  auth: "token" | "none";
+  approver: "client" | "reviewer";
+  workspaceWithoutContext: boolean;
+  /** as it was added */
+  yaml: string;
+}
+
+/** As the card of A2A has it. */
+export interface AgentSkill {
+  id: string;
+  name: string;
+  description: string;
+  tags: string[];
+  examples?: string[];
+}
+
+/** The schema `AgentAdded` of the REST API. */
+export interface AgentAdded {
+  /** the text of the agent */
+  yaml: string;
+  /** only check it: nothing is added */
+  check?: boolean | null;
+}
+
 /** The schema `Tokens` of the REST API. */
 export interface Tokens {
   items: Token[];
@@ -1415,7 +1467,7 @@ export interface PortInfo {
 }
 
 /** The data of an event. New types may come: ignore what you don't know. */
-export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | CaseEvent | CellEvent | EnvironmentProgressEvent | MissedEvent;
+export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | CaseEvent | CellEvent | AgentEvent | TaskEvent | EnvironmentProgressEvent | MissedEvent;
 
 /** A workspace has changed. warm: its sandbox is ready; cold: its sandbox has ended. */
 export interface WorkspaceEvent {
@@ -1743,6 +1795,38 @@ export interface CellEvent {
   reason?: string;
 }
 
+/** The schema `AgentEvent` of the REST API. */
+export interface AgentEvent {
+  /** counts up, also across restarts of the daemon */
+  id: number;
+  time: string;
+  /** its id; empty: the event isn't about one */
+  workspace: string;
+  /** of the workspace, template, token or case */
+  name: string | null;
+  /** the name of the event */
+  type: "agent.added" | "agent.removed";
+}
+
+/** A task of an A2A agent, whose name is `name`. */
+export interface TaskEvent {
+  /** counts up, also across restarts of the daemon */
+  id: number;
+  time: string;
+  /** its id; empty: the event isn't about one */
+  workspace: string;
+  /** of the workspace, template, token or case */
+  name: string | null;
+  /** the name of the event */
+  type: "task.state";
+  /** its id */
+  task: string;
+  /** its context id */
+  context: string;
+  /** submitted, working, input-required, completed, failed, canceled, rejected */
+  state: string;
+}
+
 /** An environment is being built for a workspace. */
 export interface EnvironmentProgressEvent {
   /** counts up, also across restarts of the daemon */
@@ -1854,6 +1938,14 @@ export interface Operations {
   getApproval: { path: { id: string }; query: object; body: undefined; result: Approval };
   /** Approve or deny a command that waits */
   answerApproval: { path: { id: string }; query: object; body: ApprovalAnswer; result: Approval };
+  /** List A2A agents */
+  listAgents: { path: object; query: { limit?: number; cursor?: string }; body: undefined; result: Agents };
+  /** Add an A2A agent, or only check it */
+  addAgent: { path: object; query: object; body: AgentAdded; result: Agent };
+  /** Show an A2A agent */
+  getAgent: { path: { id: string }; query: object; body: undefined; result: Agent };
+  /** Remove an A2A agent and forget its tasks */
+  removeAgent: { path: { id: string }; query: object; body: undefined; result: undefined };
   /** List access tokens */
   listTokens: { path: object; query: { limit?: number; cursor?: string }; body: undefined; result: Tokens };
   /** Create an access token */
@@ -2026,6 +2118,10 @@ export const operations: Record<keyof Operations, OperationRow> = {
   listApprovals: {"method":"GET","path":"/v1/approvals","results":{"200":"Approvals"}},
   getApproval: {"method":"GET","path":"/v1/approvals/{id}","results":{"200":"Approval"}},
   answerApproval: {"method":"POST","path":"/v1/approvals/{id}","body":"ApprovalAnswer","results":{"200":"Approval"}},
+  listAgents: {"method":"GET","path":"/v1/agents","results":{"200":"Agents"}},
+  addAgent: {"method":"POST","path":"/v1/agents","body":"AgentAdded","results":{"200":"Agent","201":"Agent"}},
+  getAgent: {"method":"GET","path":"/v1/agents/{id}","results":{"200":"Agent"}},
+  removeAgent: {"method":"DELETE","path":"/v1/agents/{id}"},
   listTokens: {"method":"GET","path":"/v1/tokens","results":{"200":"Tokens"}},
   createToken: {"method":"POST","path":"/v1/tokens","body":"TokenWanted","results":{"201":"Token"}},
   removeToken: {"method":"DELETE","path":"/v1/tokens/{id}"},
@@ -2115,6 +2211,8 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   Trees: {"items":["items","Tree"],"next_cursor":["nextCursor"]},
   Approvals: {"items":["items","Approval"],"next_cursor":["nextCursor"]},
   Approval: {"workspace_name":["workspaceName"],"trail":["trail","PolicyStep"],"trail_truncated":["trailTruncated"],"requested_by":["requestedBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"answered_at":["answeredAt"],"answered_by":["answeredBy"],"suggested_rules":["suggestedRules"],"always_refused":["alwaysRefused"]},
+  Agents: {"items":["items","Agent"],"next_cursor":["nextCursor"]},
+  Agent: {"created_at":["createdAt"],"skills":["skills","AgentSkill"],"limits":["limits","Limits"],"timeout_ms":["timeoutMs"],"ttl_ms":["ttlMs"],"workspace_without_context":["workspaceWithoutContext"]},
   Tokens: {"items":["items","Token"],"next_cursor":["nextCursor"]},
   Token: {"workspace_name":["workspaceName"],"created_by":["createdBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"last_used_at":["lastUsedAt"]},
   TokenWanted: {"ttl_ms":["ttlMs"]},

@@ -46,6 +46,7 @@ export type * from "./generated.js";
 export type { CallOptions, CarrelOptions, CreateOptions } from "./http.js";
 export { Listing, type Page } from "./listing.js";
 export {
+  Agents,
   Approvals,
   Archives,
   Cases,

@@ -2,6 +2,7 @@
 import type { Bytes } from "./bytes.js";
 import { duration, given, Process, type Duration } from "./commands.js";
 import type {
+  Agent,
   Approval,
   ApprovalAnswer,
   Archive,
@@ -66,6 +67,33 @@ export class Templates {
   /** Removes a template that was added. */
   async remove(name: string, options: CallOptions = {}): Promise<void> {
     await this.http.call("removeTemplate", { id: name, signal: options.signal });
+  }
+}
+
+/** A2A agents. Their tasks are A2A's: use a client of that protocol at `/a2a/NAME`. */
+export class Agents {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All agents, by name. */
+  list(options: CallOptions = {}): Listing<Agent> {
+    return new Listing((cursor) => this.http.call("listAgents", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** The agent of that name. */
+  get(name: string, options: CallOptions = {}): Promise<Agent> {
+    return this.http.call("getAgent", { id: name, signal: options.signal });
+  }
+
+  /** Adds an agent, or replaces the one of its name: the text of its YAML. With `check` it is only checked. */
+  add(yaml: string, options: CallOptions & { check?: boolean } = {}): Promise<Agent> {
+    const { check, signal } = options;
+    return this.http.call("addAgent", { body: { yaml, ...given({ check }) }, signal });
+  }
+
+  /** Removes an agent, and forgets its tasks. */
+  async remove(name: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeAgent", { id: name, signal: options.signal });
   }
 }
 

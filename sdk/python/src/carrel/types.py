@@ -517,6 +517,97 @@ class ApprovalAnswer(_ApprovalAnswerNeeded, total=False):
 
 
 @dataclass(frozen=True)
+class Agent:
+    """Agent, as the daemon shows it."""
+
+    id: str
+    name: str
+    # when it was added first
+    created_at: datetime
+    version: str
+    description: str
+    default: bool
+    skills: List[AgentSkill]
+    # shell: the text of a message is a command; command: a program gets the messages
+    kind: Literal["shell", "command"]
+    template: Optional[str]
+    limits: Limits
+    timeout_ms: int
+    ttl_ms: int
+    namespace: Optional[str]
+    auth: Literal["token", "none"]
+    approver: Literal["client", "reviewer"]
+    workspace_without_context: bool
+    # as it was added
+    yaml: str
+    command: Optional[List[str]] = None
+    settings: Optional[Dict[str, Any]] = None
+    sources: Optional[Dict[str, Any]] = None
+    env: Optional[Dict[str, str]] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> Agent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            name=get("name"),
+            created_at=_time(get("created_at")),
+            version=get("version"),
+            description=get("description"),
+            default=get("default"),
+            skills=[AgentSkill._from(item) for item in get("skills") or ()],
+            kind=get("kind"),
+            template=get("template"),
+            limits=Limits._from(get("limits") or {}),
+            timeout_ms=get("timeout_ms"),
+            ttl_ms=get("ttl_ms"),
+            namespace=get("namespace"),
+            auth=get("auth"),
+            approver=get("approver"),
+            workspace_without_context=get("workspace_without_context"),
+            yaml=get("yaml"),
+            command=get("command"),
+            settings=get("settings"),
+            sources=get("sources"),
+            env=get("env"),
+        )
+
+
+@dataclass(frozen=True)
+class AgentSkill:
+    """As the card of A2A has it."""
+
+    id: str
+    name: str
+    description: str
+    tags: List[str]
+    examples: Optional[List[str]] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> AgentSkill:
+        get = value.get
+        return cls(
+            id=get("id"),
+            name=get("name"),
+            description=get("description"),
+            tags=get("tags"),
+            examples=get("examples"),
+        )
+
+
+class _AgentAddedNeeded(TypedDict):
+    # the text of the agent
+    yaml: str
+
+
+class AgentAdded(_AgentAddedNeeded, total=False):
+    """AgentAdded, as the daemon takes it."""
+
+    # only check it: nothing is added
+    check: Optional[bool]
+
+
+@dataclass(frozen=True)
 class Token:
     """Token, as the daemon shows it."""
 
@@ -2749,6 +2840,67 @@ class CellEvent:
 
 
 @dataclass(frozen=True)
+class AgentEvent:
+    """AgentEvent, as the daemon shows it."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template, token or case
+    name: Optional[str]
+    # the name of the event
+    type: Literal["agent.added", "agent.removed"]
+
+    @classmethod
+    def _from(cls, value: Any) -> AgentEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+        )
+
+
+@dataclass(frozen=True)
+class TaskEvent:
+    """A task of an A2A agent, whose name is `name`."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template, token or case
+    name: Optional[str]
+    # the name of the event
+    type: Literal["task.state"]
+    # its id
+    task: str
+    # its context id
+    context: str
+    # submitted, working, input-required, completed, failed, canceled, rejected
+    state: str
+
+    @classmethod
+    def _from(cls, value: Any) -> TaskEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            task=get("task"),
+            context=get("context"),
+            state=get("state"),
+        )
+
+
+@dataclass(frozen=True)
 class EnvironmentProgressEvent:
     """An environment is being built for a workspace."""
 
@@ -3018,6 +3170,8 @@ Event = Union[
     TemplateEvent,
     CaseEvent,
     CellEvent,
+    AgentEvent,
+    TaskEvent,
     EnvironmentProgressEvent,
     MissedEvent,
 ]
@@ -3070,6 +3224,9 @@ _EVENT = {
     "cell.passed": CellEvent,
     "cell.failed": CellEvent,
     "cell.canceled": CellEvent,
+    "agent.added": AgentEvent,
+    "agent.removed": AgentEvent,
+    "task.state": TaskEvent,
     "environment.progress": EnvironmentProgressEvent,
     "missed": MissedEvent,
 }

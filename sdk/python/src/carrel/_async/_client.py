@@ -48,6 +48,7 @@ class AsyncCarrel:
         self.tokens = AsyncTokens(self._http)
         self.approvals = AsyncApprovals(self._http)
         self.cases = AsyncCases(self._http)
+        self.agents = AsyncAgents(self._http)
 
     async def __aenter__(self) -> AsyncCarrel:
         return self
@@ -198,6 +199,23 @@ class AsyncTemplates(_Nouns):
 
     async def remove(self, name: str) -> None:
         await self._http.json(op.REMOVE_TEMPLATE, id=name)
+
+
+class AsyncAgents(_Nouns):
+    """A2A agents. Their tasks are A2A's: use a client of that protocol at `/a2a/NAME`."""
+
+    def list(self, *, limit: Optional[int] = None) -> AsyncIterator[types.Agent]:
+        return self._http.items(op.LIST_AGENTS, types.Agent._from, limit=limit)
+
+    async def get(self, name: str) -> types.Agent:
+        return types.Agent._from(await self._http.json(op.GET_AGENT, id=name))
+
+    async def add(self, yaml: str, *, check: bool = False) -> types.Agent:
+        """Adds an agent, or replaces the one of its name. With `check` it is only checked."""
+        return types.Agent._from(await self._http.json(op.ADD_AGENT, body={"yaml": yaml, "check": check or None}))
+
+    async def remove(self, name: str) -> None:
+        await self._http.json(op.REMOVE_AGENT, id=name)
 
 
 class AsyncSnapshots(_Nouns):

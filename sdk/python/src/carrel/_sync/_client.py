@@ -49,6 +49,7 @@ class Carrel:
         self.tokens = Tokens(self._http)
         self.approvals = Approvals(self._http)
         self.cases = Cases(self._http)
+        self.agents = Agents(self._http)
 
     def __enter__(self) -> Carrel:
         return self
@@ -199,6 +200,23 @@ class Templates(_Nouns):
 
     def remove(self, name: str) -> None:
         self._http.json(op.REMOVE_TEMPLATE, id=name)
+
+
+class Agents(_Nouns):
+    """A2A agents. Their tasks are A2A's: use a client of that protocol at `/a2a/NAME`."""
+
+    def list(self, *, limit: Optional[int] = None) -> Iterator[types.Agent]:
+        return self._http.items(op.LIST_AGENTS, types.Agent._from, limit=limit)
+
+    def get(self, name: str) -> types.Agent:
+        return types.Agent._from(self._http.json(op.GET_AGENT, id=name))
+
+    def add(self, yaml: str, *, check: bool = False) -> types.Agent:
+        """Adds an agent, or replaces the one of its name. With `check` it is only checked."""
+        return types.Agent._from(self._http.json(op.ADD_AGENT, body={"yaml": yaml, "check": check or None}))
+
+    def remove(self, name: str) -> None:
+        self._http.json(op.REMOVE_AGENT, id=name)
 
 
 class Snapshots(_Nouns):

@@ -1,0 +1,68 @@
+/* agent.h -- an A2A agent as its author describes it, in YAML: what its card says, what the
+ * workspaces of its contexts are made of, and what a message does. Pure.
+ *
+ *	name: tools
+ *	description: runs commands
+ *	version: "1.0"
+ *	default: true			# its card is also at /.well-known/agent-card.json
+ *	skills: [{id: shell, name: Shell, description: runs a command, tags: [shell]}]
+ *	kind: shell			# the text of a message is a command
+ *	command: [python3, -u, agent.py]	# or: a program, run for each task (docs/agents.md)
+ *	template: python
+ *	settings: {permissions: {allow: ["shell(ls:*)"], deny: []}}
+ *	sources: {web_access: {enabled: false}}
+ *	limits: {memory: 1G}
+ *	env: {NAME: value}
+ *	timeout: 5m			# of a task
+ *	ttl: 7d				# of a context that isn't used
+ *	namespace: team1
+ *	isolation: default
+ *	auth: token			# or none
+ *	approver: client		# or reviewer
+ *	workspace_without_context: false
+ *
+ * 1. What is kept is the text; everything else is read from it again. */
+#pragma once
+#include <stdint.h>
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/vec.h"
+#include "model/limits.h"
+#include "model/record.h"
+
+#define AGENT_NAME_MAX 64
+#define AGENT_YAML_MAX (256 << 10)
+#define AGENT_TTL_DEFAULT_MS (7ull * 24 * 3600 * 1000)
+#define AGENT_TIMEOUT_SHELL_MS 300000ull
+#define AGENT_TIMEOUT_COMMAND_MS 3600000ull
+
+enum a2a_kind { AGENT_SHELL, AGENT_COMMAND };
+enum agent_auth { AGENT_TOKEN, AGENT_NO_AUTH };
+enum agent_approver { AGENT_CLIENT, AGENT_REVIEWER };
+
+struct a2a_agent {
+	char id[ID_LEN + 1];
+	const char *name, *description, *version;
+	const char *skills; /* JSON: a list of AgentSkill */
+	bool is_default;
+	int kind; /* enum a2a_kind */
+	bool has_kind;
+	text_list command;			   /* items[count] is NULL */
+	const char *template, *settings, *sources; /* or NULL; the last two are JSON */
+	struct limits_shown limits;
+	pair_list env;
+	uint64_t timeout_ms, ttl_ms;   /* as in force */
+	const char *namespace;	       /* or NULL */
+	int isolation, auth, approver; /* enum agent_auth, agent_approver */
+	bool workspace_without_context;
+	int64_t created_ms;
+	const char *yaml;
+};
+extern const struct record agent_record, agent_skill_record;
+
+/* ERR_INVALID: 1 to 64 of a-z, 0-9 and '-', not '-' first. */
+int agent_check_name(const char *name, struct error *err);
+/* Of values that were read from YAML (format/yaml_json.h); texts are in the arena. Leaves id,
+ * created_ms and yaml as they are. ERR_INVALID names the key, and the line of YAML. */
+int agent_read(
+	struct json_value *value, struct arena *arena, struct a2a_agent *agent, struct error *err);

@@ -1,0 +1,408 @@
+#include "services/agents_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "core/templates.h"
+#include "format/yaml_json.h"
+
+#define SWEEP_MS 3600000
+
+struct agents *agents_of(struct services *services)
+{
+	return services_state(services, &agents_service);
+}
+
+/* ---- those that are known ---- */
+
+static struct agent_entry *find(const struct agents *agents, struct str name)
+{
+	return map_get(&agents->entries, name);
+}
+
+void entry_release(struct agent_entry *entry)
+{
+	if (!entry || --entry->users)
+		return;
+	arena_done(&entry->arena);
+	free(entry);
+}
+
+struct agent_entry *entry_hold(struct agents *agents, const char *name)
+{
+	struct agent_entry *entry = find(agents, str_from(name));
+	entry->users++;
+	return entry;
+}
+
+static struct agent_entry *entry_new(void)
+{
+	struct agent_entry *entry = xzalloc(sizeof *entry);
+	arena_init(&entry->arena);
+	entry->users = 1;
+	return entry;
+}
+
+const struct a2a_agent *agents_look(const struct agents *agents, struct str name)
+{
+	const struct agent_entry *entry = find(agents, name);
+	return entry && entry->is_written ? &entry->model : NULL;
+}
+
+const struct a2a_agent *agents_default(const struct agents *agents)
+{
+	const struct agent_entry *entry, *only = NULL;
+	size_t at = 0, count = 0;
+	while ((entry = map_next(&agents->entries, &at))) {
+		if (!entry->is_written)
+			continue;
+		if (entry->model.is_default)
+			return &entry->model;
+		only = entry;
+		count++;
+	}
+	return count == 1 ? &only->model : NULL;
+}
+
+static int parse(struct str yaml, struct agent_entry *entry, struct error *err)
+{
+	struct json_value *value;
+	char *text = arena_bytes(&entry->arena, yaml.data, yaml.len);
+	if (yaml.len > AGENT_YAML_MAX)
+		return fail(err, ERR_LIMIT, "the agent has more than %d bytes", AGENT_YAML_MAX);
+	if (yaml_json_read((struct str){ text, yaml.len }, &entry->arena, &value, err) ||
+		agent_read(value, &entry->arena, &entry->model, err))
+		return -1;
+	entry->model.yaml = text;
+	return 0;
+}
+
+static void insert(struct agents *agents, struct agent_entry *entry)
+{
+	struct str name = str_from(entry->model.name);
+	struct agent_entry *old = map_remove(&agents->entries, name);
+	map_add(&agents->entries, name, entry);
+	entry_release(old);
+}
+
+static void take(void *state, const struct store_table *table, const void *row)
+{
+	struct agents *agents = state;
+	struct error err;
+	if (!agents->entries.slots) {
+		map_init(&agents->entries, NULL);
+		map_init(&agents->tasks, NULL);
+	}
+	if (table == &store_tasks) {
+		task_restore(agents, row);
+		return;
+	}
+	const struct a2a_agent *kept = row;
+	struct agent_entry *entry = entry_new();
+	memcpy(entry->model.id, kept->id, sizeof kept->id);
+	entry->model.created_ms = kept->created_ms;
+	entry->is_written = true;
+	/* What an earlier version has checked is an error only if this version is stricter: then
+	 * the agent isn't served, and its row stays. */
+	if (parse(str_from(kept->yaml), entry, &err))
+		entry_release(entry);
+	else
+		insert(agents, entry);
+}
+
+/* ---- verbs ---- */
+
+struct change {
+	struct agents *agents;
+	struct agent_entry *entry; /* that is added, until its row is there */
+	const char *name;
+	struct arena arena;
+	bool was_there;
+	agents_fn *done;
+	void *ctx;
+	struct error err;
+};
+
+static struct change *change_new(struct agents *agents, agents_fn *done, void *ctx)
+{
+	struct change *change = xzalloc(sizeof *change);
+	*change = (struct change){ .agents = agents, .done = done, .ctx = ctx };
+	arena_init(&change->arena);
+	return change;
+}
+
+static void change_end(
+	struct change *change, const struct a2a_agent *agent, const struct error *err)
+{
+	change->done(change->ctx, agent, change->was_there, err);
+	entry_release(change->entry);
+	arena_done(&change->arena);
+	free(change);
+}
+
+static void on_settled(struct loop *loop, void *ctx)
+{
+	struct change *change = ctx;
+	bool failed = change->err.code != ERR_NONE;
+	change_end(change, failed || !change->entry ? NULL : &change->entry->model,
+		failed ? &change->err : NULL);
+}
+
+static void tell(struct agents *agents, const char *type, const char *name)
+{
+	journal_emit(core_journal(agents->base.core), type, "", name, NULL);
+}
+
+static void on_added(void *ctx, const struct error *err)
+{
+	struct change *change = ctx;
+	struct agent_entry *entry = change->entry;
+	if (err) {
+		change_end(change, NULL, err);
+		return;
+	}
+	entry->is_written = true;
+	change->entry = NULL;
+	insert(change->agents, entry);
+	tell(change->agents, "agent.added", entry->model.name);
+	change_end(change, &entry->model, NULL);
+}
+
+static int check_others(struct agents *agents, const struct a2a_agent *agent, struct error *err)
+{
+	const struct agent_entry *entry;
+	size_t at = 0;
+	if (agents->entries.live >= AGENTS_MAX)
+		return fail_hint(err, ERR_LIMIT, "carrel agent rm removes one",
+			"there are %d agents already", AGENTS_MAX);
+	while (agent->is_default && (entry = map_next(&agents->entries, &at)))
+		if (entry->model.is_default && strcmp(entry->model.name, agent->name) != 0)
+			return fail_hint(err, ERR_CONFLICT, "leave `default` out",
+				"agent '%s' is the default already", entry->model.name);
+	return 0;
+}
+
+static int check_template(const struct request *request, struct core *core,
+	const struct a2a_agent *agent, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct template_shown shown;
+	if (agent->template &&
+		core_template_get(request, core, agent->template, &arena, &shown, err))
+		return error_context(err, "template");
+	return 0;
+}
+
+void agents_add(const struct request *request, struct agents *agents, struct str yaml,
+	bool is_check, agents_fn *done, void *ctx)
+{
+	struct change *change = change_new(agents, done, ctx);
+	struct core *core = agents->base.core;
+	struct agent_entry *entry = change->entry = entry_new();
+	id_make(entry->model.id);
+	entry->model.created_ms = clock_now_ms();
+	bool failed = core_check(request, core, is_check ? VERB_AGENT_GET : VERB_AGENT_ADD, NULL,
+			      &change->err) ||
+		      parse(yaml, entry, &change->err) ||
+		      check_template(request, core, &entry->model, &change->err);
+	const struct agent_entry *old = failed ? NULL : find(agents, str_from(entry->model.name));
+	change->was_there = old;
+	if (old) {
+		memcpy(entry->model.id, old->model.id, sizeof old->model.id);
+		entry->model.created_ms = old->model.created_ms;
+	}
+	if (failed || (!old && check_others(agents, &entry->model, &change->err)) || is_check)
+		loop_after(agents->base.loop, 0, on_settled, change);
+	else
+		core_put(core, &store_agents, &entry->model, on_added, change);
+}
+
+static void on_removed(void *ctx, const struct error *err)
+{
+	struct change *change = ctx;
+	struct agents *agents = change->agents;
+	if (err) {
+		change_end(change, NULL, err);
+		return;
+	}
+	struct agent_entry *entry = map_remove(&agents->entries, str_from(change->name));
+	size_t at = 0;
+	struct agent_task *task;
+	while ((task = map_next(&agents->tasks, &at)))
+		if (!strcmp(task->model.agent, change->name)) {
+			if (task->run && !task->is_ending)
+				task_set_text(task, TASK_CANCELED, "the agent was removed");
+			if (!task->is_ending)
+				task_forget(task);
+		}
+	entry_release(entry);
+	tell(agents, "agent.removed", change->name);
+	change_end(change, NULL, NULL);
+}
+
+static int find_or_fail(const struct agents *agents, const char *name,
+	const struct agent_entry **entry, struct error *err)
+{
+	*entry = find(agents, str_from(name));
+	if (*entry && (*entry)->is_written)
+		return 0;
+	char shown[80];
+	str_printable(shown, sizeof shown, str_from(name));
+	return fail_hint(
+		err, ERR_NOT_FOUND, "carrel agent ls lists them", "there is no agent '%s'", shown);
+}
+
+void agents_remove(const struct request *request, struct agents *agents, const char *name,
+	agents_fn *done, void *ctx)
+{
+	struct change *change = change_new(agents, done, ctx);
+	const struct agent_entry *entry;
+	change->name = arena_text(&change->arena, name);
+	if (core_check(request, agents->base.core, VERB_AGENT_REMOVE, NULL, &change->err) ||
+		find_or_fail(agents, name, &entry, &change->err))
+		loop_after(agents->base.loop, 0, on_settled, change);
+	else
+		core_drop(agents->base.core, &store_agents, entry->model.id, on_removed, change);
+}
+
+int agents_get(const struct request *request, struct agents *agents, const char *name,
+	const struct a2a_agent **agent, struct error *err)
+{
+	const struct agent_entry *entry;
+	if (core_check(request, agents->base.core, VERB_AGENT_GET, NULL, err) ||
+		find_or_fail(agents, name, &entry, err))
+		return -1;
+	*agent = &entry->model;
+	return 0;
+}
+
+int agents_list(const struct request *request, struct agents *agents, const char *cursor,
+	size_t limit, void (*fn)(void *ctx, const struct a2a_agent *agent), void *ctx,
+	const char **next, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	const struct agent_entry *entry;
+	text_list names = { 0 };
+	size_t at = 0, count = 0;
+	if (core_check(request, agents->base.core, VERB_AGENT_LIST, NULL, err))
+		return -1;
+	while ((entry = map_next(&agents->entries, &at)))
+		if (entry->is_written && (!cursor || strcmp(entry->model.name, cursor) > 0))
+			vec_push(&arena, &names, entry->model.name);
+	text_list_sort(&names);
+	*next = NULL;
+	for (size_t i = 0; i < names.count && count < limit; i++, count++) {
+		fn(ctx, &find(agents, str_from(names.items[i]))->model);
+		*next = i + 1 < names.count ? names.items[i] : NULL;
+	}
+	return 0;
+}
+
+/* ---- the service ---- */
+
+static void on_sweep(struct loop *loop, void *ctx)
+{
+	struct agents *agents = ctx;
+	agents->sweep = loop_after(loop, SWEEP_MS, on_sweep, agents);
+	tasks_sweep(agents);
+}
+
+static void start(void *state)
+{
+	struct agents *agents = state;
+	if (!agents->entries.slots) {
+		map_init(&agents->entries, NULL);
+		map_init(&agents->tasks, NULL);
+	}
+	agents->is_started = true;
+	tasks_begin(agents);
+	runs_begin(agents);
+	agents->sweep = loop_after(agents->base.loop, SWEEP_MS, on_sweep, agents);
+}
+
+static void stop(void *state)
+{
+	struct agents *agents = state;
+	loop_cancel(agents->base.loop, agents->sweep);
+	agents->sweep = NULL;
+}
+
+static void free_all(void *state)
+{
+	struct agents *agents = state;
+	struct agent_entry *entry;
+	size_t at = 0;
+	stop(state);
+	while (agents->newest)
+		task_free(agents->newest);
+	while ((entry = map_next(&agents->entries, &at)))
+		entry_release(entry);
+	map_done(&agents->entries);
+	map_done(&agents->tasks);
+}
+
+struct usage {
+	const char *name;
+	uint64_t used, capacity;
+};
+
+static void add_usage(void *ctx, struct core_workspace *w)
+{
+	struct usage *usage = ctx;
+	usage->used += core_model(w)->disk_usage_bytes;
+	usage->capacity += core_model(w)->limits.disk_bytes;
+}
+
+/* Under the names that kagenti uses. */
+static void print_usage(struct agents *agents, struct buf *out, const char *name, bool is_capacity)
+{
+	const struct agent_entry *entry;
+	size_t at = 0;
+	while ((entry = map_next(&agents->entries, &at))) {
+		struct usage usage = { .name = name };
+		struct text_pair labels[] = { { WORKSPACE_SERVICE_LABEL, WORKSPACE_AGENTS },
+			{ WORKSPACE_AGENT_LABEL, entry->model.name } };
+		pair_list list = { labels, 2, 2 };
+		struct core_filter filter = { .labels = &list, .state = -1, .limit = SIZE_MAX };
+		char next[CORE_CURSOR_SIZE];
+		struct error err;
+		if (core_list(core_system(), agents->base.core, &filter, add_usage, &usage, next,
+			    &err))
+			continue;
+		buf_printf(out, "%s{agent=\"%s\",namespace=", name, entry->model.name);
+		buf_quoted(out, str_from(entry->model.namespace ? entry->model.namespace : ""));
+		buf_printf(out, "} %" PRIu64 "\n", is_capacity ? usage.capacity : usage.used);
+	}
+}
+
+static void print_metrics(void *state, struct buf *out)
+{
+	struct agents *agents = state;
+	static const char used[] = "kagenti_workspace_pvc_usage_bytes",
+			  capacity[] = "kagenti_workspace_pvc_capacity_bytes";
+	buf_printf(out, "# HELP %s Disk usage of the contexts of an agent.\n# TYPE %s gauge\n",
+		used, used);
+	print_usage(agents, out, used, false);
+	buf_printf(out, "# HELP %s Disk limits of the contexts of an agent.\n# TYPE %s gauge\n",
+		capacity, capacity);
+	print_usage(agents, out, capacity, true);
+	buf_text(out, "# HELP carrel_tasks_running A2A tasks that run or wait for input.\n"
+		      "# TYPE carrel_tasks_running gauge\n");
+	buf_printf(out, "carrel_tasks_running %zu\n", agents->running);
+	buf_text(out, "# HELP carrel_tasks_total A2A tasks that have ended, by state.\n"
+		      "# TYPE carrel_tasks_total counter\n");
+	for (int i = TASK_COMPLETED; i < TASK_STATE_COUNT; i++)
+		buf_printf(out, "carrel_tasks_total{state=\"%s\"} %" PRIu64 "\n",
+			task_state_names[i], agents->ended[i]);
+}
+
+static const struct store_table *const tables[] = { &store_agents, &store_tasks, NULL };
+const struct service agents_service = { .name = "agents",
+	.tables = tables,
+	.size = sizeof(struct agents),
+	.take = take,
+	.start = start,
+	.stop = stop,
+	.free = free_all,
+	.print_metrics = print_metrics };

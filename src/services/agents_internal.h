@@ -1,0 +1,117 @@
+/* agents_internal.h -- what the files of the service share. */
+#pragma once
+#include "base/map.h"
+#include "core/execs.h"
+#include "services/agents.h"
+
+struct agent_entry {
+	struct a2a_agent model;
+	unsigned users; /* the map, and tasks that run */
+	struct arena arena;
+	bool is_written; /* false: its row isn't there yet */
+};
+struct agents {
+	struct service_state base;
+	struct map entries;		    /* name -> struct agent_entry */
+	struct map tasks;		    /* id -> struct agent_task */
+	struct agent_task *newest, *oldest; /* by the time of their last change */
+	struct opening *openings;	    /* contexts that are being made (task_run.c) */
+	size_t running, kept_bytes;
+	uint64_t ended[TASK_STATE_COUNT]; /* for metrics */
+	struct loop_timer *sweep;
+	bool is_started;
+};
+
+/* An artifact of a task that runs. */
+struct artifact {
+	const char *id, *head; /* head: JSON members with a comma behind each, or "" */
+	struct buf parts;      /* JSON: parts, with commas between */
+	struct buf bytes;      /* of output, which is one part before these; or empty */
+	bool is_binary, is_cut;
+	struct artifact *next;
+};
+struct agent_task {
+	struct agents *agents;
+	struct task model;
+	struct arena arena; /* of id-like texts of the model */
+	struct buf history, artifacts, message;
+	struct artifact *made; /* while it runs */
+	struct task_listener *listeners;
+	struct task_run *run; /* NULL: it has ended */
+	struct agent_task *newer, *older;
+	bool is_ending; /* its final state is being written */
+	size_t bytes;	/* counted in kept_bytes */
+};
+
+/* What a task needs while it runs; its agent is the one there was when the task began. */
+enum run_step { RUN_ROW, RUN_CONTEXT, RUN_EXEC, RUN_REMOVING };
+struct task_run {
+	struct agent_task *task;
+	struct arena arena;
+	enum run_step step;
+	struct agent_entry *entry;
+	const struct request *request; /* of the caller, or of the agent for it */
+	const char *text;	       /* the command of kind shell */
+	const char *first;	       /* the message, as JSON */
+	bool is_throwaway;
+	char workspace[ID_LEN + 1];
+	struct opening *opening;
+	struct task_run *next_waiting; /* of that */
+	struct core_exec *exec;
+	char approval[ID_LEN + 1]; /* that it waits for, or "" */
+	struct buf tails[2];	   /* shell: an incomplete character; command: a line; the log */
+	size_t tail_from;	   /* of a line: where the next one begins */
+	struct buf input;	   /* command: what its stdin has not taken yet */
+	struct exec_writer writer;
+	bool is_awaiting_stdin, is_stdin_ended;
+	unsigned lines;
+	struct loop_timer *failing; /* it ends so, soon */
+	enum task_state final;
+	const char *message;
+};
+
+/* ---- agents.c ---- */
+struct agent_entry *entry_hold(struct agents *agents, const char *name);
+void entry_release(struct agent_entry *entry);
+
+/* ---- tasks.c ---- */
+/* For a callback that may come when the task is gone: freed by task_recall. */
+void *task_remember(const struct agent_task *task);
+struct agent_task *task_recall(void *remembered); /* NULL: it is gone */
+/* The one function that changes a state. `message` (JSON, or NULL: none) goes with it. */
+void task_set_state(struct agent_task *task, enum task_state state, const char *message);
+/* The same with a text, which may be NULL. */
+void task_set_text(struct agent_task *task, enum task_state state, const char *text);
+void task_add_history(struct agent_task *task, const char *message);
+bool task_has_room(const struct agent_task *task, size_t bytes);
+/* Adds to an artifact, and tells listeners; parts: JSON, with commas between. */
+struct artifact *task_artifact(struct agent_task *task, const char *id, const char *head);
+void task_add_parts(struct agent_task *task, struct artifact *artifact, const char *parts,
+	bool append, bool is_last);
+void task_add_output(struct agent_task *task, struct artifact *artifact, struct str data);
+void task_tell_kept(struct agent_task *task);
+void task_restore(struct agents *agents, const struct task *row);
+void task_forget(struct agent_task *task); /* its row, too */
+void task_free(struct agent_task *task);
+void tasks_begin(struct agents *agents); /* after a start: what was interrupted ends */
+void tasks_sweep(struct agents *agents);
+
+/* ---- task_run.c ---- */
+/* Begins it; the task is submitted. */
+void run_begin(struct agent_task *task, const struct request *request, const struct task_send *send,
+	const char *message);
+/* Continues one that waits for input. */
+int run_answer(const struct request *request, struct task_run *run,
+	const struct task_message *message, const char *json, struct error *err);
+/* Ends the task, soon: for callbacks of its exec. message: JSON, or NULL. */
+void run_finish(struct task_run *run, enum task_state state, const char *message);
+void run_fail(struct task_run *run, const char *why); /* the same: `failed`, with this text */
+/* Lets go of everything: the exec is ended, a throw-away workspace removed. */
+void run_end(struct task_run *run);
+void runs_begin(struct agents *agents); /* after a start: removes throw-away workspaces */
+
+/* ---- task_program.c: the JSON lines of a `command` agent ---- */
+void program_send(struct task_run *run, const char *message);
+void program_output(struct task_run *run, int stream, struct str data);
+/* It has ended by itself. */
+void program_ended(struct task_run *run, const struct result *result, const char *why);

@@ -1,0 +1,547 @@
+/* task_run.c -- a task while it runs: its workspace is found or made, then its command runs. */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include "base/clock.h"
+#include "core/approvals.h"
+#include "services/agents_internal.h"
+
+#define TASK_LABEL "carrel.task" /* of a throw-away workspace: id of its task */
+#define TTL_STEP_MS 3600000	 /* how exact the ttl of a context that is used is */
+#define PROGRAM_OUTPUT_MAX ((uint64_t)16 << 20)
+
+/* A context that is being made, and the tasks that wait for it. */
+struct opening {
+	struct agents *agents;
+	struct arena arena;
+	const char *key;
+	struct task_run *waiting;
+	struct opening *next;
+};
+
+static struct core *core_of(const struct task_run *run)
+{
+	return run->task->agents->base.core;
+}
+
+/* ---- failures ---- */
+
+static void on_failing(struct loop *loop, void *ctx)
+{
+	struct task_run *run = ctx;
+	run->failing = NULL;
+	task_set_state(run->task, run->final, run->message);
+}
+
+void run_finish(struct task_run *run, enum task_state state, const char *message)
+{
+	if (run->failing)
+		return;
+	run->final = state;
+	run->message = message ? arena_text(&run->arena, message) : NULL;
+	run->failing = loop_after(run->task->agents->base.loop, 0, on_failing, run);
+}
+
+void run_fail(struct task_run *run, const char *why)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf json = buf_empty(BUF_MAX_DEFAULT);
+	struct task_message message;
+	task_make_message(why, &arena, &message);
+	task_print_message(
+		&json, &message, "ROLE_AGENT", run->task->model.id, run->task->model.context);
+	run_finish(run, TASK_FAILED, json.data);
+}
+
+static void refuse(struct task_run *run, const struct error *err)
+{
+	bool is_refused = err->code == ERR_POLICY || err->code == ERR_DENIED ||
+			  err->code == ERR_APPROVAL_REQUIRED;
+	task_set_text(run->task, is_refused ? TASK_REJECTED : TASK_FAILED, err->text);
+}
+
+/* ---- the command ---- */
+
+static void flush_output(struct task_run *run)
+{
+	static const char *const names[] = { "stdout", "stderr" };
+	for (int i = 0; i < 2; i++) {
+		if (!run->tails[i].len)
+			continue;
+		task_add_output(run->task, task_artifact(run->task, names[i], ""),
+			(struct str){ run->tails[i].data, run->tails[i].len });
+		buf_clear(&run->tails[i]);
+	}
+}
+
+/* An incomplete character at the end of a piece waits for the next one. */
+static void on_shell_output(struct task_run *run, int stream, struct str data)
+{
+	static const char *const names[] = { "stdout", "stderr" };
+	struct buf *tail = &run->tails[stream == 2];
+	struct artifact *artifact = task_artifact(run->task, names[stream == 2], "");
+	auto_buf struct buf joined = buf_empty(BUF_MAX_DEFAULT);
+	if (tail->len) {
+		buf_append(&joined, tail->data, tail->len);
+		buf_append(&joined, data.data, data.len);
+		data = (struct str){ joined.data, joined.len };
+	}
+	size_t held = str_utf8_incomplete(data.data, data.len);
+	buf_clear(tail);
+	buf_append(tail, data.data + data.len - held, held);
+	data.len -= held;
+	task_add_output(run->task, artifact, data);
+}
+
+static void on_output(void *ctx, struct core_exec *e, int stream, struct str data)
+{
+	struct task_run *run = ctx;
+	if (run->failing)
+		return;
+	if (run->entry->model.kind == AGENT_SHELL)
+		on_shell_output(run, stream, data);
+	else
+		program_output(run, stream, data);
+}
+
+static void on_started(void *ctx, struct core_exec *e)
+{
+	struct task_run *run = ctx;
+	run->approval[0] = 0;
+	if (run->task->model.state != TASK_WORKING)
+		task_set_state(run->task, TASK_WORKING, NULL);
+	if (run->entry->model.kind == AGENT_COMMAND)
+		program_send(run, run->first);
+}
+
+/* The operation in full: what is approved is this exec. */
+static void on_waiting(void *ctx, struct core_exec *e)
+{
+	struct task_run *run = ctx;
+	const struct approval *approval = exec_approval(e);
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf parts = buf_empty(BUF_MAX_DEFAULT), json = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&parts, false);
+	bool by_client = run->entry->model.approver == AGENT_CLIENT;
+	struct task_message message;
+	memcpy(run->approval, approval->id, sizeof run->approval);
+	task_make_message(by_client ? "Approve this command? Answer 'approve' or 'deny'."
+				    : "This command waits for a reviewer.",
+		&arena, &message);
+	json_array(&j, NULL);
+	json_object(&j, NULL);
+	json_text(&j, "text", message.text);
+	json_end(&j);
+	json_object(&j, NULL);
+	json_object(&j, "data");
+	json_text(&j, "type", "approval_required");
+	json_text(&j, "approver", by_client ? "client" : "reviewer");
+	record_print(&j, "approval", &approval_record, approval);
+	json_end(&j);
+	json_end(&j);
+	json_end(&j);
+	message.parts = parts.data;
+	task_print_message(
+		&json, &message, "ROLE_AGENT", run->task->model.id, run->task->model.context);
+	task_set_state(run->task, TASK_INPUT_REQUIRED, json.data);
+}
+
+static const char *explain(
+	const struct result *result, const char *error, struct core *core, struct arena *arena)
+{
+	if (core_is_stopping(core))
+		return "the daemon was stopped while the task ran";
+	if (error)
+		return error;
+	if (result->reason == REASON_EXITED)
+		return arena_printf(
+			arena, "the command ended with exit code %d", result->exit_status);
+	if (result->reason == REASON_SIGNALED)
+		return arena_printf(arena, "the command was ended by signal %d", result->signal);
+	return arena_printf(arena, "the command was ended: %s", reason_names[result->reason]);
+}
+
+/* Its end, for programs: not every client shows the message of a state. */
+static void add_result(struct task_run *run, const struct result *result)
+{
+	auto_buf struct buf part = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&part, false);
+	json_object(&j, NULL);
+	json_object(&j, "data");
+	json_i64(&j, "exit_code", result_exit_code(result));
+	json_text(&j, "reason", reason_names[result->reason]);
+	json_u64(&j, "duration_ms", result->duration_ms);
+	json_bool(&j, "truncated", result->truncated);
+	json_end(&j);
+	json_end(&j);
+	task_add_parts(run->task, task_artifact(run->task, "result", ""), part.data, false, true);
+}
+
+static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
+{
+	struct task_run *run = ctx;
+	struct agent_task *task = run->task;
+	auto_arena struct arena arena = { 0 };
+	struct error why;
+	if (err) {
+		why = *err;
+		run->exec = NULL;
+		refuse(run, &why);
+		return;
+	}
+	const struct exec_record *record = exec_record_of(e);
+	struct result result = record->result;
+	const char *text = explain(&result, record->error, core_of(run), &arena);
+	text = arena_text(&arena, text);
+	if (run->is_awaiting_stdin)
+		exec_unawait_stdin(e, &run->writer);
+	run->is_awaiting_stdin = false;
+	run->exec = NULL;
+	if (run->failing)
+		return;
+	if (result.reason == REASON_DENIED) {
+		task_set_text(task, TASK_REJECTED, text);
+	} else if (run->entry->model.kind == AGENT_COMMAND) {
+		program_ended(run, &result, text);
+	} else {
+		flush_output(run);
+		add_result(run, &result);
+		bool is_done = result.reason == REASON_EXITED && !result.exit_status;
+		task_set_text(task, is_done ? TASK_COMPLETED : TASK_FAILED, is_done ? NULL : text);
+	}
+}
+
+static void run_exec(struct task_run *run, struct core_workspace *w)
+{
+	const struct a2a_agent *agent = &run->entry->model;
+	const struct exec_listener listener = { on_started, on_output, on_ended, run, on_waiting };
+	struct exec_spec spec = { .timeout_ms = agent->timeout_ms };
+	struct error err;
+	memcpy(run->workspace, core_model(w)->id, sizeof run->workspace);
+	run->task->model.workspace = arena_text(&run->task->arena, run->workspace);
+	run->step = RUN_EXEC;
+	if (agent->kind == AGENT_SHELL) {
+		spec.command = run->text;
+	} else {
+		spec.argv = agent->command;
+		spec.open_stdin = true;
+		spec.output_bytes = PROGRAM_OUTPUT_MAX;
+	}
+	exec_spec_expand(&spec, &run->arena);
+	if (exec_start(run->request, w, &spec, EXEC_STREAMED, NULL, &listener, &run->exec, &err))
+		refuse(run, &err);
+}
+
+/* ---- its workspace ---- */
+
+static void describe(const struct task_run *run, struct arena *arena, struct workspace *wanted)
+{
+	const struct a2a_agent *agent = &run->entry->model;
+	*wanted = (struct workspace){ .template = agent->template,
+		.limits = agent->limits.limits,
+		.ttl_ms = agent->ttl_ms,
+		.env = agent->env,
+		.policy = { .settings = agent->settings, .sources = agent->sources } };
+	vec_push(arena, &wanted->labels,
+		(struct text_pair){ WORKSPACE_SERVICE_LABEL, WORKSPACE_AGENTS });
+	vec_push(arena, &wanted->labels, (struct text_pair){ WORKSPACE_AGENT_LABEL, agent->name });
+	if (agent->namespace)
+		vec_push(arena, &wanted->labels,
+			(struct text_pair){ WORKSPACE_NAMESPACE_LABEL, agent->namespace });
+}
+
+static void on_throwaway(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct agent_task *task = task_recall(ctx);
+	if (task && task->run && err)
+		refuse(task->run, err);
+	else if (task && task->run)
+		run_exec(task->run, w);
+	else if (w) /* it was canceled meanwhile */
+		core_remove(core_system(), w, "removed", NULL, NULL);
+}
+
+static void make_throwaway(struct task_run *run)
+{
+	auto_arena struct arena arena = { 0 };
+	struct workspace wanted;
+	describe(run, &arena, &wanted);
+	vec_push(&arena, &wanted.labels, (struct text_pair){ TASK_LABEL, run->task->model.id });
+	run->is_throwaway = true;
+	core_create(run->request, core_of(run), &wanted, on_throwaway, task_remember(run->task));
+}
+
+static void on_opened(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct opening *opening = ctx, **at = &opening->agents->openings;
+	while (*at != opening)
+		at = &(*at)->next;
+	*at = opening->next;
+	/* A task that is refused leaves, and may end others: the list is read anew. */
+	while (opening->waiting) {
+		struct task_run *run = opening->waiting;
+		opening->waiting = run->next_waiting;
+		run->opening = NULL;
+		if (err)
+			refuse(run, err);
+		else
+			run_exec(run, w);
+	}
+	arena_done(&opening->arena);
+	free(opening);
+}
+
+static void wait_for(struct opening *opening, struct task_run *run)
+{
+	struct task_run **at = &opening->waiting;
+	while (*at)
+		at = &(*at)->next_waiting;
+	*at = run;
+	run->next_waiting = NULL;
+	run->opening = opening;
+}
+
+static void open_context(struct task_run *run, const char *key)
+{
+	struct agents *agents = run->task->agents;
+	struct opening *opening = agents->openings;
+	struct workspace wanted;
+	while (opening && strcmp(opening->key, key) != 0)
+		opening = opening->next;
+	if (opening) {
+		wait_for(opening, run);
+		return;
+	}
+	opening = xzalloc(sizeof *opening);
+	opening->agents = agents;
+	arena_init(&opening->arena);
+	opening->key = arena_text(&opening->arena, key);
+	opening->next = agents->openings;
+	agents->openings = opening;
+	wait_for(opening, run);
+	describe(run, &opening->arena, &wanted);
+	vec_push(&opening->arena, &wanted.labels,
+		(struct text_pair){ WORKSPACE_CONTEXT_LABEL, run->task->model.context });
+	wanted.is_context = true;
+	core_create(access_keep(run->request, &opening->arena), agents->base.core, &wanted,
+		on_opened, opening);
+}
+
+/* Whether the workspace that was found by the key is a context of this agent. */
+static bool is_context_of(const struct core_workspace *w, const struct task *task)
+{
+	const struct workspace *model = core_model(w);
+	const char *agent = workspace_label(model, WORKSPACE_AGENT_LABEL);
+	const char *service = workspace_label(model, WORKSPACE_SERVICE_LABEL);
+	const char *context = workspace_label(model, WORKSPACE_CONTEXT_LABEL);
+	return agent && service && context && !strcmp(agent, task->agent) &&
+	       !strcmp(service, WORKSPACE_AGENTS) && !strcmp(context, task->context);
+}
+
+static void find_workspace(struct task_run *run)
+{
+	const struct task *task = &run->task->model;
+	const char *key = arena_printf(&run->arena, "%s/%s", task->agent, task->context);
+	struct core_workspace *w;
+	struct error err;
+	run->step = RUN_CONTEXT;
+	if (run->is_throwaway) {
+		make_throwaway(run);
+	} else if (core_find(run->request, core_of(run), key, &w, &err)) {
+		if (err.code == ERR_NOT_FOUND)
+			open_context(run, key);
+		else
+			refuse(run, &err);
+	} else if (!is_context_of(w, task)) {
+		fail(&err, ERR_CONFLICT, "'%s' is the context_id of another workspace", key);
+		refuse(run, &err);
+	} else {
+		run_exec(run, w);
+	}
+}
+
+/* ---- begin, continue, end ---- */
+
+static void on_row(void *ctx, const struct error *err)
+{
+	struct agent_task *task = task_recall(ctx);
+	struct task_run *run = task ? task->run : NULL;
+	if (!run)
+		return;
+	if (err) {
+		refuse(run, err);
+		return;
+	}
+	task_tell_kept(task);
+	find_workspace(run);
+}
+
+void run_begin(struct agent_task *task, const struct request *request, const struct task_send *send,
+	const char *message)
+{
+	struct task_run *run = task->run = xzalloc(sizeof *run);
+	run->task = task;
+	arena_init(&run->arena);
+	run->entry = entry_hold(task->agents, task->model.agent);
+	run->request = access_keep(request, &run->arena);
+	run->text = arena_text(&run->arena, send->message.text);
+	run->first = arena_text(&run->arena, message);
+	run->is_throwaway = !send->context && !run->entry->model.workspace_without_context;
+	buf_init(&run->tails[0], BUF_MAX_DEFAULT);
+	buf_init(&run->tails[1], BUF_MAX_DEFAULT);
+	buf_init(&run->input, BUF_MAX_DEFAULT);
+	task->agents->running++;
+	if (send->waits)
+		find_workspace(run);
+	else
+		core_put(task->agents->base.core, &store_tasks, task_model(task), on_row,
+			task_remember(task));
+}
+
+/* "approve" or "deny", as text or as {"decision": …}. */
+static int read_decision(const struct task_message *message, int *decision, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct json_value *value = NULL;
+	struct error ignored;
+	const char *word = NULL;
+	if (message->data && !json_read(str_from(message->data), &arena, &value, &ignored))
+		word = json_member_text(value, "decision");
+	else if (message->is_text)
+		word = message->text;
+	struct str said = str_trim(str_from(word ? word : ""));
+	if (said.len == 7 && !strncasecmp(said.data, "approve", 7))
+		*decision = APPROVAL_APPROVED;
+	else if (said.len == 4 && !strncasecmp(said.data, "deny", 4))
+		*decision = APPROVAL_DENIED;
+	else
+		return fail(err, ERR_INVALID,
+			"answer 'approve' or 'deny', as text or as data {\"decision\": ...}");
+	return 0;
+}
+
+/* What the answer did is seen by what the exec does; one that failed leaves the task waiting. */
+static void on_answered(void *ctx, const struct approval *approval, const struct error *err)
+{
+	struct agent_task *task = task_recall(ctx);
+	if (err && task && task->run && task->run->approval[0])
+		task_set_text(task, TASK_INPUT_REQUIRED, err->text);
+}
+
+static int answer_approval(const struct request *request, struct task_run *run,
+	const struct task_message *message, struct error *err)
+{
+	const struct a2a_agent *agent = &run->entry->model;
+	struct approval_answer answer = { 0 };
+	if (agent->approver != AGENT_CLIENT)
+		return fail(
+			err, ERR_CONFLICT, "task '%s' waits for a reviewer", run->task->model.id);
+	if (read_decision(message, &answer.decision, err))
+		return -1;
+	const struct request *review =
+		access_agent(request, arena_printf(&run->arena, "%s, as approver,", agent->name),
+			SCOPE_READ | SCOPE_REVIEW, &run->arena);
+	core_approval_answer(review, core_of(run), run->approval, &answer, on_answered,
+		task_remember(run->task));
+	return 0;
+}
+
+int run_answer(const struct request *request, struct task_run *run,
+	const struct task_message *message, const char *json, struct error *err)
+{
+	struct agent_task *task = run->task;
+	bool is_program = run->entry->model.kind == AGENT_COMMAND;
+	if (run->approval[0] ? answer_approval(request, run, message, err)
+			     : !is_program || run->step != RUN_EXEC || !run->exec)
+		return run->approval[0]
+			       ? -1
+			       : fail(err, ERR_CONFLICT, "task '%s' runs, and takes no message",
+					 task->model.id);
+	bool is_answer = run->approval[0];
+	task_add_history(task, json);
+	if (!is_answer)
+		program_send(run, json);
+	if (task->model.state != TASK_WORKING)
+		task_set_state(task, TASK_WORKING, NULL);
+	return 0;
+}
+
+/* A context that is used lives on. */
+static void prolong(struct task_run *run)
+{
+	struct workspace_change change = { .has_ttl = true, .ttl_ms = run->entry->model.ttl_ms };
+	struct core_workspace *w;
+	struct error err;
+	if (core_is_stopping(core_of(run)) ||
+		core_find(core_system(), core_of(run), run->workspace, &w, &err))
+		return;
+	int64_t left_ms = core_model(w)->expires_ms - clock_now_ms();
+	if (core_model(w)->expires_ms && left_ms + TTL_STEP_MS < (int64_t)change.ttl_ms)
+		core_update(core_system(), w, &change, NULL, NULL);
+}
+
+void run_end(struct task_run *run)
+{
+	struct agents *agents = run->task->agents;
+	struct core_workspace *w;
+	struct error err;
+	run->task->run = NULL;
+	if (run->opening) {
+		struct task_run **at = &run->opening->waiting;
+		while (*at != run)
+			at = &(*at)->next_waiting;
+		*at = run->next_waiting;
+	}
+	if (run->exec) {
+		if (run->is_awaiting_stdin)
+			exec_unawait_stdin(run->exec, &run->writer);
+		exec_detach(run->exec);
+	}
+	loop_cancel(agents->base.loop, run->failing);
+	run->task->run = NULL;
+	if (run->workspace[0] && !run->is_throwaway) {
+		prolong(run);
+	} else if (run->workspace[0] &&
+		   !core_find(core_system(), core_of(run), run->workspace, &w, &err)) {
+		core_remove(core_system(), w, "removed", NULL, NULL);
+	}
+	agents->running--;
+	buf_done(&run->tails[0]);
+	buf_done(&run->tails[1]);
+	buf_done(&run->input);
+	entry_release(run->entry);
+	arena_done(&run->arena);
+	free(run);
+}
+
+/* ---- after a start ---- */
+
+struct leftovers {
+	struct arena arena;
+	text_list ids;
+};
+
+static void collect(void *ctx, struct core_workspace *w)
+{
+	struct leftovers *found = ctx;
+	vec_push(&found->arena, &found->ids, arena_text(&found->arena, core_model(w)->id));
+}
+
+void runs_begin(struct agents *agents)
+{
+	struct text_pair labels[] = { { WORKSPACE_SERVICE_LABEL, WORKSPACE_AGENTS },
+		{ TASK_LABEL, NULL } };
+	pair_list list = { labels, 2, 2 };
+	struct core_filter filter = { .labels = &list, .state = -1, .limit = SIZE_MAX };
+	struct leftovers found = { 0 };
+	char next[CORE_CURSOR_SIZE];
+	struct core_workspace *w;
+	struct error err;
+	arena_init(&found.arena);
+	if (!core_list(core_system(), agents->base.core, &filter, collect, &found, next, &err))
+		for (size_t i = 0; i < found.ids.count; i++)
+			if (!core_find(
+				    core_system(), agents->base.core, found.ids.items[i], &w, &err))
+				core_remove(core_system(), w, "removed", NULL, NULL);
+	arena_done(&found.arena);
+}

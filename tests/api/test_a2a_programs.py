@@ -1,0 +1,160 @@
+"""Agents that are programs: JSON lines on stdin and stdout."""
+import json
+
+import pytest
+
+from daemons import serving_anew
+from harness import eventually
+from test_a2a import ENDED, Agent, add, text
+
+PROGRAM = r'''
+import json, os, subprocess, sys, time
+
+def say(**line):
+    print(json.dumps(line), flush=True)
+
+first = json.loads(sys.stdin.readline())
+word = first["message"]["parts"][0]["text"]
+if word == "echo":
+    say(status="working", message="reading")
+    say(artifact={"artifactId": "a", "name": "A", "parts": [{"text": "one "}]})
+    say(artifact={"artifactId": "a", "parts": [{"text": "two"}]}, append=True, last=True)
+    say(artifact={"parts": [{"data": {"line": first}}]})
+    say(message={"parts": [{"text": "a message"}]})
+elif word == "talk":
+    while True:
+        say(status="input-required", message=f"after {word}")
+        line = json.loads(sys.stdin.readline())
+        word = line["message"]["parts"][0]["text"]
+        if word == "stop":
+            say(artifact={"parts": [{"text": str(len(line["history"]))}]})
+            say(status="completed", message="bye")
+            time.sleep(1000)
+elif word in ("rejected", "failed", "canceled"):
+    say(status=word, message={"parts": [{"text": "no"}]})
+elif word == "garbage":
+    print("to the log", file=sys.stderr, flush=True)
+    print("this is no JSON", flush=True)
+    time.sleep(1000)
+elif word == "lines":
+    print(first["message"]["parts"][1]["text"], flush=True)
+    time.sleep(1000)
+elif word == "flood":
+    while True:
+        say(status="working", message="x" * 1000)
+elif word == "pipe":
+    while True:
+        os.write(1, b"\n" * 65536)
+elif word == "long":
+    while True:
+        os.write(1, b"x" * 65536)
+elif word == "hang":
+    time.sleep(1000)
+elif word == "die":
+    print("last words", file=sys.stderr, flush=True)
+    os._exit(7)
+elif word == "killed":
+    os.kill(os.getpid(), 9)
+elif word == "fork":
+    subprocess.Popen(["sleep", "1000"])
+'''
+YAML = """
+name: program
+description: a program
+version: "1.0"
+command: [/usr/bin/python3, -c, PROGRAM]
+"""
+
+
+def yaml(**more):
+    return YAML.replace("PROGRAM", json.dumps(PROGRAM)) + "".join(f"{key}: {value}\n" for key, value in more.items())
+
+
+@pytest.fixture(scope="module")
+def program():
+    with serving_anew() as daemon:
+        add(daemon, yaml())
+        yield Agent(daemon, "program")
+
+
+def said(task):
+    return task["status"]["message"]["parts"][0]["text"]
+
+
+def test_it_gets_a_line_and_makes_artifacts_and_messages(program):
+    task = program.send("echo", contextId="c")
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED", task
+    by_id = {one["artifactId"]: one for one in task["artifacts"]}
+    assert text(task, "a") == "one two" and by_id["a"]["name"] == "A"
+    line = by_id["artifact"]["parts"][0]["data"]["line"]
+    assert line["task_id"] == task["id"] and line["context_id"] == "c" and line["message"]["messageId"] == "m1"
+    assert line["history"] == [line["message"]]
+    assert [message["parts"][0]["text"] for message in task["history"]] == ["echo", "reading", "a message"]
+    assert [message["role"] for message in task["history"]] == ["ROLE_USER", "ROLE_AGENT", "ROLE_AGENT"]
+
+
+def test_its_events_are_streamed(program):
+    events = list(program.stream("SendStreamingMessage", message=program.message("echo", contextId="c")))
+    pieces = [event["artifactUpdate"] for event in events if "artifactUpdate" in event]
+    assert [(piece["artifact"]["artifactId"], piece["append"], piece["lastChunk"]) for piece in pieces] == [
+        ("a", False, False), ("a", True, True), ("artifact", False, False)]
+    assert events[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+def test_it_asks_and_gets_the_answers_of_its_task(program):
+    task = program.send("talk", contextId="c")
+    for word in ("one", "two"):
+        assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        task = program.send(word, taskId=task["id"])
+        assert said(task) == f"after {word}"
+    task = program.send("stop", taskId=task["id"], contextId="c")
+    assert task["status"]["state"] == "TASK_STATE_COMPLETED" and said(task) == "bye"
+    assert text(task, "artifact") == "7"         # four of the client, three of the agent
+    assert program.fails(-32004, "SendMessage", message=program.message("more", taskId=task["id"]))
+
+
+@pytest.mark.parametrize("word", ["rejected", "failed", "canceled"])
+def test_it_says_how_it_ends(program, word):
+    task = program.send(word, contextId="c")
+    assert task["status"]["state"] == f"TASK_STATE_{word.upper()}" and said(task) == "no"
+
+
+@pytest.mark.parametrize("word, words", [
+    ("garbage", ["line 1", "to the log"]), ("flood", ["more than 1048576 bytes"]), ("pipe", ["output_limit"]), ("long", ["1 MiB"]),
+    ("die", ["exit code 7", "last words"]), ("killed", ["signal 9"])])
+def test_what_breaks_the_protocol_has_failed_with_its_log(program, word, words):
+    task = program.send(word, contextId="c")
+    assert task["status"]["state"] == "TASK_STATE_FAILED", task
+    for one in words:
+        assert one in said(task), task
+    assert program.send("echo", contextId="c")["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("line", ["[]", "{}", '{"status":"submitted"}', '{"status":7}', '{"status":"working","message":7}', '{"artifact":[]}', '{"artifact":{"parts":[]}}',
+                                  '{"artifact":{"parts":[{"text":1}]}}', '{"artifact":{"parts":[{"text":"x"}]},"append":1}', '{"message":{"parts":"x"}}', "\\u0000", '"\\udfff"'])
+def test_lines_that_are_not_valid(program, line):
+    message = program.message("lines", line, contextId="c")
+    task = program.call("SendMessage", message=message)["task"]
+    assert task["status"]["state"] == "TASK_STATE_FAILED" and "invalid line 1" in said(task), task
+
+
+def test_what_it_leaves_running_keeps_no_task_waiting(program):
+    assert program.send("fork", contextId="c")["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+def test_one_that_hangs_is_canceled_or_ends_by_its_timeout(program):
+    task = program.send("hang", now=True, contextId="c")
+    program.await_state(task, "TASK_STATE_WORKING")
+    assert program.call("CancelTask", id=task["id"])["status"]["state"] == "TASK_STATE_CANCELED"
+    add(program.daemon, yaml(timeout="1s").replace("name: program", "name: hasty"))
+    hasty = Agent(program.daemon, "hasty")
+    task = hasty.send("hang", contextId="c")
+    assert task["status"]["state"] == "TASK_STATE_FAILED" and "timeout" in said(task)
+
+
+def test_a_canceled_throw_away_leaves_nothing(program):
+    task = program.send("hang", now=True)
+    program.call("CancelTask", id=task["id"])
+    assert eventually(lambda: not program.daemon.get("/v1/workspaces?label=carrel.task").json()["items"])
+    assert program.get(task)["status"]["state"] in ENDED

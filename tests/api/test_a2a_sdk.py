@@ -1,0 +1,120 @@
+"""A2A with the client of the a2a-sdk, 1.0 by both bindings, and its client of 0.3."""
+import subprocess
+import sys
+
+import pytest
+
+from daemons import serving_anew
+from harness import locked
+from test_a2a import ASKS, TOOLS, add
+
+PACKAGES = ("a2a-sdk==1.3.0", "httpx==0.28.1")
+SCRIPT = r'''
+import asyncio, sys, uuid
+import httpx
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.types import (CancelTaskRequest, GetTaskRequest, ListTasksRequest, Message, Part, Role, SendMessageRequest, SubscribeToTaskRequest,
+                       TaskState)
+from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
+
+socket, binding, version = sys.argv[1:]
+
+def ask(text, **more):
+    return SendMessageRequest(message=Message(message_id=uuid.uuid4().hex, role=Role.ROLE_USER, parts=[Part(text=text)], **more))
+
+async def connect(http, name):
+    card = await A2ACardResolver(http, f"http://localhost/a2a/{name}").get_agent_card()
+    kept = [one for one in card.supported_interfaces if one.protocol_version == version and one.protocol_binding == binding]
+    assert len(kept) == 1, card
+    del card.supported_interfaces[:]
+    card.supported_interfaces.extend(kept)
+    return ClientFactory(ClientConfig(httpx_client=http, streaming=True, supported_protocol_bindings=[binding])).create(card)
+
+async def follow(events):
+    """(the task, its last state, the text of stdout)."""
+    task = state = None
+    out = ""
+    async for event in events:
+        kind = event.WhichOneof("payload")
+        if kind == "task":
+            assert task is None
+            task, state = event.task, event.task.status.state
+            out = "".join(part.text for one in task.artifacts if one.artifact_id == "stdout" for part in one.parts)
+        elif kind == "status_update":
+            state = event.status_update.status.state
+        elif kind == "artifact_update" and event.artifact_update.artifact.artifact_id == "stdout":
+            out += event.artifact_update.artifact.parts[0].text
+    return task, state, out
+
+async def main():
+    async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=socket), timeout=120) as http:
+        client = await connect(http, "tools")
+        context = f"sdk-{binding}-{version}"
+        task, state, out = await follow(client.send_message(ask("for i in 1 2 3; do echo $i; sleep 0.1; done", context_id=context)))
+        assert (state, out) == (TaskState.TASK_STATE_COMPLETED, "1\n2\n3\n"), (state, out)
+        got = await client.get_task(GetTaskRequest(id=task.id))
+        assert got.status.state == TaskState.TASK_STATE_COMPLETED and got.artifacts[0].parts[0].text == out
+        if version == "1.0":
+            assert [one.id for one in (await client.list_tasks(ListTasksRequest(context_id=context))).tasks] == [task.id]
+
+        # One stream is left, the other comes back, and both see the end.
+        stream = client.send_message(ask("echo a; while [ ! -e go ]; do sleep 0.05; done; echo b", context_id=context))
+        async for event in stream:
+            if event.WhichOneof("payload") == "artifact_update":
+                break
+            if event.WhichOneof("payload") == "task":
+                waiting = event.task.id
+        await stream.aclose()
+        again = asyncio.create_task(follow(client.subscribe(SubscribeToTaskRequest(id=waiting))))
+        await follow(client.send_message(ask("touch go", context_id=context)))
+        task, state, out = await again
+        assert (task.id, state, out) == (waiting, TaskState.TASK_STATE_COMPLETED, "a\nb\n"), (state, out)
+
+        stream = client.send_message(ask("sleep 1000", context_id=context))
+        async for event in stream:
+            if event.WhichOneof("payload") == "task":
+                running = event.task.id
+                break
+        await stream.aclose()
+        assert (await client.cancel_task(CancelTaskRequest(id=running))).status.state == TaskState.TASK_STATE_CANCELED
+        for error, id in ((TaskNotCancelableError, running), (TaskNotFoundError, "nosuch")):
+            try:
+                await client.cancel_task(CancelTaskRequest(id=id))
+                raise SystemExit(f"{id} was canceled")
+            except error:
+                pass
+
+        asks = await connect(http, "asks")
+        for answer, end in (("approve", TaskState.TASK_STATE_COMPLETED), ("deny", TaskState.TASK_STATE_REJECTED)):
+            task, state, _ = await follow(asks.send_message(ask("touch marked", context_id=context)))
+            assert state == TaskState.TASK_STATE_INPUT_REQUIRED
+            _, state, _ = await follow(asks.send_message(ask(answer, task_id=task.id, context_id=context)))
+            assert state == end, state
+    print("ok")
+
+asyncio.run(main())
+'''
+
+
+@pytest.fixture(scope="session")
+def python(common):
+    """An interpreter that has the SDK, made once for all workers."""
+    environment, done = common / "a2a", common / "a2a.done"
+    with locked(common / "a2a.lock"):
+        if not done.exists():
+            subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
+            pip = [environment / "bin/pip", "--quiet", "--disable-pip-version-check"]
+            subprocess.run([*pip, "install", "--no-compile", *PACKAGES], check=True)
+            done.touch()
+    return environment / "bin/python"
+
+
+@pytest.mark.parametrize("binding, version", [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
+def test_the_sdk_streams_cancels_comes_back_and_answers(python, tmp_path, binding, version):
+    script = tmp_path / "client.py"
+    script.write_text(SCRIPT)
+    with serving_anew() as daemon:
+        add(daemon, TOOLS)
+        add(daemon, ASKS)
+        done = subprocess.run([python, "-I", script, daemon.socket, binding, version], capture_output=True, text=True, timeout=300)
+        assert done.stdout == "ok\n", done.stderr
