@@ -379,6 +379,8 @@ static int run_import(struct command *command, struct error *err)
 		layer_stage_make(&command->store.layers, &command->arena, &import.stage, err) ||
 		unpack(&import, from, err) || write_environment(&import, err);
 	layer_stage_done(&command->store.layers, &import.stage, &ignored);
+	if (failed && err->code == ERR_DISK_FULL && !err->hint[0])
+		error_hint(err, "carrel env prune --all removes environments that nothing uses");
 	if (failed)
 		return error_context(err, "import '%s'", file);
 	if (command->json)

@@ -8,7 +8,7 @@ import shutil
 import stat
 import subprocess
 
-from harness import PATH, Carrel
+from harness import PATH, TEST_MOUNT, Carrel
 
 CODES = {"not_found", "version_not_found", "conflict", "hash_mismatch", "network", "timeout", "disk_full", "invalid",
          "denied", "failed", "canceled"}
@@ -193,6 +193,30 @@ def reset_home(source, target):
     for entry in source.iterdir():
         if not (target / entry.name).exists() and entry.name not in ("tools", "run", "audit"):
             subprocess.run(["cp", "-a", entry, target], check=True)
+
+
+@contextlib.contextmanager
+def mounted(directory, *options):
+    subprocess.run(["mount", *options, directory], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", directory], check=True)
+
+
+@contextlib.contextmanager
+def small_disk(env, size):
+    """The home, on a file system of its own that is so large."""
+    copy = env.store.with_name("copy")
+    env.store.rename(copy)
+    env.store.mkdir()
+    try:
+        with mounted(env.store, "-t", "tmpfs", "-o", f"size={size}", TEST_MOUNT):
+            subprocess.run(["cp", "-a", f"{copy}/.", env.store], check=True)
+            yield
+    finally:
+        env.store.rmdir()
+        copy.rename(env.store)
 
 
 def other_pythons():

@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 from daemons import new_directory, remove
-from envs import Envs
+from envs import Envs, small_disk
 from harness import copy_home
 from wheels import wheel
 
@@ -65,6 +65,26 @@ def test_an_exported_environment_works_in_another_home(env, exported, other):
     assert other("env", "import", path).returncode == 0      # it is here already
     assert "imported" in [json.loads(line)["event"] for line in (other.store / "audit/envs.jsonl").read_text().splitlines()]
     assert env("env", "export", "unknown", "-f", path).returncode == 125
+
+
+@pytest.mark.needs_root
+def test_an_import_on_a_disk_that_is_too_small_leaves_nothing(env, other, index, tmp):
+    index.add(wheel("large", files={"large.py": "X = 1\n", "large.bin": os.urandom(80 << 20)}))
+    env.build("agent", "--pip", "large", timeout=120)
+    path = pathlib.Path(tmp) / "agent.tar"
+    assert env("env", "export", "agent", "-f", path, timeout=120).returncode == 0
+    with small_disk(other, "64M"):
+        other.configure("environments:\n  min_free_bytes: 1M\n")
+        names, before = other.names(), os.statvfs(other.store).f_bavail
+        done = other("env", "import", path, "-o", "json", timeout=120)
+        error = json.loads(done.stdout)["error"]
+        assert (done.returncode, error["code"]) == (125, "disk_full") and error["hint"], (error, done.stderr)
+        other.left_nothing()
+        assert other.names() == names
+        after = os.statvfs(other.store)
+        assert (before - after.f_bavail) * after.f_frsize < 4 << 20, "what was half made is gone"
+    assert other("env", "import", path, timeout=120).returncode == 0
+    assert other.python("agent", "import large; print(large.X)") == "1\n"
 
 
 @pytest.fixture

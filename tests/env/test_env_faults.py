@@ -13,8 +13,8 @@ import subprocess
 import time
 
 import pytest
-from envs import digest
-from harness import TEST_MOUNT, TREE, descendants, eventually, one_line
+from envs import digest, small_disk
+from harness import TREE, descendants, eventually, one_line
 from wheels import wheel
 
 WORKS = "import part_0, part_1, part_2; print(part_0.VERSION)"
@@ -276,30 +276,6 @@ def test_an_environment_of_a_read_only_store_still_runs(env, index):
     with read_only(env.store):
         done = env.run("--env", name, "--", "python", "-c", WORKS)
         assert (done.returncode, done.stdout) == (0, "1.0\n"), done.stderr
-
-
-@contextlib.contextmanager
-def mounted(directory, *options):
-    subprocess.run(["mount", *options, directory], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", directory], check=True)
-
-
-@contextlib.contextmanager
-def small_disk(env, size):
-    """The home, on a file system of its own that is so large."""
-    copy = env.store.with_name("copy")
-    env.store.rename(copy)
-    env.store.mkdir()
-    try:
-        with mounted(env.store, "-t", "tmpfs", "-o", f"size={size}", TEST_MOUNT):
-            subprocess.run(["cp", "-a", f"{copy}/.", env.store], check=True)
-            yield
-    finally:
-        env.store.rmdir()
-        copy.rename(env.store)
 
 
 @pytest.mark.needs_root
