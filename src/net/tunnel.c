@@ -123,17 +123,21 @@ static int connect_to(
 	return 0;
 }
 
-static int give_up_root(struct error *err)
+/* *is_stuck: there is no way, as in a container without capabilities (EPERM) or without a second id
+ * (EINVAL). */
+static int give_up_root(bool *is_stuck, struct error *err)
 {
 	uid_t uid;
 	gid_t gid;
 
+	*is_stuck = false;
 	if (geteuid() != 0 && getuid() != 0)
 		return 0;
 	home_find_owner(&uid, &gid);
-	return setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)
-		       ? fail_errno(err, "give up root")
-		       : 0;
+	if (!setgroups(0, NULL) && !setresgid(gid, gid, gid) && !setresuid(uid, uid, uid))
+		return 0;
+	*is_stuck = errno == EPERM || errno == EINVAL;
+	return *is_stuck ? 0 : fail_errno(err, "give up root");
 }
 
 /* ---- the relay ---- */
@@ -240,8 +244,8 @@ static int open_tunnel(struct tunnel *t, const char *url, const char *ca, struct
 		connect_to(&base, authority, &t->far, err))
 		return -1;
 	/* It reads what anyone on the network sends: locked in before the first byte. */
-	const struct role_lock lock = { .paths = NULL };
-	if (give_up_root(err) || role_lock(&lock, err))
+	struct role_lock lock = { .paths = NULL };
+	if (give_up_root(&lock.may_be_root, err) || role_lock(&lock, err))
 		return -1;
 	return t->tls ? tunnel_tls_connect(t->tls, t->far, authority, err) : 0;
 }

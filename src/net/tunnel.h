@@ -2,8 +2,8 @@
  * resolver, and relays its bytes (client/relay.h says how it is told).
  * 1. https: TLS 1.2 or later, the chain and the name are verified. There is no way to turn that
  * off.
- * 2. Before the first byte of the other side is read, the process has given up root and is locked
- * in (proc/role.h).
+ * 2. Before the first byte of the other side is read, the process has given up root, where it can,
+ * and is locked in (proc/role.h).
  * 3. An end of either side's sending is passed on; what comes the other way is still relayed. */
 #pragma once
 #include "base/error.h"

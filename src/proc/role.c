@@ -273,7 +273,8 @@ static bool has_one_id(void)
 
 int role_lock(const struct role_lock *lock, struct error *err)
 {
-	if (geteuid() == 0 || getuid() == 0)
+	bool is_root = geteuid() == 0 || getuid() == 0;
+	if (is_root && !lock->may_be_root)
 		return fail(err, ERR_DENIED, "a role must not run as root");
 	bool has_rights = lock->owns_trees && !namespace_enter_own(err);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -284,7 +285,8 @@ int role_lock(const struct role_lock *lock, struct error *err)
 		return -1;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
 		return fail_errno(err, "make the role undumpable");
-	if (lock->path_count && (lock->owns_trees || !has_one_id()) && close_files(lock, err))
+	bool is_closed = lock->path_count && (lock->owns_trees || !has_one_id());
+	if ((is_closed || is_root) && close_files(lock, err))
 		return -1;
 	return lock->owns_trees ? seccomp_load_trees(err) : seccomp_load_role(lock->may_fork, err);
 }

@@ -61,6 +61,9 @@ struct role_lock {
 	 * say, and has no other capability. Where no user namespace can be had, the modes hold.
 	 * Landlock restricts also a plain user's. */
 	bool owns_trees;
+	/* It tried to become another user and can't: root of a container that has no capability or
+	 * no second id. It may stay root then, and can change no file (Landlock). */
+	bool may_be_root;
 };
 /* In the role itself, after it has opened what it needs. Nothing can be executed afterwards.
  * ERR_DENIED: it runs as root. */

@@ -120,8 +120,8 @@ def test_a_terminal_is_one(far, workspace):
         term.send("stty size; tty\n")
         term.expect(r"30 90\r\n/dev/pts/\d+\r\n")
         term.resize(31, 91)
-        term.send("sleep 1000\n")
-        term.expect("sleep 1000\r\n")
+        term.send("""sh -c "echo be''gun; exec sleep 1000"\n""")     # then the terminal is its own, and no longer the shell's
+        term.expect("begun\r\n")
         term.send("\x03")
         term.expect(r"\^C")
         term.send("stty size; exit 5\n")
@@ -147,6 +147,14 @@ def test_events_come_as_they_happened(far, workspace):
         late.start()
         assert "workspace.created" in events.stdout.readline()
         late.cancel()
+
+
+def test_root_that_can_be_nobody_else_is_a_client_too(far, workspace):
+    """In containers: without capabilities, or in a user namespace with one id."""
+    alone = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if IS_ROOT else ["unshare", "--map-root-user"]
+    done = subprocess.run([*far.words, *alone, CARREL, "exec", workspace, "--", "echo", "there"], env=far.env, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL, timeout=60)
+    assert (done.stdout, done.returncode) == ("there\n", 0), done.stderr
 
 
 def test_who_may_not_is_told(far, workspace):
