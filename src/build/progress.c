@@ -179,6 +179,19 @@ void progress_show(
 	draw(progress, &text);
 }
 
+void progress_show_count(struct progress *progress, const char *phase, uint64_t done,
+	uint64_t total, const char *unit)
+{
+	auto_buf struct buf text = buf_empty(4096);
+	if (!is_due(progress, phase, 0))
+		return;
+	buf_text(&text, phase);
+	print_bar(&text, done, total);
+	buf_printf(&text, " %" PRIu64 "/%" PRIu64 " %s", done, total, unit);
+	cut_line(&text, 0, width_of(progress->fd));
+	draw(progress, &text);
+}
+
 void progress_show_bytes(
 	struct progress *progress, const char *phase, uint64_t bytes, uint64_t total)
 {

@@ -24,6 +24,9 @@ enum progress_kind progress_kind_for(int fd);
 /* To be called often; draws at most ten times a second, and each new phase at once. */
 void progress_show(struct progress *progress, const char *phase, uint64_t done, uint64_t total,
 	uint64_t bytes);
+/* The same for things of another kind: "3/20 cells". */
+void progress_show_count(struct progress *progress, const char *phase, uint64_t done,
+	uint64_t total, const char *unit);
 /* How many bytes were unpacked of how many that may be: shown from the next draw on; where lines
  * are printed, one for each GiB. */
 void progress_unpacked(struct progress *progress, uint64_t bytes, uint64_t limit);

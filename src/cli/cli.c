@@ -122,6 +122,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_template,
 	&cli_approval,
 	&cli_token,
+	&cli_case,
 	&cli_code,
 	&cli_agent,
 	&cli_context,

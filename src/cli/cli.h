@@ -61,6 +61,10 @@ struct options {
 	const char *listen, *log_format, *log_level, *fs;
 	uint64_t idle_sandbox_ms, captured_bytes, size_bytes;
 	bool stop, reload;
+	/* of case run */
+	uint64_t jobs, repeat;
+	bool keep_sandboxes, resume;
+	const char *harness, *out_dir;
 	/* audit */
 	const char *since, *until, *type, *against;
 	bool verify, head;
@@ -129,6 +133,7 @@ extern const struct arg_spec cli_env;
 extern const struct arg_spec cli_template;
 extern const struct arg_spec cli_approval;
 extern const struct arg_spec cli_token;
+extern const struct arg_spec cli_case;
 extern const struct arg_spec cli_code;
 extern const struct arg_spec cli_agent;
 extern const struct arg_spec cli_context;

@@ -1,0 +1,182 @@
+"""carrel case run: a suite side by side, its results on disk, interruptions, and what goes on after them."""
+import contextlib
+import json
+import pathlib
+import signal
+import xml.etree.ElementTree as xml
+
+import pytest
+from harness import eventually
+from rest import Events
+
+TREE = pathlib.Path(__file__).parents[2]
+CHEAP = "id: {name}\nharness: {harness}\ngraders:\n- {{type: command, run: 'test \"$(cat answer)\" = {name}'}}\n"
+
+
+def write(directory, name, harness="printf $CARREL_CASE > answer", more=""):
+    path = directory / f"{name}.yaml"
+    path.write_text(CHEAP.format(name=name, harness=harness) + more)
+    return path
+
+
+@pytest.fixture
+def start():
+    """Starts commands, which are killed after the test if they are still there."""
+    with contextlib.ExitStack() as stack:
+        yield lambda daemon, *words: stack.enter_context(daemon.start(*words))
+
+
+def workspaces(daemon):
+    return [one["id"] for one in daemon.get("/v1/workspaces?label=carrel.service=cases").json()["items"]]
+
+
+def lines(out):
+    return [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
+
+
+def test_a_suite_of_twenty_cases_two_at_once(daemon, tmp_path):
+    cases = [write(tmp_path, f"case-{n:02}", *(["exit 3"] if n == 7 else [])) for n in range(20)]
+    out = tmp_path / "out"
+    run = daemon("case", "run", "-j", "2", "--out", out, *cases)
+    assert run.returncode == 1 and run.stdout.splitlines()[-1] == f"20 cells, 19 passed; results in {out}", run
+    assert "case-07     0/1" in run.stdout and run.stdout.count("1/1") == 19 and "by harness" in run.stderr
+    results = lines(out)
+    assert len(results) == 20 and {one["case"] for one in results if one["state"] == "failed"} == {"case-07"}
+    assert workspaces(daemon) == [] and daemon.get("/v1/cases").json()["items"] == []
+    suites = xml.parse(out / "junit.xml").getroot()
+    assert len(suites) == 20 and [suite.get("name") for suite in suites if suite.get("failures") != "0"] == ["case-07"]
+    report = (out / "report.html").read_text()
+    assert "19 of 20 cells passed" in report and "http://" not in report and "https://" not in report and "<script" not in report
+    assert (out / "case-03/1/diff.patch").read_text().count("+case-03") == 1
+    assert json.loads((out / "case-03/1/env.json").read_text())["CARREL_CASE"] == "case-03"
+    for result in results:      # nothing is run again, but the one that is new
+        assert result["key"] and result["steps"][0]["type"] == "harness"
+    again = daemon("case", "run", "-j", "2", "--out", out, "--resume", "-o", "json", *cases, write(tmp_path, "new"))
+    assert again.returncode == 1 and json.loads(again.stdout)["passed"] == 20
+    assert [one["cell"] for one in lines(out)[:20]] == [one["cell"] for one in results] and len(lines(out)) == 21
+
+
+def test_two_cells_run_at_once(daemon, start, tmp_path):
+    case = write(tmp_path, "wait", "while ! test -e go; do sleep 0.02; done; printf wait > answer")
+    events = Events(daemon, "/v1/events")
+    run = start(daemon, "case", "run", case, "-j", "2", "--repeat", "3", "--out", tmp_path / "out")
+    running = set()
+    for event in events:
+        if event["event"] == "cell.harness":
+            running.add(event["data"]["workspace"])
+        if len(running) == 2:
+            break
+    assert len(daemon.get("/v1/cases").json()["items"]) == 1      # two cells of it run, none has ended
+    for workspace in running:
+        assert daemon.request("PUT", f"/v1/workspaces/{workspace}/files/go", b"", {"Content-Type": "application/octet-stream"}).status == 201
+    third = next(event for event in events if event["event"] == "cell.harness" and event["data"]["workspace"] not in running)
+    daemon.request("PUT", f"/v1/workspaces/{third['data']['workspace']}/files/go", b"", {"Content-Type": "application/octet-stream"})
+    events.close()
+    assert run.wait(60) == 0 and len(lines(tmp_path / "out")) == 3
+
+
+def test_the_example_with_an_editable_install(daemon, tmp_path):
+    """A src layout whose package needs werkzeug, which needs markupsafe; and the host's interpreter."""
+    run = daemon("case", "run", *sorted((TREE / "examples/cases").glob("*.yaml")), "-j", "2", "--out", tmp_path / "out", timeout=600)
+    assert run.returncode == 0 and "3 cells, 3 passed" in run.stdout, run
+    results = {one["case"]: one for one in lines(tmp_path / "out")}
+    assert results["digits"]["variables"]["VIRTUAL_ENV"] == "/env" and "VIRTUAL_ENV" not in results["host"]["variables"]
+    assert "3 passed" in results["digits"]["steps"][1]["output"]
+    assert results["escape"]["diff"].count("\n+") == 4 and "egg-info" not in results["escape"]["diff"]
+    assert workspaces(daemon) == []
+
+
+def test_the_packages_of_the_host_are_found_when_asked_for(daemon, tmp_path):
+    """Both have the same environment; only one looks beyond it."""
+    text = "import sys; print(sum('dist-packages' in one or one.startswith('/usr/lib/python3') and 'site-packages' in one for one in sys.path))"
+    for name, more in (("sees", ", system_site_packages: true"), ("blind", "")):
+        write(tmp_path, name, f"python3 -c \"{text}\" > found; grep -q include-system-site-packages /env/pyvenv.cfg; printf {name} > answer",
+              f"environment: {{requirements: [six]{more}}}\n")
+    out = tmp_path / "out"
+    run = daemon("case", "run", tmp_path / "sees.yaml", tmp_path / "blind.yaml", "--out", out, timeout=600)
+    assert run.returncode == 0, run
+    found = {one["case"]: int(one["diff"].split("+++ b/found")[1].split("\n+")[1].split("\n")[0]) for one in lines(out)}
+    assert found["blind"] == 0 and found["sees"] > 0, found
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_cleans_up_and_a_resume_continues(daemon, start, tmp_path, signo):
+    quick, slow = write(tmp_path, "quick"), write(tmp_path, "slow", "test -e fast || sleep 1000; printf slow > answer")
+    out = tmp_path / "out"
+    events = Events(daemon, "/v1/events")
+    run = start(daemon, "case", "run", quick, slow, "--out", out)
+    events.until("cell.passed")
+    events.until("cell.harness")
+    run.send_signal(signo)
+    assert run.wait(60) == 130
+    canceled = events.until("cell.canceled")[-1]["data"]
+    events.close()
+    assert canceled["name"] == "slow" and workspaces(daemon) == [] and daemon.get("/v1/cases").json()["items"] == []
+    done = lines(out)
+    assert [one["case"] for one in done] == ["quick"] and (out / "report.html").exists()
+    with open(out / "results.jsonl", "a") as file:      # as a crash leaves it
+        file.write('{"case": "slow", "rep')
+    resumed = daemon("case", "run", quick, slow, "--out", out, "--resume", "--harness", "printf $CARREL_CASE > answer")
+    assert resumed.returncode == 0 and len(lines(out)) == 3     # another harness: both are run
+    again = daemon("case", "run", quick, slow, "--out", out, "--resume", "--harness", "printf $CARREL_CASE > answer")
+    assert again.returncode == 0 and len(lines(out)) == 3
+
+
+def test_a_changed_source_is_run_again(daemon, tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "text").write_text("src")
+    case = write(tmp_path, "src", "cp text answer", "source: source\n")
+    out = tmp_path / "out"
+    for text, count in (("src", 1), ("src", 1), ("other", 2)):
+        if (source / "text").read_text() != text:
+            (source / "text").write_text(text)
+        run = daemon("case", "run", case, "--out", out, "--resume")
+        assert run.returncode == (0 if text == "src" else 1) and len(lines(out)) == count, run
+    missing = daemon("case", "run", write(tmp_path, "none", more="source: nowhere\n"), "--out", tmp_path / "o2")
+    assert missing.returncode == 125 and "nowhere" in missing.stderr
+
+
+def test_sandboxes_are_kept_when_asked_for(daemon, tmp_path):
+    run = daemon("case", "run", write(tmp_path, "kept"), "--keep-sandboxes", "--out", tmp_path / "out")
+    assert run.returncode == 0
+    cell = lines(tmp_path / "out")[0]
+    assert daemon("exec", cell["workspace"], "--", "cat", "answer").stdout == "kept"
+    listed = json.loads(daemon("case", "ls", "-o", "json").stdout)
+    assert [one["name"] for one in listed] == ["kept"] and "kept" in daemon("case", "ls").stdout
+    assert daemon("case", "rm", listed[0]["id"]).stdout == f"removed {listed[0]['id']}\n"
+    assert workspaces(daemon) == []
+
+
+def test_wrong_files_run_nothing(daemon, tmp_path):
+    good, wrong = write(tmp_path, "good"), write(tmp_path, "wrong", more="colour: red\n")
+    run = daemon("case", "run", good, wrong, "--out", tmp_path / "out")
+    assert run.returncode == 125 and f"{wrong}: line 5: unknown key 'colour'" in run.stderr
+    assert not (tmp_path / "out").exists() and workspaces(daemon) == []
+    twice = tmp_path / "twice.yaml"
+    twice.write_text(good.read_text())
+    assert "have the same id 'good'" in daemon("case", "run", good, twice).stderr
+    assert daemon("case", "run", good, "--out", tmp_path / "out").returncode == 0
+    there = daemon("case", "run", good, "--out", tmp_path / "out")
+    assert there.returncode == 125 and "--resume" in there.stderr
+
+
+def test_a_killed_core_costs_only_time(own_daemon, start, tmp_path):
+    daemon = own_daemon
+    # Of its first run it hangs; nothing in the cell tells it from the second, so the test lets the second go on.
+    case = write(tmp_path, "hangs", "while ! test -e go; do sleep 0.02; done; printf hangs > answer")
+    events = Events(daemon, "/v1/events")
+    run = start(daemon, "case", "run", case, "--out", tmp_path / "out")
+    first = events.until("cell.harness")[-1]["data"]["workspace"]
+    events.close()
+    daemon.kill_core()
+    found = []
+
+    def is_running():
+        found[:] = [one["id"] for one in daemon.get("/v1/workspaces").json()["items"] if one["name"].startswith("cell-") and one["id"] != first]
+        return found
+    assert eventually(is_running)
+    daemon.request("PUT", f"/v1/workspaces/{found[0]}/files/go", b"", {"Content-Type": "application/octet-stream"})
+    assert run.wait(60) == 0
+    result, = lines(tmp_path / "out")
+    assert result["state"] == "passed" and workspaces(daemon) == []
