@@ -124,16 +124,23 @@ const char *door_client(
 static struct str join(struct http_request *r, const char *name)
 {
 	struct str joined = { 0 };
+	size_t size = 0, len = 0;
 
+	for (size_t i = 0; i < r->headers.count; i++)
+		if (str_is(r->headers.items[i].name, name))
+			size += r->headers.items[i].value.len + 1;
+	char *text = size ? arena_alloc(&r->arena, size) : NULL;
 	for (size_t i = 0; i < r->headers.count; i++) {
 		struct str value = r->headers.items[i].value;
 
 		if (!str_is(r->headers.items[i].name, name))
 			continue;
-		joined = joined.data
-				 ? str_from(arena_printf(&r->arena, "%.*s, %.*s", (int)joined.len,
-					   joined.data, (int)value.len, value.data))
-				 : value;
+		if (len)
+			text[len++] = ',';
+		if (value.len)
+			memcpy(text + len, value.data, value.len);
+		len += value.len;
+		joined = (struct str){ text, len };
 	}
 	return joined;
 }

@@ -141,6 +141,7 @@ static void a_proxy_is_believed_by_all_its_headers(void **state)
 		};
 		add(&r, "host", "localhost");
 		add(&r, "x-forwarded-for", "198.51.100.1");
+		add(&r, "x-forwarded-for", "");
 		add(&r, "x-forwarded-for", "192.0.2.1");
 		add(&r, "x-forwarded-proto", "https");
 		add(&r, "x-forwarded-host", "desk.example:8443");
