@@ -7,6 +7,7 @@ import pathlib
 import re
 import socket
 import ssl
+import struct
 import subprocess
 
 import pytest
@@ -119,6 +120,36 @@ def test_garbage_and_half_handshakes_hold_up_nobody(door):
             client.sendall(first[:length])
         assert door.get("/v1/workspaces").status == 200
     assert door.get("/v1/workspaces").status == 200
+
+
+@pytest.mark.once
+@pytest.mark.needs_root     # /proc of core
+def test_clients_that_vanish_leave_nothing(door):
+    """In the middle of a handshake, of a head, a body, a stream, a command: reset, a hundred at once."""
+    made, core = door.post("/v1/workspaces", {}).headers["Location"], door.daemon.core_pid()
+    descriptors = lambda: len(os.listdir(f"/proc/{core}/fd"))
+    run = b'{"argv":["sleep","1000"]}'
+    head = f"Host: localhost\r\nAuthorization: Bearer {door.token}\r\n"
+    texts = [None, b"GET /v1/workspaces HTTP/1.1\r\nAuthor", f"GET /v1/events HTTP/1.1\r\n{head}\r\n".encode(),
+             f"PUT {made}/files/half HTTP/1.1\r\n{head}Content-Length: 1000000\r\n\r\nhalf".encode(),
+             f"POST {made}/exec HTTP/1.1\r\n{head}Content-Type: application/json\r\nContent-Length: {len(run)}\r\n\r\n".encode() + run]
+    assert door.post(f"{made}/exec", {"argv": ["true"]}).status == 200
+    before = descriptors()
+    with contextlib.ExitStack() as stack:
+        for number in range(100):
+            client = stack.enter_context(socket.create_connection(door.address(), 60))
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            text = texts[number % len(texts)]
+            if text is None:
+                client.sendall(b"\x16\x03\x01\x02\x00\x01")
+                continue
+            client = stack.enter_context(door.context.wrap_socket(client, server_hostname=door.address()[0]))
+            client.sendall(text)
+    assert eventually(lambda: descriptors() <= before)
+    running = lambda: [one for one in door.get(f"{made}/execs").json()["items"] if one["state"] != "ended"]
+    assert eventually(lambda: not running())
+    assert door.get(f"{made}/files/half").status == 404
+    assert door.request("DELETE", made).status == 204
 
 
 def serial(door):
