@@ -26,7 +26,7 @@ ABOUT = f"""\
 ### How it is measured
 
 `bench/run --only door`. Commands: `/bin/true` in one workspace, on one kept connection each by unix socket, TCP and TLS 1.3 on the loopback;
-{CALLS} of each in every one of {ROUNDS} rounds, in turn with vforks and execs of the same program; a Python program sends the bytes. Handshakes:
+{CALLS} of each in every one of {ROUNDS} rounds, in turn with vforks and execs of the same program; a Python program sends the bytes. CPU of core: the time that it ran meanwhile, by its schedstat. Handshakes:
 `openssl s_time -new` for {HANDSHAKE_SECONDS} s each, in turn with nginx (one worker, the same certificate and key), {HANDSHAKE_ROUNDS} times. Upload:
 `curl -T` of one file of 2 GiB over TLS into a workspace, in turn with nginx's PUT (dav) to the same disk, {UPLOAD_ROUNDS} times; each file is removed before the next.
 Memory: the largest sum of anonymous memory of all processes of the daemon (launcher, core, writer, audit, egress), looked at every 50 ms during an
@@ -144,11 +144,21 @@ def nginx(directory, files):
             process.wait(30)
 
 
+def run_ns(pid):
+    """The time that the process has run so far, as exact as the scheduler counts it."""
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:
+        return int(file.read().split()[0])
+
+
 def measure_commands(served, spawn, rounds):
+    """({kind: {round: ns of a command}}, {kind: ns that core ran for one})"""
     times = {name: {} for name in ("spawn", "unix", "tcp", "tls")}
+    cores = {kind: served.daemons["tcp" if kind == "unix" else kind].core() for kind in ("unix", "tcp", "tls")}
+    used = dict.fromkeys(cores, 0)
     kept = {kind: served.kept(kind) for kind in ("unix", "tcp", "tls")}
     for number in range(-2, rounds):
         for name in times:
+            ran = run_ns(cores[name]) if name in cores else 0
             before = time.perf_counter_ns()
             for _ in range(CALLS):
                 if name == "spawn":
@@ -159,7 +169,9 @@ def measure_commands(served, spawn, rounds):
                 took = sum(daemon.command(spawn, ["/bin/true"]) for _ in range(CALLS)) / CALLS
             if number >= 0:
                 times[name][number] = took
-    return times
+                if name in cores:
+                    used[name] += run_ns(cores[name]) - ran
+    return times, {name: ns / rounds / CALLS for name, ns in used.items()}
 
 
 def handshakes(port, pid, ca, seconds):
@@ -250,11 +262,12 @@ def measure_all(tools, directory, short):
         stack.callback(spawn.close)
         say("bench: commands over TCP and TLS")
         quiet.wait()
-        times = measure_commands(served, spawn, 8 if short else ROUNDS)
+        times, used = measure_commands(served, spawn, 8 if short else ROUNDS)
         for kind, most in (("tcp", 1.4), ("tls", 1.5)):
             middle, low, high = ratio(times[kind], times["spawn"])
             goals.append([f"command over {kind.upper()} / vfork+exec", f"<= {most}", f"{middle:.2f} ({low:.2f}-{high:.2f})", verdict(middle, most)])
         rows += [[f"command: {name}", f"{sorted(found.values())[len(found) // 2] / 1000:.0f} µs"] for name, found in times.items()]
+        rows += [[f"CPU of core for a command: {name}", f"{ns / 1000:.0f} µs"] for name, ns in used.items()]
         if not shutil.which("nginx"):
             problems.append("nginx is missing")
         else:
