@@ -3,6 +3,7 @@
 #include "api/schema.h"
 #include "model/approval.h"
 #include "model/exec.h"
+#include "model/tool.h"
 
 #define TEXT(name, ...)                                                                            \
 	{                                                                                          \
@@ -24,7 +25,7 @@ static const struct field common_rows[] = {
 	COUNT("id", "counts up, also across restarts of the daemon"),
 	{ "time", FIELD_TIME },
 	TEXT("workspace", "its id; empty: the event isn't about one"),
-	TEXT("name", "of the workspace, template, token or case", FIELD_NULLABLE),
+	TEXT("name", "of the workspace, template, token, case or tool", FIELD_NULLABLE),
 };
 static const struct record common = { "", NULL, RECORD_ROWS(common_rows), FIELD_OUT };
 
@@ -132,6 +133,12 @@ EVENT(task, "TaskEvent", "A task of an A2A agent, whose name is `name`.", task_t
 	TEXT("task", "its id"), TEXT("context", "its context id"),
 	TEXT("state", "submitted, working, input-required, completed, failed, canceled, rejected"));
 
+TYPES(tool_types, { "tool.state", 0 });
+EVENT(tool, "ToolEvent", "A version of a tool is in another state.", tool_types,
+	TEXT("tool", "id of the version"), COUNT("version", NULL),
+	{ "state", FIELD_CHOICE, .names = tool_state_names },
+	TEXT("error", "why it is dormant, else empty"));
+
 TYPES(template_types, { "template.added", 0 }, { "template.removed", 1 }, { "template.built", 2 });
 EVENT(template, "TemplateEvent", NULL, template_types);
 
@@ -151,7 +158,7 @@ static const struct record missed = { "MissedEvent",
 static const struct record *const events[] = { &state, &deleted, &warning, &repaired, &disk,
 	&archived, &snapshot, &rollback, &applied, &packages, &snapshot_copy, &exec_started,
 	&exec_ended, &exec_changed, &approval, &webhook, &token, &template, &eval_case, &cell,
-	&agent, &task, &progress, &missed, NULL };
+	&agent, &task, &tool, &progress, &missed, NULL };
 const struct record event_schema = { "Event",
 	"The data of an event. New types may come: ignore what you don't know.", NULL, 0, FIELD_OUT,
 	.variants = events, .tag = "type" };

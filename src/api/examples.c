@@ -73,6 +73,21 @@ static const struct example examples[] = {
 			"'stdout':'1 passed in 0.01s\\n','stderr':'','encoding':'utf-8',"
 			"'truncated':false,'duration_ms':212,'cpu_ms':190,"
 			"'max_rss_bytes':39437184,'limits':'cgroup-v2'}}}" },
+	{ "ToolWanted", "{'name':'slug','code':'def run(text):\\n    return text.lower()\\n',"
+			"'tests':'import tool\\n\\n\\ndef test_slug():\\n    assert "
+			"tool.run(1) == 1\\n','requires':['python-slugify'],'ttl':'7d'}" },
+	{ "Tool", "{'id':'n5fda10efceptk5gu44i','name':'slug','version':2,'state':'active',"
+		  "'package':null,'description':'Makes slugs of titles','requires':['python-"
+		  "slugify'],'python':null,'environment':'py312-4f1c','workspace':"
+		  "'6d4movne3jo59dg146fb','passed':true,'error':null,'sha256':"
+		  "'9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08','forge_ms':"
+		  "412,'ttl_ms':86400000,'created_at':'2026-01-02T10:00:00.000Z','changed_at':"
+		  "'2026-01-02T10:00:01.000Z','expires_at':null,'network':{'mode':'none','allow':"
+		  "[],'deny':[]}}" },
+	{ "ToolCall", "{'arguments':{'text':'A title'},'timeout':30}" },
+	{ "ToolResult", "{'tool':'slug','version':2,'ok':true,'result':'a-title','error':null,"
+			"'stdout':'','stderr':'','encoding':'utf-8','duration_ms':31}" },
+	{ "ToolRollback", "{'version':1}" },
 	{ "Exec", "{'id':'prfv370bg4v8fhatc0c8','workspace':'n5fda10efceptk5gu44i',"
 		  "'state':'ended','argv':['python3','train.py'],'cwd':'/workspace',"
 		  "'background':true,'tty':false,'started_at':'2026-01-02T10:00:00.000Z',"

@@ -215,6 +215,25 @@ static const struct operation_text operations[] = {
 		"code has exited with 0: `.py` by pytest, which is installed for them, `.sh` by a "
 		"shell. Output of more than 8 MB ends a command with reason output_limit." },
 
+	{ "listTools", "tools",
+		"One item for each tool: its active version, else its newest one. Without code, "
+		"tests and output." },
+	{ "forgeTool", "tools",
+		"The tests run twice, in order and in reverse order, in a workspace that is "
+		"removed "
+		"afterwards. A version that passes replaces the active one; one that doesn't is "
+		"dormant, and the active one stays. docs/tools.md describes the interface of the "
+		"code. With `package` the code is an adapter that calls functions of the "
+		"package." },
+	{ "getTool", "tools", "The active version, else the newest one, or the one of `version`." },
+	{ "listToolVersions", "tools",
+		"Versions that aren't active are removed after their `ttl`, 24 hours by default." },
+	{ "callTool", "tools",
+		"Calls `run(**arguments)` of the active version in its own workspace. An exception "
+		"of the tool is a result with `ok` false. 409 if no version is loaded." },
+	{ "rollbackTool", "tools", "The version must have passed its tests and not be expired." },
+	{ "removeTool", "tools", "409 while it is being forged or called." },
+
 	{ "packTree", "files", "Owners are left out; links stay links." },
 	{ "unpackTree", "files",
 		"Entries that would leave the directory, devices and set-user-id bits are refused. "

@@ -11,6 +11,7 @@
 #include "model/pushed.h"
 #include "model/snapshot.h"
 #include "model/token.h"
+#include "model/tool.h"
 
 #define JSON "application/json"
 #define BYTES "application/octet-stream"
@@ -68,6 +69,14 @@ ANSWERS(one_cell, { 200, JSON, &cell_record, "The cell." });
 ANSWERS(cell_made, { 201, JSON, &cell_record,
 			   "It was created, and runs as soon as its case is prepared. Events tell "
 			   "its states." });
+ANSWERS(tools, { 200, JSON, &tools_schema, "Newest first." });
+ANSWERS(tool, { 200, JSON, &tool_record, "The tool." });
+ANSWERS(tool_forged, { 201, JSON, &tool_record,
+			     "It was forged: `state` is active, or dormant with `error` and the "
+			     "`output` of the tests. A client that disconnects doesn't end it." });
+ANSWERS(tool_result, { 200, JSON, &tool_result_schema,
+			     "The call has ended, with a result or with the error of the tool. A "
+			     "client that disconnects ends it." });
 ANSWERS(usage, { 200, JSON, &metrics_record, "What the workspace uses now." });
 ANSWERS(usages, { 200, JSON, &metrics_schema, "Newest first." });
 ANSWERS(workspace_health, { 200, JSON, &health_record, "What was found." });
@@ -232,6 +241,25 @@ const struct route routes[] = {
 		BODY(cell_wanted_record, struct cell_wanted), .answers = cell_made,
 		.errors = { 409, 429, 507 } },
 	{ "GET", "/v1/cells/{id}", "getCell", "Show a cell", api_cell_get, .answers = one_cell },
+
+	{ "GET", "/v1/tools", "listTools", "List tools", api_tool_list,
+		QUERY(page_query_fields, struct list_query), .answers = tools },
+	{ "POST", "/v1/tools", "forgeTool",
+		"Test code and load it as a tool, or make a tool of a package", api_tool_forge,
+		ROUTE_LOCATION, BODY(tool_wanted_record, struct tool_wanted),
+		.answers = tool_forged, .errors = { 409, 429, 507 } },
+	{ "GET", "/v1/tools/{id}", "getTool", "Show a tool, with its code and its tests",
+		api_tool_get, QUERY(tool_query_fields, struct tool_query), .answers = tool },
+	{ "GET", "/v1/tools/{id}/versions", "listToolVersions", "List the versions of a tool",
+		api_tool_versions, QUERY(page_query_fields, struct list_query), .answers = tools },
+	{ "POST", "/v1/tools/{id}/call", "callTool", "Call a tool", api_tool_call, ROUTE_OPTIONAL,
+		BODY(tool_call_record, struct tool_call), .answers = tool_result,
+		.errors = { 409, 429, 507 } },
+	{ "POST", "/v1/tools/{id}/rollback", "rollbackTool", "Load another version of a tool",
+		api_tool_rollback, ROUTE_OPTIONAL, BODY(tool_rollback_record, struct tool_rollback),
+		.answers = tool, .errors = { 409, 507 } },
+	{ "DELETE", "/v1/tools/{id}", "removeTool", "Remove a tool with all its versions",
+		api_tool_delete, .answers = removed, .errors = { 409, 507 } },
 
 	{ "POST", "/v1/workspaces", "createWorkspace", "Create a workspace", api_workspace_create,
 		ROUTE_KEYED | ROUTE_LOCATION | ROUTE_OPTIONAL,

@@ -11,6 +11,7 @@
 #include "model/snapshot.h"
 #include "model/token.h"
 #include "model/case.h"
+#include "model/tool.h"
 #include "model/workspace.h"
 
 /* ---- checks that rows can't say ---- */
@@ -359,6 +360,14 @@ const struct record cases_schema = { "Cases", NULL, RECORD_ROWS(cases_rows), FIE
 
 LIST(cells, cell_record);
 const struct record cells_schema = { "Cells", NULL, RECORD_ROWS(cells_rows), FIELD_OUT };
+LIST(tools, tool_record);
+const struct record tools_schema = { "Tools", NULL, RECORD_ROWS(tools_rows), FIELD_OUT };
+static const struct field tool_query_rows[] = {
+	{ "version", FIELD_INTEGER, offsetof(struct tool_query, version),
+		"when not given: the active version, else the newest", .least = 1,
+		.most = UINT32_MAX },
+};
+const struct record tool_query_fields = { "", NULL, RECORD_ROWS(tool_query_rows), FIELD_IN };
 
 LIST(metrics, metrics_record);
 const struct record metrics_schema = { "Metrics", NULL, RECORD_ROWS(metrics_rows), FIELD_OUT };

@@ -98,7 +98,10 @@ struct approvals_query {
 	uint64_t limit;
 };
 extern const struct record approvals_query_fields, approvals_schema, approval_required_schema,
-	tokens_schema, cases_schema, cells_schema;
+	tokens_schema, cases_schema, cells_schema, tools_schema, tool_query_fields;
+struct tool_query {
+	uint64_t version; /* 0: the one that stands for its name */
+};
 struct events_query {
 	const char *workspace;
 	uint64_t after; /* when has_after */

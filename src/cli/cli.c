@@ -125,6 +125,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_case,
 	&cli_code,
 	&cli_agent,
+	&cli_tool,
 	&cli_context,
 	&cli_policy,
 	&cli_home,

@@ -45,8 +45,11 @@ struct options {
 	bool exported;	   /* of env ls and rm: those of the blob store */
 	const char *scope; /* of token create */
 	const char *tests; /* of code run, tool forge */
-	bool always;	   /* of approval approve */
-	bool no_wait;	   /* of exec: for an approval */
+	const char *code;  /* this and what follows: of tool */
+	text_list requires;
+	uint64_t version;
+	bool always;  /* of approval approve */
+	bool no_wait; /* of exec: for an approval */
 	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
 	uint64_t count, timeout_ms;
 	/* policies */
@@ -136,6 +139,7 @@ extern const struct arg_spec cli_token;
 extern const struct arg_spec cli_case;
 extern const struct arg_spec cli_code;
 extern const struct arg_spec cli_agent;
+extern const struct arg_spec cli_tool;
 extern const struct arg_spec cli_context;
 extern const struct arg_spec cli_policy;
 extern const struct arg_spec cli_home;

@@ -85,6 +85,12 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_TASK_GET] = { NOUN_TASK, "get", SCOPE_READ, false },
 	[VERB_TASK_LIST] = { NOUN_TASK, "list", SCOPE_READ, false },
 	[VERB_TASK_CANCEL] = { NOUN_TASK, "cancel", SCOPE_USE, true, VERB_FREES },
+	[VERB_TOOL_FORGE] = { NOUN_TOOL, "forge", SCOPE_USE, true },
+	[VERB_TOOL_LIST] = { NOUN_TOOL, "list", SCOPE_READ, false },
+	[VERB_TOOL_GET] = { NOUN_TOOL, "get", SCOPE_READ, false },
+	[VERB_TOOL_CALL] = { NOUN_TOOL, "call", SCOPE_USE, true },
+	[VERB_TOOL_ROLLBACK] = { NOUN_TOOL, "rollback", SCOPE_USE, true },
+	[VERB_TOOL_REMOVE] = { NOUN_TOOL, "remove", SCOPE_USE, true, VERB_FREES },
 };
 static const char *const noun_names[] = {
 	[NOUN_WORKSPACE] = "workspace",
@@ -106,6 +112,7 @@ static const char *const noun_names[] = {
 	[NOUN_CELL] = "cell",
 	[NOUN_AGENT] = "agent",
 	[NOUN_TASK] = "task",
+	[NOUN_TOOL] = "tool",
 };
 static const char *const door_names[] = { "core", "rest", "cli", "a2a" };
 

@@ -113,6 +113,12 @@ enum verb {
 	VERB_TASK_GET,
 	VERB_TASK_LIST,
 	VERB_TASK_CANCEL,
+	VERB_TOOL_FORGE,
+	VERB_TOOL_LIST,
+	VERB_TOOL_GET,
+	VERB_TOOL_CALL,
+	VERB_TOOL_ROLLBACK,
+	VERB_TOOL_REMOVE,
 	VERB_COUNT
 };
 enum noun {
@@ -134,7 +140,8 @@ enum noun {
 	NOUN_CASE,
 	NOUN_CELL,
 	NOUN_AGENT,
-	NOUN_TASK
+	NOUN_TASK,
+	NOUN_TOOL
 };
 enum verb_flags {
 	VERB_DETAILED = 1, /* records its grants itself, with more members */

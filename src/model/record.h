@@ -55,6 +55,7 @@ enum field_kind {
 	FIELD_TIME,    /* int64_t Unix ms: RFC 3339; 0 is null; out only */
 	FIELD_STREAM,  /* struct field_stream; out only */
 	FIELD_OBJECTS, /* const char *: JSON, a list of `object`; out only */
+	FIELD_VALUE,   /* const char *: JSON, any value; out only */
 };
 struct field_choice {
 	const char *name; /* NULL ends the list */
@@ -80,6 +81,7 @@ enum {
 	FIELD_LATER = 128,   /* kept since a later version: where it is missing it is its fallback.
 				Left out when empty, unless it has one, so that documents of before
 				and after can be read by both */
+	FIELD_EXACT = 512,   /* FIELD_JSON, in: the text as it was sent: no number is rounded */
 };
 struct record;
 struct field {

@@ -169,6 +169,7 @@ static void print_value(
 		print_stream(j, key, at);
 		break;
 	case FIELD_OBJECTS:
+	case FIELD_VALUE:
 		json_raw(j, key, *(const char *const *)at);
 		break;
 	default: /* kinds that are sent alone */

@@ -334,7 +334,10 @@ static int read_json(
 
 	if (v->kind != JSON_OBJECT)
 		return fail_kind(r, "an object", v);
-	json_copy(&j, NULL, v);
+	if (row->flags & FIELD_EXACT)
+		buf_append(&text, v->source.data, v->source.len);
+	else
+		json_copy(&j, NULL, v);
 	if (text.overflow)
 		return fail(r->err, ERR_INVALID, "has more than %" PRIu64 " bytes", row->most);
 	const char *copy = arena_bytes(r->arena, text.data, text.len);

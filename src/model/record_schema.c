@@ -243,6 +243,8 @@ static void print_kind(struct json *j, const struct field *row, unsigned use, bo
 	case FIELD_OBJECTS:
 		print_list(j, row, use, or_null);
 		break;
+	case FIELD_VALUE:
+		break;
 	case FIELD_JSON:
 		print_types(j, "object", NULL, or_null);
 		break;

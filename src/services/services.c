@@ -5,11 +5,13 @@
 #include "services/agents.h"
 #include "services/cases.h"
 #include "services/code.h"
+#include "services/tools.h"
 
 static const struct service *const table[] = {
 	&code_service,
 	&cases_service,
 	&agents_service,
+	&tools_service,
 	NULL,
 };
 

@@ -118,6 +118,17 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" document TEXT NOT NULL,"
 	" sum INTEGER NOT NULL"
 	") STRICT;",
+	/* 7: versions of tools */
+	"CREATE TABLE tools ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" name TEXT NOT NULL,"
+	" state TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" changed_ms INTEGER NOT NULL,"
+	" expires_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;",
 };
 
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)

@@ -30,6 +30,7 @@
 #include "model/snapshot.h"
 #include "model/task.h"
 #include "model/token.h"
+#include "model/tool.h"
 #include "model/workspace.h"
 
 #define STORE_FILE_LEN_MAX 64 /* of a URL's name of a file */
@@ -52,7 +53,7 @@ struct store_table {
 	const struct store_table *parent;
 };
 extern const struct store_table store_workspaces, store_execs, store_snapshots, store_tokens,
-	store_approvals, store_cases, store_cells, store_agents, store_tasks;
+	store_approvals, store_cases, store_cells, store_agents, store_tasks, store_tools;
 
 struct store;
 /* What the store can't do itself, because it knows neither loop nor processes. */

@@ -75,7 +75,12 @@ def before_call(context, case, kwargs):
         if "argv" in case.body or "command" in case.body:
             case.body.pop("timeout", None)
             case.body["timeout_ms"] = 1000
-        if "code" in case.body:
+        if "package" in case.body:
+            case.body["package"] = "x (this is no requirement)"
+            case.body["requires"] = []
+        elif "code" in case.body and case.path == "/v1/tools":
+            case.body |= {"tests": "exit", "requires": [], "network": {}}
+        elif "code" in case.body:
             for member in ("timeout", "tests", "tests_file", "packages", "network"):
                 case.body.pop(member, None)
             case.body["code"] = "exit"
@@ -230,6 +235,9 @@ LARGE = [
     ("CodeWanted", "code", "/v1/code", lambda value: {"code": value}),
     ("CodeWanted", "tests", "/v1/code", lambda value: {"code": "1", "tests": value}),
     ("CodeWanted", "env", "/v1/code", lambda value: {"code": "1", "env": value}),
+    ("ToolWanted", "code", "/v1/tools", lambda value: {"name": "x", "tests": "1", "code": value}),
+    ("ToolWanted", "tests", "/v1/tools", lambda value: {"name": "x", "code": "1", "tests": value}),
+    ("ToolWanted", "description", "/v1/tools", lambda value: {"name": "x", "code": "1", "tests": "1", "description": value}),
     ("ExecWanted", "cwd", "/v1/workspaces/desk/exec", lambda value: {"argv": ["true"], "cwd": value}),
     ("ExecWanted", "env", "/v1/workspaces/desk/exec", lambda value: {"argv": ["true"], "env": value}),
     ("ExecWanted", "argv", "/v1/workspaces/desk/exec", lambda value: {"argv": value}),

@@ -5,7 +5,7 @@ import { auditOf, eventsOf, type AuditOptions, type EventOptions } from "./event
 import type { AuditLine, CarrelEvent, CodeResult, CodeWanted, DaemonHealth, OpenApiDocument, WorkspaceInfo, WorkspaceMetrics } from "./generated.js";
 import { Http, type CallOptions, type CarrelOptions } from "./http.js";
 import { Listing } from "./listing.js";
-import { Agents, Approvals, Archives, Cases, Environments, Execs, Exports, Snapshots, Templates, Tokens, Trees } from "./nouns.js";
+import { Agents, Approvals, Archives, Cases, Environments, Execs, Exports, Snapshots, Templates, Tokens, Tools, Trees } from "./nouns.js";
 import { createWorkspace, Workspace, type WorkspaceOptions } from "./workspace.js";
 
 /** Which workspaces. */
@@ -42,6 +42,8 @@ export class Carrel {
   readonly exports: Exports;
   /** Directories that workspaces share. */
   readonly trees: Trees;
+  /** Tools: Python code that is tested before it is loaded. */
+  readonly tools: Tools;
   /** Access tokens. */
   readonly tokens: Tokens;
   /** Commands that wait for a reviewer. */
@@ -63,6 +65,7 @@ export class Carrel {
     this.exports = new Exports(this.http);
     this.trees = new Trees(this.http);
     this.tokens = new Tokens(this.http);
+    this.tools = new Tools(this.http);
     this.approvals = new Approvals(this.http);
     this.cases = new Cases(this.http);
     this.agents = new Agents(this.http);

@@ -622,6 +622,155 @@ export interface CellWanted {
   repeat?: number | null;
 }
 
+/** The schema `Tools` of the REST API. */
+export interface Tools {
+  items: Tool[];
+  /** null: no more pages */
+  nextCursor: string | null;
+}
+
+/** The schema `Tool` of the REST API. */
+export interface Tool {
+  /** of this version */
+  id: string;
+  name: string;
+  /** 1, 2, 3 ... of the tool */
+  version: number;
+  /** active: calls run this version; dormant: it isn't loaded; else it is being forged */
+  state: "dormant" | "creating" | "installing" | "testing" | "active" | "cleanup";
+  /** the requirement that it was made of */
+  package: string | null;
+  description: string | null;
+  /** requirements of Python packages */
+  requires: string[];
+  /** a version */
+  python: string | null;
+  /** what it was tested and is called in */
+  environment: string | null;
+  /** id of the workspace that calls run in; null: it has none */
+  workspace: string | null;
+  /** its tests have passed */
+  passed: boolean;
+  /** why it is dormant */
+  error: string | null;
+  /** of the code */
+  sha256: string;
+  /** how long it took to forge it */
+  forgeMs: number;
+  /** how long it is kept when it isn't active */
+  ttlMs: number;
+  createdAt: string;
+  /** its state has changed then */
+  changedAt: string;
+  /** null: it is active */
+  expiresAt: string | null;
+  network: Network;
+  /** left out in lists */
+  code?: string;
+  /** left out in lists */
+  tests?: string;
+  /** what the tests have printed, the last 64 KiB of it; left out in lists */
+  output?: string;
+}
+
+/** What its sandboxes may reach; they have no other network. */
+export interface Network {
+  /** none: only loopback; list: the hosts of `allow`; open: all public hosts. Default: list when something is allowed, else none */
+  mode: string;
+  /** host, *.host, either with :port, or an address; registries: the package indexes that the host's clients are configured with */
+  allow: string[];
+  /** the same; wins over `allow` */
+  deny: string[];
+  /** since the daemon began */
+  connections?: number;
+  /** by the lists */
+  refused?: number;
+  /** allowed, but not reached */
+  failed?: number;
+  receivedBytes?: number;
+  sentBytes?: number;
+  /** policies that let only a part of it be reached; mode none then: nothing */
+  boundedBy?: string[];
+}
+
+/** The schema `ToolWanted` of the REST API. */
+export interface ToolWanted {
+  /** a new tool, or the next version of one */
+  name?: string | null;
+  /** tool.py: a Python module with a function run */
+  code?: string | null;
+  /** test_tool.py: tests for pytest, which import tool */
+  tests?: string | null;
+  /** a requirement, instead of name, code and tests: the tool pypi_PACKAGE is made with an adapter */
+  package?: string | null;
+  /** requirements of Python packages */
+  requires?: string[] | null;
+  /** a version of Python */
+  python?: string | null;
+  /** for lists */
+  description?: string | null;
+  /** what the tests and calls may reach */
+  network?: NetworkWanted | null;
+  /** of the tests and of calls */
+  limits?: LimitsWanted | null;
+  /** of the tests; 300 s when not given */
+  timeout?: string | null | number;
+  /** timeout in milliseconds, instead of it */
+  timeoutMs?: number | null;
+  /** how long this version is kept when it isn't active; 24 h when not given */
+  ttl?: string | null | number;
+  /** ttl in milliseconds, instead of it */
+  ttlMs?: number | null;
+}
+
+/** The schema `ToolCall` of the REST API. */
+export interface ToolCall {
+  /** of the function run, by name */
+  arguments?: Record<string, unknown> | null;
+  /** 300 s when not given */
+  timeout?: string | null | number;
+  /** timeout in milliseconds, instead of it */
+  timeoutMs?: number | null;
+  /** another version than the active one, that still has its workspace */
+  version?: number | null;
+}
+
+/** The schema `ToolResult` of the REST API. */
+export interface ToolResult {
+  /** its name */
+  tool: string;
+  version: number;
+  /** there is a result */
+  ok: boolean;
+  /** what run returned; null when it has failed */
+  result: unknown;
+  /** null: there is a result */
+  error: ToolFailure | null;
+  /** what the tool has printed */
+  stdout: string;
+  stderr: string;
+  /** of both: utf-8 or base64 */
+  encoding: string;
+  durationMs: number;
+}
+
+/** The schema `ToolFailure` of the REST API. */
+export interface ToolFailure {
+  /** raised: run raised an exception; invalid_result: it returned what isn't JSON; exited: the process ended without a result; else what ended it */
+  reason: "raised" | "invalid_result" | "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied";
+  /** of the exception */
+  type: string | null;
+  message: string;
+  /** of the exception */
+  traceback: string | null;
+}
+
+/** The schema `ToolRollback` of the REST API. */
+export interface ToolRollback {
+  /** when not given: the newest one below the active one that has passed its tests */
+  version?: number | null;
+}
+
 /** The schema `WorkspaceWanted` of the REST API. */
 export interface WorkspaceWanted {
   /** the workspace is removed after this time */
@@ -745,26 +894,6 @@ export interface WorkspaceInfo {
   sources?: Record<string, unknown>;
   /** the sources of its template, which hold as well */
   templateSources?: Record<string, unknown>;
-}
-
-/** What its sandboxes may reach; they have no other network. */
-export interface Network {
-  /** none: only loopback; list: the hosts of `allow`; open: all public hosts. Default: list when something is allowed, else none */
-  mode: string;
-  /** host, *.host, either with :port, or an address; registries: the package indexes that the host's clients are configured with */
-  allow: string[];
-  /** the same; wins over `allow` */
-  deny: string[];
-  /** since the daemon began */
-  connections?: number;
-  /** by the lists */
-  refused?: number;
-  /** allowed, but not reached */
-  failed?: number;
-  receivedBytes?: number;
-  sentBytes?: number;
-  /** policies that let only a part of it be reached; mode none then: nothing */
-  boundedBy?: string[];
 }
 
 /** The schema `Workspaces` of the REST API. */
@@ -1467,7 +1596,7 @@ export interface PortInfo {
 }
 
 /** The data of an event. New types may come: ignore what you don't know. */
-export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | CaseEvent | CellEvent | AgentEvent | TaskEvent | EnvironmentProgressEvent | MissedEvent;
+export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | CaseEvent | CellEvent | AgentEvent | TaskEvent | ToolEvent | EnvironmentProgressEvent | MissedEvent;
 
 /** A workspace has changed. warm: its sandbox is ready; cold: its sandbox has ended. */
 export interface WorkspaceEvent {
@@ -1476,7 +1605,7 @@ export interface WorkspaceEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.created" | "workspace.ready" | "workspace.updated" | "workspace.warm" | "workspace.cold" | "workspace.suspended" | "workspace.resumed" | "workspace.failed" | "workspace.expired" | "workspace.creating" | "workspace.deleting";
@@ -1491,7 +1620,7 @@ export interface WorkspaceDeletedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.deleted";
@@ -1506,7 +1635,7 @@ export interface WorkspaceWarningEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.warning";
@@ -1520,7 +1649,7 @@ export interface WorkspaceRepairedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.repaired";
@@ -1535,7 +1664,7 @@ export interface WorkspaceDiskEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.disk_warning";
@@ -1550,7 +1679,7 @@ export interface WorkspaceArchiveEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.archived" | "workspace.restored";
@@ -1567,7 +1696,7 @@ export interface WorkspaceSnapshotEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.snapshot";
@@ -1584,7 +1713,7 @@ export interface WorkspaceRollbackEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.rollback";
@@ -1601,7 +1730,7 @@ export interface WorkspaceAppliedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.applied";
@@ -1618,7 +1747,7 @@ export interface WorkspacePackagesEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "workspace.installed" | "workspace.uninstalled";
@@ -1633,7 +1762,7 @@ export interface SnapshotEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "snapshot.pushed" | "snapshot.pulled";
@@ -1650,7 +1779,7 @@ export interface ExecStartedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "exec.started";
@@ -1665,7 +1794,7 @@ export interface ExecEndedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "exec.ended";
@@ -1682,7 +1811,7 @@ export interface ExecChangedEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "exec.changed";
@@ -1699,7 +1828,7 @@ export interface ApprovalEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "approval.requested" | "approval.approved" | "approval.denied" | "approval.expired";
@@ -1720,7 +1849,7 @@ export interface WebhookEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "webhook.failed";
@@ -1736,7 +1865,7 @@ export interface TokenEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "token.created" | "token.removed";
@@ -1751,7 +1880,7 @@ export interface TemplateEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "template.added" | "template.removed" | "template.built";
@@ -1764,7 +1893,7 @@ export interface CaseEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "case.created" | "case.preparing" | "case.ready" | "case.failed" | "case.removed";
@@ -1781,7 +1910,7 @@ export interface CellEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "cell.waiting" | "cell.harness" | "cell.grading" | "cell.passed" | "cell.failed" | "cell.canceled";
@@ -1802,7 +1931,7 @@ export interface AgentEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "agent.added" | "agent.removed";
@@ -1815,7 +1944,7 @@ export interface TaskEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "task.state";
@@ -1827,6 +1956,25 @@ export interface TaskEvent {
   state: string;
 }
 
+/** A version of a tool is in another state. */
+export interface ToolEvent {
+  /** counts up, also across restarts of the daemon */
+  id: number;
+  time: string;
+  /** its id; empty: the event isn't about one */
+  workspace: string;
+  /** of the workspace, template, token, case or tool */
+  name: string | null;
+  /** the name of the event */
+  type: "tool.state";
+  /** id of the version */
+  tool: string;
+  version: number;
+  state: "dormant" | "creating" | "installing" | "testing" | "active" | "cleanup";
+  /** why it is dormant, else empty */
+  error: string;
+}
+
 /** An environment is being built for a workspace. */
 export interface EnvironmentProgressEvent {
   /** counts up, also across restarts of the daemon */
@@ -1834,7 +1982,7 @@ export interface EnvironmentProgressEvent {
   time: string;
   /** its id; empty: the event isn't about one */
   workspace: string;
-  /** of the workspace, template, token or case */
+  /** of the workspace, template, token, case or tool */
   name: string | null;
   /** the name of the event */
   type: "environment.progress";
@@ -1968,6 +2116,20 @@ export interface Operations {
   startCell: { path: { id: string }; query: object; body: CellWanted | undefined; result: Cell };
   /** Show a cell */
   getCell: { path: { id: string }; query: object; body: undefined; result: Cell };
+  /** List tools */
+  listTools: { path: object; query: { limit?: number; cursor?: string }; body: undefined; result: Tools };
+  /** Test code and load it as a tool, or make a tool of a package */
+  forgeTool: { path: object; query: object; body: ToolWanted; result: Tool };
+  /** Show a tool, with its code and its tests */
+  getTool: { path: { id: string }; query: { version?: number }; body: undefined; result: Tool };
+  /** Remove a tool with all its versions */
+  removeTool: { path: { id: string }; query: object; body: undefined; result: undefined };
+  /** List the versions of a tool */
+  listToolVersions: { path: { id: string }; query: { limit?: number; cursor?: string }; body: undefined; result: Tools };
+  /** Call a tool */
+  callTool: { path: { id: string }; query: object; body: ToolCall | undefined; result: ToolResult };
+  /** Load another version of a tool */
+  rollbackTool: { path: { id: string }; query: object; body: ToolRollback | undefined; result: Tool };
   /** Create a workspace */
   createWorkspace: { path: object; query: object; body: WorkspaceWanted | undefined; result: WorkspaceInfo };
   /** List workspaces */
@@ -2133,6 +2295,13 @@ export const operations: Record<keyof Operations, OperationRow> = {
   listCells: {"method":"GET","path":"/v1/cases/{id}/cells","results":{"200":"Cells"}},
   startCell: {"method":"POST","path":"/v1/cases/{id}/cells","body":"CellWanted","results":{"201":"Cell"}},
   getCell: {"method":"GET","path":"/v1/cells/{id}","results":{"200":"Cell"}},
+  listTools: {"method":"GET","path":"/v1/tools","results":{"200":"Tools"}},
+  forgeTool: {"method":"POST","path":"/v1/tools","body":"ToolWanted","results":{"201":"Tool"}},
+  getTool: {"method":"GET","path":"/v1/tools/{id}","results":{"200":"Tool"}},
+  removeTool: {"method":"DELETE","path":"/v1/tools/{id}"},
+  listToolVersions: {"method":"GET","path":"/v1/tools/{id}/versions","results":{"200":"Tools"}},
+  callTool: {"method":"POST","path":"/v1/tools/{id}/call","body":"ToolCall","results":{"200":"ToolResult"}},
+  rollbackTool: {"method":"POST","path":"/v1/tools/{id}/rollback","body":"ToolRollback","results":{"200":"Tool"}},
   createWorkspace: {"method":"POST","path":"/v1/workspaces","keyed":true,"body":"WorkspaceWanted","results":{"201":"Workspace"}},
   listWorkspaces: {"method":"GET","path":"/v1/workspaces","results":{"200":"Workspaces"}},
   getWorkspace: {"method":"GET","path":"/v1/workspaces/{id}","results":{"200":"Workspace"}},
@@ -2225,11 +2394,16 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   CaseStep: {"exit_code":["exitCode"],"duration_ms":["durationMs"]},
   Cells: {"items":["items","Cell"],"next_cursor":["nextCursor"]},
   Cell: {"case_name":["caseName"],"duration_ms":["durationMs"],"steps":["steps","CaseStep"],"diff_truncated":["diffTruncated"],"created_at":["createdAt"],"started_at":["startedAt"],"ended_at":["endedAt"]},
+  Tools: {"items":["items","Tool"],"next_cursor":["nextCursor"]},
+  Tool: {"forge_ms":["forgeMs"],"ttl_ms":["ttlMs"],"created_at":["createdAt"],"changed_at":["changedAt"],"expires_at":["expiresAt"],"network":["network","Network"]},
+  Network: {"received_bytes":["receivedBytes"],"sent_bytes":["sentBytes"],"bounded_by":["boundedBy"]},
+  ToolWanted: {"network":["network","NetworkWanted"],"limits":["limits","LimitsWanted"],"timeout_ms":["timeoutMs"],"ttl_ms":["ttlMs"]},
+  ToolCall: {"timeout_ms":["timeoutMs"]},
+  ToolResult: {"error":["error","ToolFailure"],"duration_ms":["durationMs"]},
   WorkspaceWanted: {"ttl_ms":["ttlMs"],"idle_timeout":["idleTimeout"],"idle_timeout_ms":["idleTimeoutMs"],"python":["python","Python"],"node":["node","Node"],"limits":["limits","LimitsWanted"],"network":["network","NetworkWanted"]},
   Python: {"torch_backend":["torchBackend"],"allow_build":["allowBuild"]},
   Node: {"package_json":["packageJson"],"allow_scripts":["allowScripts"]},
   Workspace: {"created_at":["createdAt"],"last_used_at":["lastUsedAt"],"expires_at":["expiresAt"],"idle_timeout_ms":["idleTimeoutMs"],"node_environment":["nodeEnvironment"],"limits":["limits","Limits"],"network":["network","Network"],"disk_usage_bytes":["diskUsageBytes"],"disk_limit_mechanism":["diskLimitMechanism"],"layers_active":["layersActive"],"template_settings":["templateSettings"],"template_sources":["templateSources"]},
-  Network: {"received_bytes":["receivedBytes"],"sent_bytes":["sentBytes"],"bounded_by":["boundedBy"]},
   Workspaces: {"items":["items","Workspace"],"next_cursor":["nextCursor"]},
   WorkspaceChange: {"limits":["limits","LimitsWanted"],"network":["network","NetworkChange"],"ttl_ms":["ttlMs"],"idle_timeout":["idleTimeout"],"idle_timeout_ms":["idleTimeoutMs"]},
   Archive: {"created_at":["createdAt"],"size_bytes":["sizeBytes"]},

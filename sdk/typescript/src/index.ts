@@ -56,6 +56,7 @@ export {
   Snapshots,
   Templates,
   Tokens,
+  Tools,
   Trees,
   type ApprovalFilter,
   type TokenOptions,

@@ -17,6 +17,9 @@ import type {
   TemplateWanted,
   Token,
   TokenWanted,
+  Tool,
+  ToolResult,
+  ToolWanted,
   Tree,
 } from "./generated.js";
 import type { CallOptions, Http } from "./http.js";
@@ -324,5 +327,53 @@ export class Approvals {
 
   private answer(id: string, body: ApprovalAnswer, signal: AbortSignal | undefined): Promise<Approval> {
     return this.http.call("answerApproval", { id, body, signal });
+  }
+}
+
+/** Tools: Python code that is tested before it is loaded. */
+export class Tools {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** Of each tool its active version, else its newest one; without code, tests and output. */
+  list(options: CallOptions = {}): Listing<Tool> {
+    return new Listing((cursor) => this.http.call("listTools", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** All versions of a tool, newest first. */
+  versions(name: string, options: CallOptions = {}): Listing<Tool> {
+    return new Listing((cursor) => this.http.call("listToolVersions", { id: name, query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** The active version of a tool, else its newest one, or another. */
+  get(name: string, options: CallOptions & { version?: number } = {}): Promise<Tool> {
+    const { version, signal } = options;
+    return this.http.call("getTool", { id: name, query: given({ version }), signal });
+  }
+
+  /** Tests code, or makes a tool of a `package`, and loads it if the tests pass: `state` is active, or dormant with `error`. */
+  forge(tool: ToolWanted, options: CallOptions = {}): Promise<Tool> {
+    return this.http.call("forgeTool", { body: tool, signal: options.signal });
+  }
+
+  /** Calls a tool: `result` if `ok`, else `error`. */
+  call(
+    name: string,
+    args: Record<string, unknown> = {},
+    options: CallOptions & { version?: number; timeout?: Duration } = {},
+  ): Promise<ToolResult> {
+    const { version, timeout, signal } = options;
+    return this.http.call("callTool", { id: name, body: { arguments: args, ...given({ version }), ...duration("timeout", timeout) }, signal });
+  }
+
+  /** Loads the version before the active one, or the given one. */
+  rollback(name: string, options: CallOptions & { version?: number } = {}): Promise<Tool> {
+    const { version, signal } = options;
+    return this.http.call("rollbackTool", { id: name, body: given({ version }), signal });
+  }
+
+  /** Removes a tool with all its versions. */
+  async remove(name: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeTool", { id: name, signal: options.signal });
   }
 }

@@ -970,6 +970,230 @@ class CellWanted(TypedDict, total=False):
     repeat: Optional[int]
 
 
+@dataclass(frozen=True)
+class Tool:
+    """Tool, as the daemon shows it."""
+
+    # of this version
+    id: str
+    name: str
+    # 1, 2, 3 ... of the tool
+    version: int
+    # active: calls run this version; dormant: it isn't loaded; else it is being forged
+    state: Literal["dormant", "creating", "installing", "testing", "active", "cleanup"]
+    # the requirement that it was made of
+    package: Optional[str]
+    description: Optional[str]
+    # requirements of Python packages
+    requires: List[str]
+    # a version
+    python: Optional[str]
+    # what it was tested and is called in
+    environment: Optional[str]
+    # id of the workspace that calls run in; null: it has none
+    workspace: Optional[str]
+    # its tests have passed
+    passed: bool
+    # why it is dormant
+    error: Optional[str]
+    # of the code
+    sha256: str
+    # how long it took to forge it
+    forge_ms: int
+    # how long it is kept when it isn't active
+    ttl_ms: int
+    created_at: datetime
+    # its state has changed then
+    changed_at: datetime
+    # null: it is active
+    expires_at: Optional[datetime]
+    network: Network
+    # left out in lists
+    code: Optional[str] = None
+    # left out in lists
+    tests: Optional[str] = None
+    # what the tests have printed, the last 64 KiB of it; left out in lists
+    output: Optional[str] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> Tool:
+        get = value.get
+        return cls(
+            id=get("id"),
+            name=get("name"),
+            version=get("version"),
+            state=get("state"),
+            package=get("package"),
+            description=get("description"),
+            requires=get("requires"),
+            python=get("python"),
+            environment=get("environment"),
+            workspace=get("workspace"),
+            passed=get("passed"),
+            error=get("error"),
+            sha256=get("sha256"),
+            forge_ms=get("forge_ms"),
+            ttl_ms=get("ttl_ms"),
+            created_at=_time(get("created_at")),
+            changed_at=_time(get("changed_at")),
+            expires_at=_time(get("expires_at")),
+            network=Network._from(get("network") or {}),
+            code=get("code"),
+            tests=get("tests"),
+            output=get("output"),
+        )
+
+
+@dataclass(frozen=True)
+class Network:
+    """What its sandboxes may reach; they have no other network."""
+
+    # none: only loopback; list: the hosts of `allow`; open: all public hosts. Default: list when something is allowed,
+    # else none
+    mode: str
+    # host, *.host, either with :port, or an address; registries: the package indexes that the host's clients are
+    # configured with
+    allow: List[str]
+    # the same; wins over `allow`
+    deny: List[str]
+    # since the daemon began
+    connections: Optional[int] = None
+    # by the lists
+    refused: Optional[int] = None
+    # allowed, but not reached
+    failed: Optional[int] = None
+    received_bytes: Optional[int] = None
+    sent_bytes: Optional[int] = None
+    # policies that let only a part of it be reached; mode none then: nothing
+    bounded_by: Optional[List[str]] = None
+
+    @classmethod
+    def _from(cls, value: Any) -> Network:
+        get = value.get
+        return cls(
+            mode=get("mode"),
+            allow=get("allow"),
+            deny=get("deny"),
+            connections=get("connections"),
+            refused=get("refused"),
+            failed=get("failed"),
+            received_bytes=get("received_bytes"),
+            sent_bytes=get("sent_bytes"),
+            bounded_by=get("bounded_by"),
+        )
+
+
+class ToolWanted(TypedDict, total=False):
+    """ToolWanted, as the daemon takes it."""
+
+    # a new tool, or the next version of one
+    name: Optional[str]
+    # tool.py: a Python module with a function run
+    code: Optional[str]
+    # test_tool.py: tests for pytest, which import tool
+    tests: Optional[str]
+    # a requirement, instead of name, code and tests: the tool pypi_PACKAGE is made with an adapter
+    package: Optional[str]
+    # requirements of Python packages
+    requires: Optional[Sequence[str]]
+    # a version of Python
+    python: Optional[str]
+    # for lists
+    description: Optional[str]
+    # what the tests and calls may reach
+    network: Optional[NetworkWanted]
+    # of the tests and of calls
+    limits: Optional[LimitsWanted]
+    # of the tests; 300 s when not given
+    timeout: Optional[Union[str, float]]
+    # timeout in milliseconds, instead of it
+    timeout_ms: Optional[int]
+    # how long this version is kept when it isn't active; 24 h when not given
+    ttl: Optional[Union[str, float]]
+    # ttl in milliseconds, instead of it
+    ttl_ms: Optional[int]
+
+
+class ToolCall(TypedDict, total=False):
+    """ToolCall, as the daemon takes it."""
+
+    # of the function run, by name
+    arguments: Optional[Mapping[str, Any]]
+    # 300 s when not given
+    timeout: Optional[Union[str, float]]
+    # timeout in milliseconds, instead of it
+    timeout_ms: Optional[int]
+    # another version than the active one, that still has its workspace
+    version: Optional[int]
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """ToolResult, as the daemon shows it."""
+
+    # its name
+    tool: str
+    version: int
+    # there is a result
+    ok: bool
+    # what run returned; null when it has failed
+    result: Any
+    # null: there is a result
+    error: Optional[ToolFailure]
+    # what the tool has printed
+    stdout: str
+    stderr: str
+    # of both: utf-8 or base64
+    encoding: str
+    duration_ms: int
+
+    @classmethod
+    def _from(cls, value: Any) -> ToolResult:
+        get = value.get
+        return cls(
+            tool=get("tool"),
+            version=get("version"),
+            ok=get("ok"),
+            result=get("result"),
+            error=ToolFailure._from(get("error")) if get("error") is not None else None,
+            stdout=get("stdout"),
+            stderr=get("stderr"),
+            encoding=get("encoding"),
+            duration_ms=get("duration_ms"),
+        )
+
+
+@dataclass(frozen=True)
+class ToolFailure:
+    """ToolFailure, as the daemon shows it."""
+
+    # raised: run raised an exception; invalid_result: it returned what isn't JSON; exited: the process ended without a
+    # result; else what ended it
+    reason: Literal["raised", "invalid_result", "exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
+    # of the exception
+    type: Optional[str]
+    message: str
+    # of the exception
+    traceback: Optional[str]
+
+    @classmethod
+    def _from(cls, value: Any) -> ToolFailure:
+        get = value.get
+        return cls(
+            reason=get("reason"),
+            type=get("type"),
+            message=get("message"),
+            traceback=get("traceback"),
+        )
+
+
+class ToolRollback(TypedDict, total=False):
+    """ToolRollback, as the daemon takes it."""
+
+    # when not given: the newest one below the active one that has passed its tests
+    version: Optional[int]
+
+
 class Python(TypedDict, total=False):
     """The packages of a Python environment, which is built if it doesn't exist."""
 
@@ -1089,45 +1313,6 @@ class Workspace:
             rules=get("rules"),
             sources=get("sources"),
             template_sources=get("template_sources"),
-        )
-
-
-@dataclass(frozen=True)
-class Network:
-    """What its sandboxes may reach; they have no other network."""
-
-    # none: only loopback; list: the hosts of `allow`; open: all public hosts. Default: list when something is allowed,
-    # else none
-    mode: str
-    # host, *.host, either with :port, or an address; registries: the package indexes that the host's clients are
-    # configured with
-    allow: List[str]
-    # the same; wins over `allow`
-    deny: List[str]
-    # since the daemon began
-    connections: Optional[int] = None
-    # by the lists
-    refused: Optional[int] = None
-    # allowed, but not reached
-    failed: Optional[int] = None
-    received_bytes: Optional[int] = None
-    sent_bytes: Optional[int] = None
-    # policies that let only a part of it be reached; mode none then: nothing
-    bounded_by: Optional[List[str]] = None
-
-    @classmethod
-    def _from(cls, value: Any) -> Network:
-        get = value.get
-        return cls(
-            mode=get("mode"),
-            allow=get("allow"),
-            deny=get("deny"),
-            connections=get("connections"),
-            refused=get("refused"),
-            failed=get("failed"),
-            received_bytes=get("received_bytes"),
-            sent_bytes=get("sent_bytes"),
-            bounded_by=get("bounded_by"),
         )
 
 
@@ -2225,7 +2410,7 @@ class WorkspaceEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.created", "workspace.ready", "workspace.updated", "workspace.warm", "workspace.cold", "workspace.suspended", "workspace.resumed", "workspace.failed", "workspace.expired", "workspace.creating", "workspace.deleting"]
@@ -2254,7 +2439,7 @@ class WorkspaceDeletedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.deleted"]
@@ -2283,7 +2468,7 @@ class WorkspaceWarningEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.warning"]
@@ -2311,7 +2496,7 @@ class WorkspaceRepairedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.repaired"]
@@ -2340,7 +2525,7 @@ class WorkspaceDiskEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.disk_warning"]
@@ -2370,7 +2555,7 @@ class WorkspaceArchiveEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.archived", "workspace.restored"]
@@ -2402,7 +2587,7 @@ class WorkspaceSnapshotEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.snapshot"]
@@ -2435,7 +2620,7 @@ class WorkspaceRollbackEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.rollback"]
@@ -2467,7 +2652,7 @@ class WorkspaceAppliedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.applied"]
@@ -2499,7 +2684,7 @@ class WorkspacePackagesEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["workspace.installed", "workspace.uninstalled"]
@@ -2528,7 +2713,7 @@ class SnapshotEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["snapshot.pushed", "snapshot.pulled"]
@@ -2560,7 +2745,7 @@ class ExecStartedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["exec.started"]
@@ -2589,7 +2774,7 @@ class ExecEndedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["exec.ended"]
@@ -2622,7 +2807,7 @@ class ExecChangedEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["exec.changed"]
@@ -2654,7 +2839,7 @@ class ApprovalEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["approval.requested", "approval.approved", "approval.denied", "approval.expired"]
@@ -2692,7 +2877,7 @@ class WebhookEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["webhook.failed"]
@@ -2723,7 +2908,7 @@ class TokenEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["token.created", "token.removed"]
@@ -2752,7 +2937,7 @@ class TemplateEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["template.added", "template.removed", "template.built"]
@@ -2778,7 +2963,7 @@ class CaseEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["case.created", "case.preparing", "case.ready", "case.failed", "case.removed"]
@@ -2810,7 +2995,7 @@ class CellEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["cell.waiting", "cell.harness", "cell.grading", "cell.passed", "cell.failed", "cell.canceled"]
@@ -2848,7 +3033,7 @@ class AgentEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["agent.added", "agent.removed"]
@@ -2874,7 +3059,7 @@ class TaskEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["task.state"]
@@ -2901,6 +3086,42 @@ class TaskEvent:
 
 
 @dataclass(frozen=True)
+class ToolEvent:
+    """A version of a tool is in another state."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template, token, case or tool
+    name: Optional[str]
+    # the name of the event
+    type: Literal["tool.state"]
+    # id of the version
+    tool: str
+    version: int
+    state: Literal["dormant", "creating", "installing", "testing", "active", "cleanup"]
+    # why it is dormant, else empty
+    error: str
+
+    @classmethod
+    def _from(cls, value: Any) -> ToolEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            tool=get("tool"),
+            version=get("version"),
+            state=get("state"),
+            error=get("error"),
+        )
+
+
+@dataclass(frozen=True)
 class EnvironmentProgressEvent:
     """An environment is being built for a workspace."""
 
@@ -2909,7 +3130,7 @@ class EnvironmentProgressEvent:
     time: datetime
     # its id; empty: the event isn't about one
     workspace: str
-    # of the workspace, template, token or case
+    # of the workspace, template, token, case or tool
     name: Optional[str]
     # the name of the event
     type: Literal["environment.progress"]
@@ -3172,6 +3393,7 @@ Event = Union[
     CellEvent,
     AgentEvent,
     TaskEvent,
+    ToolEvent,
     EnvironmentProgressEvent,
     MissedEvent,
 ]
@@ -3227,6 +3449,7 @@ _EVENT = {
     "agent.added": AgentEvent,
     "agent.removed": AgentEvent,
     "task.state": TaskEvent,
+    "tool.state": ToolEvent,
     "environment.progress": EnvironmentProgressEvent,
     "missed": MissedEvent,
 }

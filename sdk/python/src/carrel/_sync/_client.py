@@ -50,6 +50,7 @@ class Carrel:
         self.approvals = Approvals(self._http)
         self.cases = Cases(self._http)
         self.agents = Agents(self._http)
+        self.tools = Tools(self._http)
 
     def __enter__(self) -> Carrel:
         return self
@@ -370,6 +371,48 @@ class Approvals(_Nouns):
     def _answer(self, approval_id: str, decision: str, always: bool, note: Optional[str]) -> types.Approval:
         body = {"decision": decision, "always": always or None, "note": note}
         return types.Approval._from(self._http.json(op.ANSWER_APPROVAL, body=body, id=approval_id))
+
+
+class Tools(_Nouns):
+    """Tools: Python code that is tested before it is loaded."""
+
+    def list(self, *, limit: Optional[int] = None) -> Iterator[types.Tool]:
+        """Of each tool its active version, else its newest one; without code, tests and output."""
+        return self._http.items(op.LIST_TOOLS, types.Tool._from, limit=limit)
+
+    def versions(self, name: str, *, limit: Optional[int] = None) -> Iterator[types.Tool]:
+        return self._http.items(op.LIST_TOOL_VERSIONS, types.Tool._from, limit=limit, id=name)
+
+    def get(self, name: str, *, version: Optional[int] = None) -> types.Tool:
+        return types.Tool._from(self._http.json(op.GET_TOOL, query={"version": version}, id=name))
+
+    def forge(
+        self, name: str, code: str, tests: str, *, requires: Optional[Sequence[str]] = None, description: Optional[str] = None,
+        python: Optional[str] = None, network: Optional[types.NetworkWanted] = None, limits: Optional[types.LimitsWanted] = None,
+        timeout: Optional[Duration] = None, ttl: Optional[Duration] = None,
+    ) -> types.Tool:
+        """Tests code, and loads it if the tests pass: `state` is "active", or "dormant" with `error` and `output`."""
+        body = {"name": name, "code": code, "tests": tests, "requires": requires, "description": description, "python": python,
+                "network": network, "limits": limits, **_core.duration("timeout", timeout), **_core.duration("ttl", ttl)}
+        return types.Tool._from(self._http.json(op.FORGE_TOOL, body=body, timeout=None))
+
+    def install(self, package: str, *, description: Optional[str] = None, ttl: Optional[Duration] = None) -> types.Tool:
+        """Makes the tool pypi_PACKAGE of a Python package."""
+        body = {"package": package, "description": description, **_core.duration("ttl", ttl)}
+        return types.Tool._from(self._http.json(op.FORGE_TOOL, body=body, timeout=None))
+
+    def call(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, version: Optional[int] = None,
+                   timeout: Optional[Duration] = None) -> types.ToolResult:
+        """Calls a tool: `result` if `ok`, else `error`."""
+        body = {"arguments": arguments or {}, "version": version, **_core.duration("timeout", timeout)}
+        return types.ToolResult._from(self._http.json(op.CALL_TOOL, body=body, timeout=None, id=name))
+
+    def rollback(self, name: str, version: Optional[int] = None) -> types.Tool:
+        """Loads the version before the active one, or the given one."""
+        return types.Tool._from(self._http.json(op.ROLLBACK_TOOL, body={"version": version}, id=name))
+
+    def remove(self, name: str) -> None:
+        self._http.json(op.REMOVE_TOOL, id=name)
 
 
 def _upload(http: Http, operation: op.Operation, name: str, source: Union[PathLike, bytes, IO[bytes]],

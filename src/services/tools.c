@@ -1,0 +1,540 @@
+#include "services/tools_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/fault.h"
+
+#define SWEEP_MS 3600000
+
+/* ---- those that are known ---- */
+
+struct tool_entry *tools_add(struct tools *tools, const struct tool *model)
+{
+	struct tool_entry *entry = xzalloc(sizeof *entry);
+	entry->tools = tools;
+	arena_init(&entry->arena);
+	tool_copy(&entry->arena, model, &entry->model);
+	/* Times of creation are unique: they serve as cursors. */
+	if (tools->newest && entry->model.created_ms <= tools->newest->model.created_ms)
+		entry->model.created_ms = tools->newest->model.created_ms + 1;
+	entry->older = tools->newest;
+	if (entry->older)
+		entry->older->newer = entry;
+	tools->newest = entry;
+	return entry;
+}
+
+void tools_drop(struct tool_entry *entry)
+{
+	*(entry->newer ? &entry->newer->older : &entry->tools->newest) = entry->older;
+	if (entry->older)
+		entry->older->newer = entry->newer;
+	arena_done(&entry->arena);
+	free(entry);
+}
+
+struct tool_entry *tools_find(struct tools *tools, const char *name, uint64_t version)
+{
+	for (struct tool_entry *e = tools->newest; e; e = e->older)
+		if (!strcmp(e->model.name, name) && (!version || e->model.version == version))
+			return e;
+	return NULL;
+}
+
+struct tool_entry *tools_find_active(struct tools *tools, const char *name)
+{
+	for (struct tool_entry *e = tools->newest; e; e = e->older)
+		if (!strcmp(e->model.name, name) && e->model.state == TOOL_ACTIVE)
+			return e;
+	return NULL;
+}
+
+struct tool_entry *tools_find_shown(struct tools *tools, const char *name)
+{
+	struct tool_entry *active = tools_find_active(tools, name);
+	return active ? active : tools_find(tools, name, 0);
+}
+
+int tools_fail_unknown(const char *name, uint64_t version, struct error *err)
+{
+	return version ? fail_hint(err, ERR_NOT_FOUND, "carrel tool show NAME lists its versions",
+				 "tool '%s' has no version %llu", name, (unsigned long long)version)
+		       : fail_hint(err, ERR_NOT_FOUND, "carrel tool ls lists tools",
+				 "there is no tool '%s'", name);
+}
+
+/* ---- transitions ---- */
+
+static void tell(const struct tool_entry *entry)
+{
+	const struct tool *tool = &entry->model;
+	char version[24];
+	str_format(version, sizeof version, "%llu", (unsigned long long)tool->version);
+	journal_emit(core_journal(entry->tools->base.core), "tool.state",
+		tool->workspace ? tool->workspace : "", tool->name, "tool", tool->id, "#version",
+		version, "state", tool_state_names[tool->state], "error",
+		tool->error ? tool->error : "", NULL);
+}
+
+static void set_state(struct tool *tool, enum tool_state state)
+{
+	tool->state = state;
+	tool->changed_ms = clock_now_ms();
+	tool->expires_ms = state == TOOL_DORMANT ? tool->changed_ms + (int64_t)tool->ttl_ms : 0;
+}
+
+void tool_become(struct tool_entry *entry, enum tool_state state, store_done_fn *done, void *ctx)
+{
+	static const char *const points[TOOL_STATE_COUNT] = { "tool_dormant", "tool_creating",
+		"tool_installing", "tool_testing", "tool_active", "tool_cleanup" };
+	set_state(&entry->model, state);
+	tell(entry);
+	core_put(entry->tools->base.core, &store_tools, &entry->model, done, ctx);
+	fault_point(points[state]);
+	if (state == TOOL_DORMANT)
+		tools_arm_sweep(entry->tools);
+}
+
+struct activation {
+	struct tool_entry *from, *to;
+	store_done_fn *done;
+	void *ctx;
+};
+
+static void on_activated(void *ctx, const struct error *err)
+{
+	struct activation *a = ctx;
+	if (!err) {
+		/* More than one, when a rollback and a forging have ended at the same time. */
+		for (struct tool_entry *e = a->to->tools->newest; e; e = e->older)
+			if (e != a->to && e->model.state == TOOL_ACTIVE &&
+				!strcmp(e->model.name, a->to->model.name))
+				tool_become(e, TOOL_DORMANT, NULL, NULL);
+		set_state(&a->to->model, TOOL_ACTIVE);
+		tell(a->to);
+		fault_point("tool_active");
+	}
+	if (a->from)
+		a->from->users--;
+	a->to->users--;
+	a->done(a->ctx, err);
+	free(a);
+}
+
+void tools_activate(struct tool_entry *from, struct tool_entry *to, store_done_fn *done, void *ctx)
+{
+	struct core *core = to->tools->base.core;
+	struct activation *a = xzalloc(sizeof *a);
+	struct tool after = to->model;
+	*a = (struct activation){ from, to, done, ctx };
+	to->users++;
+	if (from) {
+		struct tool before = from->model;
+		from->users++;
+		set_state(&before, TOOL_DORMANT);
+		core_put(core, &store_tools, &before, NULL, NULL);
+	}
+	set_state(&after, TOOL_ACTIVE);
+	core_put(core, &store_tools, &after, on_activated, a);
+}
+
+/* ---- verbs ---- */
+
+/* An error that is known at once, or the answer: told from the loop. */
+struct later {
+	struct tools *tools;
+	tool_fn *done;
+	void *ctx;
+	struct error err;
+	char name[TOOL_NAME_MAX + 1]; /* of the tool that is removed or rolled back */
+	struct tool_entry *entry;
+	struct desk desk;
+};
+
+static struct later *later_new(struct tools *tools, tool_fn *done, void *ctx)
+{
+	struct later *later = xzalloc(sizeof *later);
+	*later = (struct later){ .tools = tools, .done = done, .ctx = ctx };
+	return later;
+}
+
+static void on_refused(struct loop *loop, void *ctx)
+{
+	struct later *later = ctx;
+	later->done(later->ctx, NULL, &later->err);
+	free(later);
+}
+
+static void refuse(struct later *later)
+{
+	loop_after(core_loop(later->tools->base.core), 0, on_refused, later);
+}
+
+static void fill(struct tool *tool, const struct tool_wanted *wanted, struct arena *arena)
+{
+	char hash[2 * SHA256_LEN + 1];
+	*tool = (struct tool){ .state = TOOL_CREATING,
+		.name = wanted->name,
+		.package = wanted->package,
+		.description = wanted->description,
+		.code = wanted->code,
+		.tests = wanted->tests,
+		.requires = wanted->requires,
+		.python = wanted->python,
+		.network = wanted->network,
+		.limits = wanted->limits,
+		.timeout_ms = wanted->timeout_ms,
+		.ttl_ms = wanted->ttl_ms ? wanted->ttl_ms : TOOL_TTL_DEFAULT_MS,
+		.created_ms = clock_now_ms() };
+	id_make(tool->id);
+	if (wanted->package) {
+		char name[TOOL_NAME_MAX + 1];
+		struct str tests = tool_script_package_tests;
+		tool_package_name(wanted->package, name);
+		tool->name = arena_text(arena, name);
+		tool->code = tool_code_of_package(arena, name + strlen(TOOL_PACKAGE_PREFIX));
+		tool->tests = arena_bytes(arena, tests.data, tests.len);
+		tool->requires = workspace_copy_texts(arena, &wanted->requires);
+		vec_push(arena, &tool->requires, wanted->package);
+	}
+	sha256_of(tool->code, strlen(tool->code), hash);
+	tool->sha256 = arena_text(arena, hash);
+}
+
+/* ERR_CONFLICT, ERR_LIMIT; else the number of the new version. */
+static int number(struct tools *tools, struct tool *tool, struct error *err)
+{
+	size_t count = 0;
+	tool->version = 1;
+	for (const struct tool_entry *e = tools->newest; e; e = e->older) {
+		count++;
+		if (strcmp(e->model.name, tool->name) != 0)
+			continue;
+		if (tool_is_forging(&e->model))
+			return fail_hint(err, ERR_CONFLICT, "carrel tool show NAME shows its state",
+				"tool '%s' is being forged", tool->name);
+		if (e->model.version >= tool->version)
+			tool->version = e->model.version + 1;
+	}
+	return count >= TOOLS_MAX ? fail_hint(err, ERR_LIMIT, "carrel tool rm removes one",
+					    "there are %zu versions of tools already", count)
+				  : 0;
+}
+
+void tools_forge(const struct request *request, struct tools *tools,
+	const struct tool_wanted *wanted, tool_fn *done, void *ctx)
+{
+	auto_arena struct arena arena = { 0 };
+	struct later *later = later_new(tools, done, ctx);
+	struct tool_wanted settled = *wanted;
+	struct tool tool;
+	if (core_check(request, tools->base.core, VERB_TOOL_FORGE, NULL, &later->err) ||
+		workspace_network_settle(&settled.network, &later->err) ||
+		limits_check(&settled.limits, &later->err)) {
+		refuse(later);
+		return;
+	}
+	fill(&tool, &settled, &arena);
+	if (number(tools, &tool, &later->err)) {
+		refuse(later);
+		return;
+	}
+	free(later);
+	tool_forge_start(tools_add(tools, &tool), request, done, ctx);
+}
+
+int tools_get(const struct request *request, struct tools *tools, const char *name,
+	uint64_t version, const struct tool **tool, struct error *err)
+{
+	if (core_check(request, tools->base.core, VERB_TOOL_GET, NULL, err))
+		return -1;
+	struct tool_entry *found =
+		version ? tools_find(tools, name, version) : tools_find_shown(tools, name);
+	if (!found)
+		return tools_fail_unknown(name, tools_find(tools, name, 0) ? version : 0, err);
+	*tool = &found->model;
+	return 0;
+}
+
+int tools_list(const struct request *request, struct tools *tools, const char *name,
+	const char *cursor, size_t limit, void (*fn)(void *ctx, const struct tool *tool), void *ctx,
+	char next[CORE_CURSOR_SIZE], struct error *err)
+{
+	uint64_t before = UINT64_MAX;
+	size_t count = 0;
+	int64_t last_ms = 0;
+	next[0] = 0;
+	if (core_check(request, tools->base.core, VERB_TOOL_LIST, NULL, err))
+		return -1;
+	if (cursor && !str_to_u64(str_from(cursor), &before))
+		return fail(err, ERR_INVALID, "invalid cursor '%s'", cursor);
+	if (name && !tools_find(tools, name, 0))
+		return tools_fail_unknown(name, 0, err);
+	for (struct tool_entry *e = tools->newest; e; e = e->older) {
+		if ((uint64_t)e->model.created_ms >= before ||
+			(name ? strcmp(e->model.name, name) != 0
+			      : e != tools_find_shown(tools, e->model.name)))
+			continue;
+		if (count++ == limit) {
+			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
+			return 0;
+		}
+		last_ms = e->model.created_ms;
+		struct tool brief = tool_brief(&e->model);
+		fn(ctx, &brief);
+	}
+	return 0;
+}
+
+/* ---- rollback ---- */
+
+static void on_rolled_back(void *ctx, const struct error *err)
+{
+	struct later *later = ctx;
+	later->done(later->ctx, err ? NULL : &later->entry->model, err);
+	free(later);
+}
+
+static int find_target(struct tools *tools, const char *name, uint64_t version,
+	struct tool_entry **to, struct error *err)
+{
+	struct tool_entry *active = tools_find_active(tools, name);
+	struct core_workspace *w;
+	*to = NULL;
+	if (!tools_find(tools, name, 0) || (version && !tools_find(tools, name, version)))
+		return tools_fail_unknown(name, tools_find(tools, name, 0) ? version : 0, err);
+	for (struct tool_entry *e = tools->newest; e && !*to; e = e->older)
+		if (!strcmp(e->model.name, name) &&
+			(version ? e->model.version == version
+				 : e->model.has_passed && e->model.workspace &&
+						(!active ||
+							e->model.version < active->model.version)))
+			*to = e;
+	if (!*to)
+		return fail_hint(err, ERR_CONFLICT, "carrel tool show NAME lists its versions",
+			"tool '%s' has no version to go back to", name);
+	if (!(*to)->model.has_passed || !(*to)->model.workspace)
+		return fail(err, ERR_CONFLICT, "version %llu of tool '%s' hasn't passed its tests",
+			(unsigned long long)(*to)->model.version, name);
+	if (core_find(core_system(), tools->base.core, (*to)->model.workspace, &w, err))
+		return error_context(err, "version %llu of tool '%s' can't be loaded",
+			(unsigned long long)(*to)->model.version, name);
+	return 0;
+}
+
+void tools_rollback(const struct request *request, struct tools *tools, const char *name,
+	uint64_t version, tool_fn *done, void *ctx)
+{
+	struct later *later = later_new(tools, done, ctx);
+	struct tool_entry *active = tools_find_active(tools, name);
+	if (core_check(request, tools->base.core, VERB_TOOL_ROLLBACK, NULL, &later->err) ||
+		find_target(tools, name, version, &later->entry, &later->err)) {
+		refuse(later);
+		return;
+	}
+	/* Of the version that is active already nothing but its row is written. */
+	tools_activate(active == later->entry ? NULL : active, later->entry, on_rolled_back, later);
+}
+
+/* ---- removal ---- */
+
+static void remove_next(struct later *later);
+
+static void on_row_dropped(void *ctx, const struct error *err)
+{
+	struct later *later = ctx;
+	if (err) {
+		later->entry->users--;
+		later->done(later->ctx, NULL, err);
+		free(later);
+		return;
+	}
+	tools_drop(later->entry);
+	remove_next(later);
+}
+
+static void on_desk_removed(void *ctx, const struct error *err)
+{
+	struct later *later = ctx;
+	desk_done(&later->desk);
+	if (err) {
+		on_row_dropped(later, err);
+		return;
+	}
+	core_drop(later->tools->base.core, &store_tools, later->entry->model.id, on_row_dropped,
+		later);
+}
+
+static void remove_entry(struct later *later, struct tool_entry *entry)
+{
+	later->entry = entry;
+	entry->users++;
+	desk_init(&later->desk, later->tools->base.core, core_system());
+	str_copy(later->desk.id, sizeof later->desk.id,
+		entry->model.workspace ? entry->model.workspace : "");
+	desk_remove(&later->desk, on_desk_removed, later);
+}
+
+/* A call that runs keeps its version until its workspace, and so the call, is ended. */
+static void remove_next(struct later *later)
+{
+	struct tool_entry *entry = later->name[0] ? tools_find(later->tools, later->name, 0) : NULL;
+	if (entry) {
+		remove_entry(later, entry);
+		return;
+	}
+	if (later->done)
+		later->done(later->ctx, NULL, NULL);
+	free(later);
+}
+
+void tools_remove(const struct request *request, struct tools *tools, const char *name,
+	tool_fn *done, void *ctx)
+{
+	struct later *later = later_new(tools, done, ctx);
+	int failed = core_check(request, tools->base.core, VERB_TOOL_REMOVE, NULL, &later->err);
+	if (!failed && !tools_find(tools, name, 0))
+		failed = tools_fail_unknown(name, 0, &later->err);
+	for (struct tool_entry *e = tools->newest; e && !failed; e = e->older)
+		if (!strcmp(e->model.name, name) && e->users)
+			failed = fail_hint(&later->err, ERR_CONFLICT,
+				"carrel tool show NAME shows its state",
+				"tool '%s' is in use: it is being forged, called or removed", name);
+	if (failed) {
+		refuse(later);
+		return;
+	}
+	str_copy(later->name, sizeof later->name, name);
+	remove_next(later);
+}
+
+/* ---- what isn't active has an end ---- */
+
+static void on_expired(void *ctx, const struct tool *tool, const struct error *err)
+{
+	struct tools *tools = ctx;
+	if (err)
+		log_record(core_log(tools->base.core), LOG_LEVEL_WARN,
+			"a tool that has expired can't be removed", "error", err->text, NULL);
+}
+
+static void on_sweep(struct loop *loop, void *ctx)
+{
+	struct tools *tools = ctx;
+	int64_t now_ms = clock_now_ms();
+	tools->sweep = NULL;
+	for (struct tool_entry *e = tools->newest; e; e = e->older)
+		if (e->model.state == TOOL_DORMANT && !e->users && e->model.expires_ms <= now_ms &&
+			!core_is_stopping(tools->base.core))
+			remove_entry(later_new(tools, on_expired, tools), e);
+	tools_arm_sweep(tools);
+}
+
+void tools_arm_sweep(struct tools *tools)
+{
+	int64_t now_ms = clock_now_ms(), due_ms = now_ms + SWEEP_MS;
+	for (const struct tool_entry *e = tools->newest; e; e = e->older)
+		if (e->model.state == TOOL_DORMANT && !e->users && e->model.expires_ms < due_ms)
+			due_ms = e->model.expires_ms;
+	loop_cancel(tools->base.loop, tools->sweep);
+	tools->sweep = loop_after(tools->base.loop,
+		due_ms > now_ms ? (uint64_t)(due_ms - now_ms) : 0, on_sweep, tools);
+}
+
+/* ---- the service ---- */
+
+static void take(void *state, const struct store_table *table, const void *row)
+{
+	tools_add(state, row);
+}
+
+static bool is_kept(void *ctx, const char *workspace)
+{
+	struct tools *tools = ctx;
+	for (const struct tool_entry *e = tools->newest; e; e = e->older)
+		if (e->model.workspace && !strcmp(e->model.workspace, workspace))
+			return true;
+	return false;
+}
+
+/* What a crash has interrupted, or what lost its workspace, is dormant. */
+static void look_at(struct tool_entry *entry)
+{
+	struct tools *tools = entry->tools;
+	struct tool *tool = &entry->model;
+	struct core_workspace *w;
+	struct error err;
+	if (tool_is_forging(tool)) {
+		tool->error = "the daemon ended while it was forged";
+		tool->workspace = NULL;
+		tool->has_passed = false;
+		tool_become(entry, TOOL_DORMANT, NULL, NULL);
+	} else if (tool->workspace &&
+		   core_find(core_system(), tools->base.core, tool->workspace, &w, &err)) {
+		tool->error = arena_printf(&entry->arena, "its workspace is gone: %s", err.text);
+		tool->workspace = NULL;
+		tool_become(entry, TOOL_DORMANT, NULL, NULL);
+	} else if (tool->state == TOOL_ACTIVE && tools_find_active(tools, tool->name) != entry) {
+		tool_become(entry, TOOL_DORMANT, NULL, NULL);
+	}
+}
+
+static void start(void *state)
+{
+	struct tools *tools = state;
+	for (struct tool_entry *e = tools->newest; e; e = e->older)
+		look_at(e);
+	desk_sweep(tools->base.core, TOOLS_SERVICE, is_kept, tools);
+	tools_arm_sweep(tools);
+}
+
+static void stop(void *state)
+{
+	struct tools *tools = state;
+	loop_cancel(tools->base.loop, tools->sweep);
+	tools->sweep = NULL;
+}
+
+static void free_all(void *state)
+{
+	struct tools *tools = state;
+	stop(state);
+	while (tools->newest)
+		tools_drop(tools->newest);
+}
+
+static void print_metrics(void *state, struct buf *out)
+{
+	const struct tools *tools = state;
+	uint64_t counts[TOOL_STATE_COUNT] = { 0 };
+	for (const struct tool_entry *e = tools->newest; e; e = e->older)
+		counts[e->model.state]++;
+	buf_text(out, "# HELP carrel_tools Versions of tools, by state.\n"
+		      "# TYPE carrel_tools gauge\n");
+	for (int i = 0; i < TOOL_STATE_COUNT; i++)
+		buf_printf(out, "carrel_tools{state=\"%s\"} %llu\n", tool_state_names[i],
+			(unsigned long long)counts[i]);
+	buf_printf(out,
+		"# HELP carrel_tool_forges_total Versions that were forged, by how it ended.\n"
+		"# TYPE carrel_tool_forges_total counter\n"
+		"carrel_tool_forges_total{result=\"active\"} %llu\n"
+		"carrel_tool_forges_total{result=\"dormant\"} %llu\n"
+		"# HELP carrel_tool_calls_total Calls of tools, by whether there was a result.\n"
+		"# TYPE carrel_tool_calls_total counter\n"
+		"carrel_tool_calls_total{result=\"ok\"} %llu\n"
+		"carrel_tool_calls_total{result=\"failed\"} %llu\n",
+		(unsigned long long)tools->forged, (unsigned long long)tools->refused,
+		(unsigned long long)(tools->calls - tools->failed_calls),
+		(unsigned long long)tools->failed_calls);
+}
+
+static const struct store_table *const tables[] = { &store_tools, NULL };
+const struct service tools_service = { .name = TOOLS_SERVICE,
+	.tables = tables,
+	.size = sizeof(struct tools),
+	.take = take,
+	.start = start,
+	.stop = stop,
+	.free = free_all,
+	.print_metrics = print_metrics };

@@ -1,0 +1,42 @@
+/* tools_internal.h -- the versions that are known. Private to tools.c, tool_forge.c, tool_call.c.
+ */
+#pragma once
+#include "services/desk.h"
+#include "services/tools.h"
+
+#define TOOLS_SERVICE "tools"
+
+struct tools {
+	struct service_state base;
+	struct tool_entry *newest;
+	struct loop_timer *sweep;
+	uint64_t forged, refused, calls, failed_calls;
+};
+struct tool_entry {
+	struct tools *tools;
+	struct arena arena; /* of the model's texts */
+	struct tool model;
+	unsigned users; /* jobs over it: it isn't removed */
+	struct tool_entry *newer, *older;
+};
+
+struct tool_entry *tools_add(struct tools *tools, const struct tool *model);
+void tools_drop(struct tool_entry *entry); /* from memory */
+struct tool_entry *tools_find(struct tools *tools, const char *name, uint64_t version);
+struct tool_entry *tools_find_active(struct tools *tools, const char *name);
+/* The one that stands for its name, or NULL. */
+struct tool_entry *tools_find_shown(struct tools *tools, const char *name);
+int tools_fail_unknown(const char *name, uint64_t version, struct error *err);
+/* Every transition: its time, its event, its row (done may be NULL). */
+void tool_become(struct tool_entry *entry, enum tool_state state, store_done_fn *done, void *ctx);
+/* `to` is active in place of `from` (or NULL), in the store and then in memory; done as of the
+ * store. Both have a user until then. */
+void tools_activate(struct tool_entry *from, struct tool_entry *to, store_done_fn *done, void *ctx);
+void tools_arm_sweep(struct tools *tools);
+
+/* tool_forge.c */
+void tool_forge_start(
+	struct tool_entry *entry, const struct request *request, tool_fn *done, void *ctx);
+extern const struct str tool_script_call, tool_script_package, tool_script_package_tests;
+/* The adapter, of the package of that name. */
+const char *tool_code_of_package(struct arena *arena, const char *name);
