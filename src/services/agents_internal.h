@@ -54,6 +54,7 @@ struct task_run {
 	const char *text;	       /* the command of kind shell */
 	const char *first;	       /* the message, as JSON */
 	bool is_throwaway;
+	bool is_captured; /* nobody follows it: its output comes at once, which is faster */
 	char workspace[ID_LEN + 1];
 	struct opening *opening;
 	struct task_run *next_waiting; /* of that */

@@ -8,6 +8,7 @@
 
 #define TASK_LABEL "carrel.task" /* of a throw-away workspace: id of its task */
 #define TTL_STEP_MS 3600000	 /* how exact the ttl of a context that is used is */
+#define PIECE ((size_t)65536)
 #define PROGRAM_OUTPUT_MAX ((uint64_t)16 << 20)
 
 /* A context that is being made, and the tasks that wait for it. */
@@ -177,6 +178,20 @@ static void add_result(struct task_run *run, const struct result *result)
 	task_add_parts(run->task, task_artifact(run->task, "result", ""), part.data, false, true);
 }
 
+/* In pieces: of more than a task keeps, the beginning is kept. */
+static void take_captured(struct task_run *run, const struct core_exec *e)
+{
+	const struct exec_captured *captured = exec_captured_of(e);
+	for (int i = 0; i < 2; i++) {
+		struct str rest = { captured->streams[i].data, captured->streams[i].len };
+		while (rest.len) {
+			struct str piece = { rest.data, rest.len < PIECE ? rest.len : PIECE };
+			on_shell_output(run, i + 1, piece);
+			rest = (struct str){ rest.data + piece.len, rest.len - piece.len };
+		}
+	}
+}
+
 static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct task_run *run = ctx;
@@ -204,6 +219,8 @@ static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 	} else if (run->entry->model.kind == AGENT_COMMAND) {
 		program_ended(run, &result, text);
 	} else {
+		if (run->is_captured)
+			take_captured(run, e);
 		flush_output(run);
 		add_result(run, &result);
 		bool is_done = result.reason == REASON_EXITED && !result.exit_status;
@@ -214,7 +231,7 @@ static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 static void run_exec(struct task_run *run, struct core_workspace *w)
 {
 	const struct a2a_agent *agent = &run->entry->model;
-	const struct exec_listener listener = { on_started, on_output, on_ended, run, on_waiting };
+	struct exec_listener listener = { on_started, on_output, on_ended, run, on_waiting };
 	struct exec_spec spec = { .timeout_ms = agent->timeout_ms };
 	struct error err;
 	memcpy(run->workspace, core_model(w)->id, sizeof run->workspace);
@@ -228,8 +245,15 @@ static void run_exec(struct task_run *run, struct core_workspace *w)
 		spec.output_bytes = PROGRAM_OUTPUT_MAX;
 	}
 	exec_spec_expand(&spec, &run->arena);
-	if (exec_start(run->request, w, &spec, EXEC_STREAMED, NULL, &listener, &run->exec, &err))
+	if (run->is_captured) {
+		listener.started = NULL;
+		listener.output = NULL;
+	}
+	if (exec_start(run->request, w, &spec, run->is_captured ? EXEC_CAPTURED : EXEC_STREAMED,
+		    NULL, &listener, &run->exec, &err))
 		refuse(run, &err);
+	else if (run->is_captured)
+		task_set_state(run->task, TASK_WORKING, NULL);
 }
 
 /* ---- its workspace ---- */
@@ -386,6 +410,7 @@ void run_begin(struct agent_task *task, const struct request *request, const str
 	run->request = access_keep(request, &run->arena);
 	run->text = arena_text(&run->arena, send->message.text);
 	run->first = arena_text(&run->arena, message);
+	run->is_captured = send->waits && run->entry->model.kind == AGENT_SHELL;
 	run->is_throwaway = !send->context && !run->entry->model.workspace_without_context;
 	buf_init(&run->tails[0], BUF_MAX_DEFAULT);
 	buf_init(&run->tails[1], BUF_MAX_DEFAULT);
@@ -424,8 +449,12 @@ static int read_decision(const struct task_message *message, int *decision, stru
 static void on_answered(void *ctx, const struct approval *approval, const struct error *err)
 {
 	struct agent_task *task = task_recall(ctx);
-	if (err && task && task->run && task->run->approval[0])
+	if (!task || !task->run || !task->run->approval[0])
+		return;
+	if (err)
 		task_set_text(task, TASK_INPUT_REQUIRED, err->text);
+	else
+		task->run->approval[0] = 0;
 }
 
 static int answer_approval(const struct request *request, struct task_run *run,
