@@ -325,7 +325,7 @@ static const struct network_client {
 	{ "bunx", "" },
 	{ "pnpm", "install i add update" },
 	{ "yarn", "install add upgrade" },
-	{ "cargo", "install fetch update add" },
+	{ "cargo", "install fetch update add search build" },
 	{ "go", "get install mod" },
 	{ "git", "clone fetch pull push ls-remote" },
 	{ "curl", "" },

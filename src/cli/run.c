@@ -289,7 +289,9 @@ static int carry_out(struct command *command, const struct plan *plan, struct ru
 	bool is_asked = result_exit_code(&result) || plan->streams[1] == STREAM_CAPTURED;
 	if (is_asked && run_network_end(&state->network, &no_network))
 		cli_say("warning: %s", no_network.text);
-	if (result_exit_code(&result) && plan->streams[1] != STREAM_CAPTURED)
+	int code = result_exit_code(&result);
+	/* 127: no network brings a program that isn't there. */
+	if (code && code != 127 && plan->streams[1] != STREAM_CAPTURED)
 		run_network_explain(&state->network, plan->argv);
 	if (plan->streams[1] != STREAM_CAPTURED)
 		cli_explain(&result, &plan->limits);

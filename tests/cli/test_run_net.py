@@ -94,6 +94,7 @@ def test_without_a_network_clients_fail_at_once_and_are_told_why(site):
     assert done.returncode == 6 and "this sandbox has no network: --allow-domain registries" in done.stderr, done.stderr
     assert "Retrying" not in done.stdout
     assert "hint" not in site.sh("exit 1").stderr and "hint" not in site.sh("git status").stderr
+    assert "hint" not in site.sh("/nowhere/uvx thing").stderr      # no network brings a program that isn't there
 
 
 def test_policies_bound_what_is_asked_for(site, tmp_path):
