@@ -48,6 +48,7 @@ struct suite {
 	VEC(struct case_file) files;
 	VEC(struct suite_cell) cells;
 	size_t running, ended;
+	text_list left; /* cases that could not be removed */
 	struct progress progress;
 	struct case_out out;
 	case_results results;
@@ -209,13 +210,14 @@ static const char *case_path(struct suite *suite, const struct case_file *file, 
 	return arena_printf(suite->arena, "/v1/cases/%s%s", file->id, more);
 }
 
-/* Of failures it says nothing: a case that is left is removed by the daemon, after a while. */
+/* One that can't be removed now is tried again at the end, and then by the daemon. */
 static void remove_case(struct suite *suite, struct case_file *file)
 {
-	struct error ignored;
-	if (file->id)
-		remote_call(
-			suite->calls, "DELETE", case_path(suite, file, ""), NULL, NULL, &ignored);
+	struct error why;
+	if (file->id &&
+		remote_call(suite->calls, "DELETE", case_path(suite, file, ""), NULL, NULL, &why) &&
+		why.code != ERR_NOT_FOUND)
+		vec_push(suite->arena, &suite->left, file->id);
 	file->id = NULL;
 }
 
@@ -533,6 +535,12 @@ static void clean_up(struct suite *suite, bool is_whole)
 	for (size_t i = 0; i < suite->files.count; i++)
 		if (!is_whole || !suite->command->options.keep_sandboxes)
 			remove_case(suite, &suite->files.items[i]);
+	for (size_t i = 0; i < suite->left.count; i++) {
+		struct error ignored;
+		remote_call(suite->calls, "DELETE",
+			arena_printf(suite->arena, "/v1/cases/%s", suite->left.items[i]), NULL,
+			NULL, &ignored);
+	}
 }
 
 static int run_suite(struct suite *suite, struct error *err)

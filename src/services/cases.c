@@ -478,9 +478,11 @@ static void removal_end(struct case_entry *c)
 	case_fn *removed = c->removed;
 	void *ctx = c->ctx;
 	struct error err = c->removal_err;
-	if (err.code != ERR_NONE) { /* it stays, for another try */
-		c->is_removed = false;
+	if (err.code != ERR_NONE) { /* it stays, for another try: the next sweep's at the latest */
+		c->is_removed = c->is_workspace_removed = false;
 		c->removed = NULL;
+		c->model.keep = false;
+		c->model.last_used_ms = 0;
 	} else {
 		for (struct cell_entry *cell = c->cells; cell; cell = cell->next)
 			core_drop(core, &store_cells, cell->model.id, NULL, NULL);
@@ -492,10 +494,25 @@ static void removal_end(struct case_entry *c)
 		removed(ctx, NULL, err.code != ERR_NONE ? &err : NULL);
 }
 
+static void on_part_removed(void *ctx, struct core_workspace *w, const struct error *err);
+
+/* Its own workspace goes last: on a full disk its row can be deleted when those of the cells have
+ * made room. */
+static void remove_own(struct case_entry *c)
+{
+	c->is_workspace_removed = true;
+	c->jobs++;
+	case_remove_workspace(c->cases, c->model.workspace, on_part_removed, c);
+}
+
 void case_unhold(struct case_entry *c)
 {
-	if (--c->jobs == 0 && c->is_removed)
+	if (--c->jobs || !c->is_removed)
+		return;
+	if (c->is_workspace_removed)
 		removal_end(c);
+	else
+		remove_own(c);
 }
 
 static void on_part_removed(void *ctx, struct core_workspace *w, const struct error *err)
@@ -524,8 +541,8 @@ static void remove_entry(struct case_entry *c, case_fn *done, void *ctx)
 		}
 	}
 	case_prepare_cancel(c);
-	c->jobs++;
-	case_remove_workspace(c->cases, c->model.workspace, on_part_removed, c);
+	if (c->prepare) /* an install, which ends with its workspace */
+		remove_own(c);
 	case_unhold(c);
 }
 

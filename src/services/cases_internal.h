@@ -23,7 +23,8 @@ struct case_entry {
 	struct prepare *prepare;  /* while it is being prepared */
 	unsigned jobs;		  /* that hold it: the preparation, cells, the removal */
 	bool is_removed;
-	case_fn *removed; /* of the removal, or NULL */
+	bool is_workspace_removed; /* or about to be */
+	case_fn *removed;	   /* of the removal, or NULL */
 	void *ctx;
 	struct error removal_err;
 	struct case_entry *newer, *older;
