@@ -464,7 +464,8 @@ static const struct arg_spec rm_spec = {
 };
 
 static const struct arg_spec *const commands[] = { &forge_spec, &install_spec, &call_spec, &ls_spec,
-	&show_spec, &logs_spec, &rollback_spec, &rm_spec, NULL };
+	&show_spec, &logs_spec, &rollback_spec, &rm_spec, &tool_discover_spec, &tool_generate_spec,
+	NULL };
 const struct arg_spec cli_tool = {
 	.command = "tool",
 	.summary = "test, load, call and remove tools",

@@ -7,3 +7,6 @@
  * no active tool has are removed. Nothing else there is touched. Without VENV_BASE, or with a
  * daemon of another machine: nothing. */
 int tool_view_update(struct command *command, struct error *err);
+
+/* tool_files.c */
+extern const struct arg_spec tool_discover_spec, tool_generate_spec;

@@ -57,7 +57,9 @@ enum step {
 	END
 };
 struct forge {
-	struct tool_entry *entry;
+	struct tool_entry *entry; /* NULL: it is active, and may be removed */
+	struct tools *tools;
+	const char *name;
 	struct arena arena;
 	struct desk bench, desk; /* of the tests; of calls */
 	enum step step;		 /* that is under way */
@@ -82,8 +84,9 @@ static void finish(struct forge *forge)
 	desk_done(&forge->bench);
 	desk_done(&forge->desk);
 	arena_done(&forge->arena);
-	forge->entry->users--;
-	tools_arm_sweep(forge->entry->tools);
+	if (forge->entry)
+		forge->entry->users--;
+	tools_arm_sweep(forge->tools);
 	free(forge);
 }
 
@@ -221,7 +224,7 @@ static void activate(struct forge *forge)
 
 static void begin(struct forge *forge, enum step step)
 {
-	const struct tool *tool = &forge->entry->model;
+	const struct tool *tool = forge->entry ? &forge->entry->model : NULL;
 	forge->step = step;
 	switch (step) {
 	case STORE:
@@ -288,8 +291,8 @@ static void on_step(void *ctx, const struct error *err)
 	}
 	if (err && forge->step >= CLEANUP)
 		log_record(core_log(forge->bench.core), LOG_LEVEL_WARN,
-			"a workspace of a tool can't be removed", "tool", forge->entry->model.name,
-			"error", err->text, NULL);
+			"a workspace of a tool can't be removed", "tool", forge->name, "error",
+			err->text, NULL);
 	else if (err) {
 		give_up(forge, err->text);
 		return;
@@ -304,8 +307,10 @@ static void on_step(void *ctx, const struct error *err)
 			begin(forge, DESK_CREATE);
 		return;
 	case ACTIVATE:
-		forge->entry->tools->forged++;
+		forge->tools->forged++;
+		forge->entry->users--;
 		tell(forge, NULL);
+		forge->entry = NULL;
 		begin(forge, CLEANUP);
 		return;
 	case CLEANUP:
@@ -322,6 +327,8 @@ void tool_forge_start(
 	struct forge *forge = xzalloc(sizeof *forge);
 	arena_init(&forge->arena);
 	forge->entry = entry;
+	forge->tools = entry->tools;
+	forge->name = arena_text(&forge->arena, entry->model.name);
 	forge->started_ms = clock_monotonic_ms();
 	forge->done = done;
 	forge->ctx = ctx;

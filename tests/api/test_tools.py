@@ -220,3 +220,35 @@ def test_the_command_line(daemon, forge, tmp_path):
     assert run("rollback", "echo").stdout == "echo version 2 is active\n"
     assert run("ls", "-q").stdout == "echo\n" and "says it again" in run("ls").stdout
     assert run("rm", "echo").returncode == 0 and [path.name for path in base.iterdir()] == ["venv_mine"]
+
+
+@pytest.mark.once
+def test_tools_are_discovered_in_an_index(carrel, tmp_path):
+    index = tmp_path / "index.json"
+    index.write_text(json.dumps({"tools": [
+        {"name": "calendar", "description": "dates, also of html pages"}, {"name": "html-parser", "package": "beautifulsoup4", "tags": ["web"]},
+        {"name": "html", "description": "writes pages", "rating": 4.5}, {"name": "mail"}]}))
+    find = lambda *words: carrel("tool", "discover", *words, env={**os.environ, "TOOL_INDEX_PATH": str(index)})
+    assert [one["name"] for one in json.loads(find("HTML", "-o", "json").stdout)] == ["html", "html-parser", "calendar"]
+    assert [one["name"] for one in json.loads(find("web", "-o", "json").stdout)] == ["html-parser"]
+    assert "beautifulsoup4" in find("parser").stdout and json.loads(find("nothing", "-o", "json").stdout) == []
+    for wrong in ("{", "[]", '{"tools": 1}', '{"tools": [{}]}'):
+        index.write_text(wrong)
+        assert find("x").returncode == 125
+    assert "TOOL_INDEX_PATH" in carrel("tool", "discover", "x", env={key: value for key, value in os.environ.items() if key != "TOOL_INDEX_PATH"}).stderr
+
+
+def test_skeletons_are_written_and_fail_until_they_are_filled_in(daemon, forge, tmp_path):
+    spec = tmp_path / "spec.json"
+    spec.write_text(json.dumps({"name": "slug", "description": 'Makes "slugs"\nof titles', "arguments": {"text": "A \u00fc \\ title", "flag": True}}))
+    done = daemon("tool", "generate", spec, "--to", tmp_path)
+    assert (done.returncode, done.stdout) == (0, "slug.py\ntest_slug.py\n"), done
+    code, tests = (tmp_path / "slug.py").read_text(), (tmp_path / "test_slug.py").read_text()
+    assert "def run(text, flag):" in code
+    refused = forge("slug", code, tests)
+    assert refused["state"] == "dormant" and "NotImplementedError" in refused["output"]
+    assert forge("slug", code.replace("raise NotImplementedError", "return "), tests)["state"] == "active"
+    assert daemon("tool", "generate", spec, "--to", tmp_path).returncode == 125 and (tmp_path / "slug.py").read_text() == code
+    for wrong in ('{"name": "A"}', '{"name": "a", "lang": 1}', '{"name": "a", "arguments": {"a b": 1}}', "[]", '{"name": "a", "arguments": [1]}'):
+        spec.write_text(wrong)
+        assert daemon("tool", "generate", spec, "--to", tmp_path).returncode == 125, wrong
