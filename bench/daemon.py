@@ -235,10 +235,34 @@ class Site:
         self.daemon.exec(judged)
         self.judged = Stopwatch(tools, who, self.daemon, judged, "-")
         stack.callback(self.judged.close)
+        self.add_agent()
         self.spawn = Runner(tools["spawn"], who)
         stack.callback(self.spawn.close)
         self.bwrap = table_rows.bwrap_argv(table_rows.find("bwrap"))
         self.times = {}
+
+    def add_agent(self):
+        """An A2A agent whose messages are commands, with one context."""
+        yaml = "name: bench\ndescription: runs commands\nversion: v1\nkind: shell\n"
+        status, body = self.daemon.connection.call("POST", "/v1/agents", {"yaml": yaml})
+        if status != 201:
+            raise Failed(f"add an agent: {status} {body[:200]!r}")
+        self.send_true()
+
+    def timed(self, path, body, word):
+        began = time.monotonic_ns()
+        status, answer = self.daemon.connection.call("POST", path, body)
+        took = time.monotonic_ns() - began
+        if status != 200 or word not in answer:
+            raise Failed(f"{path}: {status} {answer[:200]!r}")
+        return took
+
+    def send_true(self):
+        message = {"messageId": "m", "contextId": "c", "parts": [{"text": "true"}]}
+        return self.timed("/a2a/bench/message:send", {"message": message}, b"TASK_STATE_COMPLETED")
+
+    def exec_true(self, workspace):
+        return self.timed(f"/v1/workspaces/{workspace}/exec", {"command": "true"}, b'"exit_code":0')
 
     @staticmethod
     def let_go(core):
@@ -303,6 +327,9 @@ def measure_execs(sites, tools, rounds, quiet, problems):
                 ("exec by HTTP", lambda site=site: site.watch.run("http"), 1),
                 ("exec by HTTP, policy", lambda site=site: site.judged.run("http"), 1),
                 ("exec by HTTP, no audit log", lambda site=site: site.unaudited.run("http"), 1),
+                ("exec of a shell by HTTP", lambda site=site: site.exec_true(site.workspace), 1),
+                ("the same in a context", lambda site=site: site.exec_true("bench%2Fc"), 1),
+                ("the same by A2A", lambda site=site: site.send_true(), 1),
                 ("vfork+exec no-op", lambda site=site: site.watch.run("spawn", noop), 1),
                 ("exec by init no-op", lambda site=site: site.watch.run("init", site.noop), 1),
                 ("create, true, remove", lambda site=site: site.watch.run("life"), 1),

@@ -110,6 +110,8 @@ def goals_table(site, figures):
         ratio_goal("the same, static no-op", site, "exec by init no-op", "vfork+exec no-op", 1.5, 1.25),
         ratio_goal("warm exec over HTTP, captured / vfork+exec", site, "exec by HTTP", "vfork+exec", 1.35, 1.22),
         ratio_goal("warm exec over HTTP with a policy and the audit log / without both", site, "exec by HTTP, policy", "exec by HTTP, no audit log", 1.10, None),
+        ratio_goal("warm exec of `sh -c true` in a context / in a workspace", site, "the same in a context", "exec of a shell by HTTP", 1.2, None),
+        ratio_goal("A2A message:send of `true` / warm exec of `sh -c true` over HTTP", site, "the same by A2A", "exec of a shell by HTTP", 2.0, None),
         ratio_goal("warm exec over HTTP / `crun exec`", site, "exec by HTTP", "crun exec", 0.1, 1 / 15),
         ratio_goal("warm exec over HTTP / `runc exec`", site, "exec by HTTP", "runc exec", 1 / 15, 0.05),
         p99_goal(site),
