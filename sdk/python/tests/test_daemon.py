@@ -11,6 +11,7 @@ from typing import List
 
 import pytest
 
+from carrel import types
 from carrel import (
     ApprovalRequired, Carrel, CommandFailed, Conflict, DaemonNotStarted, Denied, Invalid, LimitReached, NotFound, TimedOut, Workspace,
 )
@@ -203,6 +204,26 @@ def test_ports(ws: Workspace) -> None:
         assert done.stdout == "content", done.stderr
     server.kill()
     server.wait(60)
+
+
+# ---- eval cases ----
+
+CASE = "id: sdk\nharness: echo 42 > answer\ngraders:\n- {type: command, run: grep -q 42 answer given}\n"
+
+
+def test_a_case_runs_in_cells(carrel: Carrel) -> None:
+    assert carrel.cases.create(CASE, check=True).workspace is None
+    case = carrel.cases.create(CASE, file="sdk.yaml")
+    assert case.workspace
+    carrel.get(case.workspace).files.write("given", "42\n")
+    started = carrel.cases.start(case.id, repeat=2)
+    next(event for event in carrel.events(after=0) if isinstance(event, types.CellEvent) and event.cell == started.id and event.type == "cell.passed")
+    cell = carrel.cases.cell(started.id)
+    assert (cell.state, cell.repeat, len(cell.steps)) == ("passed", 2, 2) and "+42" in (cell.diff or "")
+    assert [one.id for one in carrel.cases.cells(case.id)] == [cell.id]
+    assert case.id in [one.id for one in carrel.cases.list()] and carrel.cases.get(case.id).state == "ready"
+    carrel.cases.remove(case.id)
+    assert case.id not in [one.id for one in carrel.cases.list()]
 
 
 # ---- who may do what ----
