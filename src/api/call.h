@@ -247,6 +247,10 @@ route_fn api_workspace_diff, api_workspace_changes, api_workspace_apply;
 route_fn api_tree_list, api_tree_create, api_tree_delete;
 route_fn api_archive_list, api_archive_delete, api_archive_restore, api_archive_upload;
 route_fn api_export_list, api_export_get, api_export_put, api_export_delete;
+route_fn api_package_list, api_package_get, api_package_put, api_package_delete;
+route_fn api_deployment_create, api_deployment_list, api_deployment_get, api_deployment_delete,
+	api_deployment_restart, api_deployment_rollback, api_deployment_logs, api_deployment_rest,
+	api_deployment_a2a, api_deployment_ui;
 route_fn api_port_list, api_port_forward;
 route_fn api_token_list, api_token_create, api_token_delete;
 route_fn api_code_run;

@@ -139,6 +139,13 @@ EVENT(tool, "ToolEvent", "A version of a tool is in another state.", tool_types,
 	{ "state", FIELD_CHOICE, .names = tool_state_names },
 	TEXT("error", "why it is dormant, else empty"));
 
+TYPES(deployment_types, { "deployment.status", 0 });
+EVENT(deployment, "DeploymentEvent", "The status of a deployment has changed.", deployment_types,
+	TEXT("deployment", "its id"),
+	TEXT("status", "downloading, building_env, installing_deps, starting, healthy, unhealthy, "
+		       "failed or stopped"),
+	TEXT("version", NULL), COUNT("revision", NULL), TEXT("error", "why, or empty"));
+
 TYPES(template_types, { "template.added", 0 }, { "template.removed", 1 }, { "template.built", 2 });
 EVENT(template, "TemplateEvent", NULL, template_types);
 
@@ -158,7 +165,7 @@ static const struct record missed = { "MissedEvent",
 static const struct record *const events[] = { &state, &deleted, &warning, &repaired, &disk,
 	&archived, &snapshot, &rollback, &applied, &packages, &snapshot_copy, &exec_started,
 	&exec_ended, &exec_changed, &approval, &webhook, &token, &template, &eval_case, &cell,
-	&agent, &task, &tool, &progress, &missed, NULL };
+	&agent, &task, &tool, &deployment, &progress, &missed, NULL };
 const struct record event_schema = { "Event",
 	"The data of an event. New types may come: ignore what you don't know.", NULL, 0, FIELD_OUT,
 	.variants = events, .tag = "type" };

@@ -212,6 +212,14 @@ static const struct example examples[] = {
 		  "'started_at':'2026-01-02T10:00:00.100Z',"
 		  "'ended_at':'2026-01-02T10:00:00.612Z'}" },
 	{ "CellWanted", "{'repeat':2}" },
+	{ "DeploymentWanted", "{'agentAppId':'greeter','version':'1.0.0'}" },
+	{ "Deployment",
+		"{'deploymentId':'48qtd6olg40ies2t9oqd','name':'greeter','status':'healthy',"
+		"'agentAppId':'greeter','version':'1.0.0','packageUrl':'blob:greeter@1.0.0',"
+		"'sha256':null,'revision':1,'error':null,"
+		"'created_at':'2026-01-02T10:00:00.000Z','updated_at':'2026-01-02T10:00:01.000Z',"
+		"'rollout':{'revision':1,'version':'1.0.0','status':'healthy','error':null},"
+		"'venv':null,'surfaces':[]}" },
 	{ "Port", "{'port':8000,'address':'127.0.0.1'}" },
 	{ "Health", "{'status':'ok'}" },
 	{ "Document", "{'openapi':'3.1.0'}" },

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include "api/forward.h"
 #include "api/port_head.h"
 #include "api/relay.h"
 #include "api/schema.h"
@@ -40,6 +41,8 @@ struct forwarding {
 	struct http_response response;
 	uint64_t left; /* of the response's body */
 	struct http1_chunks chunks;
+	void (*on_left)(void *ctx); /* or NULL */
+	void *left_ctx;
 };
 
 static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx);
@@ -77,6 +80,8 @@ static void free_forwarding(struct forwarding *f)
 		port_cancel(f->connecting);
 	close_server(f);
 	f->api->forward_count--;
+	if (f->on_left)
+		f->on_left(f->left_ctx);
 	buf_done(&f->out);
 	buf_done(&f->in);
 	free(f);
@@ -415,8 +420,6 @@ static int describe(struct call *c, struct port_head *head, struct error *err)
 {
 	struct str path = c->r->path;
 
-	if (read_port(c->port, &head->port, err))
-		return -1;
 	head->rest = c->rest;
 	path.len -= c->rest.len;
 	while (path.len && path.data[path.len - 1] == '/')
@@ -430,13 +433,13 @@ static int describe(struct call *c, struct port_head *head, struct error *err)
 	return 0;
 }
 
-int api_port_forward(struct call *c, struct error *err)
+int forward_start(struct call *c, const struct request *request, struct core_workspace *w,
+	uint16_t port, void (*left)(void *ctx), void *ctx, struct error *err)
 {
-	struct core_workspace *w;
-	struct port_head head = { 0 };
+	struct port_head head = { .port = port };
 	struct port_call *connecting;
 
-	if (describe(c, &head, err) || call_workspace(c, &w, err))
+	if (describe(c, &head, err))
 		return -1;
 	if (c->api->forward_count + c->api->relay_count >= CONNECTIONS_MAX)
 		return fail_hint(err, ERR_LIMIT, "close one of them",
@@ -449,8 +452,10 @@ int api_port_forward(struct call *c, struct error *err)
 		.fd = -1,
 		.events = UNWATCHED,
 		.head = head,
-		.is_raw = http1_is(head.protocol, RAW_PROTOCOL) };
-	if (core_connect_port(c->request, w, head.port, on_connected, f, &connecting, err)) {
+		.is_raw = http1_is(head.protocol, RAW_PROTOCOL),
+		.on_left = left,
+		.left_ctx = ctx };
+	if (core_connect_port(request, w, head.port, on_connected, f, &connecting, err)) {
 		free(f);
 		return -1;
 	}
@@ -467,6 +472,16 @@ int api_port_forward(struct call *c, struct error *err)
 	if (!has_body(c->r))
 		http_stream_body(c->r);
 	return 0;
+}
+
+int api_port_forward(struct call *c, struct error *err)
+{
+	struct core_workspace *w;
+	uint16_t port;
+
+	if (read_port(c->port, &port, err) || call_workspace(c, &w, err))
+		return -1;
+	return forward_start(c, c->request, w, port, NULL, NULL, err);
 }
 
 int api_port_list(struct call *c, struct error *err)

@@ -18,6 +18,7 @@ const struct tag tags[] = {
 	{ "tools", "Code that is run once, and tools that are tested before they are loaded." },
 	{ "cases", "Eval cases, and cells: runs of a case in forks of one prepared state." },
 	{ "ports", "Servers that run in workspaces." },
+	{ "deployments", "Agent packages that are served." },
 	{ "events", "What happens, as it happens; and the audit log." },
 	{ "daemon", "The daemon itself." },
 };
@@ -123,6 +124,35 @@ static const struct operation_text operations[] = {
 	{ "getExport", "packages", "For `carrel env import` on another machine." },
 	{ "putExport", "packages", "The body is what `carrel env export` wrote." },
 	{ "removeExport", "packages", "Environments that were imported from it stay." },
+	{ "listAgentPackages", "deployments",
+		"Packages that deployments can name as `blob:NAME`." },
+	{ "getAgentPackage", "deployments", "The bytes as they were stored." },
+	{ "putAgentPackage", "deployments",
+		"A zip, tar.gz or tar.zst with agent.yaml, as `carrel package build` writes it. "
+		"Nothing of it is looked at before it is deployed." },
+	{ "removeAgentPackage", "deployments", "Deployments that were made of it stay." },
+	{ "listDeployments", "deployments", "With their surfaces and environments." },
+	{ "createDeployment", "deployments",
+		"Answers at once; the rollout goes on: `rollout.status` goes through downloading, "
+		"building_env, installing_deps and starting, and ends as healthy or failed, each "
+		"an "
+		"event `deployment.status`. A deployment of that name is replaced when all "
+		"surfaces of the new revision are healthy; if it fails, what was live stays. 409 "
+		"while another rollout is under way." },
+	{ "getDeployment", "deployments", "By its id or its name." },
+	{ "removeDeployment", "deployments",
+		"Requests under way are cut. The environment and the stored package stay." },
+	{ "restartDeployment", "deployments", "As a rollout of the same package." },
+	{ "rollbackDeployment", "deployments",
+		"A second rollback goes forward again: the revision that was live is the earlier "
+		"one then." },
+	{ "getDeploymentLogs", "deployments", "At most the last 16 KiB of each stream." },
+	{ "forwardRest", "deployments",
+		"Method, headers, body and answer pass through, as for ports of workspaces." },
+	{ "forwardA2a", "deployments",
+		"HTTP/1.1 passes through. A gRPC client upgrades to `carrel-tcp` first, or uses "
+		"`carrel port` with the workspace of the surface: the daemon speaks no HTTP/2." },
+	{ "forwardUi", "deployments", "Static files, or what the surface's command serves." },
 	{ "suspendWorkspace", "workspaces",
 		"Frees the memory of the workspace. 409 while commands run, unless `force` is set. "
 		"The next exec resumes it." },

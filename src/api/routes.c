@@ -6,6 +6,7 @@
 #include "model/archive.h"
 #include "model/code.h"
 #include "model/case.h"
+#include "model/deployment.h"
 #include "model/metrics.h"
 #include "model/health.h"
 #include "model/pushed.h"
@@ -94,6 +95,16 @@ ANSWERS(restored, { 201, JSON, &workspace_record, "The workspace." });
 ANSWERS(archives, { 200, JSON, &archives_schema, "Newest first." });
 ANSWERS(exports, { 200, JSON, &exports_schema, "By name." });
 ANSWERS(exported, { 200, "application/x-tar", NULL, "As carrel env export wrote it." });
+ANSWERS(stored_packages_list, { 200, JSON, &packages_stored_schema, "By name." });
+ANSWERS(package_bytes, { 200, BYTES, NULL, "The package." });
+ANSWERS(deployments, { 200, JSON, &deployments_schema, "Newest first." });
+ANSWERS(deployment, { 200, JSON, &deployment_record, "The deployment." });
+ANSWERS(rolled_out, { 200, JSON, &deployment_record, "Its next revision is being rolled out." },
+	{ 201, JSON, &deployment_record, "It was created, and is being rolled out." });
+ANSWERS(rolled_again, { 200, JSON, &deployment_record, "It is being rolled out." });
+ANSWERS(logs, { 200, "text/plain; charset=utf-8", NULL,
+		      "The end of what the surfaces have written; of a rollout that failed, when "
+		      "nothing is live." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
 		"The command has ended. The daemon keeps at most 128 MB of captured output of all "
@@ -152,6 +163,7 @@ ANSWERS(events,
 #define BODY(rows, type) .body = &rows, .body_size = sizeof(type)
 #define WORKSPACE "/v1/workspaces/{id}"
 #define EXEC "/v1/execs/{id}"
+#define DEPLOYMENT "/v1/deployments/{id}"
 
 const struct route routes[] = {
 	{ "GET", "/healthz", "healthz", "Whether the daemon answers", api_healthz,
@@ -297,6 +309,44 @@ const struct route routes[] = {
 		.answers = uploaded, .errors = { 429, 507 } },
 	{ "DELETE", "/v1/exports/{id}", "removeExport", "Remove an exported environment",
 		api_export_delete, .answers = removed },
+	{ "GET", "/v1/packages", "listAgentPackages", "List agent packages of the blob store",
+		api_package_list, QUERY(page_query_fields, struct list_query),
+		.answers = stored_packages_list },
+	{ "GET", "/v1/packages/{id}", "getAgentPackage", "Fetch an agent package", api_package_get,
+		.answers = package_bytes, .errors = { 507 } },
+	{ "PUT", "/v1/packages/{id}", "putAgentPackage",
+		"Store an agent package, or replace the one of that name", api_package_put,
+		ROUTE_STREAMED, QUERY(upload_query_fields, struct upload_query), .body_type = BYTES,
+		.answers = uploaded, .errors = { 429, 507 } },
+	{ "DELETE", "/v1/packages/{id}", "removeAgentPackage", "Remove an agent package",
+		api_package_delete, .answers = removed },
+	{ "GET", "/v1/deployments", "listDeployments", "List deployments", api_deployment_list,
+		QUERY(page_query_fields, struct list_query), .answers = deployments },
+	{ "POST", "/v1/deployments", "createDeployment",
+		"Deploy an agent package, or replace what has that name", api_deployment_create,
+		ROUTE_LOCATION, BODY(deployment_wanted_record, struct deployment_wanted),
+		.answers = rolled_out, .errors = { 409, 429, 507 } },
+	{ "GET", DEPLOYMENT, "getDeployment", "Show a deployment", api_deployment_get,
+		.answers = deployment },
+	{ "DELETE", DEPLOYMENT, "removeDeployment", "End a deployment and remove all of it",
+		api_deployment_delete, .answers = removed, .errors = { 507 } },
+	{ "POST", DEPLOYMENT "/restart", "restartDeployment",
+		"Roll the live revision out again, without a failed request",
+		api_deployment_restart, .answers = rolled_again, .errors = { 409, 507 } },
+	{ "POST", DEPLOYMENT "/rollback", "rollbackDeployment",
+		"Roll the revision before the live one out again", api_deployment_rollback,
+		.answers = rolled_again, .errors = { 409, 507 } },
+	{ "GET", DEPLOYMENT "/logs", "getDeploymentLogs", "Show what the surfaces write",
+		api_deployment_logs, QUERY(logs_query_fields, struct logs_query), .answers = logs },
+	{ "*", DEPLOYMENT "/rest/{path}", "forwardRest", "Forward a request to the REST surface",
+		api_deployment_rest, ROUTE_STREAMED | ROUTE_RAW, .body_type = "*/*",
+		.answers = forwarded, .errors = { 409, 429, 502 } },
+	{ "*", DEPLOYMENT "/a2a/{path}", "forwardA2a", "Forward a request to the A2A surface",
+		api_deployment_a2a, ROUTE_STREAMED | ROUTE_RAW, .body_type = "*/*",
+		.answers = forwarded, .errors = { 409, 429, 502 } },
+	{ "*", DEPLOYMENT "/ui/{path}", "forwardUi", "Forward a request to the UI surface",
+		api_deployment_ui, ROUTE_STREAMED | ROUTE_RAW, .body_type = "*/*",
+		.answers = forwarded, .errors = { 409, 429, 502 } },
 	{ "POST", WORKSPACE "/suspend", "suspendWorkspace",
 		"End the processes of a workspace and keep its files", api_workspace_suspend,
 		ROUTE_OPTIONAL, BODY(suspend_fields, struct suspend_body), .answers = workspace,
@@ -402,9 +452,9 @@ const struct route routes[] = {
 		QUERY(archive_get_query_fields, struct archive_query), .answers = archive_get,
 		.errors = { 409, 429 } },
 	{ "PUT", WORKSPACE "/archive", "unpackTree",
-		"Unpack a tar or tar.zst archive into a workspace", api_archive_put, ROUTE_STREAMED,
-		QUERY(archive_put_query_fields, struct archive_query), .body_type = BYTES,
-		.answers = done, .errors = { 409, 429, 507 } },
+		"Unpack a tar, tar.gz, tar.zst or zip archive into a workspace", api_archive_put,
+		ROUTE_STREAMED, QUERY(archive_put_query_fields, struct archive_query),
+		.body_type = BYTES, .answers = done, .errors = { 409, 429, 507 } },
 	{ "GET", WORKSPACE "/diff", "diffWorkspace",
 		"List what changed since the last snapshot, or another one, or all files",
 		api_workspace_diff, QUERY(diff_query_fields, struct diff_query), .answers = changes,

@@ -9,6 +9,7 @@
 #include "model/signals.h"
 #include "model/archive.h"
 #include "model/snapshot.h"
+#include "model/deployment.h"
 #include "model/token.h"
 #include "model/case.h"
 #include "model/tool.h"
@@ -153,6 +154,21 @@ static const struct field upload_query_rows[] = {
 		.check = check_sha256 },
 };
 const struct record upload_query_fields = { "", NULL, RECORD_ROWS(upload_query_rows), FIELD_IN };
+
+static int check_surface(const char *text, struct error *err)
+{
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		if (!strcmp(text, surface_names[i]))
+			return 0;
+	return fail(err, ERR_INVALID, "'%.32s' is not a surface: rest, a2a or ui", text);
+}
+static const struct field logs_query_rows[] = {
+	{ "surface", FIELD_TEXT, offsetof(struct logs_query, surface),
+		"rest, a2a or ui; all when "
+		"not given",
+		.pattern = "^(rest|a2a|ui)$", .check = check_surface },
+};
+const struct record logs_query_fields = { "", NULL, RECORD_ROWS(logs_query_rows), FIELD_IN };
 
 static const struct field removal_query_rows[] = {
 	{ "archive", FIELD_BOOLEAN, offsetof(struct removal_query, archive),
@@ -323,6 +339,13 @@ const struct record workspaces_schema = { "Workspaces", NULL, RECORD_ROWS(worksp
 
 LIST(archives, archive_record);
 const struct record archives_schema = { "Archives", NULL, RECORD_ROWS(archives_rows), FIELD_OUT };
+
+LIST(packages_stored, export_record);
+const struct record packages_stored_schema = { "AgentPackages", NULL,
+	RECORD_ROWS(packages_stored_rows), FIELD_OUT };
+LIST(deployments, deployment_record);
+const struct record deployments_schema = { "Deployments", NULL, RECORD_ROWS(deployments_rows),
+	FIELD_OUT };
 
 LIST(exports, export_record);
 const struct record exports_schema = { "Exports", NULL, RECORD_ROWS(exports_rows), FIELD_OUT };

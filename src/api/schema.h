@@ -60,6 +60,10 @@ struct upload_query {
 	const char *sha256;
 };
 extern const struct record upload_query_fields;
+struct logs_query {
+	const char *surface;
+};
+extern const struct record logs_query_fields, packages_stored_schema, deployments_schema;
 struct removal_query {
 	bool archive, has_archive;
 };

@@ -91,6 +91,17 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_TOOL_CALL] = { NOUN_TOOL, "call", SCOPE_USE, true },
 	[VERB_TOOL_ROLLBACK] = { NOUN_TOOL, "rollback", SCOPE_USE, true },
 	[VERB_TOOL_REMOVE] = { NOUN_TOOL, "remove", SCOPE_USE, true, VERB_FREES },
+	[VERB_PACKAGE_PUT] = { NOUN_PACKAGE, "put", SCOPE_USE, true },
+	[VERB_PACKAGE_GET] = { NOUN_PACKAGE, "get", SCOPE_READ, false },
+	[VERB_PACKAGE_LIST] = { NOUN_PACKAGE, "list", SCOPE_READ, false },
+	[VERB_PACKAGE_REMOVE] = { NOUN_PACKAGE, "remove", SCOPE_USE, true, VERB_FREES },
+	[VERB_DEPLOYMENT_CREATE] = { NOUN_DEPLOYMENT, "create", SCOPE_USE, true },
+	[VERB_DEPLOYMENT_LIST] = { NOUN_DEPLOYMENT, "list", SCOPE_READ, false },
+	[VERB_DEPLOYMENT_GET] = { NOUN_DEPLOYMENT, "get", SCOPE_READ, false },
+	[VERB_DEPLOYMENT_RESTART] = { NOUN_DEPLOYMENT, "restart", SCOPE_USE, true },
+	[VERB_DEPLOYMENT_ROLLBACK] = { NOUN_DEPLOYMENT, "rollback", SCOPE_USE, true },
+	[VERB_DEPLOYMENT_REMOVE] = { NOUN_DEPLOYMENT, "remove", SCOPE_USE, true, VERB_FREES },
+	[VERB_DEPLOYMENT_CONNECT] = { NOUN_DEPLOYMENT, "connect", SCOPE_USE, false },
 };
 static const char *const noun_names[] = {
 	[NOUN_WORKSPACE] = "workspace",
@@ -113,6 +124,8 @@ static const char *const noun_names[] = {
 	[NOUN_AGENT] = "agent",
 	[NOUN_TASK] = "task",
 	[NOUN_TOOL] = "tool",
+	[NOUN_PACKAGE] = "package",
+	[NOUN_DEPLOYMENT] = "deployment",
 };
 static const char *const door_names[] = { "core", "rest", "cli", "a2a" };
 

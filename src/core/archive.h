@@ -1,5 +1,6 @@
-/* archive.h -- whole trees in and out as tar or tar.zst. A file agent in the sandbox packs and
- * unpacks; zstd is done by a locked child of core; core's memory never holds more than a pipe.
+/* archive.h -- whole trees in and out as tar or tar.zst, in also as tar.gz or zip. A file agent in
+ * the sandbox packs and unpacks; zstd, gzip and zip are done by a locked child of core; core's
+ * memory never holds more than a pipe.
  * 1. In: refused are absolute names, "..", what lies beneath a link (links themselves come in as
  * they are, wherever they lead), devices, fifos, sockets, setuid and setgid bits, security, trusted
  * and overlay xattrs, hard links to what isn't in the archive (format/archived.h); caps on bytes

@@ -9,7 +9,7 @@
 #define ARCHIVE_BUFFER ((size_t)128 << 10)
 
 struct zstd {
-	bool compresses; /* else what isn't zstd passes as it is */
+	bool compresses; /* else zstd and gzip are undone, a zip becomes a tar, the rest passes */
 	int from, to;	 /* stay the caller's */
 	/* From the loop, when it has ended. */
 	void (*done)(void *ctx, const struct error *err);

@@ -11,11 +11,13 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/archive_internal.h"
+#include "format/tar.h"
 #include "linux/child.h"
 #include "linux/landlock.h"
 #include "linux/pidfd.h"
 
 #define CPU_SECONDS_MAX 600
+#define UNSIZED_MAX ((size_t)64 << 20) /* of a member of a zip that says its size at its end */
 #define TIME_MS_MAX 3600000ull
 #define DATA_MAX ((rlim_t)192 << 20) /* on top of what it inherits: a window of zstd is 128 MB */
 #if defined(__x86_64__)
@@ -92,8 +94,24 @@ static int read_failed(struct archive *archive, struct error *err)
 
 	if (archive_errno(archive) == ENOMEM)
 		return fail(err, ERR_LIMIT, "reading the archive needs too much memory");
-	return fail(err, ERR_INVALID, "this is neither a tar nor a tar.zst archive: %s",
+	return fail(err, ERR_INVALID, "this is not a tar, tar.gz, tar.zst or zip archive: %s",
 		why ? why : "unknown");
+}
+
+/* Whether so much may come out of what went in. */
+static int check_ratio(uint64_t unpacked, const struct source *source, struct error *err)
+{
+	return unpacked > ARCHIVE_RATIO_FREE && unpacked / ARCHIVE_RATIO_MAX > source->got
+		       ? fail(err, ERR_LIMIT, "the archive unpacks to more than %d times its size",
+				 ARCHIVE_RATIO_MAX)
+		       : 0;
+}
+
+static int hand_on(int out, const void *data, size_t len, struct error *err)
+{
+	return fd_write_full(out, data, len) != (ssize_t)len
+		       ? fail_errno(err, "hand the archive on")
+		       : 0;
 }
 
 static int pass_on(struct archive *archive, const struct source *source, int out, struct error *err)
@@ -103,17 +121,95 @@ static int pass_on(struct archive *archive, const struct source *source, int out
 	la_int64_t at;
 	int got;
 
-	while ((got = archive_read_data_block(archive, &data, &len, &at)) == ARCHIVE_OK) {
-		uint64_t unpacked = (uint64_t)archive_filter_bytes(archive, 0);
+	while ((got = archive_read_data_block(archive, &data, &len, &at)) == ARCHIVE_OK)
+		if (check_ratio((uint64_t)archive_filter_bytes(archive, 0), source, err) ||
+			hand_on(out, data, len, err))
+			return -1;
+	return got == ARCHIVE_EOF ? 0 : read_failed(archive, err);
+}
 
-		if (unpacked > ARCHIVE_RATIO_FREE && unpacked / ARCHIVE_RATIO_MAX > source->got)
+/* ---- zip, as tar ---- */
+
+/* Data of the member as it comes; or into `whole`, where its size isn't known before. */
+static int pass_data(struct archive *archive, const struct source *source, const char *name,
+	uint64_t *unpacked, uint64_t *left, struct buf *whole, int out, struct error *err)
+{
+	const void *data;
+	size_t len;
+	la_int64_t at, next = 0;
+	int got;
+
+	while ((got = archive_read_data_block(archive, &data, &len, &at)) == ARCHIVE_OK) {
+		*unpacked += len;
+		if (at != next || len > *left)
+			return fail(err, ERR_INVALID,
+				"member '%.256s' of the zip archive has another size than it says",
+				name);
+		if (check_ratio(*unpacked, source, err) || (!whole && hand_on(out, data, len, err)))
+			return -1;
+		if (whole)
+			buf_append(whole, data, len);
+		if (whole && whole->overflow)
 			return fail(err, ERR_LIMIT,
-				"the archive unpacks to more than %d times its size",
-				ARCHIVE_RATIO_MAX);
-		if (fd_write_full(out, data, len) != (ssize_t)len)
-			return fail_errno(err, "hand the archive on");
+				"member '%.256s' of the zip archive has more than %zu bytes, and "
+				"no size before them",
+				name, UNSIZED_MAX);
+		next += (la_int64_t)len;
+		*left -= len;
 	}
 	return got == ARCHIVE_EOF ? 0 : read_failed(archive, err);
+}
+
+static int pass_member(struct archive *archive, struct archive_entry *entry,
+	const struct source *source, uint64_t *unpacked, int out, struct error *err)
+{
+	static const char zeros[TAR_BLOCK];
+	auto_buf struct buf head = buf_empty(TAR_EXTRA_MAX), whole = buf_empty(UNSIZED_MAX);
+	const char *name = archive_entry_pathname(entry);
+	bool is_directory = archive_entry_filetype(entry) == AE_IFDIR;
+	bool is_sized = is_directory || archive_entry_size_is_set(entry);
+	struct tar_entry member = { .kind = is_directory ? TAR_DIRECTORY : TAR_FILE,
+		.name = name ? name : "",
+		.size = is_directory || !is_sized ? 0 : (uint64_t)archive_entry_size(entry),
+		.mode = is_directory ? 0755u : (archive_entry_perm(entry) & 0777u) | 0600u,
+		.modified_s = archive_entry_mtime(entry) };
+	uint64_t left = is_sized ? member.size : UNSIZED_MAX;
+
+	if (archive_entry_symlink(entry) || archive_entry_is_encrypted(entry))
+		return fail(err, ERR_DENIED, "member '%.256s' of the zip archive is %s",
+			member.name, archive_entry_symlink(entry) ? "a link" : "encrypted");
+	/* A writer that can't seek says the size behind the data. */
+	if (!is_sized && pass_data(archive, source, member.name, unpacked, &left, &whole, out, err))
+		return -1;
+	if (!is_sized)
+		member.size = whole.len;
+	if (tar_write_entry(&head, &member, err) || hand_on(out, head.data, head.len, err))
+		return -1;
+	if (is_sized ? pass_data(archive, source, member.name, unpacked, &left, NULL, out, err)
+		     : hand_on(out, whole.data, whole.len, err))
+		return -1;
+	if (is_sized && left)
+		return fail(
+			err, ERR_INVALID, "member '%.256s' of the zip archive is cut", member.name);
+	size_t padding = (TAR_BLOCK - member.size % TAR_BLOCK) % TAR_BLOCK;
+	return padding ? hand_on(out, zeros, padding, err) : 0;
+}
+
+static int pass_zip(struct archive *archive, struct archive_entry *entry,
+	const struct source *source, int out, struct error *err)
+{
+	auto_buf struct buf end = buf_empty(TAR_EXTRA_MAX);
+	uint64_t unpacked = 0;
+	int got;
+
+	do
+		if (pass_member(archive, entry, source, &unpacked, out, err))
+			return -1;
+	while ((got = archive_read_next_header(archive, &entry)) == ARCHIVE_OK);
+	if (got != ARCHIVE_EOF)
+		return read_failed(archive, err);
+	tar_write_end(&end);
+	return hand_on(out, end.data, end.len, err);
 }
 
 static int decompress(int from, int to, struct error *err)
@@ -126,16 +222,22 @@ static int decompress(int from, int to, struct error *err)
 		abort();
 	source.fd = from;
 	if (archive_read_support_filter_zstd(archive) != ARCHIVE_OK ||
+		archive_read_support_filter_gzip(archive) != ARCHIVE_OK ||
+		archive_read_support_format_zip_streamable(archive) != ARCHIVE_OK ||
 		archive_read_support_format_raw(archive) != ARCHIVE_OK ||
 		archive_read_support_format_empty(archive) != ARCHIVE_OK)
-		return fail(err, ERR_UNAVAILABLE, "libarchive can't read zstd: %s",
+		return fail(err, ERR_UNAVAILABLE, "libarchive can't read zstd, gzip or zip: %s",
 			archive_error_string(archive));
 	if (archive_read_open(archive, &source, NULL, read_more, NULL) != ARCHIVE_OK)
 		return read_failed(archive, err);
 	int got = archive_read_next_header(archive, &entry);
 	if (got == ARCHIVE_EOF)
 		return 0;
-	return got == ARCHIVE_OK ? pass_on(archive, &source, to, err) : read_failed(archive, err);
+	if (got != ARCHIVE_OK)
+		return read_failed(archive, err);
+	return archive_format(archive) == ARCHIVE_FORMAT_ZIP
+		       ? pass_zip(archive, entry, &source, to, err)
+		       : pass_on(archive, &source, to, err);
 }
 
 /* ---- the child ---- */

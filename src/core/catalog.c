@@ -71,6 +71,15 @@ int core_print_environments(const struct request *request, struct core *core, co
 	return 0;
 }
 
+int core_environment(const struct request *request, struct core *core, const char *name,
+	struct arena *arena, struct env_meta *meta, struct error *err)
+{
+	return access_check(core, request, VERB_ENVIRONMENT_LIST, NULL, err) ||
+			       env_read(&core->envs, name, arena, meta, err)
+		       ? -1
+		       : 0;
+}
+
 int core_print_environment_metrics(
 	const struct request *request, struct core *core, struct buf *out, struct error *err)
 {

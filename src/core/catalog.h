@@ -21,6 +21,10 @@ int core_check_ready(struct core *core, struct error *err);
 core_verb int core_print_environments(const struct request *request, struct core *core,
 	const char *cursor, size_t limit, struct arena *arena, struct json *j, const char **next,
 	struct error *err);
+/* One of them, by its name; its texts are in the arena. */
+struct env_meta;
+core_verb int core_environment(const struct request *request, struct core *core, const char *name,
+	struct arena *arena, struct env_meta *meta, struct error *err);
 /* Prometheus text of the environment store's own names. */
 core_verb int core_print_environment_metrics(
 	const struct request *request, struct core *core, struct buf *out, struct error *err);

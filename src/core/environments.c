@@ -462,6 +462,13 @@ static int list_indexes(
 	return 0;
 }
 
+/* The package that its environment is named after. */
+static const char *package_of(const struct workspace *model)
+{
+	const char *label = workspace_label(model, WORKSPACE_PACKAGE_LABEL);
+	return label && env_package_id_is_valid(label) ? label : PACKAGE_ID;
+}
+
 static int build(struct preparation *p, struct error *err)
 {
 	const struct workspace *model = p->recipe;
@@ -472,7 +479,7 @@ static int build(struct preparation *p, struct error *err)
 	text_list words = { 0 };
 	auto_close int input = -1;
 	auto_close int errors = -1;
-	strings[count++] = PACKAGE_ID;
+	strings[count++] = package_of(model);
 	strings[count++] = model->python && p->slot == 0 ? model->python : "";
 	(p->slot == 1 ? list_node : list_python)(model, &arena, &words);
 	if (list_indexes(p, &arena, &words, err))

@@ -10,8 +10,16 @@
 #include "core/internal.h"
 #include "core/transfers.h"
 
+const struct stored_kind stored_environments = { EXPORT_PREFIX, EXPORT_SUFFIX, "environment",
+	"carrel env ls --exported lists them", VERB_ENVIRONMENT_EXPORT, VERB_ENVIRONMENT_IMPORT,
+	VERB_ENVIRONMENT_LIST, VERB_ENVIRONMENT_REMOVE };
+const struct stored_kind stored_packages = { PACKAGE_PREFIX, PACKAGE_SUFFIX, "package",
+	"carrel package ls lists them", VERB_PACKAGE_PUT, VERB_PACKAGE_GET, VERB_PACKAGE_LIST,
+	VERB_PACKAGE_REMOVE };
+
 struct export_call {
 	struct core *core;
+	const struct stored_kind *kind;
 	struct arena arena;
 	const char *name, *key, *request_id;
 	int file; /* get */
@@ -21,53 +29,57 @@ struct export_call {
 	struct error err;
 };
 
-static int make_key(const char *name, struct arena *arena, const char **key, struct error *err)
+static int make_key(const struct stored_kind *kind, const char *name, struct arena *arena,
+	const char **key, struct error *err)
 {
-	*key = arena_printf(arena, EXPORT_PREFIX "%s" EXPORT_SUFFIX, name);
+	*key = arena_printf(arena, "%s%s%s", kind->prefix, name, kind->suffix);
 	return strchr(name, '/') || !blob_key_is_valid(*key)
-		       ? fail(err, ERR_INVALID, "invalid name of an environment '%s'", name)
+		       ? fail(err, ERR_INVALID, "invalid name of an %s '%s'",
+				 kind == &stored_packages ? "agent package" : kind->noun, name)
 		       : 0;
 }
 
-int core_put_export(const struct request *request, struct core *core, const char *name,
-	const char *sha256, job_fn *done, void *ctx, struct upload **upload, struct error *err)
+int core_put_stored(const struct request *request, struct core *core,
+	const struct stored_kind *kind, const char *name, const char *sha256, job_fn *done,
+	void *ctx, struct upload **upload, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	const char *key;
-	if (access_check(core, request, VERB_ENVIRONMENT_EXPORT, NULL, err) ||
-		make_key(name, &arena, &key, err))
+	if (access_check(core, request, kind->put, NULL, err) ||
+		make_key(kind, name, &arena, &key, err))
 		return -1;
 	return upload_start(core, key, false, sha256, request->id, done, ctx, upload, err);
 }
 
-static struct export_call *call_new(
-	const struct request *request, struct core *core, const char *name, void *ctx)
+static struct export_call *call_new(const struct request *request, struct core *core,
+	const struct stored_kind *kind, const char *name, void *ctx)
 {
 	struct export_call *call = xzalloc(sizeof *call);
-	*call = (struct export_call){ .core = core, .file = -1, .ctx = ctx };
+	*call = (struct export_call){ .core = core, .kind = kind, .file = -1, .ctx = ctx };
 	call->name = arena_text(&call->arena, name);
 	call->request_id = request->id ? arena_text(&call->arena, request->id) : NULL;
 	return call;
 }
 
-static void call_end(struct export_call *call, const export_rows *rows, const struct error *err)
+static void call_end(struct export_call *call, const export_rows *rows, const char *sha256,
+	const struct error *err)
 {
 	struct error why;
 	struct stat st;
 	if (err && err->code == ERR_NOT_FOUND) {
-		fail_hint(&why, ERR_NOT_FOUND, "carrel env ls --exported lists them",
-			"the blob store has no environment '%s'", call->name);
+		fail_hint(&why, ERR_NOT_FOUND, call->kind->hint, "the blob store has no %s '%s'",
+			call->kind->noun, call->name);
 		err = &why;
 	}
 	if (!err && call->got && fstat(call->file, &st)) {
-		fail_errno(&why, "read environment '%s' of the blob store", call->name);
+		fail_errno(&why, "read %s '%s' of the blob store", call->kind->noun, call->name);
 		err = &why;
 	}
 	if (call->listed)
 		call->listed(call->ctx, err ? NULL : rows, err);
 	else
 		call->got(call->ctx, err ? -1 : take_fd(&call->file),
-			err ? 0 : (uint64_t)st.st_size, err);
+			err ? 0 : (uint64_t)st.st_size, err ? NULL : sha256, err);
 	fd_close(&call->file);
 	arena_done(&call->arena);
 	free(call);
@@ -75,7 +87,7 @@ static void call_end(struct export_call *call, const export_rows *rows, const st
 
 static void on_refused(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	call_end(ctx, NULL, err);
+	call_end(ctx, NULL, NULL, err);
 }
 
 static void refuse(struct export_call *call)
@@ -95,7 +107,8 @@ static void start(struct export_call *call, enum blob_verb verb, job_fn *done)
 
 static void on_done(void *ctx, const struct json_value *answer, const struct error *err)
 {
-	call_end(ctx, NULL, err);
+	const char *sha256 = err ? NULL : json_member_text(answer, "sha256");
+	call_end(ctx, NULL, sha256 ? sha256 : "", err);
 }
 
 /* ---- get ---- */
@@ -107,29 +120,29 @@ static void on_measured(void *ctx, const struct json_value *answer, const struct
 	uint64_t size = UINT64_MAX;
 	struct error why;
 	if (err) {
-		call_end(call, NULL, err);
+		call_end(call, NULL, NULL, err);
 		return;
 	}
 	if (!json_member_u64(answer, "size", &size) || size > transfer_room(call->core))
-		fail(&why, ERR_DISK_FULL,
-			"the disk has no room for environment '%s' of the blob store", call->name);
+		fail(&why, ERR_DISK_FULL, "the disk has no room for %s '%s' of the blob store",
+			call->kind->noun, call->name);
 	else if ((call->file = openat(call->core->workspaces, ".",
 			  O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600)) < 0)
-		fail_errno(&why, "make a file for environment '%s'", call->name);
+		fail_errno(&why, "make a file for %s '%s'", call->kind->noun, call->name);
 	else {
 		start(call, BLOB_GET, on_done);
 		return;
 	}
-	call_end(call, NULL, &why);
+	call_end(call, NULL, NULL, &why);
 }
 
-void core_get_export(const struct request *request, struct core *core, const char *name,
-	export_fn *done, void *ctx)
+void core_get_stored(const struct request *request, struct core *core,
+	const struct stored_kind *kind, const char *name, export_fn *done, void *ctx)
 {
-	struct export_call *call = call_new(request, core, name, ctx);
+	struct export_call *call = call_new(request, core, kind, name, ctx);
 	call->got = done;
-	if (access_check(core, request, VERB_ENVIRONMENT_IMPORT, NULL, &call->err) ||
-		make_key(name, &call->arena, &call->key, &call->err))
+	if (access_check(core, request, kind->get, NULL, &call->err) ||
+		make_key(kind, name, &call->arena, &call->key, &call->err))
 		refuse(call);
 	else
 		start(call, BLOB_HEAD, on_measured);
@@ -144,8 +157,9 @@ static int compare_names(const void *a, const void *b)
 
 static void on_listed(void *ctx, const struct json_value *answer, const struct error *err)
 {
-	const size_t before = sizeof EXPORT_PREFIX - 1, after = sizeof EXPORT_SUFFIX - 1;
 	struct export_call *call = ctx;
+	const struct stored_kind *kind = call->kind;
+	const size_t before = strlen(kind->prefix), after = strlen(kind->suffix);
 	export_rows rows = { 0 };
 	const struct json_value *items = json_member(answer, "items");
 	for (const struct json_value *at = items ? items->first : NULL; at; at = at->next) {
@@ -153,8 +167,8 @@ static void on_listed(void *ctx, const struct json_value *answer, const struct e
 		const struct json_value *modified = json_member(at, "modified_s");
 		size_t len = key ? strlen(key) : 0;
 		struct export_row row = { 0 };
-		if (len <= before + after || memcmp(key, EXPORT_PREFIX, before) != 0 ||
-			strcmp(key + len - after, EXPORT_SUFFIX) != 0)
+		if (len <= before + after || memcmp(key, kind->prefix, before) != 0 ||
+			strcmp(key + len - after, kind->suffix) != 0)
 			continue;
 		row.name = arena_bytes(&call->arena, key + before, len - before - after);
 		row.created_ms = modified && modified->is_integer ? modified->integer * 1000 : 0;
@@ -163,16 +177,16 @@ static void on_listed(void *ctx, const struct json_value *answer, const struct e
 	}
 	if (rows.count)
 		qsort(rows.items, rows.count, sizeof *rows.items, compare_names);
-	call_end(call, &rows, err);
+	call_end(call, &rows, NULL, err);
 }
 
-void core_list_exports(
-	const struct request *request, struct core *core, exports_fn *done, void *ctx)
+void core_list_stored(const struct request *request, struct core *core,
+	const struct stored_kind *kind, exports_fn *done, void *ctx)
 {
-	struct export_call *call = call_new(request, core, "", ctx);
+	struct export_call *call = call_new(request, core, kind, "", ctx);
 	call->listed = done;
-	call->key = EXPORT_PREFIX;
-	if (access_check(core, request, VERB_ENVIRONMENT_LIST, NULL, &call->err))
+	call->key = kind->prefix;
+	if (access_check(core, request, kind->list, NULL, &call->err))
 		refuse(call);
 	else
 		start(call, BLOB_LIST, on_listed);
@@ -183,19 +197,54 @@ void core_list_exports(
 static void on_found(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	if (err)
-		call_end(ctx, NULL, err);
+		call_end(ctx, NULL, NULL, err);
 	else
 		start(ctx, BLOB_DELETE, on_done);
 }
 
-void core_remove_export(const struct request *request, struct core *core, const char *name,
-	exports_fn *done, void *ctx)
+void core_remove_stored(const struct request *request, struct core *core,
+	const struct stored_kind *kind, const char *name, exports_fn *done, void *ctx)
 {
-	struct export_call *call = call_new(request, core, name, ctx);
+	struct export_call *call = call_new(request, core, kind, name, ctx);
 	call->listed = done;
-	if (access_check(core, request, VERB_ENVIRONMENT_REMOVE, NULL, &call->err) ||
-		make_key(name, &call->arena, &call->key, &call->err))
+	if (access_check(core, request, kind->remove, NULL, &call->err) ||
+		make_key(kind, name, &call->arena, &call->key, &call->err))
 		refuse(call);
 	else
 		start(call, BLOB_HEAD, on_found);
+}
+
+/* ---- a file of core's ---- */
+
+static void on_kept(void *ctx, const struct json_value *answer, const struct error *err)
+{
+	struct error why;
+	if (err && err->code == ERR_CORRUPT) { /* the caller said another hash */
+		why = *err;
+		why.code = ERR_INVALID;
+		err = &why;
+	}
+	on_done(ctx, answer, err);
+}
+
+void core_keep_stored(const struct request *request, struct core *core,
+	const struct stored_kind *kind, const char *name, int fd, const char *sha256,
+	export_fn *done, void *ctx)
+{
+	struct export_call *call = call_new(request, core, kind, name, ctx);
+	call->got = done;
+	if (access_check(core, request, kind->put, NULL, &call->err) ||
+		make_key(kind, name, &call->arena, &call->key, &call->err)) {
+		refuse(call);
+		return;
+	}
+	call->file = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	lseek(call->file, 0, SEEK_SET);
+	struct blob_order order = { .verb = BLOB_PUT,
+		.key = call->key,
+		.words = blob_words_none(),
+		.data = call->file,
+		.request_id = call->request_id };
+	order.words.sha256 = sha256;
+	blob_job_start(core, &order, on_kept, call);
 }

@@ -216,7 +216,8 @@ void core_fork(const struct request *request, struct core_workspace *w,
 /* ---- a creation from another one ---- */
 
 /* What the request says goes before what is inherited. */
-static int take_request(struct fork *fork, const struct workspace *asked, struct error *err)
+static int take_request(
+	struct fork *fork, const struct workspace *asked, bool is_snapshot, struct error *err)
 {
 	struct arena *arena = &fork->arena;
 	struct workspace *model = &fork->model;
@@ -225,14 +226,25 @@ static int take_request(struct fork *fork, const struct workspace *asked, struct
 	if (asked->dir || asked->mounts.count || asked->attach.count)
 		return fail(err, ERR_INVALID,
 			"'from' can't be combined with 'dir', 'mounts' or 'attach'");
-	if (asked->template || asked->environment || asked->python || asked->requirements ||
-		asked->packages.count || asked->build_options.count || asked->is_context ||
-		asked->node_environment || asked->node.version || asked->node.package_json ||
-		asked->node.packages.count)
+	if (asked->template || asked->is_context || asked->node_environment ||
+		asked->node.version || asked->node.package_json || asked->node.packages.count)
 		return fail(err, ERR_INVALID,
-			"'from' can't be combined with 'template', 'environment', 'python', 'node' "
-			"or "
-			"'context'");
+			"'from' can't be combined with 'template', 'node' or 'context'");
+	bool has_python = asked->environment || asked->python || asked->requirements ||
+			  asked->packages.count || asked->build_options.count;
+	if (has_python && (!is_snapshot || model->environment))
+		return fail(err, ERR_INVALID,
+			"'environment' and 'python' can't be combined with 'from', unless that is "
+			"a snapshot without an environment");
+	if (has_python) {
+		model->environment =
+			asked->environment ? arena_text(arena, asked->environment) : NULL;
+		model->python = asked->python ? arena_text(arena, asked->python) : NULL;
+		model->requirements =
+			asked->requirements ? arena_text(arena, asked->requirements) : NULL;
+		model->packages = workspace_copy_texts(arena, &asked->packages);
+		model->build_options = workspace_copy_texts(arena, &asked->build_options);
+	}
 	memcpy(model->id, asked->id, sizeof model->id);
 	model->name = asked->name ? arena_text(arena, asked->name) : NULL;
 	if (asked->ttl_ms)
@@ -284,7 +296,7 @@ void create_from(const struct request *request, struct core *core, const struct 
 	if (!failed && snapshot && !w)
 		fork->model.policy = workspace_copy_policy(&fork->arena, &snapshot->model.policy);
 	failed = failed || access_check(core, request, VERB_SNAPSHOT_FORK, w, &err) ||
-		 take_request(fork, asked, &err) || check_names(fork, &err);
+		 take_request(fork, asked, snapshot, &err) || check_names(fork, &err);
 	if (failed) {
 		if (err.code == ERR_NOT_FOUND)
 			fail_hint(&err, ERR_NOT_FOUND,

@@ -86,7 +86,10 @@ static bool is_other_number(struct str s)
 	bool has_base = s.len > 2 && s.data[0] == '0' &&
 			(s.data[1] == 'x' || s.data[1] == 'o' || s.data[1] == 'b');
 	return has_base || digits == s.len || strspn(s.data, "0123456789_") == s.len ||
-	       strspn(s.data, "0123456789:") == s.len || strspn(s.data, "0123456789_.") == s.len;
+	       strspn(s.data, "0123456789:") == s.len ||
+	       /* With two dots it is a version, and text to every reader. */
+	       (strspn(s.data, "0123456789_.") == s.len &&
+		       strchr(s.data, '.') == strrchr(s.data, '.'));
 }
 
 static int read_number(struct reader *r, struct json_value *v)

@@ -24,6 +24,7 @@
 #include "net/tls_make.h"
 #include "net/tunnel.h"
 #include "proc/role.h"
+#include "services/apkg_file.h"
 #include "services/services.h"
 #include "store/store.h"
 
@@ -461,6 +462,33 @@ static int run_tls(struct log *log, const char *home, const char *store_url, str
 		       : fail_errno(err, "write the certificate");
 }
 
+/* For `carrel package`: reads a package on descriptor 3, writes what is in it as JSON to 4, or why
+ * it can't be read, and with CARREL_FORMAT the package in that format to 5. */
+static int run_package(struct log *log, const char *home, const char *store_url, struct error *err)
+{
+	enum { FD_INPUT = 3, FD_ANSWER, FD_OUTPUT };
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT), failed = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&out, false), problem = json_to(&failed, false);
+	const char *format = setting("CARREL_FORMAT", "");
+	struct error why;
+	if (check_fds(format[0] ? FD_OUTPUT : FD_ANSWER, err) || lock_in(home, false, err))
+		return -1;
+	json_object(&j, NULL);
+	int status = apkg_convert(FD_INPUT, format[0] ? FD_OUTPUT : -1, format, &arena, &j, &why);
+	json_end(&j);
+	json_object(&problem, NULL);
+	json_object(&problem, "error");
+	json_text(&problem, "code", status ? error_code_name(why.code) : "");
+	json_text(&problem, "message", status ? why.text : "");
+	json_end(&problem);
+	json_end(&problem);
+	const struct buf *answer = status ? &failed : &out;
+	return fd_write_full(FD_ANSWER, answer->data, answer->len) == (ssize_t)answer->len
+		       ? 0
+		       : fail_errno(err, "write what is in the package");
+}
+
 static const struct role {
 	const char *name, *log_name;
 	int (*run)(struct log *log, const char *home, const char *store_url, struct error *err);
@@ -470,6 +498,7 @@ static const struct role {
 	{ "carrel-template", "template", run_template },
 	{ "carrel-audit", "audit", run_audit },
 	{ "carrel-tls", "tls", run_tls },
+	{ "carrel-package", "package", run_package },
 };
 
 int main(int argc, char **argv)

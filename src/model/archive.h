@@ -40,6 +40,8 @@ int archive_check_environments(const struct workspace *w, struct error *err);
 int archive_check_policy(const struct workspace_policy *policy, struct error *err);
 
 /* An exported environment of the blob store, as it is listed: EXPORT_PREFIX NAME EXPORT_SUFFIX. */
+#define PACKAGE_PREFIX "packages/" /* of agent packages, likewise */
+#define PACKAGE_SUFFIX ".apkg"
 #define EXPORT_PREFIX "environments/"
 #define EXPORT_SUFFIX ".tar"
 struct export_row {

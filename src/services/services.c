@@ -6,12 +6,14 @@
 #include "services/cases.h"
 #include "services/code.h"
 #include "services/tools.h"
+#include "services/deployments.h"
 
 static const struct service *const table[] = {
 	&code_service,
 	&cases_service,
 	&agents_service,
 	&tools_service,
+	&deployments_service,
 	NULL,
 };
 

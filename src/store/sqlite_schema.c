@@ -129,6 +129,14 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" document TEXT NOT NULL,"
 	" sum INTEGER NOT NULL"
 	") STRICT;",
+	/* 8: deployments of agent packages */
+	"CREATE TABLE deployments ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" updated_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;",
 };
 
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)

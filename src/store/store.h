@@ -26,6 +26,7 @@
 #include "model/agent.h"
 #include "model/approval.h"
 #include "model/case.h"
+#include "model/deployment.h"
 #include "model/exec.h"
 #include "model/snapshot.h"
 #include "model/task.h"
@@ -53,7 +54,8 @@ struct store_table {
 	const struct store_table *parent;
 };
 extern const struct store_table store_workspaces, store_execs, store_snapshots, store_tokens,
-	store_approvals, store_cases, store_cells, store_agents, store_tasks, store_tools;
+	store_approvals, store_cases, store_cells, store_agents, store_tasks, store_tools,
+	store_deployments;
 
 struct store;
 /* What the store can't do itself, because it knows neither loop nor processes. */

@@ -20,7 +20,7 @@ BODIES = {"signal": {"signal": "KILL"}, "resize": {"rows": 10, "columns": 10}, "
           "apply": {"to": "mine"}, "rollback": {"snapshot": "kept"}, "push": {"snapshot": "kept"}, "trees": {"name": "shared"},
           "templates": {"yaml": "name: mine\n"}, "agents": {"yaml": "name: mine\ndescription: x\nversion: v1\nkind: shell\n"}, "snapshots": {"tag": "more"},
           "approvals": {"decision": "approve"}, "fork": {"name": "new"}, "code": {"code": "pass"},
-          "restore": {"name": "new"}, "cases": {"yaml": "id: a\n"}, "cells": {}, "tools": {"package": "x (no requirement)"}}
+          "deployments": {"agentAppId": "a", "version": "1"}, "restore": {"name": "new"}, "cases": {"yaml": "id: a\n"}, "cells": {}, "tools": {"package": "x (no requirement)"}}
 
 
 @pytest.fixture(scope="module")

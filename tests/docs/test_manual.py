@@ -11,6 +11,8 @@ CASE = ["case run", "case ls", "case rm"]
 CODE = ["code run"]
 TOOL = ["tool forge", "tool install", "tool call", "tool ls", "tool show", "tool logs"]
 TOKEN = ["token create", "token ls", "token rm"]
+DEPLOYMENT = ["package ls", "package rm", "deploy", "deployment ls", "deployment show", "deployment logs", "deployment restart",
+              "deployment rollback", "deployment rm"]
 SNAPSHOT = ["snapshot create", "snapshot ls", "snapshot rollback", "snapshot push", "fork"]
 COMMANDS = ["run", "serve", "doctor", "events", "audit", "home"]
 # Pages that several commands share, each with a section of its own; what all of them take stands before those.
@@ -52,7 +54,8 @@ def test_a_shared_page_has_the_options_of_each_of_its_commands(name, command):
 
 @pytest.mark.parametrize("name, command", [("snapshot", command) for command in SNAPSHOT] + [
     ("token", command) for command in TOKEN] + [("code", command) for command in CODE] + [("case", command) for command in CASE] + [
-    ("tool", command) for command in TOOL] + [("approval", command) for command in APPROVAL])
+    ("tool", command) for command in TOOL] + [("approval", command) for command in APPROVAL] + [
+    ("deployment", command) for command in DEPLOYMENT])
 def test_the_manual_of_a_noun_has_the_options_of_each_command(name, command):
     section = re.search(rf"^   carrel {command}\n(.*?)\n(?=\S|   \S)", page(f"carrel-{name}.1"), re.S | re.M).group(1)
     given = set(re.findall(r"^ +(?:-\w, )?--([a-z][a-z-]+)", section, re.M))

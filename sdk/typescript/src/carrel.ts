@@ -5,7 +5,7 @@ import { auditOf, eventsOf, type AuditOptions, type EventOptions } from "./event
 import type { AuditLine, CarrelEvent, CodeResult, CodeWanted, DaemonHealth, OpenApiDocument, WorkspaceInfo, WorkspaceMetrics } from "./generated.js";
 import { Http, type CallOptions, type CarrelOptions } from "./http.js";
 import { Listing } from "./listing.js";
-import { Agents, Approvals, Archives, Cases, Environments, Execs, Exports, Snapshots, Templates, Tokens, Tools, Trees } from "./nouns.js";
+import { Agents, Approvals, Archives, Cases, Deployments, Environments, Execs, Exports, Packages, Snapshots, Templates, Tokens, Tools, Trees } from "./nouns.js";
 import { createWorkspace, Workspace, type WorkspaceOptions } from "./workspace.js";
 
 /** Which workspaces. */
@@ -48,6 +48,10 @@ export class Carrel {
   readonly tokens: Tokens;
   /** Commands that wait for a reviewer. */
   readonly approvals: Approvals;
+  /** Agent packages of the blob store. */
+  readonly packages: Packages;
+  /** Agent packages that are served. */
+  readonly deployments: Deployments;
   /** Eval cases and their cells. */
   readonly cases: Cases;
   /** A2A agents. */
@@ -69,6 +73,8 @@ export class Carrel {
     this.approvals = new Approvals(this.http);
     this.cases = new Cases(this.http);
     this.agents = new Agents(this.http);
+    this.packages = new Packages(this.http);
+    this.deployments = new Deployments(this.http);
   }
 
   /** Closes connections that are not used. They don't keep a program running. */

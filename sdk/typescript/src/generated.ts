@@ -975,6 +975,124 @@ export interface Export {
   sizeBytes: number;
 }
 
+/** The schema `AgentPackages` of the REST API. */
+export interface AgentPackages {
+  items: Export[];
+  /** null: no more pages */
+  nextCursor: string | null;
+}
+
+/** The schema `Deployments` of the REST API. */
+export interface Deployments {
+  items: Deployment[];
+  /** null: no more pages */
+  nextCursor: string | null;
+}
+
+/** The schema `Deployment` of the REST API. */
+export interface Deployment {
+  deploymentId: string;
+  /** its routes take it in place of the id */
+  name: string;
+  /** of the revision that is being rolled out, else of the live one */
+  status: "downloading" | "building_env" | "installing_deps" | "starting" | "healthy" | "unhealthy" | "failed" | "stopped";
+  agentAppId: string;
+  /** of the live revision, else of the next */
+  version: string;
+  packageUrl: string;
+  /** of the package */
+  sha256: string | null;
+  /** the live one; 0: none is */
+  revision: number;
+  /** of the latest rollout, or of a surface */
+  error: string | null;
+  createdAt: string;
+  updatedAt: string;
+  /** the latest one */
+  rollout: DeploymentRollout;
+  /** of the live revision; null: none is live */
+  venv: DeploymentVenv | null;
+  /** of the live revision, else of the next */
+  surfaces: Surface[];
+}
+
+/** The schema `DeploymentRollout` of the REST API. */
+export interface DeploymentRollout {
+  revision: number;
+  version: string | null;
+  /** healthy: it is live; failed: what was live still is */
+  status: "downloading" | "building_env" | "installing_deps" | "starting" | "healthy" | "unhealthy" | "failed" | "stopped";
+  error: string | null;
+}
+
+/** The schema `DeploymentVenv` of the REST API. */
+export interface DeploymentVenv {
+  /** inside the surfaces */
+  path: string;
+  /** of the environment: carrel env show */
+  name: string;
+  /** of requirements.txt, or no-deps */
+  requirementsSha256: string;
+  createdAt: string;
+  pythonVersion: string;
+  /** names and versions */
+  installedPackages: Record<string, string>;
+  /** it was there, and was reused */
+  cached: boolean;
+}
+
+/** The schema `Surface` of the REST API. */
+export interface Surface {
+  /** rest, a2a or ui */
+  name: string;
+  /** starting, healthy, unhealthy or stopped */
+  status: string;
+  /** where the daemon forwards requests to it */
+  url: string;
+  /** in its workspace */
+  port: number;
+  /** its sandbox, for carrel port and carrel exec */
+  workspace: string | null;
+  /** its process, for GET /v1/execs/\{id\}/output */
+  exec: string | null;
+  /** since it was rolled out */
+  restarts: number;
+  /** why it isn't healthy */
+  error: string | null;
+}
+
+/** The schema `DeploymentWanted` of the REST API. */
+export interface DeploymentWanted {
+  /** the agent */
+  agentAppId: string;
+  /** that of agent.yaml */
+  version: string;
+  /** of the deployment, agentAppId when not given; one that is there is replaced, without a failed request */
+  name?: string | null;
+  /** blob:NAME of a package that was stored, or a URL; blob:\{agentAppId\}\@\{version\} when not given */
+  packageUrl?: string | null;
+  /** that the package must have */
+  sha256?: string | null;
+  /** build the environment again */
+  rebuildVenv?: boolean | null;
+  /** reuse no environment that is there */
+  skipVenvCache?: boolean | null;
+  /** fetch and unpack the package although it is cached */
+  forceRefresh?: boolean | null;
+  /** index in place of the host's */
+  pipIndexUrl?: string | null;
+  /** another index */
+  pipExtraIndexUrl?: string | null;
+  /** whose certificate isn't checked */
+  pipTrustedHost?: string | null;
+  /** variables of all surfaces */
+  env?: Record<string, string> | null;
+  /** what the surfaces may reach; nothing by default */
+  network?: NetworkWanted | null;
+  /** the policy of the surfaces */
+  settings?: Record<string, unknown> | null;
+}
+
 /** The schema `Suspend` of the REST API. */
 export interface Suspend {
   /** end the commands that run in it */
@@ -1596,7 +1714,7 @@ export interface PortInfo {
 }
 
 /** The data of an event. New types may come: ignore what you don't know. */
-export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | CaseEvent | CellEvent | AgentEvent | TaskEvent | ToolEvent | EnvironmentProgressEvent | MissedEvent;
+export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | CaseEvent | CellEvent | AgentEvent | TaskEvent | ToolEvent | DeploymentEvent | EnvironmentProgressEvent | MissedEvent;
 
 /** A workspace has changed. warm: its sandbox is ready; cold: its sandbox has ended. */
 export interface WorkspaceEvent {
@@ -1975,6 +2093,27 @@ export interface ToolEvent {
   error: string;
 }
 
+/** The status of a deployment has changed. */
+export interface DeploymentEvent {
+  /** counts up, also across restarts of the daemon */
+  id: number;
+  time: string;
+  /** its id; empty: the event isn't about one */
+  workspace: string;
+  /** of the workspace, template, token, case or tool */
+  name: string | null;
+  /** the name of the event */
+  type: "deployment.status";
+  /** its id */
+  deployment: string;
+  /** downloading, building_env, installing_deps, starting, healthy, unhealthy, failed or stopped */
+  status: string;
+  version: string;
+  revision: number;
+  /** why, or empty */
+  error: string;
+}
+
 /** An environment is being built for a workspace. */
 export interface EnvironmentProgressEvent {
   /** counts up, also across restarts of the daemon */
@@ -2156,6 +2295,58 @@ export interface Operations {
   putExport: { path: { id: string }; query: { sha256?: string }; body: undefined; result: undefined };
   /** Remove an exported environment */
   removeExport: { path: { id: string }; query: object; body: undefined; result: undefined };
+  /** List agent packages of the blob store */
+  listAgentPackages: { path: object; query: { limit?: number; cursor?: string }; body: undefined; result: AgentPackages };
+  /** Fetch an agent package */
+  getAgentPackage: { path: { id: string }; query: object; body: undefined; result: undefined };
+  /** Store an agent package, or replace the one of that name */
+  putAgentPackage: { path: { id: string }; query: { sha256?: string }; body: undefined; result: undefined };
+  /** Remove an agent package */
+  removeAgentPackage: { path: { id: string }; query: object; body: undefined; result: undefined };
+  /** List deployments */
+  listDeployments: { path: object; query: { limit?: number; cursor?: string }; body: undefined; result: Deployments };
+  /** Deploy an agent package, or replace what has that name */
+  createDeployment: { path: object; query: object; body: DeploymentWanted; result: Deployment };
+  /** Show a deployment */
+  getDeployment: { path: { id: string }; query: object; body: undefined; result: Deployment };
+  /** End a deployment and remove all of it */
+  removeDeployment: { path: { id: string }; query: object; body: undefined; result: undefined };
+  /** Roll the live revision out again, without a failed request */
+  restartDeployment: { path: { id: string }; query: object; body: undefined; result: Deployment };
+  /** Roll the revision before the live one out again */
+  rollbackDeployment: { path: { id: string }; query: object; body: undefined; result: Deployment };
+  /** Show what the surfaces write */
+  getDeploymentLogs: { path: { id: string }; query: { surface?: string }; body: undefined; result: undefined };
+  /** Forward a request to the REST surface */
+  forwardRestGet: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the REST surface */
+  forwardRestPost: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the REST surface */
+  forwardRestPut: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the REST surface */
+  forwardRestPatch: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the REST surface */
+  forwardRestDelete: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the A2A surface */
+  forwardA2aGet: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the A2A surface */
+  forwardA2aPost: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the A2A surface */
+  forwardA2aPut: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the A2A surface */
+  forwardA2aPatch: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the A2A surface */
+  forwardA2aDelete: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the UI surface */
+  forwardUiGet: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the UI surface */
+  forwardUiPost: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the UI surface */
+  forwardUiPut: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the UI surface */
+  forwardUiPatch: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
+  /** Forward a request to the UI surface */
+  forwardUiDelete: { path: { id: string; path: string }; query: object; body: undefined; result: undefined };
   /** End the processes of a workspace and keep its files */
   suspendWorkspace: { path: { id: string }; query: object; body: Suspend | undefined; result: WorkspaceInfo };
   /** Start the sandbox of a workspace, as the next command would */
@@ -2226,7 +2417,7 @@ export interface Operations {
   removeFile: { path: { id: string; path: string }; query: { recursive?: boolean }; body: undefined; result: undefined };
   /** Pack files as one archive */
   packTree: { path: { id: string }; query: { path?: string; format?: "tar" | "tar.zst" }; body: undefined; result: undefined };
-  /** Unpack a tar or tar.zst archive into a workspace */
+  /** Unpack a tar, tar.gz, tar.zst or zip archive into a workspace */
   unpackTree: { path: { id: string }; query: { path?: string }; body: undefined; result: undefined };
   /** List what changed since the last snapshot, or another one, or all files */
   diffWorkspace: { path: { id: string }; query: { patch?: boolean; all?: boolean; path?: string[]; snapshot?: string }; body: undefined; result: Changes };
@@ -2315,6 +2506,32 @@ export const operations: Record<keyof Operations, OperationRow> = {
   getExport: {"method":"GET","path":"/v1/exports/{id}"},
   putExport: {"method":"PUT","path":"/v1/exports/{id}"},
   removeExport: {"method":"DELETE","path":"/v1/exports/{id}"},
+  listAgentPackages: {"method":"GET","path":"/v1/packages","results":{"200":"AgentPackages"}},
+  getAgentPackage: {"method":"GET","path":"/v1/packages/{id}"},
+  putAgentPackage: {"method":"PUT","path":"/v1/packages/{id}"},
+  removeAgentPackage: {"method":"DELETE","path":"/v1/packages/{id}"},
+  listDeployments: {"method":"GET","path":"/v1/deployments","results":{"200":"Deployments"}},
+  createDeployment: {"method":"POST","path":"/v1/deployments","body":"DeploymentWanted","results":{"200":"Deployment","201":"Deployment"}},
+  getDeployment: {"method":"GET","path":"/v1/deployments/{id}","results":{"200":"Deployment"}},
+  removeDeployment: {"method":"DELETE","path":"/v1/deployments/{id}"},
+  restartDeployment: {"method":"POST","path":"/v1/deployments/{id}/restart","results":{"200":"Deployment"}},
+  rollbackDeployment: {"method":"POST","path":"/v1/deployments/{id}/rollback","results":{"200":"Deployment"}},
+  getDeploymentLogs: {"method":"GET","path":"/v1/deployments/{id}/logs"},
+  forwardRestGet: {"method":"GET","path":"/v1/deployments/{id}/rest/{path}"},
+  forwardRestPost: {"method":"POST","path":"/v1/deployments/{id}/rest/{path}"},
+  forwardRestPut: {"method":"PUT","path":"/v1/deployments/{id}/rest/{path}"},
+  forwardRestPatch: {"method":"PATCH","path":"/v1/deployments/{id}/rest/{path}"},
+  forwardRestDelete: {"method":"DELETE","path":"/v1/deployments/{id}/rest/{path}"},
+  forwardA2aGet: {"method":"GET","path":"/v1/deployments/{id}/a2a/{path}"},
+  forwardA2aPost: {"method":"POST","path":"/v1/deployments/{id}/a2a/{path}"},
+  forwardA2aPut: {"method":"PUT","path":"/v1/deployments/{id}/a2a/{path}"},
+  forwardA2aPatch: {"method":"PATCH","path":"/v1/deployments/{id}/a2a/{path}"},
+  forwardA2aDelete: {"method":"DELETE","path":"/v1/deployments/{id}/a2a/{path}"},
+  forwardUiGet: {"method":"GET","path":"/v1/deployments/{id}/ui/{path}"},
+  forwardUiPost: {"method":"POST","path":"/v1/deployments/{id}/ui/{path}"},
+  forwardUiPut: {"method":"PUT","path":"/v1/deployments/{id}/ui/{path}"},
+  forwardUiPatch: {"method":"PATCH","path":"/v1/deployments/{id}/ui/{path}"},
+  forwardUiDelete: {"method":"DELETE","path":"/v1/deployments/{id}/ui/{path}"},
   suspendWorkspace: {"method":"POST","path":"/v1/workspaces/{id}/suspend","body":"Suspend","results":{"200":"Workspace"}},
   resumeWorkspace: {"method":"POST","path":"/v1/workspaces/{id}/resume","results":{"200":"Workspace"}},
   checkWorkspace: {"method":"GET","path":"/v1/workspaces/{id}/health","results":{"200":"WorkspaceHealth"}},
@@ -2410,6 +2627,11 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   Archives: {"items":["items","Archive"],"next_cursor":["nextCursor"]},
   Exports: {"items":["items","Export"],"next_cursor":["nextCursor"]},
   Export: {"created_at":["createdAt"],"size_bytes":["sizeBytes"]},
+  AgentPackages: {"items":["items","Export"],"next_cursor":["nextCursor"]},
+  Deployments: {"items":["items","Deployment"],"next_cursor":["nextCursor"]},
+  Deployment: {"created_at":["createdAt"],"updated_at":["updatedAt"],"rollout":["rollout","DeploymentRollout"],"venv":["venv","DeploymentVenv"],"surfaces":["surfaces","Surface"]},
+  DeploymentVenv: {"requirements_sha256":["requirementsSha256"],"created_at":["createdAt"],"python_version":["pythonVersion"],"installed_packages":["installedPackages"]},
+  DeploymentWanted: {"network":["network","NetworkWanted"]},
   WorkspaceHealth: {"python_venv":["pythonVenv"],"python_deps_installed":["pythonDepsInstalled"],"node_modules":["nodeModules"],"node_deps_installed":["nodeDepsInstalled"],"disk_usage":["diskUsage"],"disk_limit":["diskLimit"],"disk_limit_mechanism":["diskLimitMechanism"],"node_environment":["nodeEnvironment"],"environment_layers":["environmentLayers"],"snapshot_layers":["snapshotLayers"],"layers_active":["layersActive"]},
   IsolationVerdict: {"inside_trusted":["insideTrusted"],"layers":["layers","IsolationCheck"]},
   IsolationCheck: {"seen_from":["seenFrom"]},

@@ -50,6 +50,8 @@ export {
   Approvals,
   Archives,
   Cases,
+  Deployments,
+  Packages,
   Environments,
   Execs,
   Exports,

@@ -9,6 +9,8 @@ import type {
   Case,
   CaseWanted,
   Cell,
+  Deployment,
+  DeploymentWanted,
   Environment,
   Export,
   Snapshot,
@@ -22,6 +24,7 @@ import type {
   ToolWanted,
   Tree,
 } from "./generated.js";
+import { fetchSurface, type PortRequest } from "./ports.js";
 import type { CallOptions, Http } from "./http.js";
 import { Listing } from "./listing.js";
 import { Workspace } from "./workspace.js";
@@ -243,6 +246,80 @@ export class Tokens {
   /** Removes a token, which is refused from then on. */
   async remove(id: string, options: CallOptions = {}): Promise<void> {
     await this.http.call("removeToken", { id, signal: options.signal });
+  }
+}
+
+/** Agent packages of the blob store. */
+export class Packages {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All packages, by name. */
+  list(options: CallOptions = {}): Listing<Export> {
+    return new Listing((cursor) => this.http.call("listAgentPackages", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** The bytes of a package. */
+  async *download(name: string, options: CallOptions = {}): AsyncGenerator<Uint8Array, void, undefined> {
+    yield* (await this.http.open("getAgentPackage", { id: name, signal: options.signal })).chunks();
+  }
+
+  /** Stores a package, or replaces the one of that name: `{agentAppId}@{version}`. */
+  async upload(name: string, data: Bytes, options: CallOptions & { sha256?: string } = {}): Promise<void> {
+    const { sha256, signal } = options;
+    await (await this.http.open("putAgentPackage", { id: name, query: { sha256 }, data, signal })).bytes();
+  }
+
+  /** Removes a package. */
+  async remove(name: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeAgentPackage", { id: name, signal: options.signal });
+  }
+}
+
+/** Agent packages that are served. */
+export class Deployments {
+  /** @internal */
+  constructor(private readonly http: Http) {}
+
+  /** All deployments, newest first. */
+  list(options: CallOptions = {}): Listing<Deployment> {
+    return new Listing((cursor) => this.http.call("listDeployments", { query: given({ cursor }), signal: options.signal }));
+  }
+
+  /** Rolls a package out; the events `deployment.status` tell how it goes. */
+  create(wanted: DeploymentWanted, options: CallOptions = {}): Promise<Deployment> {
+    return this.http.call("createDeployment", { body: wanted, signal: options.signal });
+  }
+
+  /** The deployment of that id or name. */
+  get(name: string, options: CallOptions = {}): Promise<Deployment> {
+    return this.http.call("getDeployment", { id: name, signal: options.signal });
+  }
+
+  /** Rolls the live revision out again. */
+  restart(name: string, options: CallOptions = {}): Promise<Deployment> {
+    return this.http.call("restartDeployment", { id: name, signal: options.signal });
+  }
+
+  /** Rolls the revision before the live one out again. */
+  rollback(name: string, options: CallOptions = {}): Promise<Deployment> {
+    return this.http.call("rollbackDeployment", { id: name, signal: options.signal });
+  }
+
+  /** Ends a deployment and removes all of it. */
+  async remove(name: string, options: CallOptions = {}): Promise<void> {
+    await this.http.call("removeDeployment", { id: name, signal: options.signal });
+  }
+
+  /** The end of what its surfaces have written. */
+  async logs(name: string, options: CallOptions & { surface?: "rest" | "a2a" | "ui" } = {}): Promise<Uint8Array> {
+    const { surface, signal } = options;
+    return (await this.http.open("getDeploymentLogs", { id: name, query: given({ surface }), signal })).bytes();
+  }
+
+  /** One HTTP request to a surface; its answer, whatever its status. */
+  fetch(name: string, surface: "rest" | "a2a" | "ui", target: string, request: PortRequest = {}): Promise<Response> {
+    return fetchSurface(this.http, name, surface, target, request);
   }
 }
 

@@ -94,6 +94,19 @@ export function fetchPort(http: Http, id: string, port: number, target: string, 
   return http.forward(operationOf[request.method ?? "GET"], call, query);
 }
 
+const surfaceOf = {
+  rest: { GET: "forwardRestGet", POST: "forwardRestPost", PUT: "forwardRestPut", PATCH: "forwardRestPatch", DELETE: "forwardRestDelete" },
+  a2a: { GET: "forwardA2aGet", POST: "forwardA2aPost", PUT: "forwardA2aPut", PATCH: "forwardA2aPatch", DELETE: "forwardA2aDelete" },
+  ui: { GET: "forwardUiGet", POST: "forwardUiPost", PUT: "forwardUiPut", PATCH: "forwardUiPatch", DELETE: "forwardUiDelete" },
+} as const;
+
+/** @internal */
+export function fetchSurface(http: Http, id: string, surface: keyof typeof surfaceOf, target: string, request: PortRequest): Promise<Response> {
+  const [path = "", query] = target.replace(/^\//, "").split(/\?(.*)/s);
+  const call = { id, path, data: request.body, headers: request.headers, signal: request.signal };
+  return http.forward(surfaceOf[surface][request.method ?? "GET"], call, query);
+}
+
 /** @internal */
 export async function connectPort(http: Http, id: string, port: number, signal?: AbortSignal): Promise<RawConnection> {
   return http.raw(targetOf("forwardPortGet", { id, port, path: "" }), "carrel-tcp", signal);

@@ -1401,6 +1401,179 @@ class Export:
         )
 
 
+@dataclass(frozen=True)
+class Deployment:
+    """Deployment, as the daemon shows it."""
+
+    deploymentId: str
+    # its routes take it in place of the id
+    name: str
+    # of the revision that is being rolled out, else of the live one
+    status: Literal["downloading", "building_env", "installing_deps", "starting", "healthy", "unhealthy", "failed", "stopped"]
+    agentAppId: str
+    # of the live revision, else of the next
+    version: str
+    packageUrl: str
+    # of the package
+    sha256: Optional[str]
+    # the live one; 0: none is
+    revision: int
+    # of the latest rollout, or of a surface
+    error: Optional[str]
+    created_at: datetime
+    updated_at: datetime
+    # the latest one
+    rollout: DeploymentRollout
+    # of the live revision; null: none is live
+    venv: Optional[DeploymentVenv]
+    # of the live revision, else of the next
+    surfaces: List[Surface]
+
+    @classmethod
+    def _from(cls, value: Any) -> Deployment:
+        get = value.get
+        return cls(
+            deploymentId=get("deploymentId"),
+            name=get("name"),
+            status=get("status"),
+            agentAppId=get("agentAppId"),
+            version=get("version"),
+            packageUrl=get("packageUrl"),
+            sha256=get("sha256"),
+            revision=get("revision"),
+            error=get("error"),
+            created_at=_time(get("created_at")),
+            updated_at=_time(get("updated_at")),
+            rollout=DeploymentRollout._from(get("rollout") or {}),
+            venv=DeploymentVenv._from(get("venv")) if get("venv") is not None else None,
+            surfaces=[Surface._from(item) for item in get("surfaces") or ()],
+        )
+
+
+@dataclass(frozen=True)
+class DeploymentRollout:
+    """DeploymentRollout, as the daemon shows it."""
+
+    revision: int
+    version: Optional[str]
+    # healthy: it is live; failed: what was live still is
+    status: Literal["downloading", "building_env", "installing_deps", "starting", "healthy", "unhealthy", "failed", "stopped"]
+    error: Optional[str]
+
+    @classmethod
+    def _from(cls, value: Any) -> DeploymentRollout:
+        get = value.get
+        return cls(
+            revision=get("revision"),
+            version=get("version"),
+            status=get("status"),
+            error=get("error"),
+        )
+
+
+@dataclass(frozen=True)
+class DeploymentVenv:
+    """DeploymentVenv, as the daemon shows it."""
+
+    # inside the surfaces
+    path: str
+    # of the environment: carrel env show
+    name: str
+    # of requirements.txt, or no-deps
+    requirements_sha256: str
+    created_at: str
+    python_version: str
+    # names and versions
+    installed_packages: Dict[str, str]
+    # it was there, and was reused
+    cached: bool
+
+    @classmethod
+    def _from(cls, value: Any) -> DeploymentVenv:
+        get = value.get
+        return cls(
+            path=get("path"),
+            name=get("name"),
+            requirements_sha256=get("requirements_sha256"),
+            created_at=get("created_at"),
+            python_version=get("python_version"),
+            installed_packages=get("installed_packages"),
+            cached=get("cached"),
+        )
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Surface, as the daemon shows it."""
+
+    # rest, a2a or ui
+    name: str
+    # starting, healthy, unhealthy or stopped
+    status: str
+    # where the daemon forwards requests to it
+    url: str
+    # in its workspace
+    port: int
+    # its sandbox, for carrel port and carrel exec
+    workspace: Optional[str]
+    # its process, for GET /v1/execs/{id}/output
+    exec: Optional[str]
+    # since it was rolled out
+    restarts: int
+    # why it isn't healthy
+    error: Optional[str]
+
+    @classmethod
+    def _from(cls, value: Any) -> Surface:
+        get = value.get
+        return cls(
+            name=get("name"),
+            status=get("status"),
+            url=get("url"),
+            port=get("port"),
+            workspace=get("workspace"),
+            exec=get("exec"),
+            restarts=get("restarts"),
+            error=get("error"),
+        )
+
+
+class _DeploymentWantedNeeded(TypedDict):
+    # the agent
+    agentAppId: str
+    # that of agent.yaml
+    version: str
+
+
+class DeploymentWanted(_DeploymentWantedNeeded, total=False):
+    """DeploymentWanted, as the daemon takes it."""
+
+    # of the deployment, agentAppId when not given; one that is there is replaced, without a failed request
+    name: Optional[str]
+    # blob:NAME of a package that was stored, or a URL; blob:{agentAppId}@{version} when not given
+    packageUrl: Optional[str]
+    # that the package must have
+    sha256: Optional[str]
+    # build the environment again
+    rebuildVenv: Optional[bool]
+    # reuse no environment that is there
+    skipVenvCache: Optional[bool]
+    # fetch and unpack the package although it is cached
+    forceRefresh: Optional[bool]
+    # index in place of the host's
+    pipIndexUrl: Optional[str]
+    # another index
+    pipExtraIndexUrl: Optional[str]
+    # whose certificate isn't checked
+    pipTrustedHost: Optional[str]
+    # variables of all surfaces
+    env: Optional[Mapping[str, str]]
+    # what the surfaces may reach; nothing by default
+    network: Optional[NetworkWanted]
+    # the policy of the surfaces
+    settings: Optional[Mapping[str, Any]]
+
+
 class Suspend(TypedDict, total=False):
     """Suspend, as the daemon takes it."""
 
@@ -3122,6 +3295,45 @@ class ToolEvent:
 
 
 @dataclass(frozen=True)
+class DeploymentEvent:
+    """The status of a deployment has changed."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template, token, case or tool
+    name: Optional[str]
+    # the name of the event
+    type: Literal["deployment.status"]
+    # its id
+    deployment: str
+    # downloading, building_env, installing_deps, starting, healthy, unhealthy, failed or stopped
+    status: str
+    version: str
+    revision: int
+    # why, or empty
+    error: str
+
+    @classmethod
+    def _from(cls, value: Any) -> DeploymentEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            deployment=get("deployment"),
+            status=get("status"),
+            version=get("version"),
+            revision=get("revision"),
+            error=get("error"),
+        )
+
+
+@dataclass(frozen=True)
 class EnvironmentProgressEvent:
     """An environment is being built for a workspace."""
 
@@ -3394,6 +3606,7 @@ Event = Union[
     AgentEvent,
     TaskEvent,
     ToolEvent,
+    DeploymentEvent,
     EnvironmentProgressEvent,
     MissedEvent,
 ]
@@ -3450,6 +3663,7 @@ _EVENT = {
     "agent.removed": AgentEvent,
     "task.state": TaskEvent,
     "tool.state": ToolEvent,
+    "deployment.status": DeploymentEvent,
     "environment.progress": EnvironmentProgressEvent,
     "missed": MissedEvent,
 }

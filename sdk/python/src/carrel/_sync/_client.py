@@ -7,6 +7,8 @@ import ssl
 from types import TracebackType
 from typing import IO, Any, Iterator, Dict, Literal, Mapping, Optional, Sequence, Type, Union
 
+import httpx
+
 from .. import _core, types
 from .. import _operations as op
 from .._core import Duration, PathLike, Size
@@ -51,6 +53,8 @@ class Carrel:
         self.cases = Cases(self._http)
         self.agents = Agents(self._http)
         self.tools = Tools(self._http)
+        self.packages = Packages(self._http)
+        self.deployments = Deployments(self._http)
 
     def __enter__(self) -> Carrel:
         return self
@@ -315,6 +319,71 @@ class Tokens(_Nouns):
     def remove(self, token_id: str) -> None:
         """Removes it: it is refused from then on."""
         self._http.json(op.REMOVE_TOKEN, id=token_id)
+
+
+class Packages(_Nouns):
+    """Agent packages in the blob store."""
+
+    def list(self, *, limit: Optional[int] = None) -> Iterator[types.Export]:
+        return self._http.items(op.LIST_AGENT_PACKAGES, types.Export._from, limit=limit)
+
+    def download(self, name: str, target: PathLike) -> None:
+        """Writes it into a file."""
+        with open(target, "wb") as file:
+            save(self._http.pieces(op.GET_AGENT_PACKAGE, id=name), file)
+
+    def upload(self, name: str, source: Union[PathLike, bytes, IO[bytes]], *, sha256: Optional[str] = None) -> None:
+        """Stores a package, in place of the one of that name: `{agentAppId}@{version}`."""
+        _upload(self._http, op.PUT_AGENT_PACKAGE, name, source, sha256)
+
+    def remove(self, name: str) -> None:
+        self._http.json(op.REMOVE_AGENT_PACKAGE, id=name)
+
+
+SURFACES = {
+    "rest": {"GET": op.FORWARD_REST_GET, "POST": op.FORWARD_REST_POST, "PUT": op.FORWARD_REST_PUT,
+             "PATCH": op.FORWARD_REST_PATCH, "DELETE": op.FORWARD_REST_DELETE},
+    "a2a": {"GET": op.FORWARD_A2A_GET, "POST": op.FORWARD_A2A_POST, "PUT": op.FORWARD_A2A_PUT,
+            "PATCH": op.FORWARD_A2A_PATCH, "DELETE": op.FORWARD_A2A_DELETE},
+    "ui": {"GET": op.FORWARD_UI_GET, "POST": op.FORWARD_UI_POST, "PUT": op.FORWARD_UI_PUT,
+           "PATCH": op.FORWARD_UI_PATCH, "DELETE": op.FORWARD_UI_DELETE},
+}
+
+
+class Deployments(_Nouns):
+    """Agent packages that are served."""
+
+    def list(self, *, limit: Optional[int] = None) -> Iterator[types.Deployment]:
+        return self._http.items(op.LIST_DEPLOYMENTS, types.Deployment._from, limit=limit)
+
+    def create(self, agent: str, version: str, **wanted: Any) -> types.Deployment:
+        """Rolls a package out; `wanted` has the other members of DeploymentWanted. Events `deployment.status` tell how it goes."""
+        body = {"agentAppId": agent, "version": version, **wanted}
+        return types.Deployment._from(self._http.json(op.CREATE_DEPLOYMENT, body=body))
+
+    def get(self, name: str) -> types.Deployment:
+        return types.Deployment._from(self._http.json(op.GET_DEPLOYMENT, id=name))
+
+    def restart(self, name: str) -> types.Deployment:
+        """Rolls the live revision out again."""
+        return types.Deployment._from(self._http.json(op.RESTART_DEPLOYMENT, id=name))
+
+    def rollback(self, name: str) -> types.Deployment:
+        """Rolls the revision before the live one out again."""
+        return types.Deployment._from(self._http.json(op.ROLLBACK_DEPLOYMENT, id=name))
+
+    def remove(self, name: str) -> None:
+        self._http.json(op.REMOVE_DEPLOYMENT, id=name)
+
+    def logs(self, name: str, surface: Optional[str] = None) -> bytes:
+        """The end of what its surfaces have written."""
+        return b"".join([piece for piece in self._http.pieces(op.GET_DEPLOYMENT_LOGS, query={"surface": surface}, id=name)])
+
+    def request(self, name: str, path: str = "/", *, surface: str = "rest", method: str = "GET",
+                      content: Union[str, bytes, None] = None, json: Any = None,
+                      headers: Optional[Mapping[str, str]] = None) -> httpx.Response:
+        """One HTTP request to a surface; its answer, whatever its status."""
+        return self._http.forward(SURFACES[surface][method.upper()], path, content, json, headers, id=name)
 
 
 class Cases(_Nouns):

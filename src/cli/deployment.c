@@ -1,0 +1,296 @@
+/* carrel deploy, carrel deployment: agent packages that are served. */
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "cli/cli.h"
+#include "cli/columns.h"
+#include "cli/network.h"
+#include "cli/package.h"
+#include "model/deployment.h"
+
+#define POLL_MS 100
+
+static const char *path_of(struct command *command, const char *name, const char *more)
+{
+	return arena_printf(&command->arena, "/v1/deployments/%s%s",
+		remote_escape(&command->remote, name), more);
+}
+
+/* ---- a rollout that is waited for ---- */
+
+static void print_deployment(struct command *command, const struct remote_answer *answer)
+{
+	const struct json_value *value = answer->value;
+	const char *fields[] = { "name", "deploymentId", "status", "version", "error" };
+	if (command->json) {
+		remote_print_answer(answer, &command->out);
+		return;
+	}
+	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+		const char *text = json_member_text(value, fields[i]);
+		if (text)
+			buf_printf(&command->out, "%-12s  %s\n", i == 1 ? "id" : fields[i], text);
+	}
+	const char *venv = json_member_text(json_member(value, "venv"), "name");
+	if (venv)
+		buf_printf(&command->out, "%-12s  %s\n", "environment", venv);
+	const struct json_value *surfaces = json_member(value, "surfaces");
+	for (const struct json_value *one = surfaces ? surfaces->first : NULL; one; one = one->next)
+		buf_printf(&command->out, "%-12s  %s  %s\n", json_member_text(one, "name"),
+			json_member_text(one, "status"), json_member_text(one, "url"));
+}
+
+/* Until the rollout has ended; says each status on stderr. */
+static int await(
+	struct command *command, const char *id, struct remote_answer *answer, struct error *err)
+{
+	char last[32] = "";
+	for (;;) {
+		if (remote_call(
+			    &command->remote, "GET", path_of(command, id, ""), NULL, answer, err))
+			return -1;
+		const struct json_value *rollout = json_member(answer->value, "rollout");
+		const char *status = json_member_text(rollout, "status");
+		const char *why = json_member_text(rollout, "error");
+		if (!status)
+			return fail(err, ERR_CORRUPT, "the daemon answered without a status");
+		if (strcmp(status, last) && !command->json)
+			cli_say("%s", status);
+		str_copy(last, sizeof last, status);
+		if (!strcmp(status, "failed"))
+			return fail_hint(err, ERR_FAILED, "carrel deployment logs shows the output",
+				"%s", why ? why : "the rollout failed");
+		if (!strcmp(status, "healthy") || !strcmp(status, "stopped"))
+			return 0;
+		nanosleep(&(struct timespec){ 0, POLL_MS * 1000000 }, NULL);
+	}
+}
+
+static int finish(struct command *command, struct remote_answer *answer, struct error *err)
+{
+	const char *id = json_member_text(answer->value, "deploymentId");
+	if (!id)
+		return fail(err, ERR_CORRUPT, "the daemon answered without a deploymentId");
+	if (!command->options.no_wait &&
+		await(command, arena_text(&command->arena, id), answer, err))
+		return -1;
+	print_deployment(command, answer);
+	return 0;
+}
+
+/* ---- deploy ---- */
+
+static int upload(struct command *command, const struct package_read *package, struct error *err)
+{
+	const char *name = arena_printf(&command->arena, "%s@%s", package->name, package->version);
+	return remote_send_file(&command->remote,
+		arena_printf(&command->arena, "/v1/packages/%s?sha256=%s",
+			remote_escape(&command->remote, name), package->sha256),
+		package->file, package->size, err);
+}
+
+static int run_deploy(struct command *command, struct error *err)
+{
+	const struct options *options = &command->options;
+	struct package_read package;
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	if (package_read(command, command->operands.items[0], "zip", &package, err))
+		return -1;
+	int failed = upload(command, &package, err);
+	fd_close(&package.file);
+	if (failed)
+		return -1;
+	json_object(&j, NULL);
+	json_text(&j, "agentAppId", package.name);
+	json_text(&j, "version", package.version);
+	json_text(&j, "sha256", package.sha256);
+	if (options->name)
+		json_text(&j, "name", options->name);
+	if (options->env.rebuild)
+		json_bool(&j, "rebuildVenv", true);
+	if (remote_print_env(&j, &options->variables, NULL, &command->arena, err) ||
+		network_print_options(options, &j, err))
+		return -1;
+	json_end(&j);
+	if (remote_call(&command->remote, "POST", "/v1/deployments", &body, &answer, err))
+		return -1;
+	return finish(command, &answer, err);
+}
+
+#define NO_WAIT_ROW                                                                                \
+	{                                                                                          \
+		0, "no-wait", ARG_FLAG, AT(no_wait), NULL,                                         \
+			"answer at once, while the rollout goes on"                                \
+	}
+static const struct arg_option deploy_table[] = {
+	{ 0, "name", ARG_TEXT, AT(name), "NAME",
+		"of the deployment (default: that of the agent); one that exists is replaced", NULL,
+		1 },
+	{ 'e', "setenv", ARG_LIST, AT(variables), "NAME[=VALUE]",
+		"set a variable of the surfaces; without =VALUE, pass on the one set here" },
+	{ ARG_FROM(network_rows) },
+	{ 0, "rebuild", ARG_FLAG, AT(env.rebuild), NULL,
+		"build the environment again even if it exists" },
+	NO_WAIT_ROW,
+	{ ARG_FROM(remote_rows) },
+};
+const struct arg_spec cli_deploy = {
+	.command = "deploy",
+	.summary = "deploy an agent package, or a directory",
+	.usage = "carrel deploy PACKAGE|DIR [options]",
+	.about = "Uploads an agent package and serves it: each surface of its agent.yaml in a "
+		 "sandbox of its own.\nA deployment of that name is replaced without a failed "
+		 "request; if the new one doesn't become\nhealthy, the old one stays.",
+	ARG_TABLE(deploy_table),
+	.examples = "  carrel deploy ./greeter -e GREETING=hello\n"
+		    "  carrel deploy greeter@1.0.0.apkg --name staging\n",
+	.least = 1,
+	.most = 1,
+	.run = run_deploy,
+};
+
+/* ---- deployment ---- */
+
+static int run_ls(struct command *command, struct error *err)
+{
+	return listing_print_records(
+		command, &deployment_record, "deploymentId", "/v1/deployments", err);
+}
+
+static const struct arg_option ls_table[] = {
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "ids only" },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec ls_spec = {
+	.command = "deployment ls",
+	.summary = "list deployments",
+	.usage = "carrel deployment ls [options]",
+	.about = "Lists deployments, newest first.",
+	ARG_TABLE(ls_table),
+	.run = run_ls,
+};
+
+static int run_show(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	if (remote_call(&command->remote, "GET", path_of(command, command->operands.items[0], ""),
+		    NULL, &answer, err))
+		return -1;
+	print_deployment(command, &answer);
+	return 0;
+}
+
+static const struct arg_option one_table[] = { { ARG_FROM(remote_rows) } };
+static const struct arg_spec show_spec = {
+	.command = "deployment show",
+	.summary = "show a deployment",
+	.usage = "carrel deployment show NAME [options]",
+	.about = "Shows a deployment, its surfaces and its environment.",
+	ARG_TABLE(one_table),
+	.least = 1,
+	.most = 1,
+	.run = run_show,
+};
+
+static int run_logs(struct command *command, struct error *err)
+{
+	const char *name = command->operands.items[0];
+	const char *surface = command->operands.count > 1 ? command->operands.items[1] : NULL;
+	struct client_response response;
+	struct client_request request = { .method = "GET",
+		.path = path_of(command, name,
+			surface ? arena_printf(&command->arena, "/logs?surface=%s",
+					  remote_escape(&command->remote, surface))
+				: "/logs") };
+	char piece[16384];
+	ssize_t got;
+	if (remote_begin(&command->remote, &request, &response, err))
+		return -1;
+	while ((got = client_read(&command->remote.client, &response, piece, sizeof piece, err)) >
+		0)
+		buf_append(&command->out, piece, (size_t)got);
+	return got < 0 ? -1 : 0;
+}
+
+static const struct arg_spec logs_spec = {
+	.command = "deployment logs",
+	.summary = "show what the surfaces of a deployment write",
+	.usage = "carrel deployment logs NAME [rest|a2a|ui] [options]",
+	.about = "Prints the end of what the surfaces have written; of a rollout that failed, when "
+		 "nothing is live.\ncarrel logs -f follows the exec of a surface.",
+	ARG_TABLE(one_table),
+	.least = 1,
+	.most = 2,
+	.run = run_logs,
+};
+
+static int run_rm(struct command *command, struct error *err)
+{
+	return cli_remove_ones(command, "/v1/deployments", &command->operands, "", false, err);
+}
+
+static const struct arg_spec rm_spec = {
+	.command = "deployment rm",
+	.summary = "end deployments and remove them",
+	.usage = "carrel deployment rm NAME... [options]",
+	.about = "Ends the surfaces of deployments and removes all of them but their environments "
+		 "and packages.",
+	ARG_TABLE(one_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_rm,
+};
+
+static int roll(struct command *command, const char *verb, struct error *err)
+{
+	struct remote_answer answer;
+	if (remote_call(&command->remote, "POST",
+		    path_of(command, command->operands.items[0], verb), NULL, &answer, err))
+		return -1;
+	return finish(command, &answer, err);
+}
+
+static int run_restart(struct command *command, struct error *err)
+{
+	return roll(command, "/restart", err);
+}
+
+static int run_rollback(struct command *command, struct error *err)
+{
+	return roll(command, "/rollback", err);
+}
+
+static const struct arg_option roll_table[] = { NO_WAIT_ROW, { ARG_FROM(remote_rows) } };
+static const struct arg_spec restart_spec = {
+	.command = "deployment restart",
+	.summary = "start new surfaces in place of the old ones",
+	.usage = "carrel deployment restart NAME [options]",
+	.about = "Rolls the live revision out again: new surfaces take over when they are healthy.",
+	ARG_TABLE(roll_table),
+	.least = 1,
+	.most = 1,
+	.run = run_restart,
+};
+static const struct arg_spec rollback_spec = {
+	.command = "deployment rollback",
+	.summary = "go back to the revision before",
+	.usage = "carrel deployment rollback NAME [options]",
+	.about = "Rolls the revision before the live one out again.",
+	ARG_TABLE(roll_table),
+	.least = 1,
+	.most = 1,
+	.run = run_rollback,
+};
+
+static const struct arg_spec *const commands[] = { &ls_spec, &show_spec, &logs_spec, &rm_spec,
+	&restart_spec, &rollback_spec, NULL };
+const struct arg_spec cli_deployment = {
+	.command = "deployment",
+	.summary = "list, show, restart and remove deployments",
+	.usage = "carrel deployment COMMAND [options]",
+	.about = "Deployments of agent packages.",
+	.commands = commands,
+};

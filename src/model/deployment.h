@@ -1,0 +1,90 @@
+/* deployment.h -- an agent package that is served: the noun, its revisions, and what clients send.
+ * Pure.
+ * 1. A deployment has at most three revisions: the live one, the next one (being rolled out), and
+ * the one before the live one, to go back to.
+ * 2. Names of what clients see are those of the seed where it has them (agentAppId, venv …). */
+#pragma once
+#include "base/id.h"
+#include "base/vec.h"
+#include "model/apkg.h"
+#include "model/workspace.h"
+
+enum deployment_status {
+	DEPLOYMENT_DOWNLOADING,
+	DEPLOYMENT_BUILDING_ENV,
+	DEPLOYMENT_INSTALLING_DEPS,
+	DEPLOYMENT_STARTING,
+	DEPLOYMENT_HEALTHY,
+	DEPLOYMENT_UNHEALTHY,
+	DEPLOYMENT_FAILED,
+	DEPLOYMENT_STOPPED,
+	DEPLOYMENT_STATUS_COUNT
+};
+extern const char *const deployment_status_names[DEPLOYMENT_STATUS_COUNT + 1];
+
+struct surface_row {		      /* what is kept of a surface */
+	const char *workspace, *exec; /* ids, or NULL */
+};
+struct revision {
+	uint64_t number; /* 0: there is none */
+	const char *agent_app_id, *version, *package_url;
+	const char *wanted_sha256; /* or NULL */
+	bool rebuild_venv, skip_venv_cache, force_refresh;
+	const char *pip_index_url, *pip_extra_index_url, *pip_trusted_host; /* or NULL */
+	pair_list env;
+	struct workspace_network network;
+	const char *settings;		     /* JSON, or NULL */
+	const char *sha256;		     /* of the package; NULL: not known yet */
+	const char *manifest, *requirements; /* texts of the package, or NULL */
+	const char *layer, *snapshot;	     /* ids: the workspace with its files, frozen */
+	const char *environment;	     /* or NULL */
+	bool is_cached;			     /* the environment was there */
+	struct surface_row surfaces[SURFACE_COUNT];
+};
+
+struct deployment_venv { /* the seed's block */
+	const char *path, *name, *requirements_sha256, *created_at, *python_version;
+	pair_list packages;
+	bool cached;
+};
+struct deployment_rollout { /* the latest one */
+	uint64_t revision;
+	const char *version;
+	int status; /* enum deployment_status */
+	const char *error;
+};
+struct deployment {
+	char id[ID_LEN + 1];
+	const char *name;
+	int64_t created_ms, updated_ms;
+	uint64_t revisions; /* the number of the newest */
+	struct deployment_rollout rollout;
+	const char *log; /* the end of the output of a rollout that failed, or NULL */
+	struct revision live, next, previous;
+	/* shown */
+	int status;
+	uint64_t revision;
+	const char *agent_app_id, *version, *package_url, *sha256, *error;
+	struct deployment_venv venv;
+	bool has_venv;
+	const char *surfaces; /* JSON: a list of SurfaceInfo */
+};
+extern const struct record deployment_record, surface_info_record;
+
+struct surface_info {
+	const char *name, *status, *workspace, *exec, *url, *error;
+	uint64_t port, restarts;
+};
+
+/* What is asked for. */
+struct deployment_wanted {
+	const char *name, *agent_app_id, *version, *package_url, *sha256;
+	bool rebuild_venv, skip_venv_cache, force_refresh;
+	const char *pip_index_url, *pip_extra_index_url, *pip_trusted_host;
+	pair_list env;
+	struct workspace_network network;
+	const char *settings;
+};
+extern const struct record deployment_wanted_record;
+
+void revision_copy(struct arena *arena, const struct revision *from, struct revision *to);

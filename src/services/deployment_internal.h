@@ -1,0 +1,129 @@
+/* deployment_internal.h -- what the files of deployments share. */
+#pragma once
+#include "base/arena.h"
+#include "core/execs.h"
+#include "services/deployments.h"
+#include "services/probe.h"
+
+#define LABEL_SERVICE "carrel.service"
+#define LABEL_DEPLOYMENT "carrel.deployment"
+#define SERVICE_NAME "deployments"
+#define LOG_BYTES 16384 /* of each stream of a surface */
+
+enum surface_status { SURFACE_ABSENT, SURFACE_STARTING, SURFACE_HEALTHY, SURFACE_UNHEALTHY };
+
+struct revision_state;
+struct surface {
+	struct revision_state *revision;
+	enum surface_kind kind;
+	enum surface_status status;
+	bool was_healthy; /* of this revision: a failure is for the supervisor */
+	unsigned restarts, failures, crashes;
+	uint64_t deadline_ms; /* to be healthy for the first time */
+	struct loop_timer *timer;
+	struct probe probe;
+	struct core_exec *starting; /* until its listener is told */
+	struct exec_follower follower;
+	bool is_following;
+	unsigned uses; /* requests under way */
+	char why[256];
+};
+
+/* One step of a rollout; each ends in rollout_next or rollout_fail. */
+enum rollout_step {
+	STEP_PACKAGE,	 /* found in the blob store, */
+	STEP_FETCH_MAKE, /* or fetched: a workspace with a network, */
+	STEP_FETCH_RUN,	 /* a download in it, */
+	STEP_FETCH_OPEN, /* its file, */
+	STEP_FETCH_KEEP, /* stored */
+	STEP_LAYER_MAKE, /* a workspace for the files */
+	STEP_UNPACK,
+	STEP_MANIFEST,
+	STEP_REQUIREMENTS,
+	STEP_FREEZE,
+	STEP_SURFACE, /* a workspace for each; the first one makes the environment */
+	STEP_START,
+	STEP_WAIT, /* for their health */
+	STEP_DONE
+};
+struct revision_state {
+	struct deployment_state *deployment;
+	struct arena arena;
+	struct revision model;
+	struct apkg agent; /* of the manifest, when that is there */
+	struct surface surfaces[SURFACE_COUNT];
+	/* of its rollout */
+	enum rollout_step step;
+	bool is_rolling, is_waiting; /* waiting: a callback will come */
+	bool is_canceled;	     /* it ends with that callback */
+	bool is_ended;		     /* freed with the last request that uses it */
+	int at;			     /* surface of STEP_SURFACE */
+	int64_t env_began_ms;
+	int package; /* the file, or -1 */
+	char fetch[ID_LEN + 1];
+	struct archive_job *unpacking;
+	struct package_pump *pump;
+	struct core_exec *fetching;
+	struct journal_listener progress;
+	bool is_listening;
+	struct loop_timer *drain;
+	uint64_t drain_until_ms;
+	struct error failure; /* of what is told later */
+};
+struct deployment_state {
+	struct deployments *all;
+	struct arena arena;
+	char id[ID_LEN + 1];
+	const char *name;
+	int64_t created_ms, updated_ms;
+	uint64_t revisions;
+	struct deployment_rollout rollout; /* version in the arena */
+	char error[600];
+	char *log; /* or NULL */
+	struct revision_state *live, *next, *previous;
+	bool is_removed;
+	struct deployment_state *newer, *older;
+};
+struct deployments {
+	struct service_state service; /* first */
+	struct deployment_state *newest;
+	bool is_stopping;
+	uint64_t rollouts, rollout_failures, restarts;
+};
+
+/* ---- deployments.c ---- */
+void deployment_save(struct deployment_state *d, store_done_fn *done, void *ctx);
+/* Status of the rollout, an event, the row. */
+void deployment_set_status(
+	struct deployment_state *d, enum deployment_status status, const struct error *err);
+/* A surface of the live revision has changed: an event if the status of all has. */
+void deployment_surface_changed(struct deployment_state *d);
+struct revision_state *revision_new(struct deployment_state *d, const struct revision *model);
+/* Ends everything of it, and frees it: workspaces, and its layer unless another revision has it. */
+void revision_end(struct revision_state *r);
+bool revision_is_healthy(const struct revision_state *r);
+/* A revision of any deployment with the files of that package, or NULL. */
+const struct revision *revision_of_package(const struct deployments *all, const char *sha256);
+void workspace_drop_id(struct deployments *all, const char *id);
+int apkg_parse(struct str yaml, struct arena *arena, struct apkg *agent, struct error *err);
+
+/* ---- rollout.c ---- */
+void rollout_begin(struct revision_state *r);
+void rollout_next(struct revision_state *r); /* the next step */
+/* A callback came: whether the rollout goes on. *err: it doesn't; the failure is told. */
+bool rollout_resume(struct revision_state *r, const struct error *err);
+void rollout_fail(struct revision_state *r, const struct error *err);
+void rollout_surface_changed(struct surface *s);
+void rollout_stop(struct revision_state *r); /* cancels what can be; frees nothing */
+/* ---- rollout_fetch.c ---- */
+void fetch_make(struct revision_state *r);
+void fetch_run(struct revision_state *r);
+void fetch_open(struct revision_state *r);
+void fetch_keep(struct revision_state *r);
+
+/* ---- surface.c ---- */
+struct core_workspace *surface_workspace(const struct surface *s); /* or NULL */
+void surface_start(struct surface *s); /* its exec, and the checks of its health */
+void surface_adopt(struct surface *s); /* after a restart of core: what runs goes on */
+void surface_stop(struct surface *s);  /* no more checks, timers or callbacks */
+void surface_read_log(const struct surface *s, struct buf *out);

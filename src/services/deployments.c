@@ -1,0 +1,780 @@
+#include "services/deployments.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "base/fault.h"
+#include "core/catalog.h"
+#include "core/nouns.h"
+#include "model/environment.h"
+#include "services/deployment_internal.h"
+
+static const struct request *as_system(void)
+{
+	return core_system();
+}
+
+/* ---- revisions ---- */
+
+struct revision_state *revision_new(struct deployment_state *d, const struct revision *model)
+{
+	struct revision_state *r = xzalloc(sizeof *r);
+	r->deployment = d;
+	r->package = -1;
+	arena_init(&r->arena);
+	revision_copy(&r->arena, model, &r->model);
+	for (int i = 0; i < SURFACE_COUNT; i++) {
+		r->surfaces[i].revision = r;
+		r->surfaces[i].kind = (enum surface_kind)i;
+		r->surfaces[i].probe.core = d->all->service.core;
+	}
+	return r;
+}
+
+void workspace_drop_id(struct deployments *all, const char *id)
+{
+	struct core_workspace *w;
+	struct error ignored;
+	if (!core_find(as_system(), all->service.core, id, &w, &ignored))
+		core_remove(as_system(), w, "removed", NULL, NULL);
+}
+
+static void free_deployment(struct deployment_state *d)
+{
+	struct deployments *all = d->all;
+	*(d->newer ? &d->newer->older : &all->newest) = d->older;
+	if (d->older)
+		d->older->newer = d->newer;
+	free(d->log);
+	arena_done(&d->arena);
+	free(d);
+}
+
+/* Whether a revision but `r` has that layer. */
+static bool is_shared(const struct deployments *all, const struct revision_state *r)
+{
+	for (const struct deployment_state *d = all->newest; d; d = d->older) {
+		const struct revision_state *each[] = { d->live, d->next, d->previous };
+		for (int i = 0; i < 3; i++)
+			if (each[i] && each[i] != r && each[i]->model.layer &&
+				!strcmp(each[i]->model.layer, r->model.layer))
+				return true;
+	}
+	return false;
+}
+
+/* Requests that are forwarded may still name its surfaces. */
+static void free_unused(struct revision_state *r)
+{
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		if (r->surfaces[i].uses)
+			return;
+	arena_done(&r->arena);
+	free(r);
+}
+
+/* Frees it without a call to core. */
+static void revision_free(struct revision_state *r)
+{
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		surface_stop(&r->surfaces[i]);
+	rollout_stop(r);
+	r->is_ended = true;
+	free_unused(r);
+}
+
+void revision_end(struct revision_state *r)
+{
+	struct deployment_state *d = r->deployment;
+	struct revision_state **const slots[] = { &d->live, &d->next, &d->previous };
+	for (int i = 0; i < SURFACE_COUNT; i++) {
+		surface_stop(&r->surfaces[i]);
+		if (r->model.surfaces[i].workspace)
+			workspace_drop_id(d->all, r->model.surfaces[i].workspace);
+	}
+	rollout_stop(r);
+	/* What is under way ends with its callback. */
+	r->is_canceled = true;
+	if (r->is_waiting)
+		return;
+	if (r->model.layer && !is_shared(d->all, r))
+		workspace_drop_id(d->all, r->model.layer);
+	for (int i = 0; i < 3; i++)
+		if (*slots[i] == r)
+			*slots[i] = NULL;
+	revision_free(r);
+	if (d->is_removed && !d->live && !d->next && !d->previous)
+		free_deployment(d);
+}
+
+bool revision_is_healthy(const struct revision_state *r)
+{
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		if (r->agent.surfaces[i].is_there && r->surfaces[i].status != SURFACE_HEALTHY)
+			return false;
+	return true;
+}
+
+const struct revision *revision_of_package(const struct deployments *all, const char *sha256)
+{
+	for (const struct deployment_state *d = all->newest; d; d = d->older) {
+		const struct revision_state *each[] = { d->live, d->previous, d->next };
+		for (int i = 0; i < 3; i++)
+			if (each[i] && each[i]->model.snapshot && !each[i]->is_canceled &&
+				each[i]->model.sha256 && !strcmp(each[i]->model.sha256, sha256))
+				return &each[i]->model;
+	}
+	return NULL;
+}
+
+/* ---- rows and events ---- */
+
+static struct deployment as_row(const struct deployment_state *d)
+{
+	struct deployment row = { .name = d->name,
+		.created_ms = d->created_ms,
+		.updated_ms = d->updated_ms,
+		.revisions = d->revisions,
+		.rollout = d->rollout,
+		.log = d->log };
+	memcpy(row.id, d->id, sizeof row.id);
+	row.rollout.error = d->error[0] ? d->error : NULL;
+	if (d->live)
+		row.live = d->live->model;
+	if (d->next)
+		row.next = d->next->model;
+	if (d->previous)
+		row.previous = d->previous->model;
+	return row;
+}
+
+void deployment_save(struct deployment_state *d, store_done_fn *done, void *ctx)
+{
+	struct deployment row = as_row(d);
+	if (!d->is_removed)
+		core_put(d->all->service.core, &store_deployments, &row, done, ctx);
+}
+
+static enum deployment_status status_of(const struct deployment_state *d)
+{
+	if (d->next || !d->live)
+		return (enum deployment_status)d->rollout.status;
+	return revision_is_healthy(d->live) ? DEPLOYMENT_HEALTHY : DEPLOYMENT_UNHEALTHY;
+}
+
+static void tell(const struct deployment_state *d, enum deployment_status status,
+	const char *version, uint64_t revision, const char *error)
+{
+	char number[24];
+	str_format(number, sizeof number, "%" PRIu64, revision);
+	journal_emit(core_journal(d->all->service.core), "deployment.status", "", d->name,
+		"deployment", d->id, "status", deployment_status_names[status], "version", version,
+		"#revision", number, "error", error ? error : "", NULL);
+}
+
+void deployment_set_status(
+	struct deployment_state *d, enum deployment_status status, const struct error *err)
+{
+	if (d->is_removed)
+		return;
+	d->rollout.status = (int)status;
+	d->updated_ms = clock_now_ms();
+	str_copy(d->error, sizeof d->error, err ? err->text : "");
+	deployment_save(d, NULL, NULL);
+	tell(d, status, d->rollout.version, d->rollout.revision, err ? err->text : NULL);
+}
+
+void deployment_surface_changed(struct deployment_state *d)
+{
+	if (!d->live || d->is_removed || d->all->is_stopping)
+		return;
+	const char *why = NULL;
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		if (d->live->surfaces[i].why[0])
+			why = d->live->surfaces[i].why;
+	tell(d, revision_is_healthy(d->live) ? DEPLOYMENT_HEALTHY : DEPLOYMENT_UNHEALTHY,
+		d->live->model.version, d->live->model.number, why);
+}
+
+/* ---- what is shown ---- */
+
+static void print_surface(const struct surface *s, struct arena *arena, struct json *j)
+{
+	static const char *const names[] = { "stopped", "starting", "healthy", "unhealthy" };
+	const struct revision_state *r = s->revision;
+	const struct surface_row *row = &r->model.surfaces[s->kind];
+	const struct surface_info info = { .name = surface_names[s->kind],
+		.status = names[s->status],
+		.url = arena_printf(
+			arena, "/v1/deployments/%s/%s/", r->deployment->id, surface_names[s->kind]),
+		.port = apkg_port(&r->agent, s->kind),
+		.workspace = row->workspace,
+		.exec = row->exec,
+		.restarts = s->restarts,
+		.error = s->why[0] ? s->why : NULL };
+	record_print(j, NULL, &surface_info_record, &info);
+}
+
+static void show_venv(
+	const struct deployment_state *d, struct arena *arena, struct deployment_venv *venv)
+{
+	const struct revision *m = &d->live->model;
+	struct env_meta meta;
+	struct error ignored;
+	*venv = (struct deployment_venv){ .path = "/env",
+		.name = m->environment,
+		.requirements_sha256 = "",
+		.created_at = "",
+		.python_version = "",
+		.cached = m->is_cached };
+	if (core_environment(
+		    as_system(), d->all->service.core, m->environment, arena, &meta, &ignored))
+		return;
+	venv->requirements_sha256 = meta.requirements_sha256;
+	venv->created_at = meta.created_at;
+	venv->python_version = meta.python_version ? meta.python_version : "";
+	venv->packages = meta.packages;
+}
+
+static struct deployment as_shown(const struct deployment_state *d, struct arena *arena)
+{
+	struct deployment shown = as_row(d);
+	const struct revision_state *r = d->live ? d->live : d->next;
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&text, false);
+	json_array(&j, NULL);
+	for (int i = 0; r && i < SURFACE_COUNT; i++)
+		if (r->agent.surfaces[i].is_there)
+			print_surface(&r->surfaces[i], arena, &j);
+	json_end(&j);
+	shown.surfaces = arena_text(arena, text.data);
+	shown.status = (int)status_of(d);
+	shown.revision = d->live ? d->live->model.number : 0;
+	shown.agent_app_id = r ? r->model.agent_app_id : d->name;
+	shown.version = r ? r->model.version : d->rollout.version;
+	shown.package_url = r ? r->model.package_url : "";
+	shown.sha256 = r ? r->model.sha256 : NULL;
+	shown.error = d->error[0] ? arena_text(arena, d->error) : NULL;
+	for (int i = 0; !shown.error && r && i < SURFACE_COUNT; i++)
+		if (r->surfaces[i].why[0])
+			shown.error = arena_text(arena, r->surfaces[i].why);
+	shown.has_venv = d->live && d->live->model.environment;
+	if (shown.has_venv)
+		show_venv(d, arena, &shown.venv);
+	return shown;
+}
+
+static struct deployment_state *find(const struct deployments *all, const char *id)
+{
+	for (struct deployment_state *d = all->newest; d; d = d->older)
+		if (!d->is_removed && (!strcmp(d->id, id) || !strcmp(d->name, id)))
+			return d;
+	return NULL;
+}
+
+static int look_up(const struct request *request, struct deployments *all, enum verb verb,
+	const char *id, struct deployment_state **d, struct error *err)
+{
+	if (core_check(request, all->service.core, verb, NULL, err))
+		return -1;
+	*d = find(all, id);
+	return *d ? 0
+		  : fail_hint(err, ERR_NOT_FOUND, "carrel deployment ls lists them",
+			    "there is no deployment '%s'", id);
+}
+
+int deployment_get(const struct request *request, struct deployments *all, const char *id,
+	struct arena *arena, struct deployment *shown, struct error *err)
+{
+	struct deployment_state *d;
+	if (look_up(request, all, VERB_DEPLOYMENT_GET, id, &d, err))
+		return -1;
+	*shown = as_shown(d, arena);
+	return 0;
+}
+
+int deployment_list(const struct request *request, struct deployments *all, const char *cursor,
+	size_t limit, struct arena *arena, void (*fn)(void *ctx, const struct deployment *shown),
+	void *ctx, char next[CORE_CURSOR_SIZE], struct error *err)
+{
+	uint64_t before = UINT64_MAX;
+	size_t count = 0;
+	int64_t last_ms = 0;
+	next[0] = 0;
+	if (core_check(request, all->service.core, VERB_DEPLOYMENT_LIST, NULL, err))
+		return -1;
+	if (cursor && !str_to_u64(str_from(cursor), &before))
+		return fail(err, ERR_INVALID, "invalid cursor '%s'", cursor);
+	for (const struct deployment_state *d = all->newest; d; d = d->older) {
+		if ((uint64_t)d->created_ms >= before || d->is_removed)
+			continue;
+		if (count++ == limit) {
+			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
+			return 0;
+		}
+		last_ms = d->created_ms;
+		struct deployment shown = as_shown(d, arena);
+		fn(ctx, &shown);
+	}
+	return 0;
+}
+
+int deployment_logs(const struct request *request, struct deployments *all, const char *id,
+	const char *surface, struct buf *out, struct error *err)
+{
+	struct deployment_state *d;
+	bool is_found = false;
+	if (look_up(request, all, VERB_DEPLOYMENT_GET, id, &d, err))
+		return -1;
+	const struct revision_state *r = d->live ? d->live : d->next;
+	for (int i = 0; r && i < SURFACE_COUNT; i++)
+		if (r->agent.surfaces[i].is_there &&
+			(!surface || !strcmp(surface, surface_names[i]))) {
+			is_found = true;
+			surface_read_log(&r->surfaces[i], out);
+		}
+	if (!d->live && d->log)
+		buf_text(out, d->log);
+	return is_found || !surface || !r
+		       ? 0
+		       : fail(err, ERR_NOT_FOUND, "deployment '%s' has no surface '%s'", d->name,
+				 surface);
+}
+
+/* ---- verbs that wait for the store ---- */
+
+struct operation_state {
+	struct deployments *all;
+	char id[ID_LEN + 1];
+	bool is_new;
+	deployment_fn *done;
+	void *ctx;
+	struct error err;
+};
+
+static struct operation_state *operation_new(
+	struct deployments *all, deployment_fn *done, void *ctx)
+{
+	struct operation_state *op = xzalloc(sizeof *op);
+	*op = (struct operation_state){ .all = all, .done = done, .ctx = ctx };
+	return op;
+}
+
+static void on_refused(struct loop *loop, void *ctx)
+{
+	struct operation_state *op = ctx;
+	op->done(op->ctx, NULL, false, &op->err);
+	free(op);
+}
+
+static void refuse(struct operation_state *op)
+{
+	loop_after(op->all->service.loop, 0, on_refused, op);
+}
+
+static void on_stored(void *ctx, const struct error *err)
+{
+	struct operation_state *op = ctx;
+	auto_arena struct arena arena = { 0 };
+	struct deployment_state *d = find(op->all, op->id);
+	struct error gone;
+	if (!err && !d) {
+		fail(&gone, ERR_CONFLICT, "the deployment was removed meanwhile");
+		err = &gone;
+	}
+	if (err && d && d->next && !d->next->is_rolling)
+		revision_end(d->next);
+	if (err && d && op->is_new && !d->live && !d->next)
+		free_deployment(d);
+	if (err) {
+		op->done(op->ctx, NULL, false, err);
+		free(op);
+		return;
+	}
+	fault_point("deployment_stored");
+	rollout_begin(d->next);
+	struct deployment shown = as_shown(d, &arena);
+	op->done(op->ctx, &shown, op->is_new, NULL);
+	free(op);
+}
+
+/* Rolls `model` out, as the next revision. */
+static void roll_out(
+	struct operation_state *op, struct deployment_state *d, const struct revision *model)
+{
+	d->next = revision_new(d, model);
+	d->next->model.number = ++d->revisions;
+	memset(d->next->model.surfaces, 0, sizeof d->next->model.surfaces);
+	d->rollout = (struct deployment_rollout){ .revision = d->revisions,
+		.version = arena_text(&d->arena, model->version),
+		.status = DEPLOYMENT_DOWNLOADING };
+	d->error[0] = 0;
+	memcpy(op->id, d->id, sizeof op->id);
+	deployment_save(d, on_stored, op);
+}
+
+static int check_idle(const struct deployment_state *d, struct error *err)
+{
+	if (d->all->is_stopping)
+		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
+	return d->next ? fail_hint(err, ERR_CONFLICT, "wait until it has ended, or remove it",
+				 "revision %" PRIu64 " of deployment '%s' is being rolled out",
+				 d->next->model.number, d->name)
+		       : 0;
+}
+
+static struct deployment_state *add(struct deployments *all, const char *id, const char *name)
+{
+	struct deployment_state *d = xzalloc(sizeof *d);
+	d->all = all;
+	arena_init(&d->arena);
+	memcpy(d->id, id, sizeof d->id);
+	d->name = arena_text(&d->arena, name);
+	d->older = all->newest;
+	if (d->older)
+		d->older->newer = d;
+	all->newest = d;
+	return d;
+}
+
+static int check_room(const struct deployments *all, struct error *err)
+{
+	size_t count = 0;
+	for (const struct deployment_state *d = all->newest; d; d = d->older)
+		count++;
+	return count >= DEPLOYMENTS_MAX
+		       ? fail_hint(err, ERR_LIMIT, "carrel deployment rm removes one",
+				 "there are %zu deployments already", count)
+		       : 0;
+}
+
+static int find_or_add(struct operation_state *op, const char *name, struct deployment_state **out,
+	struct error *err)
+{
+	struct deployments *all = op->all;
+	char id[ID_LEN + 1];
+	*out = find(all, name);
+	if (*out)
+		return check_idle(*out, err);
+	if (all->is_stopping)
+		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
+	if (check_room(all, err))
+		return -1;
+	if (id_is_valid(name))
+		return fail(err, ERR_INVALID, "the name '%s' has the form of an id", name);
+	id_make(id);
+	*out = add(all, id, name);
+	(*out)->created_ms = (*out)->updated_ms = clock_now_ms();
+	if ((*out)->older && (*out)->created_ms <= (*out)->older->created_ms)
+		(*out)->created_ms = (*out)->older->created_ms + 1;
+	op->is_new = true;
+	return 0;
+}
+
+void deployment_create(const struct request *request, struct deployments *all,
+	const struct deployment_wanted *wanted, deployment_fn *done, void *ctx)
+{
+	struct operation_state *op = operation_new(all, done, ctx);
+	auto_arena struct arena arena = { 0 };
+	struct deployment_state *d;
+	struct workspace_network network = wanted->network;
+	bool has_network = network.mode || network.allow.count || network.deny.count;
+	if (core_check(request, all->service.core, VERB_DEPLOYMENT_CREATE, NULL, &op->err) ||
+		(has_network && workspace_network_settle(&network, &op->err)) ||
+		find_or_add(op, wanted->name ? wanted->name : wanted->agent_app_id, &d, &op->err)) {
+		refuse(op);
+		return;
+	}
+	const struct revision model = { .agent_app_id = wanted->agent_app_id,
+		.version = wanted->version,
+		.package_url = wanted->package_url ? wanted->package_url
+						   : arena_printf(&arena, "blob:%s@%s",
+							     wanted->agent_app_id, wanted->version),
+		.wanted_sha256 = wanted->sha256,
+		.rebuild_venv = wanted->rebuild_venv,
+		.skip_venv_cache = wanted->skip_venv_cache,
+		.force_refresh = wanted->force_refresh,
+		.pip_index_url = wanted->pip_index_url,
+		.pip_extra_index_url = wanted->pip_extra_index_url,
+		.pip_trusted_host = wanted->pip_trusted_host,
+		.env = wanted->env,
+		.network = network,
+		.settings = wanted->settings };
+	roll_out(op, d, &model);
+}
+
+static void roll_again(const struct request *request, struct deployments *all, enum verb verb,
+	const char *id, deployment_fn *done, void *ctx)
+{
+	struct operation_state *op = operation_new(all, done, ctx);
+	struct deployment_state *d;
+	if (look_up(request, all, verb, id, &d, &op->err) || check_idle(d, &op->err)) {
+		refuse(op);
+		return;
+	}
+	const struct revision_state *from =
+		verb == VERB_DEPLOYMENT_ROLLBACK ? d->previous : d->live;
+	if (!from) {
+		fail(&op->err, ERR_CONFLICT, "deployment '%s' has no %s", d->name,
+			verb == VERB_DEPLOYMENT_ROLLBACK ? "earlier revision" : "live revision");
+		refuse(op);
+		return;
+	}
+	struct revision model = from->model;
+	model.rebuild_venv = model.skip_venv_cache = model.force_refresh = false;
+	model.is_cached = true;
+	roll_out(op, d, &model);
+}
+
+void deployment_restart(const struct request *request, struct deployments *all, const char *id,
+	deployment_fn *done, void *ctx)
+{
+	roll_again(request, all, VERB_DEPLOYMENT_RESTART, id, done, ctx);
+}
+
+void deployment_rollback(const struct request *request, struct deployments *all, const char *id,
+	deployment_fn *done, void *ctx)
+{
+	roll_again(request, all, VERB_DEPLOYMENT_ROLLBACK, id, done, ctx);
+}
+
+static void on_dropped(void *ctx, const struct error *err)
+{
+	struct operation_state *op = ctx;
+	op->done(op->ctx, NULL, false, err);
+	free(op);
+}
+
+void deployment_remove(const struct request *request, struct deployments *all, const char *id,
+	deployment_fn *done, void *ctx)
+{
+	struct operation_state *op = operation_new(all, done, ctx);
+	struct deployment_state *d;
+	if (look_up(request, all, VERB_DEPLOYMENT_REMOVE, id, &d, &op->err)) {
+		refuse(op);
+		return;
+	}
+	struct revision_state *each[] = { d->next, d->live, d->previous };
+	tell(d, DEPLOYMENT_STOPPED, d->rollout.version, d->rollout.revision, NULL);
+	core_drop(all->service.core, &store_deployments, d->id, on_dropped, op);
+	fault_point("deployment_dropped");
+	d->is_removed = true;
+	if (!each[0] && !each[1] && !each[2])
+		free_deployment(d);
+	for (int i = 0; i < 3; i++)
+		if (each[i])
+			revision_end(each[i]);
+}
+
+/* ---- requests for surfaces ---- */
+
+int deployment_enter(const struct request *request, struct deployments *all, const char *id,
+	enum surface_kind kind, struct core_workspace **w, uint16_t *port, struct surface **use,
+	struct error *err)
+{
+	struct deployment_state *d;
+	if (look_up(request, all, VERB_DEPLOYMENT_CONNECT, id, &d, err))
+		return -1;
+	if (!d->live)
+		return fail_hint(err, ERR_UNAVAILABLE, "carrel deployment show says why",
+			"deployment '%s' has no live revision; its status is %s", d->name,
+			deployment_status_names[d->rollout.status]);
+	if (!d->live->agent.surfaces[kind].is_there)
+		return fail(err, ERR_NOT_FOUND, "deployment '%s' has no surface '%s'", d->name,
+			surface_names[kind]);
+	*w = surface_workspace(&d->live->surfaces[kind]);
+	if (!*w)
+		return fail(err, ERR_UNAVAILABLE, "surface '%s' of deployment '%s' does not run",
+			surface_names[kind], d->name);
+	*port = apkg_port(&d->live->agent, kind);
+	*use = &d->live->surfaces[kind];
+	(*use)->uses++;
+	return 0;
+}
+
+void deployment_leave(struct surface *use)
+{
+	use->uses--;
+	if (use->revision->is_ended)
+		free_unused(use->revision);
+}
+
+/* ---- the service ---- */
+
+static void take(void *state, const struct store_table *table, const void *row)
+{
+	struct deployments *all = state;
+	const struct deployment *kept = row;
+	struct deployment_state *d = add(all, kept->id, kept->name);
+	d->created_ms = kept->created_ms;
+	d->updated_ms = kept->updated_ms;
+	d->revisions = kept->revisions;
+	d->rollout = kept->rollout;
+	d->rollout.version = arena_text(&d->arena, kept->rollout.version);
+	str_copy(d->error, sizeof d->error, kept->rollout.error ? kept->rollout.error : "");
+	d->rollout.error = NULL;
+	if (kept->log) {
+		d->log = xzalloc(strlen(kept->log) + 1);
+		memcpy(d->log, kept->log, strlen(kept->log));
+	}
+	if (kept->live.number)
+		d->live = revision_new(d, &kept->live);
+	if (kept->next.number)
+		d->next = revision_new(d, &kept->next);
+	if (kept->previous.number)
+		d->previous = revision_new(d, &kept->previous);
+}
+
+struct sweep {
+	struct deployments *all;
+	struct arena arena;
+	text_list orphans;
+};
+
+static bool is_named(const struct deployments *all, const char *id)
+{
+	for (const struct deployment_state *d = all->newest; d; d = d->older) {
+		const struct revision_state *each[] = { d->live, d->next, d->previous };
+		for (int i = 0; i < 3; i++) {
+			const struct revision *m = each[i] ? &each[i]->model : NULL;
+			if (m && m->snapshot && m->layer && !strcmp(m->layer, id))
+				return true;
+			for (int k = 0; each[i] == d->live && m && k < SURFACE_COUNT; k++)
+				if (m->surfaces[k].workspace &&
+					!strcmp(m->surfaces[k].workspace, id))
+					return true;
+		}
+	}
+	return false;
+}
+
+static void note_orphan(void *ctx, struct core_workspace *w)
+{
+	struct sweep *sweep = ctx;
+	if (!is_named(sweep->all, core_model(w)->id))
+		vec_push(&sweep->arena, &sweep->orphans,
+			(const char *)arena_text(&sweep->arena, core_model(w)->id));
+}
+
+/* Workspaces that a rollout or a drain has left behind, when core was killed. */
+static void sweep_orphans(struct deployments *all)
+{
+	struct sweep sweep = { .all = all };
+	pair_list labels = { 0 };
+	char next[CORE_CURSOR_SIZE] = "", cursor[CORE_CURSOR_SIZE];
+	struct error ignored;
+	vec_push(&sweep.arena, &labels, ((struct text_pair){ LABEL_SERVICE, SERVICE_NAME }));
+	do {
+		str_copy(cursor, sizeof cursor, next);
+		const struct core_filter filter = { .labels = &labels,
+			.state = -1,
+			.cursor = cursor[0] ? cursor : NULL,
+			.limit = 100 };
+		if (core_list(as_system(), all->service.core, &filter, note_orphan, &sweep, next,
+			    &ignored))
+			break;
+	} while (next[0]);
+	for (size_t i = 0; i < sweep.orphans.count; i++)
+		workspace_drop_id(all, sweep.orphans.items[i]);
+	arena_done(&sweep.arena);
+}
+
+static void resume(struct deployment_state *d)
+{
+	struct revision_state *r = d->live;
+	struct error err;
+	if (d->previous)
+		memset(d->previous->model.surfaces, 0, sizeof d->previous->model.surfaces);
+	if (r && apkg_parse(str_from(r->model.manifest), &r->arena, &r->agent, &err)) {
+		deployment_set_status(d, DEPLOYMENT_FAILED, &err);
+		revision_end(r);
+		r = NULL;
+	}
+	for (int i = 0; r && i < SURFACE_COUNT; i++)
+		if (r->agent.surfaces[i].is_there)
+			surface_adopt(&r->surfaces[i]);
+	/* A rollout that was cut begins again: what it made is gone, but for files that are whole.
+	 */
+	if (!d->next)
+		return;
+	memset(d->next->model.surfaces, 0, sizeof d->next->model.surfaces);
+	if (!d->next->model.snapshot)
+		d->next->model.layer = NULL;
+	rollout_begin(d->next);
+}
+
+static void start(void *state)
+{
+	struct deployments *all = state;
+	for (struct deployment_state *d = all->newest; d; d = d->older) {
+		struct revision_state *each[] = { d->live, d->next, d->previous };
+		for (int i = 0; i < 3; i++)
+			for (int k = 0; each[i] && k < SURFACE_COUNT; k++)
+				each[i]->surfaces[k].probe.core = all->service.core;
+	}
+	sweep_orphans(all);
+	for (struct deployment_state *d = all->newest, *older; d; d = older) {
+		older = d->older;
+		resume(d);
+	}
+}
+
+static void stop(void *state)
+{
+	struct deployments *all = state;
+	all->is_stopping = true;
+	for (struct deployment_state *d = all->newest; d; d = d->older)
+		for (int i = 0; d->live && i < SURFACE_COUNT; i++)
+			surface_stop(&d->live->surfaces[i]);
+}
+
+static void free_all(void *state)
+{
+	struct deployments *all = state;
+	while (all->newest) {
+		struct deployment_state *d = all->newest;
+		struct revision_state *each[] = { d->live, d->next, d->previous };
+		for (int i = 0; i < 3; i++)
+			if (each[i]) {
+				each[i]->fetch[0] = 0; /* swept at the next start */
+				revision_free(each[i]);
+			}
+		free_deployment(d);
+	}
+}
+
+static void print_metrics(void *state, struct buf *out)
+{
+	const struct deployments *all = state;
+	uint64_t counts[DEPLOYMENT_STATUS_COUNT] = { 0 };
+	for (const struct deployment_state *d = all->newest; d; d = d->older)
+		if (!d->is_removed)
+			counts[status_of(d)]++;
+	buf_text(out, "# HELP carrel_deployments Deployments by status.\n"
+		      "# TYPE carrel_deployments gauge\n");
+	for (int i = 0; i < DEPLOYMENT_STATUS_COUNT; i++)
+		buf_printf(out, "carrel_deployments{status=\"%s\"} %" PRIu64 "\n",
+			deployment_status_names[i], counts[i]);
+	buf_printf(out,
+		"# HELP carrel_deployment_rollouts_total Rollouts that ended.\n"
+		"# TYPE carrel_deployment_rollouts_total counter\n"
+		"carrel_deployment_rollouts_total{result=\"healthy\"} %" PRIu64 "\n"
+		"carrel_deployment_rollouts_total{result=\"failed\"} %" PRIu64 "\n"
+		"# HELP carrel_deployment_restarts_total Restarts of surfaces.\n"
+		"# TYPE carrel_deployment_restarts_total counter\n"
+		"carrel_deployment_restarts_total %" PRIu64 "\n",
+		all->rollouts, all->rollout_failures, all->restarts);
+}
+
+static const struct store_table *const tables[] = { &store_deployments, NULL };
+const struct service deployments_service = {
+	.name = "deployments",
+	.tables = tables,
+	.size = sizeof(struct deployments),
+	.take = take,
+	.start = start,
+	.stop = stop,
+	.free = free_all,
+	.print_metrics = print_metrics,
+};

@@ -1,0 +1,156 @@
+"""Deployments: agent packages that are unpacked, served, supervised, replaced and removed."""
+import json
+import threading
+
+import pytest
+from harness import eventually
+from packages_made import make, plain, sha256
+
+DONE = ("healthy", "failed", "stopped")
+
+
+def put(daemon, data, name="greeter@1.0.0"):
+    answer = daemon.request("PUT", f"/v1/packages/{name}?sha256={sha256(data)}", data)
+    assert answer.status == 201, answer
+
+
+def deploy(daemon, data=None, version="1.0.0", agent="greeter", status=None, **body):
+    if data is not None:
+        put(daemon, data, f"{agent}@{version}")
+    answer = daemon.post("/v1/deployments", {"agentAppId": agent, "version": version, **body})
+    assert answer.status in (200, 201), answer
+    return wait(daemon, answer.json()["deploymentId"], status)
+
+
+def wait(daemon, name, status="healthy"):
+    def ended():
+        shown = daemon.get(f"/v1/deployments/{name}").json()
+        return shown if shown["rollout"]["status"] in DONE else None
+    shown = eventually(ended)
+    assert shown["rollout"]["status"] == (status or "healthy"), f"{shown} {daemon.get(f'/v1/deployments/{name}/logs').body}"
+    return shown
+
+
+def left(daemon):
+    """What belongs to deployments: nothing, when all of them are removed."""
+    return daemon.get("/v1/workspaces?label=carrel.service=deployments").json()["items"]
+
+
+@pytest.fixture
+def clean(daemon):
+    yield daemon
+    for one in daemon.get("/v1/deployments").json()["items"]:
+        assert daemon.delete(f"/v1/deployments/{one['deploymentId']}").status == 204
+    eventually(lambda: not left(daemon))
+
+
+def test_a_package_is_served_and_removed(clean):
+    daemon = clean
+    shown = deploy(daemon, plain(), env={"SAYS": "good day"})
+    assert shown["status"] == "healthy" and shown["name"] == "greeter" and shown["revision"] == 1
+    assert shown["sha256"] == sha256(plain())
+    surface, = shown["surfaces"]
+    assert surface["name"] == "rest" and surface["status"] == "healthy" and surface["port"] == 8000
+    answer = daemon.get("/v1/deployments/greeter/rest/a/b?c=d")
+    assert answer.status == 200 and answer.body == b"good day /a/b?c=d 1.0.0"
+    assert daemon.get("/v1/deployments/greeter/ui/").status == 404
+    assert b"server of 1.0.0 begins" in daemon.get("/v1/deployments/greeter/logs").body
+    assert [one["name"] for one in daemon.get("/v1/deployments").json()["items"]] == ["greeter"]
+    assert daemon.delete("/v1/deployments/greeter").status == 204
+    assert daemon.get("/v1/deployments/greeter").status == 404
+    eventually(lambda: not left(daemon))
+
+
+def test_a_replacement_fails_no_request(clean):
+    daemon = clean
+    deploy(daemon, plain())
+    stop, failed, seen = threading.Event(), [], set()
+
+    def ask():
+        while not stop.is_set():
+            answer = daemon.get("/v1/deployments/greeter/rest/")
+            if answer.status == 200:
+                seen.add(answer.body.split()[-1])
+            else:
+                failed.append((answer.status, answer.body))
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        shown = deploy(daemon, plain("2.0.0"), version="2.0.0")
+        assert shown["revision"] == 2 and shown["version"] == "2.0.0"
+        eventually(lambda: b"2.0.0" in seen)
+        assert daemon.post("/v1/deployments/greeter/rollback").status == 200
+        shown = wait(daemon, "greeter")
+        assert shown["revision"] == 3 and shown["version"] == "1.0.0"
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failed and seen == {b"1.0.0", b"2.0.0"}
+    # One layer for each package, one workspace for the surface; what was replaced is gone.
+    eventually(lambda: len(left(daemon)) == 3)
+
+
+def test_a_rollout_that_fails_leaves_what_was_live(clean):
+    daemon = clean
+    deploy(daemon, plain())
+    before = {one["id"] for one in left(daemon)}
+    broken = plain("2.0.0", server="import sys\nprint('no luck', flush=True)\nsys.exit(3)\n")
+    shown = deploy(daemon, broken, version="2.0.0", status="failed")
+    assert shown["status"] == "healthy" and shown["version"] == "1.0.0" and shown["revision"] == 1
+    assert "ended 5 times" in shown["rollout"]["error"] and "exit code 3" in shown["rollout"]["error"]
+    assert daemon.get("/v1/deployments/greeter/rest/").body.endswith(b"1.0.0")
+    eventually(lambda: {one["id"] for one in left(daemon)} == before)
+
+
+def test_a_surface_that_crashes_is_started_again(clean):
+    daemon = clean
+    deploy(daemon, plain())
+    assert daemon.get("/v1/deployments/greeter/rest/crash").status == 502
+    eventually(lambda: daemon.get("/v1/deployments/greeter").json()["surfaces"][0]["restarts"] == 1)
+    eventually(lambda: daemon.get("/v1/deployments/greeter").json()["status"] == "healthy")
+    assert daemon.get("/v1/deployments/greeter/rest/").status == 200
+
+
+@pytest.mark.parametrize("rest, words", [
+    ("  command: sleep 1000\n  start_timeout: 1s\n", "no port listens"),
+    ("  command: PORT=8001 exec python3 src/server.py\n  start_timeout: 5s\n", "these ports listen: 8001"),
+    ("  command: python3 src/server.py\n  health: grpc\n  start_timeout: 2s\n", "port 8000"),
+])
+def test_a_surface_that_is_never_healthy_fails(clean, rest, words):
+    shown = deploy(clean, plain(rest=rest), status="failed")
+    assert shown["status"] == "failed" and words in shown["error"], shown
+    eventually(lambda: not left(clean))
+
+
+@pytest.mark.parametrize("manifest, words", [
+    (None, "the package has no agent.yaml"),
+    ("name: greeter\nversion: 1.0.0\nrest: {command: x}\nunknown: 1\n", "line 4"),
+    ("name: greeter\nversion: 2.0.0\nrest:\n  command: x\n", "is of version '2.0.0'"),
+    ("name: greeter\nversion: 1.0.0\n", "no surface"),
+    ("name: greeter\nversion: 1.0.0\nrest: {module: app}\n", "line 3"),
+    ("name: greeter\nversion: 1.0.0\nruntime: {env_manager: conda}\nrest: {command: x}\n", "conda"),
+    ("name: greeter\nversion: 1.0.0\nui: {path: ../..}\n", "relative"),
+])
+def test_a_hostile_manifest_fails_by_name(clean, manifest, words):
+    shown = deploy(clean, make({"agent.yaml": manifest} if manifest else {"x": "y"}), status="failed")
+    assert words in shown["error"], shown
+    eventually(lambda: not left(clean))
+
+
+def test_hostile_packages_are_refused(clean):
+    daemon = clean
+    agent = "name: greeter\nversion: 1.0.0\nrest: {command: x}\n"
+    for data, words in ((make({"../evil": "x", "agent.yaml": agent}), "evil"),
+                        (make({"/evil": "x", "agent.yaml": agent}), "evil"),
+                        (make({"agent.yaml": agent, "zeros": bytes(300 << 20)}), "times its size"),
+                        (b"no archive at all" * 100, "unpack the package"), (b"PK\3\4" + bytes(100), "unpack the package")):
+        shown = deploy(daemon, data, status="failed")
+        assert words in shown["error"], shown
+        eventually(lambda: not left(daemon))
+    shown = deploy(daemon, plain(), status="failed", sha256="0" * 64)
+    assert "SHA-256" in shown["error"]
+    shown = deploy(daemon, status="failed", packageUrl="blob:nothing@1")
+    assert "the blob store has no package" in shown["error"]
+    assert not left(daemon)
