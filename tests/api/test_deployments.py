@@ -1,9 +1,9 @@
 """Deployments: agent packages that are unpacked, served, supervised, replaced and removed."""
-import json
+import subprocess
 import threading
 
 import pytest
-from harness import eventually
+from harness import CARREL, TREE, eventually
 from packages_made import make, plain, sha256
 
 DONE = ("healthy", "failed", "stopped")
@@ -154,3 +154,27 @@ def test_hostile_packages_are_refused(clean):
     shown = deploy(daemon, status="failed", packageUrl="blob:nothing@1")
     assert "the blob store has no package" in shown["error"]
     assert not left(daemon)
+
+
+def test_a_deployment_survives_a_kill_of_core(clean):
+    daemon = clean
+    before = deploy(daemon, plain())["surfaces"][0]
+    daemon.kill_core()
+    daemon.await_ready()
+    eventually(lambda: daemon.get("/v1/deployments/greeter").json()["status"] == "healthy")
+    after = daemon.get("/v1/deployments/greeter").json()["surfaces"][0]
+    assert after["exec"] == before["exec"]      # it was adopted, not started again
+    assert daemon.get("/v1/deployments/greeter/rest/").status == 200
+
+
+def test_the_example_is_served_with_its_environment(clean):
+    """With FastAPI and uvicorn of the configured index."""
+    daemon = clean
+    for cached in (False, True):
+        done = subprocess.run([CARREL, "deploy", TREE / "examples/greeter"], env=daemon.env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        shown = daemon.get("/v1/deployments/greeter").json()
+        assert shown["venv"]["cached"] is cached and "fastapi" in shown["venv"]["installed_packages"]
+        assert shown["venv"]["name"].startswith("greeter@1.0.0_")
+    assert daemon.get("/v1/deployments/greeter/rest/greet/you").json() == {"text": "hello, you"}
+    assert b"<title>greeter</title>" in daemon.get("/v1/deployments/greeter/ui/").body
