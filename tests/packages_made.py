@@ -51,3 +51,24 @@ def plain(version="1.0.0", rest="  command: python3 src/server.py\n", more="", s
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
+
+
+GRPC = """
+import os
+from concurrent import futures
+import grpc
+from grpc_health.v1 import health, health_pb2_grpc
+def serve():
+    server = grpc.server(futures.ThreadPoolExecutor(4))
+    health_pb2_grpc.add_HealthServicer_to_server(health.HealthServicer(), server)
+    server.add_insecure_port('127.0.0.1:' + os.environ['PORT'])
+    server.start()
+    print('grpcio', grpc.__version__, flush=True)
+    return server
+"""
+
+
+def grpc(version):
+    """A package whose A2A surface is a gRPC server with the health service, of that version of grpcio."""
+    return make({"agent.yaml": "name: greeter\nversion: 1.0.0\na2a: {module: 'server:serve', health: grpc}\n",
+                 "requirements.txt": f"grpcio=={version}\ngrpcio-health-checking=={version}\n", "src/server.py": GRPC})

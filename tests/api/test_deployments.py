@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from harness import CARREL, TREE, eventually
-from packages_made import make, plain, sha256
+from packages_made import grpc, make, plain, sha256
 
 DONE = ("healthy", "failed", "stopped")
 
@@ -178,3 +178,12 @@ def test_the_example_is_served_with_its_environment(clean):
         assert shown["venv"]["name"].startswith("greeter@1.0.0_")
     assert daemon.get("/v1/deployments/greeter/rest/greet/you").json() == {"text": "hello, you"}
     assert b"<title>greeter</title>" in daemon.get("/v1/deployments/greeter/ui/").body
+
+
+def test_two_versions_of_grpcio_run_side_by_side(clean):
+    for agent, version in (("old", "1.60.0"), ("new", "1.73.1")):
+        shown = deploy(clean, grpc(version), agent=agent)
+        assert shown["venv"]["installed_packages"]["grpcio"] == version
+    for agent, version in (("old", "1.60.0"), ("new", "1.73.1")):
+        assert clean.get(f"/v1/deployments/{agent}").json()["status"] == "healthy"
+        assert f"grpcio {version}".encode() in clean.get(f"/v1/deployments/{agent}/logs?surface=a2a").body
