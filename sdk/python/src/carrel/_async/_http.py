@@ -45,7 +45,8 @@ class AsyncHttp:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        transport = httpx.AsyncHTTPTransport(uds=self.place.address(), limits=limits, verify=self._verify,
+        self._address = self.place.address()
+        transport = httpx.AsyncHTTPTransport(uds=self._address, limits=limits, verify=self._verify,
                                              socket_options=None if self.place.socket else KEEP_ALIVE)
         client = httpx.AsyncClient(base_url=self.place.url, headers=headers, timeout=self.limit(self.timeout), trust_env=False,
                                    transport=transport)
@@ -69,6 +70,8 @@ class AsyncHttp:
             if not self.place.answers():
                 may_start = False
                 await self._start_daemon()
+            elif self._address != self.place.address():  # started by another since then
+                self._client = self._new_client()
             self._is_found = True
         while True:
             may_retry = attempt < self._retries

@@ -46,7 +46,8 @@ class Http:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-        transport = httpx.HTTPTransport(uds=self.place.address(), limits=limits, verify=self._verify,
+        self._address = self.place.address()
+        transport = httpx.HTTPTransport(uds=self._address, limits=limits, verify=self._verify,
                                              socket_options=None if self.place.socket else KEEP_ALIVE)
         client = httpx.Client(base_url=self.place.url, headers=headers, timeout=self.limit(self.timeout), trust_env=False,
                                    transport=transport)
@@ -70,6 +71,8 @@ class Http:
             if not self.place.answers():
                 may_start = False
                 self._start_daemon()
+            elif self._address != self.place.address():  # started by another since then
+                self._client = self._new_client()
             self._is_found = True
         while True:
             may_retry = attempt < self._retries
