@@ -148,12 +148,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 def settings(url, prefix="", **more):
     """The environment that tells carrel-blob where the bucket is."""
     return {"CARREL_BLOB_URL": f"s3://{BUCKET}{prefix}", "CARREL_BLOB_ENDPOINT": url, "CARREL_BLOB_PATH_STYLE": "1",
-            "CARREL_BLOB_STALL_MS": "1000", **CREDENTIALS, **more}
+            **CREDENTIALS, **more}
 
 
 def config(url, prefix=""):
     """The same in config.yaml."""
-    return f"blob:\n  url: s3://{BUCKET}{prefix}\n  endpoint: {url}\n  path_style: true\n  timeout: 1s\n"
+    return f"blob:\n  url: s3://{BUCKET}{prefix}\n  endpoint: {url}\n  path_style: true\n"
 
 
 def start_blob(env, *words, data=None):

@@ -84,9 +84,13 @@ while not os.path.exists('stop'):
         tries += 1
         for name in ('mem', 'fd/0', 'environ', 'maps', 'exe'):
             try:
-                os.close(os.open(f'/proc/{pid}/{name}', os.O_RDONLY))
-                opened += 1
-                print(name, flush=True)
+                fd = os.open(f'/proc/{pid}/{name}', os.O_RDONLY)
+                # That of a process that has ended can be opened, and is empty.
+                shown = name != 'maps' or os.read(fd, 1)
+                os.close(fd)
+                if shown:
+                    opened += 1
+                    print(name, flush=True)
             except OSError: pass
 print(tries > 0, opened)
 """

@@ -264,9 +264,9 @@ def test_schemathesis_finds_no_server_error_and_no_undocumented_answer(daemon, t
         done = subprocess.run(
             [tools / "schemathesis", "--config-file", "schemathesis.toml", "run", url + "/openapi.json", "--checks", ",".join(CHECKS),
              "--exclude-operation-id", "events", "--exclude-operation-id", "workspaceEvents", "--no-color", "--continue-on-failure",
-             "--request-timeout", "20", "--warnings", "off"],
+             "--request-timeout", "120", "--warnings", "off"],
             cwd=tmp_path, env={**os.environ, "SCHEMATHESIS_HOOKS": "hooks", "KEPT": workspace["id"], "PYTHONPATH": str(tmp_path), "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"},
-            capture_output=True, text=True, timeout=600)
+            capture_output=True, text=True, timeout=1800)
         for left in daemon.get("/v1/workspaces?limit=1000").json()["items"]:
             daemon.delete(f"/v1/workspaces/{left['id']}")
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]

@@ -111,6 +111,8 @@ def test_a_refusal_is_final_and_named(env, file, proxy, status, code):
 @pytest.mark.parametrize("fault", [500, 429, "drop", "stall", "lost"])
 def test_a_fault_that_passes_is_retried(env, file, proxy, fault):
     data = os.urandom(1000)
+    if fault == "stall":
+        env["CARREL_BLOB_STALL_MS"] = "2000"
     with proxy.misbehaving(lambda method, path, count: fault if count == 1 else None):
         assert s3.blob(env, "put", "a", "new", data=file(data))["size"] == 1000
     with proxy.misbehaving(lambda method, path, count: fault if count == 1 else None):
