@@ -118,6 +118,10 @@ static void the_document_has_every_route(void **state)
 			method[n] = (char)(word[n] | 0x20);
 		const struct json_value *operation =
 			json_member(json_member(paths, routes[i].path), method);
+		if (routes[i].flags & ROUTE_A2A) { /* another specification describes them */
+			assert_null(operation);
+			continue;
+		}
 		str_format(name, sizeof name, "%s%s", routes[i].name, is_any ? "Post" : "");
 		assert_string_equal(json_member_text(operation, "operationId"), name);
 		const struct json_value *responses = json_member(operation, "responses");
