@@ -2,6 +2,7 @@
 
 #include <stddef.h>
 #include <string.h>
+#include "format/uri.h"
 
 const char *const deployment_status_names[DEPLOYMENT_STATUS_COUNT + 1] = { "downloading",
 	"building_env", "installing_deps", "starting", "healthy", "unhealthy", "failed", "stopped",
@@ -188,13 +189,23 @@ static int check_line(const char *text, struct error *err)
 
 static int check_url(const char *text, struct error *err)
 {
+	struct uri parts;
+	struct str name;
+	uint16_t port;
 	if (check_line(text, err))
 		return -1;
-	return !strncmp(text, "blob:", 5) || !strncmp(text, "https://", 8) ||
-			       !strncmp(text, "http://", 7)
+	if (!strncmp(text, "blob:", 5))
+		return 0;
+	if (!uri_split(text, &parts) ||
+		(!str_is(parts.scheme, "https://") && !str_is(parts.scheme, "http://")))
+		return fail_hint(err, ERR_INVALID, "PUT /v1/packages/{id} stores a package",
+			"'%.128s' is neither blob:NAME nor a URL of http or https", text);
+	if (parts.user.len) /* whoever may read the deployment sees its packageUrl */
+		return fail_hint(err, ERR_INVALID, "PUT /v1/packages/{id} stores a package",
+			"a URL with a user name or password is not accepted");
+	return uri_parse_host(parts.host, &name, &port)
 		       ? 0
-		       : fail_hint(err, ERR_INVALID, "PUT /v1/packages/{id} stores a package",
-				 "'%.128s' is neither blob:NAME nor a URL of http or https", text);
+		       : fail(err, ERR_INVALID, "'%.128s' has no valid host", text);
 }
 
 #define AT(member) offsetof(struct deployment_wanted, member)
@@ -208,8 +219,9 @@ static const struct field wanted_rows[] = {
 		"without a failed request",
 		FIELD_IN, .pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,47}$", .check = apkg_check_id },
 	{ "packageUrl", FIELD_TEXT, AT(package_url),
-		"blob:NAME of a package that was stored, or a URL; blob:{agentAppId}@{version} "
-		"when not given",
+		"blob:NAME of a stored package (default: blob:{agentAppId}@{version}), or an http "
+		"or https URL: unless the package {agentAppId}@{version} is stored already, with "
+		"the sha256 if one is given, it is fetched and stored under that name",
 		FIELD_IN, .least = 1, .most = 2048, .check = check_url },
 	{ "sha256", FIELD_TEXT, AT(sha256), "that the package must have", FIELD_IN,
 		.pattern = "^[0-9a-f]{64}$", .check = check_sha256 },
@@ -217,7 +229,9 @@ static const struct field wanted_rows[] = {
 	{ "skipVenvCache", FIELD_BOOLEAN, AT(skip_venv_cache), "reuse no environment that is there",
 		FIELD_IN },
 	{ "forceRefresh", FIELD_BOOLEAN, AT(force_refresh),
-		"fetch and unpack the package although it is cached", FIELD_IN },
+		"fetch a packageUrl of http or https, and unpack the package, although both were "
+		"done already",
+		FIELD_IN },
 	{ "pipIndexUrl", FIELD_TEXT, AT(pip_index_url), "index in place of the host's", FIELD_IN,
 		.least = 1, .most = 2048, .check = check_line },
 	{ "pipExtraIndexUrl", FIELD_TEXT, AT(pip_extra_index_url), "another index", FIELD_IN,

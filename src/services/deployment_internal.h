@@ -7,6 +7,7 @@
 
 #define LABEL_SERVICE "carrel.service"
 #define LABEL_DEPLOYMENT "carrel.deployment"
+#define LABEL_ROLE "carrel.role"
 #define SERVICE_NAME "deployments"
 #define LOG_BYTES 16384 /* of each stream of a surface */
 
@@ -119,7 +120,7 @@ void rollout_stop(struct revision_state *r); /* cancels what can be; frees nothi
 void fetch_make(struct revision_state *r);
 void fetch_run(struct revision_state *r);
 void fetch_open(struct revision_state *r);
-void fetch_keep(struct revision_state *r);
+void fetch_end(struct revision_state *r); /* ends the download, and removes its workspace */
 
 /* ---- surface.c ---- */
 struct core_workspace *surface_workspace(const struct surface *s); /* or NULL */

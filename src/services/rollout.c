@@ -62,15 +62,10 @@ void rollout_stop(struct revision_state *r)
 		r->is_waiting = false;
 	}
 	pump_stop(r);
-	if (r->fetching)
-		exec_detach(r->fetching);
-	r->fetching = NULL;
+	fetch_end(r);
 	loop_cancel(core_loop(core_of(r)), r->drain);
 	r->drain = NULL;
 	fd_close(&r->package);
-	if (r->fetch[0])
-		workspace_drop_id(r->deployment->all, r->fetch);
-	r->fetch[0] = 0;
 }
 
 static void keep_log(struct revision_state *r)
@@ -164,6 +159,7 @@ static void on_package(
 	struct revision_state *r = ctx;
 	auto_close int file = fd;
 	bool is_url = strncmp(r->model.package_url, "blob:", 5) != 0;
+	fetch_end(r);
 	if (err && err->code == ERR_NOT_FOUND && is_url && r->step == STEP_PACKAGE) {
 		if (rollout_resume(r, NULL)) {
 			r->step = STEP_FETCH_MAKE;
@@ -214,7 +210,7 @@ static void find_package(struct revision_state *r)
 		core_system(), core_of(r), &stored_packages, package_name(r), on_package, r);
 }
 
-void fetch_keep(struct revision_state *r)
+static void fetch_keep(struct revision_state *r)
 {
 	r->is_waiting = true;
 	core_keep_stored(core_system(), core_of(r), &stored_packages, package_name(r), r->package,
@@ -228,7 +224,7 @@ static pair_list labels(struct revision_state *r, const char *role)
 {
 	pair_list list = { 0 };
 	const struct text_pair pairs[] = { { LABEL_SERVICE, SERVICE_NAME },
-		{ LABEL_DEPLOYMENT, r->deployment->id }, { "carrel.role", role },
+		{ LABEL_DEPLOYMENT, r->deployment->id }, { LABEL_ROLE, role },
 		{ WORKSPACE_PACKAGE_LABEL, arena_printf(&r->arena, "%s@%s", r->model.agent_app_id,
 						   r->model.version) } };
 	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)

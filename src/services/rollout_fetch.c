@@ -24,50 +24,39 @@ static void on_made(void *ctx, struct core_workspace *w, const struct error *err
 		rollout_next(r);
 }
 
-/* "host" or "host:port", as a list of hosts has it; NULL: the URL has none. */
-static const char *host_of(struct revision_state *r)
-{
-	const char *start = strstr(r->model.package_url, "://");
-	struct str rest = str_from(start ? start + 3 : ""), host, path;
-	struct str name;
-	str_cut(rest, '/', &host, &path);
-	if (!host.data)
-		host = rest;
-	while (str_cut(host, '@', &name, &path))
-		host = path;
-	return host.len ? arena_bytes(&r->arena, host.data, host.len) : NULL;
-}
-
 void fetch_make(struct revision_state *r)
 {
 	struct workspace wanted = { .network = { .mode = "list" } };
-	const char *host = host_of(r);
-	struct error err;
-	if (!host) {
-		fail(&err, ERR_INVALID, "packageUrl '%.128s' names no host", r->model.package_url);
-		rollout_fail(r, &err);
-		return;
-	}
+	struct uri parts; /* valid: the model has checked it */
+	uri_split(r->model.package_url, &parts);
+	const char *host = arena_bytes(&r->arena, parts.host.data, parts.host.len);
 	vec_push(&r->arena, &wanted.network.allow, host);
 	vec_push(&r->arena, &wanted.labels, ((struct text_pair){ LABEL_SERVICE, SERVICE_NAME }));
 	vec_push(&r->arena, &wanted.labels,
 		((struct text_pair){ LABEL_DEPLOYMENT, r->deployment->id }));
+	vec_push(&r->arena, &wanted.labels, ((struct text_pair){ LABEL_ROLE, "download" }));
 	r->is_waiting = true;
 	core_create(core_system(), core_of(r), &wanted, on_made, r);
+}
+
+/* Why the program failed: what it wrote last, or that its time was up. */
+static void explain(struct revision_state *r, struct core_exec *e, struct error *err)
+{
+	const struct buf *text = &exec_captured_of(e)->streams[1];
+	size_t len = text->len && text->data[text->len - 1] == '\n' ? text->len - 1 : text->len;
+	struct str why = len ? (struct str){ text->data, len > 300 ? 300 : len }
+			     : str_from("the download was ended");
+	fail(err, ERR_UNAVAILABLE, "fetch '%.200s': %.*s", r->model.package_url, (int)why.len,
+		why.data);
 }
 
 static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct revision_state *r = ctx;
 	struct error why;
-	const struct result *result = &exec_record_of(e)->result;
 	r->fetching = NULL;
-	if (!err && result_exit_code(result)) {
-		const struct buf *text = &exec_captured_of(e)->streams[1];
-		size_t len =
-			text->len && text->data[text->len - 1] == '\n' ? text->len - 1 : text->len;
-		fail(&why, ERR_UNAVAILABLE, "fetch '%.200s': %.*s", r->model.package_url,
-			(int)(len > 300 ? 300 : len), text->len ? text->data : "it was ended");
+	if (!err && result_exit_code(&exec_record_of(e)->result)) {
+		explain(r, e, &why);
 		err = &why;
 	}
 	if (rollout_resume(r, err))
@@ -83,7 +72,8 @@ void fetch_run(struct revision_state *r)
 		"        with open('" FETCHED "', 'wb') as out:\n"
 		"            shutil.copyfileobj(source, out)\n"
 		"except (OSError, ValueError) as e:\n"
-		"    sys.exit(str(e))\n";
+		"    why = f'{e} ({e.url})' if hasattr(e, 'url') else str(e)\n"
+		"    sys.exit(''.join(c if ' ' <= c <= '~' else '?' for c in why))\n";
 	auto_arena struct arena arena = { 0 };
 	const struct exec_listener listener = { .ended = on_ended, .ctx = r };
 	struct exec_spec spec = { .timeout_ms = FETCH_TIMEOUT_MS };
@@ -122,4 +112,16 @@ void fetch_open(struct revision_state *r)
 	}
 	r->is_waiting = true;
 	files_do(core_system(), w, &what, on_opened, r);
+}
+
+void fetch_end(struct revision_state *r)
+{
+	if (r->fetching) {
+		exec_detach(r->fetching);
+		r->fetching = NULL;
+		r->is_waiting = false;
+	}
+	if (r->fetch[0])
+		workspace_drop_id(r->deployment->all, r->fetch);
+	r->fetch[0] = 0;
 }

@@ -1069,7 +1069,7 @@ export interface DeploymentWanted {
   version: string;
   /** of the deployment, agentAppId when not given; one that is there is replaced, without a failed request */
   name?: string | null;
-  /** blob:NAME of a package that was stored, or a URL; blob:\{agentAppId\}\@\{version\} when not given */
+  /** blob:NAME of a stored package (default: blob:\{agentAppId\}\@\{version\}), or an http or https URL: unless the package \{agentAppId\}\@\{version\} is stored already, with the sha256 if one is given, it is fetched and stored under that name */
   packageUrl?: string | null;
   /** that the package must have */
   sha256?: string | null;
@@ -1077,7 +1077,7 @@ export interface DeploymentWanted {
   rebuildVenv?: boolean | null;
   /** reuse no environment that is there */
   skipVenvCache?: boolean | null;
-  /** fetch and unpack the package although it is cached */
+  /** fetch a packageUrl of http or https, and unpack the package, although both were done already */
   forceRefresh?: boolean | null;
   /** index in place of the host's */
   pipIndexUrl?: string | null;

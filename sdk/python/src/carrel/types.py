@@ -1550,7 +1550,9 @@ class DeploymentWanted(_DeploymentWantedNeeded, total=False):
 
     # of the deployment, agentAppId when not given; one that is there is replaced, without a failed request
     name: Optional[str]
-    # blob:NAME of a package that was stored, or a URL; blob:{agentAppId}@{version} when not given
+    # blob:NAME of a stored package (default: blob:{agentAppId}@{version}), or an http or https URL: unless the package
+    # {agentAppId}@{version} is stored already, with the sha256 if one is given, it is fetched and stored under that
+    # name
     packageUrl: Optional[str]
     # that the package must have
     sha256: Optional[str]
@@ -1558,7 +1560,7 @@ class DeploymentWanted(_DeploymentWantedNeeded, total=False):
     rebuildVenv: Optional[bool]
     # reuse no environment that is there
     skipVenvCache: Optional[bool]
-    # fetch and unpack the package although it is cached
+    # fetch a packageUrl of http or https, and unpack the package, although both were done already
     forceRefresh: Optional[bool]
     # index in place of the host's
     pipIndexUrl: Optional[str]
