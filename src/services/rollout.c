@@ -464,6 +464,17 @@ static void take_environment(struct revision_state *r, const struct workspace *m
 			     created_ms < r->env_began_ms;
 }
 
+/* The build knows lines of requirements, not the fields of the request that they come from. */
+static void explain_indexes(const struct revision *m, struct error *err)
+{
+	const char *field = m->pip_index_url	     ? "pipIndexUrl"
+			    : m->pip_extra_index_url ? "pipExtraIndexUrl"
+			    : m->pip_trusted_host    ? "pipTrustedHost"
+						     : NULL;
+	if (field)
+		error_context(err, "%s needs allow_options in config.yaml", field);
+}
+
 static void on_surface(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct revision_state *r = ctx;
@@ -472,6 +483,8 @@ static void on_surface(void *ctx, struct core_workspace *w, const struct error *
 	if (err) {
 		why = *err;
 		r->model.surfaces[r->at].workspace = NULL;
+		if (why.code == ERR_DENIED)
+			explain_indexes(&r->model, &why);
 		error_context(&why, "make surface '%s'", surface_names[r->at]);
 	} else {
 		take_environment(r, core_model(w));

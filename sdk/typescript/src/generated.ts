@@ -1073,17 +1073,17 @@ export interface DeploymentWanted {
   packageUrl?: string | null;
   /** that the package must have */
   sha256?: string | null;
-  /** build the environment again */
+  /** build the environment again although it exists: venv.cached is false */
   rebuildVenv?: boolean | null;
-  /** reuse no environment that is there */
+  /** the same as rebuildVenv */
   skipVenvCache?: boolean | null;
-  /** fetch a packageUrl of http or https, and unpack the package, although both were done already */
+  /** fetch a packageUrl of http or https, and unpack the package, although both were done already; the environment is reused */
   forceRefresh?: boolean | null;
-  /** index in place of the host's */
+  /** index in place of the host's; it and the next two fail the rollout unless config.yaml has allow_options */
   pipIndexUrl?: string | null;
-  /** another index */
+  /** another index, asked first: packages that it has are taken from it */
   pipExtraIndexUrl?: string | null;
-  /** whose certificate isn't checked */
+  /** HOST or HOST:PORT of an index whose certificate isn't checked */
   pipTrustedHost?: string | null;
   /** variables of all surfaces */
   env?: Record<string, string> | null;

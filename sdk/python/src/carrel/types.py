@@ -1556,17 +1556,18 @@ class DeploymentWanted(_DeploymentWantedNeeded, total=False):
     packageUrl: Optional[str]
     # that the package must have
     sha256: Optional[str]
-    # build the environment again
+    # build the environment again although it exists: venv.cached is false
     rebuildVenv: Optional[bool]
-    # reuse no environment that is there
+    # the same as rebuildVenv
     skipVenvCache: Optional[bool]
-    # fetch a packageUrl of http or https, and unpack the package, although both were done already
+    # fetch a packageUrl of http or https, and unpack the package, although both were done already; the environment is
+    # reused
     forceRefresh: Optional[bool]
-    # index in place of the host's
+    # index in place of the host's; it and the next two fail the rollout unless config.yaml has allow_options
     pipIndexUrl: Optional[str]
-    # another index
+    # another index, asked first: packages that it has are taken from it
     pipExtraIndexUrl: Optional[str]
-    # whose certificate isn't checked
+    # HOST or HOST:PORT of an index whose certificate isn't checked
     pipTrustedHost: Optional[str]
     # variables of all surfaces
     env: Optional[Mapping[str, str]]
