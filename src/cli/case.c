@@ -674,7 +674,7 @@ const struct arg_spec cli_case = {
 	.command = "case",
 	.summary = "run eval cases",
 	.usage = "carrel case COMMAND [options]",
-	.about = "Eval cases: a repository, a harness that works on it, and graders that judge the "
-		 "result.",
+	.about = "Eval cases: a repository, a harness that works on it, and graders that judge\n"
+		 "the result.",
 	.commands = commands,
 };

@@ -470,7 +470,7 @@ const struct arg_spec cli_tool = {
 	.command = "tool",
 	.summary = "test, load, call and remove tools",
 	.usage = "carrel tool COMMAND [options]",
-	.about = "Tools: Python code that is tested before it is loaded, each in workspaces of its "
-		 "own.",
+	.about = "Tools: Python code that is tested before it is loaded, each in workspaces of\n"
+		 "its own.",
 	.commands = commands,
 };

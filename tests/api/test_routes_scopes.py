@@ -11,7 +11,7 @@ from harness import eventually
 METHODS = ("get", "put", "post", "delete", "patch", "head")
 # What a route needs, where its method doesn't say so: GET and HEAD read, the others use.
 NEEDS = {**dict.fromkeys(("healthz", "readyz", "openapi", "docs"), "open"), **dict.fromkeys(("listTokens", "createToken", "removeToken", "addAgent", "removeAgent"), "admin"),
-         **dict.fromkeys(("checkWorkspace", "verifyIsolation", "forwardPortGet"), "use"), "verifySnapshot": "read", "answerApproval": "review",
+         **dict.fromkeys(("checkWorkspace", "verifyIsolation", "forwardPortGet", "forwardRestGet", "forwardA2aGet", "forwardUiGet"), "use"), "verifySnapshot": "read", "answerApproval": "review",
          "audit": "record"}
 HAS = {"admin": {"open", "read", "use", "review", "admin", "record"}, "user": {"open", "read", "use"},
        "reviewer": {"open", "read", "review", "record"}}

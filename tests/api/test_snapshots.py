@@ -77,7 +77,8 @@ def test_errors_name_the_snapshot_and_what_to_do(daemon):
         problem(daemon.post(f"/v1/workspaces/{two['name']}/rollback", {}), 400, "invalid", "snapshot")
         problem(daemon.get("/v1/snapshots/01234567890123456789"), 404, "not_found", "snapshot")
         problem(daemon.post("/v1/workspaces", {"from": "nobody"}), 404, "not_found", "nobody")
-        problem(daemon.post("/v1/workspaces", {"from": made["id"], "python": "3"}), 400, "invalid", "from")
+        problem(daemon.post("/v1/workspaces", {"from": made["id"], "template": "minimal"}), 400, "invalid", "from")
+        problem(daemon.post("/v1/workspaces", {"from": one["id"], "python": "3"}), 400, "invalid", "from")
         problem(daemon.post(f"/v1/workspaces/{one['name']}/fork", {"name": two["name"]}), 409, "conflict", two["name"])
         problem(daemon.post(f"/v1/workspaces/{one['name']}/fork", {"count": 0}), 400, "invalid", "count")
         assert daemon.delete(f"/v1/snapshots/{made['id']}").status == 204

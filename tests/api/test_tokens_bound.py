@@ -32,9 +32,9 @@ def fill(path, there):
 def test_no_route_leads_to_another_workspace(daemon, bound):
     here, there, bearer = bound
     mine, snapshot = f"/v1/workspaces/{here['id']}", there["snapshots"]
-    asked = [(verb.upper(), fill(path, there), None) for path, verbs in daemon.get("/openapi.json").json()["paths"].items()
-             for verb in verbs if verb in METHODS and path != "/v1/events"]
-    asked = [(verb, path, BODIES.get(path.rsplit("/")[-1], {}) if verb in ("POST", "PATCH") else None) for verb, path, _ in asked]
+    asked = [(verb.upper(), fill(path, there), "requestBody" in operation) for path, verbs in daemon.get("/openapi.json").json()["paths"].items()
+             for verb, operation in verbs.items() if verb in METHODS and path != "/v1/events"]
+    asked = [(verb, path, BODIES.get(path.rsplit("/")[-1], {}) if has_body and verb in ("POST", "PATCH") else None) for verb, path, has_body in asked]
     asked += [("POST", mine + "/rollback", {"snapshot": snapshot}), ("POST", mine + "/fork", {"snapshot": snapshot}),
               ("POST", mine + "/push", {"snapshot": snapshot}), ("POST", mine + "/apply", {"to": there["id"]}),
               ("POST", "/v1/workspaces", {"from": snapshot}), ("GET", f"{mine}/diff?snapshot={snapshot}", None),
