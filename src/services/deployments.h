@@ -36,7 +36,11 @@ core_verb void deployment_restart(const struct request *request, struct deployme
 	const char *id, deployment_fn *done, void *ctx);
 core_verb void deployment_rollback(const struct request *request, struct deployments *all,
 	const char *id, deployment_fn *done, void *ctx);
-/* Ends what runs, and answers when all of it is removed. */
+/* Answers when its row is dropped: its name is free from the call on. Its surfaces, its layer and a
+ * rollout under way are being ended then, without anybody being told; what core's death leaves of
+ * them, the next start removes. Requests under way fail. Its package and environment stay. With an
+ * error but ERR_NOT_FOUND and ERR_DENIED it is ended all the same, but its row may stay: the next
+ * start reads it again. */
 core_verb void deployment_remove(const struct request *request, struct deployments *all,
 	const char *id, deployment_fn *done, void *ctx);
 /* Appends the end of what a surface (NULL: all) has written; of a deployment without a live

@@ -52,10 +52,10 @@ def tls(tmp_path):
         yield index
 
 
-def package(*requirements):
+def package(*requirements, more=None):
     """A new one each time: what it has beside its requirements differs."""
     return make({"agent.yaml": "name: greeter\nversion: 1.0.0\nrest: {command: python3 src/server.py}\n",
-                 "requirements.txt": "".join(f"{one}\n" for one in requirements), "src/server.py": SERVER, "number": str(next(COUNT))})
+                 "requirements.txt": "".join(f"{one}\n" for one in requirements), "src/server.py": SERVER, "number": str(next(COUNT)), **(more or {})})
 
 
 def venv(daemon, data, **body):
@@ -122,3 +122,11 @@ def test_force_refresh_unpacks_again_and_keeps_the_environment(clean):
     assert venv(clean, data)["cached"] is True and layers(clean) == before and len(before) == 1
     assert venv(clean, data, forceRefresh=True)["cached"] is True
     assert len(layers(clean) - before) == 1
+
+
+def test_a_prebuilt_environment_is_ignored(clean):
+    """It is a file of the package like others: the environment is that of requirements.txt."""
+    made = venv(clean, package("usual", more={"package.venv.tar.gz": "not even an archive"}))
+    assert made["installed_packages"] == {"usual": "1.0"}
+    workspace = clean.get("/v1/deployments/greeter").json()["surfaces"][0]["workspace"]
+    assert clean.get(f"/v1/workspaces/{workspace}/files/package.venv.tar.gz").body == b"not even an archive"
