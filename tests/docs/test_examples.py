@@ -17,7 +17,7 @@ from harness import CARREL, CLIENTS, TREE, copy_home, locked
 DOCUMENTS = [path for path in (TREE / "README.md", TREE / "SECURITY.md", TREE / "ARCHITECTURE.md",
                           TREE / "CONTRIBUTING.md", TREE / "CHANGELOG.md") if path.exists()]
 PAGES = sorted((TREE / "man").glob("*.[1-8]"))
-ENVIRONMENTS = re.compile(r"carrel (env (build|warm)|install)|carrel (run|create) .*--(pip|env|context)")
+ENVIRONMENTS = re.compile(r"carrel (env (build|warm)|install|deploy )|carrel (run|create) .*--(pip|env|context)")
 PACKAGES = ("requests", "fastapi", "uvicorn", "pydantic>=2"), ("pydantic<2",)
 
 
