@@ -124,3 +124,16 @@ def test_an_invalid_url_is_refused(daemon, url, words):
     answer = daemon.post("/v1/deployments", {"agentAppId": "greeter", "version": "1.0.0", "packageUrl": url})
     assert answer.status == 400 and words.encode() in answer.body and b"hidden" not in answer.body, answer
     assert daemon.get("/v1/deployments").json()["items"] == []
+
+
+def test_a_download_that_a_kill_of_core_cuts_begins_again(no_packages):
+    daemon = no_packages
+    url = f"http://origin.test:{daemon.odd.port}/cut"
+    assert daemon.post("/v1/deployments", {"agentAppId": "greeter", "version": "1.0.0", "packageUrl": url}).status == 201
+    eventually(lambda: daemon.odd.requests.count("/cut") == 1)
+    before, = left(daemon)
+    daemon.kill_core()
+    eventually(lambda: daemon.odd.requests.count("/cut") == 2)
+    eventually(lambda: len(left(daemon)) == 1)
+    assert left(daemon)[0]["id"] != before["id"]
+    assert daemon.get("/v1/deployments/greeter").json()["status"] == "downloading"
