@@ -124,6 +124,9 @@ void fetch_end(struct revision_state *r); /* ends the download, and removes its 
 
 /* ---- surface.c ---- */
 struct core_workspace *surface_workspace(const struct surface *s); /* or NULL */
+/* What every command in its workspace finds: its port, and where the package is. */
+pair_list surface_variables(
+	const struct revision_state *r, enum surface_kind kind, struct arena *arena);
 void surface_start(struct surface *s); /* its exec, and the checks of its health */
 void surface_adopt(struct surface *s); /* after a restart of core: what runs goes on */
 void surface_stop(struct surface *s);  /* no more checks, timers or callbacks */

@@ -512,6 +512,7 @@ static void make_surface(struct revision_state *r)
 	spec = &r->agent.surfaces[r->at];
 	struct workspace wanted = { .labels = labels(r, surface_names[r->at]),
 		.from = r->model.snapshot,
+		.env = surface_variables(r, (enum surface_kind)r->at, &r->arena),
 		.limits = spec->limits.limits,
 		.network = r->model.network,
 		.environment = r->model.environment,

@@ -215,20 +215,28 @@ static void on_not_started(void *ctx, struct core_exec *e, const struct error *e
 	crashed(s, err ? err->text : "its process has ended");
 }
 
-static pair_list variables(const struct surface *s, struct arena *arena)
+pair_list surface_variables(
+	const struct revision_state *r, enum surface_kind kind, struct arena *arena)
 {
-	const struct revision_state *r = s->revision;
 	pair_list env = { 0 };
 	const struct text_pair own[] = {
-		{ "PORT", arena_printf(arena, "%u", (unsigned)apkg_port(&r->agent, s->kind)) },
+		{ "PORT", arena_printf(arena, "%u", (unsigned)apkg_port(&r->agent, kind)) },
 		{ "HOST", "127.0.0.1" },
 		{ "PYTHONPATH", "/workspace/src:/workspace" },
 		{ "PYTHONUNBUFFERED", "1" },
 		{ "CARREL_DEPLOYMENT", r->deployment->name },
-		{ "CARREL_SURFACE", surface_names[s->kind] },
+		{ "CARREL_SURFACE", surface_names[kind] },
 	};
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		vec_push(arena, &env, own[i]);
+	return env;
+}
+
+/* Those that the package and the request give: rules judge them with the command. */
+static pair_list given_variables(const struct surface *s, struct arena *arena)
+{
+	const struct revision_state *r = s->revision;
+	pair_list env = { 0 };
 	const pair_list *given = &r->agent.surfaces[s->kind].env;
 	for (size_t i = 0; i < given->count; i++)
 		vec_push(arena, &env, given->items[i]);
@@ -248,7 +256,8 @@ void surface_start(struct surface *s)
 	struct error err;
 	uint64_t patience_ms = r->agent.surfaces[s->kind].start_timeout_ms;
 	struct exec_spec spec = { .argv = apkg_command(&r->agent, s->kind, &arena),
-		.env = variables(s, &arena),
+		.command = r->agent.surfaces[s->kind].command,
+		.env = given_variables(s, &arena),
 		.background = true };
 	s->deadline_ms = clock_monotonic_ms() + patience_ms;
 	s->failures = 0;
@@ -256,8 +265,11 @@ void surface_start(struct surface *s)
 		crashed(s, "its workspace is gone");
 		return;
 	}
-	if (exec_start(
-		    core_system(), w, &spec, EXEC_SPOOLED, NULL, &listener, &s->starting, &err)) {
+	/* The package's own command: judged, recorded and listed, which core's own are not. */
+	const struct request *request = access_agent(core_system(),
+		arena_printf(&arena, "of deployment %s", r->deployment->name),
+		SCOPE_READ | SCOPE_USE, &arena);
+	if (exec_start(request, w, &spec, EXEC_SPOOLED, NULL, &listener, &s->starting, &err)) {
 		s->starting = NULL;
 		crashed(s, err.text);
 	}

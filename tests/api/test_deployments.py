@@ -1,4 +1,5 @@
 """Deployments: agent packages that are unpacked, served, supervised, replaced and removed."""
+import json
 import subprocess
 import threading
 
@@ -53,6 +54,16 @@ def test_a_replacement_fails_no_request(clean):
     assert not failed and seen == {b"1.0.0", b"2.0.0"}
     # One layer for each package, one workspace for the surface; what was replaced is gone.
     eventually(lambda: len(left(daemon)) == 3)
+
+
+def test_commands_of_surfaces_are_judged_and_recorded(clean):
+    daemon = clean
+    shown = deploy(daemon, plain(), settings={"permissions": {"allow": ["shell(*)"], "deny": ["shell(python3:*)"]}}, status="failed")
+    assert "shell(python3:*)" in shown["rollout"]["error"], shown
+    deploy(daemon, plain(), settings={"permissions": {"allow": ["shell(python3:*)"]}})
+    assert daemon.get("/v1/deployments/greeter/rest/").status == 200
+    records = [json.loads(line) for line in daemon.get("/v1/audit?type=exec.start").body.splitlines()]
+    assert [r["principal"] for r in records if r["data"]["argv"][-1] == "python3 src/server.py"][-1:] == ["agent of deployment greeter for system"], records
 
 
 def test_a_rollout_that_fails_leaves_what_was_live(clean):
