@@ -32,7 +32,7 @@ static bool check_version(struct a2a *a)
 	return false;
 }
 
-/* An empty body is no params. */
+/* An empty body means no params. */
 static int read_json(struct call *c, const struct json_value **value, struct error *err)
 {
 	struct json_value *read;
