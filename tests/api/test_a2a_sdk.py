@@ -9,6 +9,8 @@ from harness import locked
 from test_a2a import ASKS, TOOLS, add
 
 PACKAGES = ("a2a-sdk==1.3.0", "httpx==0.28.1")
+# The messages are the same for every user, and test_a2a.py sends them to the sanitised daemon, too.
+pytestmark = [pytest.mark.once, pytest.mark.shipped]
 SCRIPT = r'''
 import asyncio, sys, uuid
 import httpx
