@@ -1,14 +1,13 @@
 """A2A with the client of the a2a-sdk, 1.0 by both bindings, and its client of 0.3."""
+import pathlib
 import subprocess
-import sys
 
 import pytest
 
 from daemons import serving_anew
-from harness import locked
+from harness import TREE
 from test_a2a import ASKS, TOOLS, add
 
-PACKAGES = ("a2a-sdk==1.3.0", "httpx==0.28.1")
 # The messages are the same for every user, and test_a2a.py sends them to the sanitised daemon, too.
 pytestmark = [pytest.mark.once, pytest.mark.shipped]
 SCRIPT = r'''
@@ -99,16 +98,10 @@ asyncio.run(main())
 
 
 @pytest.fixture(scope="session")
-def python(common):
-    """An interpreter that has the SDK, made once for all workers."""
-    environment, done = common / "a2a", common / "a2a.done"
-    with locked(common / "a2a.lock"):
-        if not done.exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
-            pip = [environment / "bin/pip", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*pip, "install", "--no-compile", *PACKAGES], check=True)
-            done.touch()
-    return environment / "bin/python"
+def python():
+    """An interpreter that has the SDK: that of the tests of integrations/langgraph."""
+    done = subprocess.run([TREE / "tools/install-langgraph"], check=True, stdout=subprocess.PIPE, text=True)
+    return pathlib.Path(done.stdout.strip()) / "bin/python"
 
 
 @pytest.mark.parametrize("binding, version", [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
