@@ -113,7 +113,7 @@ def test_a_client_reads_slowly_and_so_does_the_command(daemon, name):
 
 def test_a_command_that_takes_no_input_is_not_disturbed_by_it(daemon, name):
     with WebSocket(daemon, path(name)) as ws:
-        ws.start(command="cat; exec <&-; echo closed; trap 'exit 0' TERM; while :; do sleep 0.01; done", stdin="given")
+        ws.start(command="trap 'exit 0' TERM; cat; exec <&-; echo closed; while :; do sleep 0.01; done", stdin="given")
         ws.until("started")
         assert ws.seen(b"closed\n") == b"givenclosed\n"
         ws.stdin(b"x" * 65536)
