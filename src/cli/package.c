@@ -1,82 +1,29 @@
 /* carrel package: agent packages, made and shown on this host, and those of the blob store. */
 #include "cli/package.h"
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"
 #include "cli/columns.h"
+#include "cli/role.h"
 #include "cli/tree.h"
 #include "model/archive.h"
-#include "proc/role.h"
 
-#define ANSWER_MAX ((size_t)4 << 20)
-
-/* ---- the role ---- */
-
-static int start(
-	int input, int answer, int output, const char *format, pid_t *pid, struct error *err)
-{
-	auto_arena struct arena arena = { 0 };
-	char self[PATH_MAX], carreld[PATH_MAX];
-	uid_t uid;
-	gid_t gid;
-	auto_close int pidfd = -1;
-	auto_close int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	if (null < 0)
-		return fail_errno(err, "open '/dev/null'");
-	if (cli_find_programs(self, carreld, err))
-		return -1;
-	home_find_owner(&uid, &gid);
-	char *const argv[] = { arena_text(&arena, "carrel-package"), NULL };
-	char *const env[] = { arena_printf(&arena, "CARREL_FORMAT=%s", format), NULL };
-	const struct role_start role = { .program = carreld,
-		.argv = argv,
-		.env = env,
-		.uid = geteuid() == 0 ? uid : (uid_t)-1,
-		.gid = gid,
-		.fds = { input, answer, output },
-		.fd_count = output < 0 ? 2 : 3,
-		.log = null };
-	return role_start(&role, pid, &pidfd, err);
-}
-
-static int read_answer(
-	int fd, struct arena *arena, const struct json_value **out, struct error *err)
-{
-	struct json_value *value;
-	struct str text;
-	if (lseek(fd, 0, SEEK_SET) || file_read(fd, ANSWER_MAX, arena, &text) ||
-		json_read(text, arena, &value, err))
-		return fail(err, ERR_FAILED, "carreld could not read the package");
-	const struct json_value *error = json_member(value, "error");
-	const char *message = json_member_text(error, "message");
-	if (error)
-		return fail(err, error_code_from_name(json_member_text(error, "code"), ERR_FAILED),
-			"%s", message ? message : "carreld could not read the package");
-	*out = value;
-	return 0;
-}
-
-/* Lets the role read `input`. */
+/* Lets the role read `input`; a package of `format` goes to `output` (-1: nothing is written). */
 static int convert(struct command *command, int input, int output, const char *format,
 	const struct json_value **value, struct error *err)
 {
-	auto_close int answer = memfd_create("answer", MFD_CLOEXEC);
-	pid_t pid;
-	int status;
-	if (answer < 0)
-		return fail_errno(err, "make a file for the answer of carreld");
-	if (start(input, answer, output, format, &pid, err))
-		return -1;
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	return read_answer(answer, &command->arena, value, err);
+	char *const env[] = { arena_printf(&command->arena, "CARREL_FORMAT=%s", format), NULL };
+	const struct role_question question = { .name = "carrel-package",
+		.failure = "carreld could not read the package",
+		.env = env,
+		.input = input,
+		.more = &output,
+		.more_count = output < 0 ? 0 : 1 };
+	return role_ask(&question, &command->arena, value, err);
 }
 
 static int pack(struct command *command, int dir, const char *format, struct package_read *package,

@@ -5,18 +5,15 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/role.h"
 #include "format/json.h"
-#include "format/json_read.h"
-#include "proc/role.h"
 
 #define DAYS 397 /* as long as browsers take */
 #define PEM_MAX 65536
@@ -100,56 +97,16 @@ static int print_question(struct command *command, int dir, struct buf *out, str
 	return 0;
 }
 
-static int start(struct arena *arena, int input, int answer, pid_t *pid, struct error *err)
-{
-	char self[PATH_MAX], carreld[PATH_MAX];
-	uid_t uid;
-	gid_t gid;
-	auto_close int pidfd = -1;
-	auto_close int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	if (null < 0)
-		return fail_errno(err, "open '/dev/null'");
-	if (cli_find_programs(self, carreld, err))
-		return -1;
-	home_find_owner(&uid, &gid);
-	char *const argv[] = { arena_text(arena, "carrel-tls"), NULL };
-	char *const env[] = { NULL };
-	const struct role_start role = { .program = carreld,
-		.argv = argv,
-		.env = env,
-		.uid = geteuid() == 0 ? uid : (uid_t)-1,
-		.gid = gid,
-		.fds = { input, answer },
-		.fd_count = 2,
-		.log = null };
-	return role_start(&role, pid, &pidfd, err);
-}
-
-static int ask(struct command *command, const struct buf *question, struct json_value **value,
+static int ask(struct command *command, const struct buf *text, const struct json_value **value,
 	struct error *err)
 {
-	auto_close int input = memfd_create("question", MFD_CLOEXEC);
-	auto_close int answer = memfd_create("answer", MFD_CLOEXEC);
-	struct str text;
-	pid_t pid;
-	int status;
-	if (input < 0 || answer < 0 ||
-		fd_write_full(input, question->data, question->len) != (ssize_t)question->len ||
-		lseek(input, 0, SEEK_SET))
-		return fail_errno(err, "ask carreld");
-	if (start(&command->arena, input, answer, &pid, err))
+	auto_close int input = -1;
+	if (role_text(text->data, text->len, &input, err))
 		return -1;
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (lseek(answer, 0, SEEK_SET) || file_read(answer, 8 * PEM_MAX, &command->arena, &text) ||
-		json_read(text, &command->arena, value, err))
-		return fail(err, ERR_FAILED, "carreld could not make a certificate");
-	const struct json_value *error = json_member(*value, "error");
-	const char *message = json_member_text(error, "message");
-	if (!error)
-		return 0;
-	return fail(err, error_code_from_name(json_member_text(error, "code"), ERR_FAILED), "%s",
-		message ? message : "carreld could not make a certificate");
+	const struct role_question question = { .name = "carrel-tls",
+		.failure = "carreld could not make a certificate",
+		.input = input };
+	return role_ask(&question, &command->arena, value, err);
 }
 
 /* ---- the files ---- */
@@ -211,7 +168,7 @@ static int run_init(struct command *command, struct error *err)
 {
 	auto_close int dir = -1;
 	auto_buf struct buf question = buf_empty(8 * PEM_MAX);
-	struct json_value *value;
+	const struct json_value *value;
 	const char *path;
 	if (find_directory(command, &path, err))
 		return -1;
