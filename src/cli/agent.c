@@ -1,6 +1,6 @@
-/* carrel agent add, ls, show, rm. */
+/* carrel agent: add, ls, show, rm. */
 #include <string.h>
-#include "cli/cli.h"
+#include "cli/agent.h"
 #include "cli/columns.h"
 #include "cli/template.h"
 #include "model/agent.h"
@@ -105,10 +105,11 @@ static const struct arg_spec rm_spec = {
 
 const struct arg_spec cli_agent = {
 	.command = "agent",
-	.summary = "add, list, show and remove A2A agents",
+	.summary = "add, list, show, ask and remove A2A agents",
 	.usage = "carrel agent COMMAND [options]",
 	.about = "A2A agents: each is served at /a2a/NAME, and has a workspace for each context.",
-	.examples = "  carrel agent add tools.yaml\n",
-	.commands =
-		(const struct arg_spec *const[]){ &add_spec, &ls_spec, &show_spec, &rm_spec, NULL },
+	.examples = "  carrel agent add tools.yaml\n"
+		    "  carrel agent send tools --context trip 'ls data'\n",
+	.commands = (const struct arg_spec *const[]){ &add_spec, &agent_send_spec, &ls_spec,
+		&show_spec, &rm_spec, NULL },
 };

@@ -48,8 +48,9 @@ struct options {
 	const char *code;  /* this and what follows: of tool */
 	text_list requires;
 	uint64_t version;
-	bool always;  /* of approval approve */
-	bool no_wait; /* of exec: for an approval */
+	const char *context_id, *task; /* of agent send */
+	bool always;		       /* of approval approve */
+	bool no_wait;		       /* of exec: for an approval */
 	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
 	uint64_t count, timeout_ms;
 	/* policies */

@@ -1,0 +1,83 @@
+"""carrel agent send: what it prints, and how it ends."""
+import json
+import pathlib
+
+import pytest
+
+SHELL = """\
+name: {name}
+description: runs commands
+version: "1.0"
+kind: shell
+approver: {approver}
+settings:
+  permissions:
+    allow: ["shell(echo:*)", "shell(cat:*)", "shell(sh:*)", "shell(printf:*)"]
+    deny: ["shell(curl:*)"]
+"""
+ADDER = pathlib.Path(__file__).parents[2] / "examples/agents/adder.yaml"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def agents(daemon, tmp_path_factory):
+    for name, approver in ("asked", "client"), ("reviewed", "reviewer"):
+        path = tmp_path_factory.mktemp(name) / "agent.yaml"
+        path.write_text(SHELL.format(name=name, approver=approver))
+        assert daemon("agent", "add", path).returncode == 0
+    assert daemon("agent", "add", ADDER).returncode == 0
+
+
+def send(daemon, *args, **how):
+    return daemon("agent", "send", *args, **how)
+
+
+def test_a_command_has_its_streams_and_its_exit_code(daemon):
+    r = send(daemon, "asked", "echo one; echo two >&2; sh -c 'exit 3'")
+    assert (r.returncode, r.stdout, r.stderr) == (3, "one\n", "two\n")
+    assert send(daemon, "asked", "printf no-newline; echo x >&2").stdout == "no-newline"
+    assert send(daemon, "asked", "-", input="echo from stdin").stdout == "from stdin\n"
+
+
+def test_a_context_keeps_its_files(daemon):
+    assert send(daemon, "asked", "--context", "kept", "echo 42 > data/answer").returncode == 0
+    assert send(daemon, "asked", "--context", "kept", "cat data/answer").stdout == "42\n"
+    assert send(daemon, "asked", "--context", "other", "cat data/answer").returncode == 1
+
+
+def test_what_is_asked_is_approved_and_what_is_denied_says_why(daemon):
+    r = send(daemon, "asked", "--context", "kept", "touch data/made")
+    assert r.returncode == 126 and "waits for an approval: touch data/made" in r.stderr, r
+    hint, = (line for line in r.stderr.splitlines() if line.startswith("hint: "))
+    words = hint.split()
+    assert words[1:5] == ["carrel", "agent", "send", "asked"] and words[5] == "--task" and words[7] == "approve"
+    assert send(daemon, *words[4:]).returncode == 0
+    assert daemon("exec", "asked/kept", "--", "cat", "data/made").returncode == 0
+    r = send(daemon, *words[4:])
+    assert r.returncode == 125 and "has ended" in r.stderr
+    r = send(daemon, "asked", "curl x")
+    assert r.returncode == 126 and "was rejected" in r.stderr and "shell(curl:*)" in r.stderr
+    r = send(daemon, "reviewed", "touch x")
+    assert r.returncode == 126 and "a reviewer answers: carrel approval approve" in r.stderr
+
+
+def test_json_is_the_task_and_the_exit_code_the_same(daemon):
+    r = send(daemon, "asked", "sh -c 'exit 4'", "-o", "json")
+    assert r.returncode == 4 and json.loads(r.stdout)["status"]["state"] == "TASK_STATE_FAILED"
+    r = send(daemon, "asked", "touch x", "-o", "json")
+    assert r.returncode == 126 and json.loads(r.stdout)["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+
+
+def test_a_program_asks_and_is_answered(daemon):
+    assert send(daemon, "adder", "1 2").stdout == "3\n"
+    r = send(daemon, "adder", "one")
+    assert r.returncode == 0 and r.stdout == "numbers only, please\n" and "waits for an answer" in r.stderr
+    task = r.stderr.split()[2]
+    assert send(daemon, "adder", "--task", task, "4 5").stdout == "9\n"
+
+
+def test_unknown_agents_and_tasks(daemon):
+    r = send(daemon, "nobody", "hello")
+    assert r.returncode == 125 and "agent" in r.stderr
+    r = send(daemon, "asked", "--task", "nothing", "approve")
+    assert r.returncode == 125 and "there is no task 'nothing'" in r.stderr
+    assert send(daemon, "asked").returncode == 125
