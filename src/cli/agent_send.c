@@ -193,7 +193,8 @@ static int print_task(struct command *command, const struct json_value *task, st
 	gather_parts(json_member(message, "parts"), &said);
 	if (ending->code == ERR_NONE) {
 		buf_append(&command->out, said.data, said.len);
-		end_line(&command->out);
+		if (said.len)
+			end_line(&command->out);
 		if (is_waiting)
 			cli_say("task %s waits for an answer\nhint: carrel agent send %s --task %s "
 				"TEXT",
