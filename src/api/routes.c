@@ -103,8 +103,9 @@ ANSWERS(rolled_out, { 200, JSON, &deployment_record, "Its next revision is being
 	{ 201, JSON, &deployment_record, "It was created, and is being rolled out." });
 ANSWERS(rolled_again, { 200, JSON, &deployment_record, "It is being rolled out." });
 ANSWERS(logs, { 200, "text/plain; charset=utf-8", NULL,
-		      "The end of what the surfaces have written; of a rollout that failed, when "
-		      "nothing is live." });
+		      "The end of what the surfaces have written, also of the latest rollout if it "
+		      "has failed. A line `==> SURFACE of version VERSION (revision NUMBER) <==` "
+		      "says whose output follows." });
 ANSWERS(exec_answers,
 	{ 200, JSON, &result_record,
 		"The command has ended. The daemon keeps at most 128 MB of captured output of all "

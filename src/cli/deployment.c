@@ -219,8 +219,9 @@ static const struct arg_spec logs_spec = {
 	.command = "deployment logs",
 	.summary = "show what the surfaces of a deployment write",
 	.usage = "carrel deployment logs NAME [rest|a2a|ui] [options]",
-	.about = "Prints the end of what the surfaces have written; of a rollout that failed, when "
-		 "nothing is live.\ncarrel logs -f follows the exec of a surface.",
+	.about = "Prints the end of what the surfaces have written, also of the latest rollout if "
+		 "it "
+		 "has failed.\ncarrel logs -f follows the exec of a surface.",
 	ARG_TABLE(one_table),
 	.least = 1,
 	.most = 2,

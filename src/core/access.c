@@ -192,19 +192,32 @@ bool access_is_client(const struct request *request, const char *agent)
 	return principal->kind == PRINCIPAL_CLIENT && !strcmp(principal->subject, agent);
 }
 
-const struct request *access_agent(
-	const struct request *request, const char *agent, unsigned scopes, struct arena *arena)
+static struct principal *make_agent(
+	const char *agent, const char *caller, unsigned scopes, struct arena *arena)
 {
-	char caller[PRINCIPAL_NAME_SIZE];
 	struct principal *made = arena_alloc(arena, sizeof *made);
 	*made = (struct principal){ .kind = PRINCIPAL_AGENT,
 		.uid = ACCESS_NO_UID,
 		.scopes = scopes,
-		.subject = arena_printf(
-			arena, "%s for %s", agent, access_name(request->principal, caller)),
-		.address = keep_text(request->principal->address, arena),
-		.workspace = keep_text(request->principal->workspace, arena) };
+		.subject = arena_printf(arena, "%s for %s", agent, caller) };
+	return made;
+}
+
+const struct request *access_agent(
+	const struct request *request, const char *agent, unsigned scopes, struct arena *arena)
+{
+	char caller[PRINCIPAL_NAME_SIZE];
+	struct principal *made =
+		make_agent(agent, access_name(request->principal, caller), scopes, arena);
+	made->address = keep_text(request->principal->address, arena);
+	made->workspace = keep_text(request->principal->workspace, arena);
 	return access_request(made, request->door, arena_text(arena, request->id), arena);
+}
+
+const struct request *access_agent_of(
+	const char *agent, const char *caller, unsigned scopes, struct arena *arena)
+{
+	return access_request(make_agent(agent, caller, scopes, arena), DOOR_CORE, "", arena);
 }
 
 const struct principal *access_nobody(void)

@@ -210,6 +210,10 @@ bool access_is_client(const struct request *request, const char *agent);
  * name has that of the caller. Lives in `arena`. */
 core_verb const struct request *access_agent(
 	const struct request *request, const char *agent, unsigned scopes, struct arena *arena);
+/* The same for a caller by its name (access_caller), when its request is long gone: it is bound to
+ * no workspace. */
+const struct request *access_agent_of(
+	const char *agent, const char *caller, unsigned scopes, struct arena *arena);
 /* Whether there is a token that would be accepted. */
 bool access_has_token(const struct core *core);
 /* Whether the principal of a request that goes on (a stream of events) would still be accepted: its

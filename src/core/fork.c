@@ -9,6 +9,7 @@
 struct fork {
 	struct core *core;
 	struct core_workspace *w; /* whose state it is, held; NULL: a snapshot's whose is gone */
+	const struct request *request; /* of its caller, in the arena */
 	struct arena arena;
 	struct workspace model; /* of the new ones, but for the name */
 	struct state *state;	/* NULL: layers of a snapshot */
@@ -21,11 +22,13 @@ struct fork {
 	void *ctx;
 };
 
-static struct fork *fork_new(struct core *core, struct core_workspace *w, size_t count, void *ctx)
+static struct fork *fork_new(const struct request *request, struct core *core,
+	struct core_workspace *w, size_t count, void *ctx)
 {
 	struct fork *fork = xzalloc(sizeof *fork);
 	*fork = (struct fork){ .core = core, .w = w, .count = count, .ctx = ctx };
 	arena_init(&fork->arena);
+	fork->request = access_keep(request, &fork->arena);
 	fork->made = arena_array(&fork->arena, count, sizeof(struct core_workspace *));
 	memset(fork->made, 0, count * sizeof(struct core_workspace *));
 	if (w)
@@ -100,7 +103,7 @@ static void make_all(struct fork *fork)
 	for (size_t i = 0; i < fork->count; i++) {
 		struct workspace wanted = fork->model;
 		wanted.name = name_of(fork, i);
-		workspace_create(&request_system, fork->core, &wanted, fork->model.layers.count, -1,
+		workspace_create(fork->request, fork->core, &wanted, fork->model.layers.count, -1,
 			group, on_made, fork);
 	}
 }
@@ -191,7 +194,7 @@ void core_fork(const struct request *request, struct core_workspace *w,
 	const struct fork_wanted *wanted, core_fork_fn *done, void *ctx)
 {
 	struct core *core = w->core;
-	struct fork *fork = fork_new(core, w, wanted->count ? wanted->count : 1, ctx);
+	struct fork *fork = fork_new(request, core, w, wanted->count ? wanted->count : 1, ctx);
 	struct core_snapshot *snapshot = NULL;
 	struct error err;
 	fork->done = done;
@@ -286,7 +289,7 @@ void create_from(const struct request *request, struct core *core, const struct 
 			     : core_find(request, core, asked->from, &w, &err);
 	if (!failed && snapshot)
 		w = map_get(&core->ids, str_from(snapshot->model.workspace));
-	struct fork *fork = fork_new(core, w, 1, ctx);
+	struct fork *fork = fork_new(request, core, w, 1, ctx);
 	fork->created = done;
 	if (!failed && w)
 		take_workspace(fork, &w->model);

@@ -19,7 +19,7 @@ void revision_copy(struct arena *arena, const struct revision *from, struct revi
 	const char **const texts[] = { &to->agent_app_id, &to->version, &to->package_url,
 		&to->wanted_sha256, &to->pip_index_url, &to->pip_extra_index_url,
 		&to->pip_trusted_host, &to->settings, &to->sha256, &to->manifest, &to->requirements,
-		&to->layer, &to->snapshot, &to->environment };
+		&to->layer, &to->snapshot, &to->environment, &to->caller };
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		*texts[i] = copy_text(arena, *texts[i]);
 	to->env = workspace_copy_pairs(arena, &from->env);
@@ -70,6 +70,7 @@ static const struct field revision_rows[] = {
 	{ "env", FIELD_PAIRS, AT(env), NULL, FIELD_KEPT },
 	{ "network", FIELD_OBJECT, AT(network), NULL, FIELD_KEPT, .object = &network_kept },
 	TEXT("settings", settings),
+	TEXT("caller", caller),
 	TEXT("sha256", sha256),
 	TEXT("manifest", manifest),
 	TEXT("requirements", requirements),
@@ -161,7 +162,9 @@ static const struct field rows[] = {
 		.has = FIELD_HAS(struct deployment, has_venv) },
 	{ "surfaces", FIELD_OBJECTS, AT(surfaces), "of the live revision, else of the next",
 		FIELD_OUT, .object = &surface_info_record },
-	TEXT("log", log),
+	TEXT("log_rest", logs[SURFACE_REST]),
+	TEXT("log_a2a", logs[SURFACE_A2A]),
+	TEXT("log_ui", logs[SURFACE_UI]),
 	{ "live", FIELD_OBJECT, AT(live), NULL, FIELD_KEPT, .object = &revision_record },
 	{ "next", FIELD_OBJECT, AT(next), NULL, FIELD_KEPT, .object = &revision_record },
 	{ "previous", FIELD_OBJECT, AT(previous), NULL, FIELD_KEPT, .object = &revision_record },

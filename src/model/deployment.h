@@ -34,6 +34,7 @@ struct revision {
 	pair_list env;
 	struct workspace_network network;
 	const char *settings;		     /* JSON, or NULL */
+	const char *caller;		     /* the name of the principal that asked for it */
 	const char *sha256;		     /* of the package; NULL: not known yet */
 	const char *manifest, *requirements; /* texts of the package, or NULL */
 	const char *layer, *snapshot;	     /* ids: the workspace with its files, frozen */
@@ -59,7 +60,7 @@ struct deployment {
 	int64_t created_ms, updated_ms;
 	uint64_t revisions; /* the number of the newest */
 	struct deployment_rollout rollout;
-	const char *log; /* the end of the output of a rollout that failed, or NULL */
+	const char *logs[SURFACE_COUNT]; /* ends of the output of a rollout that failed, or NULL */
 	struct revision live, next, previous;
 	/* shown */
 	int status;

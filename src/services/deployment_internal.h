@@ -20,6 +20,8 @@ struct surface {
 	enum surface_status status;
 	bool was_healthy; /* of this revision: a failure is for the supervisor */
 	unsigned restarts, failures, crashes;
+	unsigned ends; /* in a row: for its back-off */
+	uint64_t healthy_since_ms;
 	uint64_t deadline_ms; /* to be healthy for the first time */
 	struct loop_timer *timer;
 	struct probe probe;
@@ -80,7 +82,7 @@ struct deployment_state {
 	uint64_t revisions;
 	struct deployment_rollout rollout; /* version in the arena */
 	char error[600];
-	char *log; /* or NULL */
+	char *logs[SURFACE_COUNT]; /* of the rollout that failed, or NULL */
 	struct revision_state *live, *next, *previous;
 	bool is_removed;
 	struct deployment_state *newer, *older;
@@ -103,10 +105,21 @@ struct revision_state *revision_new(struct deployment_state *d, const struct rev
 /* Ends everything of it, and frees it: workspaces, and its layer unless another revision has it. */
 void revision_end(struct revision_state *r);
 bool revision_is_healthy(const struct revision_state *r);
+/* What is done for the caller who asked for it, by the principal `agent of deployment NAME for
+ * CALLER`: judged and recorded, which core's own is not. Lives in `arena`. */
+const struct request *revision_request(const struct revision_state *r, struct arena *arena);
+void deployment_forget_logs(struct deployment_state *d);
 /* A revision of any deployment with the files of that package, or NULL. */
 const struct revision *revision_of_package(const struct deployments *all, const char *sha256);
-void workspace_drop_id(struct deployments *all, const char *id);
+void workspace_drop_id(const struct request *request, struct deployments *all, const char *id);
 int apkg_parse(struct str yaml, struct arena *arena, struct apkg *agent, struct error *err);
+
+/* ---- deployment_show.c ---- */
+/* Fills in what the row doesn't have. */
+void deployment_describe(
+	const struct deployment_state *d, struct arena *arena, struct deployment *shown);
+/* Output of that surface (NULL: of all). false: there is no such surface. */
+bool deployment_print_logs(const struct deployment_state *d, const char *surface, struct buf *out);
 
 /* ---- rollout.c ---- */
 void rollout_begin(struct revision_state *r);

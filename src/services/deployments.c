@@ -32,12 +32,26 @@ struct revision_state *revision_new(struct deployment_state *d, const struct rev
 	return r;
 }
 
-void workspace_drop_id(struct deployments *all, const char *id)
+const struct request *revision_request(const struct revision_state *r, struct arena *arena)
+{
+	return access_agent_of(arena_printf(arena, "of deployment %s", r->deployment->name),
+		r->model.caller ? r->model.caller : "system", SCOPE_READ | SCOPE_USE, arena);
+}
+
+void workspace_drop_id(const struct request *request, struct deployments *all, const char *id)
 {
 	struct core_workspace *w;
 	struct error ignored;
 	if (!core_find(as_system(), all->service.core, id, &w, &ignored))
-		core_remove(as_system(), w, "removed", NULL, NULL);
+		core_remove(request, w, "removed", NULL, NULL);
+}
+
+void deployment_forget_logs(struct deployment_state *d)
+{
+	for (int i = 0; i < SURFACE_COUNT; i++) {
+		free(d->logs[i]);
+		d->logs[i] = NULL;
+	}
 }
 
 static void free_deployment(struct deployment_state *d)
@@ -46,7 +60,7 @@ static void free_deployment(struct deployment_state *d)
 	*(d->newer ? &d->newer->older : &all->newest) = d->older;
 	if (d->older)
 		d->older->newer = d->newer;
-	free(d->log);
+	deployment_forget_logs(d);
 	arena_done(&d->arena);
 	free(d);
 }
@@ -88,10 +102,12 @@ void revision_end(struct revision_state *r)
 {
 	struct deployment_state *d = r->deployment;
 	struct revision_state **const slots[] = { &d->live, &d->next, &d->previous };
+	auto_arena struct arena arena = { 0 };
+	const struct request *request = revision_request(r, &arena);
 	for (int i = 0; i < SURFACE_COUNT; i++) {
 		surface_stop(&r->surfaces[i]);
 		if (r->model.surfaces[i].workspace)
-			workspace_drop_id(d->all, r->model.surfaces[i].workspace);
+			workspace_drop_id(request, d->all, r->model.surfaces[i].workspace);
 	}
 	rollout_stop(r);
 	/* What is under way ends with its callback. */
@@ -99,7 +115,7 @@ void revision_end(struct revision_state *r)
 	if (r->is_waiting)
 		return;
 	if (r->model.layer && !is_shared(d->all, r))
-		workspace_drop_id(d->all, r->model.layer);
+		workspace_drop_id(request, d->all, r->model.layer);
 	for (int i = 0; i < 3; i++)
 		if (*slots[i] == r)
 			*slots[i] = NULL;
@@ -136,8 +152,9 @@ static struct deployment as_row(const struct deployment_state *d)
 		.created_ms = d->created_ms,
 		.updated_ms = d->updated_ms,
 		.revisions = d->revisions,
-		.rollout = d->rollout,
-		.log = d->log };
+		.rollout = d->rollout };
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		row.logs[i] = d->logs[i];
 	memcpy(row.id, d->id, sizeof row.id);
 	row.rollout.error = d->error[0] ? d->error : NULL;
 	if (d->live)
@@ -199,69 +216,11 @@ void deployment_surface_changed(struct deployment_state *d)
 
 /* ---- what is shown ---- */
 
-static void print_surface(const struct surface *s, struct arena *arena, struct json *j)
-{
-	static const char *const names[] = { "stopped", "starting", "healthy", "unhealthy" };
-	const struct revision_state *r = s->revision;
-	const struct surface_row *row = &r->model.surfaces[s->kind];
-	const struct surface_info info = { .name = surface_names[s->kind],
-		.status = names[s->status],
-		.url = arena_printf(
-			arena, "/v1/deployments/%s/%s/", r->deployment->id, surface_names[s->kind]),
-		.port = apkg_port(&r->agent, s->kind),
-		.workspace = row->workspace,
-		.exec = row->exec,
-		.restarts = s->restarts,
-		.error = s->why[0] ? s->why : NULL };
-	record_print(j, NULL, &surface_info_record, &info);
-}
-
-static void show_venv(
-	const struct deployment_state *d, struct arena *arena, struct deployment_venv *venv)
-{
-	const struct revision *m = &d->live->model;
-	struct env_meta meta;
-	struct error ignored;
-	*venv = (struct deployment_venv){ .path = "/env",
-		.name = m->environment,
-		.requirements_sha256 = "",
-		.created_at = "",
-		.python_version = "",
-		.cached = m->is_cached };
-	if (core_environment(
-		    as_system(), d->all->service.core, m->environment, arena, &meta, &ignored))
-		return;
-	venv->requirements_sha256 = meta.requirements_sha256;
-	venv->created_at = meta.created_at;
-	venv->python_version = meta.python_version ? meta.python_version : "";
-	venv->packages = meta.packages;
-}
-
 static struct deployment as_shown(const struct deployment_state *d, struct arena *arena)
 {
 	struct deployment shown = as_row(d);
-	const struct revision_state *r = d->live ? d->live : d->next;
-	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&text, false);
-	json_array(&j, NULL);
-	for (int i = 0; r && i < SURFACE_COUNT; i++)
-		if (r->agent.surfaces[i].is_there)
-			print_surface(&r->surfaces[i], arena, &j);
-	json_end(&j);
-	shown.surfaces = arena_text(arena, text.data);
 	shown.status = (int)status_of(d);
-	shown.revision = d->live ? d->live->model.number : 0;
-	shown.agent_app_id = r ? r->model.agent_app_id : d->name;
-	shown.version = r ? r->model.version : d->rollout.version;
-	shown.package_url = r ? r->model.package_url : "";
-	shown.sha256 = r ? r->model.sha256 : NULL;
-	shown.error = d->error[0] ? arena_text(arena, d->error) : NULL;
-	for (int i = 0; !shown.error && r && i < SURFACE_COUNT; i++)
-		if (r->surfaces[i].why[0])
-			shown.error = arena_text(arena, r->surfaces[i].why);
-	shown.has_venv = d->live && d->live->model.environment;
-	if (shown.has_venv)
-		show_venv(d, arena, &shown.venv);
+	deployment_describe(d, arena, &shown);
 	return shown;
 }
 
@@ -324,19 +283,9 @@ int deployment_logs(const struct request *request, struct deployments *all, cons
 	const char *surface, struct buf *out, struct error *err)
 {
 	struct deployment_state *d;
-	bool is_found = false;
 	if (look_up(request, all, VERB_DEPLOYMENT_GET, id, &d, err))
 		return -1;
-	const struct revision_state *r = d->live ? d->live : d->next;
-	for (int i = 0; r && i < SURFACE_COUNT; i++)
-		if (r->agent.surfaces[i].is_there &&
-			(!surface || !strcmp(surface, surface_names[i]))) {
-			is_found = true;
-			surface_read_log(&r->surfaces[i], out);
-		}
-	if (!d->live && d->log)
-		buf_text(out, d->log);
-	return is_found || !surface || !r
+	return deployment_print_logs(d, surface, out) || !surface || (!d->live && !d->next)
 		       ? 0
 		       : fail(err, ERR_NOT_FOUND, "deployment '%s' has no surface '%s'", d->name,
 				 surface);
@@ -400,16 +349,20 @@ static void on_stored(void *ctx, const struct error *err)
 }
 
 /* Rolls `model` out, as the next revision. */
-static void roll_out(
-	struct operation_state *op, struct deployment_state *d, const struct revision *model)
+static void roll_out(const struct request *request, struct operation_state *op,
+	struct deployment_state *d, const struct revision *model)
 {
+	char name[PRINCIPAL_NAME_SIZE];
+	const char *caller = access_caller(request, name);
 	d->next = revision_new(d, model);
 	d->next->model.number = ++d->revisions;
+	d->next->model.caller = arena_text(&d->next->arena, caller);
 	memset(d->next->model.surfaces, 0, sizeof d->next->model.surfaces);
 	d->rollout = (struct deployment_rollout){ .revision = d->revisions,
 		.version = arena_text(&d->arena, model->version),
 		.status = DEPLOYMENT_DOWNLOADING };
 	d->error[0] = 0;
+	deployment_forget_logs(d);
 	memcpy(op->id, d->id, sizeof op->id);
 	deployment_save(d, on_stored, op);
 }
@@ -501,7 +454,7 @@ void deployment_create(const struct request *request, struct deployments *all,
 		.env = wanted->env,
 		.network = network,
 		.settings = wanted->settings };
-	roll_out(op, d, &model);
+	roll_out(request, op, d, &model);
 }
 
 static void roll_again(const struct request *request, struct deployments *all, enum verb verb,
@@ -524,7 +477,7 @@ static void roll_again(const struct request *request, struct deployments *all, e
 	struct revision model = from->model;
 	model.rebuild_venv = model.skip_venv_cache = model.force_refresh = false;
 	model.is_cached = true;
-	roll_out(op, d, &model);
+	roll_out(request, op, d, &model);
 }
 
 void deployment_restart(const struct request *request, struct deployments *all, const char *id,
@@ -556,6 +509,11 @@ void deployment_remove(const struct request *request, struct deployments *all, c
 		return;
 	}
 	struct revision_state *each[] = { d->next, d->live, d->previous };
+	char name[PRINCIPAL_NAME_SIZE];
+	for (int i = 0; i < 3; i++)
+		if (each[i])
+			each[i]->model.caller =
+				arena_text(&each[i]->arena, access_caller(request, name));
 	tell(d, DEPLOYMENT_STOPPED, d->rollout.version, d->rollout.revision, NULL);
 	core_drop(all->service.core, &store_deployments, d->id, on_dropped, op);
 	fault_point("deployment_dropped");
@@ -614,10 +572,12 @@ static void take(void *state, const struct store_table *table, const void *row)
 	d->rollout.version = arena_text(&d->arena, kept->rollout.version);
 	str_copy(d->error, sizeof d->error, kept->rollout.error ? kept->rollout.error : "");
 	d->rollout.error = NULL;
-	if (kept->log) {
-		d->log = xzalloc(strlen(kept->log) + 1);
-		memcpy(d->log, kept->log, strlen(kept->log));
-	}
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		if (kept->logs[i]) {
+			size_t len = strlen(kept->logs[i]);
+			d->logs[i] = xzalloc(len + 1);
+			memcpy(d->logs[i], kept->logs[i], len);
+		}
 	if (kept->live.number)
 		d->live = revision_new(d, &kept->live);
 	if (kept->next.number)
@@ -676,7 +636,7 @@ static void sweep_orphans(struct deployments *all)
 			break;
 	} while (next[0]);
 	for (size_t i = 0; i < sweep.orphans.count; i++)
-		workspace_drop_id(all, sweep.orphans.items[i]);
+		workspace_drop_id(as_system(), all, sweep.orphans.items[i]);
 	arena_done(&sweep.arena);
 }
 

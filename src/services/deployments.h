@@ -43,8 +43,8 @@ core_verb void deployment_rollback(const struct request *request, struct deploym
  * start reads it again. */
 core_verb void deployment_remove(const struct request *request, struct deployments *all,
 	const char *id, deployment_fn *done, void *ctx);
-/* Appends the end of what a surface (NULL: all) has written; of a deployment without a live
- * revision: of the rollout that failed. */
+/* Appends the end of what a surface (NULL: all) has written: of the live revision, of the next one,
+ * and of the latest rollout if it has failed; before each part a line that says whose it is. */
 core_verb int deployment_logs(const struct request *request, struct deployments *all,
 	const char *id, const char *surface, struct buf *out, struct error *err);
 

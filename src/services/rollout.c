@@ -70,16 +70,16 @@ void rollout_stop(struct revision_state *r)
 
 static void keep_log(struct revision_state *r)
 {
-	auto_buf struct buf log = buf_empty(8 * LOG_BYTES);
-	for (int i = 0; i < SURFACE_COUNT; i++)
-		surface_read_log(&r->surfaces[i], &log);
-	free(r->deployment->log);
-	r->deployment->log = NULL;
-	if (!log.len)
-		return;
-	r->deployment->log = xzalloc(log.len + 1);
-	for (size_t i = 0; i < log.len; i++) /* a text of the store has no NUL */
-		r->deployment->log[i] = log.data[i] ? log.data[i] : ' ';
+	deployment_forget_logs(r->deployment);
+	for (int k = 0; k < SURFACE_COUNT; k++) {
+		auto_buf struct buf log = buf_empty(4 * LOG_BYTES);
+		surface_read_log(&r->surfaces[k], &log);
+		if (!log.len)
+			continue;
+		char *kept = r->deployment->logs[k] = xzalloc(log.len + 1);
+		for (size_t i = 0; i < log.len; i++) /* a text of the store has no NUL */
+			kept[i] = log.data[i] ? log.data[i] : ' ';
+	}
 }
 
 static void on_failed(struct loop *loop, void *ctx)
@@ -247,7 +247,7 @@ static void make_layer(struct revision_state *r)
 {
 	struct workspace wanted = { .labels = labels(r, "package") };
 	r->is_waiting = true;
-	core_create(core_system(), core_of(r), &wanted, on_layer, r);
+	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_layer, r);
 }
 
 /* -1: *err says what is missing. */
@@ -415,7 +415,7 @@ static void freeze(struct revision_state *r)
 		return;
 	}
 	r->is_waiting = true;
-	core_snapshot_create(core_system(), w, &wanted, on_frozen, r);
+	core_snapshot_create(revision_request(r, &r->arena), w, &wanted, on_frozen, r);
 }
 
 /* ---- workspaces of the surfaces, and the environment ---- */
@@ -532,7 +532,7 @@ static void make_surface(struct revision_state *r)
 		deployment_set_status(r->deployment, DEPLOYMENT_BUILDING_ENV, NULL);
 	}
 	r->is_waiting = true;
-	core_create(core_system(), core_of(r), &wanted, on_surface, r);
+	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_surface, r);
 }
 
 /* ---- surfaces ---- */
@@ -553,6 +553,7 @@ static void start_all(struct revision_state *r)
 static void on_drain_due(struct loop *loop, void *ctx)
 {
 	struct revision_state *r = ctx;
+	auto_arena struct arena arena = { 0 };
 	unsigned uses = 0;
 	r->drain = NULL;
 	for (int i = 0; i < SURFACE_COUNT; i++)
@@ -566,7 +567,8 @@ static void on_drain_due(struct loop *loop, void *ctx)
 		surface_stop(&r->surfaces[i]);
 		r->surfaces[i].status = SURFACE_ABSENT;
 		if (row->workspace)
-			workspace_drop_id(r->deployment->all, row->workspace);
+			workspace_drop_id(
+				revision_request(r, &arena), r->deployment->all, row->workspace);
 		*row = (struct surface_row){ 0 };
 	}
 	deployment_save(r->deployment, NULL, NULL);
@@ -596,8 +598,7 @@ static void go_live(struct revision_state *r)
 			revision_end(dropped);
 	}
 	d->all->rollouts++;
-	free(d->log);
-	d->log = NULL;
+	deployment_forget_logs(d);
 	deployment_set_status(d, DEPLOYMENT_HEALTHY, NULL);
 }
 

@@ -36,7 +36,7 @@ void fetch_make(struct revision_state *r)
 		((struct text_pair){ LABEL_DEPLOYMENT, r->deployment->id }));
 	vec_push(&r->arena, &wanted.labels, ((struct text_pair){ LABEL_ROLE, "download" }));
 	r->is_waiting = true;
-	core_create(core_system(), core_of(r), &wanted, on_made, r);
+	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_made, r);
 }
 
 /* Why the program failed: what it wrote last, or that its time was up. */
@@ -121,7 +121,8 @@ void fetch_end(struct revision_state *r)
 		r->fetching = NULL;
 		r->is_waiting = false;
 	}
+	auto_arena struct arena arena = { 0 };
 	if (r->fetch[0])
-		workspace_drop_id(r->deployment->all, r->fetch);
+		workspace_drop_id(revision_request(r, &arena), r->deployment->all, r->fetch);
 	r->fetch[0] = 0;
 }

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "services/backoff.h"
 #include "services/deployment_internal.h"
 
 #define FIRST_EVERY_MS 20   /* checks until it is healthy, for the first seconds, */
@@ -10,9 +11,7 @@
 #define START_EVERY_MS 250  /* then */
 #define CHECK_EVERY_MS 5000 /* when it is healthy */
 #define FAILURES_MAX 3	    /* in a row, until it is restarted */
-#define CRASHES_MAX 5	    /* before it was ever healthy */
-#define BACKOFF_FIRST_MS 500
-#define BACKOFF_MOST_MS 60000
+#define CRASHES_MAX 3	    /* before it was ever healthy */
 
 static void check_later(struct surface *s, uint64_t delay_ms);
 static void restart_later(struct surface *s, const char *why);
@@ -100,6 +99,8 @@ static void on_checked(void *ctx, const struct error *err)
 	struct surface *s = ctx;
 	uint64_t now_ms = clock_monotonic_ms();
 	if (!err) {
+		if (s->status != SURFACE_HEALTHY)
+			s->healthy_since_ms = now_ms;
 		s->failures = s->crashes = 0;
 		s->was_healthy = true;
 		check_later(s, CHECK_EVERY_MS);
@@ -174,7 +175,7 @@ static void on_more(void *ctx, bool has_ended)
 	if (!has_ended || s->revision->deployment->all->is_stopping)
 		return;
 	struct core_exec *e = exec_of(s);
-	s->is_following = false;
+	unfollow(s); /* it would be told again */
 	if (e) {
 		const struct exec_record *record = exec_record_of(e);
 		if (record->error)
@@ -266,13 +267,15 @@ void surface_start(struct surface *s)
 		return;
 	}
 	/* The package's own command: judged, recorded and listed, which core's own are not. */
-	const struct request *request = access_agent(core_system(),
-		arena_printf(&arena, "of deployment %s", r->deployment->name),
-		SCOPE_READ | SCOPE_USE, &arena);
-	if (exec_start(request, w, &spec, EXEC_SPOOLED, NULL, &listener, &s->starting, &err)) {
-		s->starting = NULL;
+	const struct request *request = revision_request(r, &arena);
+	if (!exec_start(request, w, &spec, EXEC_SPOOLED, NULL, &listener, &s->starting, &err))
+		return;
+	s->starting = NULL;
+	/* A rule that refuses it now would refuse it again. */
+	if (err.code == ERR_POLICY && !s->was_healthy)
+		fail_start(s, err.text);
+	else
 		crashed(s, err.text);
-	}
 }
 
 void surface_adopt(struct surface *s)
@@ -307,15 +310,14 @@ static void restart_later(struct surface *s, const char *why)
 	struct error ignored;
 	char text[256];
 	str_copy(text, sizeof text, why);
-	uint64_t delay_ms = BACKOFF_FIRST_MS;
-	for (unsigned i = 0; i < s->restarts && delay_ms < BACKOFF_MOST_MS; i++)
-		delay_ms *= 2;
+	uint64_t healthy_ms =
+		s->status == SURFACE_HEALTHY ? clock_monotonic_ms() - s->healthy_since_ms : 0;
 	unfollow(s);
 	if (e && exec_record_of(e)->state != EXEC_ENDED)
 		exec_signal(core_system(), e, 9, &ignored);
 	loop_cancel(core_loop(core_of(s)), s->timer);
-	s->timer = loop_after(core_loop(core_of(s)),
-		delay_ms < BACKOFF_MOST_MS ? delay_ms : BACKOFF_MOST_MS, on_restart_due, s);
+	s->timer = loop_after(
+		core_loop(core_of(s)), backoff_next_ms(&s->ends, healthy_ms), on_restart_due, s);
 	set_status(s, s->was_healthy ? SURFACE_UNHEALTHY : SURFACE_STARTING, text);
 }
 

@@ -1,5 +1,6 @@
 """Deployments: agent packages that are unpacked, served, supervised, replaced and removed."""
 import json
+import os
 import subprocess
 import threading
 
@@ -7,6 +8,11 @@ import pytest
 from harness import CARREL, TREE, eventually
 from packages_made import grpc, make, plain, sha256
 from rollouts import clean, deploy, left, wait  # noqa: F401
+
+
+def audit(daemon, type_):
+    return [json.loads(line) for line in daemon.get(f"/v1/audit?type={type_}").body.splitlines()]
+
 
 def test_a_package_is_served_and_removed(clean):
     daemon = clean
@@ -62,20 +68,48 @@ def test_commands_of_surfaces_are_judged_and_recorded(clean):
     assert "shell(python3:*)" in shown["rollout"]["error"], shown
     deploy(daemon, plain(), settings={"permissions": {"allow": ["shell(python3:*)"]}})
     assert daemon.get("/v1/deployments/greeter/rest/").status == 200
-    records = [json.loads(line) for line in daemon.get("/v1/audit?type=exec.start").body.splitlines()]
-    assert [r["principal"] for r in records if r["data"]["argv"][-1] == "python3 src/server.py"][-1:] == ["agent of deployment greeter for system"], records
+    who = f"agent of deployment greeter for uid {os.getuid()}"
+    assert [r["principal"] for r in audit(daemon, "exec.start") if r["data"]["argv"][-1] == "python3 src/server.py"][-1:] == [who]
+
+
+def test_workspaces_of_a_rollout_are_recorded_with_its_caller(clean):
+    daemon = clean
+    shown = deploy(daemon, plain())
+    made = {one["id"] for one in left(daemon)}
+    who = f"agent of deployment greeter for uid {os.getuid()}"
+    assert {r["principal"] for r in audit(daemon, "workspace.create") if r["workspace"] in made} == {who}
+    assert made <= {r["workspace"] for r in audit(daemon, "workspace.create")}
+    # Also after core was killed, when the caller's connection is long gone.
+    daemon.kill_core()
+    assert daemon.get("/v1/deployments/greeter/rest/crash").status == 502
+    eventually(lambda: daemon.get("/v1/deployments/greeter").json()["surfaces"][0]["exec"] != shown["surfaces"][0]["exec"])
+    assert [r["principal"] for r in audit(daemon, "exec.start") if r["workspace"] in made] == [who, who]
+    assert daemon.delete("/v1/deployments/greeter").status == 204
+    removed = lambda: {r["workspace"]: r["principal"] for r in audit(daemon, "workspace.remove")}
+    assert eventually(lambda: made <= set(removed()))
+    assert {removed()[one] for one in made} == {who}
 
 
 def test_a_rollout_that_fails_leaves_what_was_live(clean):
     daemon = clean
     deploy(daemon, plain())
     before = {one["id"] for one in left(daemon)}
-    broken = plain("2.0.0", server="import sys\nprint('no luck', flush=True)\nsys.exit(3)\n")
+    broken = plain("2.0.0", server="import sys\nsys.stdout.buffer.write(b'no luck \\xff\\0')\nsys.exit(3)\n")
     shown = deploy(daemon, broken, version="2.0.0", status="failed")
     assert shown["status"] == "healthy" and shown["version"] == "1.0.0" and shown["revision"] == 1
-    assert "ended 5 times" in shown["rollout"]["error"] and "exit code 3" in shown["rollout"]["error"]
+    assert "ended 3 times" in shown["rollout"]["error"] and "exit code 3" in shown["rollout"]["error"]
     assert daemon.get("/v1/deployments/greeter/rest/").body.endswith(b"1.0.0")
     eventually(lambda: {one["id"] for one in left(daemon)} == before)
+    # What it wrote is kept, beside the output of the one that serves, and also over a restart of core.
+    for _ in range(2):
+        live, failed = daemon.get("/v1/deployments/greeter/logs?surface=rest").body.split(b"==> rest of version ")[1:]
+        assert live.startswith(b"1.0.0 (revision 1) <==\nserver of 1.0.0 begins\n"), live
+        assert failed.startswith(b"2.0.0 (revision 2, failed) <==\nno luck "), failed
+        assert daemon("deployment", "logs", "greeter").stdout.count("no luck") == 1
+        daemon.kill_core()
+    # It goes with the next rollout.
+    deploy(daemon)
+    assert b"no luck" not in daemon.get("/v1/deployments/greeter/logs").body
 
 
 def test_a_surface_that_crashes_is_started_again(clean):

@@ -1,0 +1,11 @@
+/* backoff.h -- how long to wait before a process that ended is started again. Pure. */
+#pragma once
+#include <stdint.h>
+
+#define BACKOFF_FIRST_MS 500
+#define BACKOFF_MOST_MS 60000
+#define BACKOFF_HEALTHY_MS 60000 /* so long healthy: its next end is the first again */
+
+/* It has ended, or is to be ended, after it was healthy for so long. *ends counts how often it has
+ * in a row: 0 at first, and this adds one. */
+uint64_t backoff_next_ms(unsigned *ends, uint64_t healthy_ms);
