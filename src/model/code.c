@@ -116,18 +116,10 @@ static const char *shell_of(const char *text)
 										     : "sh";
 }
 
-text_list code_command(struct arena *arena, const char *file, const char *text, bool is_tests)
+text_list code_command(struct arena *arena, const char *file, const char *text)
 {
-	static const char *const pytest[] = { "-m", "pytest", "-q", "-p", "no:cacheprovider",
-		"--rootdir=." };
 	text_list argv = { 0 };
-	if (code_is_shell(file)) {
-		vec_push(arena, &argv, shell_of(text));
-	} else {
-		vec_push(arena, &argv, "python3");
-		for (size_t i = 0; is_tests && i < sizeof pytest / sizeof *pytest; i++)
-			vec_push(arena, &argv, pytest[i]);
-	}
+	vec_push(arena, &argv, code_is_shell(file) ? shell_of(text) : "python3");
 	vec_push(arena, &argv, file);
 	vec_push(arena, &argv, NULL);
 	argv.count--;

@@ -23,8 +23,8 @@ extern const struct record code_wanted_record;
 void code_copy(struct arena *arena, const struct code_wanted *from, struct code_wanted *to);
 bool code_is_shell(const char *file);
 int code_check_file(const char *name, struct error *err);
-/* The command that runs the file, or its tests; items[count] is NULL. */
-text_list code_command(struct arena *arena, const char *file, const char *text, bool is_tests);
+/* The command that runs the file, of that text; items[count] is NULL. */
+text_list code_command(struct arena *arena, const char *file, const char *text);
 
 enum code_verdict {
 	CODE_PASSED,

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include "services/desk.h"
+#include "services/scripts.h"
 
 #define SERVICE "code"
 #define OUTPUT_BYTES_MAX (8ull << 20) /* of each command: the answer is made in one piece */
@@ -25,13 +26,15 @@ static void on_step(void *ctx, const struct error *err);
 
 static void run(struct code_job *job, const char *file, const char *text, bool is_tests)
 {
-	struct exec_spec spec = { .argv = code_command(&job->arena, file, text, is_tests),
+	struct exec_spec spec = { .argv = code_command(&job->arena, file, text),
 		.env = job->wanted.env,
 		.timeout_ms = job->wanted.timeout_ms,
 		.output_bytes = job->wanted.limits.output_bytes };
 	if (!spec.output_bytes || spec.output_bytes > OUTPUT_BYTES_MAX)
 		spec.output_bytes = OUTPUT_BYTES_MAX;
-	if (!is_tests && job->wanted.stdin_text.data) {
+	if (is_tests && !code_is_shell(file)) {
+		script_test_code(&job->arena, file, &spec);
+	} else if (!is_tests && job->wanted.stdin_text.data) {
 		spec.stdin_text = job->wanted.stdin_text;
 		spec.has_stdin_text = true;
 	}

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "format/json_read.h"
+#include "services/scripts.h"
 #include "services/tools_internal.h"
 
 #define OUTPUT_BYTES_MAX (8ull << 20)
@@ -124,11 +125,8 @@ struct tool_call_job *tools_call(const struct request *request, struct tools *to
 	const char *name, const struct tool_call *call, tool_call_fn *done, void *ctx,
 	struct error *err)
 {
-	static const char *argv[] = { "python3", ".tool/call.py", NULL };
-	struct exec_spec spec = { .argv = { argv, 2, 2 },
-		.timeout_ms = call->timeout_ms,
-		.output_bytes = OUTPUT_BYTES_MAX,
-		.has_stdin_text = true };
+	struct exec_spec spec = { .timeout_ms = call->timeout_ms,
+		.output_bytes = OUTPUT_BYTES_MAX };
 	if (core_check(request, tools->base.core, VERB_TOOL_CALL, NULL, err))
 		return NULL;
 	struct tool_entry *entry = call->version ? tools_find(tools, name, call->version)
@@ -153,8 +151,9 @@ struct tool_call_job *tools_call(const struct request *request, struct tools *to
 	make_mark(job->mark);
 	desk_init(&job->desk, tools->base.core, access_keep(request, &job->arena));
 	str_copy(job->desk.id, sizeof job->desk.id, entry->model.workspace);
-	spec.stdin_text = str_from(arena_printf(
-		&job->arena, "%s\n%s", job->mark, call->arguments ? call->arguments : "{}"));
+	/* Of its row: what earlier calls have left in its desk is not the code. */
+	script_call(&job->arena, job->mark, entry->model.code,
+		call->arguments ? call->arguments : "{}", &spec);
 	desk_run(&job->desk, &spec, on_ended, job);
 	return job;
 }

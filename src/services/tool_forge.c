@@ -3,54 +3,17 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
+#include "services/scripts.h"
 #include "services/tools_internal.h"
 
 #define OUTPUT_BYTES_MAX (8ull << 20)
-#define SCRIPT_TEST ".tool/test.py"
-#define SCRIPT_CALL ".tool/call.py"
-
-static const char script_test[] = {
-#include "services/tool_test.inc"
-};
-static const char script_call[] = {
-#include "services/tool_call.inc"
-};
-static const char script_package[] = {
-#include "services/tool_package.inc"
-};
-static const char script_package_tests[] = {
-#include "services/tool_package_tests.inc"
-};
-static const struct str tool_script_test = { script_test, sizeof script_test };
-const struct str tool_script_call = { script_call, sizeof script_call };
-const struct str tool_script_package_tests = { script_package_tests, sizeof script_package_tests };
-
-const char *tool_code_of_package(struct arena *arena, const char *name)
-{
-	static const char mark[] = "@PACKAGE@";
-	const size_t size = sizeof script_package, mark_len = sizeof mark - 1;
-	const char *at = memmem(script_package, size, mark, mark_len);
-	if (!at)
-		abort(); /* a script without its mark */
-	size_t before = (size_t)(at - script_package);
-	return arena_printf(arena, "%s%s%s", arena_bytes(arena, script_package, before), name,
-		arena_bytes(arena, at + mark_len, size - before - mark_len));
-}
-
-/* Exit codes of tool_test.py. */
-enum { TESTS_FAILED = 1, TESTS_NONE = 5, TESTS_ORDER = 6, TESTS_LOST = 7 };
 
 enum step {
 	STORE,
 	CREATE,
 	INSTALL,
-	WRITE_CODE,
-	WRITE_TESTS,
-	WRITE_SCRIPT,
 	TEST,
 	DESK_CREATE,
-	DESK_CODE,
-	DESK_SCRIPT,
 	ACTIVATE,
 	CLEANUP,      /* the workspace of the tests */
 	CLEANUP_DESK, /* and the desk, after a failure */
@@ -160,14 +123,16 @@ static const char *judge(struct forge *forge)
 	switch (result->exit_status) {
 	case 0:
 		return NULL;
-	case TESTS_FAILED:
+	case SCRIPT_FAILED:
 		return "its tests have failed";
-	case TESTS_NONE:
+	case SCRIPT_NONE:
 		return "no test has passed: its tests have none, or all are skipped";
-	case TESTS_ORDER:
+	case SCRIPT_ORDER:
 		return "its tests pass in one order and fail in the reverse order";
-	case TESTS_LOST:
+	case SCRIPT_LOST:
 		return "a test has ended the process that runs the tests";
+	case SCRIPT_STOPPED:
+		return "a test has ended the run before all tests were run";
 	default:
 		return arena_printf(
 			&forge->arena, "its tests ended with exit code %d", result->exit_status);
@@ -202,10 +167,10 @@ static void install(struct forge *forge)
 
 static void test(struct forge *forge)
 {
-	struct exec_spec spec = { .timeout_ms = forge->entry->model.timeout_ms,
+	const struct tool *tool = &forge->entry->model;
+	struct exec_spec spec = { .timeout_ms = tool->timeout_ms,
 		.output_bytes = OUTPUT_BYTES_MAX };
-	static const char *argv[] = { "python3", SCRIPT_TEST, NULL };
-	spec.argv = (text_list){ argv, 2, 2 };
+	script_test_tool(&forge->arena, tool->code, tool->tests, &spec);
 	tool_become(forge->entry, TOOL_TESTING, NULL, NULL);
 	desk_run(&forge->bench, &spec, on_step, forge);
 }
@@ -224,7 +189,6 @@ static void activate(struct forge *forge)
 
 static void begin(struct forge *forge, enum step step)
 {
-	const struct tool *tool = forge->entry ? &forge->entry->model : NULL;
 	forge->step = step;
 	switch (step) {
 	case STORE:
@@ -236,26 +200,11 @@ static void begin(struct forge *forge, enum step step)
 	case INSTALL:
 		install(forge);
 		return;
-	case WRITE_CODE:
-		desk_write(&forge->bench, "tool.py", str_from(tool->code), on_step, forge);
-		return;
-	case WRITE_TESTS:
-		desk_write(&forge->bench, "test_tool.py", str_from(tool->tests), on_step, forge);
-		return;
-	case WRITE_SCRIPT:
-		desk_write(&forge->bench, SCRIPT_TEST, tool_script_test, on_step, forge);
-		return;
 	case TEST:
 		test(forge);
 		return;
 	case DESK_CREATE:
 		create(forge, &forge->desk, forge->bench.environment);
-		return;
-	case DESK_CODE:
-		desk_write(&forge->desk, "tool.py", str_from(tool->code), on_step, forge);
-		return;
-	case DESK_SCRIPT:
-		desk_write(&forge->desk, SCRIPT_CALL, tool_script_call, on_step, forge);
 		return;
 	case ACTIVATE:
 		activate(forge);

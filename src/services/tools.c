@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
+#include "services/scripts.h"
 
 #define SWEEP_MS 3600000
 
@@ -190,10 +191,10 @@ static void fill(struct tool *tool, const struct tool_wanted *wanted, struct are
 	id_make(tool->id);
 	if (wanted->package) {
 		char name[TOOL_NAME_MAX + 1];
-		struct str tests = tool_script_package_tests;
+		struct str tests = script_package_tests;
 		tool_package_name(wanted->package, name);
 		tool->name = arena_text(arena, name);
-		tool->code = tool_code_of_package(arena, name + strlen(TOOL_PACKAGE_PREFIX));
+		tool->code = script_package(arena, name + strlen(TOOL_PACKAGE_PREFIX));
 		tool->tests = arena_bytes(arena, tests.data, tests.len);
 		tool->requires = workspace_copy_texts(arena, &wanted->requires);
 		vec_push(arena, &tool->requires, wanted->package);

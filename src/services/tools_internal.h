@@ -37,6 +37,3 @@ void tools_arm_sweep(struct tools *tools);
 /* tool_forge.c */
 void tool_forge_start(
 	struct tool_entry *entry, const struct request *request, tool_fn *done, void *ctx);
-extern const struct str tool_script_call, tool_script_package, tool_script_package_tests;
-/* The adapter, of the package of that name. */
-const char *tool_code_of_package(struct arena *arena, const char *name);

@@ -33,6 +33,10 @@ def test_tests_are_judged(daemon):
     assert run(daemon, file="fib.py", code=FIB, tests="import fib\n")["tests"]["verdict"] == "none"
     assert run(daemon, file="fib.py", code=FIB, tests="import nothing\n")["tests"]["verdict"] == "failed"
     assert run(daemon, code="raise SystemExit(2)", tests="def test(): pass\n")["tests"] == {"verdict": "not_run", "result": None}
+    # A run that was cut short is no pass.
+    for end in ("import os; os._exit(0)", "import sys; sys.exit(0)", "import pytest; pytest.exit('enough', returncode=0)"):
+        short = run(daemon, file="fib.py", code=FIB, tests=f"def test_a():\n    pass\n\n\ndef test_b():\n    {end}\n")
+        assert short["tests"]["verdict"] == "failed", (end, short)
     # Tests of a shell.
     script = {"file": "a.sh", "code": "echo 1 > made", "tests_file": "t.sh"}
     assert run(daemon, **script, tests="grep -q 1 made")["tests"]["verdict"] == "passed"
