@@ -23,7 +23,8 @@ def wait(daemon, name, status="healthy"):
     def ended():
         shown = daemon.get(f"/v1/deployments/{name}").json()
         return shown if shown["rollout"]["status"] in DONE else None
-    shown = eventually(ended)
+    shown = eventually(ended, 300)      # packages come from an index
+    assert shown, daemon.get(f"/v1/deployments/{name}")
     assert shown["rollout"]["status"] == (status or "healthy"), f"{shown} {daemon.get(f'/v1/deployments/{name}/logs').body}"
     return shown
 
@@ -38,4 +39,4 @@ def clean(daemon):
     yield daemon
     for one in daemon.get("/v1/deployments").json()["items"]:
         assert daemon.delete(f"/v1/deployments/{one['deploymentId']}").status == 204
-    eventually(lambda: not left(daemon))
+    assert eventually(lambda: not left(daemon)), left(daemon)

@@ -234,12 +234,13 @@ def test_several_tasks_of_a_context_run_at_once_and_no_message_cancels_one(tools
 
 
 def test_a_task_is_canceled_once(tools):
+    sleeps = lambda: tools.send("pgrep -x sleep", contextId="ctx-1")["status"]["state"]
     task = tools.send("sleep 1000", now=True, contextId="ctx-1")
-    tools.await_state(task, "TASK_STATE_WORKING")
+    assert eventually(lambda: sleeps() == "TASK_STATE_COMPLETED") and tools.get(task)["status"]["state"] == "TASK_STATE_WORKING"
     assert tools.call("CancelTask", id=task["id"])["status"]["state"] == "TASK_STATE_CANCELED"
     assert "ended" in tools.fails(-32002, "CancelTask", id=task["id"])
     assert "ended" in tools.fails(-32004, "SendMessage", message=tools.message("ls", taskId=task["id"]))
-    assert tools.send("pgrep -x sleep", contextId="ctx-1")["status"]["state"] == "TASK_STATE_FAILED"
+    assert eventually(lambda: sleeps() == "TASK_STATE_FAILED")
 
 
 def test_tasks_are_listed_by_pages(tools):

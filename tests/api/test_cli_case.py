@@ -170,13 +170,12 @@ def test_a_killed_core_costs_only_time(own_daemon, start, tmp_path):
     first = events.until("cell.harness")[-1]["data"]["workspace"]
     events.close()
     daemon.kill_core()
-    found = []
 
-    def is_running():
-        found[:] = [one["id"] for one in daemon.get("/v1/workspaces").json()["items"] if one["name"].startswith("cell-") and one["id"] != first]
-        return found
-    assert eventually(is_running)
-    daemon.request("PUT", f"/v1/workspaces/{found[0]}/files/go", b"", {"Content-Type": "application/octet-stream"})
+    def running():
+        cells = [cell for one in daemon.get("/v1/cases").json()["items"] for cell in daemon.get(f"/v1/cases/{one['id']}/cells").json()["items"]]
+        return [cell["workspace"] for cell in cells if cell["state"] == "harness" and cell["workspace"] != first]
+    [second] = eventually(running)
+    assert daemon.request("PUT", f"/v1/workspaces/{second}/files/go", b"", {"Content-Type": "application/octet-stream"}).status == 201
     assert run.wait(60) == 0
     result, = lines(tmp_path / "out")
-    assert result["state"] == "passed" and workspaces(daemon) == []
+    assert result["state"] == "passed" and eventually(lambda: workspaces(daemon) == [])

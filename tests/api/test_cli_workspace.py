@@ -93,7 +93,7 @@ def test_a_context_has_its_directories(building):
         # What it says is as new as its latest suspension.
         assert sh(building, name, "head -c 100000 /dev/urandom >output/o").returncode == 0
         assert building.request("PATCH", f"/v1/workspaces/{name}", {"idle_timeout": "50ms"}).status == 200
-        assert eventually(lambda: building.get(f"/v1/workspaces/{name}").json()["state"] == "suspended", 20)
+        assert eventually(lambda: building.get(f"/v1/workspaces/{name}").json()["state"] == "suspended")
         said = building.get(f"/v1/workspaces/{name}/files/.context.json").json()
         assert list(said) == ["context_id", "agent", "namespace", "created_at", "last_accessed_at", "ttl_days", "disk_usage_bytes"]
         assert said["disk_usage_bytes"] >= 100000
@@ -214,7 +214,8 @@ def test_info_shows_what_is_on_disk_now(daemon):
     with created(daemon) as name:
         usage = lambda: json_of(daemon("info", name, "-o", "json"))["disk_usage_bytes"]
         assert sh(daemon, name, "head -c 5000000 /dev/urandom >f").returncode == 0
-        assert usage() >= 5000000
+        # Blocks that are just being written to the disk are in no measure.
+        assert eventually(lambda: usage() >= 5000000)
         assert sh(daemon, name, "rm f").returncode == 0
         # A change of 5 MB is measured when the last walk is a few times its own duration ago.
         assert eventually(lambda: usage() < 5000000)

@@ -71,9 +71,9 @@ def test_a_client_that_leaves_ends_its_code(daemon):
     connection = daemon.connection()
     connection.request("POST", "/v1/code", json.dumps({"file": "x.sh", "code": "sleep 1000"}), {"Content-Type": "application/json"})
     listed = lambda: daemon.get("/v1/workspaces?label=carrel.service=code").json()["items"]
-    eventually(lambda: listed() and listed()[0]["state"] == "running")
+    assert eventually(lambda: listed() and listed()[0]["state"] == "running")
     connection.close()
-    eventually(lambda: not listed())
+    assert eventually(lambda: not listed())
 
 
 def test_the_command_line_shows_output_and_verdict(daemon, tmp_path):

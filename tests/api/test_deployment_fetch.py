@@ -66,7 +66,7 @@ def test_a_package_is_fetched_checked_and_cached(no_packages):
     assert packages(daemon) == ["greeter@1.0.0"]
     assert daemon.get("/v1/packages/greeter@1.0.0").body == plain()
     # The workspace of the download is gone: what is left is the layer and the surface.
-    eventually(lambda: {one["labels"]["carrel.role"] for one in left(daemon)} == {"package", "rest"})
+    assert eventually(lambda: {one["labels"]["carrel.role"] for one in left(daemon)} == {"package", "rest"})
 
 
 def test_what_is_cached_is_fetched_again_only_when_asked(no_packages):
@@ -95,7 +95,7 @@ def test_a_fetch_that_fails_says_why_and_leaves_nothing(no_packages, url, more, 
     daemon = no_packages
     shown = deploy(daemon, status="failed", packageUrl=url.format(site=daemon.site, tls=daemon.tls, redirect=daemon.redirect), **more)
     assert words in shown["error"], shown
-    eventually(lambda: not left(daemon))
+    assert eventually(lambda: not left(daemon))
     assert packages(daemon) == []
     assert "/greeter.apkg" not in daemon.odd.requests
 
@@ -105,10 +105,10 @@ def test_a_download_under_way_ends_with_its_deployment(no_packages):
     url = f"http://origin.test:{daemon.odd.port}/slow"
     answer = daemon.post("/v1/deployments", {"agentAppId": "greeter", "version": "1.0.0", "packageUrl": url})
     assert answer.status == 201 and answer.json()["status"] == "downloading"
-    eventually(lambda: "/slow" in daemon.odd.requests)
+    assert eventually(lambda: "/slow" in daemon.odd.requests)
     assert [one["labels"]["carrel.role"] for one in left(daemon)] == ["download"]
     assert daemon.delete("/v1/deployments/greeter").status == 204
-    eventually(lambda: not left(daemon))
+    assert eventually(lambda: not left(daemon))
     # Its name is free again.
     assert deploy(daemon, packageUrl=f"{daemon.site}/greeter.apkg")["revision"] == 1
 
@@ -130,10 +130,10 @@ def test_a_download_that_a_kill_of_core_cuts_begins_again(no_packages):
     daemon = no_packages
     url = f"http://origin.test:{daemon.odd.port}/cut"
     assert daemon.post("/v1/deployments", {"agentAppId": "greeter", "version": "1.0.0", "packageUrl": url}).status == 201
-    eventually(lambda: daemon.odd.requests.count("/cut") == 1)
+    assert eventually(lambda: daemon.odd.requests.count("/cut") == 1)
     before, = left(daemon)
     daemon.kill_core()
-    eventually(lambda: daemon.odd.requests.count("/cut") == 2)
-    eventually(lambda: len(left(daemon)) == 1)
+    assert eventually(lambda: daemon.odd.requests.count("/cut") == 2)
+    assert eventually(lambda: len(left(daemon)) == 1)
     assert left(daemon)[0]["id"] != before["id"]
     assert daemon.get("/v1/deployments/greeter").json()["status"] == "downloading"

@@ -7,6 +7,7 @@ import threading
 import pytest
 from harness import CARREL, TREE, eventually
 from packages_made import grpc, make, plain, sha256
+from patience import with_time
 from rollouts import clean, deploy, left, wait  # noqa: F401
 
 
@@ -28,7 +29,7 @@ def test_a_package_is_served_and_removed(clean):
     assert [one["name"] for one in daemon.get("/v1/deployments").json()["items"]] == ["greeter"]
     assert daemon.delete("/v1/deployments/greeter").status == 204
     assert daemon.get("/v1/deployments/greeter").status == 404
-    eventually(lambda: not left(daemon))
+    assert eventually(lambda: not left(daemon))
 
 
 def test_a_replacement_fails_no_request(clean):
@@ -49,7 +50,7 @@ def test_a_replacement_fails_no_request(clean):
     try:
         shown = deploy(daemon, plain("2.0.0"), version="2.0.0")
         assert shown["revision"] == 2 and shown["version"] == "2.0.0"
-        eventually(lambda: b"2.0.0" in seen)
+        assert eventually(lambda: b"2.0.0" in seen)
         assert daemon.post("/v1/deployments/greeter/rollback").status == 200
         shown = wait(daemon, "greeter")
         assert shown["revision"] == 3 and shown["version"] == "1.0.0"
@@ -59,7 +60,7 @@ def test_a_replacement_fails_no_request(clean):
             thread.join()
     assert not failed and seen == {b"1.0.0", b"2.0.0"}
     # One layer for each package, one workspace for the surface; what was replaced is gone.
-    eventually(lambda: len(left(daemon)) == 3)
+    assert eventually(lambda: len(left(daemon)) == 3)
 
 
 def test_commands_of_surfaces_are_judged_and_recorded(clean):
@@ -81,8 +82,9 @@ def test_workspaces_of_a_rollout_are_recorded_with_its_caller(clean):
     assert made <= {r["workspace"] for r in audit(daemon, "workspace.create")}
     # Also after core was killed, when the caller's connection is long gone.
     daemon.kill_core()
+    assert eventually(lambda: daemon.get("/v1/deployments/greeter").json()["status"] == "healthy")
     assert daemon.get("/v1/deployments/greeter/rest/crash").status == 502
-    eventually(lambda: daemon.get("/v1/deployments/greeter").json()["surfaces"][0]["exec"] != shown["surfaces"][0]["exec"])
+    assert eventually(lambda: daemon.get("/v1/deployments/greeter").json()["surfaces"][0]["exec"] != shown["surfaces"][0]["exec"])
     assert [r["principal"] for r in audit(daemon, "exec.start") if r["workspace"] in made] == [who, who]
     assert daemon.delete("/v1/deployments/greeter").status == 204
     removed = lambda: {r["workspace"]: r["principal"] for r in audit(daemon, "workspace.remove")}
@@ -99,7 +101,7 @@ def test_a_rollout_that_fails_leaves_what_was_live(clean):
     assert shown["status"] == "healthy" and shown["version"] == "1.0.0" and shown["revision"] == 1
     assert "ended 3 times" in shown["rollout"]["error"] and "exit code 3" in shown["rollout"]["error"]
     assert daemon.get("/v1/deployments/greeter/rest/").body.endswith(b"1.0.0")
-    eventually(lambda: {one["id"] for one in left(daemon)} == before)
+    assert eventually(lambda: {one["id"] for one in left(daemon)} == before)
     # What it wrote is kept, beside the output of the one that serves, and also over a restart of core.
     for _ in range(2):
         live, failed = daemon.get("/v1/deployments/greeter/logs?surface=rest").body.split(b"==> rest of version ")[1:]
@@ -116,20 +118,24 @@ def test_a_surface_that_crashes_is_started_again(clean):
     daemon = clean
     deploy(daemon, plain())
     assert daemon.get("/v1/deployments/greeter/rest/crash").status == 502
-    eventually(lambda: daemon.get("/v1/deployments/greeter").json()["surfaces"][0]["restarts"] == 1)
-    eventually(lambda: daemon.get("/v1/deployments/greeter").json()["status"] == "healthy")
+    assert eventually(lambda: daemon.get("/v1/deployments/greeter").json()["surfaces"][0]["restarts"] == 1)
+    assert eventually(lambda: daemon.get("/v1/deployments/greeter").json()["status"] == "healthy")
     assert daemon.get("/v1/deployments/greeter/rest/").status == 200
 
 
 @pytest.mark.parametrize("rest, words", [
-    ("  command: sleep 1000\n  start_timeout: 1s\n", "no port listens"),
-    ("  command: PORT=8001 exec python3 src/server.py\n  start_timeout: 5s\n", "these ports listen: 8001"),
-    ("  command: python3 src/server.py\n  health: grpc\n  start_timeout: 2s\n", "port 8000"),
+    ("  command: sleep 1000\n", "no port listens"),
+    ("  command: PORT=8001 exec python3 src/server.py\n", "these ports listen: 8001"),
+    ("  command: python3 src/server.py\n  health: grpc\n", "port 8000"),
 ])
 def test_a_surface_that_is_never_healthy_fails(clean, rest, words):
-    shown = deploy(clean, plain(rest=rest), status="failed")
+    shown = {}
+
+    def run(limit):
+        shown.update(deploy(clean, plain(rest=f"{rest}  start_timeout: {limit}\n"), status="failed"))
+    with_time(run, lambda: words in shown["error"], 1)
     assert shown["status"] == "failed" and words in shown["error"], shown
-    eventually(lambda: not left(clean))
+    assert eventually(lambda: not left(clean))
 
 
 @pytest.mark.parametrize("manifest, words", [
@@ -144,7 +150,7 @@ def test_a_surface_that_is_never_healthy_fails(clean, rest, words):
 def test_a_hostile_manifest_fails_by_name(clean, manifest, words):
     shown = deploy(clean, make({"agent.yaml": manifest} if manifest else {"x": "y"}), status="failed")
     assert words in shown["error"], shown
-    eventually(lambda: not left(clean))
+    assert eventually(lambda: not left(clean))
 
 
 def test_hostile_packages_are_refused(clean):
@@ -156,7 +162,7 @@ def test_hostile_packages_are_refused(clean):
                         (b"no archive at all" * 100, "unpack the package"), (b"PK\3\4" + bytes(100), "unpack the package")):
         shown = deploy(daemon, data, status="failed")
         assert words in shown["error"], shown
-        eventually(lambda: not left(daemon))
+        assert eventually(lambda: not left(daemon))
     shown = deploy(daemon, plain(), status="failed", sha256="0" * 64)
     assert "SHA-256" in shown["error"]
     shown = deploy(daemon, status="failed", packageUrl="blob:nothing@1")
@@ -169,7 +175,7 @@ def test_a_deployment_survives_a_kill_of_core(clean):
     before = deploy(daemon, plain())["surfaces"][0]
     daemon.kill_core()
     daemon.await_ready()
-    eventually(lambda: daemon.get("/v1/deployments/greeter").json()["status"] == "healthy")
+    assert eventually(lambda: daemon.get("/v1/deployments/greeter").json()["status"] == "healthy")
     after = daemon.get("/v1/deployments/greeter").json()["surfaces"][0]
     assert after["exec"] == before["exec"]      # it was adopted, not started again
     assert daemon.get("/v1/deployments/greeter/rest/").status == 200

@@ -89,7 +89,7 @@ def test_directories_closed_to_their_owner_are_measured(daemon, mode):
         name = made["name"]
         result = sh(daemon, name, f"mkdir d; head -c 1M /dev/zero >d/f; chmod {mode} d; head -c 14M /dev/zero >big; exit 3")
         assert (result["reason"], result["exit_code"]) == ("exited", 3), result
-        eventually(lambda: 15 * MB <= daemon.get(f"/v1/workspaces/{name}").json()["disk_usage_bytes"] < 16 * MB)
+        assert eventually(lambda: 15 * MB <= daemon.get(f"/v1/workspaces/{name}").json()["disk_usage_bytes"] < 16 * MB)
         result = sh(daemon, name, f"chmod 700 d; head -c 10M /dev/zero >d/more; chmod {mode} d; exit 3")  # measured once more at its end
         assert (result["reason"], result["exit_code"]) == ("disk_limit", 137), result
 

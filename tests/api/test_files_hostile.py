@@ -121,7 +121,7 @@ def test_a_tree_of_many_levels_is_read_packed_and_removed(daemon, workspace):
     for name in ("d", "e", "again"):
         assert daemon.delete(url(workspace, name, "?recursive")).status == 204
         assert name not in names(daemon, workspace)
-    assert eventually(lambda: is_clean(daemon, workspace), 20)
+    assert eventually(lambda: is_clean(daemon, workspace))
 
 
 def test_directories_that_say_no_are_removed_before_the_answer(daemon, workspace):

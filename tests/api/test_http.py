@@ -46,7 +46,7 @@ class Connection:
 
     def __init__(self, address):
         self.socket = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
-        self.socket.settimeout(20)
+        self.socket.settimeout(60)
         self.socket.connect(address)
         self.input = bytearray()        # to which megabytes can be added, unlike bytes
         self.fds = []
@@ -172,7 +172,7 @@ def serving(where, *limits):
     finally:
         process.send_signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(10)
+            process.wait(60)
         process.kill()
         process.wait()
         process.stdout.close()
@@ -470,7 +470,7 @@ def select_input(c):
     except BlockingIOError:
         return False
     finally:
-        c.socket.settimeout(20)
+        c.socket.settimeout(60)
 
 
 def test_a_body_has_a_time_between_its_pieces(make_probe):

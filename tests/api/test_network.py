@@ -203,7 +203,10 @@ def test_a_flood_of_refusals_leaves_room_in_the_audit_log(site):
         done = site("exec", name, "--", "python3", "-c", FLOOD, str(queries))
         assert done.returncode == 0, done.stderr
         assert sh(site, name, "curl -sS -m 60 http://last.test/").returncode == 0
-    records = [json.loads(line) for line in site("audit", "--workspace", name, "-o", "json").stdout.splitlines()]
-    records = [one for one in records if one["type"].startswith("egress.")]
-    assert len(records) < queries
-    assert sum(one["data"].get("left_out", 0) + (one["type"] == "egress.refused") for one in records) == queries + 1
+    found = []
+
+    def is_complete():      # records come a moment after the answers
+        lines = map(json.loads, site("audit", "--workspace", name, "-o", "json").stdout.splitlines())
+        found[:] = [one for one in lines if one["type"].startswith("egress.")]
+        return sum(one["data"].get("left_out", 0) + (one["type"] == "egress.refused") for one in found) == queries + 1
+    assert eventually(is_complete) and len(found) < queries, found[-3:]

@@ -110,9 +110,10 @@ class Echo(socketserver.StreamRequestHandler):
 class Echoes(socketserver.ThreadingTCPServer):
     daemon_threads = allow_reuse_address = True
 
-servers = [Server(("127.0.0.1", 8000), Handler), Echoes(("127.0.0.1", 8002), Echo)]
+servers = [Echoes(("127.0.0.1", 8002), Echo)]
 if socket.has_ipv6:
     servers.append(Server6(("::1", 8001), Handler))
+servers.append(Server(("127.0.0.1", 8000), Handler))      # the one that is waited for comes last
 for server in servers:
     threading.Thread(target=server.serve_forever).start()
 '''

@@ -101,7 +101,7 @@ def test_limits_are_changed_when_nothing_runs(daemon):
         assert run("rm -f f; ulimit -n")["stdout"] == "1024\n"
         change = {"limits": {"memory": "256M", "fds": 99, **({"disk": "8M"} if is_counted else {})}}
         # It may just be measured.
-        assert eventually(lambda: daemon.request("PATCH", path, change).status == 200, 10)
+        assert eventually(lambda: daemon.request("PATCH", path, change).status == 200)
         limits = daemon.get(path).json()["limits"]
         assert (limits["memory_bytes"], limits["tmp_bytes"], limits["timeout_ms"]) == (256 << 20, 128 << 20, 9000)
         assert run(fill)["reason"] == ("exited" if is_counted else "disk_limit")

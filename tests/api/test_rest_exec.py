@@ -32,7 +32,7 @@ def background(daemon, workspace, command, **body):
 
 
 def ended(daemon, path):
-    assert eventually(lambda: daemon.get(path).json()["state"] == "ended", 20), daemon.get(path)
+    assert eventually(lambda: daemon.get(path).json()["state"] == "ended"), daemon.get(path)
     return daemon.get(path).json()
 
 
@@ -184,7 +184,7 @@ def test_a_client_that_does_not_read_holds_captured_output_for_seconds_only(make
         other = ask(small, 400000)      # whoever reads is not cut off
         assert sh(daemon, workspace["id"], "yes | head -c 2000000")["reason"] == "output_limit"
         assert len(other.read()) > 400000
-        assert eventually(lambda: sh(daemon, workspace["id"], "yes | head -c 2000000")["reason"] == "exited", 30)
+        assert eventually(lambda: sh(daemon, workspace["id"], "yes | head -c 2000000")["reason"] == "exited")
 
 
 # ---- as events ----

@@ -206,8 +206,8 @@ def test_workspaces_of_a_template_share_the_layer_that_it_was_built_into(make_da
             assert sh(daemon, "fourth", "cat a/b").stdout == "other" and len(layers_of(daemon)) == 2
             assert daemon.delete("/v1/templates/built").status == 204
         assert sh(daemon, "first", "cat a/b; ls .gitignore 2>&1").stdout.startswith("two\nls: ")
-        eventually(lambda: layers_of(daemon) == [layer])
-    eventually(lambda: layers_of(daemon) == [])
+        assert eventually(lambda: layers_of(daemon) == [layer])
+    assert eventually(lambda: layers_of(daemon) == [])
 
 
 def test_without_snapshots_each_workspace_has_files_of_its_own(make_daemon):

@@ -272,7 +272,7 @@ def test_the_limit_of_processes_is_each_sandboxes_own(carrel):
         assert 25 <= int(first.stdout.readline()) < 30
         assert 25 <= int(carrel.py(COUNT_FORKS, "--pids", "30").stdout) < 30
         first.stdin.close()
-        assert first.wait(10) == 0
+        assert first.wait(120) == 0
 
 
 COUNT_FILES = """

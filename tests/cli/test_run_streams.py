@@ -384,11 +384,16 @@ def test_a_terminal_of_another_session_is_neither_read_nor_changed(carrel):
     """Nobody says who its foreground is: what is typed there may be for another program."""
     master, slave = pty.openpty()
     try:
-        with carrel.start("run", "--timeout", "1s", "--", "sh", "-c", "stty -echo; echo ready >&2; cat", stdin=slave) as process:
-            assert process.stderr.readline() == "ready\n"
-            os.write(master, b"typed\n")
-            assert process.wait(120) == 124
-            assert process.stdout.read() == ""
+        def run(limit):
+            with carrel.start("run", "--timeout", limit, "--", "sh", "-c", "stty -echo; echo ready >&2; cat", stdin=slave) as process:
+                said[:] = [process.stderr.readline()]
+                if said == ["ready\n"]:
+                    os.write(master, b"typed\n")
+                assert process.wait(120) == 124
+                assert process.stdout.read() == ""
+        said = []
+        with_time(run, lambda: said == ["ready\n"], 1)
+        assert said == ["ready\n"]
         assert termios.tcgetattr(slave)[3] & termios.ECHO
         assert os.read(slave, 100) == b"typed\n"
     finally:

@@ -7,6 +7,8 @@ is empty at first, but for `examples` of the tree where the block names it. Bloc
 
 Where a block is about environments, its home has the packages that most of them use in its store already, but no
 environment: what isn't there is fetched from the index this host is configured for."""
+import contextlib
+import os
 import re
 import socket
 import subprocess
@@ -115,9 +117,11 @@ def run_block(block, place, env):
 
 
 def free_port():
-    """For an example that listens; several run at once."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return str(listener.getsockname()[1])
+    """For an example that listens; several run at once. Of those that the kernel gives to nobody who asks for any."""
+    for port in range(10000 + os.getpid() % 10000, 32000):
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return str(port)
+    raise AssertionError("no port is free")
 
 
 @pytest.mark.parametrize("block", examples())

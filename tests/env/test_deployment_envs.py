@@ -76,7 +76,7 @@ def test_pip_extra_index_url_is_asked_first(clean):
 def test_pip_trusted_host_needs_no_known_certificate(clean, tls):
     shown = deploy(clean, package("secret"), status="failed", pipIndexUrl=tls.url)
     assert "certificate" in shown["error"], shown
-    eventually(lambda: not left(clean))
+    assert eventually(lambda: not left(clean))
     made = venv(clean, package("secret"), pipIndexUrl=tls.url, pipTrustedHost=tls.host)
     assert made["installed_packages"] == {"secret": "4.0"}
 
@@ -94,7 +94,7 @@ def test_operators_forbid_other_indexes(template):
         for field, value in (("pipIndexUrl", daemon.other.url), ("pipExtraIndexUrl", daemon.other.url), ("pipTrustedHost", "127.0.0.1")):
             shown = deploy(daemon, package("common"), status="failed", **{field: value})
             assert field in shown["error"] and "allow_options" in shown["error"], shown
-            eventually(lambda: not left(daemon))
+            assert eventually(lambda: not left(daemon))
         assert daemon.other.requests == []
 
 

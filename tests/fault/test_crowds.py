@@ -243,7 +243,8 @@ def test_it_ends_in_order_whatever_goes_on(own_daemon, uploads):
         for _ in range(uploads):    # one that stalls: it is waited for, but not long
             upload = stack.enter_context(connect(daemon))
             upload.sendall(b"PUT /v1/workspaces/a/files/f HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n" + b"x" * 50000)
-        assert eventually(lambda: len(daemon.get("/v1/workspaces/a/execs").json()["items"]) == 2)
+        # Not before they run: what hasn't started is refused.
+        assert eventually(lambda: [one["state"] for one in daemon.get("/v1/workspaces/a/execs").json()["items"]] == ["running"] * 2)
         assert daemon.stop_serving() == 0
         assert "did not end when it was told to" not in daemon.log()
         answer = captured.result()

@@ -171,8 +171,11 @@ async def test_a_task_that_waits_is_canceled(agents, context, carrel, index):
 async def test_a_running_task_is_canceled_with_its_command(agents, context, carrel):
     async with clients(agents) as (one, other):
         sent, running = await begun(one, context, carrel)
-        listed = await one.list_tasks(ListTasksRequest(context_id=context))
-        task, = [task for task in listed.tasks if task.status.state == TaskState.TASK_STATE_WORKING]
+        working = []
+        while not working:      # its state is stored while the command runs
+            listed = await one.list_tasks(ListTasksRequest(context_id=context))
+            working = [task for task in listed.tasks if task.status.state == TaskState.TASK_STATE_WORKING]
+        task, = working
         assert (await one.cancel_task(CancelTaskRequest(id=task.id))).status.state == CANCELED
         await sent
         assert (await asyncio.to_thread(running.wait, 60)).reason == "signaled"
