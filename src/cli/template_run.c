@@ -15,8 +15,8 @@ static bool is_path(const char *text)
 
 /* The role reads the text of a file, or nothing when it is to find a name in the home. It answers
  * {"template": {…}, "warnings": […]}. */
-static int ask(const char *asked, struct arena *arena, const struct json_value **answer,
-	struct error *err)
+static int ask(
+	const char *asked, struct arena *arena, const struct json_value **answer, struct error *err)
 {
 	struct str text = STR("");
 	struct error no_home;
