@@ -1,5 +1,5 @@
-/* scripts.h -- what runs in the workspaces of tools and code: Python, given to the interpreter as its
- * input.
+/* scripts.h -- what runs in the workspaces of tools and code: Python, given to the interpreter as
+ * its input.
  * 1. No file of a tool's workspace can replace it, or what it imports: neither /workspace nor a
  * variable is part of sys.path, and the tests and calls of tools can't write below /env. */
 #pragma once
@@ -8,11 +8,7 @@
 #include "core/execs.h"
 
 /* Exit codes of tests that didn't pass; others are pytest's own. */
-enum { SCRIPT_FAILED = 1,
-	SCRIPT_NONE = 5,
-	SCRIPT_ORDER = 6,
-	SCRIPT_LOST = 7,
-	SCRIPT_STOPPED = 8 };
+enum { SCRIPT_FAILED = 1, SCRIPT_NONE = 5, SCRIPT_ORDER = 6, SCRIPT_LOST = 7, SCRIPT_STOPPED = 8 };
 
 extern const struct str script_package_tests;
 /* The adapter of the package of that name. */
