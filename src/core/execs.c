@@ -673,6 +673,15 @@ int exec_signal(const struct request *request, struct core_exec *e, int signo, s
 	return 0;
 }
 
+int exec_cancel(const struct request *request, struct core_exec *e, struct error *err)
+{
+	if (check_verb(request, VERB_EXEC_SIGNAL, e, err))
+		return -1;
+	if (!exec_has_exited(e))
+		exec_kill(e, REASON_CANCELED);
+	return 0;
+}
+
 int exec_resize(const struct request *request, struct core_exec *e, uint16_t rows, uint16_t columns,
 	struct error *err)
 {

@@ -90,9 +90,12 @@ core_verb int exec_find(const struct request *request, struct core *core, const 
 /* To its process group; ERR_CONFLICT: it has ended; ERR_UNAVAILABLE: it has not started yet. */
 core_verb int exec_signal(
 	const struct request *request, struct core_exec *exec, int signo, struct error *err);
-/* The same with SIGKILL, for a client that handed in the streams and enforces the limit `reason`
- * itself: the exec's record gets that reason. ERR_INVALID: another signal, or streams that are
- * core's. */
+/* Ends it (`canceled`) at whatever it is: one that waits never starts. Nothing, when it has ended.
+ */
+core_verb int exec_cancel(const struct request *request, struct core_exec *exec, struct error *err);
+/* As exec_signal with SIGKILL, for a client that handed in the streams and enforces the limit
+ * `reason` itself: the exec's record gets that reason. ERR_INVALID: another signal, or streams that
+ * are core's. */
 core_verb int exec_end_for(const struct request *request, struct core_exec *exec, int signo,
 	enum reason reason, struct error *err);
 /* data may be taken in part: *taken; then wait for room with exec_await_stdin. end: close stdin

@@ -131,6 +131,12 @@ static const struct field rows[] = {
 		.names = approvers },
 	{ "workspace_without_context", FIELD_BOOLEAN, AT(workspace_without_context),
 		"a message without a context id begins a context that stays", BOTH },
+	{ "max_contexts", FIELD_INTEGER, AT(max_contexts),
+		"contexts that it has at once: a message that would begin one more is refused",
+		BOTH, .least = 1, .most = AGENT_CONTEXTS_MOST },
+	{ "max_tasks", FIELD_INTEGER, AT(max_tasks),
+		"tasks that run or wait for input at once: one more is refused", BOTH, .least = 1,
+		.most = AGENT_TASKS_MOST },
 	{ "yaml", FIELD_TEXT, AT(yaml), "as it was added", FIELD_OUT | FIELD_KEPT },
 };
 #undef AT
@@ -169,6 +175,10 @@ int agent_read(
 	read.kind = read.has_kind ? AGENT_SHELL : AGENT_COMMAND;
 	if (!read.ttl_ms)
 		read.ttl_ms = AGENT_TTL_DEFAULT_MS;
+	if (!read.max_contexts)
+		read.max_contexts = AGENT_CONTEXTS_DEFAULT;
+	if (!read.max_tasks)
+		read.max_tasks = AGENT_TASKS_DEFAULT;
 	if (!read.timeout_ms)
 		read.timeout_ms = read.kind == AGENT_SHELL ? AGENT_TIMEOUT_SHELL_MS
 							   : AGENT_TIMEOUT_COMMAND_MS;

@@ -20,6 +20,8 @@
  *	auth: token			# or none
  *	approver: client		# or reviewer
  *	workspace_without_context: false
+ *	max_contexts: 256		# that it has at once
+ *	max_tasks: 32			# that run or wait for input at once
  *
  * 1. What is kept is the text; everything else is read from it again. */
 #pragma once
@@ -33,6 +35,10 @@
 #define AGENT_NAME_MAX 64
 #define AGENT_YAML_MAX (256 << 10)
 #define AGENT_TTL_DEFAULT_MS (7ull * 24 * 3600 * 1000)
+#define AGENT_CONTEXTS_DEFAULT 256
+#define AGENT_CONTEXTS_MOST 100000
+#define AGENT_TASKS_DEFAULT 32
+#define AGENT_TASKS_MOST 256
 #define AGENT_TIMEOUT_SHELL_MS 300000ull
 #define AGENT_TIMEOUT_COMMAND_MS 3600000ull
 
@@ -55,6 +61,7 @@ struct a2a_agent {
 	const char *namespace;	       /* or NULL */
 	int isolation, auth, approver; /* enum agent_auth, agent_approver */
 	bool workspace_without_context;
+	uint64_t max_contexts, max_tasks; /* as in force */
 	int64_t created_ms;
 	const char *yaml;
 };

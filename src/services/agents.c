@@ -317,7 +317,7 @@ static void start(void *state)
 	}
 	agents->is_started = true;
 	tasks_begin(agents);
-	runs_begin(agents);
+	contexts_begin(agents);
 	agents->sweep = loop_after(agents->base.loop, SWEEP_MS, on_sweep, agents);
 }
 

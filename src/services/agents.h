@@ -11,7 +11,7 @@
 
 #define AGENTS_MAX 200
 #define TASKS_MAX 10000			    /* that are kept; the oldest that has ended gives way */
-#define TASKS_RUNNING_MAX 256		    /* of all agents */
+#define TASKS_RUNNING_MAX 1024		    /* of all agents */
 #define TASKS_BYTES_MAX ((size_t)256 << 20) /* of all that are kept */
 
 extern const struct service agents_service;
@@ -71,7 +71,8 @@ struct task_send {
 };
 /* Begins a task, or continues one that waits for input. ERR_NOT_FOUND: there is no such task of
  * this agent; ERR_CONFLICT: the task takes no message; ERR_INVALID: it belongs to another context,
- * or the answer can't be understood; ERR_LIMIT. */
+ * or the answer can't be understood, or the message is too long; ERR_LIMIT: too many tasks run, or
+ * the agent has too many contexts. */
 core_verb int task_send(const struct request *request, struct agents *agents, const char *agent,
 	const struct task_send *send, struct agent_task **task, struct error *err);
 /* ERR_NOT_FOUND. */

@@ -1,6 +1,7 @@
 /* agents_internal.h -- what the files of the service share. */
 #pragma once
 #include "base/map.h"
+#include "core/approvals.h"
 #include "core/execs.h"
 #include "services/agents.h"
 
@@ -15,7 +16,8 @@ struct agents {
 	struct map entries;		    /* name -> struct agent_entry */
 	struct map tasks;		    /* id -> struct agent_task */
 	struct agent_task *newest, *oldest; /* by the time of their last change */
-	struct opening *openings;	    /* contexts that are being made (task_run.c) */
+	struct opening *openings;	    /* contexts that are being made (task_context.c) */
+	struct task_run *runs;
 	size_t running, kept_bytes;
 	uint64_t ended[TASK_STATE_COUNT]; /* for metrics */
 	struct loop_timer *sweep;
@@ -39,11 +41,17 @@ struct agent_task {
 	struct task_listener *listeners;
 	struct task_run *run; /* NULL: it has ended */
 	struct agent_task *newer, *older;
-	bool is_ending; /* its final state is being written */
-	size_t bytes;	/* counted in kept_bytes */
+	bool is_ending;		   /* its final state is being written */
+	bool is_kept;		   /* it has a row, or soon */
+	struct loop_timer *saving; /* its row is written then */
+	size_t bytes;		   /* counted in kept_bytes */
 };
 
-/* What a task needs while it runs; its agent is the one there was when the task began. */
+#define PROGRAM_OUTPUT_MAX ((uint64_t)16 << 20)
+
+/* What a task needs while it runs; its agent is the one there was when the task began.
+ * 1. The exec of a task has the id of the task.
+ * 2. One that has to be approved is in the background (task_follow.c), and outlives core. */
 enum run_step { RUN_ROW, RUN_CONTEXT, RUN_EXEC, RUN_REMOVING };
 struct task_run {
 	struct agent_task *task;
@@ -58,11 +66,15 @@ struct task_run {
 	char workspace[ID_LEN + 1];
 	struct opening *opening;
 	struct task_run *next_waiting; /* of that */
-	struct core_exec *exec;
-	char approval[ID_LEN + 1]; /* that it waits for, or "" */
-	struct buf tails[2];	   /* shell: an incomplete character; command: a line; the log */
-	size_t tail_from;	   /* of a line: where the next one begins */
-	struct buf input;	   /* command: what its stdin has not taken yet */
+	struct task_run *next;	       /* of all */
+	struct core_exec *exec;	       /* in the foreground, or NULL */
+	bool is_background, is_begun;
+	struct exec_follower follower; /* in the background */
+	uint64_t offsets[2];	       /* of its output: what was read */
+	char approval[ID_LEN + 1];     /* that it waits for, or "" */
+	struct buf tails[2]; /* shell: an incomplete character; command: a line; the log */
+	size_t tail_from;    /* of a line: where the next one begins */
+	struct buf input;    /* command: what its stdin has not taken yet */
 	struct exec_writer writer;
 	bool is_awaiting_stdin, is_stdin_ended;
 	unsigned lines;
@@ -91,6 +103,9 @@ void task_add_parts(struct agent_task *task, struct artifact *artifact, const ch
 	bool append, bool is_last);
 void task_add_output(struct agent_task *task, struct artifact *artifact, struct str data);
 void task_tell_kept(struct agent_task *task);
+/* Writes its row, now or soon: several changes are one write. Its end writes it anyway. */
+void task_save(struct agent_task *task);
+void task_save_soon(struct agent_task *task);
 void task_restore(struct agents *agents, const struct task *row);
 void task_forget(struct agent_task *task); /* its row, too */
 void task_free(struct agent_task *task);
@@ -109,7 +124,36 @@ void run_finish(struct task_run *run, enum task_state state, const char *message
 void run_fail(struct task_run *run, const char *why); /* the same: `failed`, with this text */
 /* Lets go of everything: the exec is ended, a throw-away workspace removed. */
 void run_end(struct task_run *run);
-void runs_begin(struct agents *agents); /* after a start: removes throw-away workspaces */
+/* After a start: a task whose exec goes on, or still waits. false: it can't go on, and *why says
+ * it. */
+bool run_resume(struct agent_task *task, const char **why);
+/* The parts that differ by where the command runs. */
+void run_started(struct task_run *run);
+void run_output(struct task_run *run, int stream, struct str data);
+void run_ask(struct task_run *run, const struct approval *approval); /* input-required */
+/* captured: what was captured of its output, or NULL. */
+void run_conclude(struct task_run *run, const struct exec_record *record,
+	const struct exec_captured *captured);
+void run_refuse(struct task_run *run, const struct error *err);
+void run_unawait(struct task_run *run); /* its stdin */
+/* In its workspace. */
+void run_exec(struct task_run *run, struct core_workspace *w);
+
+/* ---- task_context.c: the workspaces of tasks ---- */
+/* ERR_LIMIT: the agent has as many contexts as it may have, and this is a new one. */
+int context_check(struct agents *agents, const struct a2a_agent *agent, const char *context,
+	struct error *err);
+/* Finds or makes it, then run_exec. */
+void context_find(struct task_run *run);
+bool context_is_throwaway(struct agents *agents, const char *workspace);
+void context_leave_opening(struct task_run *run); /* the one that it waits for, if any */
+/* After a start: removes throw-away workspaces of tasks that don't run. */
+void contexts_begin(struct agents *agents);
+
+/* ---- task_follow.c: commands in the background ---- */
+void follow_begin(struct task_run *run, struct core_exec *exec);
+void follow_end(struct task_run *run);
+struct core_exec *follow_exec(const struct task_run *run); /* NULL: it is gone */
 
 /* ---- task_program.c: the JSON lines of a `command` agent ---- */
 void program_send(struct task_run *run, const char *message);

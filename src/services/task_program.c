@@ -19,13 +19,14 @@ static void on_drained(void *ctx)
 
 static void write_input(struct task_run *run)
 {
+	struct core_exec *e = run->is_background ? follow_exec(run) : run->exec;
 	size_t taken = 0;
 	struct error err;
-	if (run->is_awaiting_stdin || !run->exec || !run->input.len)
+	if (run->is_awaiting_stdin || !e || !run->input.len)
 		return;
 	/* A program that has closed its stdin doesn't read: its own end says what becomes of it. */
-	if (exec_write_stdin(run->request, run->exec,
-		    (struct str){ run->input.data, run->input.len }, false, &taken, &err)) {
+	if (exec_write_stdin(run->request, e, (struct str){ run->input.data, run->input.len },
+		    false, &taken, &err)) {
 		buf_clear(&run->input);
 		return;
 	}
@@ -34,7 +35,7 @@ static void write_input(struct task_run *run)
 		return;
 	run->writer = (struct exec_writer){ on_drained, run, NULL };
 	run->is_awaiting_stdin = true;
-	exec_await_stdin(run->exec, &run->writer);
+	exec_await_stdin(e, &run->writer);
 }
 
 void program_send(struct task_run *run, const char *message)

@@ -1,24 +1,12 @@
-/* task_run.c -- a task while it runs: its workspace is found or made, then its command runs. */
+/* task_run.c -- a task while it runs: its command, its answers, its end. */
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include "base/clock.h"
-#include "core/approvals.h"
 #include "services/agents_internal.h"
 
-#define TASK_LABEL "carrel.task" /* of a throw-away workspace: id of its task */
-#define TTL_STEP_MS 3600000	 /* how exact the ttl of a context that is used is */
+#define TTL_STEP_MS 3600000 /* how exact the ttl of a context that is used is */
 #define PIECE ((size_t)65536)
-#define PROGRAM_OUTPUT_MAX ((uint64_t)16 << 20)
-
-/* A context that is being made, and the tasks that wait for it. */
-struct opening {
-	struct agents *agents;
-	struct arena arena;
-	const char *key;
-	struct task_run *waiting;
-	struct opening *next;
-};
 
 static struct core *core_of(const struct task_run *run)
 {
@@ -54,7 +42,7 @@ void run_fail(struct task_run *run, const char *why)
 	run_finish(run, TASK_FAILED, json.data);
 }
 
-static void refuse(struct task_run *run, const struct error *err)
+void run_refuse(struct task_run *run, const struct error *err)
 {
 	bool is_refused = err->code == ERR_POLICY || err->code == ERR_DENIED ||
 			  err->code == ERR_APPROVAL_REQUIRED;
@@ -94,9 +82,8 @@ static void on_shell_output(struct task_run *run, int stream, struct str data)
 	task_add_output(run->task, artifact, data);
 }
 
-static void on_output(void *ctx, struct core_exec *e, int stream, struct str data)
+void run_output(struct task_run *run, int stream, struct str data)
 {
-	struct task_run *run = ctx;
 	if (run->failing)
 		return;
 	if (run->entry->model.kind == AGENT_SHELL)
@@ -105,9 +92,13 @@ static void on_output(void *ctx, struct core_exec *e, int stream, struct str dat
 		program_output(run, stream, data);
 }
 
-static void on_started(void *ctx, struct core_exec *e)
+static void on_output(void *ctx, struct core_exec *e, int stream, struct str data)
 {
-	struct task_run *run = ctx;
+	run_output(ctx, stream, data);
+}
+
+void run_started(struct task_run *run)
+{
 	run->approval[0] = 0;
 	if (run->task->model.state != TASK_WORKING)
 		task_set_state(run->task, TASK_WORKING, NULL);
@@ -115,11 +106,14 @@ static void on_started(void *ctx, struct core_exec *e)
 		program_send(run, run->first);
 }
 
-/* The operation in full: what is approved is this exec. */
-static void on_waiting(void *ctx, struct core_exec *e)
+static void on_started(void *ctx, struct core_exec *e)
 {
-	struct task_run *run = ctx;
-	const struct approval *approval = exec_approval(e);
+	run_started(ctx);
+}
+
+/* The operation in full: what is approved is this exec. */
+void run_ask(struct task_run *run, const struct approval *approval)
+{
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf parts = buf_empty(BUF_MAX_DEFAULT), json = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&parts, false);
@@ -145,6 +139,17 @@ static void on_waiting(void *ctx, struct core_exec *e)
 	task_print_message(
 		&json, &message, "ROLE_AGENT", run->task->model.id, run->task->model.context);
 	task_set_state(run->task, TASK_INPUT_REQUIRED, json.data);
+}
+
+/* It is in the background now, where it waits as long as the approval does. */
+static void on_waiting(void *ctx, struct core_exec *e)
+{
+	struct task_run *run = ctx;
+	exec_detach(e);
+	run->exec = NULL;
+	run->is_captured = false;
+	follow_begin(run, e);
+	run_ask(run, exec_approval(e));
 }
 
 static const char *explain(
@@ -179,9 +184,8 @@ static void add_result(struct task_run *run, const struct result *result)
 }
 
 /* In pieces: of more than a task keeps, the beginning is kept. */
-static void take_captured(struct task_run *run, const struct core_exec *e)
+static void take_captured(struct task_run *run, const struct exec_captured *captured)
 {
-	const struct exec_captured *captured = exec_captured_of(e);
 	for (int i = 0; i < 2; i++) {
 		struct str rest = { captured->streams[i].data, captured->streams[i].len };
 		while (rest.len) {
@@ -192,35 +196,25 @@ static void take_captured(struct task_run *run, const struct core_exec *e)
 	}
 }
 
-static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
+void run_conclude(struct task_run *run, const struct exec_record *record,
+	const struct exec_captured *captured)
 {
-	struct task_run *run = ctx;
 	struct agent_task *task = run->task;
 	auto_arena struct arena arena = { 0 };
-	struct error why;
-	if (err) {
-		why = *err;
-		run->exec = NULL;
-		refuse(run, &why);
-		return;
-	}
-	const struct exec_record *record = exec_record_of(e);
 	struct result result = record->result;
-	const char *text = explain(&result, record->error, core_of(run), &arena);
-	text = arena_text(&arena, text);
-	if (run->is_awaiting_stdin)
-		exec_unawait_stdin(e, &run->writer);
-	run->is_awaiting_stdin = false;
-	run->exec = NULL;
+	const char *text =
+		arena_text(&arena, explain(&result, record->error, core_of(run), &arena));
 	if (run->failing)
 		return;
 	if (result.reason == REASON_DENIED) {
 		task_set_text(task, TASK_REJECTED, text);
+	} else if (record->error_exit_code) { /* it could not be started */
+		task_set_text(task, TASK_FAILED, text);
 	} else if (run->entry->model.kind == AGENT_COMMAND) {
 		program_ended(run, &result, text);
 	} else {
-		if (run->is_captured)
-			take_captured(run, e);
+		if (captured)
+			take_captured(run, captured);
 		flush_output(run);
 		add_result(run, &result);
 		bool is_done = result.reason == REASON_EXITED && !result.exit_status;
@@ -228,11 +222,24 @@ static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 	}
 }
 
-static void run_exec(struct task_run *run, struct core_workspace *w)
+static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
+{
+	struct task_run *run = ctx;
+	run_unawait(run);
+	run->exec = NULL;
+	if (err)
+		run_refuse(run, err);
+	else
+		run_conclude(run, exec_record_of(e), run->is_captured ? exec_captured_of(e) : NULL);
+}
+
+void run_exec(struct task_run *run, struct core_workspace *w)
 {
 	const struct a2a_agent *agent = &run->entry->model;
 	struct exec_listener listener = { on_started, on_output, on_ended, run, on_waiting };
-	struct exec_spec spec = { .timeout_ms = agent->timeout_ms };
+	struct exec_spec spec = { .id = run->task->model.id,
+		.timeout_ms = agent->timeout_ms,
+		.approval = EXEC_APPROVAL_RETURN };
 	struct error err;
 	memcpy(run->workspace, core_model(w)->id, sizeof run->workspace);
 	run->task->model.workspace = arena_text(&run->task->arena, run->workspace);
@@ -251,137 +258,9 @@ static void run_exec(struct task_run *run, struct core_workspace *w)
 	}
 	if (exec_start(run->request, w, &spec, run->is_captured ? EXEC_CAPTURED : EXEC_STREAMED,
 		    NULL, &listener, &run->exec, &err))
-		refuse(run, &err);
+		run_refuse(run, &err);
 	else if (run->is_captured)
 		task_set_state(run->task, TASK_WORKING, NULL);
-}
-
-/* ---- its workspace ---- */
-
-static void describe(const struct task_run *run, struct arena *arena, struct workspace *wanted)
-{
-	const struct a2a_agent *agent = &run->entry->model;
-	*wanted = (struct workspace){ .template = agent->template,
-		.limits = agent->limits.limits,
-		.ttl_ms = agent->ttl_ms,
-		.env = agent->env,
-		.policy = { .settings = agent->settings, .sources = agent->sources } };
-	vec_push(arena, &wanted->labels,
-		(struct text_pair){ WORKSPACE_SERVICE_LABEL, WORKSPACE_AGENTS });
-	vec_push(arena, &wanted->labels, (struct text_pair){ WORKSPACE_AGENT_LABEL, agent->name });
-	if (agent->namespace)
-		vec_push(arena, &wanted->labels,
-			(struct text_pair){ WORKSPACE_NAMESPACE_LABEL, agent->namespace });
-}
-
-static void on_throwaway(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	struct agent_task *task = task_recall(ctx);
-	if (task && task->run && err)
-		refuse(task->run, err);
-	else if (task && task->run)
-		run_exec(task->run, w);
-	else if (w) /* it was canceled meanwhile */
-		core_remove(core_system(), w, "removed", NULL, NULL);
-}
-
-static void make_throwaway(struct task_run *run)
-{
-	auto_arena struct arena arena = { 0 };
-	struct workspace wanted;
-	describe(run, &arena, &wanted);
-	vec_push(&arena, &wanted.labels, (struct text_pair){ TASK_LABEL, run->task->model.id });
-	run->is_throwaway = true;
-	core_create(run->request, core_of(run), &wanted, on_throwaway, task_remember(run->task));
-}
-
-static void on_opened(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	struct opening *opening = ctx, **at = &opening->agents->openings;
-	while (*at != opening)
-		at = &(*at)->next;
-	*at = opening->next;
-	/* A task that is refused leaves, and may end others: the list is read anew. */
-	while (opening->waiting) {
-		struct task_run *run = opening->waiting;
-		opening->waiting = run->next_waiting;
-		run->opening = NULL;
-		if (err)
-			refuse(run, err);
-		else
-			run_exec(run, w);
-	}
-	arena_done(&opening->arena);
-	free(opening);
-}
-
-static void wait_for(struct opening *opening, struct task_run *run)
-{
-	struct task_run **at = &opening->waiting;
-	while (*at)
-		at = &(*at)->next_waiting;
-	*at = run;
-	run->next_waiting = NULL;
-	run->opening = opening;
-}
-
-static void open_context(struct task_run *run, const char *key)
-{
-	struct agents *agents = run->task->agents;
-	struct opening *opening = agents->openings;
-	struct workspace wanted;
-	while (opening && strcmp(opening->key, key) != 0)
-		opening = opening->next;
-	if (opening) {
-		wait_for(opening, run);
-		return;
-	}
-	opening = xzalloc(sizeof *opening);
-	opening->agents = agents;
-	arena_init(&opening->arena);
-	opening->key = arena_text(&opening->arena, key);
-	opening->next = agents->openings;
-	agents->openings = opening;
-	wait_for(opening, run);
-	describe(run, &opening->arena, &wanted);
-	vec_push(&opening->arena, &wanted.labels,
-		(struct text_pair){ WORKSPACE_CONTEXT_LABEL, run->task->model.context });
-	wanted.is_context = true;
-	core_create(access_keep(run->request, &opening->arena), agents->base.core, &wanted,
-		on_opened, opening);
-}
-
-/* Whether the workspace that was found by the key is a context of this agent. */
-static bool is_context_of(const struct core_workspace *w, const struct task *task)
-{
-	const struct workspace *model = core_model(w);
-	const char *agent = workspace_label(model, WORKSPACE_AGENT_LABEL);
-	const char *service = workspace_label(model, WORKSPACE_SERVICE_LABEL);
-	const char *context = workspace_label(model, WORKSPACE_CONTEXT_LABEL);
-	return agent && service && context && !strcmp(agent, task->agent) &&
-	       !strcmp(service, WORKSPACE_AGENTS) && !strcmp(context, task->context);
-}
-
-static void find_workspace(struct task_run *run)
-{
-	const struct task *task = &run->task->model;
-	const char *key = arena_printf(&run->arena, "%s/%s", task->agent, task->context);
-	struct core_workspace *w;
-	struct error err;
-	run->step = RUN_CONTEXT;
-	if (run->is_throwaway) {
-		make_throwaway(run);
-	} else if (core_find(run->request, core_of(run), key, &w, &err)) {
-		if (err.code == ERR_NOT_FOUND)
-			open_context(run, key);
-		else
-			refuse(run, &err);
-	} else if (!is_context_of(w, task)) {
-		fail(&err, ERR_CONFLICT, "'%s' is the context_id of another workspace", key);
-		refuse(run, &err);
-	} else {
-		run_exec(run, w);
-	}
 }
 
 /* ---- begin, continue, end ---- */
@@ -393,35 +272,97 @@ static void on_row(void *ctx, const struct error *err)
 	if (!run)
 		return;
 	if (err) {
-		refuse(run, err);
+		run_refuse(run, err);
 		return;
 	}
 	task_tell_kept(task);
-	find_workspace(run);
+	context_find(run);
 }
 
-void run_begin(struct agent_task *task, const struct request *request, const struct task_send *send,
-	const char *message)
+static struct task_run *run_new(struct agent_task *task)
 {
 	struct task_run *run = task->run = xzalloc(sizeof *run);
 	run->task = task;
 	arena_init(&run->arena);
 	run->entry = entry_hold(task->agents, task->model.agent);
+	buf_init(&run->tails[0], BUF_MAX_DEFAULT);
+	buf_init(&run->tails[1], BUF_MAX_DEFAULT);
+	buf_init(&run->input, BUF_MAX_DEFAULT);
+	run->next = task->agents->runs;
+	task->agents->runs = run;
+	task->agents->running++;
+	return run;
+}
+
+void run_begin(struct agent_task *task, const struct request *request, const struct task_send *send,
+	const char *message)
+{
+	struct task_run *run = run_new(task);
 	run->request = access_keep(request, &run->arena);
 	run->text = arena_text(&run->arena, send->message.text);
 	run->first = arena_text(&run->arena, message);
 	run->is_captured = send->waits && run->entry->model.kind == AGENT_SHELL;
 	run->is_throwaway = !send->context && !run->entry->model.workspace_without_context;
-	buf_init(&run->tails[0], BUF_MAX_DEFAULT);
-	buf_init(&run->tails[1], BUF_MAX_DEFAULT);
-	buf_init(&run->input, BUF_MAX_DEFAULT);
-	task->agents->running++;
-	if (send->waits)
-		find_workspace(run);
-	else
+	if (send->waits) {
+		/* Its client is answered after its end: one that ends at once is written once. */
+		task_save_soon(task);
+		context_find(run);
+	} else {
+		task->is_kept = true;
 		core_put(task->agents->base.core, &store_tasks, task_model(task), on_row,
 			task_remember(task));
+	}
 }
+
+/* ---- after a start ---- */
+
+/* The message that began the task, which its program has not got yet. */
+static const char *first_message(struct task_run *run)
+{
+	struct json_value *list;
+	struct error ignored;
+	if (json_read(str_from(run->task->history.data), &run->arena, &list, &ignored) ||
+		list->kind != JSON_ARRAY || !list->first)
+		return "{}";
+	return arena_bytes(&run->arena, list->first->source.data, list->first->source.len);
+}
+
+bool run_resume(struct agent_task *task, const char **why)
+{
+	struct agents *agents = task->agents;
+	const struct a2a_agent *agent = agents_look(agents, str_from(task->model.agent));
+	struct core_exec *e;
+	struct error ignored;
+	*why = "the daemon was restarted while the task ran";
+	if (!agent || exec_find(core_system(), agents->base.core, task->model.id, &e, &ignored))
+		return false;
+	const struct exec_record *record = exec_record_of(e);
+	if (agent->kind == AGENT_COMMAND && record->state != EXEC_WAITING) {
+		*why = "the daemon was restarted while the agent's program ran, which lost its "
+		       "stdin by that";
+		exec_cancel(core_system(), e, &ignored);
+		return false;
+	}
+	struct task_run *run = run_new(task);
+	const struct approval *approval = exec_approval(e);
+	run->request = core_system();
+	run->step = RUN_EXEC;
+	run->first = first_message(run);
+	memcpy(run->workspace, record->workspace, sizeof run->workspace);
+	task->model.workspace = arena_text(&task->arena, run->workspace);
+	run->is_throwaway = context_is_throwaway(agents, run->workspace);
+	follow_begin(run, e);
+	bool is_asked = approval && approval->state == APPROVAL_PENDING;
+	if (is_asked)
+		memcpy(run->approval, approval->id, sizeof run->approval);
+	if (is_asked && task->model.state != TASK_INPUT_REQUIRED)
+		run_ask(run, approval);
+	else if (!is_asked && task->model.state == TASK_INPUT_REQUIRED)
+		task_set_state(task, TASK_WORKING, NULL);
+	return true;
+}
+
+/* ---- answers ---- */
 
 /* "approve" or "deny", as text or as {"decision": …}. */
 static int read_decision(const struct task_message *message, int *decision, struct error *err)
@@ -481,7 +422,8 @@ int run_answer(const struct request *request, struct task_run *run,
 	struct agent_task *task = run->task;
 	bool is_program = run->entry->model.kind == AGENT_COMMAND;
 	if (run->approval[0] ? answer_approval(request, run, message, err)
-			     : !is_program || run->step != RUN_EXEC || !run->exec)
+			     : !is_program || run->step != RUN_EXEC ||
+				       (!run->exec && !run->is_background))
 		return run->approval[0]
 			       ? -1
 			       : fail(err, ERR_CONFLICT, "task '%s' runs, and takes no message",
@@ -492,6 +434,7 @@ int run_answer(const struct request *request, struct task_run *run,
 		program_send(run, json);
 	if (task->model.state != TASK_WORKING)
 		task_set_state(task, TASK_WORKING, NULL);
+	task_save(task); /* in one commit with the answer */
 	return 0;
 }
 
@@ -509,31 +452,48 @@ static void prolong(struct task_run *run)
 		core_update(core_system(), w, &change, NULL, NULL);
 }
 
+void run_unawait(struct task_run *run)
+{
+	struct core_exec *e = run->is_background ? follow_exec(run) : run->exec;
+	if (run->is_awaiting_stdin && e)
+		exec_unawait_stdin(e, &run->writer);
+	run->is_awaiting_stdin = false;
+}
+
+/* What it leaves behind when its task has ended. When core ends, a command in the background waits
+ * or runs on. */
+static void clean_up(struct task_run *run)
+{
+	struct core_exec *e = run->is_background ? follow_exec(run) : NULL;
+	struct core_workspace *w;
+	struct error err;
+	if (e) {
+		follow_end(run);
+		exec_cancel(core_system(), e, &err);
+	}
+	if (run->workspace[0] && !run->is_throwaway)
+		prolong(run);
+	else if (run->workspace[0] &&
+		 !core_find(core_system(), core_of(run), run->workspace, &w, &err))
+		core_remove(core_system(), w, "removed", NULL, NULL);
+}
+
 void run_end(struct task_run *run)
 {
 	struct agents *agents = run->task->agents;
-	struct core_workspace *w;
-	struct error err;
+	struct task_run **at = &agents->runs;
 	run->task->run = NULL;
-	if (run->opening) {
-		struct task_run **at = &run->opening->waiting;
-		while (*at != run)
-			at = &(*at)->next_waiting;
-		*at = run->next_waiting;
-	}
-	if (run->exec) {
-		if (run->is_awaiting_stdin)
-			exec_unawait_stdin(run->exec, &run->writer);
+	context_leave_opening(run);
+	run_unawait(run);
+	if (run->exec)
 		exec_detach(run->exec);
-	}
 	loop_cancel(agents->base.loop, run->failing);
-	run->task->run = NULL;
-	if (run->workspace[0] && !run->is_throwaway) {
-		prolong(run);
-	} else if (run->workspace[0] &&
-		   !core_find(core_system(), core_of(run), run->workspace, &w, &err)) {
-		core_remove(core_system(), w, "removed", NULL, NULL);
-	}
+	if (task_state_is_final(run->task->model.state))
+		clean_up(run);
+	follow_end(run);
+	while (*at != run)
+		at = &(*at)->next;
+	*at = run->next;
 	agents->running--;
 	buf_done(&run->tails[0]);
 	buf_done(&run->tails[1]);
@@ -541,36 +501,4 @@ void run_end(struct task_run *run)
 	entry_release(run->entry);
 	arena_done(&run->arena);
 	free(run);
-}
-
-/* ---- after a start ---- */
-
-struct leftovers {
-	struct arena arena;
-	text_list ids;
-};
-
-static void collect(void *ctx, struct core_workspace *w)
-{
-	struct leftovers *found = ctx;
-	vec_push(&found->arena, &found->ids, arena_text(&found->arena, core_model(w)->id));
-}
-
-void runs_begin(struct agents *agents)
-{
-	struct text_pair labels[] = { { WORKSPACE_SERVICE_LABEL, WORKSPACE_AGENTS },
-		{ TASK_LABEL, NULL } };
-	pair_list list = { labels, 2, 2 };
-	struct core_filter filter = { .labels = &list, .state = -1, .limit = SIZE_MAX };
-	struct leftovers found = { 0 };
-	char next[CORE_CURSOR_SIZE];
-	struct core_workspace *w;
-	struct error err;
-	arena_init(&found.arena);
-	if (!core_list(core_system(), agents->base.core, &filter, collect, &found, next, &err))
-		for (size_t i = 0; i < found.ids.count; i++)
-			if (!core_find(
-				    core_system(), agents->base.core, found.ids.items[i], &w, &err))
-				core_remove(core_system(), w, "removed", NULL, NULL);
-	arena_done(&found.arena);
 }

@@ -6,6 +6,9 @@
 #include "base/fault.h"
 #include "services/agents_internal.h"
 
+#define SAVE_FIRST_MS 50 /* a task that ends sooner is written once, at its end */
+#define SAVE_MS 1000
+
 const struct task *task_model(struct agent_task *task)
 {
 	struct task *model = &task->model;
@@ -111,6 +114,7 @@ void task_free(struct agent_task *task)
 {
 	if (task->run)
 		run_end(task->run);
+	loop_cancel(task->agents->base.loop, task->saving);
 	free_artifacts(task);
 	unlink_task(task);
 	map_remove(&task->agents->tasks, (struct str){ task->model.id, ID_LEN });
@@ -139,6 +143,7 @@ void task_restore(struct agents *agents, const struct task *row)
 	buf_text(&task->history, row->history);
 	buf_text(&task->artifacts, row->artifacts);
 	buf_text(&task->message, row->message ? row->message : "");
+	task->is_kept = true;
 	count_bytes(task);
 }
 
@@ -207,6 +212,32 @@ void task_tell_kept(struct agent_task *task)
 	tell(task, &(struct task_event){ .kind = TASK_EVENT_KEPT });
 }
 
+/* ---- rows ---- */
+
+void task_save(struct agent_task *task)
+{
+	loop_cancel(task->agents->base.loop, task->saving);
+	task->saving = NULL;
+	task->is_kept = true;
+	if (!task->is_ending)
+		core_put(task->agents->base.core, &store_tasks, task_model(task), NULL, NULL);
+}
+
+static void on_save(struct loop *loop, void *ctx)
+{
+	struct agent_task *task = ctx;
+	task->saving = NULL;
+	task_save(task);
+}
+
+/* The longer it is, the less often it is written. */
+void task_save_soon(struct agent_task *task)
+{
+	uint64_t delay_ms = task->is_kept ? SAVE_MS + task->history.len / 100 : SAVE_FIRST_MS;
+	if (!task->saving && !task->is_ending && !task_state_is_final(task->model.state))
+		task->saving = loop_after(task->agents->base.loop, delay_ms, on_save, task);
+}
+
 /* ---- states ---- */
 
 static void drop_oldest(struct agents *agents)
@@ -240,6 +271,14 @@ static void on_ended(void *ctx, const struct error *err)
 	drop_oldest(agents);
 }
 
+/* What needs an answer is in the store before a client is told: it must be found later. */
+static void on_question(void *ctx, const struct error *err)
+{
+	struct agent_task *task = task_recall(ctx);
+	if (task && task->model.state == TASK_INPUT_REQUIRED)
+		tell_status(task);
+}
+
 void task_set_state(struct agent_task *task, enum task_state state, const char *message)
 {
 	struct agents *agents = task->agents;
@@ -249,14 +288,20 @@ void task_set_state(struct agent_task *task, enum task_state state, const char *
 	buf_clear(&task->message);
 	buf_text(&task->message, message ? message : "");
 	touch(task);
+	if (state == TASK_INPUT_REQUIRED) {
+		task->is_kept = true;
+		core_put(agents->base.core, &store_tasks, task_model(task), on_question,
+			task_remember(task));
+		return;
+	}
 	if (!task_state_is_final(state)) {
-		/* What needs an answer is told to a client, and must be found by it later. */
-		if (state == TASK_INPUT_REQUIRED)
-			core_put(agents->base.core, &store_tasks, task_model(task), NULL, NULL);
+		task_save_soon(task);
 		tell_status(task);
 		return;
 	}
 	agents->ended[state]++;
+	loop_cancel(agents->base.loop, task->saving);
+	task->saving = NULL;
 	task->is_ending = true;
 	const struct task *model = task_model(task);
 	free_artifacts(task);
@@ -289,6 +334,8 @@ void task_add_history(struct agent_task *task, const char *message)
 		buf_printf(&task->history, ",%s]", message);
 	}
 	count_bytes(task);
+	if (task->run)
+		task_save_soon(task);
 }
 
 /* ---- artifacts ---- */
@@ -422,10 +469,20 @@ static int find_and_check(const struct request *request, struct agents *agents, 
 	return missing;
 }
 
+/* Somebody else than its client knows of it from now on. */
+static void keep_seen(struct agent_task *task)
+{
+	if (!task->is_kept)
+		task_save(task);
+}
+
 int task_get(const struct request *request, struct agents *agents, const char *agent,
 	const char *id, struct agent_task **task, struct error *err)
 {
-	return find_and_check(request, agents, agent, id, VERB_TASK_GET, task, err);
+	if (find_and_check(request, agents, agent, id, VERB_TASK_GET, task, err))
+		return -1;
+	keep_seen(*task);
+	return 0;
 }
 
 int task_cancel(const struct request *request, struct agents *agents, const char *agent,
@@ -485,6 +542,20 @@ static const char *workspace_of(
 	return arena_text(arena, core_model(w)->id);
 }
 
+static int check_room(struct agents *agents, const struct a2a_agent *agent, struct error *err)
+{
+	size_t running = 0;
+	for (const struct task_run *run = agents->runs; run; run = run->next)
+		running += !strcmp(run->task->model.agent, agent->name);
+	if (running >= agent->max_tasks)
+		return fail(err, ERR_LIMIT, "%zu tasks of agent '%s' run or wait for input already",
+			running, agent->name);
+	if (agents->running >= TASKS_RUNNING_MAX)
+		return fail(
+			err, ERR_LIMIT, "%d tasks of all agents run already", TASKS_RUNNING_MAX);
+	return 0;
+}
+
 int task_send(const struct request *request, struct agents *agents, const char *name,
 	const struct task_send *send, struct agent_task **out, struct error *err)
 {
@@ -501,15 +572,17 @@ int task_send(const struct request *request, struct agents *agents, const char *
 		return -1;
 	if (core_is_stopping(agents->base.core))
 		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
-	if (agents->running >= TASKS_RUNNING_MAX)
-		return fail(err, ERR_LIMIT, "%d tasks run already", TASKS_RUNNING_MAX);
+	if (check_room(agents, agent, err) ||
+		((send->context || agent->workspace_without_context) &&
+			context_check(agents, agent, send->context, err)))
+		return -1;
 	id_make(id);
 	id_make(context);
 	task_print_message(
 		&json, &send->message, "ROLE_USER", id, send->context ? send->context : context);
 	if (json.len > TASK_BYTES_MAX / 2)
-		return fail(
-			err, ERR_LIMIT, "the message has more than %zu bytes", TASK_BYTES_MAX / 2);
+		return fail(err, ERR_INVALID, "the message has more than %zu bytes",
+			TASK_BYTES_MAX / 2);
 	struct agent_task *task = task_new(agents, id);
 	task->model.agent = arena_text(&task->arena, name);
 	task->model.context = arena_text(&task->arena, send->context ? send->context : context);
@@ -557,6 +630,7 @@ int task_list(const struct request *request, struct agents *agents, const char *
 		if ((uint64_t)model->updated_ms >= before)
 			continue;
 		if (shown < filter->limit) {
+			keep_seen(task);
 			fn(ctx, task);
 			last = (uint64_t)model->updated_ms;
 		} else if (shown == filter->limit && last) {
@@ -592,15 +666,16 @@ static void sort(struct agents *agents)
 	}
 }
 
-/* A command that ran halfway is not run again: its client decides. */
+/* A command that ran halfway is not run again: its client decides. One that waits for its approval
+ * waits on. */
 void tasks_begin(struct agents *agents)
 {
 	sort(agents);
 	for (struct agent_task *task = agents->newest, *older; task; task = older) {
+		const char *why;
 		older = task->older;
-		if (!task_state_is_final(task->model.state))
-			task_set_text(
-				task, TASK_FAILED, "the daemon was restarted while the task ran");
+		if (!task_state_is_final(task->model.state) && !run_resume(task, &why))
+			task_set_text(task, TASK_FAILED, why);
 	}
 }
 

@@ -473,6 +473,35 @@ def test_tokens_may_do_what_their_scope_says(shared, tools):
         problem(shared.post("/a2a/tools", body, headers=bound.headers), 403, "denied")
 
 
+# ---- limits ----
+
+def test_contexts_and_running_tasks_of_an_agent_are_limited(own_daemon):
+    add(own_daemon, TOOLS.replace("kind: shell", "kind: shell\nmax_contexts: 2\nmax_tasks: 2"))
+    agent = Agent(own_daemon, "tools")
+    assert own_daemon.get("/v1/agents/tools").json()["max_contexts"] == 2
+    for context in ("one", "two", "one"):
+        agent.send("true", contextId=context)
+    assert "2 contexts" in agent.fails(-32000, "SendMessage", message=agent.message("true", contextId="three"))
+    answer = own_daemon.post("/a2a/tools/message:send", {"message": agent.message("true", contextId="three")})
+    assert answer.status == 429 and answer.json()["error"]["details"][0]["reason"] == "LIMIT_EXCEEDED", answer
+    assert agent.send("true")["status"]["state"] == "TASK_STATE_COMPLETED"      # in no context
+    runs = [agent.send("sleep 1000", now=True, contextId=context) for context in ("one", "two")]
+    assert "2 tasks" in agent.fails(-32000, "SendMessage", message=agent.message("true", contextId="one"))
+    assert len(agent.call("ListTasks")["tasks"]) == 6                           # what was refused is no task
+    agent.call("CancelTask", id=runs[0]["id"])
+    assert agent.send("true", contextId="one")["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert own_daemon.delete("/v1/workspaces/tools%2Ftwo").status in (200, 202, 204)
+    assert eventually(lambda: len(own_daemon.get("/v1/workspaces?label=context_id").json()["items"]) == 1)
+    assert agent.send("true", contextId="three")["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+@pytest.mark.once
+def test_messages_and_bodies_that_are_too_long(shared, tools):
+    assert "524288 bytes" in tools.fails(-32602, "SendMessage", message=tools.message("x" * 600_000, contextId="ctx-1"))
+    assert text(tools.send("echo " + "x" * 100_000, contextId="ctx-1")) == "x" * 100_000 + "\n"
+    problem(shared.post("/a2a/tools", b" " * (17 << 20)), 413, "limit")
+
+
 # ---- time ----
 
 @pytest.mark.parametrize("kill", [False, True])

@@ -366,6 +366,8 @@ export interface Agent {
   auth: "token" | "none";
   approver: "client" | "reviewer";
   workspaceWithoutContext: boolean;
+  maxContexts: number;
+  maxTasks: number;
   /** as it was added */
   yaml: string;
 }
@@ -2598,7 +2600,7 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   Approvals: {"items":["items","Approval"],"next_cursor":["nextCursor"]},
   Approval: {"workspace_name":["workspaceName"],"trail":["trail","PolicyStep"],"trail_truncated":["trailTruncated"],"requested_by":["requestedBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"answered_at":["answeredAt"],"answered_by":["answeredBy"],"suggested_rules":["suggestedRules"],"always_refused":["alwaysRefused"]},
   Agents: {"items":["items","Agent"],"next_cursor":["nextCursor"]},
-  Agent: {"created_at":["createdAt"],"skills":["skills","AgentSkill"],"limits":["limits","Limits"],"timeout_ms":["timeoutMs"],"ttl_ms":["ttlMs"],"workspace_without_context":["workspaceWithoutContext"]},
+  Agent: {"created_at":["createdAt"],"skills":["skills","AgentSkill"],"limits":["limits","Limits"],"timeout_ms":["timeoutMs"],"ttl_ms":["ttlMs"],"workspace_without_context":["workspaceWithoutContext"],"max_contexts":["maxContexts"],"max_tasks":["maxTasks"]},
   Tokens: {"items":["items","Token"],"next_cursor":["nextCursor"]},
   Token: {"workspace_name":["workspaceName"],"created_by":["createdBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"last_used_at":["lastUsedAt"]},
   TokenWanted: {"ttl_ms":["ttlMs"]},

@@ -14,6 +14,7 @@ enum {
 	A2A_METHOD = -32601,
 	A2A_PARAMS = -32602,
 	A2A_INTERNAL = -32603,
+	A2A_LIMIT = -32000, /* not of the specification: JSON-RPC leaves it to servers */
 	A2A_NO_TASK = -32001,
 	A2A_NOT_CANCELABLE = -32002,
 	A2A_NO_PUSH = -32003,

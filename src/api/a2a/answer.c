@@ -11,6 +11,7 @@ static const struct fault {
 	{ A2A_REQUEST, 400, "INVALID_ARGUMENT", "INVALID_REQUEST" },
 	{ A2A_METHOD, 404, "NOT_FOUND", "METHOD_NOT_FOUND" },
 	{ A2A_PARAMS, 400, "INVALID_ARGUMENT", "INVALID_PARAMS" },
+	{ A2A_LIMIT, 429, "RESOURCE_EXHAUSTED", "LIMIT_EXCEEDED" },
 	{ A2A_NO_TASK, 404, "NOT_FOUND", "TASK_NOT_FOUND" },
 	{ A2A_NOT_CANCELABLE, 400, "FAILED_PRECONDITION", "TASK_NOT_CANCELABLE" },
 	{ A2A_NO_PUSH, 400, "FAILED_PRECONDITION", "PUSH_NOTIFICATION_NOT_SUPPORTED" },
@@ -79,6 +80,9 @@ void a2a_fail_with(struct a2a *a, const struct error *err, int conflict)
 		break;
 	case ERR_INVALID:
 		a2a_fail(a, A2A_PARAMS, err->text);
+		break;
+	case ERR_LIMIT:
+		a2a_fail(a, A2A_LIMIT, err->text);
 		break;
 	case ERR_CONFLICT:
 		a2a_fail(a, conflict, err->text);

@@ -538,6 +538,8 @@ class Agent:
     auth: Literal["token", "none"]
     approver: Literal["client", "reviewer"]
     workspace_without_context: bool
+    max_contexts: int
+    max_tasks: int
     # as it was added
     yaml: str
     command: Optional[List[str]] = None
@@ -565,6 +567,8 @@ class Agent:
             auth=get("auth"),
             approver=get("approver"),
             workspace_without_context=get("workspace_without_context"),
+            max_contexts=get("max_contexts"),
+            max_tasks=get("max_tasks"),
             yaml=get("yaml"),
             command=get("command"),
             settings=get("settings"),
