@@ -17,7 +17,8 @@ static int run_build(struct command *command, struct error *err)
 	struct env_wanted *wanted = arena_alloc(&command->arena, sizeof *wanted);
 	auto_build_site struct build_site site = { 0 };
 	struct env_meta meta;
-	bool was_there, is_silent = command->json || options->events || options->quiet;
+	struct env_outcome outcome;
+	bool is_silent = command->json || options->events || options->quiet;
 	if (cli_open_store(command, err))
 		return -1;
 	build_site_init(&site, &command->store,
@@ -30,11 +31,13 @@ static int run_build(struct command *command, struct error *err)
 	site.tells_phases = command->json;
 	if (command->json && options->events) /* whoever reads them may end before the build */
 		build_ignore_closed_pipes();
-	if (env_build(&site.builder, wanted, &command->arena, &meta, &was_there, &command->problem,
-		    err))
+	int found = env_build(&site.builder, wanted, &command->arena, &meta, &outcome.was_there,
+		&command->problem, err);
+	if (found < 0)
 		return -1;
+	outcome.is_built = found == 0;
 	progress_finish(&site.shown);
-	env_print_built(command, &meta, was_there);
+	env_print_built(command, &meta, &outcome);
 	return 0;
 }
 

@@ -62,12 +62,14 @@ static void print_members(struct json *j, const struct env_store *store,
 }
 
 void env_print_json(struct json *j, const struct env_store *store, const struct env_meta *meta,
-	bool is_in_use, const char *problem, const bool *cached)
+	bool is_in_use, const char *problem, const struct env_outcome *outcome)
 {
 	json_object(j, NULL);
 	print_members(j, store, meta, is_in_use, problem);
-	if (cached)
-		json_bool(j, "cached", *cached);
+	if (outcome) {
+		json_bool(j, "cached", outcome->was_there);
+		json_bool(j, "built", outcome->is_built);
+	}
 	json_end(j);
 }
 

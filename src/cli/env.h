@@ -37,16 +37,21 @@ int env_prepare(struct command *command, const struct options *options, const ch
 	struct env_wanted *wanted, struct error *err);
 /* What a build that succeeded prints: the object, the name and a summary on stderr, or nothing more
  * with --events alone. */
-void env_print_built(struct command *command, const struct env_meta *meta, bool was_there);
-/* One environment; `cached` NULL: it isn't said. `problem` as in env_row. */
+struct env_outcome {
+	bool was_there; /* reused as it was */
+	bool is_built;	/* layers were missing, or were to be resolved again */
+};
+void env_print_built(
+	struct command *command, const struct env_meta *meta, const struct env_outcome *outcome);
+/* One environment; `outcome` NULL: it isn't said. `problem` as in env_row. */
 void env_print_json(struct json *j, const struct env_store *store, const struct env_meta *meta,
-	bool is_in_use, const char *problem, const bool *cached);
+	bool is_in_use, const char *problem, const struct env_outcome *outcome);
 
 /* Finds, composes or builds what is asked for; when something has to be built, carrel-build is run
  * and waited for. For `env warm` and `run`. */
 struct env_ensured {
 	struct env_meta meta;
-	bool was_there;
+	struct env_outcome outcome;
 	/* Not 0: carrel-build failed and has said why: on stderr, or (json) as the text in `said`,
 	 * which is to be printed as it is. */
 	int exit_code;

@@ -294,7 +294,7 @@ static int compose(struct command *command, const struct options *options, const
 	return env_prepare(command, options, package_id, wanted, err)
 		       ? -1
 		       : env_compose(&command->store, wanted, &command->arena, &ensured->meta,
-				 &ensured->was_there, &command->problem, err);
+				 &ensured->outcome.was_there, &command->problem, err);
 }
 
 int env_ensure(struct command *command, const struct options *options, const char *package_id,
@@ -304,6 +304,7 @@ int env_ensure(struct command *command, const struct options *options, const cha
 	int composed = compose(command, options, package_id, wanted, ensured, err);
 	if (composed)
 		return composed < 0 ? -1 : 0;
+	ensured->outcome.is_built = true;
 	return build(command, options, package_id, wanted->name, ensured, err);
 }
 
@@ -320,14 +321,15 @@ static void summarize(const struct env_meta *meta, bool was_there)
 			meta->packages.count, meta->packages.count == 1 ? "" : "s", size);
 }
 
-void env_print_built(struct command *command, const struct env_meta *meta, bool was_there)
+void env_print_built(
+	struct command *command, const struct env_meta *meta, const struct env_outcome *outcome)
 {
 	if (command->json)
-		env_print_json(&command->value, &command->store, meta, false, NULL, &was_there);
+		env_print_json(&command->value, &command->store, meta, false, NULL, outcome);
 	else if (!command->options.events) {
 		buf_printf(&command->out, "%s\n", meta->name);
 		if (!command->options.quiet)
-			summarize(meta, was_there);
+			summarize(meta, outcome->was_there);
 	}
 }
 
@@ -351,7 +353,7 @@ static int run_build(struct command *command, struct error *err)
 	int composed = compose(
 		command, &command->options, command->operands.items[0], &wanted, &ensured, err);
 	if (composed > 0)
-		env_print_built(command, &ensured.meta, ensured.was_there);
+		env_print_built(command, &ensured.meta, &ensured.outcome);
 	if (composed)
 		return composed < 0 ? -1 : 0;
 	return execute(command, err);
@@ -401,7 +403,7 @@ static int warm_one(struct command *command, const char *file, struct error *err
 		buf_text(&command->out, command->json ? ensured.said : "");
 	} else if (command->json)
 		env_print_json(&command->value, &command->store, &ensured.meta, false, NULL,
-			&ensured.was_there);
+			&ensured.outcome);
 	else if (!one.events) {
 		buf_printf(&said, "%s\n", ensured.meta.name);
 		return cli_print(&said, err);

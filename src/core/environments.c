@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/build_progress.h"
+#include "core/environments.h"
 #include "core/health_internal.h"
 #include "core/internal.h"
 #include "core/policies.h"
@@ -42,6 +43,8 @@ struct preparation {
 	int answer;			 /* memfd: stdout of the build */
 	struct build_progress *progress; /* its stderr */
 	char request_id[ID_LEN + 1];
+	uint64_t tag;	 /* of the build */
+	bool was_cached; /* nothing had to be built */
 };
 
 /* The name of an environment, as the workspace has it. */
@@ -315,6 +318,8 @@ static int read_answer(struct preparation *p, int exit_code, const char **name, 
 	if (job_read_answer(p->answer, exit_code, "carrel-build", arena, &answer, err))
 		return -1;
 	*name = json_member_text(answer, "name");
+	const struct json_value *built = json_member(answer, "built");
+	p->was_cached = built && built->kind == JSON_BOOL && !built->boolean;
 	return *name ? 0 : fail(err, ERR_FAILED, "the answer of carrel-build names no environment");
 }
 
@@ -499,6 +504,7 @@ static int build(struct preparation *p, struct error *err)
 	const int fds[] = { input, p->answer, errors };
 	uint64_t tag =
 		launcher_ask(&p->w->core->launcher, &head, strings, count, fds, 3, on_built, p);
+	p->tag = tag;
 	if (p->done)
 		p->w->build_tag = tag;
 	return 0;
@@ -527,11 +533,16 @@ const struct env_meta *environment_meta(const struct core_workspace *w)
 	return w->pins[0] ? &w->pins[0]->meta : NULL;
 }
 
+static void cancel_build(struct core *core, uint64_t tag)
+{
+	struct launch_message head = { .type = LAUNCH_CANCEL, .other = tag };
+	if (tag)
+		launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, NULL, NULL);
+}
+
 void environment_cancel(struct core_workspace *w)
 {
-	struct launch_message head = { .type = LAUNCH_CANCEL, .other = w->build_tag };
-	if (w->build_tag)
-		launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, NULL, NULL);
+	cancel_build(w->core, w->build_tag);
 }
 
 /* One that exists. 0: it has to be built. */
@@ -606,6 +617,100 @@ void environment_build(struct core_workspace *w, const struct workspace *recipe,
 	p->slot = slot;
 	if (build(p, &err))
 		finish(p, &err);
+}
+
+/* ---- for no workspace yet ---- */
+
+struct environment_job {
+	struct core *core;
+	struct core_workspace *w; /* held until it begins */
+	struct arena arena;
+	struct workspace recipe;
+	struct loop_timer *start;  /* until it begins */
+	struct preparation *build; /* under way, or NULL */
+	struct env_pin *pin;	   /* its result */
+	bool is_released;
+	environment_made_fn *done;
+	void *ctx;
+	struct error refused;
+};
+
+static void free_job(struct environment_job *job)
+{
+	environment_unpin(job->core, job->pin);
+	arena_done(&job->arena);
+	free(job);
+}
+
+static void on_made(void *ctx, struct env_pin *pin, const struct error *err)
+{
+	struct environment_job *job = ctx;
+	struct error denied;
+	bool was_cached = job->build->was_cached;
+	if (!err && policies_check_environment(job->build->w, pin_meta(pin), &denied))
+		err = &denied;
+	job->build = NULL;
+	job->pin = pin;
+	if (job->is_released) {
+		free_job(job);
+		return;
+	}
+	const struct environment_made made = { pin ? pin->name : NULL, was_cached };
+	job->done(job->ctx, err ? NULL : &made, err);
+}
+
+static void begin_job(struct loop *loop, void *ctx)
+{
+	struct environment_job *job = ctx;
+	struct core_workspace *w = job->w;
+	struct error err = job->refused;
+	job->start = NULL;
+	job->w = NULL;
+	if (err.code) {
+		core_release(w);
+		job->done(job->ctx, NULL, &err);
+		return;
+	}
+	struct preparation *p = job->build = new_preparation(w, &job->recipe, NULL);
+	core_release(w);
+	p->built = on_made;
+	p->ctx = job;
+	if (build(p, &err))
+		finish(p, &err);
+}
+
+struct environment_job *environment_make(const struct request *request, struct core_workspace *w,
+	const struct workspace *recipe, environment_made_fn *done, void *ctx)
+{
+	struct environment_job *job = xzalloc(sizeof *job);
+	struct arena *arena = &job->arena;
+	*job = (struct environment_job){ .core = w->core, .w = w, .done = done, .ctx = ctx };
+	arena_init(arena);
+	job->recipe.labels = workspace_copy_pairs(arena, &recipe->labels);
+	job->recipe.python = recipe->python ? arena_text(arena, recipe->python) : NULL;
+	job->recipe.requirements =
+		recipe->requirements ? arena_text(arena, recipe->requirements) : NULL;
+	job->recipe.packages = workspace_copy_texts(arena, &recipe->packages);
+	job->recipe.build_options = workspace_copy_texts(arena, &recipe->build_options);
+	access_check(w->core, request, VERB_WORKSPACE_INSTALL, w, &job->refused);
+	core_hold(w);
+	job->start = loop_after(w->core->loop, 0, begin_job, job);
+	return job;
+}
+
+void environment_release(struct environment_job *job)
+{
+	if (!job)
+		return;
+	job->is_released = true;
+	if (job->build) {
+		cancel_build(job->core, job->build->tag);
+		return;
+	}
+	if (job->start)
+		core_release(job->w);
+	loop_cancel(job->core->loop, job->start);
+	free_job(job);
 }
 
 void environment_add_layers(const struct core_workspace *w, struct arena *arena, text_list *names)

@@ -216,7 +216,7 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 	if (failed == 0)
 		finish(&run);
 	buf_done(&run.log);
-	return failed < 0 ? -1 : 0;
+	return failed < 0 ? -1 : failed;
 }
 
 /* -- what is wrong -- */
@@ -336,5 +336,5 @@ int env_repair(const struct builder *builder, const char *name, const env_findin
 		maker_of(kind)->ask_again(builder, &old, arena, request, wanted, err) < 0)
 		return build_failed_as(problem, err);
 	wanted->kind = kind;
-	return env_build(builder, wanted, arena, meta, &was_there, problem, err);
+	return env_build(builder, wanted, arena, meta, &was_there, problem, err) < 0 ? -1 : 0;
 }

@@ -146,7 +146,8 @@ struct builder {
 	const struct build_network *network;
 	struct env_progress *progress;
 };
-/* *was_there: another process had built it by the time its lock was acquired. */
+/* *was_there: another process had built it by the time its lock was acquired. 1: that, or it was
+ * composed of layers that another process had made; 0: it was built. */
 int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,
 	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err);
 

@@ -115,7 +115,8 @@ static const struct field venv_rows[] = {
 	{ "created_at", FIELD_TEXT, AT(created_at), NULL, FIELD_OUT },
 	{ "python_version", FIELD_TEXT, AT(python_version), NULL, FIELD_OUT },
 	{ "installed_packages", FIELD_PAIRS, AT(packages), "names and versions", FIELD_OUT },
-	{ "cached", FIELD_BOOLEAN, AT(cached), "it was there, and was reused", FIELD_OUT },
+	{ "cached", FIELD_BOOLEAN, AT(cached),
+		"nothing was installed for it: it, or all of its packages, were there", FIELD_OUT },
 };
 #undef AT
 static const struct record venv_record = { "DeploymentVenv", NULL, RECORD_ROWS(venv_rows) };
@@ -229,8 +230,12 @@ static const struct field wanted_rows[] = {
 	{ "sha256", FIELD_TEXT, AT(sha256), "that the package must have", FIELD_IN,
 		.pattern = "^[0-9a-f]{64}$", .check = check_sha256 },
 	{ "rebuildVenv", FIELD_BOOLEAN, AT(rebuild_venv),
-		"build the environment again although it exists: venv.cached is false", FIELD_IN },
-	{ "skipVenvCache", FIELD_BOOLEAN, AT(skip_venv_cache), "the same as rebuildVenv",
+		"make the environment again although it exists, with the versions that were "
+		"resolved before, and put it in the place of the one that is there",
+		FIELD_IN },
+	{ "skipVenvCache", FIELD_BOOLEAN, AT(skip_venv_cache),
+		"look for neither the environment nor the versions that were resolved before: "
+		"resolve again, to the newest that requirements.txt allows",
 		FIELD_IN },
 	{ "forceRefresh", FIELD_BOOLEAN, AT(force_refresh),
 		"fetch a packageUrl of http or https, and unpack the package, although both were "

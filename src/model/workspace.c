@@ -502,7 +502,7 @@ bool workspace_build_option_is_valid(const char *word)
 {
 	/* With '=': any value may follow; the build judges it. */
 	static const char *const words[] = { "--pip=", "--constraint-line=", "--torch-backend=",
-		"--allow-index=", "--allow-build", "--pre", "--rebuild",
+		"--allow-index=", "--allow-build", "--pre", "--rebuild", "--no-cache",
 		"--npm=", "--node=", "--node-runtime=", "--allow-scripts", WORKSPACE_NODE_INPUT };
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

@@ -44,10 +44,23 @@ enum rollout_step {
 	STEP_MANIFEST,
 	STEP_REQUIREMENTS,
 	STEP_FREEZE,
-	STEP_SURFACE, /* a workspace for each; the first one makes the environment */
+	STEP_ENV,     /* the environment, which may be under way since the download */
+	STEP_SURFACE, /* a workspace for each */
 	STEP_START,
 	STEP_WAIT, /* for their health */
 	STEP_DONE
+};
+/* The environment of a revision while it is rolled out. */
+struct rollout_env {
+	char workspace[ID_LEN + 1];  /* for which it is built, or "" */
+	struct environment_job *job; /* from its begin until the surfaces have it */
+	bool is_making;		     /* the workspace: a callback will come */
+	bool is_begun, is_awaited, has_ended;
+	bool is_installing;		   /* its progress has begun */
+	const char *python, *requirements; /* of what is built; python: or NULL */
+	struct error failure;
+	struct journal_listener progress;
+	bool is_listening;
 };
 struct revision_state {
 	struct deployment_state *deployment;
@@ -61,14 +74,12 @@ struct revision_state {
 	bool is_canceled;	     /* it ends with that callback */
 	bool is_ended;		     /* freed with the last request that uses it */
 	int at;			     /* surface of STEP_SURFACE */
-	int64_t env_began_ms;
+	struct rollout_env env;
 	int package; /* the file, or -1 */
 	char fetch[ID_LEN + 1];
 	struct archive_job *unpacking;
 	struct package_pump *pump;
 	struct core_exec *fetching;
-	struct journal_listener progress;
-	bool is_listening;
 	struct loop_timer *drain;
 	uint64_t drain_until_ms;
 	struct error failure; /* of what is told later */
@@ -129,6 +140,15 @@ bool rollout_resume(struct revision_state *r, const struct error *err);
 void rollout_fail(struct revision_state *r, const struct error *err);
 void rollout_surface_changed(struct surface *s);
 void rollout_stop(struct revision_state *r); /* cancels what can be; frees nothing */
+pair_list rollout_labels(struct revision_state *r, const char *role);
+/* ---- rollout_env.c ---- */
+/* Begins to build it while the package is fetched: that of the revision before, if there is one. */
+void env_begin_early(struct revision_state *r);
+void env_step(struct revision_state *r);
+/* Ends its build, and removes its workspace; the environment may be removed from here on. */
+void env_stop(struct revision_state *r);
+/* requirements.txt, and before it the lines for the indexes that the request names. */
+const char *env_requirements(struct revision_state *r, const char *text);
 /* ---- rollout_fetch.c ---- */
 void fetch_make(struct revision_state *r);
 void fetch_run(struct revision_state *r);

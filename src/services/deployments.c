@@ -112,7 +112,7 @@ void revision_end(struct revision_state *r)
 	rollout_stop(r);
 	/* What is under way ends with its callback. */
 	r->is_canceled = true;
-	if (r->is_waiting)
+	if (r->is_waiting || r->env.is_making)
 		return;
 	if (r->model.layer && !is_shared(d->all, r))
 		workspace_drop_id(request, d->all, r->model.layer);
@@ -697,7 +697,8 @@ static void free_all(void *state)
 		struct revision_state *each[] = { d->live, d->next, d->previous };
 		for (int i = 0; i < 3; i++)
 			if (each[i]) {
-				each[i]->fetch[0] = 0; /* swept at the next start */
+				/* swept at the next start */
+				each[i]->fetch[0] = each[i]->env.workspace[0] = 0;
 				revision_free(each[i]);
 			}
 		free_deployment(d);

@@ -10,12 +10,10 @@
 #include "base/fd.h"
 #include "base/hash.h"
 #include "core/archive.h"
-#include "core/catalog.h"
 #include "core/exports.h"
 #include "core/files.h"
 #include "core/snapshots.h"
 #include "format/yaml_json.h"
-#include "model/environment.h"
 #include "services/deployment_internal.h"
 
 #define MANIFEST_MAX ((size_t)64 << 10)
@@ -29,13 +27,6 @@ static struct core *core_of(const struct revision_state *r)
 }
 
 /* ---- its end ---- */
-
-static void unlisten(struct revision_state *r)
-{
-	if (r->is_listening)
-		journal_unlisten(core_journal(core_of(r)), &r->progress);
-	r->is_listening = false;
-}
 
 /* Bytes of the package on their way to the unpacking. */
 struct package_pump {
@@ -55,7 +46,7 @@ static void pump_stop(struct revision_state *r)
 
 void rollout_stop(struct revision_state *r)
 {
-	unlisten(r);
+	env_stop(r);
 	if (r->unpacking) {
 		archive_cancel(r->unpacking);
 		r->unpacking = NULL;
@@ -184,7 +175,7 @@ static void on_package(
 	}
 	r->model.sha256 = arena_text(&r->arena, sha256);
 	r->package = take_fd(&file);
-	r->step = share_layer(r) ? STEP_SURFACE : STEP_LAYER_MAKE;
+	r->step = share_layer(r) ? STEP_ENV : STEP_LAYER_MAKE;
 	rollout_next(r);
 }
 
@@ -195,7 +186,7 @@ static void find_package(struct revision_state *r)
 	if (!r->model.sha256 && r->model.wanted_sha256)
 		r->model.sha256 = r->model.wanted_sha256;
 	if (r->model.snapshot || share_layer(r)) {
-		r->step = STEP_SURFACE;
+		r->step = STEP_ENV;
 		rollout_next(r);
 		return;
 	}
@@ -220,7 +211,7 @@ static void fetch_keep(struct revision_state *r)
 
 /* ---- its files ---- */
 
-static pair_list labels(struct revision_state *r, const char *role)
+pair_list rollout_labels(struct revision_state *r, const char *role)
 {
 	pair_list list = { 0 };
 	const struct text_pair pairs[] = { { LABEL_SERVICE, SERVICE_NAME },
@@ -245,7 +236,7 @@ static void on_layer(void *ctx, struct core_workspace *w, const struct error *er
 
 static void make_layer(struct revision_state *r)
 {
-	struct workspace wanted = { .labels = labels(r, "package") };
+	struct workspace wanted = { .labels = rollout_labels(r, "package") };
 	r->is_waiting = true;
 	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_layer, r);
 }
@@ -418,76 +409,16 @@ static void freeze(struct revision_state *r)
 	core_snapshot_create(revision_request(r, &r->arena), w, &wanted, on_frozen, r);
 }
 
-/* ---- workspaces of the surfaces, and the environment ---- */
-
-/* Downloads have begun: what comes is the installation. */
-static void on_progress(void *ctx, const struct event *event)
-{
-	struct revision_state *r = ctx;
-	const struct surface_row *row = &r->model.surfaces[r->at];
-	if (strcmp(event->type, "environment.progress") || !row->workspace ||
-		strcmp(event->workspace, row->workspace))
-		return;
-	unlisten(r);
-	deployment_set_status(r->deployment, DEPLOYMENT_INSTALLING_DEPS, NULL);
-}
-
-/* requirements.txt, and before it the lines for the indexes that the request names. */
-static const char *requirements_of(struct revision_state *r)
-{
-	const struct revision *m = &r->model;
-	auto_buf struct buf text = buf_empty(2 * REQUIREMENTS_MAX);
-	if (m->pip_index_url)
-		buf_printf(&text, "--index-url %s\n", m->pip_index_url);
-	if (m->pip_extra_index_url)
-		buf_printf(&text, "--extra-index-url %s\n", m->pip_extra_index_url);
-	if (m->pip_trusted_host)
-		buf_printf(&text, "--trusted-host %s\n", m->pip_trusted_host);
-	if (!text.len)
-		return m->requirements ? m->requirements : "";
-	buf_text(&text, m->requirements ? m->requirements : "");
-	return arena_text(&r->arena, text.data);
-}
-
-static void take_environment(struct revision_state *r, const struct workspace *made)
-{
-	auto_arena struct arena arena = { 0 };
-	struct env_meta meta;
-	struct error ignored;
-	int64_t created_ms;
-	if (r->model.environment || !made->environment)
-		return;
-	r->model.environment = arena_text(&r->arena, made->environment);
-	r->model.is_cached = !core_environment(core_system(), core_of(r), made->environment, &arena,
-				     &meta, &ignored) &&
-			     env_time_parse(meta.created_at, &created_ms) &&
-			     created_ms < r->env_began_ms;
-}
-
-/* The build knows lines of requirements, not the fields of the request that they come from. */
-static void explain_indexes(const struct revision *m, struct error *err)
-{
-	const char *field = m->pip_index_url	     ? "pipIndexUrl"
-			    : m->pip_extra_index_url ? "pipExtraIndexUrl"
-			    : m->pip_trusted_host    ? "pipTrustedHost"
-						     : NULL;
-	if (field)
-		error_context(err, "%s needs allow_options in config.yaml", field);
-}
+/* ---- workspaces of the surfaces ---- */
 
 static void on_surface(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct revision_state *r = ctx;
 	struct error why;
-	unlisten(r);
 	if (err) {
 		why = *err;
 		r->model.surfaces[r->at].workspace = NULL;
-		if (why.code == ERR_DENIED)
-			explain_indexes(&r->model, &why);
 		error_context(&why, "make surface '%s'", surface_names[r->at]);
-	} else {
-		take_environment(r, core_model(w));
 	}
 	if (!rollout_resume(r, err ? &why : NULL))
 		return;
@@ -510,27 +441,18 @@ static void make_surface(struct revision_state *r)
 		return;
 	}
 	spec = &r->agent.surfaces[r->at];
-	struct workspace wanted = { .labels = labels(r, surface_names[r->at]),
+	struct workspace wanted = { .labels = rollout_labels(r, surface_names[r->at]),
 		.from = r->model.snapshot,
 		.env = surface_variables(r, (enum surface_kind)r->at, &r->arena),
 		.limits = spec->limits.limits,
 		.network = r->model.network,
 		.environment = r->model.environment,
 		.python = r->agent.runtime.python_version,
-		.requirements = requirements_of(r),
+		.requirements = env_requirements(r, r->model.requirements),
 		.policy.settings = r->model.settings };
-	if (!r->model.environment && (r->model.rebuild_venv || r->model.skip_venv_cache))
-		vec_push(&r->arena, &wanted.build_options, "--rebuild");
 	id_make(id);
 	memcpy(wanted.id, id, sizeof id);
 	r->model.surfaces[r->at].workspace = arena_text(&r->arena, id);
-	if (!r->model.environment) {
-		r->env_began_ms = clock_now_ms();
-		r->progress = (struct journal_listener){ .fn = on_progress, .ctx = r };
-		r->is_listening = true;
-		journal_listen(core_journal(core_of(r)), &r->progress, 0);
-		deployment_set_status(r->deployment, DEPLOYMENT_BUILDING_ENV, NULL);
-	}
 	r->is_waiting = true;
 	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_surface, r);
 }
@@ -539,6 +461,7 @@ static void make_surface(struct revision_state *r)
 
 static void start_all(struct revision_state *r)
 {
+	env_stop(r); /* the surfaces keep the environment from here on */
 	deployment_set_status(r->deployment, DEPLOYMENT_STARTING, NULL);
 	r->step = STEP_WAIT;
 	for (int i = 0; i < SURFACE_COUNT; i++) {
@@ -622,6 +545,7 @@ void rollout_next(struct revision_state *r)
 		[STEP_LAYER_MAKE] = make_layer,
 		[STEP_UNPACK] = unpack,
 		[STEP_FREEZE] = freeze,
+		[STEP_ENV] = env_step,
 		[STEP_SURFACE] = make_surface,
 		[STEP_START] = start_all,
 	};
@@ -629,7 +553,7 @@ void rollout_next(struct revision_state *r)
 	enum rollout_step step = r->step;
 	if (r->failure.code)
 		return;
-	if (step == STEP_SURFACE && !r->agent.name && use_manifest(r, &err)) {
+	if (step == STEP_ENV && !r->agent.name && use_manifest(r, &err)) {
 		rollout_fail(r, &err);
 		return;
 	}

@@ -35,6 +35,7 @@ void fetch_make(struct revision_state *r)
 	vec_push(&r->arena, &wanted.labels,
 		((struct text_pair){ LABEL_DEPLOYMENT, r->deployment->id }));
 	vec_push(&r->arena, &wanted.labels, ((struct text_pair){ LABEL_ROLE, "download" }));
+	env_begin_early(r);
 	r->is_waiting = true;
 	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_made, r);
 }

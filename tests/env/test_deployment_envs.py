@@ -1,14 +1,18 @@
-"""Environments of deployments: which index they are built from, and when they are reused."""
+"""Environments of deployments: which index they are built from, when they are built, and when they are reused."""
 import contextlib
+import http.server
 import ssl
+import subprocess
+import threading
 
 import pytest
 from daemons import new_directory, nothing_survives, remove, serving  # noqa: F401
-from harness import PATH, copy_home, eventually
+from harness import CARREL, PATH, copy_home, eventually
 from index_server import Index
-from origins import make_certificates
+from origins import make_certificates, origin
 from packages_made import SERVER, make
-from rollouts import clean, deploy, left  # noqa: F401
+from rest import Events
+from rollouts import clean, deploy, left, wait  # noqa: F401
 from wheels import wheel
 
 pytestmark = pytest.mark.shipped
@@ -35,7 +39,7 @@ def building(template, config):
 
 @pytest.fixture(scope="module")
 def daemon(template):
-    with building(template, "environments:\n  allow_options: true\n") as daemon:
+    with building(template, "environments:\n  allow_options: true\negress:\n  hosts:\n    origin.test: 127.0.0.1\n") as daemon:
         yield daemon
 
 
@@ -52,9 +56,9 @@ def tls(tmp_path):
         yield index
 
 
-def package(*requirements, more=None):
+def package(*requirements, more=None, version="1.0.0"):
     """A new one each time: what it has beside its requirements differs."""
-    return make({"agent.yaml": "name: greeter\nversion: 1.0.0\nrest: {command: python3 src/server.py}\n",
+    return make({"agent.yaml": f"name: greeter\nversion: {version}\nrest: {{command: python3 src/server.py}}\n",
                  "requirements.txt": "".join(f"{one}\n" for one in requirements), "src/server.py": SERVER, "number": str(next(COUNT)), **(more or {})})
 
 
@@ -103,16 +107,127 @@ def layers(daemon):
 
 
 def test_an_environment_is_reused_unless_the_request_says_otherwise(clean):
-    data = package("usual==1.0")
+    """rebuildVenv makes it again with the same versions, skipVenvCache with the newest; both replace it."""
+    clean.index.add(wheel("moving", "1.0"))
+    data = package("moving")
     first = venv(clean, data)
     assert first["cached"] is False
-    again = venv(clean, data)
-    assert again == {**first, "cached": True}
-    for flag in ("rebuildVenv", "skipVenvCache"):
-        made = venv(clean, data, **{flag: True})
-        assert made["cached"] is False and made["created_at"] > again["created_at"] and made["name"] == first["name"]
-        again = made
-    assert venv(clean, data) == {**again, "cached": True}
+    assert venv(clean, data) == {**first, "cached": True}
+    clean.index.add(wheel("moving", "1.1"))
+    again = venv(clean, data, rebuildVenv=True)
+    assert again["cached"] is False and again["created_at"] > first["created_at"]
+    assert again["name"] == first["name"] and again["installed_packages"] == {"moving": "1.0"}
+    newest = venv(clean, data, skipVenvCache=True)
+    assert newest["cached"] is False and newest["name"] == first["name"] and newest["installed_packages"] == {"moving": "1.1"}
+    assert venv(clean, data) == {**newest, "cached": True}
+
+
+def test_a_warm_set_is_cached_at_the_first_deployment(clean, tmp_path):
+    clean.index.add(wheel("warmed", "1.0"))
+    (tmp_path / "requirements.txt").write_text("warmed\n")
+    done = subprocess.run([CARREL, "env", "warm", tmp_path / "requirements.txt"], env=clean.env, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.startswith("warmup_"), done.stderr
+    asked = len(clean.index.requests)
+    made = venv(clean, package("warmed"))
+    assert made["cached"] is True and made["installed_packages"] == {"warmed": "1.0"} and made["name"].startswith("greeter@1.0.0_")
+    assert len(clean.index.requests) == asked
+
+
+class Held(http.server.BaseHTTPRequestHandler):
+    """Answers with server.package when the test says so."""
+
+    def do_GET(self):
+        self.server.requests.append(self.path)
+        self.server.freed.wait()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.server.package)))
+        self.end_headers()
+        self.wfile.write(self.server.package)
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def held(daemon):
+    with origin(handler=Held) as server:
+        server.freed = threading.Event()
+        try:
+            yield server
+        finally:
+            server.freed.set()
+            daemon.index.behave()
+
+
+def fetch(daemon, server, version, data, **body):
+    """Begins the deployment of a package that is on its way: the server has been asked for it."""
+    server.package = data
+    url = f"http://origin.test:{server.port}/{version}"
+    answer = daemon.post("/v1/deployments", {"agentAppId": "greeter", "version": version, "packageUrl": url, "forceRefresh": True, **body})
+    assert answer.status == 200, answer
+    assert eventually(lambda: server.requests)
+
+
+def environments(daemon):
+    return daemon.get("/v1/environments?limit=100").json()["items"]
+
+
+def pages(daemon, name):
+    return list(daemon.index.requests).count(f"/simple/{name}/")
+
+
+def statuses(events, revision):
+    """Of that rollout, up to its end."""
+    came = []
+    for event in events:
+        if event["event"] == "deployment.status" and event["data"]["revision"] == revision:
+            came.append(event["data"]["status"])
+            if came[-1] in ("healthy", "failed"):
+                return came
+
+
+def test_an_environment_is_built_while_the_package_downloads(clean, held):
+    first = venv(clean, package("usual"))
+    events = Events(clean, "/v1/events")
+    fetch(clean, held, "2.0.0", package("usual", version="2.0.0"))
+    name = first["name"].replace("1.0.0", "2.0.0")
+    assert eventually(lambda: name in [one["name"] for one in environments(clean)])
+    assert clean.get("/v1/deployments/greeter").json()["rollout"]["status"] == "downloading"
+    held.freed.set()
+    made = wait(clean, "greeter")["venv"]
+    assert made["name"] == name and made["installed_packages"] == {"usual": "1.0"}
+    assert statuses(events, 2) == ["downloading", "building_env", "starting", "healthy"]
+    events.close()
+
+
+def test_other_requirements_of_the_downloaded_package_count(clean, held):
+    """The build for those of the version before, which waits for the index, is ended."""
+    clean.index.add(wheel("stuck", "1.0"))
+    venv(clean, package("stuck"))
+    clean.index.misbehave("/simple/stuck", "held")
+    asked = pages(clean, "stuck")
+    events = Events(clean, "/v1/events")
+    fetch(clean, held, "2.0.0", package("common", version="2.0.0"), skipVenvCache=True)
+    assert eventually(lambda: pages(clean, "stuck") > asked)
+    assert clean.get("/v1/deployments/greeter").json()["rollout"]["status"] == "downloading"
+    held.freed.set()
+    made = wait(clean, "greeter")["venv"]
+    assert made["installed_packages"] == {"common": "1.0"} and made["cached"] is False
+    came = statuses(events, 2)
+    assert [one for one in came if one != "installing_deps"] == ["downloading", "building_env", "starting", "healthy"]
+    events.close()
+    assert not [one for one in environments(clean) if one["package_id"] == "greeter@2.0.0" and "stuck" in one["installed_packages"]]
+
+
+def test_a_removal_ends_the_download_and_the_build(clean, held):
+    clean.index.add(wheel("waiting", "1.0"))
+    venv(clean, package("waiting"))
+    clean.index.misbehave("/simple/waiting", "held")
+    asked = pages(clean, "waiting")
+    fetch(clean, held, "2.0.0", package("waiting", version="2.0.0"), skipVenvCache=True)
+    assert eventually(lambda: pages(clean, "waiting") > asked)
+    assert clean.delete("/v1/deployments/greeter").status == 204
+    eventually(lambda: not left(clean))
 
 
 def test_force_refresh_unpacks_again_and_keeps_the_environment(clean):

@@ -1039,7 +1039,7 @@ export interface DeploymentVenv {
   pythonVersion: string;
   /** names and versions */
   installedPackages: Record<string, string>;
-  /** it was there, and was reused */
+  /** nothing was installed for it: it, or all of its packages, were there */
   cached: boolean;
 }
 
@@ -1075,9 +1075,9 @@ export interface DeploymentWanted {
   packageUrl?: string | null;
   /** that the package must have */
   sha256?: string | null;
-  /** build the environment again although it exists: venv.cached is false */
+  /** make the environment again although it exists, with the versions that were resolved before, and put it in the place of the one that is there */
   rebuildVenv?: boolean | null;
-  /** the same as rebuildVenv */
+  /** look for neither the environment nor the versions that were resolved before: resolve again, to the newest that requirements.txt allows */
   skipVenvCache?: boolean | null;
   /** fetch a packageUrl of http or https, and unpack the package, although both were done already; the environment is reused */
   forceRefresh?: boolean | null;

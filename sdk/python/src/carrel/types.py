@@ -1489,7 +1489,7 @@ class DeploymentVenv:
     python_version: str
     # names and versions
     installed_packages: Dict[str, str]
-    # it was there, and was reused
+    # nothing was installed for it: it, or all of its packages, were there
     cached: bool
 
     @classmethod
@@ -1560,9 +1560,11 @@ class DeploymentWanted(_DeploymentWantedNeeded, total=False):
     packageUrl: Optional[str]
     # that the package must have
     sha256: Optional[str]
-    # build the environment again although it exists: venv.cached is false
+    # make the environment again although it exists, with the versions that were resolved before, and put it in the
+    # place of the one that is there
     rebuildVenv: Optional[bool]
-    # the same as rebuildVenv
+    # look for neither the environment nor the versions that were resolved before: resolve again, to the newest that
+    # requirements.txt allows
     skipVenvCache: Optional[bool]
     # fetch a packageUrl of http or https, and unpack the package, although both were done already; the environment is
     # reused

@@ -1,0 +1,235 @@
+/* rollout_env.c -- the environment of a revision: built for a workspace of its own, before there
+ * are surfaces. When the package has to be fetched and the revision before has requirements, these
+ * are built meanwhile; the package then says whether they are the right ones. */
+#include <string.h>
+#include "base/buf.h"
+#include "core/catalog.h"
+#include "core/environments.h"
+#include "model/environment.h"
+#include "services/deployment_internal.h"
+
+#define TEXT_MAX ((size_t)512 << 10)
+
+static struct core *core_of(const struct revision_state *r)
+{
+	return r->deployment->all->service.core;
+}
+
+const char *env_requirements(struct revision_state *r, const char *text)
+{
+	const struct revision *m = &r->model;
+	auto_buf struct buf all = buf_empty(TEXT_MAX);
+	if (m->pip_index_url)
+		buf_printf(&all, "--index-url %s\n", m->pip_index_url);
+	if (m->pip_extra_index_url)
+		buf_printf(&all, "--extra-index-url %s\n", m->pip_extra_index_url);
+	if (m->pip_trusted_host)
+		buf_printf(&all, "--trusted-host %s\n", m->pip_trusted_host);
+	if (!all.len)
+		return text ? text : "";
+	buf_text(&all, text ? text : "");
+	return arena_text(&r->arena, all.data);
+}
+
+/* ---- its end ---- */
+
+static void unlisten(struct revision_state *r)
+{
+	if (r->env.is_listening)
+		journal_unlisten(core_journal(core_of(r)), &r->env.progress);
+	r->env.is_listening = false;
+}
+
+static void drop(struct revision_state *r, const char *id)
+{
+	auto_arena struct arena arena = { 0 };
+	workspace_drop_id(revision_request(r, &arena), r->deployment->all, id);
+}
+
+static void drop_workspace(struct revision_state *r)
+{
+	if (r->env.workspace[0] && !r->env.is_making)
+		drop(r, r->env.workspace);
+	r->env.workspace[0] = 0;
+}
+
+static void end_build(struct revision_state *r)
+{
+	unlisten(r);
+	environment_release(r->env.job);
+	r->env.job = NULL;
+	r->env.is_begun = r->env.has_ended = r->env.is_installing = false;
+	r->env.failure.code = 0;
+}
+
+void env_stop(struct revision_state *r)
+{
+	end_build(r);
+	drop_workspace(r);
+	if (r->env.is_awaited) /* nobody calls back */
+		r->env.is_awaited = r->is_waiting = false;
+}
+
+/* ---- the build ---- */
+
+/* The build knows lines of requirements, not the fields of the request that they come from. */
+static void explain(const struct revision *m, struct error *err)
+{
+	const char *field = m->pip_index_url	     ? "pipIndexUrl"
+			    : m->pip_extra_index_url ? "pipExtraIndexUrl"
+			    : m->pip_trusted_host    ? "pipTrustedHost"
+						     : NULL;
+	if (field && err->code == ERR_DENIED)
+		error_context(err, "%s needs allow_options in config.yaml", field);
+	error_context(err, "build the environment");
+}
+
+/* Downloads have begun: what comes is the installation. */
+static void on_progress(void *ctx, const struct event *event)
+{
+	struct revision_state *r = ctx;
+	if (strcmp(event->type, "environment.progress") ||
+		strcmp(event->workspace, r->env.workspace))
+		return;
+	unlisten(r);
+	r->env.is_installing = true;
+	if (r->env.is_awaited)
+		deployment_set_status(r->deployment, DEPLOYMENT_INSTALLING_DEPS, NULL);
+}
+
+/* Its end, for a rollout that waits for it. */
+static void go_on(struct revision_state *r)
+{
+	struct error why = r->env.failure;
+	r->env.is_awaited = false;
+	if (rollout_resume(r, why.code ? &why : NULL))
+		rollout_next(r);
+}
+
+static void on_made(void *ctx, const struct environment_made *made, const struct error *err)
+{
+	struct revision_state *r = ctx;
+	unlisten(r);
+	r->env.has_ended = true;
+	if (err) {
+		r->env.failure = *err;
+		explain(&r->model, &r->env.failure);
+	} else {
+		r->model.environment = arena_text(&r->arena, made->name);
+		r->model.is_cached =
+			made->was_cached && !r->model.rebuild_venv && !r->model.skip_venv_cache;
+	}
+	drop_workspace(r);
+	if (r->env.is_awaited)
+		go_on(r);
+}
+
+static void build(struct revision_state *r, struct core_workspace *w)
+{
+	struct workspace recipe = { .labels = rollout_labels(r, "environment"),
+		.python = r->env.python,
+		.requirements = r->env.requirements };
+	if (r->model.rebuild_venv)
+		vec_push(&r->arena, &recipe.build_options, "--rebuild");
+	if (r->model.skip_venv_cache)
+		vec_push(&r->arena, &recipe.build_options, "--no-cache");
+	r->env.progress = (struct journal_listener){ .fn = on_progress, .ctx = r };
+	r->env.is_listening = true;
+	journal_listen(core_journal(core_of(r)), &r->env.progress, 0);
+	r->env.job = environment_make(revision_request(r, &r->arena), w, &recipe, on_made, r);
+}
+
+static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct revision_state *r = ctx;
+	r->env.is_making = false;
+	if (w && !r->env.workspace[0]) { /* it was ended meanwhile */
+		drop(r, core_model(w)->id);
+		if (r->is_canceled && !r->is_waiting)
+			revision_end(r);
+		return;
+	}
+	if (!err) {
+		build(r, w);
+		return;
+	}
+	r->env.workspace[0] = 0;
+	r->env.failure = *err;
+	r->env.has_ended = true;
+	if (r->env.is_awaited)
+		go_on(r);
+	else if (r->is_canceled && !r->is_waiting)
+		revision_end(r);
+}
+
+static void begin(struct revision_state *r, const char *python, const char *requirements)
+{
+	struct workspace wanted = { .labels = rollout_labels(r, "environment"),
+		.policy.settings = r->model.settings };
+	struct core_workspace *w;
+	struct error ignored;
+	r->env.is_begun = true;
+	r->env.python = python ? arena_text(&r->arena, python) : NULL;
+	r->env.requirements = requirements;
+	if (r->env.is_making)
+		return; /* whatever is to be built when it is there */
+	if (r->env.workspace[0] &&
+		!core_find(core_system(), core_of(r), r->env.workspace, &w, &ignored)) {
+		build(r, w);
+		return;
+	}
+	id_make(r->env.workspace);
+	memcpy(wanted.id, r->env.workspace, sizeof wanted.id);
+	r->env.is_making = true;
+	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_workspace, r);
+}
+
+void env_begin_early(struct revision_state *r)
+{
+	const struct revision_state *before = r->deployment->live;
+	if (!before || !before->model.requirements || r->env.is_begun)
+		return;
+	begin(r, before->agent.runtime.python_version,
+		env_requirements(r, arena_text(&r->arena, before->model.requirements)));
+}
+
+/* ---- the step ---- */
+
+static bool is_the_same(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+/* One that the revision has already: of a restart or a rollback. */
+static bool is_there(struct revision_state *r)
+{
+	auto_arena struct arena arena = { 0 };
+	struct env_meta meta;
+	struct error ignored;
+	return r->model.environment && !r->env.is_begun &&
+	       !core_environment(
+		       core_system(), core_of(r), r->model.environment, &arena, &meta, &ignored);
+}
+
+void env_step(struct revision_state *r)
+{
+	const char *python = r->agent.runtime.python_version;
+	const char *requirements = env_requirements(r, r->model.requirements);
+	if (is_there(r)) {
+		rollout_next(r);
+		return;
+	}
+	if (r->env.is_begun && (!is_the_same(r->env.python, python) ||
+				       strcmp(r->env.requirements, requirements) != 0))
+		end_build(r);
+	if (!r->env.is_begun) {
+		r->model.environment = NULL;
+		begin(r, python, requirements);
+	}
+	deployment_set_status(r->deployment, DEPLOYMENT_BUILDING_ENV, NULL);
+	if (r->env.is_installing)
+		deployment_set_status(r->deployment, DEPLOYMENT_INSTALLING_DEPS, NULL);
+	r->env.is_awaited = r->is_waiting = true;
+	if (r->env.has_ended)
+		go_on(r);
+}
