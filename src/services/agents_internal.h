@@ -80,7 +80,7 @@ struct task_run {
 	unsigned lines;
 	struct loop_timer *failing; /* it ends so, soon */
 	enum task_state final;
-	const char *message;
+	const char *message, *why; /* why: of run_fail, or NULL */
 };
 
 /* ---- agents.c ---- */
@@ -121,7 +121,8 @@ int run_answer(const struct request *request, struct task_run *run,
 	const struct task_message *message, const char *json, struct error *err);
 /* Ends the task, soon: for callbacks of its exec. message: JSON, or NULL. */
 void run_finish(struct task_run *run, enum task_state state, const char *message);
-void run_fail(struct task_run *run, const char *why); /* the same: `failed`, with this text */
+/* The same of a program: `failed`, with this text and the end of its log. */
+void run_fail(struct task_run *run, const char *why);
 /* Lets go of everything: the exec is ended, a throw-away workspace removed. */
 void run_end(struct task_run *run);
 /* After a start: a task whose exec goes on, or still waits. false: it can't go on, and *why says
@@ -158,5 +159,6 @@ struct core_exec *follow_exec(const struct task_run *run); /* NULL: it is gone *
 /* ---- task_program.c: the JSON lines of a `command` agent ---- */
 void program_send(struct task_run *run, const char *message);
 void program_output(struct task_run *run, int stream, struct str data);
+void program_explain(const struct task_run *run, struct buf *text); /* run->why, and its log */
 /* It has ended by itself. */
 void program_ended(struct task_run *run, const struct result *result, const char *why);

@@ -23,7 +23,7 @@ static bool is_full(const struct task_run *run, int stream)
 {
 	static const char *const names[] = { "stdout", "stderr" };
 	if (run->entry->model.kind == AGENT_COMMAND)
-		return run->offsets[stream - 1] > PROGRAM_OUTPUT_MAX;
+		return run->offsets[0] + run->offsets[1] > PROGRAM_OUTPUT_MAX;
 	for (const struct artifact *a = run->task->made; a; a = a->next)
 		if (!strcmp(a->id, names[stream - 1]))
 			return a->is_cut;
@@ -45,7 +45,7 @@ static void read_stream(struct task_run *run, struct core_exec *e, int stream)
 	uint64_t first = exec_output_first(fd);
 	if (*at < first)
 		*at = first;
-	while (!run->failing && !is_full(run, stream) &&
+	while ((!run->failing || stream == 2) && !is_full(run, stream) &&
 		(got = pread(fd, piece, sizeof piece, (off_t)*at)) > 0) {
 		*at += (uint64_t)got;
 		run_output(run, stream, (struct str){ piece, (size_t)got });

@@ -59,22 +59,21 @@ static const char *fail_line(struct task_run *run, const char *why)
 		&run->arena, "the agent's program wrote an invalid line %u: %s", run->lines, why);
 }
 
-/* With the end of its log, which says more. */
-static void fail_with_log(struct task_run *run, const char *why)
+/* The end of its log says more. It is taken when the task ends: what was written there before the
+ * failure may come after it. */
+void program_explain(const struct task_run *run, struct buf *text)
 {
 	struct str log = { run->tails[1].data, run->tails[1].len };
-	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	if (log.len > LOG_MAX)
 		log = (struct str){ log.data + log.len - LOG_MAX, LOG_MAX };
-	buf_text(&text, why);
+	buf_text(text, run->why);
 	if (log.len) {
-		buf_text(&text, "\n");
-		buf_append(&text, log.data, log.len);
+		buf_text(text, "\n");
+		buf_append(text, log.data, log.len);
 	}
-	for (size_t i = 0; i < text.len; i++)
-		if (!text.data[i])
-			text.data[i] = '?';
-	run_fail(run, text.data);
+	for (size_t i = 0; i < text->len; i++)
+		if (!text->data[i])
+			text->data[i] = '?';
 }
 
 /* A message as it may be written: an object of A2A, or only a text. */
@@ -208,12 +207,12 @@ void program_output(struct task_run *run, int stream, struct str data)
 		from += line.len + 1;
 		run->lines++;
 		if (str_trim(line).len && take_line(run, line, &err))
-			fail_with_log(run, fail_line(run, err.text));
+			run_fail(run, fail_line(run, err.text));
 	}
 	buf_drop_front(lines, from);
 	if (lines->len > LINE_MAX_BYTES && !run->failing) {
 		run->lines++;
-		fail_with_log(run, fail_line(run, "it is longer than 1 MiB"));
+		run_fail(run, fail_line(run, "it is longer than 1 MiB"));
 	}
 }
 
@@ -224,7 +223,7 @@ void program_ended(struct task_run *run, const struct result *result, const char
 		str_trim((struct str){ run->tails[0].data, run->tails[0].len }).len) {
 		run->lines++;
 		if (take_line(run, (struct str){ run->tails[0].data, run->tails[0].len }, &err)) {
-			fail_with_log(run, fail_line(run, err.text));
+			run_fail(run, fail_line(run, err.text));
 			return;
 		}
 	}
@@ -233,5 +232,5 @@ void program_ended(struct task_run *run, const struct result *result, const char
 	if (result->reason == REASON_EXITED && !result->exit_status)
 		task_set_state(run->task, TASK_COMPLETED, NULL);
 	else
-		fail_with_log(run, why);
+		run_fail(run, why);
 }

@@ -18,8 +18,14 @@ static struct core *core_of(const struct task_run *run)
 static void on_failing(struct loop *loop, void *ctx)
 {
 	struct task_run *run = ctx;
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	run->failing = NULL;
-	task_set_state(run->task, run->final, run->message);
+	if (!run->why) {
+		task_set_state(run->task, run->final, run->message);
+		return;
+	}
+	program_explain(run, &text);
+	task_set_text(run->task, run->final, text.data);
 }
 
 void run_finish(struct task_run *run, enum task_state state, const char *message)
@@ -33,13 +39,10 @@ void run_finish(struct task_run *run, enum task_state state, const char *message
 
 void run_fail(struct task_run *run, const char *why)
 {
-	auto_arena struct arena arena = { 0 };
-	auto_buf struct buf json = buf_empty(BUF_MAX_DEFAULT);
-	struct task_message message;
-	task_make_message(why, &arena, &message);
-	task_print_message(
-		&json, &message, "ROLE_AGENT", run->task->model.id, run->task->model.context);
-	run_finish(run, TASK_FAILED, json.data);
+	if (run->failing)
+		return;
+	run->why = arena_text(&run->arena, why);
+	run_finish(run, TASK_FAILED, NULL);
 }
 
 void run_refuse(struct task_run *run, const struct error *err)
@@ -84,7 +87,7 @@ static void on_shell_output(struct task_run *run, int stream, struct str data)
 
 void run_output(struct task_run *run, int stream, struct str data)
 {
-	if (run->failing)
+	if (run->failing && stream == 1)
 		return;
 	if (run->entry->model.kind == AGENT_SHELL)
 		on_shell_output(run, stream, data);

@@ -1,6 +1,7 @@
 """A2A: agents, contexts and tasks, by JSON-RPC and HTTP+JSON."""
 import contextlib
 import json
+import pathlib
 import threading
 import urllib.parse
 
@@ -186,6 +187,43 @@ def test_a_message_is_a_command_in_the_workspace_of_its_context(shared, tools):
     metrics = shared.get("/metrics").body.decode()
     assert 'kagenti_context_workspace_bytes{context_id="ctx-1",agent="tools",namespace="team1"}' in metrics
     assert 'kagenti_workspace_pvc_usage_bytes{agent="tools",namespace="team1"}' in metrics
+
+
+def test_the_layout_and_metrics_of_a_context(own_daemon):
+    """As the seed of contexts has them, with their labels."""
+    add(own_daemon, TOOLS + "limits: {disk: 64M}\n")
+    agent, path = Agent(own_daemon, "tools"), urllib.parse.quote("tools/ctx-abc123", safe="")
+    shown = json.loads(text(agent.send("cat .context.json; head -c 3000000 /dev/zero > data/x", contextId="ctx-abc123")))
+    assert list(shown) == ["context_id", "agent", "namespace", "created_at", "last_accessed_at", "ttl_days", "disk_usage_bytes"]
+    assert (shown["context_id"], shown["agent"], shown["namespace"], shown["ttl_days"]) == ("ctx-abc123", "tools", "team1", 7)
+    assert text(agent.send("for i in scripts data .venv repos output; do test -d $i && echo $i; done; .venv/bin/python -c 'import sys; print(sys.prefix)'",
+                           contextId="ctx-abc123")).split() == ["scripts", "data", ".venv", "repos", "output", "/workspace/.venv"]
+    assert own_daemon.post(f"/v1/workspaces/{path}/suspend").status in (200, 202)          # measures it, and says so in the file
+    kept = json.loads(text(agent.send("cat .context.json", contextId="ctx-abc123")))
+    assert kept["disk_usage_bytes"] >= 3_000_000 and kept["last_accessed_at"] >= shown["last_accessed_at"] and kept["created_at"] == shown["created_at"]
+    metrics = dict(line.rsplit(" ", 1) for line in own_daemon.get("/metrics").body.decode().splitlines() if not line.startswith("#"))
+    context, all_of = '{context_id="ctx-abc123",agent="tools",namespace="team1"}', '{agent="tools",namespace="team1"}'
+    assert int(metrics["kagenti_context_workspace_bytes" + context]) >= 3_000_000
+    assert int(metrics["kagenti_workspace_pvc_usage_bytes" + all_of]) >= 3_000_000
+    assert int(metrics["kagenti_workspace_pvc_capacity_bytes" + all_of]) == 64 << 20
+    assert float(metrics["kagenti_context_last_accessed_timestamp" + context]) > 1_700_000_000
+    assert own_daemon.delete(f"/v1/workspaces/{path}").status in (200, 202, 204)
+    assert eventually(lambda: "ctx-abc123" not in own_daemon.get("/metrics").body.decode())
+
+
+@pytest.mark.once
+def test_the_settings_and_sources_of_the_seed_decide_about_messages(daemon, tmp_path):
+    """Allowed, denied, and what is neither."""
+    file = tmp_path / "agent.yaml"
+    file.write_text(TOOLS.replace("default: true\n", "settings: settings.json\nsources: sources.json\n"))
+    for name in ("settings.json", "sources.json"):
+        (tmp_path / name).write_bytes((pathlib.Path(__file__).parents[2] / "examples" / name).read_bytes())
+    daemon("agent", "add", file)
+    agent = Agent(daemon, "tools")
+    for command, state in (("echo error > data/log; grep -r error data", "COMPLETED"), ("curl https://example.com", "REJECTED"), ("docker build .", "INPUT_REQUIRED")):
+        task = agent.send(command, contextId="ctx-seed")
+        assert task["status"]["state"] == f"TASK_STATE_{state}", task
+    assert task["status"]["message"]["parts"][1]["data"]["approval"]["command"] == "docker build ."
 
 
 def test_a_command_that_fails_makes_a_failed_task(tools):

@@ -49,6 +49,22 @@ elif word == "long":
     while True:
         os.write(1, b"x" * 65536)
 elif word == "hang":
+    print("about to hang", file=sys.stderr, flush=True)
+    time.sleep(1000)
+elif word == "logs":
+    for _ in range(100):
+        os.write(2, b"x" * 65535 + b"\n")
+    print("the last line", file=sys.stderr, flush=True)
+    sys.exit(3)
+elif word == "deaf":
+    os.close(0)
+    os.close(1)
+    print("closed", file=sys.stderr, flush=True)
+    sys.exit(4)
+elif word == "forks":
+    for _ in range(20):
+        subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    say(status="working", message="forked")
     time.sleep(1000)
 elif word == "die":
     print("last words", file=sys.stderr, flush=True)
@@ -75,6 +91,12 @@ def program():
     with serving_anew() as daemon:
         add(daemon, yaml())
         yield Agent(daemon, "program")
+
+
+@pytest.fixture(scope="module")
+def asking(program):
+    add(program.daemon, yaml(settings="{permissions: {allow: []}}").replace("name: program", "name: asking"))
+    return Agent(program.daemon, "asking")
 
 
 def said(task):
@@ -121,7 +143,8 @@ def test_it_says_how_it_ends(program, word):
 
 @pytest.mark.parametrize("word, words", [
     ("garbage", ["line 1", "to the log"]), ("flood", ["more than 1048576 bytes"]), ("pipe", ["output_limit"]), ("long", ["1 MiB"]),
-    ("die", ["exit code 7", "last words"]), ("killed", ["signal 9"])])
+    ("die", ["exit code 7", "last words"]), ("killed", ["signal 9"]),
+    ("logs", ["exit code 3", "the last line"]), ("deaf", ["exit code 4", "closed"])])
 def test_what_breaks_the_protocol_has_failed_with_its_log(program, word, words):
     task = program.send(word, contextId="c")
     assert task["status"]["state"] == "TASK_STATE_FAILED", task
@@ -150,7 +173,29 @@ def test_one_that_hangs_is_canceled_or_ends_by_its_timeout(program):
     add(program.daemon, yaml(timeout="1s").replace("name: program", "name: hasty"))
     hasty = Agent(program.daemon, "hasty")
     task = hasty.send("hang", contextId="c")
-    assert task["status"]["state"] == "TASK_STATE_FAILED" and "timeout" in said(task)
+    assert task["status"]["state"] == "TASK_STATE_FAILED" and "timeout" in said(task) and "about to hang" in said(task)
+
+
+def test_what_it_forked_ends_with_a_canceled_task(program):
+    task = program.send("forks", now=True, contextId="c-forks")
+    assert eventually(lambda: "forked" in json.dumps(program.get(task)["history"]))
+    look = lambda: program.daemon.post("/v1/workspaces/program%2Fc-forks/exec", {"command": "pgrep -c -x sleep"}).json()["stdout"].strip()
+    assert look() == "20"
+    assert program.call("CancelTask", id=task["id"])["status"]["state"] == "TASK_STATE_CANCELED"
+    assert eventually(lambda: look() == "0"), look()
+
+
+@pytest.mark.parametrize("word, words", [("garbage", ["line 1", "to the log"]), ("pipe", ["16 MiB"]), ("die", ["exit code 7", "last words"])])
+def test_one_that_had_to_be_approved_ends_the_same(asking, word, words):
+    """It runs in the background, and is followed by its files."""
+    task = asking.send(word, contextId="c")
+    assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    task = asking.send("approve", taskId=task["id"])
+    assert task["status"]["state"] == "TASK_STATE_FAILED", task
+    for one in words:
+        assert one in said(task), task
+    get = lambda: asking.daemon.get(f"/v1/execs/{task['id']}").json()["state"]
+    assert eventually(lambda: get() == "ended"), get()
 
 
 def test_a_canceled_throw_away_leaves_nothing(program):
