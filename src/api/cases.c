@@ -17,11 +17,30 @@ static void on_created(void *ctx, const struct eval_case *shown, const struct er
 		shown);
 }
 
+static void create(struct call *c, struct operation *op)
+{
+	struct case_wanted wanted = *(const struct case_wanted *)c->body;
+	str_copy(wanted.id, sizeof wanted.id, op->id);
+	case_create(c->request, cases_of(c), &wanted, on_created, op);
+}
+
+static bool find_case(struct call *c, const char *id, struct buf *body, const char **location)
+{
+	struct eval_case shown;
+	struct error ignored;
+	struct json j = json_to(body, false);
+	if (case_get(c->request, cases_of(c), id, &c->r->arena, &shown, &ignored))
+		return false;
+	record_print(&j, NULL, &case_record, &shown);
+	*location = arena_printf(&c->r->arena, "/v1/cases/%s", id);
+	return true;
+}
+
 int api_case_create(struct call *c, struct error *err)
 {
-	case_create(c->request, cases_of(c), c->body, on_created,
-		operation_new(c, sizeof(struct operation)));
-	return 0;
+	static const struct once once = { "POST /v1/cases", sizeof(struct operation), create,
+		find_case };
+	return call_once(c, &once, err);
 }
 
 static void print_case(void *ctx, const struct eval_case *shown)
@@ -75,11 +94,31 @@ static void on_started(void *ctx, const struct cell *shown, const struct error *
 		err ? NULL : arena_printf(&arena, "/v1/cells/%s", shown->id), &cell_record, shown);
 }
 
+static void start(struct call *c, struct operation *op)
+{
+	struct cell_wanted wanted = *(const struct cell_wanted *)c->body;
+	str_copy(wanted.id, sizeof wanted.id, op->id);
+	cell_start(c->request, cases_of(c), c->id, &wanted, on_started, op);
+}
+
+static bool find_cell(struct call *c, const char *id, struct buf *body, const char **location)
+{
+	struct cell shown;
+	struct error ignored;
+	struct json j = json_to(body, false);
+	if (cell_get(c->request, cases_of(c), id, &c->r->arena, &shown, &ignored))
+		return false;
+	record_print(&j, NULL, &cell_record, &shown);
+	*location = arena_printf(&c->r->arena, "/v1/cells/%s", id);
+	return true;
+}
+
 int api_cell_start(struct call *c, struct error *err)
 {
-	cell_start(c->request, cases_of(c), c->id, c->body, on_started,
-		operation_new(c, sizeof(struct operation)));
-	return 0;
+	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
+	*once = (struct once){ arena_printf(&c->r->arena, "POST /v1/cases/%s/cells", c->id),
+		sizeof(struct operation), start, find_cell };
+	return call_once(c, once, err);
 }
 
 static void print_cell(void *ctx, const struct cell *shown)

@@ -197,7 +197,8 @@ static const struct example examples[] = {
 	{ "TokenWanted", "{'name':'ci','scope':'user','ttl':'30d'}" },
 	{ "Case", "{'id':'c1s25urtifvfsii9o731','name':'fix-slug','state':'created',"
 		  "'description':null,'source':'../site','workspace':'n5fda10efceptk5gu44i',"
-		  "'snapshot':null,'keep':false,'reason':null,'error':null,'steps':[],"
+		  "'snapshot':null,'keep':false,'ttl_ms':3600000,'reason':null,'error':null,'steps'"
+		  ":[],"
 		  "'variables':{},'created_at':'2026-01-02T10:00:00.000Z',"
 		  "'last_used_at':'2026-01-02T10:00:00.000Z','cells':0}" },
 	{ "CaseWanted", "{'yaml':'id: fix-slug\\nsource: ../site\\nharness: python3 fix.py\\n"

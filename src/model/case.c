@@ -186,6 +186,19 @@ int case_read(const struct json_value *value, const char *harness, struct arena 
 	return 0;
 }
 
+bool case_source_is_archive(const struct case_spec *spec)
+{
+	static const char *const suffixes[] = { ".tar", ".tar.gz", ".tgz", ".tar.zst", ".zip" };
+	const char *source = spec->source ? spec->source : "";
+	size_t len = strlen(source);
+	for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+		size_t suffix = strlen(suffixes[i]);
+		if (len > suffix && !strcmp(source + len - suffix, suffixes[i]))
+			return true;
+	}
+	return false;
+}
+
 static void quote(struct buf *out, const char *word)
 {
 	buf_text(out, " '");
@@ -261,6 +274,9 @@ static const struct field case_rows[] = {
 	{ "snapshot", FIELD_TEXT, AT(snapshot), "id of the prepared state",
 		SHOWN | FIELD_NULLABLE },
 	{ "keep", FIELD_BOOLEAN, AT(keep), "workspaces of ended cells stay", SHOWN },
+	{ "ttl", FIELD_DURATION, AT(ttl_ms),
+		"a case that isn't used for so long is removed, unless it keeps workspaces",
+		SHOWN },
 	{ "reason", FIELD_TEXT, AT(reason),
 		"why it has failed: install, editable, setup, snapshot, or restarted: the daemon "
 		"was",
@@ -326,6 +342,10 @@ static const struct field case_wanted_rows[] = {
 	{ "check", FIELD_BOOLEAN, AT(check), "only reads it; nothing is made", FIELD_IN },
 	{ "keep", FIELD_BOOLEAN, AT(keep),
 		"workspaces of ended cells stay until the case is removed", FIELD_IN },
+	{ "ttl", FIELD_DURATION, AT(ttl_ms),
+		"remove the case when it isn't used for so long, unless it keeps workspaces; 1 h "
+		"when not given",
+		FIELD_IN, .least = 1, .most = CASE_TIMEOUT_MOST },
 };
 #undef AT
 const struct record case_wanted_record = { "CaseWanted", NULL, RECORD_ROWS(case_wanted_rows),

@@ -31,6 +31,7 @@
 #define CASE_SETUP_TIMEOUT_MS 600000
 #define CASE_HARNESS_TIMEOUT_MS 600000
 #define CASE_GRADER_TIMEOUT_MS 300000
+#define CASE_TTL_MS 3600000
 #define CASE_TIMEOUT_MOST (24ull * 3600 * 1000)
 /* What is kept of the output of all steps of a case or a cell, of one step, and of a diff: with
  * every byte escaped it fits into a row of the store. */
@@ -73,6 +74,8 @@ struct case_spec {
 /* ERR_INVALID names the line and the key. harness, unless NULL, replaces that of the file. */
 int case_read(const struct json_value *value, const char *harness, struct arena *arena,
 	struct case_spec *spec, struct error *err);
+/* Whether the source is one by its name: tar, tar.gz, tgz, tar.zst, zip. */
+bool case_source_is_archive(const struct case_spec *spec);
 /* What is run for it, as a shell command. */
 const char *grader_command(const struct case_grader *grader, struct arena *arena);
 
@@ -89,6 +92,7 @@ struct eval_case {
 	const char *snapshot;  /* id of the prepared state, or NULL */
 	const char *yaml, *file, *harness; /* as they were sent; or NULL */
 	bool keep;			   /* workspaces stay */
+	uint64_t ttl_ms;		   /* how long it stays unused */
 	const char *steps;		   /* of the preparation: a JSON list of case_step_record */
 	pair_list variables;		   /* of every command of its cells */
 	const char *reason, *error;	   /* why it has failed, or NULL */
@@ -96,6 +100,10 @@ struct eval_case {
 	uint64_t cells; /* shown only: how many there are */
 };
 extern const struct record case_record;
+static inline int64_t case_expires_ms(const struct eval_case *model)
+{
+	return model->last_used_ms + (int64_t)model->ttl_ms;
+}
 
 enum cell_state {
 	CELL_WAITING, /* for its case, or for its workspace */
@@ -145,11 +153,14 @@ struct case_step {
 /* ---- what is asked for ---- */
 
 struct case_wanted {
+	char id[ID_LEN + 1]; /* of the new case; "": one is made */
 	const char *yaml, *file, *harness;
 	bool check, keep;
+	uint64_t ttl_ms; /* 0: CASE_TTL_MS */
 };
 struct cell_wanted {
-	uint64_t repeat; /* 0: 1 */
+	char id[ID_LEN + 1]; /* as above */
+	uint64_t repeat;     /* 0: 1 */
 };
 extern const struct record case_wanted_record, cell_wanted_record;
 

@@ -11,6 +11,7 @@
 #include "core/snapshots.h"
 #include "format/json_read.h"
 #include "format/pep508.h"
+#include "format/requirements.h"
 #include "format/toml_lite.h"
 #include "services/cases_internal.h"
 
@@ -139,6 +140,13 @@ static bool begin_install(struct prepare *p)
 
 /* ---- the editable install ---- */
 
+static void fail_editable(struct prepare *p, const char *why)
+{
+	fail_with(p, "editable",
+		arena_printf(&p->c->arena, "case '%s': the editable install has failed: %s",
+			p->c->model.name, why));
+}
+
 static int read_project(struct prepare *p, struct str text, struct error *err)
 {
 	toml_list entries = { 0 };
@@ -174,7 +182,7 @@ static void on_project(void *ctx, const struct files_answer *answer, const struc
 		failed = -1;
 	}
 	if (failed) {
-		fail_with(p, "editable", why.text);
+		fail_editable(p, why.text);
 		return;
 	}
 	if (!p->build.count) /* as PEP 518 has it */
@@ -191,18 +199,18 @@ static bool begin_read(struct prepare *p)
 		return false;
 	p->backend = DEFAULT_BACKEND;
 	if (find(p, &w, &err))
-		fail_with(p, "editable", err.text);
+		fail_editable(p, err.text);
 	else
 		files_do(p->request, w, &wanted, on_project, p);
 	return true;
 }
 
 /* Builds the editable wheel (PEP 660) and unpacks it into the environment; its last line says what
- * the backend needs besides, or what the project needs. */
+ * the project needs, or, of a first try, what the backend needs besides. */
 static const char editable_script[] =
 	"import importlib, importlib.metadata as metadata, json, os, pathlib, re, stat, sys\n"
 	"import sysconfig, tempfile, zipfile\n"
-	"backend, paths = sys.argv[1], sys.argv[2:]\n"
+	"is_first, backend, paths = sys.argv[1] == 'first', sys.argv[2], sys.argv[3:]\n"
 	"if not os.path.exists('pyproject.toml') and not os.path.exists('setup.py'):\n"
 	"    sys.exit('the source has neither pyproject.toml nor setup.py')\n"
 	"sys.path[:0] = [os.path.abspath(path) for path in paths]\n"
@@ -217,9 +225,11 @@ static const char editable_script[] =
 	"        return metadata.distribution(re.match(r'[\\w.-]+', requirement)[0])\n"
 	"    except metadata.PackageNotFoundError:\n"
 	"        return None\n"
+	"def is_of_extra(requirement):\n"
+	"    return re.search(r'\\bextra\\s*==|==\\s*extra\\b', requirement.partition(';')[2])\n"
 	"needed = getattr(hooks, 'get_requires_for_build_editable', list)()\n"
-	"needed = [one for one in needed if not is_there(one)]\n"
-	"if needed:\n"
+	"needed = [one for one in needed if not is_of_extra(one) and not is_there(one)]\n"
+	"if needed and is_first:\n"
 	"    print(json.dumps({'needed': needed}))\n"
 	"    sys.exit()\n"
 	"site = pathlib.Path(sysconfig.get_path('purelib'))\n"
@@ -241,7 +251,7 @@ static const char editable_script[] =
 	"{module}\\n'\n"
 	"                          f'sys.exit({module}.{attribute}())\\n')\n"
 	"        script.chmod(0o755)\n"
-	"requires = [one for one in project.requires or [] if 'extra ==' not in one]\n"
+	"requires = [one for one in project.requires or [] if not is_of_extra(one)]\n"
 	"print(json.dumps({'requires': requires}))\n";
 
 static void take_texts(struct prepare *p, const struct json_value *list, text_list *out)
@@ -251,15 +261,20 @@ static void take_texts(struct prepare *p, const struct json_value *list, text_li
 			vec_push(&p->arena, out, arena_text(&p->arena, item->string.data));
 }
 
+static struct str last_line(struct str text)
+{
+	struct str rest = str_trim(text), line, last = { 0 };
+	while (str_next(&rest, '\n', &line))
+		last = line;
+	return last;
+}
+
 /* The last line of what the script printed. */
 static const struct json_value *read_answer(struct prepare *p)
 {
-	struct str rest = str_trim((struct str){ p->step.out.data, p->step.out.len }), line,
-		   last = { 0 };
+	struct str last = last_line((struct str){ p->step.out.data, p->step.out.len });
 	struct json_value *value;
 	struct error ignored;
-	while (str_next(&rest, '\n', &line))
-		last = line;
 	return last.len && !json_read(last, &p->arena, &value, &ignored) ? value : NULL;
 }
 
@@ -270,7 +285,10 @@ static void on_editable(void *ctx, struct step *step)
 	if (!answer) {
 		step->shown.passed = false;
 		steps_add(&p->steps, &step->shown);
-		fail_with(p, "editable", "the editable install has failed: see its output");
+		struct str why = last_line(str_from(step->shown.output));
+		fail_editable(
+			p, arena_printf(&p->arena, "%s: %.*s", p->backend,
+				   (int)(why.len < 300 ? why.len : 300), why.len ? why.data : ""));
 		return;
 	}
 	steps_add(&p->steps, &step->shown);
@@ -284,8 +302,9 @@ static bool begin_editable(struct prepare *p)
 	text_list argv = { 0 };
 	if (!p->backend)
 		return false;
-	const char *const words[] = { "python3", "-c", editable_script, p->backend };
-	for (size_t i = 0; i < 4; i++)
+	const char *const words[] = { "python3", "-c", editable_script,
+		p->needed.count ? "again" : "first", p->backend };
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		vec_push(&p->arena, &argv, words[i]);
 	for (size_t i = 0; i < p->backend_paths.count; i++)
 		vec_push(&p->arena, &argv, p->backend_paths.items[i]);
@@ -318,18 +337,23 @@ static bool begin_dependencies(struct prepare *p)
 	return change_packages(p, &p->dependencies, false);
 }
 
-static struct str name_of(const char *requirement)
+/* Normalised; NULL: a path or a URL. */
+static const char *name_of(struct prepare *p, const char *requirement)
 {
 	struct pep508 parsed;
 	const char *reason;
-	return pep508_parse(str_from(requirement), &parsed, &reason) ? parsed.name : STR("");
+	return pep508_parse(str_from(requirement), &parsed, &reason)
+		       ? requirement_normalize_name(&p->arena, parsed.name)
+		       : NULL;
 }
 
-static bool names(const text_list *list, struct str name)
+static bool names(struct prepare *p, const text_list *list, const char *name)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (str_equal(name_of(list->items[i]), name))
+	for (size_t i = 0; i < list->count; i++) {
+		const char *other = name_of(p, list->items[i]);
+		if (other && !strcmp(other, name))
 			return true;
+	}
 	return false;
 }
 
@@ -338,10 +362,10 @@ static bool begin_uninstall(struct prepare *p)
 {
 	text_list unwanted = { 0 };
 	for (size_t i = 0; i < p->build.count; i++) {
-		struct str name = name_of(p->build.items[i]);
-		if (name.len && !names(&p->c->spec.environment.requirements, name) &&
-			!names(&p->dependencies, name) && !names(&unwanted, name))
-			vec_push(&p->arena, &unwanted, arena_bytes(&p->arena, name.data, name.len));
+		const char *name = name_of(p, p->build.items[i]);
+		if (name && !names(p, &p->c->spec.environment.requirements, name) &&
+			!names(p, &p->dependencies, name) && !names(p, &unwanted, name))
+			vec_push(&p->arena, &unwanted, name);
 	}
 	return change_packages(p, &unwanted, true);
 }
@@ -360,7 +384,7 @@ static bool has_passed(struct prepare *p, const struct step *step)
 	return false;
 }
 
-static void on_site(void *ctx, struct step *step)
+static void on_command(void *ctx, struct step *step)
 {
 	if (has_passed(ctx, step))
 		next(ctx);
@@ -395,7 +419,7 @@ static bool begin_site(struct prepare *p)
 		"test ! -e /env/pyvenv.cfg || sed -i "
 		"'s/^include-system-site-packages = .*/include-system-site-packages = true/' "
 		"/env/pyvenv.cfg",
-		on_site);
+		on_command);
 	return true;
 }
 
@@ -406,6 +430,21 @@ static bool begin_setup(struct prepare *p)
 		return false;
 	run(p, "setup", arena_printf(&p->arena, "setup %zu", p->setup + 1),
 		commands->items[p->setup], on_setup);
+	return true;
+}
+
+/* The archive of a release has one directory, in which the project is: that becomes the source. */
+static bool begin_source(struct prepare *p)
+{
+	static const char command[] =
+		"set -- $(ls -A -I .venv -I .workspace_configured | wc -l) *\n"
+		"test \"$1\" = 1 && test -d \"$2\" && test ! -L \"$2\" || exit 0\n"
+		"mv -- \"$2\" .carrel-source && cd .carrel-source &&\n"
+		"find . -mindepth 1 -maxdepth 1 -exec mv -t .. -- {} + && cd .. && rmdir "
+		".carrel-source\n";
+	if (!case_source_is_archive(&p->c->spec))
+		return false;
+	run(p, "setup", "source", command, on_command);
 	return true;
 }
 
@@ -467,9 +506,9 @@ static bool begin_snapshot(struct prepare *p)
 
 /* ---- in order ---- */
 
-static begin_fn *const begins[] = { begin_read, begin_install, begin_editable, begin_needed,
-	begin_again, begin_dependencies, begin_uninstall, begin_site, begin_setup, begin_variables,
-	begin_snapshot };
+static begin_fn *const begins[] = { begin_source, begin_read, begin_install, begin_editable,
+	begin_needed, begin_again, begin_dependencies, begin_uninstall, begin_site, begin_setup,
+	begin_variables, begin_snapshot };
 
 static void go_on(struct prepare *p)
 {

@@ -12,6 +12,8 @@
 #define LABEL_SERVICE "carrel.service"
 #define LABEL_CASE "carrel.case"
 
+static void arm_sweep(struct cases *cases);
+
 /* ---- entries ---- */
 
 static struct case_entry *case_add(struct cases *cases, const struct eval_case *model)
@@ -20,6 +22,8 @@ static struct case_entry *case_add(struct cases *cases, const struct eval_case *
 	c->cases = cases;
 	arena_init(&c->arena);
 	case_copy(&c->arena, model, &c->model);
+	if (!c->model.ttl_ms) /* a row of before there was one */
+		c->model.ttl_ms = CASE_TTL_MS;
 	/* Times of creation are unique: they serve as cursors. */
 	if (cases->newest && c->model.created_ms <= cases->newest->model.created_ms)
 		c->model.created_ms = cases->newest->model.created_ms + 1;
@@ -279,6 +283,7 @@ static void on_stored(void *ctx, const struct error *err)
 	} else if (c) {
 		fault_point("case_created");
 		emit_case(c, "case.created");
+		arm_sweep(c->cases);
 	}
 	creation_end(creation, err);
 }
@@ -345,6 +350,7 @@ void case_create(const struct request *request, struct cases *cases,
 		.file = kept_text(&creation->arena, wanted->file),
 		.harness = kept_text(&creation->arena, wanted->harness),
 		.keep = wanted->keep,
+		.ttl_ms = wanted->ttl_ms ? wanted->ttl_ms : CASE_TTL_MS,
 		.steps = "[]",
 		.created_ms = clock_now_ms() };
 	model->last_used_ms = model->created_ms;
@@ -352,7 +358,10 @@ void case_create(const struct request *request, struct cases *cases,
 		loop_after(cases->base.loop, 0, on_told, creation);
 		return;
 	}
-	id_make(model->id);
+	if (wanted->id[0])
+		memcpy(model->id, wanted->id, sizeof model->id);
+	else
+		id_make(model->id);
 	make_workspace(creation, request);
 }
 
@@ -433,7 +442,10 @@ void cell_start(const struct request *request, struct cases *cases, const char *
 		.repeat = wanted->repeat ? wanted->repeat : 1,
 		.steps = "[]",
 		.created_ms = clock_now_ms() };
-	id_make(model.id);
+	if (wanted->id[0])
+		memcpy(model.id, wanted->id, sizeof model.id);
+	else
+		id_make(model.id);
 	memcpy(model.case_id, c->model.id, sizeof model.case_id);
 	memcpy(creation->id, model.id, sizeof creation->id);
 	struct cell_entry *cell = cell_add(c, &model);
@@ -507,8 +519,12 @@ static void remove_own(struct case_entry *c)
 
 void case_unhold(struct case_entry *c)
 {
-	if (--c->jobs || !c->is_removed)
+	if (--c->jobs)
 		return;
+	if (!c->is_removed) {
+		arm_sweep(c->cases);
+		return;
+	}
 	if (c->is_workspace_removed)
 		removal_end(c);
 	else
@@ -595,18 +611,37 @@ static void take_row(void *state, const struct store_table *table, const void *r
 		cell_add(c, model);
 }
 
+/* ---- those that nobody uses ---- */
+
+static bool is_idle(const struct case_entry *c)
+{
+	return !c->jobs && !c->is_removed && !c->model.keep;
+}
+
 static void on_sweep(struct loop *loop, void *ctx)
 {
 	struct cases *cases = ctx;
 	int64_t now_ms = clock_now_ms();
 	struct case_entry *older;
+	cases->sweep = NULL;
 	for (struct case_entry *c = cases->newest; c; c = older) {
 		older = c->older;
-		if (!c->jobs && !c->is_removed && !c->model.keep &&
-			now_ms - c->model.last_used_ms > CASE_IDLE_MS)
+		if (is_idle(c) && case_expires_ms(&c->model) <= now_ms)
 			remove_entry(c, NULL, NULL);
 	}
-	cases->sweep = loop_after(loop, SWEEP_MS, on_sweep, cases);
+	arm_sweep(cases);
+}
+
+/* At least every minute: one that can't be removed is tried again, and clocks are set. */
+static void arm_sweep(struct cases *cases)
+{
+	int64_t now_ms = clock_now_ms(), due_ms = now_ms + SWEEP_MS;
+	for (const struct case_entry *c = cases->newest; c; c = c->older)
+		if (is_idle(c) && case_expires_ms(&c->model) > now_ms &&
+			case_expires_ms(&c->model) < due_ms)
+			due_ms = case_expires_ms(&c->model);
+	loop_cancel(cases->base.loop, cases->sweep);
+	cases->sweep = loop_after(cases->base.loop, (uint64_t)(due_ms - now_ms), on_sweep, cases);
 }
 
 static bool is_used(struct cases *cases, const struct workspace *w)
@@ -675,7 +710,7 @@ static void start(void *state)
 			}
 	}
 	remove_leftovers(cases);
-	cases->sweep = loop_after(cases->base.loop, SWEEP_MS, on_sweep, cases);
+	on_sweep(cases->base.loop, cases);
 }
 
 static void stop(void *state)

@@ -2,8 +2,8 @@
  * 1. A case has one workspace, which is prepared once and frozen; each cell is a fork of it.
  * 2. Whatever happens in a cell ends that cell alone, in one of its three last states, with what
  * its commands wrote. Its workspace is removed then, unless the case keeps workspaces.
- * 3. A case and its cells stay until the case is removed: by a client, or an hour after its last
- * use, unless it keeps workspaces.
+ * 3. A case and its cells stay until the case is removed: by a client, or when it isn't used for
+ * its ttl, an hour by default, unless it keeps workspaces.
  * 4. Callbacks are called once, from the loop. */
 #pragma once
 #include "model/case.h"
@@ -15,7 +15,6 @@ struct cases;
 #define CASES_MAX 1000
 #define CELLS_MAX 10000	   /* of all cases */
 #define CELLS_OPEN_MAX 256 /* that haven't ended */
-#define CASE_IDLE_MS (3600 * 1000)
 
 /* Valid during the call; NULL when *err says why there is none. */
 typedef void case_fn(void *ctx, const struct eval_case *shown, const struct error *err);

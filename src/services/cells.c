@@ -20,6 +20,8 @@ struct cell_job {
 	struct file_write *write;
 	bool has_failed;      /* a grader has */
 	const char *canceled; /* or why it is; static */
+	bool is_ending;	      /* it has failed; its workspace is being removed */
+	const char *reason, *error;
 };
 
 /* ---- the end ---- */
@@ -34,26 +36,52 @@ static void on_removed(void *ctx, struct core_workspace *w, const struct error *
 	case_unhold(c);
 }
 
-/* The verdict is told before the workspace is removed: nobody has to wait for that. */
+static void tell(
+	struct cell_entry *cell, enum cell_state state, const char *reason, const char *error)
+{
+	struct cell_job *job = cell->job;
+	cell->job = NULL;
+	if (job) {
+		step_free(&job->step);
+		buf_done(&job->steps);
+		free(job);
+	}
+	cell_set_state(cell, state, reason, error);
+}
+
+static void on_cleared(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct cell_entry *cell = ctx;
+	struct case_entry *c = cell->c;
+	tell(cell, CELL_FAILED, cell->job->reason, cell->job->error);
+	on_removed(c, w, err);
+}
+
+/* That it has passed is told before the workspace is removed: nobody has to wait for that. After a
+ * failure the room that it took is free before the next cell begins. */
 static void finish(
 	struct cell_entry *cell, enum cell_state state, const char *reason, const char *error)
 {
 	struct case_entry *c = cell->c;
 	struct cell_job *job = cell->job;
 	const char *workspace = cell->model.workspace;
-	bool is_kept = c->model.keep && !c->is_removed && state != CELL_CANCELED;
-	cell->job = NULL;
+	bool is_kept = c->model.keep && !c->is_removed && state != CELL_CANCELED,
+	     is_removed = workspace && !is_kept && !c->cases->is_stopping;
 	if (job) {
 		cell->model.steps = steps_text(&job->steps, &cell->arena);
 		cell->model.duration_ms = clock_monotonic_ms() - job->began_ms;
-		step_free(&job->step);
-		buf_done(&job->steps);
-		free(job);
 	}
 	if (!is_kept)
 		cell->model.workspace = NULL;
-	cell_set_state(cell, state, reason, error);
-	if (workspace && !is_kept && !c->cases->is_stopping)
+	if (job && is_removed && state == CELL_FAILED) {
+		job->is_ending = true;
+		job->reason = reason;
+		job->error = error ? arena_text(&cell->arena, error) : NULL;
+		case_remove_workspace(c->cases, workspace, on_cleared, cell);
+		return;
+	}
+	tell(cell, state, reason, error);
+	if (is_removed)
 		case_remove_workspace(c->cases, workspace, on_removed, c);
 	else
 		case_unhold(c);
@@ -78,6 +106,8 @@ void cell_cancel(struct cell_entry *cell, const char *reason)
 		finish(cell, CELL_CANCELED, reason, "the case was removed");
 		return;
 	}
+	if (job->is_ending)
+		return;
 	job->canceled = reason;
 	if (step_cancel(&job->step))
 		was_canceled(job);
@@ -277,6 +307,10 @@ void cell_go_on(struct cell_entry *cell)
 	if (was_canceled(job))
 		return;
 	if (c->model.state != CASE_READY) {
+		/* The log of the preparation is that of the cell: it has none of its own. */
+		size_t len = strlen(c->model.steps);
+		if (len > 2) /* a JSON list: what is between its brackets */
+			buf_append(&job->steps, c->model.steps + 1, len - 2);
 		bool is_lost = c->model.reason && !strcmp(c->model.reason, CASE_REASON_RESTARTED);
 		finish(cell, is_lost ? CELL_CANCELED : CELL_FAILED,
 			is_lost ? CASE_REASON_RESTARTED : "case", c->model.error);

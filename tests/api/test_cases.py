@@ -105,6 +105,8 @@ def test_a_failure_fails_that_cell_with_its_reason(daemon, yaml, reason, words):
     cell = run(daemon, yaml.replace("sleep 100\ng", "{command: sleep 100, timeout: 1s}\ng"))
     assert (cell["state"], cell["reason"]) == ("failed", reason), cell
     assert words is None or words in cell["error"]
+    if reason == "case":      # the log of the preparation is that of the cell
+        assert cell["steps"] and not cell["steps"][-1]["passed"] and cell["steps"][-1]["type"] in ("setup", "install", "editable"), cell
     if "hang" in yaml or "sleep" in yaml:
         assert cell["steps"][-1]["reason"] == "timeout" and cell["steps"][-1]["exit_code"] == 124
 
@@ -143,6 +145,44 @@ def test_wrong_files_are_refused_by_line_and_key(daemon, yaml, words):
         body = problem(daemon.post("/v1/cases", {"yaml": yaml or " ", "file": "wrong.yaml", "check": check}), 400, "invalid")
         assert body["detail"].startswith("wrong.yaml: ") and words in body["detail"], body
     assert workspaces(daemon) == []
+
+
+def test_a_key_makes_one_case_and_one_cell(daemon):
+    body, key = {"yaml": PLAIN, "file": "a.yaml"}, {"Idempotency-Key": "case-of-a-test"}
+    made = daemon.post("/v1/cases", body, headers=key)
+    again = daemon.post("/v1/cases", body, headers=key)
+    assert made.status == again.status == 201 and made.json() == again.json() and made.headers["Location"] == again.headers["Location"]
+    problem(daemon.post("/v1/cases", {**body, "keep": True}, headers=key), 409, "conflict", "Idempotency-Key")
+    path = f"/v1/cases/{made.json()['id']}"
+    cells = [daemon.post(f"{path}/cells", {"repeat": 3}, headers=key) for _ in range(2)]
+    assert cells[0].status == cells[1].status == 201 and cells[0].json() == cells[1].json()
+    other = daemon.post(f"{path}/cells", {"repeat": 3}, headers={"Idempotency-Key": "another"})
+    assert other.json()["id"] != cells[0].json()["id"] and len(daemon.get(f"{path}/cells").json()["items"]) == 2
+    for cell in (cells[0], other):
+        assert end(daemon, cell.json()["id"])["state"] == "passed"
+    assert len([one for one in daemon.get("/v1/cases").json()["items"] if one["id"] == made.json()["id"]]) == 1
+    checks = [daemon.post("/v1/cases", {**body, "check": True}, headers={"Idempotency-Key": "check"}) for _ in range(2)]
+    assert [one.status for one in checks] == [200, 200]
+    assert daemon.delete(path).status == 204 and workspaces(daemon) == []
+
+
+def test_a_case_that_nobody_uses_is_removed(own_daemon):
+    daemon = own_daemon
+    events = Events(daemon, "/v1/events")
+    kept = daemon.post("/v1/cases", {"yaml": PLAIN, "keep": True, "ttl": "1s"}).json()
+    stays = daemon.post("/v1/cases", {"yaml": PLAIN}).json()
+    made = daemon.post("/v1/cases", {"yaml": PLAIN.replace("two >>", "two; sleep 2; echo two >>"), "ttl": "1s"}).json()
+    assert (made["ttl_ms"], stays["ttl_ms"]) == (1000, 3600000)
+    cell = start(daemon, made)      # it is used for longer than it may be unused
+    assert events.until("cell.passed")[-1]["data"]["cell"] == cell
+    assert events.until("case.removed")[-1]["data"]["case"] == made["id"]
+    problem(daemon.get(f"/v1/cells/{cell}"), 404, "not_found")
+    short = daemon.post("/v1/cases", {"yaml": PLAIN, "ttl": "2s"}).json()
+    daemon.stop_serving()           # its time may pass meanwhile
+    daemon.start_serving()
+    assert eventually(lambda: {one["id"] for one in daemon.get("/v1/cases").json()["items"]} == {kept["id"], stays["id"]}), short
+    assert eventually(lambda: set(workspaces(daemon)) == {f"case-{one['id']}" for one in (kept, stays)})
+    problem(daemon.post("/v1/cases", {"yaml": PLAIN, "ttl": "0s"}), 400, "invalid", "ttl")
 
 
 def test_a_check_makes_nothing(daemon):

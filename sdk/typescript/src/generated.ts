@@ -538,6 +538,8 @@ export interface Case {
   snapshot: string | null;
   /** workspaces of ended cells stay */
   keep: boolean;
+  /** a case that isn't used for so long is removed, unless it keeps workspaces */
+  ttlMs: number;
   /** why it has failed: install, editable, setup, snapshot, or restarted: the daemon was */
   reason: string | null;
   error: string | null;
@@ -580,6 +582,10 @@ export interface CaseWanted {
   check?: boolean | null;
   /** workspaces of ended cells stay until the case is removed */
   keep?: boolean | null;
+  /** remove the case when it isn't used for so long, unless it keeps workspaces; 1 h when not given */
+  ttl?: string | null | number;
+  /** ttl in milliseconds, instead of it */
+  ttlMs?: number | null;
 }
 
 /** The schema `Cells` of the REST API. */
@@ -2482,11 +2488,11 @@ export const operations: Record<keyof Operations, OperationRow> = {
   removeToken: {"method":"DELETE","path":"/v1/tokens/{id}"},
   runCode: {"method":"POST","path":"/v1/code","body":"CodeWanted","results":{"200":"CodeResult"}},
   listCases: {"method":"GET","path":"/v1/cases","results":{"200":"Cases"}},
-  createCase: {"method":"POST","path":"/v1/cases","body":"CaseWanted","results":{"200":"Case","201":"Case"}},
+  createCase: {"method":"POST","path":"/v1/cases","keyed":true,"body":"CaseWanted","results":{"200":"Case","201":"Case"}},
   getCase: {"method":"GET","path":"/v1/cases/{id}","results":{"200":"Case"}},
   removeCase: {"method":"DELETE","path":"/v1/cases/{id}"},
   listCells: {"method":"GET","path":"/v1/cases/{id}/cells","results":{"200":"Cells"}},
-  startCell: {"method":"POST","path":"/v1/cases/{id}/cells","body":"CellWanted","results":{"201":"Cell"}},
+  startCell: {"method":"POST","path":"/v1/cases/{id}/cells","keyed":true,"body":"CellWanted","results":{"201":"Cell"}},
   getCell: {"method":"GET","path":"/v1/cells/{id}","results":{"200":"Cell"}},
   listTools: {"method":"GET","path":"/v1/tools","results":{"200":"Tools"}},
   forgeTool: {"method":"POST","path":"/v1/tools","body":"ToolWanted","results":{"201":"Tool"}},
@@ -2609,8 +2615,9 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   CodeTests: {"result":["result","Result"]},
   Result: {"exit_code":["exitCode"],"duration_ms":["durationMs"],"cpu_ms":["cpuMs"],"max_rss_bytes":["maxRssBytes"]},
   Cases: {"items":["items","Case"],"next_cursor":["nextCursor"]},
-  Case: {"steps":["steps","CaseStep"],"created_at":["createdAt"],"last_used_at":["lastUsedAt"]},
+  Case: {"ttl_ms":["ttlMs"],"steps":["steps","CaseStep"],"created_at":["createdAt"],"last_used_at":["lastUsedAt"]},
   CaseStep: {"exit_code":["exitCode"],"duration_ms":["durationMs"]},
+  CaseWanted: {"ttl_ms":["ttlMs"]},
   Cells: {"items":["items","Cell"],"next_cursor":["nextCursor"]},
   Cell: {"case_name":["caseName"],"duration_ms":["durationMs"],"steps":["steps","CaseStep"],"diff_truncated":["diffTruncated"],"created_at":["createdAt"],"started_at":["startedAt"],"ended_at":["endedAt"]},
   Tools: {"items":["items","Tool"],"next_cursor":["nextCursor"]},

@@ -827,6 +827,8 @@ class Case:
     snapshot: Optional[str]
     # workspaces of ended cells stay
     keep: bool
+    # a case that isn't used for so long is removed, unless it keeps workspaces
+    ttl_ms: int
     # why it has failed: install, editable, setup, snapshot, or restarted: the daemon was
     reason: Optional[str]
     error: Optional[str]
@@ -851,6 +853,7 @@ class Case:
             workspace=get("workspace"),
             snapshot=get("snapshot"),
             keep=get("keep"),
+            ttl_ms=get("ttl_ms"),
             reason=get("reason"),
             error=get("error"),
             steps=[CaseStep._from(item) for item in get("steps") or ()],
@@ -911,6 +914,10 @@ class CaseWanted(_CaseWantedNeeded, total=False):
     check: Optional[bool]
     # workspaces of ended cells stay until the case is removed
     keep: Optional[bool]
+    # remove the case when it isn't used for so long, unless it keeps workspaces; 1 h when not given
+    ttl: Optional[Union[str, float]]
+    # ttl in milliseconds, instead of it
+    ttl_ms: Optional[int]
 
 
 @dataclass(frozen=True)
