@@ -36,7 +36,8 @@ void case_out_done(struct case_out *out);
 /* One line for each case: sorted by name, the repeats of a case together. */
 void case_results_sort(case_results *results);
 void case_print_table(const case_results *results, struct arena *arena, struct buf *out);
-/* Text of XML or HTML: what may not stand there is escaped, or U+FFFD. */
+/* Text of XML or HTML: what may not stand there is escaped, or U+FFFD. Colours of a terminal are
+ * left out. */
 void case_escape(struct buf *out, struct str text);
 /* ---- case_report.c ---- */
 void case_report_print(const case_results *results, struct buf *out);

@@ -183,9 +183,24 @@ int case_out_add(struct case_out *out, const struct json_value *cell, const char
 
 /* ---- junit.xml ---- */
 
+/* Length of the sequence for a terminal (colours and the like) at text[at]; 0: there is none. */
+static size_t sequence_len(struct str text, size_t at)
+{
+	size_t end = at + 2;
+	if (end >= text.len || text.data[at] != '\x1b' || text.data[at + 1] != '[')
+		return 0;
+	while (end < text.len && text.data[end] >= ' ' && text.data[end] <= '?')
+		end++;
+	return end < text.len && text.data[end] >= '@' && text.data[end] <= '~' ? end + 1 - at : 0;
+}
+
 void case_escape(struct buf *out, struct str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
+		for (size_t len; (len = sequence_len(text, i));)
+			i += len;
+		if (i >= text.len)
+			break;
 		unsigned char c = (unsigned char)text.data[i];
 		const char *name = c == '&'   ? "&amp;"
 				   : c == '<' ? "&lt;"

@@ -1,8 +1,11 @@
 """carrel case run: a suite side by side, its results on disk, interruptions, and what goes on after them."""
 import contextlib
+import html.parser
 import json
 import pathlib
+import shutil
 import signal
+import subprocess
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -34,6 +37,7 @@ def lines(out):
     return [json.loads(line) for line in (out / "results.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.once
 def test_a_suite_of_twenty_cases_two_at_once(daemon, tmp_path):
     cases = [write(tmp_path, f"case-{n:02}", *(["exit 3"] if n == 7 else [])) for n in range(20)]
     out = tmp_path / "out"
@@ -54,6 +58,57 @@ def test_a_suite_of_twenty_cases_two_at_once(daemon, tmp_path):
     again = daemon("case", "run", "-j", "2", "--out", out, "--resume", "-o", "json", *cases, write(tmp_path, "new"))
     assert again.returncode == 1 and json.loads(again.stdout)["passed"] == 20
     assert [one["cell"] for one in lines(out)[:20]] == [one["cell"] for one in results] and len(lines(out)) == 21
+
+
+class Tags(html.parser.HTMLParser):
+    """The elements of a page, with the names of their attributes, and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.attributes, self.text = set(), set(), ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+    def handle_data(self, data):
+        self.text += data
+
+
+HOSTILE = """id: hostile
+harness: |
+  echo '<script>document.title="owned"</script><img src=x onerror="document.title=1">"><svg onload=alert(1)>'
+  printf '\\033[1;31mred\\033[0m\\033[K \\000\\377 </pre></details></body>\\n'
+  echo '<script>document.title="owned"</script>' > '<img src=x onerror=alert(1)>.html'
+graders:
+- {type: command, name: '<b onmouseover=alert(1)>name', run: "echo '<!--'; exit 1"}
+- {type: command, name: last, run: "echo the last one"}
+"""
+
+
+@pytest.mark.once
+@pytest.mark.shipped
+def test_the_report_shows_everything_and_runs_nothing(daemon, tmp_path):
+    hostile, broken, out = tmp_path / "hostile.yaml", write(tmp_path, "broken", more="setup: {run: [echo what it said; exit 3]}\n"), tmp_path / "out"
+    hostile.write_text(HOSTILE)
+    run = daemon("case", "run", hostile, broken, write(tmp_path, "good"), "--repeat", "2", "-j", "2", "--out", out)
+    assert run.returncode == 1 and len(lines(out)) == 6, run
+    text = (out / "report.html").read_text()
+    page = Tags(text)
+    for words in ("2 of 6 cells passed", "100 %", "0/2", "repeat 2", '<script>document.title="owned"</script>', "\nred ",
+                  "<b onmouseover=alert(1)>name", "+++ b/<img src=x onerror=alert(1)>.html", "the last one", "what it said", "+good", "0.0"):
+        assert words in page.text, words
+    assert page.found <= {"html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "div", "table", "tr", "th", "td", "a", "meter",
+                          "details", "summary", "span", "b", "code", "pre"}, page.found
+    assert page.attributes <= {"lang", "charset", "name", "content", "http-equiv", "class", "href", "id", "value", "open"}, page.attributes
+    xml.parse(out / "junit.xml")
+    if not shutil.which("chromium"):
+        pytest.skip("no chromium")
+    words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/chromium", "--virtual-time-budget=1000", "--dump-dom"]
+    shown = subprocess.run([*words, f"file://{out}/report.html"], capture_output=True, text=True, timeout=120, check=True).stdout
+    seen = Tags(shown)
+    assert "<title>Results of cases</title>" in shown and seen.found - {"tbody"} == page.found and "the last one" in seen.text
 
 
 def test_two_cells_run_at_once(daemon, start, tmp_path):
@@ -103,6 +158,7 @@ def test_the_packages_of_the_host_are_found_when_asked_for(daemon, tmp_path):
 def test_an_interrupt_cleans_up_and_a_resume_continues(daemon, start, tmp_path, signo):
     quick, slow = write(tmp_path, "quick"), write(tmp_path, "slow", "test -e fast || sleep 1000; printf slow > answer")
     out = tmp_path / "out"
+    assert daemon("create", "mine").returncode == 0
     events = Events(daemon, "/v1/events")
     run = start(daemon, "case", "run", quick, slow, "--out", out)
     events.until("cell.passed")
@@ -112,6 +168,7 @@ def test_an_interrupt_cleans_up_and_a_resume_continues(daemon, start, tmp_path, 
     canceled = events.until("cell.canceled")[-1]["data"]
     events.close()
     assert canceled["name"] == "slow" and workspaces(daemon) == [] and daemon.get("/v1/cases").json()["items"] == []
+    assert [one["name"] for one in daemon.get("/v1/workspaces").json()["items"]] == ["mine"] and daemon("rm", "mine").returncode == 0
     done = lines(out)
     assert [one["case"] for one in done] == ["quick"] and (out / "report.html").exists()
     with open(out / "results.jsonl", "a") as file:      # as a crash leaves it
@@ -172,7 +229,7 @@ def test_a_killed_core_costs_only_time(own_daemon, start, tmp_path):
     daemon.kill_core()
 
     def running():
-        cells = [cell for one in daemon.get("/v1/cases").json()["items"] for cell in daemon.get(f"/v1/cases/{one['id']}/cells").json()["items"]]
+        cells = [cell for one in daemon.get("/v1/cases").json()["items"] for cell in daemon.get(f"/v1/cases/{one['id']}/cells").json().get("items", [])]
         return [cell["workspace"] for cell in cells if cell["state"] == "harness" and cell["workspace"] != first]
     [second] = eventually(running)
     assert daemon.request("PUT", f"/v1/workspaces/{second}/files/go", b"", {"Content-Type": "application/octet-stream"}).status == 201

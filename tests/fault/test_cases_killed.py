@@ -1,10 +1,13 @@
-"""kill -9 of core at each step of a case and its cells, and disks without room: the run goes on, or ends by name, and nothing is left."""
+"""kill -9 of core at each step of a case and its cells, of every role during a cell, and disks without room: the run goes on, or ends by name, and nothing is left."""
+import contextlib
 import json
+import subprocess
 
 import pytest
-from harness import eventually
-from rest import problem
-from small_disks import on_small_disk, without_room
+from faults import inits, kill
+from harness import descendants, eventually
+from rest import Events, problem
+from small_disks import MS_NODEV, MS_NOSUID, MS_REMOUNT, mount, on_small_disk, without_room
 
 CASE = "id: {name}\nsetup: {{run: ['echo one > a']}}\nharness: {harness}\ngraders:\n- {{type: tests, files: {{b: two}}, run: cat a b}}\n"
 
@@ -38,6 +41,82 @@ def test_a_run_goes_on_after_a_crash_of_core(make_daemon, tmp_path, point):
     for one in left:
         assert daemon("case", "rm", one["id"]).returncode == 0
     assert eventually(lambda: workspaces(daemon) == set())
+
+
+def pid_of(daemon, name):
+    return next((pid for pid, (_, found) in descendants(daemon.process.pid).items() if found == name), None)
+
+
+def go(daemon, cell):
+    done = daemon.request("PUT", f"/v1/workspaces/{cell['workspace']}/files/go", b"", {"Content-Type": "application/octet-stream"})
+    assert done.status == 201, done
+
+
+def kill_role(daemon, role):
+    """Afterwards the daemon serves again."""
+    if role == "launcher":
+        daemon.process.kill()
+        daemon.process.wait()
+        daemon.start_serving(wait=False)
+    elif role == "init":
+        for pid in inits(daemon):
+            kill(pid)
+    else:
+        victim = pid_of(daemon, role)
+        kill(victim)
+        assert eventually(lambda: pid_of(daemon, role) not in (victim, None))
+    assert eventually(daemon.is_ready)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("role", ["launcher", "carreld", "carrel-writer", "carrel-audit", "init"])
+def test_any_role_is_killed_during_a_cell_and_a_resume_continues(make_daemon, tmp_path, role):
+    """The client is killed first: nothing but what is on disk says how far it came."""
+    daemon, out = make_daemon(), tmp_path / "out"
+    cases = write(tmp_path, "quick"), write(tmp_path, "waits", "touch begun; while ! test -e go; do sleep 0.02; done")
+    words = ["case", "run", *cases, "--out", out]
+    events = Events(daemon, "/v1/events")
+    with daemon.start(*words) as run:
+        events.until("cell.passed")
+        cell = events.until("cell.harness")[-1]["data"]
+        assert eventually(lambda: (out / "results.jsonl").read_text().count("\n") == 1)
+        assert eventually(lambda: daemon.get(f"/v1/workspaces/{cell['workspace']}/files/begun").status == 200)
+        run.kill()
+        run.wait()
+    events.close()
+    kill_role(daemon, role)
+    if role in ("carrel-writer", "carrel-audit"):       # the cell runs on
+        go(daemon, cell)
+    ends = {"launcher": "canceled", "carreld": "canceled", "init": "failed"}
+    assert eventually(lambda: daemon.get(f"/v1/cells/{cell['cell']}").json()["state"] == ends.get(role, "passed")), daemon.get(f"/v1/cells/{cell['cell']}")
+    first, = results(out)
+    events = Events(daemon, "/v1/events")
+    with daemon.start(*words, "--resume") as run:
+        again = events.until("cell.harness")[-1]["data"]
+        go(daemon, again)
+        assert again["name"] == "waits" and run.wait(60) == 0
+    events.close()
+    assert results(out)[0] == first and [one["case"] for one in results(out)] == ["quick", "waits"] and (out / "report.html").exists()
+    for one in daemon.get("/v1/cases").json()["items"]:      # of the client that was killed
+        assert daemon("case", "rm", one["id"]).returncode == 0
+    assert eventually(lambda: workspaces(daemon) == set()), workspaces(daemon)
+
+
+@pytest.mark.needs_root
+def test_results_without_room_end_the_run_and_a_resume_continues(make_daemon, tmp_path):
+    daemon, out = make_daemon(), tmp_path / "out"
+    out.mkdir()
+    with contextlib.ExitStack() as stack:
+        mount(out, "size=96k")
+        stack.callback(subprocess.run, ["umount", "-l", out], check=True)
+        words = ["case", "run", write(tmp_path, "small"), write(tmp_path, "talks", "seq 20000"), "--out", out]
+        run = daemon(*words)
+        assert run.returncode == 125 and "No space left on device" in run.stderr and str(out) in run.stderr, run
+        assert workspaces(daemon) == set() and daemon.get("/v1/cases").json()["items"] == []
+        mount(out, "size=4m", MS_NOSUID | MS_NODEV | MS_REMOUNT)
+        run = daemon(*words, "--resume")
+        assert run.returncode == 0 and "2 cells, 2 passed" in run.stdout, run
+        assert sorted(one["case"] for one in results(out)) == ["small", "talks"] and (out / "report.html").exists()
 
 
 @pytest.mark.needs_root
