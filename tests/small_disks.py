@@ -18,8 +18,8 @@ def mount(target, options, flags=MS_NOSUID | MS_NODEV):
 
 
 @contextlib.contextmanager
-def on_small_disk(options):
-    """A daemon whose home is on a file system of its own."""
+def on_small_disk(options, prepare=None):
+    """A daemon whose home is on a file system of its own; prepare(directory) is called before it serves."""
     directory = new_directory()
     disk = directory / "disk"
     try:
@@ -28,6 +28,8 @@ def on_small_disk(options):
         try:
             disk.chmod(0o755)
             (disk / "serve.log").symlink_to(directory / "serve.log")
+            if prepare:
+                prepare(disk)
             with serving(disk) as daemon:
                 yield daemon
         finally:

@@ -87,6 +87,7 @@ static void on_failed(struct loop *loop, void *ctx)
 	keep_log(r);
 	d->next = NULL;
 	deployment_set_status(d, DEPLOYMENT_FAILED, &why);
+	fault_point("deployment_failed");
 	revision_end(r);
 }
 
@@ -494,6 +495,7 @@ static void on_drain_due(struct loop *loop, void *ctx)
 				revision_request(r, &arena), r->deployment->all, row->workspace);
 		*row = (struct surface_row){ 0 };
 	}
+	fault_point("deployment_drained");
 	deployment_save(r->deployment, NULL, NULL);
 }
 
@@ -520,6 +522,7 @@ static void go_live(struct revision_state *r)
 		if (dropped)
 			revision_end(dropped);
 	}
+	fault_point("deployment_live");
 	d->all->rollouts++;
 	deployment_forget_logs(d);
 	deployment_set_status(d, DEPLOYMENT_HEALTHY, NULL);
