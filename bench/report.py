@@ -11,7 +11,7 @@ from stats import percentile, ratio
 
 GOAL_BWRAP = (1.0, 0.85)  # performance goals: must, stretch
 GOAL_INIT_KB = 16
-SECTIONS = ["Sandboxes", "Environments", "The daemon", "The life of a workspace", "Egress", "The judge", "The front door", "Clients", "Cells", "Tools", "Agents"]  # of results.md, in this order
+SECTIONS = ["Sandboxes", "Environments", "The daemon", "The life of a workspace", "Egress", "The judge", "The front door", "Clients", "Cells", "Tools", "Agents", "Deployments"]  # of results.md, in this order
 
 
 def table(head, lines):
