@@ -204,8 +204,11 @@ static void on_relayed(void *ctx, struct net_stream *stream, struct str early)
 	struct forwarding *f = ctx;
 	int fd = f->fd;
 
+	void (*left)(void *) = f->on_left;
 	f->fd = -1;
-	relay_start(f->api, stream, fd, early, (struct str){ f->in.data, f->in.len });
+	f->on_left = NULL;
+	relay_start(f->api, stream, fd, early, (struct str){ f->in.data, f->in.len }, left,
+		f->left_ctx);
 	free_forwarding(f);
 }
 

@@ -22,6 +22,8 @@ struct relay {
 	int socket;
 	struct way ways[2]; /* by the side that sends */
 	uint32_t events[2];
+	void (*on_left)(void *ctx); /* or NULL */
+	void *left_ctx;
 };
 
 static int fd_of(const struct relay *relay, int side)
@@ -59,6 +61,8 @@ static void free_relay(struct relay *relay)
 	}
 	relay->client.kind->close(&relay->client);
 	foreign_close(&relay->socket);
+	if (relay->on_left)
+		relay->on_left(relay->left_ctx);
 	free(relay);
 }
 
@@ -202,7 +206,7 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 }
 
 void relay_start(struct api *api, struct net_stream *client, int socket, struct str from_client,
-	struct str from_socket)
+	struct str from_socket, void (*left)(void *ctx), void *ctx)
 {
 	struct relay *relay = calloc(1, sizeof *relay);
 
@@ -213,7 +217,9 @@ void relay_start(struct api *api, struct net_stream *client, int socket, struct 
 		.at = &api->relays,
 		.client = *client,
 		.socket = socket,
-		.events = { UNWATCHED, UNWATCHED } };
+		.events = { UNWATCHED, UNWATCHED },
+		.on_left = left,
+		.left_ctx = ctx };
 	if (relay->next)
 		relay->next->at = &relay->next;
 	api->relays = relay;

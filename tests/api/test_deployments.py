@@ -2,7 +2,6 @@
 import json
 import os
 import subprocess
-import threading
 
 import pytest
 from harness import CARREL, TREE, eventually
@@ -30,37 +29,6 @@ def test_a_package_is_served_and_removed(clean):
     assert daemon.delete("/v1/deployments/greeter").status == 204
     assert daemon.get("/v1/deployments/greeter").status == 404
     assert eventually(lambda: not left(daemon))
-
-
-def test_a_replacement_fails_no_request(clean):
-    daemon = clean
-    deploy(daemon, plain())
-    stop, failed, seen = threading.Event(), [], set()
-
-    def ask():
-        while not stop.is_set():
-            answer = daemon.get("/v1/deployments/greeter/rest/")
-            if answer.status == 200:
-                seen.add(answer.body.split()[-1])
-            else:
-                failed.append((answer.status, answer.body))
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        shown = deploy(daemon, plain("2.0.0"), version="2.0.0")
-        assert shown["revision"] == 2 and shown["version"] == "2.0.0"
-        assert eventually(lambda: b"2.0.0" in seen)
-        assert daemon.post("/v1/deployments/greeter/rollback").status == 200
-        shown = wait(daemon, "greeter")
-        assert shown["revision"] == 3 and shown["version"] == "1.0.0"
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert not failed and seen == {b"1.0.0", b"2.0.0"}
-    # One layer for each package, one workspace for the surface; what was replaced is gone.
-    assert eventually(lambda: len(left(daemon)) == 3)
 
 
 def test_commands_of_surfaces_are_judged_and_recorded(clean):
