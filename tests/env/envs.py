@@ -36,7 +36,7 @@ class Envs(Carrel):
         done = self.try_build(package_id, "-o", "json", *args, timeout=timeout, **how)
         assert done.returncode == 0, (done.stdout, done.stderr)
         found = json.loads(done.stdout)
-        assert found.keys() == FIELDS | {"cached"}, found.keys() ^ (FIELDS | {"cached"})
+        assert found.keys() == FIELDS | {"cached", "built"}, found.keys() ^ FIELDS
         assert (found["package_id"], found["state"]) == (package_id, "ready"), found
         return found
 
