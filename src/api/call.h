@@ -257,7 +257,7 @@ route_fn api_code_run;
 route_fn api_case_create, api_case_list, api_case_get, api_case_delete, api_cell_start,
 	api_cell_list, api_cell_get;
 route_fn api_tool_forge, api_tool_list, api_tool_get, api_tool_versions, api_tool_call,
-	api_tool_rollback, api_tool_delete;
+	api_tool_rollback, api_tool_delete, api_tool_generate;
 route_fn api_approval_list, api_approval_get, api_approval_answer;
 route_fn api_agent_list, api_agent_add, api_agent_get, api_agent_delete;
 route_fn api_a2a_rpc, api_a2a_http, api_a2a_card, api_a2a_default_card;

@@ -84,6 +84,11 @@ static const struct example examples[] = {
 		  "412,'ttl_ms':86400000,'created_at':'2026-01-02T10:00:00.000Z','changed_at':"
 		  "'2026-01-02T10:00:01.000Z','expires_at':null,'network':{'mode':'none','allow':"
 		  "[],'deny':[]}}" },
+	{ "ToolSpec", "{'name':'slug','description':'Makes slugs of titles','arguments':{'text':"
+		      "'A title'},'requires':['python-slugify']}" },
+	{ "ToolSource", "{'name':'slug','code':'def run(text):\\n    return text\\n','tests':"
+			"'import tool\\n\\n\\ndef test_slug():\\n    assert tool.run(1) == "
+			"1\\n','requires':['python-slugify'],'generated':true}" },
 	{ "ToolCall", "{'arguments':{'text':'A title'},'timeout':30}" },
 	{ "ToolResult", "{'tool':'slug','version':2,'ok':true,'result':'a-title','error':null,"
 			"'stdout':'','stderr':'','encoding':'utf-8','duration_ms':31}" },

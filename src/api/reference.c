@@ -255,6 +255,11 @@ static const struct operation_text operations[] = {
 		"dormant, and the active one stays. docs/tools.md describes the interface of the "
 		"code. With `package` the code is an adapter that calls functions of the "
 		"package." },
+	{ "generateTool", "tools",
+		"Where the operator has a generator (`tools.generator` of config.yaml), it runs in "
+		"a workspace that is removed afterwards, and what it writes is checked. Else the "
+		"answer has skeletons, whose tests fail until `run` is written. Nothing is "
+		"forged." },
 	{ "getTool", "tools", "The active version, else the newest one, or the one of `version`." },
 	{ "listToolVersions", "tools",
 		"Versions that aren't active are removed after their `ttl`, 24 hours by default." },

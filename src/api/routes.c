@@ -13,6 +13,7 @@
 #include "model/snapshot.h"
 #include "model/token.h"
 #include "model/tool.h"
+#include "model/tool_spec.h"
 
 #define JSON "application/json"
 #define BYTES "application/octet-stream"
@@ -75,6 +76,8 @@ ANSWERS(tool, { 200, JSON, &tool_record, "The tool." });
 ANSWERS(tool_forged, { 201, JSON, &tool_record,
 			     "It was forged: `state` is active, or dormant with `error` and the "
 			     "`output` of the tests. A client that disconnects doesn't end it." });
+ANSWERS(tool_generated,
+	{ 200, JSON, &tool_source_record, "Nothing is forged of it: send it to /v1/tools." });
 ANSWERS(tool_result, { 200, JSON, &tool_result_schema,
 			     "The call has ended, with a result or with the error of the tool. A "
 			     "client that disconnects ends it." });
@@ -262,6 +265,10 @@ const struct route routes[] = {
 		"Test code and load it as a tool, or make a tool of a package", api_tool_forge,
 		ROUTE_LOCATION, BODY(tool_wanted_record, struct tool_wanted),
 		.answers = tool_forged, .errors = { 409, 429, 507 } },
+	{ "POST", "/v1/tools/generate", "generateTool",
+		"Write code and tests of a tool, by the operator's generator or as skeletons",
+		api_tool_generate, BODY(tool_spec_record, struct tool_spec),
+		.answers = tool_generated, .errors = { 429, 507 } },
 	{ "GET", "/v1/tools/{id}", "getTool", "Show a tool, with its code and its tests",
 		api_tool_get, QUERY(tool_query_fields, struct tool_query), .answers = tool },
 	{ "GET", "/v1/tools/{id}/versions", "listToolVersions", "List the versions of a tool",

@@ -128,3 +128,34 @@ int api_tool_call(struct call *c, struct error *err)
 		operation_fail(&op->op, &why);
 	return 0;
 }
+
+/* ---- what is yet to be forged ---- */
+
+struct generate_operation {
+	struct operation op;
+	struct tool_generate_job *job;
+};
+
+static void on_generated(void *ctx, const struct tool_source *source, const struct error *err)
+{
+	operation_answer_record(ctx, err, 200, NULL, &tool_source_record, source);
+}
+
+static void on_generate_gone(struct call *c)
+{
+	struct generate_operation *op = c->priv;
+	tools_cancel_generate(op->job);
+	free(op);
+}
+
+int api_tool_generate(struct call *c, struct error *err)
+{
+	struct generate_operation *op = operation_new(c, sizeof *op);
+	struct error why;
+	op->job = tools_generate(c->request, tools_of(c), c->body, on_generated, op, &why);
+	if (op->job)
+		c->gone = on_generate_gone;
+	else
+		operation_fail(&op->op, &why);
+	return 0;
+}

@@ -1,4 +1,4 @@
-/* carrel tool discover, generate: files of this machine. */
+/* carrel tool discover, generate: files of this machine that tools are made of. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "cli/columns.h"
 #include "cli/tool.h"
 #include "model/tool.h"
+#include "model/tool_spec.h"
 
 #define INDEX_MAX ((size_t)8 << 20)
 #define SPEC_MAX ((size_t)64 << 10)
@@ -125,126 +126,94 @@ const struct arg_spec tool_discover_spec = {
 
 /* ---- generate ---- */
 
-/* A name that Python takes as one of an argument. */
-static bool is_identifier(struct str name)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-	static const char digits[] = "0123456789";
-	if (!name.len || strlen(name.data) != name.len || strspn(name.data, digits))
-		return false;
-	for (size_t i = 0; i < name.len; i++)
-		if (!strchr(letters, name.data[i]) && !strchr(digits, name.data[i]))
-			return false;
-	return true;
-}
-
-/* "text, count": the arguments of run. */
-static int print_names(const struct json_value *arguments, struct buf *out, struct error *err)
-{
-	if (arguments && arguments->kind != JSON_OBJECT)
-		return fail(err, ERR_INVALID, "arguments: must be an object of names and examples");
-	for (const struct json_value *one = arguments ? arguments->first : NULL; one;
-		one = one->next) {
-		if (!is_identifier(one->key))
-			return fail(
-				err, ERR_INVALID, "arguments: '%s' is not a name", one->key.data);
-		buf_printf(out, "%s%s", one == arguments->first ? "" : ", ", one->key.data);
-	}
-	return 0;
-}
-
-static int write_new(struct command *command, int dir, const char *name, const struct buf *text,
-	struct error *err)
+static int write_new(
+	struct command *command, int dir, const char *name, const char *text, struct error *err)
 {
 	auto_close int fd =
 		openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0 || fd_write_full(fd, text->data, text->len) != (ssize_t)text->len)
+	if (fd < 0 || fd_write_full(fd, text, strlen(text)) != (ssize_t)strlen(text))
 		return fail_errno(err, "write '%s'", name);
 	if (!command->json)
 		buf_printf(&command->out, "%s\n", name);
 	return 0;
 }
 
-static int check_spec(const struct json_value *spec, struct error *err)
+static int write_source(
+	struct command *command, const struct tool_source *source, struct error *err)
 {
-	static const char *const known[] = { "name", "description", "arguments", "requires", NULL };
-	const char *name = json_member_text(spec, "name");
-	const struct json_value *requires = json_member(spec, "requires");
-	for (const struct json_value *one = spec->first; one; one = one->next) {
-		int i = 0;
-		while (known[i] && strcmp(known[i], one->key.data) != 0)
-			i++;
-		if (spec->kind != JSON_OBJECT || !known[i])
-			return fail(err, ERR_INVALID, "unknown member '%s'",
-				spec->kind == JSON_OBJECT ? one->key.data : "");
+	const char *to = command->options.to ? command->options.to : ".";
+	const char *code = arena_printf(&command->arena, "%s.py", source->name);
+	const char *tests = arena_printf(&command->arena, "test_%s.py", source->name);
+	auto_close int dir = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "open '%s'", to);
+	if (write_new(command, dir, code, source->code, err))
+		return -1;
+	if (write_new(command, dir, tests, source->tests, err)) {
+		unlinkat(dir, code, 0);
+		return -1;
 	}
-	if (!name)
-		return fail(err, ERR_INVALID, "'name' is needed");
-	if (requires && requires->kind != JSON_ARRAY)
-		return fail(err, ERR_INVALID, "requires: must be a list");
-	return tool_check_name(name, err);
+	if (command->json) {
+		json_object(&command->value, NULL);
+		json_text(&command->value, "code", code);
+		json_text(&command->value, "tests", tests);
+		json_array(&command->value, "requires");
+		for (size_t i = 0; i < source->requires.count; i++)
+			json_text(&command->value, NULL, source->requires.items[i]);
+		json_end(&command->value);
+		json_bool(&command->value, "generated", source->is_generated);
+		json_end(&command->value);
+	}
+	for (size_t i = 0; !command->json && i < source->requires.count; i++)
+		cli_say("it needs --requires '%s'", source->requires.items[i]);
+	return 0;
 }
 
 static int run_generate(struct command *command, struct error *err)
 {
 	const char *path = command->operands.items[0];
-	const char *to = command->options.to ? command->options.to : ".";
-	auto_buf struct buf names = buf_empty(SPEC_MAX), code = buf_empty(SPEC_MAX * 4),
-			    tests = buf_empty(SPEC_MAX * 4);
-	struct json_value *spec;
+	auto_buf struct buf body = buf_empty(SPEC_MAX);
+	struct remote_answer answer = { 0 };
+	struct tool_source source = { 0 };
+	struct tool_spec spec = { 0 };
+	struct json_value *value;
 	struct str text;
 	if (cli_read_file(path, SPEC_MAX, &command->arena, &text, err))
 		return -1;
-	if (json_read(text, &command->arena, &spec, err) || check_spec(spec, err))
+	if (json_read(text, &command->arena, &value, err) ||
+		record_read(&tool_spec_record, value, &command->arena, &spec, err))
 		return error_context(err, "%s", path);
-	const char *name = json_member_text(spec, "name");
-	const char *description = json_member_text(spec, "description");
-	const struct json_value *arguments = json_member(spec, "arguments");
-	if (print_names(arguments, &names, err))
-		return error_context(err, "%s", path);
-	/* A JSON text is a Python literal too, but for true, false and null. */
-	auto_buf struct buf quoted = buf_empty(SPEC_MAX * 4);
-	buf_escaped(&quoted, str_from(description ? description : name));
-	buf_printf(&code, "\"%s\"\n\n\ndef run(%s):\n    raise NotImplementedError(\"%s\")\n",
-		quoted.len ? quoted.data : "", names.len ? names.data : "", name);
-	quoted.len = 0;
-	buf_escaped(&quoted, arguments ? arguments->source : STR("{}"));
-	buf_printf(&tests,
-		"import json\n\nimport tool\n\nARGUMENTS = json.loads(\"%s\")\n\n\ndef "
-		"test_the_result_is_json():\n    json.dumps(tool.run(**ARGUMENTS), "
-		"allow_nan=False)\n",
-		quoted.data);
-	auto_close int dir = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return fail_errno(err, "open '%s'", to);
-	const char *code_name = arena_printf(&command->arena, "%s.py", name);
-	const char *tests_name = arena_printf(&command->arena, "test_%s.py", name);
-	if (write_new(command, dir, code_name, &code, err))
+	buf_append(&body, text.data, text.len);
+	if (remote_open(&command->remote, err))
 		return -1;
-	if (write_new(command, dir, tests_name, &tests, err)) {
-		unlinkat(dir, code_name, 0);
+	remote_catch_interrupts(&command->remote);
+	int failed =
+		remote_call(&command->remote, "POST", "/v1/tools/generate", &body, &answer, err);
+	if (remote_is_interrupted())
+		return fail(err, ERR_CANCELED, "interrupted: the generator was ended");
+	if (failed || record_read_shown(&tool_source_record, answer.value->source, &command->arena,
+			      &source, err))
 		return -1;
-	}
-	if (command->json) {
-		json_object(&command->value, NULL);
-		json_text(&command->value, "code", code_name);
-		json_text(&command->value, "tests", tests_name);
-		json_end(&command->value);
-	}
-	return 0;
+	/* It becomes the name of a file here. */
+	if (!source.name || !source.code || !source.tests || tool_check_name(source.name, err))
+		return fail(err, ERR_CORRUPT, "the daemon's answer has no valid tool");
+	return write_source(command, &source, err);
 }
 
 static const struct arg_option generate_table[] = {
 	{ 0, "to", ARG_TEXT, AT(to), "DIR", "where the files are written (default .)", NULL, 1 },
-	{ ARG_FROM(format_rows) },
+	{ ARG_FROM(remote_rows) },
 };
 const struct arg_spec tool_generate_spec = {
 	.command = "tool generate",
-	.summary = "write the skeletons of a tool and its tests",
+	.summary = "write the code and the tests of a tool",
 	.usage = "carrel tool generate SPEC [options]",
-	.about = "Writes NAME.py and test_NAME.py for a specification, a JSON file: {\"name\",\n"
-		 "\"description\", \"arguments\": {NAME: EXAMPLE}, \"requires\"}. Files that "
-		 "exist are left.\nThe tests fail until run is written.",
+	.about =
+		"Writes NAME.py and test_NAME.py for a specification, a JSON file: {\"name\",\n"
+		"\"description\", \"arguments\": {NAME: EXAMPLE}, \"requires\"}. The generator of "
+		"the\ndaemon's config.yaml writes them, in a workspace of its own; without one "
+		"they "
+		"are\nskeletons, whose tests fail until run is written. Files that exist are left.",
 	ARG_TABLE(generate_table),
 	.examples = "  carrel tool generate slug.json --to tools\n",
 	.least = 1,

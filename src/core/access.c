@@ -86,6 +86,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_TASK_LIST] = { NOUN_TASK, "list", SCOPE_READ, false },
 	[VERB_TASK_CANCEL] = { NOUN_TASK, "cancel", SCOPE_USE, true, VERB_FREES },
 	[VERB_TOOL_FORGE] = { NOUN_TOOL, "forge", SCOPE_USE, true },
+	[VERB_TOOL_GENERATE] = { NOUN_TOOL, "generate", SCOPE_USE, true },
 	[VERB_TOOL_LIST] = { NOUN_TOOL, "list", SCOPE_READ, false },
 	[VERB_TOOL_GET] = { NOUN_TOOL, "get", SCOPE_READ, false },
 	[VERB_TOOL_CALL] = { NOUN_TOOL, "call", SCOPE_USE, true },

@@ -175,6 +175,8 @@ int launcher_start_role(
 		arena_printf(&arena, "CARREL_AUDIT_BYTES=%llu",
 			(unsigned long long)(config ? config->audit_max_bytes : 0)),
 		arena_printf(&arena, "CARREL_CONFIG_DIGEST=%s", config ? config->digest : ""),
+		arena_printf(&arena, "CARREL_TOOLS=%s",
+			config ? tool_settings_print(&config->tools, &arena) : ""),
 		arena_printf(&arena, "CARREL_EGRESS=%s",
 			config ? network_settings_print(&config->egress, &arena) : ""),
 		proxy_variable(&arena, "https_proxy", "HTTPS_PROXY"),

@@ -275,7 +275,8 @@ static int serve(struct daemon *daemon, struct core_options *core, struct error 
 	if (loop_new(&daemon->loop, err) ||
 		loop_signals(daemon->loop, &set, on_signal, daemon, err))
 		return -1;
-	daemon->services = services_new(daemon->loop);
+	const struct services_options options = { .tools = setting("CARREL_TOOLS", "") };
+	daemon->services = services_new(daemon->loop, &options);
 	core->row = services_take;
 	core->row_ctx = daemon->services;
 	if (core_open(core, daemon->loop, &daemon->core, err) || loop_run(daemon->loop, err))

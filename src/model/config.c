@@ -14,6 +14,7 @@
 #include "model/network.h"
 #include "model/policy/policy.h"
 #include "model/token.h"
+#include "model/workspace.h"
 
 #define MIB (1ull << 20)
 #define GIB (1ull << 30)
@@ -22,7 +23,7 @@
 #define CENTURY (36525 * DAY)
 #define SECTION "environments"
 static const char *const sections[] = { SECTION, "system", "store", "blob", "archives",
-	"workspaces", "audit", "access", "serve", "egress", "policy", "approvals" };
+	"workspaces", "audit", "access", "serve", "egress", "policy", "approvals", "tools" };
 
 /* A value in the file, and where what it means goes. */
 struct place {
@@ -39,7 +40,7 @@ static read_function read_count, read_size, read_duration, read_bool, read_polic
 static read_function read_python, read_source, read_url, read_host, read_package, read_path,
 	read_landlock, read_store, read_blob, read_region, read_archive_format, read_on_full,
 	read_user, read_range, read_port, read_address, read_decision, read_listen, read_name,
-	read_origin, read_subject;
+	read_origin, read_subject, read_word, read_domain;
 
 /* One row a key: a list has its items read one by one. */
 static const struct key {
@@ -129,6 +130,11 @@ static const struct key {
 	{ "policy.settings", offsetof(struct config, policy_settings), read_path },
 	{ "policy.sources", offsetof(struct config, policy_sources), read_path },
 	{ "policy.default", offsetof(struct config, policy_default), read_decision },
+	{ "tools.generator", offsetof(struct config, tools.generator), read_word, .is_list = true },
+	{ "tools.generator_domains", offsetof(struct config, tools.domains), read_domain,
+		.is_list = true },
+	{ "tools.generator_timeout", offsetof(struct config, tools.timeout_ms), read_duration,
+		.least = SECOND, .most = DAY },
 #undef AT
 #undef AT_MS
 };
@@ -163,6 +169,7 @@ void config_defaults(struct config *config)
 		.audit_max_bytes = GIB,
 		.approval_ttl_ms = APPROVAL_TTL_DEFAULT_MS,
 		.serve = { .connections = SERVE_CONNECTIONS_DEFAULT },
+		.tools = { .timeout_ms = TOOL_GENERATOR_TIMEOUT_MS },
 	};
 	sha256_of("", 0, config->digest);
 }
@@ -378,6 +385,22 @@ static int read_decision(const struct place *place, const char *text)
 
 	if (!policy_decision_from_name(text, &decision))
 		return fail(place->err, ERR_INVALID, "'%s' is not ask, deny or allow", text);
+	return set_text(place, text);
+}
+
+/* Of a command. */
+static int read_word(const struct place *place, const char *text)
+{
+	const text_list *words = place->out;
+	if (!text[0] && !words->count)
+		return fail(place->err, ERR_INVALID, "the name of the program is empty");
+	return set_text(place, text);
+}
+
+static int read_domain(const struct place *place, const char *text)
+{
+	if (workspace_check_allow(text, place->err))
+		return -1;
 	return set_text(place, text);
 }
 

@@ -81,6 +81,10 @@
  *	  settings: /PATH		# a settings.json that holds in all workspaces
  *	  sources: /PATH		# and a sources.json
  *	  default: ask			# where no rule matches: ask, deny or allow
+ *	tools:
+ *	  generator: []			# the command that writes code and tests of a tool
+ *	  generator_domains: []		# that it may reach
+ *	  generator_timeout: 120s
  */
 #pragma once
 #include <stdbool.h>
@@ -93,6 +97,7 @@
 #include "model/eviction.h"
 #include "model/network_settings.h"
 #include "model/serve_settings.h"
+#include "model/tool_spec.h"
 
 struct config {
 	uint64_t max_envs, max_bytes, ttl_ms, min_free_bytes, install_timeout_ms, max_install_bytes;
@@ -121,6 +126,7 @@ struct config {
 	struct serve_settings serve;
 	const char *policy_settings, *policy_sources; /* paths; NULL: not set */
 	const char *policy_default;		      /* "ask", "deny", "allow"; NULL: not set */
+	struct tool_settings tools;
 	text_list show; /* absolute and normal; existence on the host isn't checked */
 };
 void config_defaults(struct config *config);

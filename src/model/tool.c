@@ -5,10 +5,7 @@
 #include "base/str.h"
 #include "model/exec.h"
 
-#define DESCRIPTION_MAX 1024
-#define REQUIRES_MAX 256
 #define ARGUMENTS_MAX (1u << 20)
-#define NAME_PATTERN "^[a-z][a-z0-9_-]{0,63}$"
 
 const char *const tool_state_names[TOOL_STATE_COUNT + 1] = { "dormant", "creating", "installing",
 	"testing", "active", "cleanup", NULL };
@@ -138,7 +135,7 @@ static int check_wanted(const void *value, struct error *err)
 #define AT(member) offsetof(struct tool_wanted, member)
 static const struct field wanted_rows[] = {
 	{ "name", FIELD_TEXT, AT(name), "a new tool, or the next version of one",
-		.pattern = NAME_PATTERN, .check = tool_check_name },
+		.pattern = TOOL_NAME_PATTERN, .check = tool_check_name },
 	{ "code", FIELD_TEXT, AT(code), "tool.py: a Python module with a function run", .least = 1,
 		.most = TOOL_BYTES_MAX },
 	{ "tests", FIELD_TEXT, AT(tests), "test_tool.py: tests for pytest, which import tool",
@@ -148,10 +145,10 @@ static const struct field wanted_rows[] = {
 		"with an adapter",
 		.least = 1, .most = 1024 },
 	{ "requires", FIELD_TEXTS, AT(requires), "requirements of Python packages",
-		.most = REQUIRES_MAX },
+		.most = TOOL_REQUIRES_MAX },
 	{ "python", FIELD_TEXT, AT(python), "a version of Python", .least = 1, .most = 64 },
 	{ "description", FIELD_TEXT, AT(description), "for lists", .least = 1,
-		.most = DESCRIPTION_MAX },
+		.most = TOOL_DESCRIPTION_MAX },
 	{ "network", FIELD_OBJECT, AT(network), "what the tests and calls may reach",
 		.object = &workspace_network_record },
 	{ "limits", FIELD_OBJECT, AT(limits), "of the tests and of calls",

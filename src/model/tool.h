@@ -13,6 +13,9 @@
 #define TOOL_OUTPUT_MAX (64u << 10) /* that is kept of the tests */
 #define TOOL_TTL_DEFAULT_MS (24ull * 3600 * 1000)
 #define TOOL_PACKAGE_PREFIX "pypi_" /* of a tool that was made of a package */
+#define TOOL_NAME_PATTERN "^[a-z][a-z0-9_-]{0,63}$"
+#define TOOL_DESCRIPTION_MAX 1024
+#define TOOL_REQUIRES_MAX 256
 
 enum tool_state {
 	TOOL_DORMANT, /* nothing is loaded */

@@ -1,6 +1,9 @@
 #include "services/desk.h"
 
+#include <errno.h>
 #include "base/arena.h"
+#include "base/fd.h"
+#include "base/file.h"
 #include "core/files.h"
 #include "core/packages.h"
 
@@ -129,6 +132,42 @@ void desk_write(struct desk *desk, const char *path, struct str bytes, desk_fn *
 	desk->bytes = bytes;
 	if (find(desk, &w))
 		files_begin_write(desk->request, w, path, 0, WRITE_PARENTS, on_begun, desk);
+}
+
+/* ---- read ---- */
+
+static void on_opened(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct desk *desk = ctx;
+	struct error why;
+	if (err) {
+		end(desk, err);
+		return;
+	}
+	auto_close int fd = answer->fd;
+	if (!file_read(fd, desk->max, desk->arena, desk->text)) {
+		end(desk, NULL);
+		return;
+	}
+	if (errno == EFBIG)
+		fail(&why, ERR_LIMIT, "'%s' has more than %zu bytes", desk->path, desk->max);
+	else
+		fail_errno(&why, "read '%s'", desk->path);
+	end(desk, &why);
+}
+
+void desk_read(struct desk *desk, const char *path, size_t max, struct arena *arena,
+	struct str *text, desk_fn *done, void *ctx)
+{
+	const struct files_request what = { .verb = FILES_OPEN, .path = path };
+	struct core_workspace *w;
+	begin(desk, done, ctx);
+	desk->path = path;
+	desk->max = max;
+	desk->arena = arena;
+	desk->text = text;
+	if (find(desk, &w))
+		files_do(core_system(), w, &what, on_opened, desk);
 }
 
 /* ---- run ---- */

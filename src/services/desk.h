@@ -26,6 +26,10 @@ struct desk {
 	desk_fn *done;
 	void *ctx;
 	struct str bytes;
+	const char *path; /* of desk_read, with what follows */
+	size_t max;
+	struct arena *arena;
+	struct str *text;
 	struct core_exec *exec;
 	struct loop_timer *later;
 	struct error err;
@@ -40,6 +44,10 @@ void desk_create(struct desk *desk, const char *service, const struct workspace 
 void desk_install(struct desk *desk, const text_list *packages, desk_fn *done, void *ctx);
 /* bytes live until done. */
 void desk_write(struct desk *desk, const char *path, struct str bytes, desk_fn *done, void *ctx);
+/* The bytes of a file, with a NUL behind, in the arena. By core itself. ERR_LIMIT: more than max.
+ */
+void desk_read(struct desk *desk, const char *path, size_t max, struct arena *arena,
+	struct str *text, desk_fn *done, void *ctx);
 /* Captured. An error: it could not be started; else result, captured and limiter are set. */
 void desk_run(struct desk *desk, const struct exec_spec *spec, desk_fn *done, void *ctx);
 /* By core itself: it must work for whoever made it. No workspace, or one that is gone: success. */

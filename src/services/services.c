@@ -27,13 +27,14 @@ struct services {
 	table[i];                                                                                  \
 	i++
 
-struct services *services_new(struct loop *loop)
+struct services *services_new(struct loop *loop, const struct services_options *options)
 {
 	struct services *services = xzalloc(sizeof *services);
 	services->loop = loop;
 	for (EACH(i)) {
 		struct service_state *state = xzalloc(table[i]->size);
 		state->loop = loop;
+		state->options = *options;
 		services->states[i] = state;
 	}
 	return services;

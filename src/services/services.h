@@ -24,12 +24,16 @@ struct service {
 	/* Adds to /metrics, in Prometheus' text format; or NULL. */
 	void (*print_metrics)(void *state, struct buf *out);
 };
+struct services_options {  /* of config.yaml; texts live as long as the services */
+	const char *tools; /* of tool_settings_print; NULL or "": the defaults */
+};
 struct service_state {
 	struct core *core; /* from `start` on */
 	struct loop *loop;
+	struct services_options options;
 };
 
-struct services *services_new(struct loop *loop);
+struct services *services_new(struct loop *loop, const struct services_options *options);
 /* For core_options.row, with the services as ctx. */
 int services_take(void *ctx, const struct store_table *table, const void *row);
 void services_start(struct services *services, struct core *core);

@@ -7,6 +7,7 @@
 #pragma once
 #include "model/exec.h"
 #include "model/tool.h"
+#include "model/tool_spec.h"
 #include "services/services.h"
 
 #define TOOLS_MAX 1000 /* versions of all tools */
@@ -53,3 +54,15 @@ core_verb struct tool_call_job *tools_call(const struct request *request, struct
 /* The client is gone: what runs is killed; done isn't called. */
 void tools_cancel_call(struct tool_call_job *job);
 void tool_print_answer(struct json *j, const struct tool_answer *answer);
+
+typedef void tool_source_fn(void *ctx, const struct tool_source *source, const struct error *err);
+struct tool_generate_job;
+/* Code and tests for a specification: of the operator's generator, which runs in a workspace that
+ * is removed before the answer, or skeletons. Nothing is loaded. ERR_FAILED: the generator has
+ * failed, or what it wrote is no tool; ERR_LIMIT: it is too large. *source is valid during the
+ * call. *job is valid until done is called. NULL: refused, and done isn't called. */
+core_verb struct tool_generate_job *tools_generate(const struct request *request,
+	struct tools *tools, const struct tool_spec *spec, tool_source_fn *done, void *ctx,
+	struct error *err);
+/* The client is gone: what runs is killed, the workspace removed; done isn't called. */
+void tools_cancel_generate(struct tool_generate_job *job);

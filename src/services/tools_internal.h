@@ -1,5 +1,5 @@
-/* tools_internal.h -- the versions that are known. Private to tools.c, tool_forge.c, tool_call.c.
- */
+/* tools_internal.h -- the versions that are known. Private to tools.c, tool_forge.c, tool_call.c,
+ * tool_generate.c. */
 #pragma once
 #include "services/desk.h"
 #include "services/tools.h"
@@ -10,6 +10,8 @@ struct tools {
 	struct service_state base;
 	struct tool_entry *newest;
 	struct loop_timer *sweep;
+	struct arena arena; /* of the settings */
+	struct tool_settings settings;
 	uint64_t forged, refused, calls, failed_calls;
 };
 struct tool_entry {

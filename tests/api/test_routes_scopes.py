@@ -66,7 +66,7 @@ def ask(door, verb, path, body, headers):
 def body_of(verb, path, has_body):
     words = (path + "//").split("/")
     body = {"workspace": "there", "snapshot": "kept"} if path == "/v1/snapshots" else BODIES.get(words[-3], BODIES.get(words[2], {}))
-    body = {} if path.startswith("/v1/tools/") else body
+    body = {"name": "x"} if path == "/v1/tools/generate" else {} if path.startswith("/v1/tools/") else body
     return body if has_body and verb != "PUT" else None
 
 

@@ -731,6 +731,32 @@ export interface ToolWanted {
   ttlMs?: number | null;
 }
 
+/** The schema `ToolSpec` of the REST API. */
+export interface ToolSpec {
+  /** of the tool */
+  name: string;
+  /** what the tool is to do */
+  description?: string | null;
+  /** of run: names and examples */
+  arguments?: Record<string, unknown> | null;
+  /** requirements of Python packages */
+  requires?: string[] | null;
+}
+
+/** The schema `ToolSource` of the REST API. */
+export interface ToolSource {
+  /** of the tool */
+  name: string;
+  /** tool.py */
+  code: string;
+  /** test_tool.py */
+  tests: string;
+  /** requirements of Python packages */
+  requires: string[];
+  /** by the operator's generator; false: skeletons, whose tests fail */
+  generated: boolean;
+}
+
 /** The schema `ToolCall` of the REST API. */
 export interface ToolCall {
   /** of the function run, by name */
@@ -2267,6 +2293,8 @@ export interface Operations {
   listTools: { path: object; query: { limit?: number; cursor?: string }; body: undefined; result: Tools };
   /** Test code and load it as a tool, or make a tool of a package */
   forgeTool: { path: object; query: object; body: ToolWanted; result: Tool };
+  /** Write code and tests of a tool, by the operator's generator or as skeletons */
+  generateTool: { path: object; query: object; body: ToolSpec; result: ToolSource };
   /** Show a tool, with its code and its tests */
   getTool: { path: { id: string }; query: { version?: number }; body: undefined; result: Tool };
   /** Remove a tool with all its versions */
@@ -2496,6 +2524,7 @@ export const operations: Record<keyof Operations, OperationRow> = {
   getCell: {"method":"GET","path":"/v1/cells/{id}","results":{"200":"Cell"}},
   listTools: {"method":"GET","path":"/v1/tools","results":{"200":"Tools"}},
   forgeTool: {"method":"POST","path":"/v1/tools","body":"ToolWanted","results":{"201":"Tool"}},
+  generateTool: {"method":"POST","path":"/v1/tools/generate","body":"ToolSpec","results":{"200":"ToolSource"}},
   getTool: {"method":"GET","path":"/v1/tools/{id}","results":{"200":"Tool"}},
   removeTool: {"method":"DELETE","path":"/v1/tools/{id}"},
   listToolVersions: {"method":"GET","path":"/v1/tools/{id}/versions","results":{"200":"Tools"}},

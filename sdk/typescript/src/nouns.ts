@@ -21,6 +21,8 @@ import type {
   TokenWanted,
   Tool,
   ToolResult,
+  ToolSource,
+  ToolSpec,
   ToolWanted,
   Tree,
 } from "./generated.js";
@@ -431,6 +433,11 @@ export class Tools {
   /** Tests code, or makes a tool of a `package`, and loads it if the tests pass: `state` is active, or dormant with `error`. */
   forge(tool: ToolWanted, options: CallOptions = {}): Promise<Tool> {
     return this.http.call("forgeTool", { body: tool, signal: options.signal });
+  }
+
+  /** Code and tests for a specification, by the operator's generator or as skeletons. Nothing is forged of it. */
+  generate(spec: ToolSpec, options: CallOptions = {}): Promise<ToolSource> {
+    return this.http.call("generateTool", { body: spec, signal: options.signal });
   }
 
   /** Calls a tool: `result` if `ok`, else `error`. */

@@ -1125,6 +1125,49 @@ class ToolWanted(TypedDict, total=False):
     ttl_ms: Optional[int]
 
 
+class _ToolSpecNeeded(TypedDict):
+    # of the tool
+    name: str
+
+
+class ToolSpec(_ToolSpecNeeded, total=False):
+    """ToolSpec, as the daemon takes it."""
+
+    # what the tool is to do
+    description: Optional[str]
+    # of run: names and examples
+    arguments: Optional[Mapping[str, Any]]
+    # requirements of Python packages
+    requires: Optional[Sequence[str]]
+
+
+@dataclass(frozen=True)
+class ToolSource:
+    """ToolSource, as the daemon shows it."""
+
+    # of the tool
+    name: str
+    # tool.py
+    code: str
+    # test_tool.py
+    tests: str
+    # requirements of Python packages
+    requires: List[str]
+    # by the operator's generator; false: skeletons, whose tests fail
+    generated: bool
+
+    @classmethod
+    def _from(cls, value: Any) -> ToolSource:
+        get = value.get
+        return cls(
+            name=get("name"),
+            code=get("code"),
+            tests=get("tests"),
+            requires=get("requires"),
+            generated=get("generated"),
+        )
+
+
 class ToolCall(TypedDict, total=False):
     """ToolCall, as the daemon takes it."""
 

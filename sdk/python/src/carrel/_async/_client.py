@@ -464,6 +464,14 @@ class AsyncTools(_Nouns):
                 "network": network, "limits": limits, **_core.duration("timeout", timeout), **_core.duration("ttl", ttl)}
         return types.Tool._from(await self._http.json(op.FORGE_TOOL, body=body, timeout=None))
 
+    async def generate(
+        self, name: str, *, description: Optional[str] = None, arguments: Optional[Mapping[str, Any]] = None,
+        requires: Optional[Sequence[str]] = None,
+    ) -> types.ToolSource:
+        """Code and tests for a specification, by the operator's generator or as skeletons. Nothing is forged of it."""
+        body = {"name": name, "description": description, "arguments": arguments, "requires": requires}
+        return types.ToolSource._from(await self._http.json(op.GENERATE_TOOL, body=body, timeout=None))
+
     async def install(self, package: str, *, description: Optional[str] = None, ttl: Optional[Duration] = None) -> types.Tool:
         """Makes the tool pypi_PACKAGE of a Python package."""
         body = {"package": package, "description": description, **_core.duration("ttl", ttl)}
