@@ -265,7 +265,7 @@ const struct route routes[] = {
 		"Test code and load it as a tool, or make a tool of a package", api_tool_forge,
 		ROUTE_LOCATION, BODY(tool_wanted_record, struct tool_wanted),
 		.answers = tool_forged, .errors = { 409, 429, 507 } },
-	{ "POST", "/v1/tools/generate", "generateTool",
+	{ "POST", "/v1/tool-sources", "generateTool",
 		"Write code and tests of a tool, by the operator's generator or as skeletons",
 		api_tool_generate, BODY(tool_spec_record, struct tool_spec),
 		.answers = tool_generated, .errors = { 429, 507 } },

@@ -187,8 +187,7 @@ static int run_generate(struct command *command, struct error *err)
 	if (remote_open(&command->remote, err))
 		return -1;
 	remote_catch_interrupts(&command->remote);
-	int failed =
-		remote_call(&command->remote, "POST", "/v1/tools/generate", &body, &answer, err);
+	int failed = remote_call(&command->remote, "POST", "/v1/tool-sources", &body, &answer, err);
 	if (remote_is_interrupted())
 		return fail(err, ERR_CANCELED, "interrupted: the generator was ended");
 	if (failed || record_read_shown(&tool_source_record, answer.value->source, &command->arena,

@@ -97,8 +97,13 @@ int tool_view_update(struct command *command, struct error *err)
 {
 	const char *base = getenv("VENV_BASE");
 	struct view view = { .command = command };
-	if (!base || !base[0] || command->remote.is_far || command->remote.host)
+	if (!base || !base[0])
 		return 0;
+	if (command->remote.is_far || command->remote.host) {
+		cli_say("VENV_BASE: the environments are on the daemon's machine: no links are "
+			"kept");
+		return 0;
+	}
 	if (cli_open_home(command, err))
 		return -1;
 	view.home = command->home.path;

@@ -133,7 +133,7 @@ struct tool_call_job *tools_call(const struct request *request, struct tools *to
 						 : tools_find_active(tools, name);
 	struct tool_entry *any = tools_find(tools, name, 0);
 	if (!any || (call->version && !entry)) {
-		tools_fail_unknown(name, any ? call->version : 0, err);
+		tools_fail_unknown(tools, name, call->version, err);
 		return NULL;
 	}
 	if (!entry || !entry->model.workspace) {

@@ -57,12 +57,24 @@ struct tool_entry *tools_find_shown(struct tools *tools, const char *name)
 	return active ? active : tools_find(tools, name, 0);
 }
 
-int tools_fail_unknown(const char *name, uint64_t version, struct error *err)
+int tools_fail_unknown(struct tools *tools, const char *name, uint64_t version, struct error *err)
 {
-	return version ? fail_hint(err, ERR_NOT_FOUND, "carrel tool show NAME lists its versions",
-				 "tool '%s' has no version %llu", name, (unsigned long long)version)
-		       : fail_hint(err, ERR_NOT_FOUND, "carrel tool ls lists tools",
-				 "there is no tool '%s'", name);
+	uint64_t newest = 0;
+	for (const struct tool_entry *e = tools->newest; e; e = e->older)
+		if (!strcmp(e->model.name, name) && e->model.version > newest)
+			newest = e->model.version;
+	if (!newest)
+		return fail_hint(err, ERR_NOT_FOUND, "carrel tool ls lists tools",
+			"there is no tool '%s'", name);
+	/* Versions count up: it was there. */
+	if (version < newest)
+		return fail_hint(err, ERR_NOT_FOUND,
+			"forge its code again; --ttl keeps a version longer",
+			"version %llu of tool '%s' has expired: versions that aren't active are "
+			"removed after their time",
+			(unsigned long long)version, name);
+	return fail_hint(err, ERR_NOT_FOUND, "carrel tool show NAME lists its versions",
+		"tool '%s' has no version %llu", name, (unsigned long long)version);
 }
 
 /* ---- transitions ---- */
@@ -138,6 +150,7 @@ void tools_activate(struct tool_entry *from, struct tool_entry *to, store_done_f
 	}
 	set_state(&after, TOOL_ACTIVE);
 	core_put(core, &store_tools, &after, on_activated, a);
+	fault_point("tool_activate");
 }
 
 /* ---- verbs ---- */
@@ -253,7 +266,7 @@ int tools_get(const struct request *request, struct tools *tools, const char *na
 	struct tool_entry *found =
 		version ? tools_find(tools, name, version) : tools_find_shown(tools, name);
 	if (!found)
-		return tools_fail_unknown(name, tools_find(tools, name, 0) ? version : 0, err);
+		return tools_fail_unknown(tools, name, version, err);
 	*tool = &found->model;
 	return 0;
 }
@@ -271,7 +284,7 @@ int tools_list(const struct request *request, struct tools *tools, const char *n
 	if (cursor && !str_to_u64(str_from(cursor), &before))
 		return fail(err, ERR_INVALID, "invalid cursor '%s'", cursor);
 	if (name && !tools_find(tools, name, 0))
-		return tools_fail_unknown(name, 0, err);
+		return tools_fail_unknown(tools, name, 0, err);
 	for (struct tool_entry *e = tools->newest; e; e = e->older) {
 		if ((uint64_t)e->model.created_ms >= before ||
 			(name ? strcmp(e->model.name, name) != 0
@@ -304,7 +317,7 @@ static int find_target(struct tools *tools, const char *name, uint64_t version,
 	struct core_workspace *w;
 	*to = NULL;
 	if (!tools_find(tools, name, 0) || (version && !tools_find(tools, name, version)))
-		return tools_fail_unknown(name, tools_find(tools, name, 0) ? version : 0, err);
+		return tools_fail_unknown(tools, name, version, err);
 	for (struct tool_entry *e = tools->newest; e && !*to; e = e->older)
 		if (!strcmp(e->model.name, name) &&
 			(version ? e->model.version == version
@@ -314,7 +327,9 @@ static int find_target(struct tools *tools, const char *name, uint64_t version,
 			*to = e;
 	if (!*to)
 		return fail_hint(err, ERR_CONFLICT, "carrel tool show NAME lists its versions",
-			"tool '%s' has no version to go back to", name);
+			"tool '%s' has no version to go back to: none that has passed its tests is "
+			"left, versions that aren't active are removed after their time",
+			name);
 	if (!(*to)->model.has_passed || !(*to)->model.workspace)
 		return fail(err, ERR_CONFLICT, "version %llu of tool '%s' hasn't passed its tests",
 			(unsigned long long)(*to)->model.version, name);
@@ -363,6 +378,7 @@ static void on_desk_removed(void *ctx, const struct error *err)
 		on_row_dropped(later, err);
 		return;
 	}
+	fault_point("tool_remove");
 	core_drop(later->tools->base.core, &store_tools, later->entry->model.id, on_row_dropped,
 		later);
 }
@@ -396,7 +412,7 @@ void tools_remove(const struct request *request, struct tools *tools, const char
 	struct later *later = later_new(tools, done, ctx);
 	int failed = core_check(request, tools->base.core, VERB_TOOL_REMOVE, NULL, &later->err);
 	if (!failed && !tools_find(tools, name, 0))
-		failed = tools_fail_unknown(name, 0, &later->err);
+		failed = tools_fail_unknown(tools, name, 0, &later->err);
 	for (struct tool_entry *e = tools->newest; e && !failed; e = e->older)
 		if (!strcmp(e->model.name, name) && e->users)
 			failed = fail_hint(&later->err, ERR_CONFLICT,

@@ -28,7 +28,8 @@ struct tool_entry *tools_find(struct tools *tools, const char *name, uint64_t ve
 struct tool_entry *tools_find_active(struct tools *tools, const char *name);
 /* The one that stands for its name, or NULL. */
 struct tool_entry *tools_find_shown(struct tools *tools, const char *name);
-int tools_fail_unknown(const char *name, uint64_t version, struct error *err);
+/* Also of a version that has expired. */
+int tools_fail_unknown(struct tools *tools, const char *name, uint64_t version, struct error *err);
 /* Every transition: its time, its event, its row (done may be NULL). */
 void tool_become(struct tool_entry *entry, enum tool_state state, store_done_fn *done, void *ctx);
 /* `to` is active in place of `from` (or NULL), in the store and then in memory; done as of the

@@ -20,7 +20,8 @@ BODIES = {"signal": {"signal": "KILL"}, "resize": {"rows": 10, "columns": 10}, "
           "apply": {"to": "mine"}, "rollback": {"snapshot": "kept"}, "push": {"snapshot": "kept"}, "trees": {"name": "shared"},
           "templates": {"yaml": "name: mine\n"}, "agents": {"yaml": "name: mine\ndescription: x\nversion: v1\nkind: shell\n"}, "snapshots": {"tag": "more"},
           "approvals": {"decision": "approve"}, "fork": {"name": "new"}, "code": {"code": "pass"},
-          "deployments": {"agentAppId": "a", "version": "1"}, "restore": {"name": "new"}, "cases": {"yaml": "id: a\n"}, "cells": {}, "tools": {"package": "x (no requirement)"}}
+          "deployments": {"agentAppId": "a", "version": "1"}, "restore": {"name": "new"}, "cases": {"yaml": "id: a\n"}, "cells": {}, "tools": {"package": "x (no requirement)"},
+          "tool-sources": {"name": "x"}}
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +67,7 @@ def ask(door, verb, path, body, headers):
 def body_of(verb, path, has_body):
     words = (path + "//").split("/")
     body = {"workspace": "there", "snapshot": "kept"} if path == "/v1/snapshots" else BODIES.get(words[-3], BODIES.get(words[2], {}))
-    body = {"name": "x"} if path == "/v1/tools/generate" else {} if path.startswith("/v1/tools/") else body
+    body = {} if path.startswith("/v1/tools/") else body
     return body if has_body and verb != "PUT" else None
 
 

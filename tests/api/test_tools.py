@@ -1,7 +1,10 @@
 """/v1/tools and carrel tool: nothing is loaded unless its tests pass; versions, calls, packages, and what a tool can't do."""
 import contextlib
+import datetime
 import json
 import os
+import pathlib
+import sqlite3
 import threading
 
 import pytest
@@ -179,6 +182,28 @@ def test_what_is_not_active_expires(daemon, forge):
     assert forge()["version"] == 2
     assert eventually(lambda: [one["version"] for one in daemon.get("/v1/tools/echo/versions").json()["items"]] == [2])
     assert eventually(lambda: len(desks(daemon)) == 1) and call(daemon, text="x")["ok"]
+    # A version that has expired can't be loaded again, and that is what is said of it.
+    for path, body in (("rollback", {"version": 1}), ("call", {"version": 1})):
+        problem(daemon.post(f"/v1/tools/echo/{path}", body), 404, "not_found", "version 1 of tool 'echo' has expired")
+    problem(daemon.get("/v1/tools/echo?version=1"), 404, "not_found", "has expired")
+    problem(daemon.get("/v1/tools/echo?version=3"), 404, "not_found", "has no version 3")
+    problem(daemon.post("/v1/tools/echo/rollback", {}), 409, "conflict", "no version to go back to", "removed after their time")
+
+
+def test_a_day_after_it_was_active_a_version_is_swept(make_daemon):
+    daemon = make_daemon()
+    tool = {"name": "echo", "code": CODE, "tests": TESTS}
+    assert [daemon.post("/v1/tools", tool).json()["state"] for _ in range(2)] == ["active", "active"]
+    active, old = daemon.get("/v1/tools/echo/versions").json()["items"]
+    at = lambda name: datetime.datetime.fromisoformat(old[name].replace("Z", "+00:00"))
+    assert at("expires_at") - at("changed_at") == datetime.timedelta(hours=24) and active["expires_at"] is None
+    # The row, as a day later: one version is over its time, and of the active one nothing changes.
+    daemon.stop_serving()
+    with contextlib.closing(sqlite3.connect(pathlib.Path(daemon.env["CARREL_HOME"], "carrel.db"))) as store, store:
+        assert store.execute("UPDATE tools SET expires_ms = expires_ms - 86400000 WHERE expires_ms").rowcount == 1
+    daemon.start_serving()
+    assert eventually(lambda: [one["version"] for one in daemon.get("/v1/tools/echo/versions").json()["items"]] == [2])
+    assert eventually(lambda: [one["id"] for one in desks(daemon)] == [active["workspace"]]) and call(daemon, text="x")["ok"]
 
 
 def test_a_client_that_leaves_ends_its_call(daemon, forge):

@@ -81,7 +81,7 @@ def test_a_generator_that_the_operator_shows(make_daemon):
         os.chmod(name, 0o755)
         pathlib.Path(name, "main.py").write_text(EXAMPLE.read_text())
         daemon = configure(make_daemon(), f"system:\n  show: [{name}]\ntools:\n  generator: [python3, {name}/main.py]\n")
-        made = daemon.post("/v1/tools/generate", SPEC)
+        made = daemon.post("/v1/tool-sources", SPEC)
         assert made.status == 200 and made.json()["generated"] and "def run(name, age)" in made.json()["code"], made
         daemon.stop_serving()
 
@@ -93,31 +93,31 @@ def test_a_generator_that_the_operator_shows(make_daemon):
     ("requirement", "'requirements.txt': line 4: '--index-url http://evil.example' is not a requirement")])
 @pytest.mark.once
 def test_a_generator_that_fails_is_an_error_with_its_reason(served, do, words):
-    problem(served.post("/v1/tools/generate", {"name": "x", "description": do}), 500, "failed", words)
+    problem(served.post("/v1/tool-sources", {"name": "x", "description": do}), 500, "failed", words)
     assert not left(served)
 
 
 @pytest.mark.once
 def test_what_is_too_large_is_a_limit(served):
-    answer = served.post("/v1/tools/generate", {"name": "x", "description": "large"})
+    answer = served.post("/v1/tool-sources", {"name": "x", "description": "large"})
     problem(answer, answer.status, "limit", "'tool.py' has more than 131072 bytes")
     assert not left(served)
 
 
 def test_a_generator_sees_the_specification_and_nothing_of_the_host(served):
-    look = served.post("/v1/tools/generate", {**SPEC, "description": "look", "requires": ["idna"]}).json()
+    look = served.post("/v1/tool-sources", {**SPEC, "description": "look", "requires": ["idna"]}).json()
     spec, variables, homes = json.loads(look["code"])
     assert spec == {**SPEC, "description": "look", "requires": ["idna"]} and look["requires"] == ["idna"]
     assert not homes and not [one for one in variables if one.startswith("CARREL")], (homes, variables)
-    assert served.post("/v1/tools/generate", {"name": "x", "description": "more"}).json()["requires"] == ["idna>=3", "markupsafe"]
+    assert served.post("/v1/tool-sources", {"name": "x", "description": "more"}).json()["requires"] == ["idna>=3", "markupsafe"]
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as server:
-        made = served.post("/v1/tools/generate", {"name": "x", "description": "reach", "arguments": {"port": str(server.getsockname()[1])}})
+        made = served.post("/v1/tool-sources", {"name": "x", "description": "reach", "arguments": {"port": str(server.getsockname()[1])}})
         assert made.json()["code"] == "refused"
 
 
 def test_a_client_that_leaves_ends_the_generator(served):
     connection = served.connection()
-    connection.request("POST", "/v1/tools/generate", json.dumps({"name": "x", "description": "hang"}), {"Content-Type": "application/json"})
+    connection.request("POST", "/v1/tool-sources", json.dumps({"name": "x", "description": "hang"}), {"Content-Type": "application/json"})
     assert eventually(lambda: [one["state"] for one in left(served)] == ["running"])
     connection.close()
     assert eventually(lambda: not left(served))
@@ -127,11 +127,11 @@ def test_a_client_that_leaves_ends_the_generator(served):
 @pytest.mark.parametrize("body, word", [({}, "name"), ({"name": "A"}, "name"), ({"name": "a", "lang": 1}, "lang"), ({"name": "a", "arguments": {"a b": 1}}, "arguments"),
                                         ({"name": "a", "arguments": [1]}, "arguments"), ({"name": "a", "requires": "x"}, "requires")])
 def test_bad_specifications_are_refused_and_named(served, body, word):
-    problem(served.post("/v1/tools/generate", body), 400, "invalid", word)
+    problem(served.post("/v1/tool-sources", body), 400, "invalid", word)
 
 
 @pytest.mark.once
 def test_a_program_that_is_not_there_is_named(make_daemon):
     daemon = configure(make_daemon(), "tools:\n  generator: [no-such-generator]\n")
-    problem(daemon.post("/v1/tools/generate", {"name": "x"}), 500, "failed", "run 'no-such-generator': No such file")
+    problem(daemon.post("/v1/tool-sources", {"name": "x"}), 500, "failed", "run 'no-such-generator': No such file")
     assert not left(daemon)

@@ -2524,7 +2524,7 @@ export const operations: Record<keyof Operations, OperationRow> = {
   getCell: {"method":"GET","path":"/v1/cells/{id}","results":{"200":"Cell"}},
   listTools: {"method":"GET","path":"/v1/tools","results":{"200":"Tools"}},
   forgeTool: {"method":"POST","path":"/v1/tools","body":"ToolWanted","results":{"201":"Tool"}},
-  generateTool: {"method":"POST","path":"/v1/tools/generate","body":"ToolSpec","results":{"200":"ToolSource"}},
+  generateTool: {"method":"POST","path":"/v1/tool-sources","body":"ToolSpec","results":{"200":"ToolSource"}},
   getTool: {"method":"GET","path":"/v1/tools/{id}","results":{"200":"Tool"}},
   removeTool: {"method":"DELETE","path":"/v1/tools/{id}"},
   listToolVersions: {"method":"GET","path":"/v1/tools/{id}/versions","results":{"200":"Tools"}},
