@@ -239,7 +239,12 @@ def test_the_command_line(daemon, forge, tmp_path):
     assert json.loads(done.stdout)["version"] == 3
     assert "says it again" in run("show", "echo", "--version", "2").stdout and run("show", "echo", "--code").stdout == CODE
     assert "in reverse order" in run("logs", "echo").stdout and "error: its tests have failed" in run("logs", "echo", "--version", "1").stdout
-    assert run("rollback", "echo").stdout == "echo version 2 is active\n"
+    third = os.readlink(base / "venv_echo")
+    assert (base / "venv_echo/bin/python").exists() or (base / "venv_echo/meta.json").exists()
+    assert run("rollback", "echo").stdout == "echo version 2 is active\n" and os.readlink(base / "venv_echo") == third
+    # A daemon that is asked by its address has its environments elsewhere.
+    far = daemon("tool", "ls", "-q", "--host", f"unix:{daemon.socket}", env={**daemon.env, "VENV_BASE": str(tmp_path / "far")})
+    assert (far.returncode, far.stdout) == (0, "echo\n") and "VENV_BASE" in far.stderr and not (tmp_path / "far").exists(), far
     assert run("ls", "-q").stdout == "echo\n" and "says it again" in run("ls").stdout
     assert run("rm", "echo").returncode == 0 and [path.name for path in base.iterdir()] == ["venv_mine"]
 
