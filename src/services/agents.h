@@ -5,6 +5,7 @@
  * before a listener is told.
  * 3. Listeners are called from the loop, never from inside the call that made them. */
 #pragma once
+#include "model/a2a.h"
 #include "model/agent.h"
 #include "model/task.h"
 #include "services/services.h"
@@ -43,16 +44,6 @@ const struct a2a_agent *agents_default(const struct agents *agents);
 
 /* ---- tasks ---- */
 struct agent_task;
-enum task_event_kind {
-	TASK_EVENT_KEPT,   /* the new task is in the store */
-	TASK_EVENT_STATUS, /* its state, or the message of that */
-	TASK_EVENT_ARTIFACT,
-};
-struct task_event {
-	enum task_event_kind kind;
-	const char *artifact; /* JSON */
-	bool append, is_last;
-};
 struct task_listener {
 	/* task is valid during the call. After a final state it is not called again. */
 	void (*told)(void *ctx, struct agent_task *task, const struct task_event *event);

@@ -5,6 +5,7 @@
  * 2. Rights are checked by the verbs of services/agents.h. */
 #pragma once
 #include "api/call.h"
+#include "model/a2a.h"
 #include "services/agents.h"
 
 /* Codes of JSON-RPC and of A2A. */
@@ -42,18 +43,6 @@ void a2a_fail_with(struct a2a *a, const struct error *err, int conflict);
 /* The result is printed between these two, as a value under the key that a2a_begin gave. */
 struct json *a2a_begin(struct a2a *a, const char **key);
 void a2a_send(struct a2a *a);
-
-/* ---- shapes.c ---- */
-#define A2A_ALL SIZE_MAX					/* of the history */
-extern const char *const a2a_state_names[TASK_STATE_COUNT + 1]; /* "TASK_STATE_SUBMITTED" … */
-void a2a_print_task(struct json *j, const char *key, const struct task *task, bool is_old,
-	size_t history, bool has_artifacts);
-/* A statusUpdate or artifactUpdate. */
-void a2a_print_event(struct json *j, const char *key, const struct task *task,
-	const struct task_event *event, bool is_old);
-/* A message of 0.3 as one of 1.0; NULL: it can't be one. */
-const struct json_value *a2a_read_old(
-	const struct json_value *message, struct arena *arena, struct error *err);
 
 /* ---- operations.c ---- */
 typedef void a2a_fn(struct a2a *a);

@@ -1,5 +1,6 @@
-/* Tasks, messages and events as A2A shows them. What is kept is JSON of 1.0; 0.3 is made of it. */
-#include "api/a2a/a2a.h"
+#include "model/a2a.h"
+
+#include <string.h>
 #include "base/clock.h"
 
 const char *const a2a_state_names[TASK_STATE_COUNT + 1] = {
