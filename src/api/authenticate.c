@@ -48,17 +48,12 @@ static const struct a2a_agent *find_open_agent(const struct api *api, const stru
 }
 
 /* By a token, or else by the subject of its certificate. */
-static int find_client(struct api *api, struct http_request *r, const struct principal **principal,
-	struct error *err)
+int authenticate_credential(struct api *api, struct http_request *r,
+	const struct principal **principal, struct error *err)
 {
 	const struct access_from from = { .uid = ACCESS_NO_UID, .address = r->peer.address };
-	const struct a2a_agent *agent = find_open_agent(api, r);
 	struct str header;
 
-	if (agent) {
-		*principal = access_client(agent->name, &from, &r->arena);
-		return 0;
-	}
 	if (find_authorization(r, &header, err))
 		return -1;
 	if (header.data)
@@ -81,6 +76,19 @@ static int find_client(struct api *api, struct http_request *r, const struct pri
 				  r->peer.subject)
 			: "a token is needed: `Authorization: Bearer TOKEN`",
 		err);
+}
+
+static int find_client(struct api *api, struct http_request *r, const struct principal **principal,
+	struct error *err)
+{
+	const struct access_from from = { .uid = ACCESS_NO_UID, .address = r->peer.address };
+	const struct a2a_agent *agent = find_open_agent(api, r);
+
+	if (agent) {
+		*principal = access_client(agent->name, &from, &r->arena);
+		return 0;
+	}
+	return authenticate_credential(api, r, principal, err);
 }
 
 int authenticate_tcp(

@@ -133,6 +133,13 @@ EVENT(task, "TaskEvent", "A task of an A2A agent, whose name is `name`.", task_t
 	TEXT("task", "its id"), TEXT("context", "its context id"),
 	TEXT("state", "submitted, working, input-required, completed, failed, canceled, rejected"));
 
+TYPES(push_types, { "task.push_failed", 0 });
+EVENT(push, "TaskPushFailedEvent",
+	"A push notification of a task was given up; the next is told when one was taken again.",
+	push_types, TEXT("task", "its id"), TEXT("context", "its context id"),
+	TEXT("config", "id of the push notification config"), TEXT("host", "of its URL"),
+	TEXT("error", NULL));
+
 TYPES(tool_types, { "tool.state", 0 });
 EVENT(tool, "ToolEvent", "A version of a tool is in another state.", tool_types,
 	TEXT("tool", "id of the version"), COUNT("version", NULL),
@@ -165,7 +172,7 @@ static const struct record missed = { "MissedEvent",
 static const struct record *const events[] = { &state, &deleted, &warning, &repaired, &disk,
 	&archived, &snapshot, &rollback, &applied, &packages, &snapshot_copy, &exec_started,
 	&exec_ended, &exec_changed, &approval, &webhook, &token, &template, &eval_case, &cell,
-	&agent, &task, &tool, &deployment, &progress, &missed, NULL };
+	&agent, &task, &push, &tool, &deployment, &progress, &missed, NULL };
 const struct record event_schema = { "Event",
 	"The data of an event. New types may come: ignore what you don't know.", NULL, 0, FIELD_OUT,
 	.variants = events, .tag = "type" };

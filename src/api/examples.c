@@ -190,7 +190,8 @@ static const struct example examples[] = {
 			"kind: shell\\n'}" },
 	{ "Agent", "{'id':'48qtd6olg40ies2t9oqd','name':'tools',"
 		   "'created_at':'2026-01-02T10:00:00.000Z','version':'v1',"
-		   "'description':'runs commands','default':false,'skills':[],'kind':'shell',"
+		   "'description':'runs "
+		   "commands','default':false,'skills':[],'extended':null,'kind':'shell',"
 		   "'template':null,'limits':{'memory_bytes':null,'disk_bytes':null,"
 		   "'tmp_bytes':null,'pids':null,'fds':null,'cpus':null,'cpu_time_ms':null,"
 		   "'timeout_ms':null,'output_bytes':null,'mechanism':null},"

@@ -85,6 +85,7 @@ const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_TASK_GET] = { NOUN_TASK, "get", SCOPE_READ, false },
 	[VERB_TASK_LIST] = { NOUN_TASK, "list", SCOPE_READ, false },
 	[VERB_TASK_CANCEL] = { NOUN_TASK, "cancel", SCOPE_USE, true, VERB_FREES },
+	[VERB_TASK_PUSH] = { NOUN_TASK, "push", SCOPE_USE, true },
 	[VERB_TOOL_FORGE] = { NOUN_TOOL, "forge", SCOPE_USE, true },
 	[VERB_TOOL_GENERATE] = { NOUN_TOOL, "generate", SCOPE_USE, true },
 	[VERB_TOOL_LIST] = { NOUN_TOOL, "list", SCOPE_READ, false },

@@ -113,6 +113,7 @@ enum verb {
 	VERB_TASK_GET,
 	VERB_TASK_LIST,
 	VERB_TASK_CANCEL,
+	VERB_TASK_PUSH,
 	VERB_TOOL_FORGE,
 	VERB_TOOL_GENERATE,
 	VERB_TOOL_LIST,
@@ -220,6 +221,8 @@ bool access_has_token(const struct core *core);
 /* Whether the principal of a request that goes on (a stream of events) would still be accepted: its
  * token wasn't removed and has not expired. */
 bool access_holds(const struct core *core, const struct request *request);
+/* The same of a principal whose name (access_name) was kept. */
+bool access_name_holds(const struct core *core, const char *name);
 /* What that principal asks for at `door`; lives in `arena`, and points at both. */
 core_verb const struct request *access_request(
 	const struct principal *principal, enum door door, const char *id, struct arena *arena);

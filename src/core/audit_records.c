@@ -292,7 +292,7 @@ void audit_event(
 		"workspace.restored", "workspace.repaired", "workspace.snapshot",
 		"workspace.rollback", "workspace.installed", "workspace.uninstalled",
 		"snapshot.pulled", "snapshot.pushed", "template.added", "template.removed",
-		"template.built" };
+		"template.built", "task.push_failed" };
 	static const char *const nouns[] = { "approval.", "token." };
 	bool is_recorded = false;
 	for (size_t i = 0; i < COUNT(types); i++)

@@ -211,6 +211,13 @@ bool access_holds(const struct core *core, const struct request *request)
 	return principal->kind != PRINCIPAL_TOKEN || is_valid(find(core, principal->token_id));
 }
 
+bool access_name_holds(const struct core *core, const char *name)
+{
+	static const char token[] = "token ";
+	return strncmp(name, token, sizeof token - 1) != 0 ||
+	       is_valid(find(core, name + sizeof token - 1));
+}
+
 /* ---- verbs ---- */
 
 struct operation {

@@ -31,6 +31,20 @@ static int check_word(const char *text, struct error *err)
 	return text[0] ? 0 : fail(err, ERR_INVALID, "a word is empty");
 }
 
+/* Takes a member out of an object: the rows of the others read the rest. */
+static struct json_value *take_member(struct json_value *object, const char *key)
+{
+	for (struct json_value **at = &object->first; *at; at = &(*at)->next) {
+		struct json_value *found = *at;
+		if (!str_is(found->key, key))
+			continue;
+		*at = found->next;
+		object->count--;
+		return found;
+	}
+	return NULL;
+}
+
 /* ---- skills ---- */
 
 struct skill {
@@ -74,6 +88,35 @@ static int print_skills(
 	return 0;
 }
 
+/* ---- what the extended card adds ---- */
+
+#define AT(member) offsetof(struct agent_extended, member)
+static const struct field extended_rows[] = {
+	{ "description", FIELD_TEXT, AT(description), "instead of the public one",
+		BOTH | FIELD_NULLABLE, .least = 1, .most = 4000 },
+	{ "skills", FIELD_OBJECTS, AT(skills), "besides the public ones", FIELD_OUT,
+		.object = &agent_skill_record },
+};
+#undef AT
+const struct record agent_extended_record = { "AgentExtended",
+	"What the card for authenticated clients has.", RECORD_ROWS(extended_rows),
+	.wanted = "AgentExtendedWanted" };
+
+static int read_extended(struct json_value *value, struct arena *arena,
+	struct agent_extended *extended, struct error *err)
+{
+	if (value->kind != JSON_OBJECT)
+		return fail(err, ERR_INVALID, "line %d: extended: must be a map", value->line);
+	const struct json_value *skills = take_member(value, "skills");
+	if (print_skills(skills, arena, &extended->skills, err) ||
+		record_read(&agent_extended_record, value, arena, extended, err))
+		return error_context(err, "extended");
+	if (!extended->description && (!skills || !skills->count))
+		return fail_hint(err, ERR_INVALID, "description: TEXT, or skills: [...]",
+			"line %d: extended: has neither 'description' nor 'skills'", value->line);
+	return 0;
+}
+
 /* ---- the agent ---- */
 
 static const struct field_choice kinds[] = { { "shell", AGENT_SHELL }, { 0 } };
@@ -99,6 +142,9 @@ static const struct field rows[] = {
 	{ "default", FIELD_BOOLEAN, AT(is_default),
 		"its card is also at /.well-known/agent-card.json", BOTH },
 	{ "skills", FIELD_OBJECTS, AT(skills), NULL, FIELD_OUT, .object = &agent_skill_record },
+	{ "extended", FIELD_OBJECT, AT(extended), "null: it has no extended card",
+		FIELD_OUT | FIELD_NULLABLE, .object = &agent_extended_record,
+		.has = FIELD_HAS(struct a2a_agent, has_extended) },
 	{ "kind", FIELD_CHOICE, AT(kind), "shell: the text of a message is a command", FIELD_IN,
 		.choices = kinds, .has = FIELD_HAS(struct a2a_agent, has_kind) },
 	{ "kind", FIELD_CHOICE, AT(kind),
@@ -142,20 +188,6 @@ static const struct field rows[] = {
 #undef AT
 const struct record agent_record = { "Agent", NULL, RECORD_ROWS(rows), .wanted = "AgentWanted" };
 
-/* Takes a member out of an object: the rows of the others read the rest. */
-static struct json_value *take_member(struct json_value *object, const char *key)
-{
-	for (struct json_value **at = &object->first; *at; at = &(*at)->next) {
-		struct json_value *found = *at;
-		if (!str_is(found->key, key))
-			continue;
-		*at = found->next;
-		object->count--;
-		return found;
-	}
-	return NULL;
-}
-
 int agent_read(
 	struct json_value *value, struct arena *arena, struct a2a_agent *agent, struct error *err)
 {
@@ -163,7 +195,10 @@ int agent_read(
 	if (value->kind != JSON_OBJECT)
 		return fail(err, ERR_INVALID, "an agent is a map of keys and values");
 	const struct json_value *skills = take_member(value, "skills");
+	struct json_value *extended = take_member(value, "extended");
+	read.has_extended = extended && extended->kind != JSON_NULL;
 	if (print_skills(skills, arena, &read.skills, err) ||
+		(read.has_extended && read_extended(extended, arena, &read.extended, err)) ||
 		record_read(&agent_record, value, arena, &read, err))
 		return -1;
 	if (read.has_kind == (read.command.count > 0))

@@ -6,6 +6,9 @@
  *	version: "1.0"
  *	default: true			# its card is also at /.well-known/agent-card.json
  *	skills: [{id: shell, name: Shell, description: runs a command, tags: [shell]}]
+ *	extended:			# shown to authenticated clients alone, in another card
+ *	  description: runs any command
+ *	  skills: [{id: root, name: Root, description: …, tags: []}]	# besides the others
  *	kind: shell			# the text of a message is a command
  *	command: [python3, -u, agent.py]	# or: a program, run for each task (docs/agents.md)
  *	template: python
@@ -46,11 +49,17 @@ enum a2a_kind { AGENT_SHELL, AGENT_COMMAND };
 enum agent_auth { AGENT_TOKEN, AGENT_NO_AUTH };
 enum agent_approver { AGENT_CLIENT, AGENT_REVIEWER };
 
+/* What the extended card has; NULL: it is as in the public one. */
+struct agent_extended {
+	const char *description;
+	const char *skills; /* JSON, as below: further ones */
+};
 struct a2a_agent {
 	char id[ID_LEN + 1];
 	const char *name, *description, *version;
 	const char *skills; /* JSON: a list of AgentSkill */
-	bool is_default;
+	struct agent_extended extended;
+	bool is_default, has_extended;
 	int kind; /* enum a2a_kind */
 	bool has_kind;
 	text_list command;			   /* items[count] is NULL */
@@ -65,7 +74,7 @@ struct a2a_agent {
 	int64_t created_ms;
 	const char *yaml;
 };
-extern const struct record agent_record, agent_skill_record;
+extern const struct record agent_record, agent_skill_record, agent_extended_record;
 
 /* ERR_INVALID: 1 to 64 of a-z, 0-9 and '-', not '-' first. */
 int agent_check_name(const char *name, struct error *err);

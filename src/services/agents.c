@@ -98,6 +98,10 @@ static void take(void *state, const struct store_table *table, const void *row)
 		task_restore(agents, row);
 		return;
 	}
+	if (table == &store_push_configs) {
+		pushes_restore(agents, row);
+		return;
+	}
 	const struct a2a_agent *kept = row;
 	struct agent_entry *entry = entry_new();
 	memcpy(entry->model.id, kept->id, sizeof kept->id);
@@ -241,16 +245,19 @@ static void on_removed(void *ctx, const struct error *err)
 	change_end(change, NULL, NULL);
 }
 
-static int find_or_fail(const struct agents *agents, const char *name,
-	const struct agent_entry **entry, struct error *err)
+int agents_missing(const char *name, struct error *err)
 {
-	*entry = find(agents, str_from(name));
-	if (*entry && (*entry)->is_written)
-		return 0;
 	char shown[80];
 	str_printable(shown, sizeof shown, str_from(name));
 	return fail_hint(
 		err, ERR_NOT_FOUND, "carrel agent ls lists them", "there is no agent '%s'", shown);
+}
+
+static int find_or_fail(const struct agents *agents, const char *name,
+	const struct agent_entry **entry, struct error *err)
+{
+	*entry = find(agents, str_from(name));
+	return *entry && (*entry)->is_written ? 0 : agents_missing(name, err);
 }
 
 void agents_remove(const struct request *request, struct agents *agents, const char *name,
@@ -316,6 +323,7 @@ static void start(void *state)
 		map_init(&agents->tasks, NULL);
 	}
 	agents->is_started = true;
+	pushes_begin(agents);
 	tasks_begin(agents);
 	contexts_begin(agents);
 	agents->sweep = loop_after(agents->base.loop, SWEEP_MS, on_sweep, agents);
@@ -395,9 +403,11 @@ static void print_metrics(void *state, struct buf *out)
 	for (int i = TASK_COMPLETED; i < TASK_STATE_COUNT; i++)
 		buf_printf(out, "carrel_tasks_total{state=\"%s\"} %" PRIu64 "\n",
 			task_state_names[i], agents->ended[i]);
+	pushes_print_metrics(agents, out);
 }
 
-static const struct store_table *const tables[] = { &store_agents, &store_tasks, NULL };
+static const struct store_table *const tables[] = { &store_agents, &store_tasks,
+	&store_push_configs, NULL };
 const struct service agents_service = { .name = "agents",
 	.tables = tables,
 	.size = sizeof(struct agents),

@@ -7,12 +7,14 @@
 #pragma once
 #include "model/a2a.h"
 #include "model/agent.h"
+#include "model/push_config.h"
 #include "model/task.h"
 #include "services/services.h"
 
 #define AGENTS_MAX 200
 #define TASKS_MAX 10000			    /* that are kept; the oldest that has ended gives way */
 #define TASKS_RUNNING_MAX 1024		    /* of all agents */
+#define PUSH_CONFIGS_MAX 10		    /* of one task */
 #define TASKS_BYTES_MAX ((size_t)256 << 20) /* of all that are kept */
 
 extern const struct service agents_service;
@@ -41,6 +43,7 @@ core_verb int agents_list(const struct request *request, struct agents *agents, 
 /* What everyone may know, for its card and the authenticator; NULL: there is none. */
 const struct a2a_agent *agents_look(const struct agents *agents, struct str name);
 const struct a2a_agent *agents_default(const struct agents *agents);
+int agents_missing(const char *name, struct error *err); /* ERR_NOT_FOUND, which names it */
 
 /* ---- tasks ---- */
 struct agent_task;
@@ -58,7 +61,9 @@ const struct task *task_model(struct agent_task *task);
 struct task_send {
 	struct task_message message;
 	const char *task, *context; /* or NULL */
-	bool waits;		    /* for its end: nothing is told before */
+	const struct push_config
+		*push; /* of a new task: as push_config_read has read it; or NULL */
+	bool waits;    /* for its end: nothing is told before */
 };
 /* Begins a task, or continues one that waits for input. ERR_NOT_FOUND: there is no such task of
  * this agent; ERR_CONFLICT: the task takes no message; ERR_INVALID: it belongs to another context,
@@ -83,3 +88,23 @@ struct task_filter {
 core_verb int task_list(const struct request *request, struct agents *agents, const char *agent,
 	const struct task_filter *filter, void (*fn)(void *ctx, struct agent_task *task), void *ctx,
 	char next[CORE_CURSOR_SIZE], size_t *total, struct error *err);
+
+/* ---- push notifications ---- */
+/* config: valid until the next turn of the loop; NULL with an error, and when one was deleted. */
+typedef void push_config_fn(void *ctx, const struct push_config *config, const struct error *err);
+/* Changes of the task are posted to its URL from now on, and the task at once if it has ended.
+ * given: as push_config_read has read it; it replaces the caller's config of the same id, which is
+ * the id of the task where none is given. ERR_NOT_FOUND; ERR_LIMIT: PUSH_CONFIGS_MAX. */
+core_verb void push_config_set(const struct request *request, struct agents *agents,
+	const char *agent, const char *task, const struct push_config *given, push_config_fn *done,
+	void *ctx);
+/* Of the caller alone. id NULL: the first. ERR_NOT_FOUND. */
+core_verb int push_config_get(const struct request *request, struct agents *agents,
+	const char *agent, const char *task, const char *id, const struct push_config **config,
+	struct error *err);
+core_verb int push_config_list(const struct request *request, struct agents *agents,
+	const char *agent, const char *task,
+	void (*fn)(void *ctx, const struct push_config *config), void *ctx, struct error *err);
+/* Nothing more is posted. There being none is no error. ERR_NOT_FOUND: there is no such task. */
+core_verb void push_config_delete(const struct request *request, struct agents *agents,
+	const char *agent, const char *task, const char *id, push_config_fn *done, void *ctx);

@@ -11,6 +11,15 @@ struct agent_entry {
 	struct arena arena;
 	bool is_written; /* false: its row isn't there yet */
 };
+/* Of push notifications (task_push.h). */
+struct push;
+struct pushes {
+	struct push *waiting, *active; /* for a workspace, first come first served; with one */
+	size_t active_count, bytes;
+	text_list stale;		    /* until the start: ids of rows without a task */
+	struct arena arena;		    /* of these */
+	uint64_t delivered, failed, merged; /* for metrics */
+};
 struct agents {
 	struct service_state base;
 	struct map entries;		    /* name -> struct agent_entry */
@@ -18,6 +27,7 @@ struct agents {
 	struct agent_task *newest, *oldest; /* by the time of their last change */
 	struct opening *openings;	    /* contexts that are being made (task_context.c) */
 	struct task_run *runs;
+	struct pushes pushes;
 	size_t running, kept_bytes;
 	uint64_t ended[TASK_STATE_COUNT]; /* for metrics */
 	struct loop_timer *sweep;
@@ -39,6 +49,7 @@ struct agent_task {
 	struct buf history, artifacts, message;
 	struct artifact *made; /* while it runs */
 	struct task_listener *listeners;
+	struct push *pushes;
 	struct task_run *run; /* NULL: it has ended */
 	struct agent_task *newer, *older;
 	bool is_ending;		   /* its final state is being written */
@@ -107,6 +118,9 @@ void task_tell_kept(struct agent_task *task);
 void task_save(struct agent_task *task);
 void task_save_soon(struct agent_task *task);
 void task_restore(struct agents *agents, const struct task *row);
+/* The task of that agent, if the principal may do so with it. ERR_NOT_FOUND. */
+int task_find(const struct request *request, struct agents *agents, const char *agent,
+	const char *id, enum verb verb, struct agent_task **task, struct error *err);
 void task_forget(struct agent_task *task); /* its row, too */
 void task_free(struct agent_task *task);
 void tasks_begin(struct agents *agents); /* after a start: what was interrupted ends */
@@ -162,3 +176,13 @@ void program_output(struct task_run *run, int stream, struct str data);
 void program_explain(const struct task_run *run, struct buf *text); /* run->why, and its log */
 /* It has ended by itself. */
 void program_ended(struct task_run *run, const struct result *result, const char *why);
+
+/* ---- task_push.c ---- */
+void pushes_restore(struct agents *agents, const struct push_config *row);
+void pushes_begin(struct agents *agents); /* after a start: what wasn't told is */
+/* The config that came with the first message; its row is queued before that of the task. */
+void pushes_add(
+	struct agent_task *task, const struct request *request, const struct push_config *given);
+void pushes_drop(struct agent_task *task); /* it is forgotten */
+size_t pushes_bytes(const struct agent_task *task);
+void pushes_print_metrics(const struct agents *agents, struct buf *out);

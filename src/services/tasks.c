@@ -81,7 +81,8 @@ static void touch(struct agent_task *task)
 static void count_bytes(struct agent_task *task)
 {
 	task->agents->kept_bytes -= task->bytes;
-	task->bytes = sizeof *task + task->history.len + task->artifacts.len + task->message.len;
+	task->bytes = sizeof *task + task->history.len + task->artifacts.len + task->message.len +
+		      pushes_bytes(task);
 	task->agents->kept_bytes += task->bytes;
 }
 
@@ -115,6 +116,7 @@ void task_free(struct agent_task *task)
 	if (task->run)
 		run_end(task->run);
 	loop_cancel(task->agents->base.loop, task->saving);
+	pushes_drop(task);
 	free_artifacts(task);
 	unlink_task(task);
 	map_remove(&task->agents->tasks, (struct str){ task->model.id, ID_LEN });
@@ -436,7 +438,7 @@ static int check(const struct request *request, struct agents *agents, const cha
 	struct error ignored;
 	*agent = agents_look(agents, str_from(name));
 	if (!*agent)
-		return fail(err, ERR_NOT_FOUND, "there is no agent '%.64s'", name);
+		return agents_missing(name, err);
 	const struct request *caller = as_caller(request, *agent, SCOPE_READ | SCOPE_USE, &arena);
 	/* Of a principal that is bound to a workspace: only what is about that one. */
 	if (workspace && core_find(core_system(), agents->base.core, workspace, &w, &ignored))
@@ -455,7 +457,7 @@ static int find_task(struct agents *agents, const char *agent, const char *id,
 	return fail(err, ERR_NOT_FOUND, "there is no task '%s'", shown);
 }
 
-static int find_and_check(const struct request *request, struct agents *agents, const char *name,
+int task_find(const struct request *request, struct agents *agents, const char *name,
 	const char *id, enum verb verb, struct agent_task **task, struct error *err)
 {
 	const struct a2a_agent *agent;
@@ -479,7 +481,7 @@ static void keep_seen(struct agent_task *task)
 int task_get(const struct request *request, struct agents *agents, const char *agent,
 	const char *id, struct agent_task **task, struct error *err)
 {
-	if (find_and_check(request, agents, agent, id, VERB_TASK_GET, task, err))
+	if (task_find(request, agents, agent, id, VERB_TASK_GET, task, err))
 		return -1;
 	keep_seen(*task);
 	return 0;
@@ -488,7 +490,7 @@ int task_get(const struct request *request, struct agents *agents, const char *a
 int task_cancel(const struct request *request, struct agents *agents, const char *agent,
 	const char *id, struct agent_task **task, struct error *err)
 {
-	if (find_and_check(request, agents, agent, id, VERB_TASK_CANCEL, task, err))
+	if (task_find(request, agents, agent, id, VERB_TASK_CANCEL, task, err))
 		return -1;
 	if (task_state_is_final((*task)->model.state))
 		return fail(err, ERR_CONFLICT, "task '%s' has ended: it is %s", id,
@@ -514,7 +516,7 @@ static int continue_task(const struct request *request, struct agents *agents, c
 {
 	auto_buf struct buf json = buf_empty(BUF_MAX_DEFAULT);
 	struct agent_task *task;
-	if (find_and_check(request, agents, agent, send->task, VERB_TASK_SEND, &task, err))
+	if (task_find(request, agents, agent, send->task, VERB_TASK_SEND, &task, err))
 		return -1;
 	if (send->context && strcmp(send->context, task->model.context) != 0)
 		return fail(err, ERR_INVALID, "task '%s' belongs to another context", send->task);
@@ -590,6 +592,8 @@ int task_send(const struct request *request, struct agents *agents, const char *
 	buf_text(&task->artifacts, "[]");
 	touch(task);
 	task->model.created_ms = task->model.updated_ms;
+	if (send->push)
+		pushes_add(task, request, send->push);
 	task_add_history(task, json.data);
 	run_begin(task, as_caller(request, agent, SCOPE_READ | SCOPE_USE, &arena), send, json.data);
 	*out = task;
@@ -605,7 +609,7 @@ int task_list(const struct request *request, struct agents *agents, const char *
 	uint64_t before = UINT64_MAX;
 	size_t shown = 0;
 	if (!agent)
-		return fail(err, ERR_NOT_FOUND, "there is no agent '%.64s'", name);
+		return agents_missing(name, err);
 	const struct request *caller = as_caller(request, agent, SCOPE_READ, &arena);
 	const char *only = access_only(caller);
 	struct core_workspace *w = NULL;

@@ -10,7 +10,7 @@
 #include "store/store.h"
 
 extern const struct store_table *const store_tables[]; /* ended by NULL; the order is the wire's */
-#define STORE_TABLE_COUNT 11
+#define STORE_TABLE_COUNT 12
 /* What is written or read, of whatever kind: as enum store_write_kind says. */
 #define STORE_TEXTS 4
 #define STORE_NUMBERS 4

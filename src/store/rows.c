@@ -16,12 +16,14 @@ const struct store_table store_cases = { "cases", &case_record, sizeof(struct ev
 const struct store_table store_cells = { "cells", &cell_record, sizeof(struct cell) };
 const struct store_table store_agents = { "agents", &agent_record, sizeof(struct a2a_agent) };
 const struct store_table store_tasks = { "tasks", &task_record, sizeof(struct task) };
+const struct store_table store_push_configs = { "push_configs", &push_config_record,
+	sizeof(struct push_config), &store_tasks };
 const struct store_table store_tools = { "tools", &tool_record, sizeof(struct tool) };
 const struct store_table store_deployments = { "deployments", &deployment_record,
 	sizeof(struct deployment) };
 const struct store_table *const store_tables[STORE_TABLE_COUNT + 1] = { &store_workspaces,
 	&store_execs, &store_snapshots, &store_tokens, &store_approvals, &store_cases, &store_cells,
-	&store_agents, &store_tasks, &store_tools, &store_deployments, NULL };
+	&store_agents, &store_tasks, &store_push_configs, &store_tools, &store_deployments, NULL };
 
 const struct field *store_column(const struct store_table *table, size_t i)
 {

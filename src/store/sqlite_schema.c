@@ -137,6 +137,15 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" document TEXT NOT NULL,"
 	" sum INTEGER NOT NULL"
 	") STRICT;",
+	/* 9: where tasks of A2A agents are pushed to */
+	"CREATE TABLE push_configs ("
+	" id TEXT PRIMARY KEY NOT NULL,"
+	" task TEXT NOT NULL,"
+	" created_ms INTEGER NOT NULL,"
+	" document TEXT NOT NULL,"
+	" sum INTEGER NOT NULL"
+	") STRICT;"
+	"CREATE INDEX push_configs_by_task ON push_configs(task);",
 };
 
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)

@@ -28,6 +28,7 @@
 #include "model/case.h"
 #include "model/deployment.h"
 #include "model/exec.h"
+#include "model/push_config.h"
 #include "model/snapshot.h"
 #include "model/task.h"
 #include "model/token.h"
@@ -54,8 +55,8 @@ struct store_table {
 	const struct store_table *parent;
 };
 extern const struct store_table store_workspaces, store_execs, store_snapshots, store_tokens,
-	store_approvals, store_cases, store_cells, store_agents, store_tasks, store_tools,
-	store_deployments;
+	store_approvals, store_cases, store_cells, store_agents, store_tasks, store_push_configs,
+	store_tools, store_deployments;
 
 struct store;
 /* What the store can't do itself, because it knows neither loop nor processes. */

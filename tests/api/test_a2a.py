@@ -149,7 +149,9 @@ def test_agents_are_added_shown_replaced_and_removed(daemon, tmp_path):
     (("kind: shell", "command: []"), ("command",)), (("name: tools", "name: To ols"), ("name",)), (("namespace: team1", "auth: maybe"), ("auth",)),
     (("namespace: team1", "isolation: gvisor"), ("isolation",)), (("namespace: team1", "ttl: soon"), ("ttl",)),
     (("tags: [shell]}", "tags: [shell], colour: red}"), ("line 7", "skills", "colour")), (("namespace: team1", "template: nosuch"), ("template", "nosuch")),
-    (("namespace: team1", "limits: {memory: 1}"), ("limits",))])
+    (("namespace: team1", "limits: {memory: 1}"), ("limits",)), (("namespace: team1", "extended: {}"), ("line 9", "extended", "neither")),
+    (("namespace: team1", "extended: true"), ("line 9", "extended", "map")), (("namespace: team1", "extended: {colour: red}"), ("line 9", "extended", "colour")),
+    (("namespace: team1", "extended: {skills: [{id: x}]}"), ("line 9", "extended", "skills", "name"))])
 def test_an_invalid_agent_is_named_with_its_line(daemon, change, words):
     answer = daemon.post("/v1/agents", {"yaml": TOOLS.replace(*change)})
     assert answer.status in (400, 404), answer
@@ -170,6 +172,36 @@ def test_the_card_is_served_at_both_places_and_cached(shared):
     assert again.status == 304 and not again.body
     assert "securitySchemes" not in shared.get("/a2a/asks/.well-known/agent-card.json").json()
     problem(shared.get("/a2a/nosuch/.well-known/agent-card.json"), 404, "not_found")
+
+
+def test_the_extended_card_is_for_those_who_show_who_they_are(make_daemon):
+    daemon = make_daemon()
+    more = "extended:\n  description: runs everything\n  skills: [{id: root, name: Root, description: runs as root, tags: [root]}]\n"
+    add(daemon, TOOLS + more)
+    add(daemon, ASKS + more)
+    add(daemon, ASKS.replace("name: asks", "name: plain"))
+    shown = daemon.get("/v1/agents/tools").json()["extended"]
+    assert shown["description"] == "runs everything" and shown["skills"][0]["id"] == "root" and daemon.get("/v1/agents/plain").json()["extended"] is None
+    door = open_door(daemon)
+    for name in ("tools", "asks"):
+        public = door.get(f"/a2a/{name}/.well-known/agent-card.json", bearer=False).json()
+        assert public["capabilities"] == {"streaming": True, "pushNotifications": True, "extendedAgentCard": True}
+        assert public["supportsAuthenticatedExtendedCard"] is True and public["description"] != "runs everything" and "bearer" in public["securitySchemes"]
+        path = f"/a2a/{name}/extendedAgentCard"
+        card = door.get(path).json()
+        assert card["description"] == "runs everything" and card["skills"] == public["skills"] + shown["skills"]
+        assert {**card, "description": "", "skills": []} == {**public, "description": "", "skills": []}
+        for method in ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"):
+            body = {"jsonrpc": "2.0", "id": 1, "method": method}
+            assert door.post(f"/a2a/{name}", body).json()["result"] == card
+            assert door.post(f"/a2a/{name}", body, bearer=False).status in (401, 429)
+            assert door.post(f"/a2a/{name}", body, headers={"Authorization": "Bearer carrel_wrong"}).status in (401, 429)
+        assert door.get(path, bearer=False).status in (401, 429)
+        bound = daemon.post("/v1/tokens", {"scope": "user", "workspace": daemon.post("/v1/workspaces", {}).json()["id"]}).json()["text"]
+        assert door.get(path, headers={"Authorization": f"Bearer {bound}"}).status == 403
+    public = door.get("/a2a/plain/.well-known/agent-card.json", bearer=False).json()
+    assert public["capabilities"]["extendedAgentCard"] is False and "supportsAuthenticatedExtendedCard" not in public
+    assert door.get("/a2a/plain/extendedAgentCard").json()["error"]["details"][0]["reason"] == "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
 
 
 # ---- shell ----
@@ -308,9 +340,11 @@ def test_tasks_are_listed_by_pages(tools):
     (-32602, "SendMessage", {"message": {"messageId": "m", "parts": [{"text": "x"}], "contextId": "a" * 257}}),
     (-32005, "SendMessage", {"message": {"messageId": "m", "parts": [{"data": {"a": 1}}]}}),
     (-32005, "SendMessage", {"message": {"messageId": "m", "parts": [{"text": "x"}]}, "configuration": {"acceptedOutputModes": ["image/png"]}}),
-    (-32003, "SendMessage", {"message": {"messageId": "m", "parts": [{"text": "x"}]}, "configuration": {"taskPushNotificationConfig": {"url": "http://x"}}}),
+    (-32602, "SendMessage", {"message": {"messageId": "m", "parts": [{"text": "x"}]}, "configuration": {"taskPushNotificationConfig": {"url": "x"}}}),
     (-32001, "SendMessage", {"message": {"messageId": "m", "parts": [{"text": "x"}], "taskId": "nosuch"}}),
-    (-32003, "CreateTaskPushNotificationConfig", {"taskId": "x"}), (-32007, "GetExtendedAgentCard", {}),
+    (-32602, "CreateTaskPushNotificationConfig", {"taskId": "x"}), (-32001, "CreateTaskPushNotificationConfig", {"taskId": "x", "url": "http://x"}),
+    (-32001, "ListTaskPushNotificationConfigs", {"taskId": "x"}), (-32602, "GetTaskPushNotificationConfig", {"taskId": "x"}),
+    (-32001, "DeleteTaskPushNotificationConfig", {"taskId": "x", "id": "x"}), (-32007, "GetExtendedAgentCard", {}),
     (-32602, "ListTasks", {"pageSize": 1000}), (-32602, "ListTasks", {"status": "nothing"}), (-32602, "ListTasks", {"pageToken": "x"})])
 def test_errors_have_the_codes_of_the_specification(tools, code, method, params):
     tools.fails(code, method, **params)
@@ -321,7 +355,8 @@ def test_bodies_that_are_no_requests(shared, tools):
     for body, code in ((b"{", -32700), (b"[]", -32600), (b"{}", -32600), (b'{"jsonrpc":"1.0","method":"GetTask"}', -32600), (b"", -32600),
                        (b'{"jsonrpc":"2.0","id":[1],"method":"GetTask"}', -32600), (b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":[]}', -32602)):
         assert shared.post("/a2a/tools", body).json()["error"]["code"] == code, body
-    problem(shared.post("/a2a/nosuch", b"{}"), 404, "not_found")
+    assert "no agent 'nosuch'" in problem(shared.post("/a2a/nosuch", b"{}"), 404, "not_found")["detail"]
+    assert "no agent 'nosuch'" in problem(shared.get("/a2a/nosuch/.well-known/agent-card.json"), 404, "not_found")["detail"]
     for version, code in (("2.0", -32009), ("0.2", -32009), ("x", -32009)):
         Agent(shared, "tools", **{"A2A-Version": version}).fails(code, "ListTasks")
     for version in ("1.0", "0.3", ""):
@@ -382,7 +417,7 @@ def test_http_json_does_the_same(shared, tools):
     for method, path, status, reason in (
             ("GET", "tasks/nosuch", 404, "TASK_NOT_FOUND"), ("POST", f"tasks/{task['id']}:cancel", 400, "TASK_NOT_CANCELABLE"),
             ("POST", f"tasks/{task['id']}:subscribe", 400, "UNSUPPORTED_OPERATION"), ("GET", "extendedAgentCard", 400, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
-            ("GET", f"tasks/{task['id']}/pushNotificationConfigs", 400, "PUSH_NOTIFICATION_NOT_SUPPORTED"), ("GET", "nothing", 404, "METHOD_NOT_FOUND"),
+            ("GET", f"tasks/{task['id']}/pushNotificationConfigs/x", 404, "TASK_NOT_FOUND"), ("GET", "nothing", 404, "METHOD_NOT_FOUND"),
             ("GET", "tasks?pageSize=x", 400, "INVALID_PARAMS"), ("POST", "message:send", 400, "INVALID_PARAMS")):
         answer = shared.request(method, f"{base}/{path}")
         assert answer.status == status and answer.json()["error"]["details"][0]["reason"] == reason, answer

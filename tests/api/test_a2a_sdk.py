@@ -1,11 +1,13 @@
 """A2A with the client of the a2a-sdk, 1.0 by both bindings, and its client of 0.3."""
 import pathlib
+import socket
 import subprocess
 
 import pytest
 
-from daemons import serving_anew
+from daemons import new_directory, remove, serving, serving_anew
 from harness import TREE
+from origins import configure
 from test_a2a import ASKS, TOOLS, add
 
 # The messages are the same for every user, and test_a2a.py sends them to the sanitised daemon, too.
@@ -97,6 +99,99 @@ asyncio.run(main())
 '''
 
 
+# Its receiver of notifications reads them with the types of the SDK.
+PUSHES = r'''
+import asyncio, http.server, json, queue, sys, threading, uuid
+import httpx
+from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+from a2a.compat.v0_3 import types as old
+from a2a.types import (AgentCard, DeleteTaskPushNotificationConfigRequest, GetExtendedAgentCardRequest, GetTaskPushNotificationConfigRequest,
+                       ListTaskPushNotificationConfigsRequest, Message, Part, Role, SendMessageConfiguration, SendMessageRequest, StreamResponse,
+                       TaskPushNotificationConfig, TaskState)
+from a2a.types.a2a_pb2 import AuthenticationInfo
+from a2a.utils.errors import TaskNotFoundError
+from google.protobuf import json_format
+
+socket, binding, version, port = sys.argv[1:]
+posts = queue.Queue()
+
+class Receiver(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        posts.put((self.headers["X-A2A-Notification-Token"], self.headers["Authorization"], body))
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *args):
+        pass
+
+def read(body):
+    """(id of the task, its state or None)."""
+    if version == "0.3":
+        task = old.Task.model_validate(body)
+        return task.id, {"completed": TaskState.TASK_STATE_COMPLETED}.get(task.status.state.value)
+    event = json_format.ParseDict(body, StreamResponse())
+    kind = event.WhichOneof("payload")
+    if kind == "artifact_update":
+        return event.artifact_update.task_id, None
+    if kind == "status_update":
+        return event.status_update.task_id, event.status_update.status.state
+    return event.task.id, event.task.status.state
+
+def ask(text, **more):
+    return SendMessageRequest(message=Message(message_id=uuid.uuid4().hex, role=Role.ROLE_USER, parts=[Part(text=text)], context_id=f"{binding}-{version}"), **more)
+
+async def follow(events):
+    async for event in events:
+        if event.WhichOneof("payload") == "task":
+            task = event.task.id
+    return task
+
+async def main():
+    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=socket), timeout=120) as http_client:
+        card = await A2ACardResolver(http_client, "http://localhost/a2a/tools").get_agent_card()
+        assert card.capabilities.push_notifications and card.capabilities.extended_agent_card
+        kept = [one for one in card.supported_interfaces if one.protocol_version == version and one.protocol_binding == binding]
+        del card.supported_interfaces[:]
+        card.supported_interfaces.extend(kept)
+        client = ClientFactory(ClientConfig(httpx_client=http_client, streaming=True, supported_protocol_bindings=[binding])).create(card)
+        extended = await client.get_extended_agent_card(GetExtendedAgentCardRequest())
+        assert [skill.id for skill in extended.skills] == ["shell", "root"], extended
+
+        config = TaskPushNotificationConfig(id="mine", url=f"http://origin.test:{port}/", token="genuine", authentication=AuthenticationInfo(scheme="Bearer", credentials="word"))
+        task = await follow(client.send_message(ask("echo hi", configuration=SendMessageConfiguration(task_push_notification_config=config))))
+        state = None
+        while state != TaskState.TASK_STATE_COMPLETED:
+            token, authorization, body = posts.get(timeout=100)
+            assert (token, authorization) == ("genuine", "Bearer word")
+            id, now = read(body)
+            assert id == task
+            state = now or state
+
+        name = GetTaskPushNotificationConfigRequest(task_id=task, id="mine")
+        got = await client.get_task_push_notification_config(name)
+        assert (got.id, got.task_id, got.url, got.token, got.authentication.scheme, got.authentication.credentials) == (
+            "mine", task, config.url, "genuine", "Bearer", ""), got
+        config.id, config.task_id = "other", task
+        made = await client.create_task_push_notification_config(config)
+        assert (made.id, made.task_id) == ("other", task)
+        assert read(posts.get(timeout=100)[2]) == (task, TaskState.TASK_STATE_COMPLETED)    # it had ended already
+        listed = await client.list_task_push_notification_configs(ListTaskPushNotificationConfigsRequest(task_id=task))
+        assert [one.id for one in listed.configs] == ["mine", "other"]
+        await client.delete_task_push_notification_config(DeleteTaskPushNotificationConfigRequest(task_id=task, id="mine"))
+        try:
+            await client.get_task_push_notification_config(name)
+            raise SystemExit("it was not deleted")
+        except TaskNotFoundError:
+            pass
+    print("ok")
+
+asyncio.run(main())
+'''
+
+
 @pytest.fixture(scope="session")
 def python():
     """An interpreter that has the SDK: that of the tests of integrations/langgraph."""
@@ -113,3 +208,27 @@ def test_the_sdk_streams_cancels_comes_back_and_answers(python, tmp_path, bindin
         add(daemon, ASKS)
         done = subprocess.run([python, "-I", script, daemon.socket, binding, version], capture_output=True, text=True, timeout=300)
         assert done.stdout == "ok\n", done.stderr
+
+
+@pytest.fixture(scope="module")
+def pushing():
+    """A daemon whose operator has opened a name of this host, and a port of it."""
+    directory = new_directory()
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    configure(directory / "carrel", ports=[port])
+    try:
+        with serving(directory) as daemon:
+            add(daemon, TOOLS + "extended: {skills: [{id: root, name: Root, description: runs as root, tags: [root]}]}\n")
+            daemon.port = port
+            yield daemon
+    finally:
+        remove(directory)
+
+
+@pytest.mark.parametrize("binding, version", [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
+def test_the_sdk_configures_pushes_and_reads_them(python, pushing, tmp_path, binding, version):
+    script = tmp_path / "client.py"
+    script.write_text(PUSHES)
+    done = subprocess.run([python, "-I", script, pushing.socket, binding, version, str(pushing.port)], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "ok\n", done.stderr

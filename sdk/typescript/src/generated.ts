@@ -352,6 +352,8 @@ export interface Agent {
   description: string;
   default: boolean;
   skills: AgentSkill[];
+  /** null: it has no extended card */
+  extended: AgentExtended | null;
   /** shell: the text of a message is a command; command: a program gets the messages */
   kind: "shell" | "command";
   command?: string[];
@@ -379,6 +381,13 @@ export interface AgentSkill {
   description: string;
   tags: string[];
   examples?: string[];
+}
+
+/** What the card for authenticated clients has. */
+export interface AgentExtended {
+  description: string | null;
+  /** besides the public ones */
+  skills: AgentSkill[];
 }
 
 /** The schema `AgentAdded` of the REST API. */
@@ -1748,7 +1757,7 @@ export interface PortInfo {
 }
 
 /** The data of an event. New types may come: ignore what you don't know. */
-export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | CaseEvent | CellEvent | AgentEvent | TaskEvent | ToolEvent | DeploymentEvent | EnvironmentProgressEvent | MissedEvent;
+export type CarrelEvent = WorkspaceEvent | WorkspaceDeletedEvent | WorkspaceWarningEvent | WorkspaceRepairedEvent | WorkspaceDiskEvent | WorkspaceArchiveEvent | WorkspaceSnapshotEvent | WorkspaceRollbackEvent | WorkspaceAppliedEvent | WorkspacePackagesEvent | SnapshotEvent | ExecStartedEvent | ExecEndedEvent | ExecChangedEvent | ApprovalEvent | WebhookEvent | TokenEvent | TemplateEvent | CaseEvent | CellEvent | AgentEvent | TaskEvent | TaskPushFailedEvent | ToolEvent | DeploymentEvent | EnvironmentProgressEvent | MissedEvent;
 
 /** A workspace has changed. warm: its sandbox is ready; cold: its sandbox has ended. */
 export interface WorkspaceEvent {
@@ -2106,6 +2115,28 @@ export interface TaskEvent {
   context: string;
   /** submitted, working, input-required, completed, failed, canceled, rejected */
   state: string;
+}
+
+/** A push notification of a task was given up; the next is told when one was taken again. */
+export interface TaskPushFailedEvent {
+  /** counts up, also across restarts of the daemon */
+  id: number;
+  time: string;
+  /** its id; empty: the event isn't about one */
+  workspace: string;
+  /** of the workspace, template, token, case or tool */
+  name: string | null;
+  /** the name of the event */
+  type: "task.push_failed";
+  /** its id */
+  task: string;
+  /** its context id */
+  context: string;
+  /** id of the push notification config */
+  config: string;
+  /** of its URL */
+  host: string;
+  error: string;
 }
 
 /** A version of a tool is in another state. */
@@ -2635,7 +2666,8 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   Approvals: {"items":["items","Approval"],"next_cursor":["nextCursor"]},
   Approval: {"workspace_name":["workspaceName"],"trail":["trail","PolicyStep"],"trail_truncated":["trailTruncated"],"requested_by":["requestedBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"answered_at":["answeredAt"],"answered_by":["answeredBy"],"suggested_rules":["suggestedRules"],"always_refused":["alwaysRefused"]},
   Agents: {"items":["items","Agent"],"next_cursor":["nextCursor"]},
-  Agent: {"created_at":["createdAt"],"skills":["skills","AgentSkill"],"limits":["limits","Limits"],"timeout_ms":["timeoutMs"],"ttl_ms":["ttlMs"],"workspace_without_context":["workspaceWithoutContext"],"max_contexts":["maxContexts"],"max_tasks":["maxTasks"]},
+  Agent: {"created_at":["createdAt"],"skills":["skills","AgentSkill"],"extended":["extended","AgentExtended"],"limits":["limits","Limits"],"timeout_ms":["timeoutMs"],"ttl_ms":["ttlMs"],"workspace_without_context":["workspaceWithoutContext"],"max_contexts":["maxContexts"],"max_tasks":["maxTasks"]},
+  AgentExtended: {"skills":["skills","AgentSkill"]},
   Tokens: {"items":["items","Token"],"next_cursor":["nextCursor"]},
   Token: {"workspace_name":["workspaceName"],"created_by":["createdBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"last_used_at":["lastUsedAt"]},
   TokenWanted: {"ttl_ms":["ttlMs"]},

@@ -47,4 +47,10 @@ void a2a_send(struct a2a *a);
 /* ---- operations.c ---- */
 typedef void a2a_fn(struct a2a *a);
 a2a_fn a2a_send_message, a2a_stream_message, a2a_get_task, a2a_list_tasks, a2a_cancel_task,
-	a2a_subscribe, a2a_no_push, a2a_no_extended_card;
+	a2a_subscribe;
+
+/* ---- push.c ---- */
+a2a_fn a2a_set_push, a2a_get_push, a2a_list_pushes, a2a_delete_push;
+
+/* ---- card.c ---- */
+a2a_fn a2a_extended_card;

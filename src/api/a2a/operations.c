@@ -253,10 +253,16 @@ static bool read_send(struct a2a *a, struct task_send *send)
 		send->task = NULL;
 	if (send->context && !send->context[0])
 		send->context = NULL;
-	if (json_member(configuration, "taskPushNotificationConfig") ||
-		json_member(configuration, "pushNotificationConfig")) {
-		a2a_no_push(a);
-		return false;
+	const struct json_value *push = json_member(
+		configuration, a->is_old ? "pushNotificationConfig" : "taskPushNotificationConfig");
+	if (push && push->kind != JSON_NULL) {
+		struct push_config *config = arena_alloc(arena, sizeof *config);
+
+		if (push_config_read(push, a->is_old, config, &err)) {
+			a2a_fail_with(a, &err, A2A_UNSUPPORTED);
+			return false;
+		}
+		send->push = config;
 	}
 	if (!accepts(configuration) ||
 		(a->agent->kind == AGENT_SHELL && !send->task && !send->message.is_text)) {
@@ -279,31 +285,69 @@ static bool wants_wait(const struct a2a *a)
 	return a->is_old ? !is_set || flag->boolean : !is_set || !flag->boolean;
 }
 
-static void send_or_stream(struct a2a *a, bool is_stream)
+/* What was read of a message that is sent. */
+struct sending {
+	struct operation op; /* of one that waits for its push notification config */
+	struct a2a a;
+	struct task_send send;
+	bool is_stream;
+	size_t history;
+};
+
+static void begin_send(const struct sending *s)
 {
-	struct task_send send = { 0 };
+	struct a2a a = s->a;
 	struct agent_task *task;
-	uint64_t history = A2A_ALL;
 	struct error err;
 
-	if (!read_send(a, &send) || !read_count(a, json_member(a->params, "configuration"),
-					    "historyLength", INT32_MAX, &history))
-		return;
-	send.waits = !is_stream && wants_wait(a);
-	if (task_send(a->call->request, a->agents, a->name, &send, &task, &err)) {
-		a2a_fail_with(a, &err, A2A_UNSUPPORTED);
+	if (task_send(a.call->request, a.agents, a.name, &s->send, &task, &err)) {
+		a2a_fail_with(&a, &err, A2A_UNSUPPORTED);
 		return;
 	}
-	struct wait *w = wait_for(a, task,
-		is_stream    ? WAIT_STREAM
-		: send.waits ? WAIT_END
-			     : WAIT_ROW);
-	w->history = history;
+	struct wait *w = wait_for(&a, task,
+		s->is_stream	? WAIT_STREAM
+		: s->send.waits ? WAIT_END
+				: WAIT_ROW);
+	w->history = s->history;
 	/* One that goes on has its row already. */
-	if (send.task && w->kind == WAIT_STREAM)
+	if (s->send.task && w->kind == WAIT_STREAM)
 		begin_stream(w, task);
-	else if (send.task && w->kind == WAIT_ROW)
+	else if (s->send.task && w->kind == WAIT_ROW)
 		answer_task(w, task);
+}
+
+/* The config of a task that goes on is kept: now its message is sent. */
+static void on_config(void *ctx, const struct push_config *config, const struct error *err)
+{
+	struct sending *kept = ctx, s = *kept;
+
+	if (!operation_end(&kept->op))
+		return;
+	if (err)
+		a2a_fail_with(&s.a, err, A2A_UNSUPPORTED);
+	else
+		begin_send(&s);
+}
+
+static void send_or_stream(struct a2a *a, bool is_stream)
+{
+	struct sending s = { .a = *a, .is_stream = is_stream };
+	uint64_t history = A2A_ALL;
+
+	if (!read_send(a, &s.send) || !read_count(a, json_member(a->params, "configuration"),
+					      "historyLength", INT32_MAX, &history))
+		return;
+	s.history = history;
+	s.send.waits = !is_stream && wants_wait(a);
+	if (!s.send.task || !s.send.push) {
+		begin_send(&s);
+		return;
+	}
+	struct sending *kept = operation_new(a->call, sizeof *kept);
+	s.op = kept->op;
+	*kept = s;
+	push_config_set(
+		a->call->request, a->agents, a->name, s.send.task, s.send.push, on_config, kept);
 }
 
 void a2a_send_message(struct a2a *a)
@@ -452,16 +496,4 @@ void a2a_list_tasks(struct a2a *a)
 	json_u64(j, "totalSize", total);
 	json_end(j);
 	a2a_send(a);
-}
-
-/* ---- what there isn't ---- */
-
-void a2a_no_push(struct a2a *a)
-{
-	a2a_fail(a, A2A_NO_PUSH, "this agent sends no push notifications: follow the task");
-}
-
-void a2a_no_extended_card(struct a2a *a)
-{
-	a2a_fail(a, A2A_NO_EXTENDED_CARD, "this agent has no extended card");
 }

@@ -14,7 +14,7 @@ static bool begin(struct call *c, struct a2a *a)
 	a->agent = agents_look(a->agents, str_from(c->id));
 	if (a->agent)
 		return true;
-	fail(&err, ERR_NOT_FOUND, "there is no agent of that name");
+	agents_missing(c->id, &err);
 	call_problem(c, &err);
 	return false;
 }
@@ -65,13 +65,13 @@ static const struct {
 	METHODS("SubscribeToTask", "tasks/resubscribe", a2a_subscribe),
 	{ "ListTasks", false, a2a_list_tasks },
 	METHODS("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set",
-		a2a_no_push),
-	METHODS("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get", a2a_no_push),
+		a2a_set_push),
+	METHODS("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get", a2a_get_push),
 	METHODS("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list",
-		a2a_no_push),
+		a2a_list_pushes),
 	METHODS("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete",
-		a2a_no_push),
-	METHODS("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard", a2a_no_extended_card),
+		a2a_delete_push),
+	METHODS("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard", a2a_extended_card),
 };
 
 /* The id is a text, a number or null. */
@@ -124,7 +124,7 @@ int api_a2a_rpc(struct call *c, struct error *err)
 /* ---- HTTP+JSON ---- */
 
 static const struct {
-	const char *method, *path; /* {id}: of a task */
+	const char *method, *path; /* {name}: a member of the params */
 	a2a_fn *run;
 } paths[] = {
 	{ "POST", "message:send", a2a_send_message },
@@ -133,16 +133,24 @@ static const struct {
 	{ "POST", "tasks/{id}:cancel", a2a_cancel_task },
 	{ "POST", "tasks/{id}:subscribe", a2a_subscribe },
 	{ "GET", "tasks/{id}:subscribe", a2a_subscribe },
-	{ "POST", "tasks/{id}/pushNotificationConfigs", a2a_no_push },
-	{ "GET", "tasks/{id}/pushNotificationConfigs", a2a_no_push },
-	{ "GET", "tasks/{id}/pushNotificationConfigs/{config}", a2a_no_push },
-	{ "DELETE", "tasks/{id}/pushNotificationConfigs/{config}", a2a_no_push },
+	{ "POST", "tasks/{taskId}/pushNotificationConfigs", a2a_set_push },
+	{ "GET", "tasks/{taskId}/pushNotificationConfigs", a2a_list_pushes },
+	{ "GET", "tasks/{taskId}/pushNotificationConfigs/{id}", a2a_get_push },
+	{ "DELETE", "tasks/{taskId}/pushNotificationConfigs/{id}", a2a_delete_push },
 	{ "GET", "tasks/{id}", a2a_get_task },
-	{ "GET", "extendedAgentCard", a2a_no_extended_card },
+	{ "GET", "extendedAgentCard", a2a_extended_card },
 };
 
-/* A name in braces is a text without '/' and ':'. */
-static bool fits(struct str path, const char *pattern, struct str *id)
+/* Texts of a path that stand for names in braces. */
+struct path_names {
+	struct {
+		struct str name, value;
+	} items[2];
+	size_t count;
+};
+
+/* Such a text has no '/', and that of a task no ':'. */
+static bool fits(struct str path, const char *pattern, struct path_names *names)
 {
 	while (*pattern) {
 		if (*pattern != '{') {
@@ -152,16 +160,19 @@ static bool fits(struct str path, const char *pattern, struct str *id)
 			path.len--;
 			continue;
 		}
+		const char *end = strchr(pattern, '}');
 		size_t len = 0;
-		while (len < path.len && path.data[len] != '/' && path.data[len] != ':')
+		while (len < path.len && path.data[len] != '/' &&
+			(names->count || path.data[len] != ':'))
 			len++;
 		if (!len)
 			return false;
-		if (str_starts_with(str_from(pattern), "{id}"))
-			*id = (struct str){ path.data, len };
+		names->items[names->count].name =
+			(struct str){ pattern + 1, (size_t)(end - pattern) - 1 };
+		names->items[names->count++].value = (struct str){ path.data, len };
 		path.data += len;
 		path.len -= len;
-		pattern = strchr(pattern, '}') + 1;
+		pattern = end + 1;
 	}
 	return !path.len;
 }
@@ -179,8 +190,8 @@ static void add_member(
 	object->count++;
 }
 
-/* The params: the body or the query, with the id of the path. */
-static int read_params(struct a2a *a, struct str id, struct error *err)
+/* The params: the body or the query, with the names of the path. */
+static int read_params(struct a2a *a, const struct path_names *names, struct error *err)
 {
 	struct call *c = a->call;
 	struct arena *arena = &c->r->arena;
@@ -200,8 +211,10 @@ static int read_params(struct a2a *a, struct str id, struct error *err)
 			return fail(err, ERR_INVALID, "the query is not percent-encoded properly");
 		add_member(arena, params, arena_bytes(arena, name.data, name.len), value);
 	}
-	if (id.data)
-		add_member(arena, params, "id", id);
+	for (size_t i = 0; i < names->count; i++)
+		add_member(arena, params,
+			arena_bytes(arena, names->items[i].name.data, names->items[i].name.len),
+			names->items[i].value);
 	a->params = params;
 	return 0;
 }
@@ -214,14 +227,14 @@ int api_a2a_http(struct call *c, struct error *err)
 	if (!begin(c, &a) || !check_version(&a))
 		return 0;
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-		struct str id = { 0 };
+		struct path_names names = { 0 };
 
-		if (!fits(str_from(c->path), paths[i].path, &id))
+		if (!fits(str_from(c->path), paths[i].path, &names))
 			continue;
 		is_path = true;
 		if (!str_is(c->r->method, paths[i].method))
 			continue;
-		if (read_params(&a, id, err))
+		if (read_params(&a, &names, err))
 			a2a_fail(&a,
 				err->code == ERR_INVALID && c->r->body.len ? A2A_PARSE : A2A_PARAMS,
 				err->text);

@@ -528,6 +528,8 @@ class Agent:
     description: str
     default: bool
     skills: List[AgentSkill]
+    # null: it has no extended card
+    extended: Optional[AgentExtended]
     # shell: the text of a message is a command; command: a program gets the messages
     kind: Literal["shell", "command"]
     template: Optional[str]
@@ -558,6 +560,7 @@ class Agent:
             description=get("description"),
             default=get("default"),
             skills=[AgentSkill._from(item) for item in get("skills") or ()],
+            extended=AgentExtended._from(get("extended")) if get("extended") is not None else None,
             kind=get("kind"),
             template=get("template"),
             limits=Limits._from(get("limits") or {}),
@@ -596,6 +599,23 @@ class AgentSkill:
             description=get("description"),
             tags=get("tags"),
             examples=get("examples"),
+        )
+
+
+@dataclass(frozen=True)
+class AgentExtended:
+    """What the card for authenticated clients has."""
+
+    description: Optional[str]
+    # besides the public ones
+    skills: List[AgentSkill]
+
+    @classmethod
+    def _from(cls, value: Any) -> AgentExtended:
+        get = value.get
+        return cls(
+            description=get("description"),
+            skills=[AgentSkill._from(item) for item in get("skills") or ()],
         )
 
 
@@ -3318,6 +3338,46 @@ class TaskEvent:
 
 
 @dataclass(frozen=True)
+class TaskPushFailedEvent:
+    """A push notification of a task was given up; the next is told when one was taken again."""
+
+    # counts up, also across restarts of the daemon
+    id: int
+    time: datetime
+    # its id; empty: the event isn't about one
+    workspace: str
+    # of the workspace, template, token, case or tool
+    name: Optional[str]
+    # the name of the event
+    type: Literal["task.push_failed"]
+    # its id
+    task: str
+    # its context id
+    context: str
+    # id of the push notification config
+    config: str
+    # of its URL
+    host: str
+    error: str
+
+    @classmethod
+    def _from(cls, value: Any) -> TaskPushFailedEvent:
+        get = value.get
+        return cls(
+            id=get("id"),
+            time=_time(get("time")),
+            workspace=get("workspace"),
+            name=get("name"),
+            type=get("type"),
+            task=get("task"),
+            context=get("context"),
+            config=get("config"),
+            host=get("host"),
+            error=get("error"),
+        )
+
+
+@dataclass(frozen=True)
 class ToolEvent:
     """A version of a tool is in another state."""
 
@@ -3664,6 +3724,7 @@ Event = Union[
     CellEvent,
     AgentEvent,
     TaskEvent,
+    TaskPushFailedEvent,
     ToolEvent,
     DeploymentEvent,
     EnvironmentProgressEvent,
@@ -3721,6 +3782,7 @@ _EVENT = {
     "agent.added": AgentEvent,
     "agent.removed": AgentEvent,
     "task.state": TaskEvent,
+    "task.push_failed": TaskPushFailedEvent,
     "tool.state": ToolEvent,
     "deployment.status": DeploymentEvent,
     "environment.progress": EnvironmentProgressEvent,

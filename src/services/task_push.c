@@ -1,0 +1,395 @@
+/* task_push.c -- the configs of push notifications, their rows, and what waits to be posted. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/clock.h"
+#include "services/task_push.h"
+
+/* ---- what waits ---- */
+
+static void add_entry(struct push *push, const struct task_event *event)
+{
+	struct push_entry **at = &push->first, *made = xzalloc(sizeof *made);
+	buf_init(&made->body, BUF_MAX_DEFAULT);
+	if (event) {
+		struct json j = json_to(&made->body, false);
+		a2a_print_event(&j, NULL, task_model(push->task), event, false);
+	}
+	while (*at)
+		at = &(*at)->next;
+	*at = made;
+	push->count++;
+	push->agents->pushes.bytes += made->body.len;
+}
+
+static void drop_entry(struct push *push, struct push_entry **at)
+{
+	struct push_entry *entry = *at;
+	*at = entry->next;
+	push->count--;
+	push->agents->pushes.bytes -= entry->body.len;
+	buf_done(&entry->body);
+	free(entry);
+}
+
+void push_drop_first(struct push *push)
+{
+	drop_entry(push, &push->first);
+}
+
+void push_keep_only(struct push *push, size_t count)
+{
+	struct push_entry **at = &push->first;
+	for (size_t i = 0; i < count; i++)
+		at = &(*at)->next;
+	while (*at) {
+		drop_entry(push, at);
+		push->agents->pushes.merged++;
+	}
+}
+
+void push_merge(struct push *push)
+{
+	push_keep_only(push, push->sent);
+	add_entry(push, NULL);
+}
+
+static void on_told(void *ctx, struct agent_task *task, const struct task_event *event)
+{
+	struct push *push = ctx;
+	const struct push_entry *last = push->first;
+	if (event->kind == TASK_EVENT_KEPT)
+		return;
+	while (last && last->next)
+		last = last->next;
+	if (push->count > push->sent && !last->body.len)
+		push->agents->pushes.merged++; /* the task that waits will tell it */
+	else if (push->model.is_old || push->is_failing ||
+		 push->count - push->sent >= PUSH_ENTRIES_MAX ||
+		 push->agents->pushes.bytes > PUSH_BYTES_MAX)
+		push_merge(push);
+	else
+		add_entry(push, event);
+	push_next(push);
+}
+
+void push_settle(struct push *push)
+{
+	if (push->model.is_done || !push->task || push->task->is_ending ||
+		!task_state_is_final(push->task->model.state))
+		return;
+	push->model.is_done = true;
+	core_put(push->agents->base.core, &store_push_configs, &push->model, NULL, NULL);
+}
+
+/* ---- the configs of a task ---- */
+
+static const char *keep(struct push *push, const char *text)
+{
+	return text ? arena_text(&push->arena, text) : NULL;
+}
+
+/* Takes the texts of *given. */
+static void take_model(struct push *push, const struct push_config *given)
+{
+	push->model = *given;
+	push->model.config = keep(push, given->config);
+	push->model.owner = keep(push, given->owner);
+	push->model.url = keep(push, given->url);
+	push->model.token = keep(push, given->token);
+	push->model.scheme = keep(push, given->scheme);
+	push->model.credentials = keep(push, given->credentials);
+}
+
+static struct push *push_new(
+	struct agents *agents, struct agent_task *task, const struct push_config *given)
+{
+	struct push *push = xzalloc(sizeof *push), **at = &task->pushes;
+	push->agents = agents;
+	push->task = task;
+	arena_init(&push->arena);
+	buf_init(&push->orders, BUF_MAX_DEFAULT);
+	take_model(push, given);
+	push->listener = (struct task_listener){ .told = on_told, .ctx = push };
+	while (*at)
+		at = &(*at)->next;
+	*at = push;
+	task_listen(task, &push->listener);
+	return push;
+}
+
+void push_free(struct push *push)
+{
+	while (push->first)
+		push_drop_first(push);
+	if (push->desk.core)
+		desk_done(&push->desk);
+	buf_done(&push->orders);
+	arena_done(&push->arena);
+	free(push);
+}
+
+void push_forget(struct push *push)
+{
+	struct push **at = &push->task->pushes;
+	while (*at != push)
+		at = &(*at)->next;
+	*at = push->next;
+	task_unlisten(push->task, &push->listener);
+	push->task = NULL;
+	push_end(push);
+}
+
+void pushes_drop(struct agent_task *task)
+{
+	while (task->pushes)
+		push_forget(task->pushes);
+}
+
+size_t pushes_bytes(const struct agent_task *task)
+{
+	size_t sum = 0;
+	for (const struct push *push = task->pushes; push; push = push->next)
+		sum += sizeof *push + strlen(push->model.url) +
+		       (push->model.token ? strlen(push->model.token) : 0) +
+		       (push->model.credentials ? strlen(push->model.credentials) : 0);
+	return sum;
+}
+
+static struct push *find(struct agent_task *task, const char *owner, const char *id)
+{
+	for (struct push *push = task->pushes; push; push = push->next)
+		if (!strcmp(push->model.owner, owner) && (!id || !strcmp(push->model.config, id)))
+			return push;
+	return NULL;
+}
+
+static int check_count(const struct agent_task *task, struct error *err)
+{
+	size_t sum = 0;
+	for (const struct push *push = task->pushes; push; push = push->next)
+		sum++;
+	return sum < PUSH_CONFIGS_MAX
+		       ? 0
+		       : fail(err, ERR_LIMIT, "task '%s' has %d push notification configs already",
+				 task->model.id, PUSH_CONFIGS_MAX);
+}
+
+/* The row as it will be. A config of the same id keeps its row. */
+static struct push_config describe(struct agent_task *task, const struct push_config *given,
+	const char *owner, const struct push *old)
+{
+	struct push_config row = *given;
+	id_make(row.id);
+	if (old)
+		memcpy(row.id, old->model.id, sizeof row.id);
+	memcpy(row.task, task->model.id, sizeof row.task);
+	row.config = given->config ? given->config : task->model.id;
+	row.owner = owner;
+	row.created_ms = clock_now_ms();
+	row.is_done = false;
+	return row;
+}
+
+void pushes_add(
+	struct agent_task *task, const struct request *request, const struct push_config *given)
+{
+	char owner[PRINCIPAL_NAME_SIZE];
+	struct push_config row = describe(task, given, access_caller(request, owner), NULL);
+	push_new(task->agents, task, &row);
+	core_put(task->agents->base.core, &store_push_configs, &row, NULL, NULL);
+}
+
+/* ---- verbs ---- */
+
+struct push_change {
+	struct agents *agents;
+	struct push_config row;
+	struct arena arena;
+	push_config_fn *done;
+	void *ctx;
+	struct error err;
+};
+
+static struct push_change *change_new(struct agents *agents, push_config_fn *done, void *ctx)
+{
+	struct push_change *change = xzalloc(sizeof *change);
+	*change = (struct push_change){ .agents = agents, .done = done, .ctx = ctx };
+	arena_init(&change->arena);
+	return change;
+}
+
+static void change_end(
+	struct push_change *change, const struct push_config *config, const struct error *err)
+{
+	change->done(change->ctx, config, err);
+	arena_done(&change->arena);
+	free(change);
+}
+
+static void on_settled(struct loop *loop, void *ctx)
+{
+	struct push_change *change = ctx;
+	change_end(change, NULL, change->err.code ? &change->err : NULL);
+}
+
+/* The task may have been forgotten meanwhile, or got other configs. */
+static void on_set(void *ctx, const struct error *err)
+{
+	struct push_change *change = ctx;
+	struct agents *agents = change->agents;
+	struct agent_task *task = map_get(&agents->tasks, str_from(change->row.task));
+	struct push *old = task ? find(task, change->row.owner, change->row.config) : NULL;
+	struct error why;
+	if (!err && (!task || (!old && check_count(task, &why)))) {
+		core_drop(agents->base.core, &store_push_configs, change->row.id, NULL, NULL);
+		if (!task)
+			fail(&why, ERR_NOT_FOUND, "there is no task '%s'", change->row.task);
+		err = &why;
+	}
+	if (err) {
+		change_end(change, NULL, err);
+		return;
+	}
+	bool is_owed = old && old->count;
+	if (old && strcmp(old->model.id, change->row.id) != 0) /* two were set at once */
+		core_drop(agents->base.core, &store_push_configs, old->model.id, NULL, NULL);
+	if (old)
+		push_forget(old);
+	struct push *push = push_new(agents, task, &change->row);
+	if (is_owed || (!task->is_ending && task_state_is_final(task->model.state)))
+		push_merge(push);
+	change_end(change, &push->model, NULL);
+	push_next(push);
+}
+
+void push_config_set(const struct request *request, struct agents *agents, const char *agent,
+	const char *id, const struct push_config *given, push_config_fn *done, void *ctx)
+{
+	struct push_change *change = change_new(agents, done, ctx);
+	struct agent_task *task;
+	char owner[PRINCIPAL_NAME_SIZE];
+	struct push *old = NULL;
+	access_caller(request, owner);
+	bool failed =
+		task_find(request, agents, agent, id, VERB_TASK_PUSH, &task, &change->err) < 0;
+	if (!failed)
+		old = find(task, owner, given->config ? given->config : task->model.id);
+	if (!failed && !old)
+		failed = check_count(task, &change->err) < 0;
+	if (failed) {
+		loop_after(agents->base.loop, 0, on_settled, change);
+		return;
+	}
+	if (!task->is_kept) /* it must be found by the receiver, too */
+		task_save(task);
+	struct push_config row = describe(task, given, owner, old);
+	const char **const texts[] = { &row.config, &row.owner, &row.url, &row.token, &row.scheme,
+		&row.credentials };
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		*texts[i] = *texts[i] ? arena_text(&change->arena, *texts[i]) : NULL;
+	change->row = row;
+	core_put(agents->base.core, &store_push_configs, &change->row, on_set, change);
+}
+
+int push_config_get(const struct request *request, struct agents *agents, const char *agent,
+	const char *id, const char *config, const struct push_config **out, struct error *err)
+{
+	struct agent_task *task;
+	char owner[PRINCIPAL_NAME_SIZE], shown[64];
+	if (task_find(request, agents, agent, id, VERB_TASK_GET, &task, err))
+		return -1;
+	const struct push *push = find(task, access_caller(request, owner), config);
+	str_printable(shown, sizeof shown, str_from(config ? config : ""));
+	if (!push)
+		return fail(err, ERR_NOT_FOUND,
+			"task '%s' has no push notification config '%s' of yours", id, shown);
+	*out = &push->model;
+	return 0;
+}
+
+int push_config_list(const struct request *request, struct agents *agents, const char *agent,
+	const char *id, void (*fn)(void *ctx, const struct push_config *config), void *ctx,
+	struct error *err)
+{
+	struct agent_task *task;
+	char owner[PRINCIPAL_NAME_SIZE];
+	if (task_find(request, agents, agent, id, VERB_TASK_GET, &task, err))
+		return -1;
+	access_caller(request, owner);
+	for (const struct push *push = task->pushes; push; push = push->next)
+		if (!strcmp(push->model.owner, owner))
+			fn(ctx, &push->model);
+	return 0;
+}
+
+static void on_deleted(void *ctx, const struct error *err)
+{
+	change_end(ctx, NULL, err);
+}
+
+void push_config_delete(const struct request *request, struct agents *agents, const char *agent,
+	const char *id, const char *config, push_config_fn *done, void *ctx)
+{
+	struct push_change *change = change_new(agents, done, ctx);
+	struct agent_task *task;
+	char owner[PRINCIPAL_NAME_SIZE];
+	struct push *push = NULL;
+	if (!task_find(request, agents, agent, id, VERB_TASK_PUSH, &task, &change->err))
+		push = find(task, access_caller(request, owner), config);
+	if (!push) {
+		loop_after(agents->base.loop, 0, on_settled, change);
+		return;
+	}
+	memcpy(change->row.id, push->model.id, sizeof change->row.id);
+	push_forget(push); /* from now on, also when its row can't be deleted */
+	core_drop(agents->base.core, &store_push_configs, change->row.id, on_deleted, change);
+}
+
+/* ---- after a start ---- */
+
+void pushes_restore(struct agents *agents, const struct push_config *row)
+{
+	struct agent_task *task = map_get(&agents->tasks, str_from(row->task));
+	if (task) {
+		push_new(agents, task, row);
+		return;
+	}
+	/* Its task was never stored: nobody was told that the config was. */
+	vec_push(&agents->pushes.arena, &agents->pushes.stale,
+		arena_text(&agents->pushes.arena, row->id));
+}
+
+void pushes_begin(struct agents *agents)
+{
+	struct pushes *pushes = &agents->pushes;
+	for (size_t i = 0; i < pushes->stale.count; i++)
+		core_drop(
+			agents->base.core, &store_push_configs, pushes->stale.items[i], NULL, NULL);
+	arena_done(&pushes->arena);
+	pushes->stale = (text_list){ 0 };
+	desk_sweep(agents->base.core, PUSH_SERVICE, NULL, NULL);
+	for (struct agent_task *task = agents->newest; task; task = task->older)
+		for (struct push *push = task->pushes; push; push = push->next)
+			if (!push->model.is_done && task_state_is_final(task->model.state)) {
+				push_merge(push);
+				push_next(push);
+			}
+}
+
+void pushes_print_metrics(const struct agents *agents, struct buf *out)
+{
+	const struct pushes *pushes = &agents->pushes;
+	buf_printf(out,
+		"# HELP carrel_task_pushes_total Push notifications of A2A tasks, by what became "
+		"of them.\n"
+		"# TYPE carrel_task_pushes_total counter\n"
+		"carrel_task_pushes_total{result=\"delivered\"} %" PRIu64 "\n"
+		"carrel_task_pushes_total{result=\"failed\"} %" PRIu64 "\n"
+		"carrel_task_pushes_total{result=\"merged\"} %" PRIu64 "\n"
+		"# HELP carrel_task_push_workspaces Workspaces from which notifications are "
+		"posted.\n"
+		"# TYPE carrel_task_push_workspaces gauge\n"
+		"carrel_task_push_workspaces %zu\n",
+		pushes->delivered, pushes->failed, pushes->merged, pushes->active_count);
+}

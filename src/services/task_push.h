@@ -1,0 +1,64 @@
+/* task_push.h -- push notifications of A2A tasks: changes of a task are posted to the URLs that its
+ * clients have configured. Private to the service `agents`.
+ * 1. Core has no network: a program in a throw-away workspace posts, which reaches the host of the
+ * URL alone, through egress as any workspace. Secrets are on its stdin, and nowhere else.
+ * 2. Changes come in the order in which they happened. Those that wait are merged into the task as
+ * it is, when they are too many or one was given up: what a receiver gets last is always the state.
+ * 3. A row that isn't done is told of the end of its task, also after a restart: at least once. */
+#pragma once
+#include "services/agents_internal.h"
+#include "services/desk.h"
+
+#define PUSH_SERVICE "push"		  /* label of the workspaces */
+#define PUSH_ENTRIES_MAX 64		  /* that wait, of one config */
+#define PUSH_BYTES_MAX ((size_t)64 << 20) /* that wait, of all */
+#define PUSH_ACTIVE_MAX 32		  /* workspaces at once */
+#define PUSH_ACTIVE_OWNER_MAX 8		  /* of one principal */
+
+struct push_entry {
+	struct buf body; /* empty: the task, as it is when this is posted */
+	struct push_entry *next;
+};
+enum push_step {
+	PUSH_IDLE,    /* has no workspace */
+	PUSH_WAITING, /* for one: too many others have */
+	PUSH_MAKING,
+	PUSH_READY, /* perhaps with a timer */
+	PUSH_POSTING,
+	PUSH_REMOVING,
+};
+struct push {
+	struct agents *agents;
+	struct agent_task *task; /* NULL: the config is gone, and this is freed soon */
+	struct push *next;	 /* of that task */
+	struct push_config model;
+	struct arena arena;
+	struct task_listener listener;
+	struct push_entry *first; /* that wait; the first `sent` of them are being posted */
+	size_t count, sent;
+	enum push_step step;
+	struct desk desk;
+	struct buf orders;	  /* stdin of the program */
+	struct loop_timer *timer; /* of a pause, or of an idle workspace */
+	bool is_paused, is_failing;
+	unsigned attempts;
+	struct push *next_of; /* of those that wait for a workspace, or have one */
+};
+
+/* ---- task_push.c ---- */
+void push_drop_first(struct push *push);
+/* The others are told by the task, which is the last of these. */
+void push_keep_only(struct push *push, size_t count);
+/* What waits, but what is being posted, becomes one entry: the task. */
+void push_merge(struct push *push);
+/* It is not of its task any more; what it has is given back. Its row stays. */
+void push_forget(struct push *push);
+void push_free(struct push *push);
+/* Nothing is left to be told of a task that has ended. */
+void push_settle(struct push *push);
+
+/* ---- task_post.c ---- */
+/* Goes on, if there is something to do. */
+void push_next(struct push *push);
+/* The config is gone. */
+void push_end(struct push *push);
