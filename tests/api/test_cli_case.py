@@ -111,6 +111,7 @@ def test_the_report_shows_everything_and_runs_nothing(daemon, tmp_path):
     assert "<title>Results of cases</title>" in shown and seen.found - {"tbody"} == page.found and "the last one" in seen.text
 
 
+@pytest.mark.once
 def test_two_cells_run_at_once(daemon, start, tmp_path):
     case = write(tmp_path, "wait", "while ! test -e go; do sleep 0.02; done; printf wait > answer")
     events = Events(daemon, "/v1/events")
@@ -130,6 +131,8 @@ def test_two_cells_run_at_once(daemon, start, tmp_path):
     assert run.wait(60) == 0 and len(lines(tmp_path / "out")) == 3
 
 
+@pytest.mark.once
+@pytest.mark.shipped
 def test_the_example_with_an_editable_install(daemon, tmp_path):
     """A src layout whose package needs werkzeug, which needs markupsafe; and the host's interpreter."""
     run = daemon("case", "run", *sorted((TREE / "examples/cases").glob("*.yaml")), "-j", "2", "--out", tmp_path / "out", timeout=600)
@@ -141,6 +144,8 @@ def test_the_example_with_an_editable_install(daemon, tmp_path):
     assert workspaces(daemon) == []
 
 
+@pytest.mark.once
+@pytest.mark.shipped
 def test_the_packages_of_the_host_are_found_when_asked_for(daemon, tmp_path):
     """Both have the same environment; only one looks beyond it."""
     text = "import sys; print(sum('dist-packages' in one or one.startswith('/usr/lib/python3') and 'site-packages' in one for one in sys.path))"
@@ -179,6 +184,7 @@ def test_an_interrupt_cleans_up_and_a_resume_continues(daemon, start, tmp_path, 
     assert again.returncode == 0 and len(lines(out)) == 3
 
 
+@pytest.mark.once
 def test_a_changed_source_is_run_again(daemon, tmp_path):
     source = tmp_path / "source"
     source.mkdir()
@@ -194,6 +200,7 @@ def test_a_changed_source_is_run_again(daemon, tmp_path):
     assert missing.returncode == 125 and "nowhere" in missing.stderr
 
 
+@pytest.mark.once
 def test_sandboxes_are_kept_when_asked_for(daemon, tmp_path):
     run = daemon("case", "run", write(tmp_path, "kept"), "--keep-sandboxes", "--out", tmp_path / "out")
     assert run.returncode == 0
@@ -205,6 +212,7 @@ def test_sandboxes_are_kept_when_asked_for(daemon, tmp_path):
     assert workspaces(daemon) == []
 
 
+@pytest.mark.once
 def test_wrong_files_run_nothing(daemon, tmp_path):
     good, wrong = write(tmp_path, "good"), write(tmp_path, "wrong", more="colour: red\n")
     run = daemon("case", "run", good, wrong, "--out", tmp_path / "out")
@@ -229,7 +237,8 @@ def test_a_killed_core_costs_only_time(own_daemon, start, tmp_path):
     daemon.kill_core()
 
     def running():
-        cells = [cell for one in daemon.get("/v1/cases").json()["items"] for cell in daemon.get(f"/v1/cases/{one['id']}/cells").json().get("items", [])]
+        listed = [daemon.get(f"/v1/cases/{one['id']}/cells").json() for one in daemon.get("/v1/cases").json()["items"]]
+        cells = [cell for found in listed for cell in found.get("items", ())]      # a case may just be removed
         return [cell["workspace"] for cell in cells if cell["state"] == "harness" and cell["workspace"] != first]
     [second] = eventually(running)
     assert daemon.request("PUT", f"/v1/workspaces/{second}/files/go", b"", {"Content-Type": "application/octet-stream"}).status == 201

@@ -24,6 +24,7 @@ def test_python_and_shell_are_run_by_the_end_of_their_name(daemon):
     assert run(daemon, file="x.sh", code="#!/bin/bash\n[[ a == a ]] && echo ${BASH_VERSION:+bash}")["stdout"] == "bash\n"
 
 
+@pytest.mark.once
 def test_tests_are_judged(daemon):
     good = run(daemon, file="fib.py", code=FIB, tests=TESTS % 55)
     assert good["stdout"] == "55\n" and good["tests"]["verdict"] == "passed" and "1 passed" in good["tests"]["result"]["stdout"]
@@ -76,6 +77,7 @@ def test_a_client_that_leaves_ends_its_code(daemon):
     assert eventually(lambda: not listed())
 
 
+@pytest.mark.once
 def test_the_command_line_shows_output_and_verdict(daemon, tmp_path):
     (tmp_path / "fib.py").write_text(FIB)
     (tmp_path / "test_fib.py").write_text(TESTS % 55)

@@ -91,6 +91,7 @@ def test_a_surface_that_crashes_is_started_again(clean):
     assert daemon.get("/v1/deployments/greeter/rest/").status == 200
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("rest, words", [
     ("  command: sleep 1000\n", "no port listens"),
     ("  command: PORT=8001 exec python3 src/server.py\n", "these ports listen: 8001"),
@@ -106,6 +107,7 @@ def test_a_surface_that_is_never_healthy_fails(clean, rest, words):
     assert eventually(lambda: not left(clean))
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("manifest, words", [
     (None, "the package has no agent.yaml"),
     ("name: greeter\nversion: 1.0.0\nrest: {command: x}\nunknown: 1\n", "line 4"),
@@ -121,6 +123,7 @@ def test_a_hostile_manifest_fails_by_name(clean, manifest, words):
     assert eventually(lambda: not left(clean))
 
 
+@pytest.mark.once
 def test_hostile_packages_are_refused(clean):
     daemon = clean
     agent = "name: greeter\nversion: 1.0.0\nrest: {command: x}\n"
@@ -149,6 +152,8 @@ def test_a_deployment_survives_a_kill_of_core(clean):
     assert daemon.get("/v1/deployments/greeter/rest/").status == 200
 
 
+@pytest.mark.once
+@pytest.mark.shipped
 def test_the_example_is_served_with_its_environment(clean):
     """With FastAPI and uvicorn of the configured index."""
     daemon = clean
@@ -162,6 +167,8 @@ def test_the_example_is_served_with_its_environment(clean):
     assert b"<title>greeter</title>" in daemon.get("/v1/deployments/greeter/ui/").body
 
 
+@pytest.mark.once
+@pytest.mark.shipped
 def test_two_versions_of_grpcio_run_side_by_side(clean):
     for agent, version in (("old", "1.60.0"), ("new", "1.73.1")):
         shown = deploy(clean, grpc(version), agent=agent)

@@ -90,6 +90,7 @@ def test_tests_that_are_no_proof_are_refused(daemon, forge, tests, error):
     assert not desks(daemon)
 
 
+@pytest.mark.once
 def test_what_a_tool_does_wrong_is_told(daemon, forge):
     code = ("import os, sys, time\n\n\ndef run(do):\n    if do == 'raise':\n        raise KeyError('gone')\n    if do == 'exit':\n        os._exit(3)\n"
             "    if do == 'hang':\n        time.sleep(1000)\n    if do == 'flood':\n        while True:\n            print('x' * 65536)\n"
@@ -109,6 +110,7 @@ def test_what_a_tool_does_wrong_is_told(daemon, forge):
     assert call(daemon, "bad", do=[1, {"a": None}])["result"] == [1, {"a": None}]
 
 
+@pytest.mark.once
 def test_a_tool_finds_nothing_of_other_tools(daemon, forge):
     secret = "s3cr3t-of-the-first-tool"
     forge("first", f"SECRET = {secret!r}\n\n\ndef run():\n    open('/workspace/kept', 'w').write(SECRET)\n    open('/tmp/kept', 'w').write(SECRET)\n    return 1\n",
@@ -125,6 +127,8 @@ def test_a_tool_finds_nothing_of_other_tools(daemon, forge):
     assert daemon.get(f"/v1/workspaces/{desk}/files/left").status == 404
 
 
+@pytest.mark.once
+@pytest.mark.shipped
 def test_a_package_becomes_a_tool(daemon, forge):
     answer = daemon.post("/v1/tools", {"package": "Iniconfig>=2"})
     forge.names.add("pypi_iniconfig")
@@ -158,6 +162,7 @@ def test_unknown_names_are_not_found(daemon):
         problem(daemon.request(method, path, {} if method == "POST" else None), 404, "not_found", "none")
 
 
+@pytest.mark.once
 def test_states_are_events_and_a_forging_excludes_another(daemon, forge):
     with contextlib.closing(Events(daemon, "/v1/events")) as events:
         gate = "import os\nimport time\n\n\ndef test():\n    while not os.path.exists('/workspace/go'):\n        time.sleep(0.01)\n"
@@ -175,6 +180,7 @@ def test_states_are_events_and_a_forging_excludes_another(daemon, forge):
     assert 'carrel_tools{state="active"} 1' in text and 'carrel_tool_forges_total{result="active"}' in text
 
 
+@pytest.mark.once
 def test_what_is_not_active_expires(daemon, forge):
     forge(ttl="1s")
     assert forge(code="def run(:\n", ttl="1s")["state"] == "dormant"
@@ -206,6 +212,7 @@ def test_a_day_after_it_was_active_a_version_is_swept(make_daemon):
     assert eventually(lambda: [one["id"] for one in desks(daemon)] == [active["workspace"]]) and call(daemon, text="x")["ok"]
 
 
+@pytest.mark.once
 def test_a_client_that_leaves_ends_its_call(daemon, forge):
     forge("sleeper", "import time\n\n\ndef run(s):\n    time.sleep(s)\n", "import tool\n\n\ndef test():\n    tool.run(0)\n")
     connection = daemon.connection()
@@ -265,6 +272,7 @@ def test_tools_are_discovered_in_an_index(carrel, tmp_path):
     assert "TOOL_INDEX_PATH" in carrel("tool", "discover", "x", env={key: value for key, value in os.environ.items() if key != "TOOL_INDEX_PATH"}).stderr
 
 
+@pytest.mark.once
 def test_skeletons_are_written_and_fail_until_they_are_filled_in(daemon, forge, tmp_path):
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps({"name": "slug", "description": 'Makes "slugs"\nof titles', "arguments": {"text": "A \u00fc \\ title", "flag": True}}))

@@ -86,7 +86,9 @@ def matches(expected, actual):
 def examples():
     for path in DOCUMENTS:
         for begin, block in blocks_of_markdown(path):
-            yield pytest.param(block, id=f"{path.name}:{begin}")
+            # Environments are built by every user in tests/env.
+            marks = [pytest.mark.once] if ENVIRONMENTS.search("\n".join(block)) else []
+            yield pytest.param(block, id=f"{path.name}:{begin}", marks=marks)
     for path in PAGES:
         for begin, block in blocks_of_page(path):
             yield pytest.param(block, id=f"{path.name}:{begin}", marks=pytest.mark.once)

@@ -15,7 +15,7 @@ from rest import Events
 from rollouts import clean, deploy, left, wait  # noqa: F401
 from wheels import wheel
 
-pytestmark = pytest.mark.shipped
+pytestmark = [pytest.mark.shipped, pytest.mark.once]
 COUNT = iter(range(1000))
 
 

@@ -21,6 +21,7 @@ def test_the_prefix_is_env(env):
         assert env.inside(name, python, "-c", "import sys; print(sys.prefix)") == "/env\n"
 
 
+@pytest.mark.once
 def test_sysconfig_is_that_of_a_virtualenv(env):
     name = env.build("agent")["name"]
     script = "import sysconfig, site; p = sysconfig.get_paths(); print(p['purelib'], p['platlib'], p['scripts'], p['data'], site.getsitepackages())"
@@ -30,12 +31,14 @@ def test_sysconfig_is_that_of_a_virtualenv(env):
     assert env.python(name, script).startswith(f"{site} {site} /env/bin /env ['{site}'")
 
 
+@pytest.mark.once
 def test_pyvenv_cfg_says_so(env):
     text = env.inside(env.build("agent")["name"], "cat", "/env/pyvenv.cfg")
     values = {key.strip(): value.strip() for key, value in (line.split("=", 1) for line in lines(text))}
     assert values["home"] == "/usr/bin" and values["include-system-site-packages"] == "false"
 
 
+@pytest.mark.once
 def test_pip_lists_what_is_there(env, index):
     index.add(wheel("listed", "1.2"), wheel("also-listed", requires=["listed"]))
     name = env.build("agent", "--pip", "also-listed")["name"]
@@ -68,6 +71,7 @@ def test_pip_installs_and_uninstalls_on_top(env, index, tmp):
     env.inside(name, "sh", "-c", "test -e /env/bin/below-tool && test ! -e /env/bin/extra-tool")
 
 
+@pytest.mark.once
 def test_every_file_of_a_package_is_in_its_record(env, index):
     """pip uninstall leaves nothing: RECORD lists generated scripts, INSTALLER and bytecode too, or pip finds it."""
     index.add(wheel("recorded", scripts={"recorded-tool": "recorded:main"}, files={"recorded/__init__.py": "def main(): pass\n"},
@@ -90,6 +94,7 @@ def test_entry_point_scripts_run(env, index):
         assert first.startswith("#!/env/bin/python"), first
 
 
+@pytest.mark.once
 def test_a_namespace_package_may_be_split_over_wheels(env, index):
     index.add(wheel("space-a", files={"space/a/__init__.py": "NAME = 'a'\n", "space/only_a.txt": "a"}),
               wheel("space-b", files={"space/b/__init__.py": "NAME = 'b'\n"}))
@@ -97,6 +102,7 @@ def test_a_namespace_package_may_be_split_over_wheels(env, index):
     assert env.python(name, "import space.a, space.b; print(space.a.NAME, space.b.NAME, len(space.__path__))") == "a b 1\n"
 
 
+@pytest.mark.once
 def test_a_pkgutil_namespace_may_be_split_over_wheels_with_one_file(env, index):
     """The old style: both wheels bring the same __init__.py."""
     init = "__path__ = __import__('pkgutil').extend_path(__path__, __name__)\n"
@@ -106,6 +112,7 @@ def test_a_pkgutil_namespace_may_be_split_over_wheels_with_one_file(env, index):
     assert env.python(name, "import old.a, old.b; print(old.a.N, old.b.N)") == "a b\n"
 
 
+@pytest.mark.once
 def test_data_files_are_where_they_belong(env, index):
     index.add(wheel("with-data", data={"data/share/with-data/page.html": "<p>", "data/etc/with-data.conf": "x=1",
                                        "headers/with_data.h": "#define X\n", "purelib/with_data_pure.py": "P = 1\n"},
@@ -117,6 +124,7 @@ def test_data_files_are_where_they_belong(env, index):
     assert env.python(name, script) == "1,2\n"
 
 
+@pytest.mark.once
 def test_empty_directories_of_wheels_are_kept(env, index):
     """As uv keeps them: at the top, in a package's own directory, and in one that two packages share."""
     def empty(path):
@@ -142,6 +150,7 @@ def test_bytecode_is_there_and_used(env, index):
     assert out == "2\n"
 
 
+@pytest.mark.once
 def test_system_site_packages_when_asked(env):
     """python3-pytest is a package of the host's Python: the tests run by it."""
     plain, asked = env.build("plain")["name"], env.build("asked", "--system-site-packages")["name"]
@@ -150,6 +159,7 @@ def test_system_site_packages_when_asked(env):
     assert "include-system-site-packages = true" in env.inside(asked, "cat", "/env/pyvenv.cfg")
 
 
+@pytest.mark.once
 def test_the_flag_makes_another_environment(env):
     """Asked for with and without the flag under one name: the second isn't the first one's reuse."""
     env.build("agent")
@@ -191,6 +201,7 @@ def test_a_sandbox_does_not_write_to_an_editable_project(env, tmp):
     assert module.read_text() == "VALUE = 1\n"
 
 
+@pytest.mark.once
 def test_an_editable_path_that_is_none_is_named(env, tmp):
     missing = tmp / "nowhere"
     done = env.try_build("agent", "--editable", missing)
@@ -210,6 +221,7 @@ def test_bin_python_runs_python_in_the_environment(env, index):
     assert subprocess.run([python, "-c", "open('/etc/shadow')"], **how).returncode == 1, "and that in a sandbox"
 
 
+@pytest.mark.once
 @pytest.mark.parametrize("tool", ["-m venv --without-pip /tmp/inner", "-m site", "-m sysconfig"])
 def test_standard_tools_work(env, tool):
     name = env.build("agent")["name"]

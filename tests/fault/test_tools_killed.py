@@ -13,6 +13,7 @@ from harness import NOT_AHEAD, eventually
 from rest import problem
 from small_disks import on_small_disk, without_room
 
+pytestmark = pytest.mark.once     # tools are made of workspaces, which other tests kill as every user
 CODE = "def run():\n    return 1\n"
 TESTS = "import tool\n\n\ndef test():\n    assert tool.run() == 1\n"
 SLOW = "import time\nimport tool\n\n\ndef test():\n    time.sleep(1000)\n"

@@ -10,7 +10,8 @@ from daemons import new_directory, remove, serving
 from harness import CLIENTS, PATH, TREE
 
 PACKAGE = TREE / "integrations/langgraph"
-pytestmark = pytest.mark.shipped
+# It knows the daemon by its API only.
+pytestmark = [pytest.mark.shipped, pytest.mark.once]
 
 
 @pytest.fixture(scope="session")
@@ -49,12 +50,10 @@ def test_its_tests_pass(tools, connected, tmp_path, file):
     assert re.search(r"\d+ passed", output) and "skipped" not in output, output
 
 
-@pytest.mark.once
 def test_its_types_are_strict(tools, tmp_path):
     run(tools / "mypy", "--config-file", PACKAGE / "pyproject.toml", "--cache-dir", tmp_path, cwd=PACKAGE)
 
 
-@pytest.mark.once
 def test_a_wheel_is_built(tools, tmp_path):
     """Without an index: what builds it is in the environment."""
     run(tools / "uv", "build", "--quiet", "--offline", "--no-build-isolation", "--python", tools / "python", "--wheel", "--no-cache",
