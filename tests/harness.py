@@ -66,6 +66,12 @@ def locked(path):
         yield
 
 
+def programs_of(name):
+    """The directory with the programs of a virtual environment that all users share."""
+    done = subprocess.run([TREE / "tools/install-venv", name], check=True, stdout=subprocess.PIPE, text=True)
+    return pathlib.Path(done.stdout.strip()) / "bin"
+
+
 def copy_home(source, target, leave=("tools", "run", "audit")):
     """A home of its own made from another one, without these parts."""
     target.mkdir(parents=True)

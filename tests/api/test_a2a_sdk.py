@@ -1,12 +1,11 @@
 """A2A with the client of the a2a-sdk, 1.0 by both bindings, and its client of 0.3."""
-import pathlib
 import socket
 import subprocess
 
 import pytest
 
 from daemons import new_directory, remove, serving, serving_anew
-from harness import TREE
+from harness import programs_of
 from origins import configure
 from test_a2a import ASKS, TOOLS, add
 
@@ -195,8 +194,7 @@ asyncio.run(main())
 @pytest.fixture(scope="session")
 def python():
     """An interpreter that has the SDK: that of the tests of integrations/langgraph."""
-    done = subprocess.run([TREE / "tools/install-langgraph"], check=True, stdout=subprocess.PIPE, text=True)
-    return pathlib.Path(done.stdout.strip()) / "bin/python"
+    return programs_of("langgraph") / "python"
 
 
 @pytest.mark.parametrize("binding, version", [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])

@@ -1,20 +1,18 @@
 """/openapi.json is true: checked by a validator, and by Schemathesis, which asks for everything it says in ways nobody would.
 
-Both are programs of others, installed into an environment of the tests' own by uv, at a pinned version."""
+Both are programs of others, at a pinned version: tools/install-venv openapi."""
 import asyncio
 import contextlib
 import json
 import os
 import subprocess
-import sys
 import threading
 
 import pytest
 
-from harness import locked
+from harness import programs_of
 from rest import created
 
-PACKAGES = ("schemathesis==4.32.5", "openapi-spec-validator==0.9.0")
 pytestmark = [pytest.mark.once, pytest.mark.shipped]
 
 # Not: positive_data_acceptance (a schema can't say which commands there are), ensure_resource_availability (a key of
@@ -102,19 +100,8 @@ def before_call(context, case, kwargs):
 
 
 @pytest.fixture(scope="session")
-def tools(common):
-    """The directory with their programs, made once for all workers."""
-    environment, done = common / "openapi", common / "openapi.done"
-    with locked(common / "openapi.lock"):
-        if not done.exists():
-            subprocess.run([sys.executable, "-m", "venv", "--clear", environment], check=True)
-            pip = [environment / "bin/pip", "--quiet", "--disable-pip-version-check"]
-            subprocess.run([*pip, "install", "--no-compile", "uv"], check=True)
-            index = subprocess.run([*pip, "config", "get", "global.index-url"], capture_output=True, text=True).stdout.strip()
-            subprocess.run([environment / "bin/uv", "pip", "install", "--quiet", "--python", environment / "bin/python", "--no-cache",
-                            *(["--default-index", index] if index else []), *PACKAGES], check=True)
-            done.touch()
-    return environment / "bin"
+def tools():
+    return programs_of("openapi")
 
 
 @contextlib.contextmanager

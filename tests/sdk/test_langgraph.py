@@ -1,5 +1,4 @@
 """integrations/langgraph: its own tests, with real LangGraph, a2a-sdk and PostgreSQL; its types, its example, its wheel."""
-import pathlib
 import re
 import subprocess
 import sys
@@ -7,7 +6,7 @@ import sys
 import pytest
 
 from daemons import new_directory, remove, serving
-from harness import CLIENTS, PATH, TREE
+from harness import CLIENTS, PATH, TREE, programs_of
 
 PACKAGE = TREE / "integrations/langgraph"
 # It knows the daemon by its API only.
@@ -16,9 +15,7 @@ pytestmark = [pytest.mark.shipped, pytest.mark.once]
 
 @pytest.fixture(scope="session")
 def tools():
-    """The programs of a virtual environment, made once for all users."""
-    done = subprocess.run([TREE / "tools/install-langgraph"], check=True, stdout=subprocess.PIPE, text=True)
-    return pathlib.Path(done.stdout.strip()) / "bin"
+    return programs_of("langgraph")
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 Once, as a plain user: the package knows the daemon by its API only."""
 import asyncio
 import contextlib
-import importlib.util
 import json
 import re
 import socket
@@ -16,30 +15,15 @@ import pytest
 
 from daemons import new_directory, remove, serving
 from doors import open_door
-from harness import CARREL, CLIENTS, TREE, locked
+from harness import CARREL, CLIENTS, TREE, programs_of
 
 PACKAGE = TREE / "sdk/python"
-PACKAGES, UV = ("httpx==0.28.1", "mypy==2.4.1", "pytest==9.2.0"), "uv==0.13.7"
 pytestmark = [pytest.mark.shipped, pytest.mark.needs_plain_user]
 
 
 @pytest.fixture(scope="session")
-def tools(common):
-    """The programs of a virtual environment, made once for all workers."""
-    environment, done = common / "sdk-python", common / "sdk-python.done"
-    with locked(common / "sdk-python.lock"):
-        if not done.exists():
-            # The pip of the host, where there is one: to make another takes as long as all the rest.
-            has_pip = importlib.util.find_spec("pip") is not None
-            subprocess.run([sys.executable, "-m", "venv", "--clear", *["--without-pip"] * has_pip, environment], check=True)
-            python = environment / "bin/python"
-            pip = [sys.executable, "-m", "pip", "--python", python] if has_pip else [python, "-m", "pip"]
-            subprocess.run([*pip, "install", "--quiet", "--disable-pip-version-check", "--no-compile", UV], check=True)
-            index = subprocess.run([*pip, "config", "get", "global.index-url"], capture_output=True, text=True).stdout.strip()
-            subprocess.run([environment / "bin/uv", "pip", "install", "--quiet", "--python", python, "--no-cache",
-                            *(["--default-index", index] if index else []), *PACKAGES], check=True)
-            done.touch()
-    return environment / "bin"
+def tools():
+    return programs_of("sdk")
 
 
 @pytest.fixture(scope="module")
