@@ -1,10 +1,12 @@
 """Packages that a deployment fetches from a URL, by a program in a workspace that reaches that host alone."""
 import http.server
+import shutil
+import subprocess
 import threading
 
 import pytest
 from daemons import new_directory, remove, serving
-from harness import eventually
+from harness import CARREL, eventually
 from origins import configure, make_certificates, origin
 from packages_made import plain, sha256
 from rollouts import clean, deploy, left  # noqa: F401
@@ -137,3 +139,30 @@ def test_a_download_that_a_kill_of_core_cuts_begins_again(no_packages):
     assert eventually(lambda: len(left(daemon)) == 1)
     assert left(daemon)[0]["id"] != before["id"]
     assert daemon.get("/v1/deployments/greeter").json()["status"] == "downloading"
+
+
+@pytest.mark.shipped
+@pytest.mark.needs_root
+def test_a_package_is_fetched_by_https_from_a_host_that_the_system_trusts(tmp_path, tmp_path_factory):
+    """The operator's authority is among the certificates of the host, here in a mount namespace of the daemon's own."""
+    directory, certificates, others = new_directory(), make_certificates(tmp_path_factory.mktemp("own")), make_certificates(tmp_path_factory.mktemp("others"))
+    trusted, program = directory / "trusted", directory / "program"
+    shutil.copytree("/etc/ssl/certs", trusted, ignore_dangling_symlinks=True)
+    name = subprocess.run(["openssl", "x509", "-noout", "-hash", "-in", certificates / "ca.pem"], check=True, capture_output=True, text=True).stdout.strip()
+    shutil.copy(certificates / "ca.pem", trusted / f"{name}.0")
+    program.write_text(f'#!/bin/sh\nexec unshare --mount sh -c \'mount --bind {trusted} /etc/ssl/certs && exec {CARREL} "$@"\' sh "$@"\n')
+    for path in (directory, trusted, trusted / f"{name}.0", program):
+        path.chmod(0o755)
+    (tmp_path / "greeter.apkg").write_bytes(plain())
+    configure(directory / "carrel")
+    try:
+        with origin(certificates, directory=tmp_path) as own, origin(others, directory=tmp_path) as other, serving(directory, program=program) as daemon:
+            url = f"https://origin.test:{other.port}/greeter.apkg"
+            shown = deploy(daemon, packageUrl=url, status="failed")
+            assert "CERTIFICATE_VERIFY_FAILED" in shown["error"] and url in shown["error"], shown
+            shown = deploy(daemon, packageUrl=f"https://origin.test:{own.port}/greeter.apkg", sha256=sha256(plain()))
+            assert shown["sha256"] == sha256(plain()) and daemon.get("/v1/deployments/greeter/rest/").status == 200
+            assert packages(daemon) == ["greeter@1.0.0"]
+            assert daemon.delete("/v1/deployments/greeter").status == 204 and eventually(lambda: not left(daemon))
+    finally:
+        remove(directory)
