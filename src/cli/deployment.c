@@ -1,6 +1,5 @@
 /* carrel deploy, carrel deployment: agent packages that are served. */
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/cli.h"
@@ -8,8 +7,6 @@
 #include "cli/network.h"
 #include "cli/package.h"
 #include "model/deployment.h"
-
-#define POLL_MS 100
 
 static const char *path_of(struct command *command, const char *name, const char *more)
 {
@@ -41,30 +38,79 @@ static void print_deployment(struct command *command, const struct remote_answer
 			json_member_text(one, "status"), json_member_text(one, "url"));
 }
 
+/* A rollout that is waited for: events say when to look. */
+struct rollout_watch {
+	struct command *command;
+	const char *id;
+	struct remote follow; /* a connection of its own: of events */
+	struct client_response response;
+	struct sse sse;
+	char last[32]; /* status that was said */
+	struct remote_answer *answer;
+	bool is_over;
+};
+
+static int begin_events(void *ctx, struct error *err)
+{
+	struct rollout_watch *watch = ctx;
+	struct client_request request = CLIENT_REQUEST_NONE;
+	request.method = "GET";
+	request.path = "/v1/events";
+	request.accept = "text/event-stream";
+	return remote_begin(&watch->follow, &request, &watch->response, err);
+}
+
+static int look(struct rollout_watch *watch, struct error *err)
+{
+	struct command *command = watch->command;
+	if (remote_call(&command->remote, "GET", path_of(command, watch->id, ""), NULL,
+		    watch->answer, err))
+		return -1;
+	const struct json_value *rollout = json_member(watch->answer->value, "rollout");
+	const char *status = json_member_text(rollout, "status");
+	const char *why = json_member_text(rollout, "error");
+	if (!status)
+		return fail(err, ERR_CORRUPT, "the daemon answered without a status");
+	if (strcmp(status, watch->last) && !command->json)
+		cli_say("%s", status);
+	str_copy(watch->last, sizeof watch->last, status);
+	if (!strcmp(status, "failed"))
+		return fail_hint(err, ERR_FAILED, "carrel deployment logs shows the output", "%s",
+			why ? why : "the rollout failed");
+	watch->is_over = !strcmp(status, "healthy") || !strcmp(status, "stopped");
+	return 0;
+}
+
+static int take_event(struct rollout_watch *watch, struct error *err)
+{
+	int got = client_next_event(&watch->follow.client, &watch->response, &watch->sse, err);
+	if (got == 1 && strcmp(watch->sse.event, "deployment.status") != 0 &&
+		strcmp(watch->sse.event, "missed") != 0)
+		return 0;
+	if (got != 1) { /* it was cut, as by a daemon that restarts */
+		sse_done(&watch->sse);
+		sse_init(&watch->sse);
+		if (remote_reopen(&watch->follow, begin_events, watch, err))
+			return -1;
+	}
+	return look(watch, err);
+}
+
 /* Until the rollout has ended; says each status on stderr. */
 static int await(
 	struct command *command, const char *id, struct remote_answer *answer, struct error *err)
 {
-	char last[32] = "";
-	for (;;) {
-		if (remote_call(
-			    &command->remote, "GET", path_of(command, id, ""), NULL, answer, err))
-			return -1;
-		const struct json_value *rollout = json_member(answer->value, "rollout");
-		const char *status = json_member_text(rollout, "status");
-		const char *why = json_member_text(rollout, "error");
-		if (!status)
-			return fail(err, ERR_CORRUPT, "the daemon answered without a status");
-		if (strcmp(status, last) && !command->json)
-			cli_say("%s", status);
-		str_copy(last, sizeof last, status);
-		if (!strcmp(status, "failed"))
-			return fail_hint(err, ERR_FAILED, "carrel deployment logs shows the output",
-				"%s", why ? why : "the rollout failed");
-		if (!strcmp(status, "healthy") || !strcmp(status, "stopped"))
-			return 0;
-		nanosleep(&(struct timespec){ 0, POLL_MS * 1000000 }, NULL);
-	}
+	struct rollout_watch watch = {
+		.command = command, .id = id, .follow = command->remote, .answer = answer
+	};
+	watch.follow.client = (struct client){ .socket = -1 };
+	sse_init(&watch.sse);
+	int failed = begin_events(&watch, err) || look(&watch, err);
+	while (!failed && !watch.is_over)
+		failed = take_event(&watch, err);
+	sse_done(&watch.sse);
+	remote_close(&watch.follow);
+	return failed ? -1 : 0;
 }
 
 static int finish(struct command *command, struct remote_answer *answer, struct error *err)

@@ -176,3 +176,19 @@ def test_two_versions_of_grpcio_run_side_by_side(clean):
     for agent, version in (("old", "1.60.0"), ("new", "1.73.1")):
         assert clean.get(f"/v1/deployments/{agent}").json()["status"] == "healthy"
         assert f"grpcio {version}".encode() in clean.get(f"/v1/deployments/{agent}/logs?surface=a2a").body
+
+
+def test_the_command_line_waits_for_the_end_of_a_rollout(clean, tmp_path):
+    daemon = clean
+    (tmp_path / "one.apkg").write_bytes(plain(rest="  command: while ! test -e go; do sleep 0.01; done; exec python3 src/server.py\n"))
+    with daemon.start("deploy", tmp_path / "one.apkg", text=True) as waiting:
+        started = lambda: (daemon.get("/v1/deployments/greeter").json().get("surfaces") or [{}])[0].get("exec")
+        assert eventually(started)
+        daemon.kill_core()      # its rollout begins again, and so does what waits for it
+        surface = lambda: next((one["id"] for one in left(daemon) if one["labels"]["carrel.role"] == "rest"), None)
+        assert eventually(lambda: daemon.request("PUT", f"/v1/workspaces/{surface()}/files/go", b"").status == 201)
+        out, err = waiting.communicate(timeout=120)
+    assert waiting.returncode == 0 and "healthy" in out and err.splitlines()[-1] == "carrel: healthy", (out, err)
+    (tmp_path / "two.apkg").write_bytes(plain("2.0.0", rest="  command: exit 4\n"))
+    failed = daemon("deploy", tmp_path / "two.apkg")
+    assert failed.returncode == 125 and "exit code 4" in failed.stderr and "carrel deployment logs" in failed.stderr, failed
