@@ -305,6 +305,7 @@ static const struct arg_spec ls_spec = {
 	.usage = "carrel tool ls [options]",
 	.about = "Lists tools: of each the active version, else the newest one.",
 	ARG_TABLE(ls_table),
+	.examples = "  carrel tool ls -o json\n",
 	.run = run_ls,
 };
 
@@ -358,6 +359,7 @@ static const struct arg_spec show_spec = {
 	.about = "Shows a tool and its versions. With -o json also its code, its tests and what "
 		 "they\nhave printed.",
 	ARG_TABLE(show_table),
+	.examples = "  carrel tool show slug\n  carrel tool show slug --version 2 --code\n",
 	.least = 1,
 	.most = 1,
 	.run = run_show,
@@ -405,6 +407,7 @@ static const struct arg_spec logs_spec = {
 	.about = "Prints what the tests of the version that was forged last have printed, the end "
 		 "of it,\nand why it is dormant.",
 	ARG_TABLE(logs_table),
+	.examples = "  carrel tool logs slug\n",
 	.least = 1,
 	.most = 1,
 	.run = run_logs,
@@ -441,6 +444,7 @@ static const struct arg_spec rollback_spec = {
 		 "VERSION.\nVersions that aren't active are kept for 24 hours, unless forged with "
 		 "--ttl.",
 	ARG_TABLE(plain_table),
+	.examples = "  carrel tool rollback slug\n  carrel tool rollback slug 2\n",
 	.least = 1,
 	.most = 2,
 	.run = run_rollback,
@@ -458,6 +462,7 @@ static const struct arg_spec rm_spec = {
 	.usage = "carrel tool rm NAME... [options]",
 	.about = "Removes tools with all their versions and workspaces.",
 	ARG_TABLE(plain_table),
+	.examples = "  carrel tool rm slug pypi_python-slugify\n",
 	.least = 1,
 	.most = SIZE_MAX,
 	.run = run_rm,
