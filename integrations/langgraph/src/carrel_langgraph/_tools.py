@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import os
 import shlex
-from typing import Annotated, Any, Awaitable, Callable, Dict, List, Optional, Sequence, Tuple, TypedDict, Union
+from typing import Annotated, Any, Awaitable, Callable, Dict, List, Optional, Sequence, Tuple, TypedDict, TypeVar, Union
 
 from carrel import ApiError, ApprovalRequired, Unauthenticated, Unavailable
 from langchain_core.runnables import RunnableConfig
@@ -144,7 +144,7 @@ class _Tools:
                 await self._ask(begun["operation"])
             return await self._finish(begun["exec"])
         except asyncio.CancelledError:
-            await self._end(self._live.get(key))
+            await _whole(self._end(self._live.get(key)))
             raise
         finally:
             self._live.pop(key, None)
@@ -165,7 +165,7 @@ class _Tools:
             return await asyncio.shield(starting)
         except asyncio.CancelledError:
             # It may run already: only the answer says which exec to end.
-            await self._end(await starting)
+            await _whole(self._end(await _whole(starting)))
             raise
 
     async def _start(self, context_id: str, tool: str, command: Command, cwd: Optional[str], key: str, call: str) -> _Begun:
@@ -223,6 +223,20 @@ class _Tools:
         if run["exit_code"] != 0:
             raise ToolException(shown)
         return shown, run
+
+
+Result = TypeVar("Result")
+
+
+async def _whole(work: Awaitable[Result]) -> Result:
+    """Its result, however often the graph is canceled meanwhile: LangGraph cancels a tool more than once."""
+    running = asyncio.ensure_future(work)
+    while not running.done():
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            pass
+    return running.result()
 
 
 def _told(error: ApiError) -> ToolException:
