@@ -19,6 +19,7 @@
 #include "linux/child.h"
 #include "model/environment.h"
 #include "model/workspace.h"
+#include "plan/launch.h"
 
 /* ---- for a command ---- */
 
@@ -153,6 +154,14 @@ static int check_streams(const int fds[3], struct error *err)
 	return 0;
 }
 
+/* The id of the workspace that has the wheels, or NULL: it is another option. */
+static const char *wheels_of(const char *option)
+{
+	size_t len = strlen(BUILD_WHEELS);
+	return !strncmp(option, BUILD_WHEELS, len) && id_is_valid(option + len) ? option + len
+										: NULL;
+}
+
 static int check_texts(const struct build_order *order, struct error *err)
 {
 	if (order->kind != BUILD_NEW && order->kind != BUILD_REGISTRIES &&
@@ -162,7 +171,8 @@ static int check_texts(const struct build_order *order, struct error *err)
 		return fail_hint(err, ERR_INVALID, "a version, such as 3.12",
 			"'%s' is a path, not a version of Python", order->python);
 	for (size_t i = 0; i < order->option_count; i++)
-		if (!workspace_build_option_is_valid(order->options[i]))
+		if (!workspace_build_option_is_valid(order->options[i]) &&
+			!wheels_of(order->options[i]))
 			return fail(err, ERR_DENIED,
 				"option '%s' is not allowed in builds of the daemon",
 				order->options[i]);
@@ -204,8 +214,14 @@ static char **make_argv(const struct build_order *order, struct arena *arena)
 		is_node |= strcmp(order->options[i], WORKSPACE_NODE_INPUT) == 0;
 	if (!is_null_device(order->streams[0]) && !is_node)
 		vec_push(arena, &words, arena_text(arena, "--requirements=/dev/stdin"));
-	for (size_t i = 0; i < order->option_count; i++)
-		vec_push(arena, &words, arena_text(arena, order->options[i]));
+	for (size_t i = 0; i < order->option_count; i++) {
+		const char *id = wheels_of(order->options[i]);
+		vec_push(arena, &words,
+			id ? arena_printf(arena,
+				     "--wheels=%s/workspaces/%s/upper/" BUILD_WHEELS_DIR,
+				     order->home, id)
+			   : arena_text(arena, order->options[i]));
+	}
 	vec_push(arena, &words, arena_text(arena, "--"));
 	vec_push(arena, &words, arena_text(arena, order->package_id));
 	vec_push(arena, &words, NULL);

@@ -23,6 +23,7 @@ static const struct {
 	const char *phase, *words;
 } names[] = {
 	{ "fetching_uv", "fetching uv" },
+	{ "fetching_wheels", "fetching wheels" },
 	{ "resolving", "resolving" },
 	{ "building_env", "making the environment" },
 	{ "installing_deps", "installing" },

@@ -244,12 +244,42 @@ static int run_registries(struct command *command, struct error *err)
 	return 0;
 }
 
+static int run_wheels(struct command *command, struct error *err)
+{
+	const char *name, *directory = command->operands.items[1];
+	bool is_silent = command->json || command->options.quiet;
+	auto_build_site struct build_site site = { 0 };
+	size_t count;
+	if (cli_open_store(command, err) || env_resolve(&command->store, command->operands.items[0],
+						    &command->arena, &name, err))
+		return -1;
+	build_site_init(&site, &command->store,
+		is_silent ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO));
+	site.venv = name;
+	if (env_fetch_wheels(&site.builder, name, directory, &command->arena, &command->problem,
+		    &count, err))
+		return error_context(err, "fetch the wheels of '%s'", name);
+	progress_finish(&site.shown);
+	if (command->json) {
+		json_object(&command->value, NULL);
+		json_text(&command->value, "name", name);
+		json_text(&command->value, "directory", directory);
+		json_u64(&command->value, "wheels", count);
+		json_end(&command->value);
+	} else {
+		buf_printf(&command->out, "%s: %zu wheel%s\n", directory, count,
+			count == 1 ? "" : "s");
+	}
+	return 0;
+}
+
 int builder_main(int argc, char **argv)
 {
 	struct arg_spec build = env_build_spec, verify = env_verify_spec,
-			registries = env_registries_spec;
+			registries = env_registries_spec, wheels = env_wheels_spec;
 	struct error err;
 	registries.run = run_registries;
+	wheels.run = run_wheels;
 	build.run = run_build;
 	verify.run = run_verify;
 	if (fd_sanitize_standard(&err))
@@ -261,11 +291,14 @@ int builder_main(int argc, char **argv)
 		return cli_call(&verify, argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "registries"))
 		return cli_call(&registries, argc - 1, argv + 1);
+	if (argc > 1 && !strcmp(argv[1], "wheels"))
+		return cli_call(&wheels, argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "--version")) {
 		printf("carrel-build %s\n", CARREL_VERSION);
 		return fflush(stdout) ? 125 : 0;
 	}
 	fail_hint(&err, ERR_INVALID, "carrel env --help lists the commands",
-		"carrel-build is started by carrel, with 'build', 'verify' or 'registries'");
+		"carrel-build is started by carrel, with 'build', 'verify', 'wheels' or "
+		"'registries'");
 	return cli_fail(&err, false, NULL);
 }

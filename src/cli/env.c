@@ -469,5 +469,5 @@ const struct arg_spec cli_env = {
 		    "  carrel run --env myagent --dir . -- python main.py\n",
 	.commands = (const struct arg_spec *const[]){ &env_build_spec, &ls_spec, &show_spec,
 		&env_verify_spec, &env_registries_spec, &rm_spec, &prune_spec, &env_warm_spec,
-		&metrics_spec, &env_export_spec, &env_import_spec, NULL },
+		&metrics_spec, &env_export_spec, &env_import_spec, &env_wheels_spec, NULL },
 };

@@ -20,7 +20,7 @@ int env_send(
 int env_fetch(struct command *command, const char *name, int file, struct error *err);
 
 extern const struct arg_spec env_build_spec, env_warm_spec, env_verify_spec, env_registries_spec,
-	env_export_spec, env_import_spec;
+	env_export_spec, env_import_spec, env_wheels_spec;
 
 /* Whether any of these rows was given: for Python, for Node. */
 bool env_options_are_given(const struct options *options, struct arena *arena);
@@ -47,6 +47,9 @@ void env_print_built(
 void env_print_json(struct json *j, const struct env_store *store, const struct env_meta *meta,
 	bool is_in_use, const char *problem, const struct env_outcome *outcome);
 
+/* carrel env wheels, run to its end; what failed was said on stderr. */
+int env_run_wheels(
+	struct command *command, const char *name, const char *directory, struct error *err);
 /* Finds, composes or builds what is asked for; when something has to be built, carrel-build is run
  * and waited for. For `env warm` and `run`. */
 struct env_ensured {

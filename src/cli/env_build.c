@@ -60,6 +60,9 @@ const struct arg_option env_node_rows[] = {
 		"run install scripts of Node packages, in the build's sandbox" },
 };
 static const struct arg_option build_rows[] = {
+	{ 0, "wheels", ARG_TEXT, AT(env.wheels), "DIR",
+		"install from this directory of carrel env wheels alone, without an index", NULL,
+		1 },
 	{ 0, "index", ARG_TEXT, AT(env.index.index), "URL",
 		"the package index (default: pip's and uv's own settings)", NULL, 1 },
 	{ 0, "extra-index", ARG_LIST, AT(env.index.extra), "URL", "a further index; repeatable",
@@ -190,6 +193,12 @@ int env_options_fill(const struct options *options, const char *package_id, stru
 	for (size_t i = 0; i < given->find_links.count; i++)
 		if (add_link(given->find_links.items[i], arena, &made.find_links, err))
 			return -1;
+	if (given->wheels) {
+		text_list directories = { 0 };
+		if (add_directory("wheels", given->wheels, arena, &directories, err))
+			return -1;
+		made.wheels = directories.items[0];
+	}
 	for (size_t i = 0; i < given->editables.count; i++)
 		if (add_directory(
 			    "editable", given->editables.items[i], arena, &made.editables, err))
@@ -443,6 +452,41 @@ const struct arg_spec env_warm_spec = {
 	.most = SIZE_MAX,
 	.run = run_warm,
 };
+
+static const struct arg_option wheels_table[] = {
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "print errors only, no progress" },
+	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },
+};
+const struct arg_spec env_wheels_spec = {
+	.command = "env wheels",
+	.summary = "fetch the wheels of an environment into a directory",
+	.usage = "carrel env wheels NAME DIR [-o json]",
+	.about =
+		"Fetches the wheels of an environment of Python, by its lock, and writes them and "
+		"the lock to a\ndirectory. carrel env build --wheels DIR makes the environment of "
+		"it on another host, without an\nindex. As package.venv.tar.gz it is the pre-built "
+		"environment of an agent package.",
+	ARG_TABLE(wheels_table),
+	.examples = "  carrel env wheels myagent ./wheelhouse\n"
+		    "  carrel env build myagent -r requirements.txt --wheels ./wheelhouse\n",
+	.least = 2,
+	.most = 2,
+	.run = execute,
+};
+
+int env_run_wheels(
+	struct command *command, const char *name, const char *directory, struct error *err)
+{
+	auto_buf struct buf said = buf_empty(SAID_MAX);
+	const char *const words[] = { name, directory };
+	const text_list operands = { (const char **)words, 2, 2 };
+	struct options options = { .quiet = command->options.quiet };
+	int exit_code;
+	if (build_run(make_argv(&env_wheels_spec, &options, &operands, &command->arena), &said,
+		    &exit_code, err))
+		return -1;
+	return exit_code ? fail(err, ERR_FAILED, "the wheels of '%s' can't be fetched", name) : 0;
+}
 
 static const struct arg_option verify_table[] = {
 	{ 0, "repair", ARG_FLAG, AT(repair), NULL, "build damaged environments again" },

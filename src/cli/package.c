@@ -1,35 +1,49 @@
 /* carrel package: agent packages, made and shown on this host, and those of the blob store. */
 #include "cli/package.h"
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "cli/columns.h"
+#include "cli/env.h"
 #include "cli/role.h"
 #include "cli/tree.h"
 #include "model/archive.h"
 
-/* Lets the role read `input`; a package of `format` goes to `output` (-1: nothing is written). */
-static int convert(struct command *command, int input, int output, const char *format,
+#define SCRATCH "/var/tmp"
+
+/* Lets the role read `input`; a package of `format` goes to `output` (-1: nothing is written), with
+ * the environment in the tar `wheels` (-1: none). */
+static int convert(struct command *command, int input, int output, const char *format, int wheels,
 	const struct json_value **value, struct error *err)
 {
-	char *const env[] = { arena_printf(&command->arena, "CARREL_FORMAT=%s", format), NULL };
+	auto_close int made = wheels < 0 ? -1 : memfd_create("environment", MFD_CLOEXEC);
+	if (wheels >= 0 && made < 0)
+		return fail_errno(err, "make a file for the environment");
+	char *const env[] = { arena_printf(&command->arena, "CARREL_FORMAT=%s", format),
+		wheels < 0 ? NULL : arena_text(&command->arena, "CARREL_ENV=1"), NULL };
+	const int more[] = { output, wheels, made };
 	const struct role_question question = { .name = "carrel-package",
 		.failure = "carreld could not read the package",
 		.env = env,
 		.input = input,
-		.more = &output,
-		.more_count = output < 0 ? 0 : 1 };
+		.more = more,
+		.more_count = output < 0   ? 0
+			      : wheels < 0 ? 1
+					   : 3 };
 	return role_ask(&question, &command->arena, value, err);
 }
 
-static int pack(struct command *command, int dir, const char *format, struct package_read *package,
-	struct error *err)
+/* wheels: a directory of env_run_wheels that goes in as its environment, or -1. */
+static int pack(struct command *command, int dir, int wheels, const char *format,
+	struct package_read *package, struct error *err)
 {
-	struct pack packing;
+	struct pack packing, environment = { .archive = -1 };
 	struct tree_note left_out;
 	struct error why;
 	auto_close int made = memfd_create("package", MFD_CLOEXEC);
@@ -37,17 +51,25 @@ static int pack(struct command *command, int dir, const char *format, struct pac
 		return fail_errno(err, "make a file for the package");
 	if (pack_begin(&packing, dir, err))
 		return -1;
-	int failed = convert(command, packing.archive, made, format, &package->value, err);
+	int failed = wheels >= 0 && pack_begin(&environment, wheels, err);
+	bool has_environment = wheels >= 0 && !failed;
+	failed = failed || convert(command, packing.archive, made, format, environment.archive,
+				   &package->value, err);
 	fd_close(&packing.archive);
+	fd_close(&environment.archive);
 	if (pack_finish(&packing, &left_out, &why) && !failed) {
 		*err = why;
 		failed = -1;
 	}
+	if (has_environment && pack_finish(&environment, &left_out, &why) && !failed) {
+		*err = why;
+		failed = -1;
+	}
 	package->file = failed ? -1 : take_fd(&made);
-	return failed;
+	return failed ? -1 : 0;
 }
 
-int package_read(struct command *command, const char *path, const char *format,
+static int read_with(struct command *command, const char *path, int wheels, const char *format,
 	struct package_read *package, struct error *err)
 {
 	unsigned char hash[SHA256_LEN];
@@ -56,8 +78,8 @@ int package_read(struct command *command, const char *path, const char *format,
 	*package = (struct package_read){ .file = -1 };
 	if (fd < 0 || fstat(fd, &st))
 		return fail_errno(err, "open '%s'", path);
-	int failed = S_ISDIR(st.st_mode) ? pack(command, fd, format, package, err)
-					 : convert(command, fd, -1, "", &package->value, err);
+	int failed = S_ISDIR(st.st_mode) ? pack(command, fd, wheels, format, package, err)
+					 : convert(command, fd, -1, "", -1, &package->value, err);
 	if (failed)
 		return error_context(err, "%s", path);
 	if (!S_ISDIR(st.st_mode))
@@ -71,6 +93,58 @@ int package_read(struct command *command, const char *path, const char *format,
 	}
 	sha256_hex(hash, package->sha256);
 	return 0;
+}
+
+int package_read(struct command *command, const char *path, const char *format,
+	struct package_read *package, struct error *err)
+{
+	return read_with(command, path, -1, format, package, err);
+}
+
+/* ---- with its environment ---- */
+
+/* Its environment is built, as a deployment would, and its wheels are fetched. */
+static int fetch_wheels(struct command *command, const struct package_read *package,
+	const char *path, const char *directory, struct error *err)
+{
+	struct options options = { .quiet = true, .format = command->options.format };
+	struct env_ensured ensured;
+	const char *python = json_member_text(package->value, "python_version");
+	const char *id = arena_printf(&command->arena, "%s@%s", package->name, package->version);
+	if (!json_member_text(package->value, "requirements"))
+		return fail(err, ERR_INVALID,
+			"%s has no requirements.txt: there is no environment to "
+			"put in",
+			path);
+	vec_push(&command->arena, &options.env.requirement_files,
+		arena_printf(&command->arena, "%s/requirements.txt", path));
+	options.env.python = python;
+	if (cli_open_store(command, err) || env_ensure(command, &options, id, &ensured, err))
+		return -1;
+	if (ensured.exit_code)
+		return fail(err, ERR_FAILED, "the environment of %s can't be built", path);
+	return env_run_wheels(command, ensured.meta.name, directory, err);
+}
+
+static int read_prebuilt(struct command *command, const char *path, const char *format,
+	struct package_read *package, struct error *err)
+{
+	char directory[] = SCRATCH "/carrel-package-XXXXXX";
+	struct error ignored;
+	auto_close int scratch = open(SCRATCH, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (package_read(command, path, format, package, err))
+		return -1;
+	fd_close(&package->file);
+	if (scratch < 0 || !mkdtemp(directory))
+		return fail_errno(err, "make a directory in '" SCRATCH "'");
+	int failed = fetch_wheels(command, package, path, directory, err);
+	if (!failed) {
+		auto_close int wheels = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		failed = wheels < 0 ? fail_errno(err, "open '%s'", directory)
+				    : read_with(command, path, wheels, format, package, err);
+	}
+	path_remove_tree(scratch, path_basename(directory), &ignored);
+	return failed;
 }
 
 /* ---- build, show ---- */
@@ -121,7 +195,8 @@ static int run_build(struct command *command, struct error *err)
 		return fail_errno(err, "open '%s'", dir);
 	if (!S_ISDIR(st.st_mode))
 		return fail(err, ERR_INVALID, "'%s' is not a directory", dir);
-	if (package_read(command, dir, format, &package, err))
+	if ((command->options.with_env ? read_prebuilt : package_read)(
+		    command, dir, format, &package, err))
 		return -1;
 	auto_close int from = package.file;
 	if (!file)
@@ -149,12 +224,14 @@ static const struct arg_option build_table[] = {
 		"where it is written: .tar.gz, .tar.zst, anything else is a zip (default "
 		"NAME@VERSION.apkg)",
 		NULL, 1 },
+	{ 0, "with-env", ARG_FLAG, AT(with_env), NULL,
+		"with the wheels of its requirements, so that a deployment needs no index" },
 	{ ARG_FROM(format_rows) },
 };
 static const struct arg_spec build_spec = {
 	.command = "package build",
 	.summary = "make an agent package of a directory",
-	.usage = "carrel package build DIR [-f FILE]",
+	.usage = "carrel package build DIR [-f FILE] [--with-env]",
 	.about = "Checks agent.yaml, packs the directory, and prints the SHA-256 of the package. "
 		 "The same files\nmake the same bytes.",
 	ARG_TABLE(build_table),

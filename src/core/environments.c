@@ -43,8 +43,9 @@ struct preparation {
 	int answer;			 /* memfd: stdout of the build */
 	struct build_progress *progress; /* its stderr */
 	char request_id[ID_LEN + 1];
-	uint64_t tag;	 /* of the build */
-	bool was_cached; /* nothing had to be built */
+	uint64_t tag;	    /* of the build */
+	const char *wheels; /* a workspace, or NULL */
+	bool was_cached;    /* nothing had to be built */
 };
 
 /* The name of an environment, as the workspace has it. */
@@ -489,6 +490,8 @@ static int build(struct preparation *p, struct error *err)
 	(p->slot == 1 ? list_node : list_python)(model, &arena, &words);
 	if (list_indexes(p, &arena, &words, err))
 		return -1;
+	if (p->wheels)
+		vec_push(&arena, &words, arena_printf(&arena, BUILD_WHEELS "%s", p->wheels));
 	for (size_t i = 0; i < words.count; i++) {
 		if (count == LAUNCH_STRINGS_MAX ||
 			(bytes += strlen(words.items[i]) + 1) > LAUNCH_BODY_MAX - 4096)
@@ -621,11 +624,13 @@ void environment_build(struct core_workspace *w, const struct workspace *recipe,
 
 /* ---- for no workspace yet ---- */
 
+_Static_assert(sizeof ENVIRONMENT_WHEELS == sizeof BUILD_WHEELS_DIR, "the same name");
 struct environment_job {
 	struct core *core;
 	struct core_workspace *w; /* held until it begins */
 	struct arena arena;
 	struct workspace recipe;
+	const char *wheels;
 	struct loop_timer *start;  /* until it begins */
 	struct preparation *build; /* under way, or NULL */
 	struct env_pin *pin;	   /* its result */
@@ -675,12 +680,13 @@ static void begin_job(struct loop *loop, void *ctx)
 	core_release(w);
 	p->built = on_made;
 	p->ctx = job;
+	p->wheels = job->wheels;
 	if (build(p, &err))
 		finish(p, &err);
 }
 
 struct environment_job *environment_make(const struct request *request, struct core_workspace *w,
-	const struct workspace *recipe, environment_made_fn *done, void *ctx)
+	const struct workspace *recipe, const char *wheels, environment_made_fn *done, void *ctx)
 {
 	struct environment_job *job = xzalloc(sizeof *job);
 	struct arena *arena = &job->arena;
@@ -690,6 +696,7 @@ struct environment_job *environment_make(const struct request *request, struct c
 	job->recipe.python = recipe->python ? arena_text(arena, recipe->python) : NULL;
 	job->recipe.requirements =
 		recipe->requirements ? arena_text(arena, recipe->requirements) : NULL;
+	job->wheels = wheels ? arena_text(arena, wheels) : NULL;
 	job->recipe.packages = workspace_copy_texts(arena, &recipe->packages);
 	job->recipe.build_options = workspace_copy_texts(arena, &recipe->build_options);
 	access_check(w->core, request, VERB_WORKSPACE_INSTALL, w, &job->refused);

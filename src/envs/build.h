@@ -45,6 +45,7 @@ struct env_request {
 	text_list locals;	     /* --pip, when it is a path: see locals.h */
 	const char *torch_backend;   /* --torch-backend, or NULL */
 	text_list find_links;	     /* --find-links: absolute directories, URLs */
+	const char *wheels;	     /* --wheels, absolute: see wheelhouse.h; or NULL */
 	const char *python;	     /* --python, or NULL */
 	struct index_asked index;
 	text_list allowed_indexes; /* --allow-index: others, of Python or npm, are refused */
@@ -73,7 +74,9 @@ struct env_wanted {
 	bool is_pre; /* pre-releases are taken, too */
 	/* -r uv.lock: the requirements are known when uv has read these. */
 	struct str uv_lock, uv_project;
-	text_list secrets; /* never in a log */
+	struct str wheels_lock;	   /* lock.txt of --wheels */
+	const char *wheels_sha256; /* of it, or NULL */
+	text_list secrets;	   /* never in a log */
 	env_locals locals;
 
 	const char *name;
@@ -150,6 +153,12 @@ struct builder {
  * composed of layers that another process had made; 0: it was built. */
 int env_build(const struct builder *builder, struct env_wanted *wanted, struct arena *arena,
 	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err);
+
+/* `env wheels`: the wheels of an environment of Python, fetched by its lock from where it came
+ * from, in a directory that `--wheels` takes (python/wheelhouse.h), which is made, or has no
+ * `wheels`. *count: of wheels. */
+int env_fetch_wheels(const struct builder *builder, const char *name, const char *directory,
+	struct arena *arena, struct build_problem *problem, size_t *count, struct error *err);
 
 /* `env verify`: layers against their manifests, the interpreter, then Python in a sandbox. Damages
  * are reported one by one; repair: damaged layers are set aside and the environment is built again

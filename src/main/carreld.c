@@ -464,19 +464,27 @@ static int run_tls(struct log *log, const char *home, const char *store_url, str
 }
 
 /* For `carrel package`: reads a package on descriptor 3, writes what is in it as JSON to 4, or why
- * it can't be read, and with CARREL_FORMAT the package in that format to 5. */
+ * it can't be read, and with CARREL_FORMAT the package in that format to 5; with CARREL_ENV the
+ * environment that 6 has, made in 7, is put into it. */
 static int run_package(struct log *log, const char *home, const char *store_url, struct error *err)
 {
-	enum { FD_INPUT = 3, FD_ANSWER, FD_OUTPUT };
+	enum { FD_INPUT = 3, FD_ANSWER, FD_OUTPUT, FD_ENV, FD_ENV_MADE };
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT), failed = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&out, false), problem = json_to(&failed, false);
 	const char *format = setting("CARREL_FORMAT", "");
 	struct error why;
-	if (check_fds(format[0] ? FD_OUTPUT : FD_ANSWER, err) || lock_in(home, false, err))
+	bool has_env = setting("CARREL_ENV", "")[0] != 0;
+	const int env[] = { has_env ? FD_ENV : -1, has_env ? FD_ENV_MADE : -1 };
+	if (check_fds(has_env	  ? FD_ENV_MADE
+		      : format[0] ? FD_OUTPUT
+				  : FD_ANSWER,
+		    err) ||
+		lock_in(home, false, err))
 		return -1;
 	json_object(&j, NULL);
-	int status = apkg_convert(FD_INPUT, format[0] ? FD_OUTPUT : -1, format, &arena, &j, &why);
+	int status =
+		apkg_convert(FD_INPUT, format[0] ? FD_OUTPUT : -1, format, env, &arena, &j, &why);
 	json_end(&j);
 	json_object(&problem, NULL);
 	json_object(&problem, "error");

@@ -30,6 +30,7 @@
 
 #define APKG_FILE "agent.yaml"
 #define APKG_REQUIREMENTS "requirements.txt"
+#define APKG_VENV "package.venv.tar.gz" /* lock.txt and wheels/, of `carrel env wheels` */
 #define APKG_START_TIMEOUT_MS 60000
 
 enum surface_kind { SURFACE_REST, SURFACE_A2A, SURFACE_UI, SURFACE_COUNT };

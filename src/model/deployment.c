@@ -78,6 +78,7 @@ static const struct field revision_rows[] = {
 	TEXT("snapshot", snapshot),
 	TEXT("environment", environment),
 	FLAG("is_cached", is_cached),
+	FLAG("is_prebuilt", is_prebuilt),
 	{ "rest", FIELD_OBJECT, AT(surfaces[SURFACE_REST]), NULL, FIELD_KEPT,
 		.object = &surface_record },
 	{ "a2a", FIELD_OBJECT, AT(surfaces[SURFACE_A2A]), NULL, FIELD_KEPT,
@@ -110,6 +111,10 @@ const struct record surface_info_record = { "Surface", NULL, RECORD_ROWS(info_ro
 static const struct field venv_rows[] = {
 	{ "path", FIELD_TEXT, AT(path), "inside the surfaces", FIELD_OUT },
 	{ "name", FIELD_TEXT, AT(name), "of the environment: carrel env show", FIELD_OUT },
+	{ "source", FIELD_TEXT, AT(source),
+		"index: of the packages of an index; package: of the wheels in its "
+		"package.venv.tar.gz",
+		FIELD_OUT },
 	{ "requirements_sha256", FIELD_TEXT, AT(requirements_sha256),
 		"of requirements.txt, or no-deps", FIELD_OUT },
 	{ "created_at", FIELD_TEXT, AT(created_at), NULL, FIELD_OUT },

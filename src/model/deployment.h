@@ -39,12 +39,13 @@ struct revision {
 	const char *manifest, *requirements; /* texts of the package, or NULL */
 	const char *layer, *snapshot;	     /* ids: the workspace with its files, frozen */
 	const char *environment;	     /* or NULL */
-	bool is_cached;			     /* the environment was there */
+	bool is_cached;			     /* nothing was installed for it */
+	bool is_prebuilt;		     /* the package has APKG_VENV */
 	struct surface_row surfaces[SURFACE_COUNT];
 };
 
 struct deployment_venv { /* the seed's block */
-	const char *path, *name, *requirements_sha256, *created_at, *python_version;
+	const char *path, *name, *source, *requirements_sha256, *created_at, *python_version;
 	pair_list packages;
 	bool cached;
 };

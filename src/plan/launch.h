@@ -24,6 +24,8 @@
 #define LAUNCH_MAGIC 0x43524c41u
 #define LAUNCH_BODY_MAX 49152
 #define LAUNCH_STRINGS_MAX 1024
+#define BUILD_WHEELS "--wheels-of=" /* of a BUILD: --wheels of this directory of a workspace */
+#define BUILD_WHEELS_DIR "prebuilt"
 
 enum launch_type {
 	/* core to launcher; each is answered with the same tag */
@@ -37,8 +39,9 @@ enum launch_type {
 	LAUNCH_LIST,	  /* -> one RUNNING a sandbox, then DONE */
 	LAUNCH_BUILD,  /* strings: package_id, python (a version, no path) or "", options of `carrel
 			* env build` that workspace_build_option_is_valid allows, packages as
-			* --pip=…; fds: requirements (/dev/null: none), stdout, stderr of `carrel
-			* env build -o json` -> BUILT, FAILED */
+			* --pip=…, BUILD_WHEELS and the id of a workspace; fds: requirements
+			* (/dev/null: none), stdout, stderr of `carrel  env build -o json` -> BUILT,
+			* FAILED */
 	LAUNCH_VERIFY, /* strings: the name of an environment; value = 1: damage is repaired; fds:
 			* /dev/null, stdout, stderr of `carrel env verify -o json` -> BUILT,
 			* FAILED */

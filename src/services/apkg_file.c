@@ -3,7 +3,10 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "base/buf.h"
+#include "base/fd.h"
 #include "base/str.h"
 #include "format/archived.h"
 #include "model/apkg.h"
@@ -12,12 +15,14 @@
 #define TEXT_MAX ((size_t)256 << 10)
 #define BYTES_MAX ((uint64_t)4 << 30)
 #define FILES_MAX 100000
+#define FIRST_TIME 315619200 /* 1980-01-02: the first of zip */
 
 struct reading {
 	struct archive *in, *out; /* out: or NULL */
 	struct arena *arena;
 	struct buf manifest, requirements;
-	bool has_requirements;
+	bool has_requirements, has_venv;
+	bool is_venv_new; /* one is added: that of the directory is left out */
 	uint64_t files, bytes;
 };
 
@@ -84,10 +89,15 @@ static int take_entry(struct reading *r, struct archive_entry *entry, struct err
 		text = &r->requirements;
 		r->has_requirements = true;
 	}
+	if (!strcmp(place.path, APKG_VENV)) {
+		if (r->is_venv_new)
+			return 0;
+		r->has_venv = true;
+	}
 	/* The same bytes, whoever packs them, and when. */
 	if (r->out) {
 		archive_entry_set_pathname(entry, place.path);
-		archive_entry_set_mtime(entry, 315619200, 0); /* 1980-01-02: the first of zip */
+		archive_entry_set_mtime(entry, FIRST_TIME, 0);
 		archive_entry_unset_atime(entry);
 		archive_entry_unset_ctime(entry);
 		archive_entry_set_uid(entry, 0);
@@ -114,6 +124,7 @@ static void print(const struct reading *r, const struct apkg *apkg, struct json 
 	json_text(j, "requirements", r->has_requirements ? r->requirements.data : NULL);
 	json_u64(j, "files", r->files);
 	json_u64(j, "size_bytes", r->bytes);
+	json_bool(j, "prebuilt", r->has_venv);
 }
 
 static int open_writer(struct reading *r, int to, const char *format, struct error *err)
@@ -131,10 +142,9 @@ static int open_writer(struct reading *r, int to, const char *format, struct err
 	return 0;
 }
 
-static int convert(struct reading *r, int from, struct json *j, struct error *err)
+static int take_all(struct reading *r, int from, struct error *err)
 {
 	struct archive_entry *entry;
-	struct apkg apkg;
 	int got;
 	if (archive_read_support_filter_zstd(r->in) != ARCHIVE_OK ||
 		archive_read_support_filter_gzip(r->in) != ARCHIVE_OK ||
@@ -145,8 +155,45 @@ static int convert(struct reading *r, int from, struct json *j, struct error *er
 	while ((got = archive_read_next_header(r->in, &entry)) == ARCHIVE_OK)
 		if (take_entry(r, entry, err))
 			return -1;
-	if (got != ARCHIVE_EOF)
-		return fail_archive(r->in, err);
+	return got != ARCHIVE_EOF ? fail_archive(r->in, err) : 0;
+}
+
+/* The environment as a tar.gz of the same bytes whoever makes it, then as a member. */
+static int add_venv(struct reading *r, const int env[2], struct error *err)
+{
+	struct reading inner = { .in = archive_read_new(), .arena = r->arena };
+	char piece[65536];
+	struct stat st;
+	ssize_t got;
+	int failed = open_writer(&inner, env[1], "tar.gz", err) || take_all(&inner, env[0], err) ||
+		     (archive_write_close(inner.out) != ARCHIVE_OK && fail_archive(inner.out, err));
+	archive_read_free(inner.in);
+	archive_write_free(inner.out);
+	if (failed)
+		return error_context(err, APKG_VENV);
+	if (fstat(env[1], &st) || lseek(env[1], 0, SEEK_SET))
+		return fail_errno(err, "read " APKG_VENV);
+	struct archive_entry *entry = archive_entry_new();
+	archive_entry_set_pathname(entry, APKG_VENV);
+	archive_entry_set_filetype(entry, AE_IFREG);
+	archive_entry_set_perm(entry, 0644);
+	archive_entry_set_size(entry, st.st_size);
+	archive_entry_set_mtime(entry, FIRST_TIME, 0);
+	failed = archive_write_header(r->out, entry) != ARCHIVE_OK;
+	while (!failed && (got = fd_read_full(env[1], piece, sizeof piece)) > 0)
+		failed = archive_write_data(r->out, piece, (size_t)got) != got;
+	archive_entry_free(entry);
+	r->files++;
+	r->bytes += (uint64_t)st.st_size;
+	r->has_venv = true;
+	return failed ? fail_archive(r->out, err) : 0;
+}
+
+static int convert(struct reading *r, int from, const int env[2], struct json *j, struct error *err)
+{
+	struct apkg apkg;
+	if (take_all(r, from, err) || (r->is_venv_new && add_venv(r, env, err)))
+		return -1;
 	if (!r->manifest.len)
 		return fail(err, ERR_INVALID, "the package has no %s", APKG_FILE);
 	if (apkg_parse((struct str){ r->manifest.data, r->manifest.len }, r->arena, &apkg, err))
@@ -157,13 +204,16 @@ static int convert(struct reading *r, int from, struct json *j, struct error *er
 	return 0;
 }
 
-int apkg_convert(int from, int to, const char *format, struct arena *arena, struct json *j,
-	struct error *err)
+int apkg_convert(int from, int to, const char *format, const int env[2], struct arena *arena,
+	struct json *j, struct error *err)
 {
-	struct reading r = { .in = archive_read_new(), .arena = arena };
+	struct reading r = {
+		.in = archive_read_new(), .arena = arena, .is_venv_new = to >= 0 && env[0] >= 0
+	};
 	buf_init(&r.manifest, TEXT_MAX);
 	buf_init(&r.requirements, TEXT_MAX);
-	int failed = (to >= 0 && open_writer(&r, to, format, err)) || convert(&r, from, j, err);
+	int failed =
+		(to >= 0 && open_writer(&r, to, format, err)) || convert(&r, from, env, j, err);
 	buf_done(&r.manifest);
 	buf_done(&r.requirements);
 	archive_read_free(r.in);

@@ -43,6 +43,7 @@ enum rollout_step {
 	STEP_UNPACK,
 	STEP_MANIFEST,
 	STEP_REQUIREMENTS,
+	STEP_PREBUILT, /* whether it has an environment */
 	STEP_FREEZE,
 	STEP_ENV,     /* the environment, which may be under way since the download */
 	STEP_SURFACE, /* a workspace for each */
@@ -54,7 +55,8 @@ enum rollout_step {
 struct rollout_env {
 	char workspace[ID_LEN + 1];  /* for which it is built, or "" */
 	struct environment_job *job; /* from its begin until the surfaces have it */
-	bool is_making;		     /* the workspace: a callback will come */
+	bool is_making;		     /* the workspace, or its files: a callback will come */
+	bool has_wheels;	     /* the pre-built environment lies in it */
 	bool is_begun, is_awaited, has_ended;
 	bool is_installing;		   /* its progress has begun */
 	const char *python, *requirements; /* of what is built; python: or NULL */
@@ -140,6 +142,11 @@ bool rollout_resume(struct revision_state *r, const struct error *err);
 void rollout_fail(struct revision_state *r, const struct error *err);
 void rollout_surface_changed(struct surface *s);
 void rollout_stop(struct revision_state *r); /* cancels what can be; frees nothing */
+/* Unpacks r->package into a directory of that workspace, and waits; the callback begins with
+ * rollout_unpacked. */
+int rollout_unpack(struct revision_state *r, const char *workspace, const char *path,
+	void (*done)(void *ctx, const struct error *err), struct error *err);
+void rollout_unpacked(struct revision_state *r);
 pair_list rollout_labels(struct revision_state *r, const char *role);
 /* ---- rollout_env.c ---- */
 /* Begins to build it while the package is fetched: that of the revision before, if there is one. */

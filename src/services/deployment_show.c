@@ -2,6 +2,7 @@
  */
 #include <inttypes.h>
 #include <string.h>
+#include "base/hash.h"
 #include "core/catalog.h"
 #include "model/environment.h"
 #include "services/deployment_internal.h"
@@ -31,6 +32,7 @@ static void show_venv(
 	struct error ignored;
 	*venv = (struct deployment_venv){ .path = "/env",
 		.name = m->environment,
+		.source = m->is_prebuilt ? "package" : "index",
 		.requirements_sha256 = "",
 		.created_at = "",
 		.python_version = "",
@@ -39,6 +41,11 @@ static void show_venv(
 		    core_system(), d->all->service.core, m->environment, arena, &meta, &ignored))
 		return;
 	venv->requirements_sha256 = meta.requirements_sha256;
+	if (m->is_prebuilt) { /* that of the environment is of its lock, too */
+		char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+		sha256_of(m->requirements, strlen(m->requirements), hex);
+		venv->requirements_sha256 = hex;
+	}
 	venv->created_at = meta.created_at;
 	venv->python_version = meta.python_version ? meta.python_version : "";
 	venv->packages = meta.packages;

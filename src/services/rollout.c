@@ -142,6 +142,13 @@ static bool share_layer(struct revision_state *r)
 	r->model.manifest = arena_text(&r->arena, other->manifest);
 	r->model.requirements =
 		other->requirements ? arena_text(&r->arena, other->requirements) : NULL;
+	r->model.is_prebuilt = other->is_prebuilt;
+	/* The same package has the same wheels. */
+	if (other->is_prebuilt && other->environment && !r->model.rebuild_venv &&
+		!r->model.skip_venv_cache) {
+		r->model.environment = arena_text(&r->arena, other->environment);
+		r->model.is_cached = true;
+	}
 	return true;
 }
 
@@ -273,13 +280,18 @@ static void on_unpack_begun(void *ctx, int fd)
 		rollout_fail(r, &err);
 }
 
+void rollout_unpacked(struct revision_state *r)
+{
+	r->unpacking = NULL;
+	pump_stop(r);
+	fd_close(&r->package);
+}
+
 static void on_unpacked(void *ctx, const struct error *err)
 {
 	struct revision_state *r = ctx;
 	struct error why;
-	r->unpacking = NULL;
-	pump_stop(r);
-	fd_close(&r->package);
+	rollout_unpacked(r);
 	if (err) {
 		why = *err;
 		error_context(&why, "unpack the package");
@@ -288,17 +300,23 @@ static void on_unpacked(void *ctx, const struct error *err)
 		rollout_next(r);
 }
 
+int rollout_unpack(struct revision_state *r, const char *workspace, const char *path,
+	void (*done)(void *ctx, const struct error *err), struct error *err)
+{
+	const struct archive_listener listener = { on_unpack_begun, done, r };
+	struct core_workspace *w;
+	if (core_find(core_system(), core_of(r), workspace, &w, err))
+		return -1;
+	r->is_waiting = true;
+	r->unpacking = archive_in(core_system(), w, path, &listener);
+	return 0;
+}
+
 static void unpack(struct revision_state *r)
 {
-	const struct archive_listener listener = { on_unpack_begun, on_unpacked, r };
-	struct core_workspace *w;
 	struct error err;
-	if (find_layer(r, &w, &err)) {
+	if (rollout_unpack(r, r->model.layer, "", on_unpacked, &err))
 		rollout_fail(r, &err);
-		return;
-	}
-	r->is_waiting = true;
-	r->unpacking = archive_in(core_system(), w, "", &listener);
 }
 
 /* All of a file of the package as a text in the arena. */
@@ -375,6 +393,15 @@ static void on_requirements(void *ctx, const struct files_answer *answer, const 
 		rollout_next(r);
 }
 
+static void on_prebuilt(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct revision_state *r = ctx;
+	auto_close int fd = err ? -1 : answer->fd;
+	r->model.is_prebuilt = !err;
+	if (rollout_resume(r, err && err->code != ERR_NOT_FOUND ? err : NULL))
+		rollout_next(r);
+}
+
 static void open_file(struct revision_state *r, const char *name, files_fn *done)
 {
 	const struct files_request what = { .verb = FILES_OPEN, .path = name };
@@ -448,8 +475,10 @@ static void make_surface(struct revision_state *r)
 		.limits = spec->limits.limits,
 		.network = r->model.network,
 		.environment = r->model.environment,
-		.python = r->agent.runtime.python_version,
-		.requirements = env_requirements(r, r->model.requirements),
+		/* A pre-built one is not to be made again from an index. */
+		.python = r->model.is_prebuilt ? NULL : r->agent.runtime.python_version,
+		.requirements =
+			r->model.is_prebuilt ? NULL : env_requirements(r, r->model.requirements),
 		.policy.settings = r->model.settings };
 	id_make(id);
 	memcpy(wanted.id, id, sizeof id);
@@ -567,6 +596,8 @@ void rollout_next(struct revision_state *r)
 		open_file(r, APKG_FILE, on_manifest);
 	else if (step == STEP_REQUIREMENTS)
 		open_file(r, APKG_REQUIREMENTS, on_requirements);
+	else if (step == STEP_PREBUILT)
+		open_file(r, APKG_VENV, on_prebuilt);
 	else {
 		if (step == STEP_PACKAGE || step == STEP_FETCH_KEEP)
 			r->step = step;

@@ -3,8 +3,10 @@
  * are built meanwhile; the package then says whether they are the right ones. */
 #include <string.h>
 #include "base/buf.h"
+#include "base/fd.h"
 #include "core/catalog.h"
 #include "core/environments.h"
+#include "core/files.h"
 #include "model/environment.h"
 #include "services/deployment_internal.h"
 
@@ -51,6 +53,7 @@ static void drop_workspace(struct revision_state *r)
 	if (r->env.workspace[0] && !r->env.is_making)
 		drop(r, r->env.workspace);
 	r->env.workspace[0] = 0;
+	r->env.has_wheels = false;
 }
 
 static void end_build(struct revision_state *r)
@@ -79,9 +82,9 @@ static void explain(const struct revision *m, struct error *err)
 			    : m->pip_extra_index_url ? "pipExtraIndexUrl"
 			    : m->pip_trusted_host    ? "pipTrustedHost"
 						     : NULL;
-	if (field && err->code == ERR_DENIED)
+	if (field && err->code == ERR_DENIED && !m->is_prebuilt)
 		error_context(err, "%s needs allow_options in config.yaml", field);
-	error_context(err, "build the environment");
+	error_context(err, m->is_prebuilt ? APKG_VENV : "build the environment");
 }
 
 /* Downloads have begun: what comes is the installation. */
@@ -136,30 +139,96 @@ static void build(struct revision_state *r, struct core_workspace *w)
 	r->env.progress = (struct journal_listener){ .fn = on_progress, .ctx = r };
 	r->env.is_listening = true;
 	journal_listen(core_journal(core_of(r)), &r->env.progress, 0);
-	r->env.job = environment_make(revision_request(r, &r->arena), w, &recipe, on_made, r);
+	r->env.job = environment_make(revision_request(r, &r->arena), w, &recipe,
+		r->env.has_wheels ? r->env.workspace : NULL, on_made, r);
 }
+
+/* Before it was begun. */
+static void fail_begin(struct revision_state *r, const struct error *err)
+{
+	drop_workspace(r);
+	r->env.failure = *err;
+	explain(&r->model, &r->env.failure);
+	r->env.has_ended = true;
+	if (r->env.is_awaited)
+		go_on(r);
+}
+
+/* ---- a pre-built one ---- */
+
+static void on_unpacked(void *ctx, const struct error *err)
+{
+	struct revision_state *r = ctx;
+	struct core_workspace *w;
+	struct error why;
+	rollout_unpacked(r);
+	if (!err && core_find(core_system(), core_of(r), r->env.workspace, &w, &why))
+		err = &why;
+	if (err) {
+		fail_begin(r, err);
+		return;
+	}
+	r->env.has_wheels = true;
+	build(r, w);
+}
+
+static void end_late(struct revision_state *r)
+{
+	if (r->is_canceled && !r->is_waiting)
+		revision_end(r);
+}
+
+static void on_archive(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct revision_state *r = ctx;
+	auto_close int fd = err ? -1 : answer->fd;
+	struct error why;
+	r->env.is_making = false;
+	if (!r->env.workspace[0]) { /* it was ended meanwhile */
+		end_late(r);
+		return;
+	}
+	if (!err) {
+		r->package = take_fd(&fd);
+		if (!rollout_unpack(r, r->env.workspace, ENVIRONMENT_WHEELS, on_unpacked, &why))
+			return;
+		rollout_unpacked(r);
+		err = &why;
+	}
+	fail_begin(r, err);
+}
+
+static void open_archive(struct revision_state *r)
+{
+	const struct files_request what = { .verb = FILES_OPEN, .path = APKG_VENV };
+	struct core_workspace *w;
+	struct error err;
+	if (core_find(core_system(), core_of(r), r->model.layer, &w, &err)) {
+		fail_begin(r, &err);
+		return;
+	}
+	r->env.is_making = true;
+	files_do(core_system(), w, &what, on_archive, r);
+}
+
+/* ---- its workspace ---- */
 
 static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct revision_state *r = ctx;
 	r->env.is_making = false;
-	if (w && !r->env.workspace[0]) { /* it was ended meanwhile */
-		drop(r, core_model(w)->id);
-		if (r->is_canceled && !r->is_waiting)
-			revision_end(r);
-		return;
-	}
-	if (!err) {
+	if (!r->env.workspace[0]) { /* it was ended meanwhile */
+		if (w)
+			drop(r, core_model(w)->id);
+		end_late(r);
+	} else if (err) {
+		r->env.workspace[0] = 0;
+		fail_begin(r, err);
+	} else if (r->model.is_prebuilt) {
+		open_archive(r);
+	} else {
 		build(r, w);
-		return;
 	}
-	r->env.workspace[0] = 0;
-	r->env.failure = *err;
-	r->env.has_ended = true;
-	if (r->env.is_awaited)
-		go_on(r);
-	else if (r->is_canceled && !r->is_waiting)
-		revision_end(r);
 }
 
 static void begin(struct revision_state *r, const char *python, const char *requirements)
@@ -175,7 +244,10 @@ static void begin(struct revision_state *r, const char *python, const char *requ
 		return; /* whatever is to be built when it is there */
 	if (r->env.workspace[0] &&
 		!core_find(core_system(), core_of(r), r->env.workspace, &w, &ignored)) {
-		build(r, w);
+		if (r->model.is_prebuilt)
+			open_archive(r);
+		else
+			build(r, w);
 		return;
 	}
 	id_make(r->env.workspace);
@@ -187,7 +259,7 @@ static void begin(struct revision_state *r, const char *python, const char *requ
 void env_begin_early(struct revision_state *r)
 {
 	const struct revision_state *before = r->deployment->live;
-	if (!before || !before->model.requirements || r->env.is_begun)
+	if (!before || !before->model.requirements || before->model.is_prebuilt || r->env.is_begun)
 		return;
 	begin(r, before->agent.runtime.python_version,
 		env_requirements(r, arena_text(&r->arena, before->model.requirements)));
@@ -214,22 +286,24 @@ static bool is_there(struct revision_state *r)
 void env_step(struct revision_state *r)
 {
 	const char *python = r->agent.runtime.python_version;
-	const char *requirements = env_requirements(r, r->model.requirements);
+	const char *requirements = r->model.is_prebuilt
+					   ? (r->model.requirements ? r->model.requirements : "")
+					   : env_requirements(r, r->model.requirements);
 	if (is_there(r)) {
 		rollout_next(r);
 		return;
 	}
-	if (r->env.is_begun && (!is_the_same(r->env.python, python) ||
+	if (r->env.is_begun && (r->model.is_prebuilt || !is_the_same(r->env.python, python) ||
 				       strcmp(r->env.requirements, requirements) != 0))
 		end_build(r);
-	if (!r->env.is_begun) {
-		r->model.environment = NULL;
-		begin(r, python, requirements);
-	}
 	deployment_set_status(r->deployment, DEPLOYMENT_BUILDING_ENV, NULL);
 	if (r->env.is_installing)
 		deployment_set_status(r->deployment, DEPLOYMENT_INSTALLING_DEPS, NULL);
 	r->env.is_awaited = r->is_waiting = true;
-	if (r->env.has_ended)
+	if (r->env.has_ended) {
 		go_on(r);
+	} else if (!r->env.is_begun) {
+		r->model.environment = NULL;
+		begin(r, python, requirements);
+	}
 }

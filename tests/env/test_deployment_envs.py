@@ -1,6 +1,9 @@
 """Environments of deployments: which index they are built from, when they are built, and when they are reused."""
 import contextlib
 import http.server
+import json
+import pathlib
+import shutil
 import ssl
 import subprocess
 import threading
@@ -39,7 +42,7 @@ def building(template, config):
 
 @pytest.fixture(scope="module")
 def daemon(template):
-    with building(template, "environments:\n  allow_options: true\negress:\n  hosts:\n    origin.test: 127.0.0.1\n") as daemon:
+    with building(template, "environments:\n  allow_options: true\n  blocked_packages: [blocked]\negress:\n  hosts:\n    origin.test: 127.0.0.1\n") as daemon:
         yield daemon
 
 
@@ -239,9 +242,58 @@ def test_force_refresh_unpacks_again_and_keeps_the_environment(clean):
     assert len(layers(clean) - before) == 1
 
 
-def test_a_prebuilt_environment_is_ignored(clean):
-    """It is a file of the package like others: the environment is that of requirements.txt."""
-    made = venv(clean, package("usual", more={"package.venv.tar.gz": "not even an archive"}))
-    assert made["installed_packages"] == {"usual": "1.0"}
-    workspace = clean.get("/v1/deployments/greeter").json()["surfaces"][0]["workspace"]
-    assert clean.get(f"/v1/workspaces/{workspace}/files/package.venv.tar.gz").body == b"not even an archive"
+def exec_in(daemon, shown, *argv):
+    return daemon.post(f"/v1/workspaces/{shown['surfaces'][0]['workspace']}/exec", {"argv": argv}).json()
+
+
+def test_a_deployed_environment_is_a_virtualenv(clean):
+    shown = deploy(clean, package("usual==1.0"))
+    done = exec_in(clean, shown, "python3", "-c", "import sys, usual; print(sys.prefix, sys.executable, usual.VERSION)")
+    assert done["stdout"] == "/env /env/bin/python3 1.0\n", done
+    assert shown["venv"]["path"] == "/env" and shown["venv"]["python_version"].startswith("3.")
+
+
+def test_other_requirements_are_another_environment(clean):
+    first = venv(clean, package("usual==1.0"))
+    second = venv(clean, package("usual==1.0", "common"))
+    assert first["name"] != second["name"] and first["requirements_sha256"] != second["requirements_sha256"]
+    assert second["installed_packages"] == {"common": "1.0", "usual": "1.0"}
+
+
+@pytest.mark.parametrize("requirements, words", [(["nowhere-to-be-found"], "nowhere-to-be-found"), (["common==9"], "common"),
+                                                 (["common==1.0", "common==2.0"], "common")])
+def test_a_failed_build_names_the_package(clean, requirements, words):
+    shown = deploy(clean, package(*requirements), status="failed")
+    assert words in shown["error"] and "build the environment" in shown["error"], shown
+    eventually(lambda: not left(clean))
+
+
+def test_a_wrong_hash_fails_the_rollout(clean):
+    shown = deploy(clean, package(f"usual==1.0 --hash=sha256:{'0' * 64}"), status="failed")
+    assert "hash" in shown["error"] and "usual" in shown["error"], shown
+
+
+def test_a_blocked_package_is_refused(clean):
+    shown = deploy(clean, package("blocked"), status="failed")
+    assert "blocked" in shown["error"], shown
+
+
+def test_a_damaged_environment_is_built_again(clean):
+    clean.index.add(wheel("fragile", "1.0"))
+    data = package("fragile")
+    name = venv(clean, data)["name"]
+    assert clean.delete("/v1/deployments/greeter").status == 204
+    assert eventually(lambda: not left(clean))
+    done = subprocess.run([CARREL, "env", "show", name, "-o", "json"], env=clean.env, capture_output=True, text=True)
+    shutil.rmtree(pathlib.Path(clean.env["CARREL_HOME"], "layers", json.loads(done.stdout)["layers"][0]))
+    shown = deploy(clean, data)
+    assert shown["venv"]["cached"] is False and shown["venv"]["name"] == name
+    assert exec_in(clean, shown, "python3", "-c", "import fragile; print(fragile.VERSION)")["stdout"] == "1.0\n"
+
+
+def test_an_environment_in_use_is_not_evicted(clean):
+    name = venv(clean, package("usual==1.0"))["name"]
+    for words in (["env", "rm", name], ["env", "prune", "--all"]):
+        subprocess.run([CARREL, *words], env=clean.env, capture_output=True)
+        assert name in [one["name"] for one in environments(clean)]
+    assert clean.get("/v1/deployments/greeter/rest/").status == 200

@@ -1074,6 +1074,8 @@ export interface DeploymentVenv {
   path: string;
   /** of the environment: carrel env show */
   name: string;
+  /** index: of the packages of an index; package: of the wheels in its package.venv.tar.gz */
+  source: string;
   /** of requirements.txt, or no-deps */
   requirementsSha256: string;
   createdAt: string;

@@ -393,6 +393,8 @@ void compose_indexes(const struct env_wanted *wanted, const char *known, struct 
 	const struct index_set *set = &wanted->indexes;
 
 	meta->indexes.count = 0;
+	if (wanted->request->wheels)
+		return;
 	if (set->index || known)
 		vec_push(arena, &meta->indexes,
 			set->index ? index_redact(arena, set->index) : known);

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/path.h"
 #include "envs/build.h"
+#include "envs/python/wheelhouse.h"
 #include "format/pylock.h"
 #include "format/pyproject.h"
 
@@ -487,6 +488,8 @@ static void add_notes(struct gatherer *g, struct buf *out)
 				inputs_cuda_driver(request, g->arena)));
 	for (size_t i = 0; i < wanted->locals.count; i++)
 		local_print(&wanted->locals.items[i], out);
+	if (wanted->wheels_sha256)
+		add_note(out, "--wheels", wanted->wheels_sha256);
 	for (size_t i = 0; i < request->find_links.count; i++)
 		add_note(out, "--find-links",
 			arena_printf(g->arena, "%s %s",
@@ -514,6 +517,26 @@ static int gather_locals(struct gatherer *g)
 			return error_context(g->err, "--find-links");
 	}
 	return 0;
+}
+
+static int gather_wheels(struct gatherer *g)
+{
+	const struct env_request *request = g->request;
+	struct env_wanted *wanted = g->wanted;
+
+	if (!request->wheels)
+		return 0;
+	if (request->locals.count + request->editables.count + request->find_links.count > 0 ||
+		request->torch_backend || wanted->uv_lock.len > 0)
+		return fail(g->err, ERR_INVALID,
+			"--wheels takes requirements alone: no path, --editable, --find-links, "
+			"--torch-backend or uv.lock");
+	if (wanted->requirements.count == 0)
+		return fail(g->err, ERR_INVALID, "--wheels: there are no requirements for them");
+	return wheelhouse_read(request->wheels, g->arena, &wanted->wheels_lock,
+		       &wanted->wheels_sha256, g->err) < 0
+		       ? error_context(g->err, "--wheels")
+		       : 0;
 }
 
 static int make_text(struct gatherer *g)
@@ -561,7 +584,8 @@ int inputs_read(const struct env_request *request, struct arena *arena, struct e
 	for (size_t i = 0; i < request->requirement_files.count; i++)
 		if (gather(&g, request->requirement_files.items[i], FOR_REQUIREMENTS, NULL) < 0)
 			return -1;
-	if (gather_specs(&g) < 0 || gather_constraints(&g) < 0 || gather_locals(&g) < 0)
+	if (gather_specs(&g) < 0 || gather_constraints(&g) < 0 || gather_locals(&g) < 0 ||
+		gather_wheels(&g) < 0)
 		return -1;
 	if (!g.has_project && (request->extras.count > 0 || request->groups.count > 0))
 		return fail_hint(err, ERR_INVALID, "-r pyproject.toml, or -r uv.lock",

@@ -117,6 +117,7 @@ struct built_wheel {		    /* made of sources: see sdist.h */
 	const struct lock_package *package;
 	const struct env_project *project; /* or NULL */
 	const struct env_local *local;	   /* or NULL */
+	bool is_given;			   /* of --wheels */
 };
 
 struct making { /* one build under way */

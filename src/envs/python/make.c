@@ -216,9 +216,16 @@ int making_reach(struct making *making, struct error *err)
 	const struct env_store *store = making->store;
 	struct env_wanted *wanted = making->wanted;
 	const struct runner *runner = &making->runner;
+	struct error no_uv;
 
 	if (making->is_reaching)
 		return 0;
+	/* Only to fetch uv. */
+	if (wanted->request->wheels &&
+		uv_find_here(store->home, runner, making->arena, &making->uv, &no_uv) == 0) {
+		making->is_reaching = true;
+		return 0;
+	}
 	if (!wanted->indexes.index && uv_default_index(store->home, runner, &wanted->python,
 					      making->arena, &wanted->indexes.index, err) < 0)
 		return -1;
@@ -349,8 +356,23 @@ static int make_layers(struct making *making, struct error *err)
 	return found < 0 ? -1 : 0;
 }
 
+/* Without an index there is the pip that is there, or none. */
+static bool has_pip(const struct making *making)
+{
+	const struct env_wanted *wanted = making->wanted;
+	const struct lock_package *pip = pip_for(wanted->python.minor, making->arena);
+	const char *const keys[] = { wheel_key(making->arena, pip, wanted->python.tag, NULL),
+		plain_key(making->arena, pip, wanted->python.tag) };
+	char id[LAYER_ID_LEN + 1];
+	struct error ignored;
+
+	return layer_find(&making->store->layers, keys[0], id, &ignored) == 0 ||
+	       layer_find(&making->store->layers, keys[1], id, &ignored) == 0;
+}
+
 static int make(struct making *making, struct error *err)
 {
+	making->is_without_pip = making->wanted->request->wheels && !has_pip(making);
 	if (find_lock(making, err) < 0)
 		return -1;
 	compose_meta(making->wanted, &making->packages, making->arena, &making->meta);

@@ -9,6 +9,7 @@
 #include "envs/python/scripts.h"
 #include "envs/python/sources.h"
 #include "envs/python/uv_run.h"
+#include "envs/python/wheelhouse.h"
 
 #define TORCH_HOSTS_MAX 3 /* the index, and where its files are */
 
@@ -99,8 +100,9 @@ static bool has_addresses(const struct making *making)
 	const struct env_wanted *wanted = making->wanted;
 	const requirement_list *list = &wanted->requirements;
 
-	if (wanted->is_strict || wanted->allow_build || wanted->projects.count > 0 ||
-		wanted->locals.count > 0 || has_link_directory(wanted->request))
+	if (wanted->is_strict || wanted->allow_build || wanted->request->wheels ||
+		wanted->projects.count > 0 || wanted->locals.count > 0 ||
+		has_link_directory(wanted->request))
 		return false;
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->items[i].kind != REQUIREMENT_PACKAGE || list->items[i].hashes.count > 0)
@@ -146,7 +148,9 @@ static int take_lock(struct making *making, struct str text, struct error *err)
 		error_context(err, "the output of uv's resolver");
 		return build_failed(making->problem, BUILD_FAILED, NULL);
 	}
-	if (policy_judge_lock(&making->store->config, &making->packages, making->problem, err) < 0)
+	if (policy_judge_lock(&making->store->config, &making->packages, making->problem, err) <
+			0 ||
+		wheelhouse_compare(making, err) < 0)
 		return -1;
 	if (policy_keep_hashes(&wanted->requirements, wanted->is_strict, &making->packages,
 		    making->arena, making->problem, err) < 0)
@@ -171,7 +175,8 @@ int making_resolve(struct making *making, struct error *err)
 	events_status(&making->store->events, "resolving", making->wanted->name);
 	making_show(making, "resolving", 0, 0);
 	if (read_uv_lock(making, err) < 0 || sources_build_projects(making, err) < 0 ||
-		sources_take_locals(making, err) < 0 || put_requirements(making, err) < 0)
+		sources_take_locals(making, err) < 0 || wheelhouse_take(making, err) < 0 ||
+		put_requirements(making, err) < 0)
 		return -1;
 	auto_buf struct buf out = buf_empty(UV_OUTPUT_MAX);
 	for (;;) {

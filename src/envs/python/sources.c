@@ -14,6 +14,7 @@
 #include "envs/python/scripts.h"
 #include "envs/python/sdist.h"
 #include "envs/python/uv_run.h"
+#include "envs/python/wheelhouse.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define PACKAGES_MAX 20 /* built for one environment */
@@ -29,7 +30,7 @@ static const struct built_wheel *find_wheel(const struct making *making,
 					     ? strcmp(built->project->path, project->path) == 0
 					     : built->project == project;
 
-		if (is_of_project && built->local == local &&
+		if (is_of_project && built->local == local && !built->is_given &&
 			(!name || strcmp(built->package->name, name) == 0))
 			return built;
 	}
@@ -91,22 +92,18 @@ static int build_project(
 
 /* -- wheels and projects that the command line names -- */
 
-static int copy_wheel(struct making *making, const struct env_local *local,
-	struct built_wheel *wheel, struct error *err)
+int sources_copy_wheel(
+	struct making *making, int from, struct built_wheel *wheel, struct error *err)
 {
-	/* Opened as the caller: the owner of the store may not be able to read it. */
-	auto_close int from = open(local->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	auto_close int dir = -1, to = -1;
 	int failed = -1;
 	ssize_t sent;
 
-	if (from < 0)
-		return fail_errno(err, "open '%s'", local->path);
 	home_enter(making->store->home);
 	if (path_make_directories(making->stage.fd, "wheels", 0755, &dir, err) == 0) {
 		to = openat(
-			dir, local->file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-		failed = to < 0 ? fail_errno(err, "make '%s'", local->file) : 0;
+			dir, wheel->file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+		failed = to < 0 ? fail_errno(err, "make '%s'", wheel->file) : 0;
 	}
 	home_leave(making->store->home);
 	if (failed)
@@ -114,14 +111,26 @@ static int copy_wheel(struct making *making, const struct env_local *local,
 	while ((sent = sendfile(to, from, NULL, (size_t)1 << 30)) > 0)
 		;
 	if (sent < 0)
-		return fail_errno(err, "copy '%s'", local->path);
-	*wheel = (struct built_wheel){ .file = local->file,
-		.name = local->name,
-		.version = local->version,
-		.path = arena_printf(
-			making->arena, "%s/wheels/%s", making->stage.path, local->file) };
+		return fail_errno(err, "copy '%s'", wheel->file);
+	wheel->path = arena_printf(making->arena, "%s/wheels/%s", making->stage.path, wheel->file);
 	if (lseek(to, 0, SEEK_SET) != 0 || known_hash_file(to, wheel->sha256) < 0)
-		return fail_errno(err, "read '%s'", local->file);
+		return fail_errno(err, "read '%s'", wheel->file);
+	return 0;
+}
+
+static int copy_wheel(struct making *making, const struct env_local *local,
+	struct built_wheel *wheel, struct error *err)
+{
+	/* Opened as the caller: the owner of the store may not be able to read it. */
+	auto_close int from = open(local->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (from < 0)
+		return fail_errno(err, "open '%s'", local->path);
+	*wheel = (struct built_wheel){
+		.file = local->file, .name = local->name, .version = local->version
+	};
+	if (sources_copy_wheel(making, from, wheel, err) < 0)
+		return -1;
 	return strcmp(wheel->sha256, local->digest) == 0
 		       ? 0
 		       : fail(err, ERR_CONFLICT, "'%s' changes while it is read", local->path);
@@ -168,14 +177,14 @@ void sources_lock_locals(struct making *making)
 	}
 }
 
-/* The local wheel whose hash the lock has, or NULL. */
+/* The wheel of a path, or of --wheels, whose hash the lock has; or NULL. */
 static const struct built_wheel *find_local_wheel(
 	const struct making *making, const struct lock_package *package)
 {
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
 
-		if (built->local && strcmp(built->name, package->name) == 0 &&
+		if ((built->local || built->is_given) && strcmp(built->name, package->name) == 0 &&
 			package->hashes.count == 1 &&
 			strcmp(package->hashes.items[0], built->package->hashes.items[0]) == 0)
 			return built;
@@ -387,7 +396,8 @@ int sources_build_missing(struct making *making, struct error *err)
 	const struct composition *composition = &making->composition;
 
 	if (composition->missing.count > 0 &&
-		(sources_take_locals(making, err) < 0 || check_locals(making, err) < 0))
+		(sources_take_locals(making, err) < 0 || check_locals(making, err) < 0 ||
+			wheelhouse_take(making, err) < 0))
 		return -1;
 
 	for (size_t i = 0; i < composition->missing.count; i++) {

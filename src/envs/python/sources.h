@@ -16,6 +16,9 @@
 int sources_build_projects(struct making *making, struct error *err);
 /* Copies the wheels of wanted->locals, and builds its projects. */
 int sources_take_locals(struct making *making, struct error *err);
+/* Copies the wheel `from`, whose `file` is known, to the stage: its path and hash. */
+int sources_copy_wheel(
+	struct making *making, int from, struct built_wheel *wheel, struct error *err);
 /* Adds the wheels of wanted->locals to making->packages. */
 void sources_lock_locals(struct making *making);
 /* Adds a line for each wheel of a project or local path to the requirements for uv. */

@@ -45,6 +45,8 @@ static void add_links(struct making *making, struct uv_job *uv)
 	struct arena *arena = making->arena;
 
 	auto_buf struct buf urls = buf_empty(65536);
+	if (request->wheels)
+		uv_add(making, uv, "--no-index", NULL);
 	for (size_t i = 0; i < request->find_links.count; i++) {
 		const char *link = request->find_links.items[i];
 		const char *inside = arena_printf(arena, LINKS_INSIDE "/%zu", i);
@@ -73,23 +75,12 @@ static void set_torch(struct making *making, struct job *job)
 		job_set_env(job, making->arena, "UV_CUDA_DRIVER_VERSION", driver);
 }
 
-void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments)
+static void set_indexes(struct making *making, struct job *job)
 {
 	const struct index_set *indexes = &making->wanted->indexes;
 	struct arena *arena = making->arena;
-	struct job *job = &uv->job;
 	text_list extra = { 0 };
 
-	*uv = (struct uv_job){ 0 };
-	uv_add(making, uv, UV_INSIDE, NULL);
-	bool is_pip = strcmp(arguments[0], "pip") == 0;
-	for (size_t i = 0; arguments[i]; i++) {
-		uv_add(making, uv, arguments[i], NULL);
-		if (is_pip && i == 1)
-			add_links(making, uv);
-	}
-	job_bind(job, arena, making->uv.path, UV_INSIDE);
-	interpreter_bind(&making->wanted->python, arena, job);
 	job_reach_indexes(job, arena, indexes);
 	/* In the environment, not among the arguments: addresses may hold credentials, and
 	 * arguments are in the log. */
@@ -99,6 +90,28 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 	set_joined(making, job, "UV_INDEX", extra.items, extra.count);
 	set_joined(making, job, "UV_INSECURE_HOST", indexes->trusted_hosts.items,
 		indexes->trusted_hosts.count);
+}
+
+void making_uv(struct making *making, struct uv_job *uv, const char *const *arguments)
+{
+	struct arena *arena = making->arena;
+	struct job *job = &uv->job;
+
+	*uv = (struct uv_job){ 0 };
+	uv_add(making, uv, UV_INSIDE, NULL);
+	bool is_pip = strcmp(arguments[0], "pip") == 0;
+	for (size_t i = 0; arguments[i]; i++) {
+		uv_add(making, uv, arguments[i], NULL);
+		if (is_pip && i == 1)
+			add_links(making, uv);
+	}
+	bool is_alone = making->wanted->request->wheels != NULL; /* no index is asked */
+	job_bind(job, arena, making->uv.path, UV_INSIDE);
+	interpreter_bind(&making->wanted->python, arena, job);
+	if (is_alone)
+		job_set_env(job, arena, "UV_OFFLINE", "1");
+	else
+		set_indexes(making, job);
 	job_set_env(job, arena, "UV_CACHE_DIR", ENV_INSIDE "/" STAGE_CACHE);
 	set_torch(making, job);
 	job_set_env(job, arena, "UV_NO_CONFIG", "1");

@@ -1553,6 +1553,8 @@ class DeploymentVenv:
     path: str
     # of the environment: carrel env show
     name: str
+    # index: of the packages of an index; package: of the wheels in its package.venv.tar.gz
+    source: str
     # of requirements.txt, or no-deps
     requirements_sha256: str
     created_at: str
@@ -1568,6 +1570,7 @@ class DeploymentVenv:
         return cls(
             path=get("path"),
             name=get("name"),
+            source=get("source"),
             requirements_sha256=get("requirements_sha256"),
             created_at=get("created_at"),
             python_version=get("python_version"),
