@@ -5,6 +5,7 @@ import pytest
 
 from daemons import serving_anew
 from harness import eventually
+from patience import with_time
 from test_a2a import ENDED, Agent, add, text
 
 PROGRAM = r'''
@@ -170,9 +171,13 @@ def test_one_that_hangs_is_canceled_or_ends_by_its_timeout(program):
     task = program.send("hang", now=True, contextId="c")
     program.await_state(task, "TASK_STATE_WORKING")
     assert program.call("CancelTask", id=task["id"])["status"]["state"] == "TASK_STATE_CANCELED"
-    add(program.daemon, yaml(timeout="1s").replace("name: program", "name: hasty"))
-    hasty = Agent(program.daemon, "hasty")
-    task = hasty.send("hang", contextId="c")
+    tasks = []
+
+    def run(limit):
+        add(program.daemon, yaml(timeout=limit).replace("name: program", "name: hasty"))
+        tasks.append(Agent(program.daemon, "hasty").send("hang", contextId="c"))
+    with_time(run, lambda: "about to hang" in said(tasks[-1]), 1)
+    task = tasks[-1]
     assert task["status"]["state"] == "TASK_STATE_FAILED" and "timeout" in said(task) and "about to hang" in said(task)
 
 

@@ -50,7 +50,7 @@ def generator(code, more=""):
 @pytest.fixture(scope="module")
 def served():
     with serving_anew() as daemon:
-        yield configure(daemon, generator(ODD, "  generator_timeout: 3s\n"))
+        yield configure(daemon, generator(ODD, "  generator_timeout: 10s\n"))
 
 
 def left(daemon):

@@ -230,7 +230,7 @@ def test_a_removal_ends_the_download_and_the_build(clean, held):
     fetch(clean, held, "2.0.0", package("waiting", version="2.0.0"), skipVenvCache=True)
     assert eventually(lambda: pages(clean, "waiting") > asked)
     assert clean.delete("/v1/deployments/greeter").status == 204
-    eventually(lambda: not left(clean))
+    assert eventually(lambda: not left(clean))
 
 
 def test_force_refresh_unpacks_again_and_keeps_the_environment(clean):
