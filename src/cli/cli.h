@@ -51,6 +51,7 @@ struct options {
 	const char *context_id, *task; /* of agent send */
 	bool always;		       /* of approval approve */
 	bool no_wait;		       /* of exec: for an approval */
+	bool refresh;		       /* of deploy */
 	bool with_env;		       /* of package build */
 	const char *tag, *note, *when_busy, *snapshot, *from, *name, *to;
 	uint64_t count, timeout_ms;

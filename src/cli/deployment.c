@@ -6,6 +6,7 @@
 #include "cli/columns.h"
 #include "cli/network.h"
 #include "cli/package.h"
+#include "cli/policy_file.h"
 #include "model/deployment.h"
 
 static const char *path_of(struct command *command, const char *name, const char *more)
@@ -136,6 +137,28 @@ static int upload(struct command *command, const struct package_read *package, s
 		package->file, package->size, err);
 }
 
+/* How its environment is made, and by which rules it runs. */
+static int print_choices(struct command *command, struct json *j, struct error *err)
+{
+	const struct env_request *env = &command->options.env;
+	if (env->rebuild)
+		json_bool(j, "rebuildVenv", true);
+	if (env->no_cache)
+		json_bool(j, "skipVenvCache", true);
+	if (command->options.refresh)
+		json_bool(j, "forceRefresh", true);
+	if (env->index.extra.count > 1 || env->index.trusted_hosts.count > 1)
+		return fail(err, ERR_INVALID,
+			"a deployment takes one --extra-index and one --trusted-host");
+	if (env->index.index)
+		json_text(j, "pipIndexUrl", env->index.index);
+	if (env->index.extra.count)
+		json_text(j, "pipExtraIndexUrl", env->index.extra.items[0]);
+	if (env->index.trusted_hosts.count)
+		json_text(j, "pipTrustedHost", env->index.trusted_hosts.items[0]);
+	return policy_file_print(j, &command->options, false, &command->arena, err);
+}
+
 static int run_deploy(struct command *command, struct error *err)
 {
 	const struct options *options = &command->options;
@@ -155,9 +178,8 @@ static int run_deploy(struct command *command, struct error *err)
 	json_text(&j, "sha256", package.sha256);
 	if (options->name)
 		json_text(&j, "name", options->name);
-	if (options->env.rebuild)
-		json_bool(&j, "rebuildVenv", true);
-	if (remote_print_env(&j, &options->variables, NULL, &command->arena, err) ||
+	if (print_choices(command, &j, err) ||
+		remote_print_env(&j, &options->variables, NULL, &command->arena, err) ||
 		network_print_options(options, &j, err))
 		return -1;
 	json_end(&j);
@@ -178,8 +200,20 @@ static const struct arg_option deploy_table[] = {
 	{ 'e', "setenv", ARG_LIST, AT(variables), "NAME[=VALUE]",
 		"set a variable of the surfaces; without =VALUE, pass on the one set here" },
 	{ ARG_FROM(network_rows) },
+	{ 's', "settings", ARG_TEXT, AT(settings), "FILE",
+		"judge commands and files of the surfaces by the rules of this settings.json",
+		.least = 1 },
 	{ 0, "rebuild", ARG_FLAG, AT(env.rebuild), NULL,
 		"build the environment again even if it exists" },
+	{ 0, "no-cache", ARG_FLAG, AT(env.no_cache), NULL,
+		"resolve again, to the newest versions that the requirements allow" },
+	{ 0, "refresh", ARG_FLAG, AT(refresh), NULL, "unpack the package again even if it was" },
+	{ 0, "index", ARG_TEXT, AT(env.index.index), "URL",
+		"the package index, if the operator allows others (allow_options)", NULL, 1 },
+	{ 0, "extra-index", ARG_LIST, AT(env.index.extra), "URL", "another index, asked first",
+		NULL, 1 },
+	{ 0, "trusted-host", ARG_LIST, AT(env.index.trusted_hosts), "HOST",
+		"don't check the certificate of this host", NULL, 1 },
 	NO_WAIT_ROW,
 	{ ARG_FROM(remote_rows) },
 };

@@ -297,3 +297,26 @@ def test_an_environment_in_use_is_not_evicted(clean):
         subprocess.run([CARREL, *words], env=clean.env, capture_output=True)
         assert name in [one["name"] for one in environments(clean)]
     assert clean.get("/v1/deployments/greeter/rest/").status == 200
+
+
+def test_the_command_line_sends_what_rest_takes(clean, tmp_path):
+    clean.index.add(wheel("typed", "1.0"))
+    (tmp_path / "src").mkdir()
+    for name, text in {"agent.yaml": "name: greeter\nversion: 1.0.0\nrest: {command: python3 src/server.py}\n", "requirements.txt": "common\ntyped\n",
+                       "src/server.py": SERVER}.items():
+        (tmp_path / name).write_text(text)
+    settings = tmp_path.with_name("settings.json")
+
+    def run(*options):
+        return subprocess.run([CARREL, "deploy", tmp_path, *options], env=clean.env, capture_output=True, text=True)
+    settings.write_text('{"permissions": {"allow": ["shell(*)"], "deny": ["shell(python3:*)"]}}')
+    done = run("-s", settings)
+    assert done.returncode == 125 and "shell(python3:*)" in done.stderr, done.stderr
+    settings.write_text('{"permissions": {"allow": ["shell(python3:*)"]}}')
+    assert run("-s", settings, "--extra-index", clean.other.url).returncode == 0
+    assert clean.get("/v1/deployments/greeter").json()["venv"]["installed_packages"] == {"common": "2.0", "typed": "1.0"}
+    clean.index.add(wheel("typed", "1.1"))
+    before = layers(clean)
+    assert run("--no-cache", "--refresh").returncode == 0
+    assert clean.get("/v1/deployments/greeter").json()["venv"]["installed_packages"] == {"common": "1.0", "typed": "1.1"}
+    assert layers(clean) - before
