@@ -139,7 +139,7 @@ def test_the_name_of_specs_comes_from_them_sorted(env, index):
     index.add(wheel("one"), wheel("two"))
     expected = "a_" + hashlib.sha256(b"one\ntwo>=1").hexdigest()[:7]
     assert env.build("a", "--pip", "two>=1", "--pip", "one")["name"] == expected
-    assert env.build("a", "--pip", "one", "--pip", "two>=1") == {**env.show("a"), "cached": True}
+    assert env.build("a", "--pip", "one", "--pip", "two>=1") == {**env.show("a"), "cached": True, "built": False}
 
 
 def test_valid_package_ids(env):
@@ -174,7 +174,7 @@ def test_ls_and_show_say_what_is_there(env, index):
     assert [row.keys() == FIELDS for row in env.ls()] == [True, True]
     assert sorted(env.names()) == sorted([found["name"], "template_no-deps"])
     shown = env.show(found["name"])
-    assert shown == {key: value for key, value in found.items() if key != "cached"}
+    assert shown == {key: value for key, value in found.items() if key not in ("cached", "built")}
     assert env.show("agent") == shown
     text = env("env", "ls").stdout
     assert found["name"] in text and "template_no-deps" in text
