@@ -181,10 +181,12 @@ void context_find(struct task_run *run)
 	if (run->is_throwaway) {
 		make_throwaway(run);
 	} else if (core_find(run->request, core_of(run), key, &w, &err)) {
-		if (err.code == ERR_NOT_FOUND)
-			open_context(run, key);
-		else
+		/* Others may have been made since the message came. */
+		if (err.code != ERR_NOT_FOUND ||
+			context_check(run->task->agents, &run->entry->model, task->context, &err))
 			run_refuse(run, &err);
+		else
+			open_context(run, key);
 	} else if (!is_context_of(w, task)) {
 		fail(&err, ERR_CONFLICT, "'%s' is the context_id of another workspace", key);
 		run_refuse(run, &err);

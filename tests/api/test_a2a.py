@@ -569,6 +569,27 @@ def test_contexts_and_running_tasks_of_an_agent_are_limited(own_daemon):
 
 
 @pytest.mark.once
+def test_messages_that_come_at_once_open_no_more_contexts_than_one_by_one(shared):
+    add(shared, TOOLS.replace("name: tools", "name: crowd").replace("default: true", "max_contexts: 2"))
+    agent, tasks = Agent(shared, "crowd"), []
+
+    def send(context):
+        answer = agent.ask("SendMessage", message=agent.message("true", contextId=context), configuration={"returnImmediately": True})
+        if "result" in answer:
+            tasks.append(answer["result"]["task"])
+    threads = [threading.Thread(target=send, args=(f"crowd-{n}",)) for n in range(24)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    ended = [agent.await_state(task, *ENDED)["status"] for task in tasks]
+    assert sum(status["state"] == "TASK_STATE_COMPLETED" for status in ended) == 2
+    assert all("2 contexts" in status["message"]["parts"][0]["text"] for status in ended if status["state"] != "TASK_STATE_COMPLETED"), ended
+    assert len(shared.get("/v1/workspaces?label=agent=crowd").json()["items"]) == 2
+    assert shared.delete("/v1/agents/crowd").status == 204
+
+
+@pytest.mark.once
 def test_messages_and_bodies_that_are_too_long(shared, tools):
     assert "524288 bytes" in tools.fails(-32602, "SendMessage", message=tools.message("x" * 600_000, contextId="ctx-1"))
     assert text(tools.send("echo " + "x" * 100_000, contextId="ctx-1")) == "x" * 100_000 + "\n"
