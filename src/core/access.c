@@ -297,6 +297,13 @@ const char *access_noun(enum noun noun)
 	return noun_names[noun];
 }
 
+#define CLIENT_NAME "client of agent "
+
+bool access_name_is_client(const char *name)
+{
+	return str_starts_with(str_from(name), CLIENT_NAME);
+}
+
 const char *access_name(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE])
 {
 	switch (principal->kind) {
@@ -317,7 +324,7 @@ const char *access_name(const struct principal *principal, char out[PRINCIPAL_NA
 		str_format(out, PRINCIPAL_NAME_SIZE, "subject %s", principal->subject);
 		break;
 	case PRINCIPAL_CLIENT:
-		str_format(out, PRINCIPAL_NAME_SIZE, "client of agent %s", principal->subject);
+		str_format(out, PRINCIPAL_NAME_SIZE, CLIENT_NAME "%s", principal->subject);
 		break;
 	case PRINCIPAL_AGENT:
 		str_format(out, PRINCIPAL_NAME_SIZE, "agent %s", principal->subject);
@@ -362,6 +369,16 @@ static const char *scope_name(unsigned scope)
 				       : "admin";
 }
 
+/* Where notifications are posted, the credentials of receivers are in memory: whoever could run
+ * something there could read those of others. */
+static bool is_for_core(const struct verb_row *row, const struct core_workspace *w)
+{
+	const char *service = w ? workspace_label(&w->model, WORKSPACE_SERVICE_LABEL) : NULL;
+	bool is_harmless =
+		row->flags & VERB_FREES || (row->scope == SCOPE_READ && row->noun != NOUN_FILE);
+	return service && !strcmp(service, WORKSPACE_PUSH) && !is_harmless;
+}
+
 static int judge(const struct request *request, const struct verb_row *row,
 	const struct core_workspace *w, struct error *err)
 {
@@ -375,6 +392,10 @@ static int judge(const struct request *request, const struct verb_row *row,
 	if (!access_reaches(request, w))
 		return fail(err, ERR_DENIED, "%s is bound to its workspace: %s.%s is outside of it",
 			access_name(request->principal, name), noun_names[row->noun], row->name);
+	if (request->principal->kind != PRINCIPAL_SYSTEM && is_for_core(row, w))
+		return fail(err, ERR_DENIED,
+			"workspace '%s' posts push notifications: it takes no %s.%s", w->model.id,
+			noun_names[row->noun], row->name);
 	return 0;
 }
 

@@ -223,6 +223,8 @@ bool access_has_token(const struct core *core);
 bool access_holds(const struct core *core, const struct request *request);
 /* The same of a principal whose name (access_name) was kept. */
 bool access_name_holds(const struct core *core, const char *name);
+/* Whether such a name is that of a client of an agent without authentication. */
+bool access_name_is_client(const char *name);
 /* What that principal asks for at `door`; lives in `arena`, and points at both. */
 core_verb const struct request *access_request(
 	const struct principal *principal, enum door door, const char *id, struct arena *arena);

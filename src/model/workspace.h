@@ -24,6 +24,7 @@
 #define WORKSPACE_NAMESPACE_LABEL "namespace"
 #define WORKSPACE_SERVICE_LABEL "carrel.service" /* which service made it */
 #define WORKSPACE_AGENTS "agents"		 /* value of that label: contexts of agents */
+#define WORKSPACE_PUSH "push"			 /* notifications are posted from it */
 #define WORKSPACE_PACKAGE_LABEL "package_id"	 /* its environment of Python is named after it */
 #define WORKSPACE_LABEL_PATTERN "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$"
 #define WORKSPACE_VARIABLE_PATTERN "^[^=\\x00]+$"

@@ -168,6 +168,16 @@ static void print_orders(struct push *push)
 	}
 }
 
+/* As for a stream of events: whoever may not see the task any more isn't told of it. */
+static bool may_be_told(const struct push *push)
+{
+	const struct a2a_agent *agent =
+		agents_look(push->agents, str_from(push->task->model.agent));
+	const char *owner = push->model.owner;
+	return agent && (!access_name_is_client(owner) || agent->auth == AGENT_NO_AUTH) &&
+	       access_name_holds(core_of(push), owner);
+}
+
 static void on_posted(void *ctx, const struct error *err);
 
 static void post(struct push *push)
@@ -175,8 +185,7 @@ static void post(struct push *push)
 	auto_arena struct arena arena = { 0 };
 	static const char *const words[] = { "python3", "-I", "-S", "-c", script, NULL };
 	struct exec_spec spec = { .has_stdin_text = true };
-	/* As for a stream of events: whoever may not see the task any more isn't told of it. */
-	if (!access_name_holds(core_of(push), push->model.owner)) {
+	if (!may_be_told(push)) {
 		core_drop(core_of(push), &store_push_configs, push->model.id, NULL, NULL);
 		push_forget(push);
 		return;

@@ -521,6 +521,13 @@ def test_without_authentication_a_client_reaches_its_agent_alone():
         assert post("/a2a/tools", hello).status == 200
         audit = daemon("audit", "--type", "exec.start", "-o", "json").stdout
         assert "agent asks for client of agent asks" in audit
+        # All of them are one principal: none reads the token of another's push notification config.
+        id = sent.json()["result"]["task"]["id"]
+        config = {"taskId": id, "id": "x", "url": "https://origin.invalid/", "token": "of-the-receiver"}
+        for method, params in (("CreateTaskPushNotificationConfig", config), ("GetTaskPushNotificationConfig", {"taskId": id, "id": "x"}),
+                               ("ListTaskPushNotificationConfigs", {"taskId": id})):
+            answer = post("/a2a/asks", {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, bearer=False)
+            assert "origin.invalid" in json.dumps(answer.json()["result"]) and b"of-the-receiver" not in answer.body
 
 
 def test_tokens_may_do_what_their_scope_says(shared, tools):

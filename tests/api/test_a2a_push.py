@@ -281,6 +281,27 @@ def test_nobody_sees_or_deletes_the_config_of_another_principal(shared, tools):
     assert shared.delete(f"/v1/workspaces/{elsewhere}").status == 204
 
 
+def test_nobody_enters_the_workspace_from_which_another_principal_is_told(shared, tools):
+    """The program there has the credentials of the receiver in its memory."""
+    assert is_quiet(shared)
+    shared.receiver.gate.clear()
+    plan(shared, "/entered", *[None] * 4)
+    tools.call("SendMessage", message=tools.message("echo hi", contextId="push-enter"), configuration={
+        "taskPushNotificationConfig": {"url": url(shared, "/entered"), "authentication": {"scheme": "Bearer", "credentials": "hidden"}}})
+    assert eventually(lambda: posts(shared, "/entered"))       # which waits for the gate
+    made, = shared.get("/v1/workspaces?label=carrel.service=push").json()["items"]
+    headers = {"Authorization": "Bearer " + shared.post("/v1/tokens", {"scope": "user"}).json()["text"]}
+    base = f"/v1/workspaces/{made['id']}"
+    for method, path, body in (("POST", "/exec", {"argv": ["true"]}), ("GET", "/files/proc/2/environ", None), ("PATCH", "", {"labels": {}}),
+                               ("POST", "/snapshots", {}), ("POST", "/fork", {})):
+        for who in (headers, None):
+            answer = shared.request(method, base + path, body, who)
+            assert answer.status == 403 and b"posts push notifications" in answer.body, (method, path, answer)
+    assert shared.request("GET", base, headers=headers).json()["id"] == made["id"]
+    plan(shared, "/entered")
+    shared.receiver.gate.set()
+
+
 def test_nothing_is_posted_after_a_config_is_deleted(shared, tools):
     task = hold(tools, "push-del", url=url(shared, "/deleted"), id="x")
     tools.call("CreateTaskPushNotificationConfig", taskId=task["id"], id="kept", url=url(shared, "/kept"))
