@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "cli/agent.h"
+#include "format/base64.h"
 #include "model/agent.h"
 #include "model/task.h"
 
@@ -130,18 +131,35 @@ static const struct json_value *find_approval(
 	return found;
 }
 
-static int explain_approval(struct command *command, const char *id,
-	const struct json_value *approval, const char *approver, struct error *err)
+/* The command that an approval is about, whole: what is approved must be what was seen. */
+static const char *show_command(struct command *command, const struct json_value *approval)
 {
-	const char *asked = json_member_text(approval, "command");
+	const struct json_value *value = json_member(approval, "command");
+	const char *encoding = json_member_text(approval, "encoding");
+	struct str bytes = value && value->kind == JSON_STRING ? value->string : STR("");
+	if (encoding && !strcmp(encoding, "base64") &&
+		!base64_decode(bytes, &command->arena, &bytes))
+		return "a command that is not shown";
+	size_t size = 4 * bytes.len + 1; /* each byte may become \xNN */
+	char *shown = arena_alloc(&command->arena, size);
+	str_printable(shown, size, bytes);
+	return shown;
+}
+
+static int explain_approval(struct command *command, const char *id,
+	const struct json_value *approval, const char *approver)
+{
 	const char *approval_id = json_member_text(approval, "id");
-	fail(err, ERR_APPROVAL_REQUIRED, "task %s waits for an approval: %s", id,
-		asked ? asked : "a command that is not text");
+	const char *shown = show_command(command, approval);
 	if (approver && !strcmp(approver, "reviewer") && approval_id)
-		return error_hint(
-			err, "a reviewer answers: carrel approval approve %s", approval_id);
-	return error_hint(
-		err, "carrel agent send %s --task %s approve", command->operands.items[0], id);
+		cli_say("task %s waits for an approval: %s\n"
+			"hint: a reviewer answers: carrel approval approve %s",
+			id, shown, approval_id);
+	else
+		cli_say("task %s waits for an approval: %s\n"
+			"hint: carrel agent send %s --task %s approve",
+			id, shown, command->operands.items[0], id);
+	return error_exit_code(ERR_APPROVAL_REQUIRED);
 }
 
 static const struct ending {
@@ -189,7 +207,7 @@ static int print_task(struct command *command, const struct json_value *task, st
 	if (print_artifacts(command, task, err))
 		return -1;
 	if (is_waiting && approval)
-		return explain_approval(command, id, approval, approver, err);
+		return explain_approval(command, id, approval, approver);
 	gather_parts(json_member(message, "parts"), &said);
 	if (ending->code == ERR_NONE) {
 		buf_append(&command->out, said.data, said.len);

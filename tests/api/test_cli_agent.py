@@ -56,6 +56,8 @@ def test_what_is_asked_is_approved_and_what_is_denied_says_why(daemon):
     assert r.returncode == 125 and "has ended" in r.stderr
     r = send(daemon, "asked", "curl x")
     assert r.returncode == 126 and "was rejected" in r.stderr and "shell(curl:*)" in r.stderr
+    r = send(daemon, "asked", "touch " + "x" * 5000 + " 'a\x1bb' end")
+    assert r.returncode == 126 and r.stderr.splitlines()[0].endswith("x 'a\\x1bb' end"), r     # all of it is shown
     r = send(daemon, "reviewed", "touch x")
     assert r.returncode == 126 and "a reviewer answers: carrel approval approve" in r.stderr
 
