@@ -200,9 +200,9 @@ static int print_task(struct command *command, const struct json_value *task, st
 		struct json j = json_to(&command->out, false);
 		task_copy_json(&j, NULL, task);
 		buf_char(&command->out, '\n');
-		return code ? code
-			    : error_exit_code(is_waiting && approval ? ERR_APPROVAL_REQUIRED
-								     : ending->code);
+		if (code || (ending->code == ERR_NONE && !(is_waiting && approval)))
+			return code;
+		return error_exit_code(ending->code ? ending->code : ERR_APPROVAL_REQUIRED);
 	}
 	if (print_artifacts(command, task, err))
 		return -1;
@@ -221,9 +221,15 @@ static int print_task(struct command *command, const struct json_value *task, st
 	}
 	if (code)
 		return code;
+	/* The message of a program that failed: what happened, then the end of its log. */
+	end_line(&said);
+	const char *newline = said.len ? memchr(said.data, '\n', said.len) : NULL;
+	size_t len = newline ? (size_t)(newline - said.data) : 0;
+	if (newline && fd_write_full(STDERR_FILENO, newline + 1, said.len - len - 1) < 0)
+		return fail_errno(err, "write stderr");
 	return fail(err, ending->code, "task %s of agent '%s' %s%s%.*s", id,
-		command->operands.items[0], ending->word, said.len ? ": " : "", (int)said.len,
-		said.len ? said.data : "");
+		command->operands.items[0], ending->word, len ? ": " : "", (int)len,
+		len ? said.data : "");
 }
 
 static int run_send(struct command *command, struct error *err)

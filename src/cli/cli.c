@@ -293,7 +293,7 @@ static int check_operands(const struct command *command, struct error *err)
 	/* An empty name would be another path of the daemon's. */
 	for (size_t i = 0; i < command->operands.count; i++)
 		if (!command->operands.items[i][0] && !cli_problem(command))
-			return fail(err, ERR_INVALID, "a name may not be empty");
+			return fail(err, ERR_INVALID, "argument %zu is empty", i + 1);
 	return args_check_operands(command->spec, &command->operands, err);
 }
 

@@ -63,6 +63,10 @@ def test_what_is_asked_is_approved_and_what_is_denied_says_why(daemon):
 
 
 def test_json_is_the_task_and_the_exit_code_the_same(daemon):
+    r = send(daemon, "asked", "echo yes", "-o", "json")
+    assert r.returncode == 0 and json.loads(r.stdout)["status"]["state"] == "TASK_STATE_COMPLETED"
+    r = send(daemon, "adder", "one", "-o", "json")
+    assert r.returncode == 0 and json.loads(r.stdout)["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
     r = send(daemon, "asked", "sh -c 'exit 4'", "-o", "json")
     assert r.returncode == 4 and json.loads(r.stdout)["status"]["state"] == "TASK_STATE_FAILED"
     r = send(daemon, "asked", "touch x", "-o", "json")
@@ -77,9 +81,19 @@ def test_a_program_asks_and_is_answered(daemon):
     assert send(daemon, "adder", "--task", task, "4 5").stdout == "9\n"
 
 
+def test_the_log_of_a_program_that_fails_comes_before_the_error(daemon, tmp_path):
+    path = tmp_path / "agent.yaml"
+    path.write_text('name: broken\ndescription: fails\nversion: "1.0"\ncommand: [sh, -c, "echo no luck >&2; exit 2"]\n')
+    assert daemon("agent", "add", path).returncode == 0
+    r = send(daemon, "broken", "hello")
+    log, error = r.stderr.splitlines()
+    assert r.returncode == 125 and log == "no luck" and error.endswith("failed: the command ended with exit code 2"), r
+
+
 def test_unknown_agents_and_tasks(daemon):
     r = send(daemon, "nobody", "hello")
     assert r.returncode == 125 and "agent" in r.stderr
     r = send(daemon, "asked", "--task", "nothing", "approve")
     assert r.returncode == 125 and "there is no task 'nothing'" in r.stderr
     assert send(daemon, "asked").returncode == 125
+    assert "argument 2 is empty" in send(daemon, "asked", "").stderr
