@@ -70,14 +70,17 @@ static int look(struct rollout_watch *watch, struct error *err)
 	const struct json_value *rollout = json_member(watch->answer->value, "rollout");
 	const char *status = json_member_text(rollout, "status");
 	const char *why = json_member_text(rollout, "error");
+	const char *name = json_member_text(watch->answer->value, "name");
 	if (!status)
 		return fail(err, ERR_CORRUPT, "the daemon answered without a status");
 	if (strcmp(status, watch->last) && !command->json)
 		cli_say("%s", status);
 	str_copy(watch->last, sizeof watch->last, status);
-	if (!strcmp(status, "failed"))
-		return fail_hint(err, ERR_FAILED, "carrel deployment logs shows the output", "%s",
+	if (!strcmp(status, "failed")) {
+		fail(err, ERR_FAILED, "deployment '%s': %s", name ? name : watch->id,
 			why ? why : "the rollout failed");
+		return error_hint(err, "carrel deployment logs %s", name ? name : watch->id);
+	}
 	watch->is_over = !strcmp(status, "healthy") || !strcmp(status, "stopped");
 	return 0;
 }
@@ -280,13 +283,14 @@ static int run_logs(struct command *command, struct error *err)
 	const char *name = command->operands.items[0];
 	const char *surface = command->operands.count > 1 ? command->operands.items[1] : NULL;
 	struct client_response response;
-	struct client_request request = { .method = "GET",
-		.path = path_of(command, name,
-			surface ? arena_printf(&command->arena, "/logs?surface=%s",
-					  remote_escape(&command->remote, surface))
-				: "/logs") };
+	struct client_request request = CLIENT_REQUEST_NONE;
 	char piece[16384];
 	ssize_t got;
+	request.method = "GET";
+	request.path = path_of(command, name,
+		surface ? arena_printf(&command->arena, "/logs?surface=%s",
+				  remote_escape(&command->remote, surface))
+			: "/logs");
 	if (remote_begin(&command->remote, &request, &response, err))
 		return -1;
 	while ((got = client_read(&command->remote.client, &response, piece, sizeof piece, err)) >

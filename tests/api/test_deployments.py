@@ -75,7 +75,7 @@ def test_a_rollout_that_fails_leaves_what_was_live(clean):
         live, failed = daemon.get("/v1/deployments/greeter/logs?surface=rest").body.split(b"==> rest of version ")[1:]
         assert live.startswith(b"1.0.0 (revision 1) <==\nserver of 1.0.0 begins\n"), live
         assert failed.startswith(b"2.0.0 (revision 2, failed) <==\nno luck "), failed
-        assert daemon("deployment", "logs", "greeter").stdout.count("no luck") == 1
+        assert daemon("deployment", "logs", "greeter", input="not a body").stdout.count("no luck") == 1
         daemon.kill_core()
     # It goes with the next rollout.
     deploy(daemon)
@@ -191,4 +191,5 @@ def test_the_command_line_waits_for_the_end_of_a_rollout(clean, tmp_path):
     assert waiting.returncode == 0 and "healthy" in out and err.splitlines()[-1] == "carrel: healthy", (out, err)
     (tmp_path / "two.apkg").write_bytes(plain("2.0.0", rest="  command: exit 4\n"))
     failed = daemon("deploy", tmp_path / "two.apkg")
-    assert failed.returncode == 125 and "exit code 4" in failed.stderr and "carrel deployment logs" in failed.stderr, failed
+    assert failed.returncode == 125 and "exit code 4" in failed.stderr, failed
+    assert "deployment 'greeter': " in failed.stderr and "hint: carrel deployment logs greeter\n" in failed.stderr, failed
