@@ -31,8 +31,9 @@ int tool_check_name(const char *name, struct error *err)
 		is_good = is_letter(name[i]) || (name[i] >= '0' && name[i] <= '9') ||
 			  name[i] == '_' || name[i] == '-';
 	return is_good ? 0
-		       : fail(err, ERR_INVALID,
-				 "a name is 1 to 64 of a-z, 0-9, _ and -, the first a letter");
+		       : fail_hint(err, ERR_INVALID,
+				 "1 to 64 of a-z, 0-9, _ and -, the first a letter",
+				 "'%s' is not the name of a tool", name);
 }
 
 /* As indexes compare names: in lower case, runs of - _ . as one -. */
