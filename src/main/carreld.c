@@ -490,6 +490,8 @@ static int run_package(struct log *log, const char *home, const char *store_url,
 	json_object(&problem, "error");
 	json_text(&problem, "code", status ? error_code_name(why.code) : "");
 	json_text(&problem, "message", status ? why.text : "");
+	if (status && why.hint[0])
+		json_text(&problem, "hint", why.hint);
 	json_end(&problem);
 	json_end(&problem);
 	const struct buf *answer = status ? &failed : &out;

@@ -198,9 +198,13 @@ int agent_read(
 	struct json_value *extended = take_member(value, "extended");
 	read.has_extended = extended && extended->kind != JSON_NULL;
 	if (print_skills(skills, arena, &read.skills, err) ||
-		(read.has_extended && read_extended(extended, arena, &read.extended, err)) ||
-		record_read(&agent_record, value, arena, &read, err))
+		(read.has_extended && read_extended(extended, arena, &read.extended, err)))
 		return -1;
+	if (record_read(&agent_record, value, arena, &read, err)) {
+		if (str_starts_with(str_from(err->hint), "known: name"))
+			error_hint(err, "%s, skills, extended", arena_text(arena, err->hint));
+		return -1;
+	}
 	if (read.has_kind == (read.command.count > 0))
 		return fail_hint(err, ERR_INVALID, "kind: shell, or command: [PROGRAM, ...]",
 			"exactly one of 'kind' and 'command' is needed");

@@ -90,6 +90,14 @@ def test_the_log_of_a_program_that_fails_comes_before_the_error(daemon, tmp_path
     assert r.returncode == 125 and log == "no luck" and error.endswith("failed: the command ended with exit code 2"), r
 
 
+def test_an_unknown_key_of_an_agent_lists_all_that_are_known(daemon, tmp_path):
+    path = tmp_path / "agent.yaml"
+    path.write_text(SHELL.format(name="keys", approver="client") + "colour: red\n")
+    r = daemon("agent", "add", path)
+    assert r.returncode == 125 and "line 10: unknown key 'colour'\nhint: known: name, " in r.stderr, r
+    assert r.stderr.endswith(", max_tasks, skills, extended\n"), r
+
+
 def test_unknown_agents_and_tasks(daemon):
     r = send(daemon, "nobody", "hello")
     assert r.returncode == 125 and "agent" in r.stderr

@@ -193,3 +193,6 @@ def test_the_command_line_waits_for_the_end_of_a_rollout(clean, tmp_path):
     failed = daemon("deploy", tmp_path / "two.apkg")
     assert failed.returncode == 125 and "exit code 4" in failed.stderr, failed
     assert "deployment 'greeter': " in failed.stderr and "hint: carrel deployment logs greeter\n" in failed.stderr, failed
+    (tmp_path / "agent.yaml").write_text("name: typo\nversion: 1.0.0\nrset: {command: exit 4}\n")
+    typo = daemon("deploy", tmp_path)
+    assert typo.returncode == 125 and typo.stderr.endswith("unknown key 'rset'\nhint: did you mean 'rest'?\n"), typo
