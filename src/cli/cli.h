@@ -49,6 +49,7 @@ struct options {
 	text_list requires;
 	uint64_t version;
 	const char *context_id, *task; /* of agent send */
+	const char *url, *sha256;      /* of deploy */
 	bool always;		       /* of approval approve */
 	bool no_wait;		       /* of exec: for an approval */
 	bool refresh;		       /* of deploy */

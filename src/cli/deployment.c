@@ -7,6 +7,7 @@
 #include "cli/network.h"
 #include "cli/package.h"
 #include "cli/policy_file.h"
+#include "model/apkg.h"
 #include "model/deployment.h"
 
 static const char *path_of(struct command *command, const char *name, const char *more)
@@ -162,23 +163,68 @@ static int print_choices(struct command *command, struct json *j, struct error *
 	return policy_file_print(j, &command->options, false, &command->arena, err);
 }
 
+/* The package that is deployed. */
+struct chosen {
+	const char *name, *version, *url, *sha256; /* the last two may be NULL */
+};
+
+/* NAME@VERSION that the daemon has stored, or fetches from --url. */
+static int choose_named(
+	struct command *command, const char *text, struct chosen *chosen, struct error *err)
+{
+	const char *at = strrchr(text, '@');
+	chosen->name = at ? arena_printf(&command->arena, "%.*s", (int)(at - text), text) : text;
+	chosen->version = at ? at + 1 : "";
+	chosen->url = command->options.url;
+	chosen->sha256 = command->options.sha256;
+	if (!at || apkg_check_id(chosen->name, err) || apkg_check_id(chosen->version, err))
+		return fail_hint(err, ERR_INVALID, "carrel package ls shows those that are stored",
+			"'%.128s' is not NAME@VERSION", text);
+	return 0;
+}
+
+/* A file or a directory of this host, which is uploaded. */
+static int choose_file(
+	struct command *command, const char *path, struct chosen *chosen, struct error *err)
+{
+	const char *wanted = command->options.sha256;
+	struct package_read package;
+	if (package_read(command, path, "zip", &package, err))
+		return -1;
+	int failed = 0;
+	if (wanted && strcmp(wanted, package.sha256) != 0)
+		failed = fail(err, ERR_INVALID, "%s: its SHA-256 is %s", path, package.sha256);
+	failed = failed || upload(command, &package, err);
+	fd_close(&package.file);
+	*chosen = (struct chosen){ .name = package.name,
+		.version = package.version,
+		.sha256 = arena_text(&command->arena, package.sha256) };
+	return failed ? -1 : 0;
+}
+
 static int run_deploy(struct command *command, struct error *err)
 {
 	const struct options *options = &command->options;
-	struct package_read package;
+	const char *operand = command->operands.items[0];
+	bool is_blob = !strncmp(operand, "blob:", 5);
+	struct chosen chosen;
 	struct remote_answer answer;
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-	if (package_read(command, command->operands.items[0], "zip", &package, err))
-		return -1;
-	int failed = upload(command, &package, err);
-	fd_close(&package.file);
-	if (failed)
+	if (is_blob && options->url)
+		return fail(err, ERR_INVALID, "'%s' is stored already: --url says where else it is",
+			operand);
+	if (is_blob || options->url
+			? choose_named(command, is_blob ? operand + 5 : operand, &chosen, err)
+			: choose_file(command, operand, &chosen, err))
 		return -1;
 	json_object(&j, NULL);
-	json_text(&j, "agentAppId", package.name);
-	json_text(&j, "version", package.version);
-	json_text(&j, "sha256", package.sha256);
+	json_text(&j, "agentAppId", chosen.name);
+	json_text(&j, "version", chosen.version);
+	if (chosen.url)
+		json_text(&j, "packageUrl", chosen.url);
+	if (chosen.sha256)
+		json_text(&j, "sha256", chosen.sha256);
 	if (options->name)
 		json_text(&j, "name", options->name);
 	if (print_choices(command, &j, err) ||
@@ -200,6 +246,10 @@ static const struct arg_option deploy_table[] = {
 	{ 0, "name", ARG_TEXT, AT(name), "NAME",
 		"of the deployment (default: that of the agent); one that exists is replaced", NULL,
 		1 },
+	{ 0, "url", ARG_TEXT, AT(url), "URL",
+		"have the daemon fetch the package NAME@VERSION from here, unless it is stored",
+		NULL, 1 },
+	{ 0, "sha256", ARG_TEXT, AT(sha256), "HEX", "that the package must have", NULL, 1 },
 	{ 'e', "setenv", ARG_LIST, AT(variables), "NAME[=VALUE]",
 		"set a variable of the surfaces; without =VALUE, pass on the one set here" },
 	{ ARG_FROM(network_rows) },
@@ -223,13 +273,18 @@ static const struct arg_option deploy_table[] = {
 const struct arg_spec cli_deploy = {
 	.command = "deploy",
 	.summary = "deploy an agent package, or a directory",
-	.usage = "carrel deploy PACKAGE|DIR [options]",
-	.about = "Uploads an agent package and serves it: each surface of its agent.yaml in a "
-		 "sandbox of its own.\nA deployment of that name is replaced without a failed "
-		 "request; if the new one doesn't become\nhealthy, the old one stays.",
+	.usage = "carrel deploy FILE|DIR|blob:NAME@VERSION [options]\n"
+		 "       carrel deploy NAME@VERSION --url URL [--sha256 HEX] [options]",
+	.about =
+		"Serves an agent package: a file or directory of this host, which is uploaded, one "
+		"that is\nstored (blob:), or one that is fetched. Each surface of its agent.yaml "
+		"runs in "
+		"a sandbox of\nits own. A deployment of that name is replaced without a failed "
+		"request; if the new one doesn't become\nhealthy, the old one stays.",
 	ARG_TABLE(deploy_table),
 	.examples = "  carrel deploy ./greeter -e GREETING=hello\n"
-		    "  carrel deploy greeter@1.0.0.apkg --name staging\n",
+		    "  carrel deploy greeter@1.0.0.apkg --name staging\n"
+		    "  carrel deploy greeter@1.1.0 --url https://desk.example/greeter.apkg\n",
 	.least = 1,
 	.most = 1,
 	.run = run_deploy,

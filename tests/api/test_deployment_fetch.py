@@ -71,6 +71,25 @@ def test_a_package_is_fetched_checked_and_cached(no_packages):
     assert eventually(lambda: {one["labels"]["carrel.role"] for one in left(daemon)} == {"package", "rest"})
 
 
+def test_the_command_line_names_a_url_or_a_stored_package(no_packages, tmp_path):
+    daemon, url = no_packages, f"{no_packages.site}/greeter.apkg"
+    refused = daemon("deploy", "greeter@1.0.0", "--url", url, "--sha256", "0" * 64)
+    assert refused.returncode == 125 and "SHA-256" in refused.stderr, refused
+    assert packages(daemon) == []
+    done = daemon("deploy", "greeter@1.0.0", "--url", url, "--sha256", sha256(plain()))
+    assert done.returncode == 0 and "healthy" in done.stdout, done
+    assert packages(daemon) == ["greeter@1.0.0"]
+    done = daemon("deploy", "blob:greeter@1.0.0", "--name", "second")
+    assert done.returncode == 0 and "second" in done.stdout, done
+    path = tmp_path / "greeter.apkg"
+    path.write_bytes(plain())
+    for words, why in (["blob:greeter"], "not NAME@VERSION"), (["greeter", "--url", url], "not NAME@VERSION"), \
+            (["blob:greeter@9"], "greeter@9"), (["blob:greeter@1.0.0", "--url", url], "stored already"), \
+            ([path, "--sha256", "0" * 64], f"its SHA-256 is {sha256(plain())}"):
+        refused = daemon("deploy", *words)
+        assert refused.returncode == 125 and why in refused.stderr, refused
+
+
 def test_what_is_cached_is_fetched_again_only_when_asked(no_packages):
     daemon = no_packages
     url, path = f"{daemon.site}/changing.apkg", daemon.files / "changing.apkg"
