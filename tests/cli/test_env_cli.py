@@ -7,7 +7,7 @@ import shutil
 import pytest
 from harness import IS_ROOT, one_line
 
-COMMANDS = ["build", "ls", "show", "verify", "registries", "rm", "prune", "warm", "metrics", "export", "import"]
+COMMANDS = ["build", "ls", "show", "verify", "registries", "rm", "prune", "warm", "metrics", "export", "import", "wheels"]
 BAD_NAMES = ["a/b", "..", ".", ".hidden", "", "a" * 101, "a b", b"\xff\xfe", "a\nb", "ä", "a;b", "$HOME"]
 
 
