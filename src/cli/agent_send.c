@@ -100,6 +100,28 @@ static int print_artifacts(
 		       : fail_errno(err, "write stderr");
 }
 
+/* What the agent said since the message that was sent: the end of the history. The message of its
+ * state, which may be there too, is printed elsewhere. */
+static void print_replies(struct command *command, const struct json_value *task,
+	const struct json_value *state_message)
+{
+	const char *state_id = json_member_text(state_message, "messageId");
+	const struct json_value *history = json_member(task, "history");
+	const struct json_value *one = history ? history->first : NULL, *reply = one;
+	for (; one; one = one->next) {
+		const char *role = json_member_text(one, "role");
+		if (role && !strcmp(role, "ROLE_USER"))
+			reply = one->next;
+	}
+	for (; reply; reply = reply->next) {
+		const char *id = json_member_text(reply, "messageId");
+		if (id && state_id && !strcmp(id, state_id))
+			continue;
+		gather_parts(json_member(reply, "parts"), &command->out);
+		end_line(&command->out);
+	}
+}
+
 /* The exit code of the command that the task was; 0: none, or none that says more than its state.
  */
 static int find_exit_code(const struct json_value *task)
@@ -204,6 +226,7 @@ static int print_task(struct command *command, const struct json_value *task, st
 			return code;
 		return error_exit_code(ending->code ? ending->code : ERR_APPROVAL_REQUIRED);
 	}
+	print_replies(command, task, message);
 	if (print_artifacts(command, task, err))
 		return -1;
 	if (is_waiting && approval)

@@ -98,6 +98,21 @@ def test_an_unknown_key_of_an_agent_lists_all_that_are_known(daemon, tmp_path):
     assert r.stderr.endswith(", max_tasks, skills, extended\n"), r
 
 
+def test_a_program_replies_with_messages(daemon, tmp_path):
+    program = """import json, sys
+for line in sys.stdin:
+    text = json.loads(line)["message"]["parts"][0]["text"]
+    print(json.dumps({"message": {"parts": [{"text": "you said " + text}]}}))
+    print(json.dumps({"status": "completed", "message": "bye"} if text == "end" else {"status": "input-required", "message": "more?"}), flush=True)
+"""
+    (tmp_path / "talker.yaml").write_text(json.dumps(
+        {"name": "talker", "description": "talks", "version": "1", "command": ["python3", "-c", program]}))
+    assert daemon("agent", "add", tmp_path / "talker.yaml").returncode == 0
+    r = send(daemon, "talker", "one")
+    assert (r.returncode, r.stdout) == (0, "you said one\nmore?\n"), r
+    assert send(daemon, "talker", "--task", r.stderr.split()[2], "end").stdout == "you said end\nbye\n"
+
+
 def test_unknown_agents_and_tasks(daemon):
     r = send(daemon, "nobody", "hello")
     assert r.returncode == 125 and "agent" in r.stderr
