@@ -120,7 +120,7 @@ static int copy_wheel(struct making *making, int from, int to, const char *file,
 {
 	char sha256[2 * SHA256_LEN + 1];
 	const char *name, *version, *hash;
-	ssize_t sent;
+	ssize_t sent = -1;
 
 	home_enter(making->store->home);
 	auto_close int in = openat(from, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
