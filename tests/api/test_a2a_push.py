@@ -316,7 +316,7 @@ def test_nothing_is_posted_after_a_config_is_deleted(shared, tools):
 
 CLOSED = [
     ("http://127.0.0.1:{port}/private", "isn't public"), ("http://169.254.169.254/latest/meta-data", "isn't public"), ("http://[::1]:{port}/private", "isn't public"),
-    ("http://localhost:{port}/private", "isn't public"), ("http://origin.test:22/private", "port"), ("https://origin.test:{tls}/private", "CERTIFICATE_VERIFY_FAILED")]
+    ("http://localhost:{port}/private", "isn't public"), ("http://localhost.:{port}/private", "isn't public"), ("http://[::ffff:127.0.0.1]:{port}/private", "isn't public"), ("http://origin.test:22/private", "port"), ("https://origin.test:{tls}/private", "CERTIFICATE_VERIFY_FAILED")]
 
 
 def test_what_egress_does_not_open_is_not_reached(shared, tools):
