@@ -149,6 +149,7 @@ static void finish(struct sandbox *sandbox)
 	}
 	log_sandbox(sandbox, LOG_LEVEL_INFO, "sandbox ended", NULL);
 	forget(sandbox);
+	sandboxes_go_on(launcher); /* a list may have waited for this end */
 	launcher_check_end(launcher);
 }
 
@@ -420,6 +421,10 @@ void sandboxes_go_on(struct launcher *launcher)
 			link_send(launcher, &done, NULL, 0, NULL, 0);
 			return;
 		}
+		/* The core before had asked for its start. Core takes what is not in the list for
+		 * ended, and may start it at once: so the list waits for its end. */
+		if (!sandbox->is_up && sandbox->is_killed)
+			return;
 		all->list_next = sandbox->newer;
 		int fds[WARM_FD_MAX];
 		if (!sandbox->is_up)
@@ -441,9 +446,12 @@ void sandboxes_forget_core(struct launcher *launcher)
 		bool is_starting = at->start_tag != 0;
 		at->start_tag = at->end_tag = 0;
 		stop_counting(at, false);
-		/* The next core asks what runs, and must not be told of it later. */
-		if (is_starting)
+		/* The next core asks what runs, and must not be told of it later: not of its end,
+		 * and not that it came up when it was already killed. */
+		if (is_starting) {
+			stop_receiving(at);
 			kill_sandbox(at);
+		}
 		at->has_failed |= is_starting;
 	}
 }
