@@ -35,6 +35,16 @@ struct str str_trim(struct str s)
 	return s;
 }
 
+struct str str_last_line(struct str s)
+{
+	struct str line = str_trim(s);
+	const char *end = line.len > 0 ? memrchr(line.data, '\n', line.len) : NULL;
+
+	if (end)
+		line = (struct str){ end + 1, line.len - (size_t)(end + 1 - line.data) };
+	return line;
+}
+
 bool str_cut(struct str s, char separator, struct str *head, struct str *tail)
 {
 	const char *at = s.len > 0 ? memchr(s.data, separator, s.len) : NULL;

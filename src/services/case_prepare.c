@@ -261,18 +261,10 @@ static void take_texts(struct prepare *p, const struct json_value *list, text_li
 			vec_push(&p->arena, out, arena_text(&p->arena, item->string.data));
 }
 
-static struct str last_line(struct str text)
-{
-	struct str rest = str_trim(text), line, last = { 0 };
-	while (str_next(&rest, '\n', &line))
-		last = line;
-	return last;
-}
-
 /* The last line of what the script printed. */
 static const struct json_value *read_answer(struct prepare *p)
 {
-	struct str last = last_line((struct str){ p->step.out.data, p->step.out.len });
+	struct str last = str_last_line((struct str){ p->step.out.data, p->step.out.len });
 	struct json_value *value;
 	struct error ignored;
 	return last.len && !json_read(last, &p->arena, &value, &ignored) ? value : NULL;
@@ -285,7 +277,7 @@ static void on_editable(void *ctx, struct step *step)
 	if (!answer) {
 		step->shown.passed = false;
 		steps_add(&p->steps, &step->shown);
-		struct str why = last_line(str_from(step->shown.output));
+		struct str why = str_last_line(str_from(step->shown.output));
 		fail_editable(
 			p, arena_printf(&p->arena, "%s: %.*s", p->backend,
 				   (int)(why.len < 300 ? why.len : 300), why.len ? why.data : ""));

@@ -67,23 +67,15 @@ static void run(struct tool_generate_job *job)
 	desk_run(&job->desk, &spec, on_step, job);
 }
 
-/* The last line that says something, of what it wrote to stderr. */
-static struct str last_line(const struct buf *text)
-{
-	struct str line = str_trim((struct str){ text->data ? text->data : "", text->len });
-	const char *end = line.len ? memrchr(line.data, '\n', line.len) : NULL;
-	if (end)
-		line = (struct str){ end + 1, line.len - (size_t)(end + 1 - line.data) };
-	if (line.len > REASON_BYTES_MAX)
-		line.len = REASON_BYTES_MAX;
-	return line;
-}
-
 static int judge_run(struct tool_generate_job *job, struct error *err)
 {
 	const struct result *result = &job->desk.result;
-	struct str said = last_line(&job->desk.captured.streams[1]);
+	const struct buf *errors = &job->desk.captured.streams[1];
+	struct str said =
+		str_last_line((struct str){ errors->data ? errors->data : "", errors->len });
 	const char *colon = said.len ? ": " : "";
+	if (said.len > REASON_BYTES_MAX)
+		said.len = REASON_BYTES_MAX;
 	if (result->reason != REASON_EXITED)
 		return fail(err, ERR_FAILED, "the generator was ended: %s%s%.*s",
 			reason_names[result->reason], colon, (int)said.len, said.data);

@@ -27,6 +27,10 @@ static void trim_takes_blanks_off_both_ends_only(void **state)
 	assert_str(str_trim(STR(" \t\r\na b\n ")), "a b");
 	assert_str(str_trim(STR(" \n ")), "");
 	assert_str(str_trim((struct str){ NULL, 0 }), "");
+	assert_str(str_last_line(STR("a\n b c \n\t\n")), " b c");
+	assert_str(str_last_line(STR(" a ")), "a");
+	assert_str(str_last_line(STR("\n ")), "");
+	assert_str(str_last_line((struct str){ NULL, 0 }), "");
 }
 
 static void cut_splits_at_the_first_separator(void **state)

@@ -48,20 +48,10 @@ void script_job(struct job *job, struct arena *arena, const struct interpreter *
 	job_set_env(job, arena, "LC_ALL", "C.UTF-8");
 }
 
-static struct str last_line(struct str text)
-{
-	struct str trimmed = str_trim(text);
-
-	for (size_t i = trimmed.len; i > 0; i--)
-		if (trimmed.data[i - 1] == '\n')
-			return (struct str){ trimmed.data + i, trimmed.len - i };
-	return trimmed;
-}
-
 int job_explain(const struct job *job, const struct job_result *result, struct str errors,
 	struct error *err)
 {
-	struct str line = last_line(errors);
+	struct str line = str_last_line(errors);
 	char shown[400];
 
 	switch (result->reason) {
