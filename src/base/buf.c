@@ -82,6 +82,11 @@ bool buf_char(struct buf *b, char c)
 	return buf_append(b, &c, 1);
 }
 
+bool buf_end_line(struct buf *b)
+{
+	return b->len == 0 || b->data[b->len - 1] == '\n' || buf_char(b, '\n');
+}
+
 bool buf_printf(struct buf *b, const char *fmt, ...)
 {
 	va_list args;

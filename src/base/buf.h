@@ -23,6 +23,7 @@ void buf_done(struct buf *b);
 bool buf_append(struct buf *b, const void *data, size_t len);
 bool buf_text(struct buf *b, const char *text);
 bool buf_char(struct buf *b, char c);
+bool buf_end_line(struct buf *b); /* a newline, unless b is empty or ends with one */
 bool buf_printf(struct buf *b, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), nonnull(2)));
 bool buf_vprintf(struct buf *b, const char *fmt, va_list args)

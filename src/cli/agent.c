@@ -67,8 +67,7 @@ static int run_show(struct command *command, struct error *err)
 		return 0;
 	}
 	buf_text(&command->out, yaml ? yaml : "");
-	if (yaml && yaml[0] && yaml[strlen(yaml) - 1] != '\n')
-		buf_char(&command->out, '\n');
+	buf_end_line(&command->out);
 	return 0;
 }
 

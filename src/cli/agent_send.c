@@ -5,8 +5,8 @@
 #include "base/id.h"
 #include "cli/agent.h"
 #include "format/base64.h"
+#include "model/a2a.h"
 #include "model/agent.h"
-#include "model/task.h"
 
 #define TEXT_MAX ((size_t)1 << 20)
 
@@ -71,12 +71,6 @@ static void gather_parts(const struct json_value *parts, struct buf *out)
 	}
 }
 
-static void end_line(struct buf *out)
-{
-	if (out->len && out->data[out->len - 1] != '\n')
-		buf_char(out, '\n');
-}
-
 /* What a task made, to stdout, but the artifact `stderr` of a command. */
 static int print_artifacts(
 	struct command *command, const struct json_value *task, struct error *err)
@@ -93,7 +87,7 @@ static int print_artifacts(
 			continue;
 		gather_parts(parts, is_stderr ? &errors : &command->out);
 		if (!is_stdout && !is_stderr)
-			end_line(&command->out);
+			buf_end_line(&command->out);
 	}
 	return fd_write_full(STDERR_FILENO, errors.data, errors.len) == (ssize_t)errors.len
 		       ? 0
@@ -118,7 +112,7 @@ static void print_replies(struct command *command, const struct json_value *task
 		if (id && state_id && !strcmp(id, state_id))
 			continue;
 		gather_parts(json_member(reply, "parts"), &command->out);
-		end_line(&command->out);
+		buf_end_line(&command->out);
 	}
 }
 
@@ -184,25 +178,15 @@ static int explain_approval(struct command *command, const char *id,
 	return error_exit_code(ERR_APPROVAL_REQUIRED);
 }
 
+/* The states that a task may be answered in; ERR_NONE: no error. */
 static const struct ending {
-	const char *state;
-	enum error_code code; /* ERR_NONE: no error */
+	enum error_code code;
 	const char *word;
-} endings[] = {
-	{ "TASK_STATE_COMPLETED", ERR_NONE, NULL },
-	{ "TASK_STATE_INPUT_REQUIRED", ERR_NONE, NULL },
-	{ "TASK_STATE_FAILED", ERR_FAILED, "failed" },
-	{ "TASK_STATE_CANCELED", ERR_CANCELED, "was canceled" },
-	{ "TASK_STATE_REJECTED", ERR_POLICY, "was rejected" },
+} endings[TASK_STATE_COUNT] = {
+	[TASK_FAILED] = { ERR_FAILED, "failed" },
+	[TASK_CANCELED] = { ERR_CANCELED, "was canceled" },
+	[TASK_REJECTED] = { ERR_POLICY, "was rejected" },
 };
-
-static const struct ending *find_ending(const char *state)
-{
-	for (size_t i = 0; state && i < sizeof endings / sizeof *endings; i++)
-		if (!strcmp(endings[i].state, state))
-			return &endings[i];
-	return NULL;
-}
 
 /* Prints what the task made. The exit code: the command's, or 0, 125, 126 or 130 by its state; it
  * is the same with -o json, which prints the task as it came. */
@@ -210,14 +194,16 @@ static int print_task(struct command *command, const struct json_value *task, st
 {
 	const struct json_value *status = json_member(task, "status");
 	const struct json_value *message = json_member(status, "message");
-	const struct ending *ending = find_ending(json_member_text(status, "state"));
+	const char *state_name = json_member_text(status, "state");
 	const char *id = json_member_text(task, "id"), *approver = NULL;
+	int state = state_name ? task_state_find(a2a_state_names, state_name) : -1;
 	const struct json_value *approval = find_approval(message, &approver);
 	auto_buf struct buf said = buf_empty(JSON_READ_MAX);
 	int code = find_exit_code(task);
-	if (!ending || !id)
+	if (!id || state < 0 || !task_state_is_settled((enum task_state)state))
 		return fail(err, ERR_CORRUPT, "the daemon's response is not a task that has ended");
-	bool is_waiting = ending == find_ending("TASK_STATE_INPUT_REQUIRED");
+	const struct ending *ending = &endings[state];
+	bool is_waiting = state == TASK_INPUT_REQUIRED;
 	if (command->json) {
 		struct json j = json_to(&command->out, false);
 		task_copy_json(&j, NULL, task);
@@ -235,7 +221,7 @@ static int print_task(struct command *command, const struct json_value *task, st
 	if (ending->code == ERR_NONE) {
 		buf_append(&command->out, said.data, said.len);
 		if (said.len)
-			end_line(&command->out);
+			buf_end_line(&command->out);
 		if (is_waiting)
 			cli_say("task %s waits for an answer\nhint: carrel agent send %s --task %s "
 				"TEXT",
@@ -245,7 +231,7 @@ static int print_task(struct command *command, const struct json_value *task, st
 	if (code)
 		return code;
 	/* The message of a program that failed: what happened, then the end of its log. */
-	end_line(&said);
+	buf_end_line(&said);
 	const char *newline = said.len ? memchr(said.data, '\n', said.len) : NULL;
 	size_t len = newline ? (size_t)(newline - said.data) : 0;
 	if (newline && fd_write_full(STDERR_FILENO, newline + 1, said.len - len - 1) < 0)

@@ -88,8 +88,7 @@ static bool is_asked(const char *surface, int kind)
 static void head(
 	struct buf *out, int kind, const char *version, uint64_t revision, const char *more)
 {
-	if (out->len && out->data[out->len - 1] != '\n')
-		buf_char(out, '\n');
+	buf_end_line(out);
 	buf_printf(out, "==> %s of version %s (revision %" PRIu64 "%s) <==\n", surface_names[kind],
 		version, revision, more);
 }

@@ -62,6 +62,20 @@ static void an_overflow_changes_nothing_and_stays_refused(void **state)
 	assert_string_equal(b.data, "abcd");
 }
 
+static void a_line_is_ended_once(void **state)
+{
+	auto_buf struct buf b;
+
+	buf_init(&b, 4);
+	assert_true(buf_end_line(&b));
+	assert_int_equal(b.len, 0);
+	buf_text(&b, "ab");
+	assert_true(buf_end_line(&b) && buf_end_line(&b));
+	assert_string_equal(b.data, "ab\n");
+	buf_char(&b, 'c');
+	assert_false(buf_end_line(&b));
+}
+
 static void a_length_near_the_end_of_memory_is_an_overflow_not_a_wrap(void **state)
 {
 	auto_buf struct buf b;
@@ -132,6 +146,7 @@ int main(void)
 		cmocka_unit_test(what_is_appended_is_there_and_terminated),
 		cmocka_unit_test(the_maximum_is_exact),
 		cmocka_unit_test(an_overflow_changes_nothing_and_stays_refused),
+		cmocka_unit_test(a_line_is_ended_once),
 		cmocka_unit_test(a_length_near_the_end_of_memory_is_an_overflow_not_a_wrap),
 		cmocka_unit_test(reserved_room_becomes_content_when_said),
 		cmocka_unit_test(claiming_more_than_was_reserved_aborts),
