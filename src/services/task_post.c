@@ -182,18 +182,14 @@ static void on_posted(void *ctx, const struct error *err);
 
 static void post(struct push *push)
 {
-	auto_arena struct arena arena = { 0 };
-	static const char *const words[] = { "python3", "-I", "-S", "-c", script, NULL };
-	struct exec_spec spec = { .has_stdin_text = true };
+	static const char *argv[] = { "python3", "-I", "-S", "-c", script, NULL };
+	struct exec_spec spec = { .argv = { argv, 5, 5 }, .has_stdin_text = true };
 	if (!may_be_told(push)) {
 		core_drop(core_of(push), &store_push_configs, push->model.id, NULL, NULL);
 		push_forget(push);
 		return;
 	}
 	print_orders(push);
-	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-		vec_push(&arena, &spec.argv, words[i]);
-	spec.argv.count--;
 	spec.stdin_text = (struct str){ push->orders.data, push->orders.len };
 	spec.timeout_ms = push->sent * POST_SECONDS * 1000 + RUN_EXTRA_MS;
 	push->step = PUSH_POSTING;

@@ -84,23 +84,6 @@ void push_settle(struct push *push)
 
 /* ---- the configs of a task ---- */
 
-static const char *keep(struct push *push, const char *text)
-{
-	return text ? arena_text(&push->arena, text) : NULL;
-}
-
-/* Takes the texts of *given. */
-static void take_model(struct push *push, const struct push_config *given)
-{
-	push->model = *given;
-	push->model.config = keep(push, given->config);
-	push->model.owner = keep(push, given->owner);
-	push->model.url = keep(push, given->url);
-	push->model.token = keep(push, given->token);
-	push->model.scheme = keep(push, given->scheme);
-	push->model.credentials = keep(push, given->credentials);
-}
-
 static struct push *push_new(
 	struct agents *agents, struct agent_task *task, const struct push_config *given)
 {
@@ -109,7 +92,7 @@ static struct push *push_new(
 	push->task = task;
 	arena_init(&push->arena);
 	buf_init(&push->orders, BUF_MAX_DEFAULT);
-	take_model(push, given);
+	push_config_copy(&push->arena, given, &push->model);
 	push->listener = (struct task_listener){ .told = on_told, .ctx = push };
 	while (*at)
 		at = &(*at)->next;
@@ -284,11 +267,7 @@ void push_config_set(const struct request *request, struct agents *agents, const
 	if (!task->is_kept) /* it must be found by the receiver, too */
 		task_save(task);
 	struct push_config row = describe(task, given, owner, old);
-	const char **const texts[] = { &row.config, &row.owner, &row.url, &row.token, &row.scheme,
-		&row.credentials };
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		*texts[i] = *texts[i] ? arena_text(&change->arena, *texts[i]) : NULL;
-	change->row = row;
+	push_config_copy(&change->arena, &row, &change->row);
 	core_put(agents->base.core, &store_push_configs, &change->row, on_set, change);
 }
 
