@@ -124,7 +124,7 @@ const struct request *revision_request(const struct revision_state *r, struct ar
 void deployment_forget_logs(struct deployment_state *d);
 /* A revision of any deployment with the files of that package, or NULL. */
 const struct revision *revision_of_package(const struct deployments *all, const char *sha256);
-void workspace_drop_id(const struct request *request, struct deployments *all, const char *id);
+void revision_drop_workspace(const struct revision_state *r, const char *id);
 int apkg_parse(struct str yaml, struct arena *arena, struct apkg *agent, struct error *err);
 
 /* ---- deployment_show.c ---- */

@@ -38,12 +38,18 @@ const struct request *revision_request(const struct revision_state *r, struct ar
 		r->model.caller ? r->model.caller : "system", SCOPE_READ | SCOPE_USE, arena);
 }
 
-void workspace_drop_id(const struct request *request, struct deployments *all, const char *id)
+static void drop_workspace(const struct request *request, struct deployments *all, const char *id)
 {
 	struct core_workspace *w;
 	struct error ignored;
 	if (!core_find(as_system(), all->service.core, id, &w, &ignored))
 		core_remove(request, w, "removed", NULL, NULL);
+}
+
+void revision_drop_workspace(const struct revision_state *r, const char *id)
+{
+	auto_arena struct arena arena = { 0 };
+	drop_workspace(revision_request(r, &arena), r->deployment->all, id);
 }
 
 void deployment_forget_logs(struct deployment_state *d)
@@ -102,12 +108,10 @@ void revision_end(struct revision_state *r)
 {
 	struct deployment_state *d = r->deployment;
 	struct revision_state **const slots[] = { &d->live, &d->next, &d->previous };
-	auto_arena struct arena arena = { 0 };
-	const struct request *request = revision_request(r, &arena);
 	for (int i = 0; i < SURFACE_COUNT; i++) {
 		surface_stop(&r->surfaces[i]);
 		if (r->model.surfaces[i].workspace)
-			workspace_drop_id(request, d->all, r->model.surfaces[i].workspace);
+			revision_drop_workspace(r, r->model.surfaces[i].workspace);
 	}
 	rollout_stop(r);
 	/* What is under way ends with its callback. */
@@ -115,7 +119,7 @@ void revision_end(struct revision_state *r)
 	if (r->is_waiting || r->env.is_making)
 		return;
 	if (r->model.layer && !is_shared(d->all, r))
-		workspace_drop_id(request, d->all, r->model.layer);
+		revision_drop_workspace(r, r->model.layer);
 	for (int i = 0; i < 3; i++)
 		if (*slots[i] == r)
 			*slots[i] = NULL;
@@ -636,7 +640,7 @@ static void sweep_orphans(struct deployments *all)
 			break;
 	} while (next[0]);
 	for (size_t i = 0; i < sweep.orphans.count; i++)
-		workspace_drop_id(as_system(), all, sweep.orphans.items[i]);
+		drop_workspace(as_system(), all, sweep.orphans.items[i]);
 	arena_done(&sweep.arena);
 }
 

@@ -506,7 +506,6 @@ static void start_all(struct revision_state *r)
 static void on_drain_due(struct loop *loop, void *ctx)
 {
 	struct revision_state *r = ctx;
-	auto_arena struct arena arena = { 0 };
 	unsigned uses = 0;
 	r->drain = NULL;
 	for (int i = 0; i < SURFACE_COUNT; i++)
@@ -520,8 +519,7 @@ static void on_drain_due(struct loop *loop, void *ctx)
 		surface_stop(&r->surfaces[i]);
 		r->surfaces[i].status = SURFACE_ABSENT;
 		if (row->workspace)
-			workspace_drop_id(
-				revision_request(r, &arena), r->deployment->all, row->workspace);
+			revision_drop_workspace(r, row->workspace);
 		*row = (struct surface_row){ 0 };
 	}
 	fault_point("deployment_drained");

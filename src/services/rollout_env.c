@@ -42,16 +42,10 @@ static void unlisten(struct revision_state *r)
 	r->env.is_listening = false;
 }
 
-static void drop(struct revision_state *r, const char *id)
-{
-	auto_arena struct arena arena = { 0 };
-	workspace_drop_id(revision_request(r, &arena), r->deployment->all, id);
-}
-
 static void drop_workspace(struct revision_state *r)
 {
 	if (r->env.workspace[0] && !r->env.is_making)
-		drop(r, r->env.workspace);
+		revision_drop_workspace(r, r->env.workspace);
 	r->env.workspace[0] = 0;
 	r->env.has_wheels = false;
 }
@@ -219,7 +213,7 @@ static void on_workspace(void *ctx, struct core_workspace *w, const struct error
 	r->env.is_making = false;
 	if (!r->env.workspace[0]) { /* it was ended meanwhile */
 		if (w)
-			drop(r, core_model(w)->id);
+			revision_drop_workspace(r, core_model(w)->id);
 		end_late(r);
 	} else if (err) {
 		r->env.workspace[0] = 0;

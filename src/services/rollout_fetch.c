@@ -122,8 +122,7 @@ void fetch_end(struct revision_state *r)
 		r->fetching = NULL;
 		r->is_waiting = false;
 	}
-	auto_arena struct arena arena = { 0 };
 	if (r->fetch[0])
-		workspace_drop_id(revision_request(r, &arena), r->deployment->all, r->fetch);
+		revision_drop_workspace(r, r->fetch);
 	r->fetch[0] = 0;
 }
