@@ -311,7 +311,7 @@ const char *access_name(const struct principal *principal, char out[PRINCIPAL_NA
 		str_format(out, PRINCIPAL_NAME_SIZE, "uid %u", principal->uid);
 		break;
 	case PRINCIPAL_TOKEN:
-		str_format(out, PRINCIPAL_NAME_SIZE, "token %s", principal->token_id);
+		str_format(out, PRINCIPAL_NAME_SIZE, ACCESS_TOKEN_NAME "%s", principal->token_id);
 		break;
 	case PRINCIPAL_SANDBOX:
 		str_format(out, PRINCIPAL_NAME_SIZE, "sandbox of workspace %s",

@@ -213,9 +213,8 @@ bool access_holds(const struct core *core, const struct request *request)
 
 bool access_name_holds(const struct core *core, const char *name)
 {
-	static const char token[] = "token ";
-	return strncmp(name, token, sizeof token - 1) != 0 ||
-	       is_valid(find(core, name + sizeof token - 1));
+	return !str_starts_with(str_from(name), ACCESS_TOKEN_NAME) ||
+	       is_valid(find(core, name + strlen(ACCESS_TOKEN_NAME)));
 }
 
 /* ---- verbs ---- */
