@@ -4,22 +4,9 @@
 #include "model/config.h"
 #include "model/tool.h"
 #include "model/tool_spec.h"
-#include "unit.h"
+#include "arena_fixture.h"
 
-static struct arena arena;
 static struct error err;
-
-static int set_up(void **state)
-{
-	arena_init(&arena);
-	return 0;
-}
-
-static int tear_down(void **state)
-{
-	arena_done(&arena);
-	return 0;
-}
 
 static int read_json(const struct record *record, const char *text, void *out)
 {
