@@ -124,7 +124,7 @@ char *arena_bytes(struct arena *a, const char *data, size_t len)
 
 char *arena_text(struct arena *a, const char *text)
 {
-	return arena_bytes(a, text, strlen(text));
+	return text ? arena_bytes(a, text, strlen(text)) : NULL;
 }
 
 char *arena_printf(struct arena *a, const char *fmt, ...)

@@ -26,3 +26,23 @@ void text_list_sort(text_list *list)
 	if (list->count > 1)
 		qsort(list->items, list->count, sizeof *list->items, compare_texts);
 }
+
+text_list text_list_copy(struct arena *arena, const text_list *from)
+{
+	text_list to = { 0 };
+	for (size_t i = 0; i < from->count; i++)
+		vec_push(arena, &to, (const char *)arena_text(arena, from->items[i]));
+	vec_push(arena, &to, NULL);
+	to.count--;
+	return to;
+}
+
+pair_list pair_list_copy(struct arena *arena, const pair_list *from)
+{
+	pair_list to = { 0 };
+	for (size_t i = 0; i < from->count; i++)
+		vec_push(arena, &to,
+			(struct text_pair){ arena_text(arena, from->items[i].key),
+				arena_text(arena, from->items[i].value) });
+	return to;
+}

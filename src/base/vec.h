@@ -25,3 +25,6 @@ struct text_pair {
 	const char *key, *value;
 };
 typedef VEC(struct text_pair) pair_list;
+/* With their texts. items[count] of a text_list is NULL. */
+text_list text_list_copy(struct arena *arena, const text_list *from);
+pair_list pair_list_copy(struct arena *arena, const pair_list *from);

@@ -84,7 +84,7 @@ static int find_policy(struct stream *s, const struct where *where, const char *
 		.context_id = where->context_id,
 		.home = where->home,
 		.cwd = where->cwd };
-	struct policy_file file = { .name = name ? arena_text(&s->cached, name) : NULL,
+	struct policy_file file = { .name = arena_text(&s->cached, name),
 		.text = { arena_bytes(&s->cached, text.data, text.len), text.len },
 		.format = where->format };
 	found = arena_alloc(&s->cached, sizeof *found);

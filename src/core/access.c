@@ -168,13 +168,8 @@ const struct principal *access_subject(const char *subject, enum token_scope sco
 		.uid = ACCESS_NO_UID,
 		.scopes = access_scopes(scope),
 		.subject = arena_text(arena, subject),
-		.address = from->address ? arena_text(arena, from->address) : NULL };
+		.address = arena_text(arena, from->address) };
 	return made;
-}
-
-static const char *keep_text(const char *text, struct arena *arena)
-{
-	return text ? arena_text(arena, text) : NULL;
 }
 
 const struct principal *access_client(
@@ -184,7 +179,7 @@ const struct principal *access_client(
 	*made = (struct principal){ .kind = PRINCIPAL_CLIENT,
 		.uid = ACCESS_NO_UID,
 		.subject = arena_text(arena, agent),
-		.address = from->address ? arena_text(arena, from->address) : NULL };
+		.address = arena_text(arena, from->address) };
 	return made;
 }
 
@@ -211,8 +206,8 @@ const struct request *access_agent(
 	char caller[PRINCIPAL_NAME_SIZE];
 	struct principal *made =
 		make_agent(agent, access_name(request->principal, caller), scopes, arena);
-	made->address = keep_text(request->principal->address, arena);
-	made->workspace = keep_text(request->principal->workspace, arena);
+	made->address = arena_text(arena, request->principal->address);
+	made->workspace = arena_text(arena, request->principal->workspace);
 	return access_request(made, request->door, arena_text(arena, request->id), arena);
 }
 
@@ -242,10 +237,10 @@ const struct request *access_keep(const struct request *request, struct arena *a
 {
 	struct principal *kept = arena_alloc(arena, sizeof *kept);
 	*kept = *request->principal;
-	kept->token_id = keep_text(kept->token_id, arena);
-	kept->workspace = keep_text(kept->workspace, arena);
-	kept->address = keep_text(kept->address, arena);
-	kept->subject = keep_text(kept->subject, arena);
+	kept->token_id = arena_text(arena, kept->token_id);
+	kept->workspace = arena_text(arena, kept->workspace);
+	kept->address = arena_text(arena, kept->address);
+	kept->subject = arena_text(arena, kept->subject);
 	return access_request(kept, request->door, arena_text(arena, request->id), arena);
 }
 

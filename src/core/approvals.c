@@ -33,7 +33,8 @@ static struct core_approval *add(struct core *core, const struct approval *model
 	struct core_approval *a = xzalloc(sizeof *a);
 	a->core = core;
 	arena_init(&a->arena);
-	approval_copy_model(&a->arena, model, &a->model);
+	a->model = *model;
+	record_copy_texts(&approval_record, &a->arena, &a->model);
 	/* Times of creation are unique: they serve as cursors. */
 	if (core->newest_approval && a->model.created_ms <= core->newest_approval->model.created_ms)
 		a->model.created_ms = core->newest_approval->model.created_ms + 1;
@@ -141,8 +142,8 @@ void approval_prepare(
 	a->is_ending = true;
 	a->next = a->model;
 	a->next.state = state;
-	a->next.answered_by = by ? arena_text(&a->arena, by) : NULL;
-	a->next.note = note ? arena_text(&a->arena, note) : NULL;
+	a->next.answered_by = arena_text(&a->arena, by);
+	a->next.note = arena_text(&a->arena, note);
 	a->next.answered_ms = clock_now_ms();
 	/* What runs it is needed until it runs: approval_begun. */
 	if (state != APPROVAL_APPROVED)

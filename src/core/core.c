@@ -246,47 +246,6 @@ void core_free(struct core *core)
 
 /* ---- the workspaces that are known ---- */
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
-/* Deep copies into arena. */
-static void copy_model(struct arena *arena, const struct workspace *from, struct workspace *to)
-{
-	*to = *from;
-	to->name = copy_text(arena, from->name);
-	to->environment = copy_text(arena, from->environment);
-	to->node_environment = copy_text(arena, from->node_environment);
-	to->node.version = copy_text(arena, from->node.version);
-	to->node.package_json = copy_text(arena, from->node.package_json);
-	to->node.lock = copy_text(arena, from->node.lock);
-	to->node.packages = workspace_copy_texts(arena, &from->node.packages);
-	to->node.options = workspace_copy_texts(arena, &from->node.options);
-	to->python = copy_text(arena, from->python);
-	to->requirements = copy_text(arena, from->requirements);
-	to->disk_mechanism = copy_text(arena, from->disk_mechanism);
-	to->error = copy_text(arena, from->error);
-	to->template = copy_text(arena, from->template);
-	to->warnings = workspace_copy_texts(arena, &from->warnings);
-	to->labels = workspace_copy_pairs(arena, &from->labels);
-	to->env = workspace_copy_pairs(arena, &from->env);
-	to->dir = from->dir ? arena_text(arena, from->dir) : NULL;
-	to->mounts = workspace_copy_texts(arena, &from->mounts);
-	to->attach = workspace_copy_texts(arena, &from->attach);
-	workspace_copy_network(arena, &from->network, &to->network);
-	to->packages = workspace_copy_texts(arena, &from->packages);
-	to->build_options = workspace_copy_texts(arena, &from->build_options);
-	to->layers = workspace_copy_texts(arena, &from->layers);
-	to->base = copy_text(arena, from->base);
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
-		to->unsettled[i] =
-			(struct workspace_unsettled){ copy_text(arena, from->unsettled[i].before),
-				workspace_copy_texts(arena, &from->unsettled[i].forced) };
-	to->snapshot = copy_text(arena, from->snapshot);
-	to->policy = workspace_copy_policy(arena, &from->policy);
-}
-
 static void link_newest(struct core *core, struct core_workspace *w)
 {
 	w->older = core->newest;
@@ -324,7 +283,8 @@ static void remove_from_tables(struct core_workspace *w)
 static void set_model(struct core_workspace *w, const struct workspace *model)
 {
 	policies_forget(w);
-	copy_model(&w->arena, model, &w->model);
+	w->model = *model;
+	record_copy_texts(&workspace_record, &w->arena, &w->model);
 	w->saved_last_used_ms = model->last_used_ms;
 	w->used_ms = clock_monotonic_ms();
 	w->is_dirty = false;

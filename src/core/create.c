@@ -463,7 +463,7 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 		.began_ns = clock_monotonic_ns(),
 		.voucher = voucher < 0 ? -1 : fcntl(voucher, F_DUPFD_CLOEXEC, 3) };
 	str_copy(creation->request_id, sizeof creation->request_id, request->id);
-	creation->w->files = workspace_copy_pairs(&creation->w->arena, &begin.files);
+	creation->w->files = pair_list_copy(&creation->w->arena, &begin.files);
 	if (begin.sha256)
 		str_copy(creation->template_sha256, sizeof creation->template_sha256, begin.sha256);
 	creation->w->has_state = has_state;

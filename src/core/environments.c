@@ -430,7 +430,7 @@ static int open_streams(struct preparation *p, int *input, int *errors, struct e
 
 static void list_python(const struct workspace *model, struct arena *arena, text_list *words)
 {
-	*words = workspace_copy_texts(arena, &model->build_options);
+	*words = text_list_copy(arena, &model->build_options);
 	for (size_t i = 0; !model->requirements && i < model->packages.count; i++)
 		vec_push(arena, words, arena_printf(arena, "--pip=%s", model->packages.items[i]));
 }
@@ -438,7 +438,7 @@ static void list_python(const struct workspace *model, struct arena *arena, text
 static void list_node(const struct workspace *model, struct arena *arena, text_list *words)
 {
 	const struct workspace_node *node = &model->node;
-	*words = workspace_copy_texts(arena, &node->options);
+	*words = text_list_copy(arena, &node->options);
 	if (node->version)
 		vec_push(arena, words, arena_printf(arena, "--node=%s", node->version));
 	if (has_node_file(model))
@@ -692,13 +692,12 @@ struct environment_job *environment_make(const struct request *request, struct c
 	struct arena *arena = &job->arena;
 	*job = (struct environment_job){ .core = w->core, .w = w, .done = done, .ctx = ctx };
 	arena_init(arena);
-	job->recipe.labels = workspace_copy_pairs(arena, &recipe->labels);
-	job->recipe.python = recipe->python ? arena_text(arena, recipe->python) : NULL;
-	job->recipe.requirements =
-		recipe->requirements ? arena_text(arena, recipe->requirements) : NULL;
-	job->wheels = wheels ? arena_text(arena, wheels) : NULL;
-	job->recipe.packages = workspace_copy_texts(arena, &recipe->packages);
-	job->recipe.build_options = workspace_copy_texts(arena, &recipe->build_options);
+	job->recipe.labels = pair_list_copy(arena, &recipe->labels);
+	job->recipe.python = arena_text(arena, recipe->python);
+	job->recipe.requirements = arena_text(arena, recipe->requirements);
+	job->wheels = arena_text(arena, wheels);
+	job->recipe.packages = text_list_copy(arena, &recipe->packages);
+	job->recipe.build_options = text_list_copy(arena, &recipe->build_options);
 	access_check(w->core, request, VERB_WORKSPACE_INSTALL, w, &job->refused);
 	core_hold(w);
 	job->start = loop_after(w->core->loop, 0, begin_job, job);

@@ -192,7 +192,7 @@ void exec_look_again(struct core_exec *e)
 		return;
 	struct reading *r = new_reading(w, e);
 	struct exec_spec *spec = arena_alloc(&r->arena, sizeof *spec);
-	*spec = (struct exec_spec){ .argv = workspace_copy_texts(&r->arena, &e->record.argv),
+	*spec = (struct exec_spec){ .argv = text_list_copy(&r->arena, &e->record.argv),
 		.cwd = arena_text(&r->arena, e->record.cwd) };
 	spec->command =
 		e->looked_at == LOOKED_AT_SCRIPT ? spec->argv.items[spec->argv.count - 1] : NULL;

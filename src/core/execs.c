@@ -137,7 +137,7 @@ struct core_exec *exec_new(
 	e->record.argv = (text_list){ argv, record->argv.count, 0 };
 	e->record.cwd = memcpy(at, record->cwd, strlen(record->cwd) + 1);
 	arena_init(&e->arena);
-	e->record.error = record->error ? arena_text(&e->arena, record->error) : NULL;
+	e->record.error = arena_text(&e->arena, record->error);
 	captured_init(&e->captured, w->core);
 	for (int i = 0; i < 2; i++)
 		e->streams[i] = (struct exec_stream){ .fd = -1, .inside = -1 };
@@ -418,7 +418,7 @@ void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec)
 	kept->argv = e->record.argv;
 	kept->command = spec->command ? kept->argv.items[kept->argv.count - 1] : NULL;
 	kept->cwd = e->record.cwd;
-	kept->env = workspace_copy_pairs(&e->arena, &spec->env);
+	kept->env = pair_list_copy(&e->arena, &spec->env);
 	if (spec->stdin_text.len)
 		kept->stdin_text.data =
 			arena_bytes(&e->arena, spec->stdin_text.data, spec->stdin_text.len);

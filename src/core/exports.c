@@ -57,7 +57,7 @@ static struct export_call *call_new(const struct request *request, struct core *
 	struct export_call *call = xzalloc(sizeof *call);
 	*call = (struct export_call){ .core = core, .kind = kind, .file = -1, .ctx = ctx };
 	call->name = arena_text(&call->arena, name);
-	call->request_id = request->id ? arena_text(&call->arena, request->id) : NULL;
+	call->request_id = arena_text(&call->arena, request->id);
 	return call;
 }
 

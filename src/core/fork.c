@@ -138,12 +138,12 @@ static void on_state(
 	snapshot_take_state(&now, &w->model);
 	snapshot_give_state(&fork->arena, &now, &fork->model);
 	fork->state = state;
-	fork->model.layers = workspace_copy_texts(&fork->arena, &state->layers);
+	fork->model.layers = text_list_copy(&fork->arena, &state->layers);
 	if (!state->is_moved) {
 		make_all(fork);
 		return;
 	}
-	w->model.layers = workspace_copy_texts(&w->arena, &state->layers);
+	w->model.layers = text_list_copy(&w->arena, &state->layers);
 	workspace_save(w, on_source_saved, fork);
 }
 
@@ -159,13 +159,13 @@ static void take_workspace(struct fork *fork, const struct workspace *from)
 {
 	struct arena *arena = &fork->arena;
 	struct workspace *model = &fork->model;
-	pair_list labels = workspace_copy_pairs(arena, &from->labels);
+	pair_list labels = pair_list_copy(arena, &from->labels);
 	struct snapshot state = { 0 };
 	snapshot_take_state(&state, from);
 	snapshot_give_state(arena, &state, model);
-	model->snapshot = from->snapshot ? arena_text(arena, from->snapshot) : NULL;
-	model->template = from->template ? arena_text(arena, from->template) : NULL;
-	model->attach = workspace_copy_texts(arena, &from->attach);
+	model->snapshot = arena_text(arena, from->snapshot);
+	model->template = arena_text(arena, from->template);
+	model->attach = text_list_copy(arena, &from->attach);
 	model->limits = from->limits;
 	workspace_copy_network(arena, &from->network, &model->network);
 	model->ttl_ms = from->ttl_ms;
@@ -173,7 +173,7 @@ static void take_workspace(struct fork *fork, const struct workspace *from)
 	model->ptrace = from->ptrace;
 	model->view = from->view;
 	model->is_context = from->is_context;
-	model->env = workspace_copy_pairs(arena, &from->env);
+	model->env = pair_list_copy(arena, &from->env);
 	model->policy = workspace_copy_policy(arena, &from->policy);
 	for (size_t i = 0; i < labels.count; i++) /* that one finds one workspace */
 		if (strcmp(labels.items[i].key, WORKSPACE_CONTEXT_LABEL) != 0)
@@ -199,7 +199,7 @@ void core_fork(const struct request *request, struct core_workspace *w,
 	struct error err;
 	fork->done = done;
 	take_workspace(fork, &w->model);
-	fork->model.name = wanted->name ? arena_text(&fork->arena, wanted->name) : NULL;
+	fork->model.name = arena_text(&fork->arena, wanted->name);
 	if (access_check(core, request, VERB_SNAPSHOT_FORK, w, &err) ||
 		access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
 		check_names(fork, &err) ||
@@ -224,8 +224,8 @@ static int take_request(
 {
 	struct arena *arena = &fork->arena;
 	struct workspace *model = &fork->model;
-	pair_list env = workspace_copy_pairs(arena, &asked->env);
-	pair_list labels = workspace_copy_pairs(arena, &asked->labels);
+	pair_list env = pair_list_copy(arena, &asked->env);
+	pair_list labels = pair_list_copy(arena, &asked->labels);
 	if (asked->dir || asked->mounts.count || asked->attach.count)
 		return fail(err, ERR_INVALID,
 			"'from' can't be combined with 'dir', 'mounts' or 'attach'");
@@ -240,16 +240,14 @@ static int take_request(
 			"'environment' and 'python' can't be combined with 'from', unless that is "
 			"a snapshot without an environment");
 	if (has_python) {
-		model->environment =
-			asked->environment ? arena_text(arena, asked->environment) : NULL;
-		model->python = asked->python ? arena_text(arena, asked->python) : NULL;
-		model->requirements =
-			asked->requirements ? arena_text(arena, asked->requirements) : NULL;
-		model->packages = workspace_copy_texts(arena, &asked->packages);
-		model->build_options = workspace_copy_texts(arena, &asked->build_options);
+		model->environment = arena_text(arena, asked->environment);
+		model->python = arena_text(arena, asked->python);
+		model->requirements = arena_text(arena, asked->requirements);
+		model->packages = text_list_copy(arena, &asked->packages);
+		model->build_options = text_list_copy(arena, &asked->build_options);
 	}
 	memcpy(model->id, asked->id, sizeof model->id);
-	model->name = asked->name ? arena_text(arena, asked->name) : NULL;
+	model->name = arena_text(arena, asked->name);
 	if (asked->ttl_ms)
 		model->ttl_ms = asked->ttl_ms;
 	if (asked->idle_timeout_ms)

@@ -32,7 +32,7 @@ void checkup_find(
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
 	str_printable(shown, sizeof shown, str_from(text));
-	struct finding finding = { kind, object ? arena_text(&c->arena, object) : NULL,
+	struct finding finding = { kind, arena_text(&c->arena, object),
 		arena_text(&c->arena, shown), NULL };
 	vec_push(&c->arena, &c->found, finding);
 }

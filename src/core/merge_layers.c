@@ -97,7 +97,7 @@ static text_list replace_range(
 			vec_push(arena, &shorter, layers->items[i]);
 		else if (i == at)
 			vec_push(arena, &shorter, (const char *)merge->layer);
-	return workspace_copy_texts(arena, &shorter);
+	return text_list_copy(arena, &shorter);
 }
 
 static bool still_fits(const struct layer_merge *merge, const struct core_workspace *w)
@@ -226,11 +226,6 @@ static void push_all(struct arena *arena, text_list *names, const text_list *mor
 	vec_push(arena, names, "");
 }
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
 /* Of the layers in [first, last), the longer part above or below the base. */
 static void leave_base(const struct workspace *model, size_t *first, size_t *last)
 {
@@ -258,13 +253,13 @@ static void begin(struct core_workspace *w)
 	memcpy(merge->workspace, w->model.id, sizeof merge->workspace);
 	str_format(merge->layer, sizeof merge->layer, LAUNCH_FROZEN "%s", id);
 	layer_hold(core, merge->layer);
-	layers = workspace_copy_texts(arena, &w->model.layers);
+	layers = text_list_copy(arena, &w->model.layers);
 	size_t first = 1, last = layers.count - 1;
 	leave_base(&w->model, &first, &last);
 	for (size_t i = first; i < layers.count; i++)
 		vec_push(arena, i < last ? &merge->range : &merge->below, layers.items[i]);
-	merge->environment = copy_text(arena, w->model.environment);
-	merge->node_environment = copy_text(arena, w->model.node_environment);
+	merge->environment = arena_text(arena, w->model.environment);
+	merge->node_environment = arena_text(arena, w->model.node_environment);
 	vec_push(arena, &names, (const char *)merge->layer);
 	push_all(arena, &names, &merge->range);
 	push_all(arena, &names, &merge->below);

@@ -278,7 +278,7 @@ static void write_row(struct package_change *c)
 	struct workspace_unsettled *unsettled = &next.unsettled[slot];
 	if (!unsettled->before)
 		unsettled->before = *name_of(c, &c->old);
-	unsettled->forced = workspace_copy_texts(&w->arena, &unsettled->forced);
+	unsettled->forced = text_list_copy(&w->arena, &unsettled->forced);
 	for (size_t i = 0; i < c->names.count; i++)
 		packages_push_unique(&w->arena, &unsettled->forced, c->names.items[i]);
 	for (size_t i = 0; i < c->result.installed.count; i++)
@@ -464,7 +464,7 @@ void packages_change(const struct request *request, struct core_workspace *w,
 	*c = (struct package_change){ .w = w, .wanted = *wanted, .done = done, .ctx = ctx };
 	arena_init(&c->arena);
 	c->manager = wanted->is_node ? &package_manager_node : &package_manager_python;
-	c->wanted.packages = workspace_copy_texts(&c->arena, &wanted->packages);
+	c->wanted.packages = text_list_copy(&c->arena, &wanted->packages);
 	str_copy(c->request_id, sizeof c->request_id, request->id);
 	core_hold(w);
 	if (access_check(w->core, request,

@@ -277,7 +277,7 @@ void live_apply(const struct live_change *change, environment_fn *done, void *ct
 	struct live *live = xzalloc(sizeof *live);
 	struct error err;
 	*live = (struct live){ .change = *change, .done = done, .ctx = ctx };
-	live->change.names = workspace_copy_texts(change->arena, &change->names);
+	live->change.names = text_list_copy(change->arena, &change->names);
 	live->site = dists_directory(change->after, change->arena);
 	live->files = (struct live_files){ .w = change->w, .target = env_python.target };
 	map_init(&live->wanted, change->arena);

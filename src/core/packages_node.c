@@ -102,7 +102,7 @@ static int make_recipe(struct package_change *c, struct error *err)
 {
 	auto_buf struct buf out = buf_empty(NODE_PACKAGE_JSON_MAX);
 	struct str text;
-	c->next.node.options = workspace_copy_texts(&c->arena, &c->next.node.options);
+	c->next.node.options = text_list_copy(&c->arena, &c->next.node.options);
 	if (read_recipe(c, &text, err) || (c->wanted.is_removal && check_removal(c, text, err)) ||
 		change(c, text, &out, err))
 		return -1;

@@ -215,7 +215,7 @@ void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,
 	struct policy_question question = question_of(spec);
 	struct workspace next = w->model;
 	struct policy_stack *stack = arena_alloc(arena, sizeof *stack);
-	next.policy.rules = workspace_copy_texts(arena, &w->model.policy.rules);
+	next.policy.rules = text_list_copy(arena, &w->model.policy.rules);
 	for (size_t i = 0; i < rules->count; i++)
 		vec_push(arena, &next.policy.rules, rules->items[i]);
 	compile(w->core, &next, stack, arena, NULL); /* a failure denies */

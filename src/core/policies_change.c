@@ -20,7 +20,7 @@ void policies_add_rule(struct core_workspace *w, const char *rule, store_done_fn
 			workspace_save(w, done, ctx);
 			return;
 		}
-	*rules = workspace_copy_texts(&w->arena, rules);
+	*rules = text_list_copy(&w->arena, rules);
 	vec_push(&w->arena, rules, (const char *)arena_text(&w->arena, rule));
 	if (rules->count > WORKSPACE_RULES_MAX)
 		failed = fail(&err, ERR_LIMIT, "workspace '%s' would have more than %d rules",

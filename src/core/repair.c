@@ -110,8 +110,8 @@ static void keep_health(struct repairing *r, const struct health *health)
 	r->result.health = *health;
 	r->result.health.workspace = arena_text(&r->arena, health->workspace);
 	r->result.health.name = arena_text(&r->arena, health->name);
-	r->result.health.issues = workspace_copy_texts(&r->arena, &health->issues);
-	r->result.health.layers_active = workspace_copy_texts(&r->arena, &health->layers_active);
+	r->result.health.issues = text_list_copy(&r->arena, &health->issues);
+	r->result.health.layers_active = text_list_copy(&r->arena, &health->layers_active);
 }
 
 static void on_checked_again(void *ctx, const struct health *health, const struct error *err)
@@ -500,8 +500,8 @@ static void on_ended(void *ctx, struct core_workspace *w, const struct error *er
 static void keep_finding(struct repairing *r, const struct finding *found)
 {
 	struct finding finding = { .kind = found->kind };
-	finding.object = found->object ? arena_text(&r->arena, found->object) : NULL;
-	finding.wanted = found->wanted ? arena_text(&r->arena, found->wanted) : NULL;
+	finding.object = arena_text(&r->arena, found->object);
+	finding.wanted = arena_text(&r->arena, found->wanted);
 	finding.text = arena_text(&r->arena, found->text);
 	vec_push(&r->arena, &r->found, finding);
 }

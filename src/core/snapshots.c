@@ -227,7 +227,7 @@ static void describe(struct operation *op, const struct state *state)
 	snapshot_take_state(s, w);
 	s->policy = w->policy;
 	s->policy.rules = (text_list){ 0 };
-	s->layers = workspace_copy_texts(&op->arena, &state->layers);
+	s->layers = text_list_copy(&op->arena, &state->layers);
 }
 
 /* What was changed of w for a row that could not be written. */
@@ -316,7 +316,7 @@ static void on_state(
 	op->before = w->model;
 	describe(op, state);
 	if (state->is_moved)
-		w->model.layers = workspace_copy_texts(&w->arena, &state->layers);
+		w->model.layers = text_list_copy(&w->arena, &state->layers);
 	w->model.snapshot = arena_text(&w->arena, op->model.id);
 	w->model.snapshot_version = op->model.version;
 	write_rows(op);

@@ -37,11 +37,6 @@ static void free_build(struct core *core, struct template_build *build)
 	free(build);
 }
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
 /* In place of the one that has its name. */
 static struct template_build *add_build(
 	struct core *core, const char *name, const struct record_fields *fields)
@@ -51,8 +46,8 @@ static struct template_build *add_build(
 	memcpy(build->name, name, strlen(name) + 1);
 	str_copy(build->sha256, sizeof build->sha256, fields->sha256);
 	build->layer = arena_text(&build->arena, fields->layer);
-	build->environment = copy_text(&build->arena, fields->environment);
-	build->node_environment = copy_text(&build->arena, fields->node_environment);
+	build->environment = arena_text(&build->arena, fields->environment);
+	build->node_environment = arena_text(&build->arena, fields->node_environment);
 	if (old)
 		free_build(core, old);
 	map_add(&core->template_builds, str_from(build->name), build);

@@ -30,7 +30,9 @@ static struct core_token *add(struct core *core, const struct token *model)
 	struct core_token *t = xzalloc(sizeof *t);
 	t->core = core;
 	arena_init(&t->arena);
-	token_copy_model(&t->arena, model, &t->model);
+	t->model = *model;
+	t->model.text = NULL;
+	record_copy_texts(&token_record, &t->arena, &t->model);
 	/* Times of creation are unique: they serve as cursors. */
 	if (core->newest_token && t->model.created_ms <= core->newest_token->model.created_ms)
 		t->model.created_ms = core->newest_token->model.created_ms + 1;
@@ -183,10 +185,10 @@ int access_token(struct core *core, struct str header, const struct access_from 
 	struct principal *made = arena_alloc(arena, sizeof *made);
 	*made = (struct principal){ .kind = PRINCIPAL_TOKEN,
 		.uid = from->uid,
-		.address = from->address ? arena_text(arena, from->address) : NULL,
+		.address = arena_text(arena, from->address),
 		.token_id = arena_text(arena, t->model.id),
 		.scopes = access_scopes(t->model.scope),
-		.workspace = t->model.workspace ? arena_text(arena, t->model.workspace) : NULL };
+		.workspace = arena_text(arena, t->model.workspace) };
 	*principal = made;
 	return 0;
 }

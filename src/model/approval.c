@@ -88,24 +88,6 @@ const struct record approval_answer_record = { "ApprovalAnswer", NULL, RECORD_RO
 
 /* ---- copies ---- */
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
-void approval_copy_model(struct arena *arena, const struct approval *from, struct approval *to)
-{
-	*to = *from;
-	const char **texts[] = { &to->workspace_name, &to->exec, &to->command, &to->cwd, &to->trail,
-		&to->requested_by, &to->answered_by, &to->note, &to->spec, &to->boot,
-		&to->always_refused };
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		*texts[i] = copy_text(arena, *texts[i]);
-	to->argv = workspace_copy_texts(arena, &from->argv);
-	to->rules = workspace_copy_texts(arena, &from->rules);
-	to->suggested = workspace_copy_texts(arena, &from->suggested);
-}
-
 /* ---- what is asked ---- */
 
 static bool is_utf8(const char *text)
@@ -117,7 +99,7 @@ static const char *encode(struct arena *arena, enum approval_encoding encoding, 
 {
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	if (!text || encoding == APPROVAL_UTF8)
-		return copy_text(arena, text);
+		return arena_text(arena, text);
 	buf_base64(&out, text, strlen(text));
 	return arena_bytes(arena, out.len ? out.data : "", out.len);
 }
@@ -197,7 +179,7 @@ static void suggest(
 		approval->always_refused = rules.count ? "it would take more than 16 rules"
 						       : "no rule can say what was asked for";
 	else
-		approval->suggested = workspace_copy_texts(arena, &rules);
+		approval->suggested = text_list_copy(arena, &rules);
 }
 
 /* What an exec needs besides its command. */

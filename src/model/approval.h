@@ -53,7 +53,6 @@ struct approval {
 };
 extern const struct record policy_step_record; /* schema only */
 extern const struct record approval_record;
-void approval_copy_model(struct arena *arena, const struct approval *from, struct approval *to);
 
 /* What is asked: fills argv (or command), cwd, encoding, trail and, with is_kept, spec; all in the
  * arena. ERR_LIMIT: longer than APPROVAL_BYTES_MAX. */

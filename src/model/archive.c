@@ -183,7 +183,7 @@ static void forget(struct workspace *w, struct arena *arena)
 	if (w->policy.rules.count)
 		vec_push(arena, &warnings, "rules that reviewers had added are not restored");
 	w->policy.rules = (text_list){ 0 };
-	w->warnings = workspace_copy_texts(arena, &warnings);
+	w->warnings = text_list_copy(arena, &warnings);
 	w->dir = w->snapshot = w->error = NULL;
 	w->mounts = w->attach = w->layers = (text_list){ 0 };
 	memset(w->unsettled, 0, sizeof w->unsettled);

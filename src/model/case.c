@@ -359,29 +359,3 @@ static const struct field cell_wanted_rows[] = {
 #undef AT
 const struct record cell_wanted_record = { "CellWanted", NULL, RECORD_ROWS(cell_wanted_rows),
 	FIELD_IN };
-
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
-void case_copy(struct arena *arena, const struct eval_case *from, struct eval_case *to)
-{
-	*to = *from;
-	const char **texts[] = { &to->name, &to->description, &to->source, &to->workspace,
-		&to->snapshot, &to->yaml, &to->file, &to->harness, &to->steps, &to->reason,
-		&to->error };
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		*texts[i] = copy_text(arena, *texts[i]);
-	to->variables = workspace_copy_pairs(arena, &from->variables);
-}
-
-void cell_copy(struct arena *arena, const struct cell *from, struct cell *to)
-{
-	*to = *from;
-	const char **texts[] = { &to->case_name, &to->reason, &to->error, &to->workspace,
-		&to->steps, &to->diff };
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		*texts[i] = copy_text(arena, *texts[i]);
-	to->variables = workspace_copy_pairs(arena, &from->variables);
-}

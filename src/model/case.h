@@ -165,5 +165,3 @@ struct cell_wanted {
 extern const struct record case_wanted_record, cell_wanted_record;
 
 /* Deep copies into arena. */
-void case_copy(struct arena *arena, const struct eval_case *from, struct eval_case *to);
-void cell_copy(struct arena *arena, const struct cell *from, struct cell *to);

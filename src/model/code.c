@@ -86,25 +86,20 @@ static const struct field result_rows[] = {
 const struct record code_result_schema = { "CodeResult", NULL, RECORD_ROWS(result_rows), FIELD_OUT,
 	.base = &result_record };
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
 void code_copy(struct arena *arena, const struct code_wanted *from, struct code_wanted *to)
 {
 	*to = *from;
 	to->file = arena_text(arena, from->file ? from->file : "main.py");
 	to->code = arena_text(arena, from->code);
-	to->tests = copy_text(arena, from->tests);
+	to->tests = arena_text(arena, from->tests);
 	to->tests_file = from->tests_file ? arena_text(arena, from->tests_file)
 					  : arena_printf(arena, "test_%s", to->file);
-	to->packages = workspace_copy_texts(arena, &from->packages);
-	to->python = copy_text(arena, from->python);
+	to->packages = text_list_copy(arena, &from->packages);
+	to->python = arena_text(arena, from->python);
 	if (from->stdin_text.data)
 		to->stdin_text.data =
 			arena_bytes(arena, from->stdin_text.data, from->stdin_text.len);
-	to->env = workspace_copy_pairs(arena, &from->env);
+	to->env = pair_list_copy(arena, &from->env);
 	workspace_copy_network(arena, &from->network, &to->network);
 }
 

@@ -8,28 +8,6 @@ const char *const deployment_status_names[DEPLOYMENT_STATUS_COUNT + 1] = { "down
 	"building_env", "installing_deps", "starting", "healthy", "unhealthy", "failed", "stopped",
 	NULL };
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
-void revision_copy(struct arena *arena, const struct revision *from, struct revision *to)
-{
-	*to = *from;
-	const char **const texts[] = { &to->agent_app_id, &to->version, &to->package_url,
-		&to->wanted_sha256, &to->pip_index_url, &to->pip_extra_index_url,
-		&to->pip_trusted_host, &to->settings, &to->sha256, &to->manifest, &to->requirements,
-		&to->layer, &to->snapshot, &to->environment, &to->caller };
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		*texts[i] = copy_text(arena, *texts[i]);
-	to->env = workspace_copy_pairs(arena, &from->env);
-	workspace_copy_network(arena, &from->network, &to->network);
-	for (int i = 0; i < SURFACE_COUNT; i++) {
-		to->surfaces[i].workspace = copy_text(arena, from->surfaces[i].workspace);
-		to->surfaces[i].exec = copy_text(arena, from->surfaces[i].exec);
-	}
-}
-
 /* ---- what is kept ---- */
 
 #define TEXT(name, member)                                                                         \
@@ -87,7 +65,7 @@ static const struct field revision_rows[] = {
 		.object = &surface_record },
 };
 #undef AT
-static const struct record revision_record = { "RevisionKept", NULL, RECORD_ROWS(revision_rows) };
+const struct record revision_record = { "RevisionKept", NULL, RECORD_ROWS(revision_rows) };
 
 /* ---- what is shown ---- */
 

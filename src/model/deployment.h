@@ -72,6 +72,7 @@ struct deployment {
 	const char *surfaces; /* JSON: a list of SurfaceInfo */
 };
 extern const struct record deployment_record, surface_info_record;
+extern const struct record revision_record; /* what is kept of one */
 
 struct surface_info {
 	const char *name, *status, *workspace, *exec, *url, *error;
@@ -88,5 +89,3 @@ struct deployment_wanted {
 	const char *settings;
 };
 extern const struct record deployment_wanted_record;
-
-void revision_copy(struct arena *arena, const struct revision *from, struct revision *to);

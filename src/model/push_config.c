@@ -173,12 +173,3 @@ const char *push_config_host(const struct push_config *config, struct arena *are
 	uri_parse_host(parts.host, &name, &port);
 	return arena_bytes(arena, name.data, name.len);
 }
-
-void push_config_copy(struct arena *arena, const struct push_config *from, struct push_config *to)
-{
-	const char **const texts[] = { &to->config, &to->owner, &to->url, &to->token, &to->scheme,
-		&to->credentials };
-	*to = *from;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		*texts[i] = *texts[i] ? arena_text(arena, *texts[i]) : NULL;
-}

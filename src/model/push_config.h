@@ -30,7 +30,6 @@ extern const struct record push_config_record;
 int push_config_read(
 	const struct json_value *value, bool is_old, struct push_config *out, struct error *err);
 /* Its texts are in the arena then. */
-void push_config_copy(struct arena *arena, const struct push_config *from, struct push_config *to);
 /* The TaskPushNotificationConfig, as 1.0 or 0.3 has it. */
 void push_config_print(
 	struct json *j, const char *key, const struct push_config *config, bool is_old);

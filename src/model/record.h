@@ -171,6 +171,9 @@ int record_read_kept(const struct record *record, struct str text, struct arena 
 /* The same of what record_print has printed: with checks, and unknown members are passed over. */
 int record_read_shown(const struct record *record, struct str text, struct arena *arena,
 	void *object, struct error *err);
+/* Replaces the texts and lists of *object that are kept by copies in the arena. What isn't kept
+ * still points where it did. */
+void record_copy_texts(const struct record *record, struct arena *arena, void *object);
 
 /* Its name in the schema of that use, FIELD_IN or FIELD_OUT. */
 const char *record_schema_name(const struct record *record, unsigned use);

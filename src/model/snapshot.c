@@ -19,31 +19,11 @@ int snapshot_check_tag(const char *tag, struct error *err)
 	return 0;
 }
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
 void snapshot_copy_model(struct arena *arena, const struct snapshot *from, struct snapshot *to)
 {
 	*to = *from;
-	to->workspace_name = copy_text(arena, from->workspace_name);
-	to->tag = copy_text(arena, from->tag);
-	to->note = copy_text(arena, from->note);
-	to->environment = copy_text(arena, from->environment);
-	to->node_environment = copy_text(arena, from->node_environment);
-	to->node.version = copy_text(arena, from->node.version);
-	to->node.package_json = copy_text(arena, from->node.package_json);
-	to->node.lock = copy_text(arena, from->node.lock);
-	to->node.packages = workspace_copy_texts(arena, &from->node.packages);
-	to->node.options = workspace_copy_texts(arena, &from->node.options);
-	to->python = copy_text(arena, from->python);
-	to->requirements = copy_text(arena, from->requirements);
-	to->content_id = copy_text(arena, from->content_id);
-	to->layers = workspace_copy_texts(arena, &from->layers);
-	to->packages = workspace_copy_texts(arena, &from->packages);
-	to->build_options = workspace_copy_texts(arena, &from->build_options);
-	to->policy = workspace_copy_policy(arena, &from->policy);
+	to->policy.rules = (text_list){ 0 };
+	record_copy_texts(&snapshot_record, arena, to);
 }
 
 void snapshot_take_state(struct snapshot *to, const struct workspace *from)

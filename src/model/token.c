@@ -8,21 +8,6 @@
 
 const char *const token_scope_names[TOKEN_SCOPE_COUNT + 1] = { "admin", "user", "reviewer", NULL };
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
-void token_copy_model(struct arena *arena, const struct token *from, struct token *to)
-{
-	*to = *from;
-	to->name = copy_text(arena, from->name);
-	to->workspace = copy_text(arena, from->workspace);
-	to->text = NULL;
-	to->hash = copy_text(arena, from->hash);
-	to->created_by = copy_text(arena, from->created_by);
-}
-
 #define AT(member) offsetof(struct token, member)
 static const struct field token_rows[] = {
 	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN, .head = "ID", .column = 1 },

@@ -27,7 +27,6 @@ struct token {
 	int64_t created_ms, expires_ms, last_used_ms; /* Unix time; 0: never */
 };
 extern const struct record token_record;
-void token_copy_model(struct arena *arena, const struct token *from, struct token *to);
 
 /* What is asked for. */
 struct token_wanted {

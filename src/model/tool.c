@@ -211,23 +211,6 @@ static const struct field result_rows[] = {
 const struct record tool_result_schema = { "ToolResult", NULL, RECORD_ROWS(result_rows),
 	FIELD_OUT };
 
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
-void tool_copy(struct arena *arena, const struct tool *from, struct tool *to)
-{
-	*to = *from;
-	const char **texts[] = { &to->name, &to->package, &to->description, &to->code, &to->tests,
-		&to->python, &to->environment, &to->workspace, &to->error, &to->output,
-		&to->sha256 };
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		*texts[i] = copy_text(arena, *texts[i]);
-	to->requires = workspace_copy_texts(arena, &from->requires);
-	workspace_copy_network(arena, &from->network, &to->network);
-}
-
 struct tool tool_brief(const struct tool *tool)
 {
 	struct tool brief = *tool;

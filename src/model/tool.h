@@ -52,7 +52,6 @@ struct tool {
 	int64_t created_ms, changed_ms, expires_ms; /* changed: its state; expires 0: never */
 };
 extern const struct record tool_record;
-void tool_copy(struct arena *arena, const struct tool *from, struct tool *to);
 /* Without code, tests and output, for lists. */
 struct tool tool_brief(const struct tool *tool);
 bool tool_is_forging(const struct tool *tool);

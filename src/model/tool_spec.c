@@ -68,9 +68,9 @@ const struct record tool_source_record = { "ToolSource", NULL, RECORD_ROWS(sourc
 void tool_spec_copy(struct arena *arena, const struct tool_spec *from, struct tool_spec *to)
 {
 	*to = (struct tool_spec){ .name = arena_text(arena, from->name),
-		.description = from->description ? arena_text(arena, from->description) : NULL,
-		.arguments = from->arguments ? arena_text(arena, from->arguments) : NULL,
-		.requires = workspace_copy_texts(arena, &from->requires) };
+		.description = arena_text(arena, from->description),
+		.arguments = arena_text(arena, from->arguments),
+		.requires = text_list_copy(arena, &from->requires) };
 }
 
 static void print_texts(struct json *j, const char *key, const text_list *texts)

@@ -106,39 +106,14 @@ const char *workspace_context_key(const struct workspace *w, struct arena *arena
 	return arena_printf(arena, "%s/%s", agent, context);
 }
 
-pair_list workspace_copy_pairs(struct arena *arena, const pair_list *from)
-{
-	pair_list to = { 0 };
-	for (size_t i = 0; i < from->count; i++)
-		vec_push(arena, &to,
-			(struct text_pair){ arena_text(arena, from->items[i].key),
-				arena_text(arena, from->items[i].value) });
-	return to;
-}
-
-text_list workspace_copy_texts(struct arena *arena, const text_list *from)
-{
-	text_list to = { 0 };
-	for (size_t i = 0; i < from->count; i++)
-		vec_push(arena, &to, (const char *)arena_text(arena, from->items[i]));
-	vec_push(arena, &to, NULL);
-	to.count--;
-	return to;
-}
-
-static const char *copy_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
 struct workspace_policy workspace_copy_policy(
 	struct arena *arena, const struct workspace_policy *from)
 {
-	return (struct workspace_policy){ .settings = copy_text(arena, from->settings),
-		.sources = copy_text(arena, from->sources),
-		.template_settings = copy_text(arena, from->template_settings),
-		.template_sources = copy_text(arena, from->template_sources),
-		.rules = workspace_copy_texts(arena, &from->rules) };
+	return (struct workspace_policy){ .settings = arena_text(arena, from->settings),
+		.sources = arena_text(arena, from->sources),
+		.template_settings = arena_text(arena, from->template_settings),
+		.template_sources = arena_text(arena, from->template_sources),
+		.rules = text_list_copy(arena, &from->rules) };
 }
 
 int workspace_check_settings(const char *json, struct error *err)

@@ -161,8 +161,6 @@ bool workspace_build_option_is_valid(const char *word);
 /* The one word that names a file: {"package_json", "lock"} on stdin, in place of requirements. */
 #define WORKSPACE_NODE_INPUT "--package-json=/dev/stdin"
 /* Deep copies into arena; of texts items[count] is NULL. */
-pair_list workspace_copy_pairs(struct arena *arena, const pair_list *from);
-text_list workspace_copy_texts(struct arena *arena, const text_list *from);
 struct workspace_policy workspace_copy_policy(
 	struct arena *arena, const struct workspace_policy *from);
 /* Settings as a rule's author wrote them: the text of a settings.json. ERR_INVALID names the rule.

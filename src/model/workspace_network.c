@@ -58,9 +58,9 @@ bool workspace_network_has_registries(const struct workspace_network *network)
 void workspace_copy_network(
 	struct arena *arena, const struct workspace_network *from, struct workspace_network *to)
 {
-	struct workspace_network copy = { .mode = from->mode ? arena_text(arena, from->mode) : NULL,
-		.allow = workspace_copy_texts(arena, &from->allow),
-		.deny = workspace_copy_texts(arena, &from->deny) };
+	struct workspace_network copy = { .mode = arena_text(arena, from->mode),
+		.allow = text_list_copy(arena, &from->allow),
+		.deny = text_list_copy(arena, &from->deny) };
 
 	*to = copy;
 }

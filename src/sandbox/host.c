@@ -262,7 +262,7 @@ int host_look(struct host *host, const char *home, const char *dir, struct arena
 	umask(host->facts.umask);
 	look_at_resources(&host->facts);
 	const char *term = getenv("TERM");
-	host->facts.term = term ? arena_text(arena, term) : NULL;
+	host->facts.term = arena_text(arena, term);
 	return 0;
 }
 

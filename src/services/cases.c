@@ -21,7 +21,8 @@ static struct case_entry *case_add(struct cases *cases, const struct eval_case *
 	struct case_entry *c = xzalloc(sizeof *c);
 	c->cases = cases;
 	arena_init(&c->arena);
-	case_copy(&c->arena, model, &c->model);
+	c->model = *model;
+	record_copy_texts(&case_record, &c->arena, &c->model);
 	if (!c->model.ttl_ms) /* a row of before there was one */
 		c->model.ttl_ms = CASE_TTL_MS;
 	/* Times of creation are unique: they serve as cursors. */
@@ -40,7 +41,8 @@ struct cell_entry *cell_add(struct case_entry *c, const struct cell *model)
 	struct cell_entry *cell = xzalloc(sizeof *cell);
 	cell->c = c;
 	arena_init(&cell->arena);
-	cell_copy(&cell->arena, model, &cell->model);
+	cell->model = *model;
+	record_copy_texts(&cell_record, &cell->arena, &cell->model);
 	if (c->cells && cell->model.created_ms <= c->cells->model.created_ms)
 		cell->model.created_ms = c->cells->model.created_ms + 1;
 	cell->next = c->cells;
@@ -72,11 +74,6 @@ static void case_drop(struct case_entry *c)
 	free(c);
 }
 
-static const char *kept_text(struct arena *arena, const char *text)
-{
-	return text ? arena_text(arena, text) : NULL;
-}
-
 static void emit_case(const struct case_entry *c, const char *type)
 {
 	journal_emit(core_journal(c->cases->base.core), type,
@@ -90,8 +87,8 @@ void case_set_state(
 	static const char *const types[CASE_STATE_COUNT] = { "case.created", "case.preparing",
 		"case.ready", "case.failed" };
 	c->model.state = state;
-	c->model.reason = kept_text(&c->arena, reason);
-	c->model.error = kept_text(&c->arena, error);
+	c->model.reason = arena_text(&c->arena, reason);
+	c->model.error = arena_text(&c->arena, error);
 	c->model.last_used_ms = clock_now_ms();
 	core_put(c->cases->base.core, &store_cases, &c->model, NULL, NULL);
 	emit_case(c, types[state]);
@@ -105,8 +102,8 @@ void cell_set_state(
 	struct cases *cases = cell->c->cases;
 	char repeat[24];
 	cell->model.state = state;
-	cell->model.reason = kept_text(&cell->arena, reason);
-	cell->model.error = kept_text(&cell->arena, error);
+	cell->model.reason = arena_text(&cell->arena, reason);
+	cell->model.error = arena_text(&cell->arena, error);
 	if (cell_has_ended(state)) {
 		cell->model.ended_ms = clock_now_ms();
 		cell->c->model.last_used_ms = cell->model.ended_ms;
@@ -136,7 +133,7 @@ static int find(struct cases *cases, const char *id, struct case_entry **c, stru
 /* Values that look like secrets are NULL. */
 static pair_list shown_variables(const pair_list *variables, struct arena *arena)
 {
-	pair_list shown = workspace_copy_pairs(arena, variables);
+	pair_list shown = pair_list_copy(arena, variables);
 	for (size_t i = 0; i < shown.count; i++)
 		if (workspace_variable_is_secret(shown.items[i].key, shown.items[i].value))
 			shown.items[i].value = NULL;
@@ -346,9 +343,9 @@ void case_create(const struct request *request, struct cases *cases,
 	*model = (struct eval_case){ .name = creation->spec.id,
 		.description = creation->spec.description,
 		.source = creation->spec.source,
-		.yaml = kept_text(&creation->arena, wanted->yaml),
-		.file = kept_text(&creation->arena, wanted->file),
-		.harness = kept_text(&creation->arena, wanted->harness),
+		.yaml = arena_text(&creation->arena, wanted->yaml),
+		.file = arena_text(&creation->arena, wanted->file),
+		.harness = arena_text(&creation->arena, wanted->harness),
 		.keep = wanted->keep,
 		.ttl_ms = wanted->ttl_ms ? wanted->ttl_ms : CASE_TTL_MS,
 		.steps = "[]",

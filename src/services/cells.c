@@ -76,7 +76,7 @@ static void finish(
 	if (job && is_removed && state == CELL_FAILED) {
 		job->is_ending = true;
 		job->reason = reason;
-		job->error = error ? arena_text(&cell->arena, error) : NULL;
+		job->error = arena_text(&cell->arena, error);
 		case_remove_workspace(c->cases, workspace, on_cleared, cell);
 		return;
 	}
@@ -264,7 +264,7 @@ static void set_variables(struct cell_entry *cell)
 {
 	struct arena *arena = &cell->arena;
 	pair_list *variables = &cell->model.variables;
-	*variables = workspace_copy_pairs(arena, &cell->c->model.variables);
+	*variables = pair_list_copy(arena, &cell->c->model.variables);
 	vec_push(arena, variables, (struct text_pair){ "CARREL_CASE", cell->model.case_name });
 	vec_push(arena, variables, (struct text_pair){ "CARREL_CELL", cell->model.id });
 	vec_push(arena, variables,

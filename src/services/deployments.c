@@ -23,7 +23,8 @@ struct revision_state *revision_new(struct deployment_state *d, const struct rev
 	r->deployment = d;
 	r->package = -1;
 	arena_init(&r->arena);
-	revision_copy(&r->arena, model, &r->model);
+	r->model = *model;
+	record_copy_texts(&revision_record, &r->arena, &r->model);
 	for (int i = 0; i < SURFACE_COUNT; i++) {
 		r->surfaces[i].revision = r;
 		r->surfaces[i].kind = (enum surface_kind)i;

@@ -77,7 +77,7 @@ void desk_create(struct desk *desk, const char *service, const struct workspace 
 {
 	auto_arena struct arena arena = { 0 };
 	struct workspace made = *wanted;
-	made.labels = workspace_copy_pairs(&arena, &wanted->labels);
+	made.labels = pair_list_copy(&arena, &wanted->labels);
 	vec_push(&arena, &made.labels, (struct text_pair){ DESK_LABEL, service });
 	begin(desk, done, ctx);
 	core_create(desk->request, desk->core, &made, on_created, desk);

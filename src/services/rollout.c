@@ -140,8 +140,7 @@ static bool share_layer(struct revision_state *r)
 	r->model.layer = arena_text(&r->arena, other->layer);
 	r->model.snapshot = arena_text(&r->arena, other->snapshot);
 	r->model.manifest = arena_text(&r->arena, other->manifest);
-	r->model.requirements =
-		other->requirements ? arena_text(&r->arena, other->requirements) : NULL;
+	r->model.requirements = arena_text(&r->arena, other->requirements);
 	r->model.is_prebuilt = other->is_prebuilt;
 	/* The same package has the same wheels. */
 	if (other->is_prebuilt && other->environment && !r->model.rebuild_venv &&

@@ -232,7 +232,7 @@ static void begin(struct revision_state *r, const char *python, const char *requ
 	struct core_workspace *w;
 	struct error ignored;
 	r->env.is_begun = true;
-	r->env.python = python ? arena_text(&r->arena, python) : NULL;
+	r->env.python = arena_text(&r->arena, python);
 	r->env.requirements = requirements;
 	if (r->env.is_making)
 		return; /* whatever is to be built when it is there */

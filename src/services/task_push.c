@@ -92,7 +92,8 @@ static struct push *push_new(
 	push->task = task;
 	arena_init(&push->arena);
 	buf_init(&push->orders, BUF_MAX_DEFAULT);
-	push_config_copy(&push->arena, given, &push->model);
+	push->model = *given;
+	record_copy_texts(&push_config_record, &push->arena, &push->model);
 	push->listener = (struct task_listener){ .told = on_told, .ctx = push };
 	while (*at)
 		at = &(*at)->next;
@@ -267,7 +268,8 @@ void push_config_set(const struct request *request, struct agents *agents, const
 	if (!task->is_kept) /* it must be found by the receiver, too */
 		task_save(task);
 	struct push_config row = describe(task, given, owner, old);
-	push_config_copy(&change->arena, &row, &change->row);
+	change->row = row;
+	record_copy_texts(&push_config_record, &change->arena, &change->row);
 	core_put(agents->base.core, &store_push_configs, &change->row, on_set, change);
 }
 

@@ -33,7 +33,7 @@ void run_finish(struct task_run *run, enum task_state state, const char *message
 	if (run->failing)
 		return;
 	run->final = state;
-	run->message = message ? arena_text(&run->arena, message) : NULL;
+	run->message = arena_text(&run->arena, message);
 	run->failing = loop_after(run->task->agents->base.loop, 0, on_failing, run);
 }
 

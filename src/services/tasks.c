@@ -141,7 +141,7 @@ void task_restore(struct agents *agents, const struct task *row)
 	task->model.agent = arena_text(&task->arena, row->agent);
 	task->model.context = arena_text(&task->arena, row->context);
 	task->model.requested_by = arena_text(&task->arena, row->requested_by);
-	task->model.workspace = row->workspace ? arena_text(&task->arena, row->workspace) : NULL;
+	task->model.workspace = arena_text(&task->arena, row->workspace);
 	buf_text(&task->history, row->history);
 	buf_text(&task->artifacts, row->artifacts);
 	buf_text(&task->message, row->message ? row->message : "");

@@ -159,7 +159,7 @@ static void create(struct forge *forge, struct desk *desk, const char *environme
 
 static void install(struct forge *forge)
 {
-	text_list packages = workspace_copy_texts(&forge->arena, &forge->entry->model.requires);
+	text_list packages = text_list_copy(&forge->arena, &forge->entry->model.requires);
 	vec_push(&forge->arena, &packages, "pytest");
 	tool_become(forge->entry, TOOL_INSTALLING, NULL, NULL);
 	desk_install(&forge->bench, &packages, on_step, forge);

@@ -15,7 +15,8 @@ struct tool_entry *tools_add(struct tools *tools, const struct tool *model)
 	struct tool_entry *entry = xzalloc(sizeof *entry);
 	entry->tools = tools;
 	arena_init(&entry->arena);
-	tool_copy(&entry->arena, model, &entry->model);
+	entry->model = *model;
+	record_copy_texts(&tool_record, &entry->arena, &entry->model);
 	/* Times of creation are unique: they serve as cursors. */
 	if (tools->newest && entry->model.created_ms <= tools->newest->model.created_ms)
 		entry->model.created_ms = tools->newest->model.created_ms + 1;
@@ -209,7 +210,7 @@ static void fill(struct tool *tool, const struct tool_wanted *wanted, struct are
 		tool->name = arena_text(arena, name);
 		tool->code = script_package(arena, name + strlen(TOOL_PACKAGE_PREFIX));
 		tool->tests = arena_bytes(arena, tests.data, tests.len);
-		tool->requires = workspace_copy_texts(arena, &wanted->requires);
+		tool->requires = text_list_copy(arena, &wanted->requires);
 		vec_push(arena, &tool->requires, wanted->package);
 	}
 	sha256_of(tool->code, strlen(tool->code), hash);

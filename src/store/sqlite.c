@@ -519,8 +519,7 @@ static int replace(const struct store_place *place, store_check_fn *check,
 /* What a column holds, in the arena: NULL too. */
 static const char *copy_column(sqlite3_stmt *statement, int at, struct arena *arena)
 {
-	const char *text = column_text(statement, at);
-	return text ? arena_text(arena, text) : NULL;
+	return arena_text(arena, column_text(statement, at));
 }
 
 static const struct field *first_time(const struct store_table *table)

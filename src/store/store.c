@@ -268,13 +268,11 @@ void store_put_answer(struct store *store, const char *scope, const char *key,
 		refuse(store, write, "an answer", STORE_ANSWER_BODY_MAX);
 		return;
 	}
-	write->row = (struct store_row){
-		{ arena_text(arena, scope), arena_text(arena, key),
-			arena_text(arena, answer->digest),
-			answer->location ? arena_text(arena, answer->location) : NULL },
+	write->row = (struct store_row){ { arena_text(arena, scope), arena_text(arena, key),
+						 arena_text(arena, answer->digest),
+						 arena_text(arena, answer->location) },
 		{ clock_now_ms(), answer->status },
-		{ arena_bytes(arena, answer->body.data, answer->body.len), answer->body.len }
-	};
+		{ arena_bytes(arena, answer->body.data, answer->body.len), answer->body.len } };
 	store->untidy++;
 }
 

@@ -168,8 +168,10 @@ static void copies_are_deep(void **state)
 	struct text_pair pair = { key, "value" };
 	struct cell cell = { .case_name = name, .diff = diff, .variables = { &pair, 1, 1 } }, copy;
 	struct eval_case model = { .name = name, .steps = "[]" }, kept;
-	cell_copy(&arena, &cell, &copy);
-	case_copy(&arena, &model, &kept);
+	copy = cell;
+	record_copy_texts(&cell_record, &arena, &copy);
+	kept = model;
+	record_copy_texts(&case_record, &arena, &kept);
 	name[0] = diff[0] = key[0] = '?';
 	assert_string_equal(copy.case_name, "name");
 	assert_string_equal(copy.diff, "diff");

@@ -313,6 +313,25 @@ static void each_use_has_its_own_names(void **state)
 		out.data, "{\"name\":\"n\",\"size_bytes\":1024,\"labels\":{\"a\":\"b\"}}");
 }
 
+static void what_is_kept_can_outlive_its_source(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	char text[] = "text";
+	const char *words[] = { text };
+	struct text_pair pair = { "key", text };
+	struct noun n = { .name = text, .words = { words, 1, 1 }, .labels = { &pair, 1, 1 } };
+
+	record_copy_texts(&noun, &arena, &n);
+	text[0] = '?';
+	assert_string_equal(n.name, "text");
+	assert_string_equal(n.words.items[0], "text");
+	assert_string_equal(n.labels.items[0].value, "text");
+	n = (struct noun){ 0 };
+	record_copy_texts(&noun, &arena, &n);
+	assert_null(n.name);
+	assert_int_equal(n.labels.count, 0);
+}
+
 static void a_field_that_came_later_gets_its_fallback(void **state)
 {
 	auto_arena struct arena arena = { 0 };
@@ -352,6 +371,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_is_read),
 		cmocka_unit_test(each_use_has_its_own_names),
+		cmocka_unit_test(what_is_kept_can_outlive_its_source),
 		cmocka_unit_test(a_field_that_came_later_gets_its_fallback),
 		cmocka_unit_test(a_client_may_send_only_what_is_its_to_send),
 		cmocka_unit_test(short_and_other_forms_are_read),

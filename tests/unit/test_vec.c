@@ -42,11 +42,35 @@ static void storage_moves_only_when_full(void **state)
 	assert_true(v.capacity > v.count);
 }
 
+static void copies_have_their_own_texts(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	char word[] = "word";
+	const char *words[] = { word, NULL };
+	struct text_pair pairs[] = { { word, NULL }, { "key", word } };
+	const text_list none = { 0 }, one = { words, 1, 1 };
+	const pair_list two = { pairs, 2, 2 };
+
+	text_list empty = text_list_copy(&arena, &none), texts = text_list_copy(&arena, &one);
+	pair_list copied = pair_list_copy(&arena, &two);
+	word[0] = '?';
+	assert_int_equal(empty.count, 0);
+	assert_null(empty.items[0]);
+	assert_int_equal(texts.count, 1);
+	assert_string_equal(texts.items[0], "word");
+	assert_null(texts.items[1]);
+	assert_int_equal(copied.count, 2);
+	assert_string_equal(copied.items[0].key, "word");
+	assert_null(copied.items[0].value);
+	assert_string_equal(copied.items[1].value, "word");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pushed_items_stay_in_order),
 		cmocka_unit_test(storage_moves_only_when_full),
+		cmocka_unit_test(copies_have_their_own_texts),
 	};
 
 	return cmocka_run_group_tests_name("vec", tests, NULL, NULL);
