@@ -421,21 +421,23 @@ void sandboxes_go_on(struct launcher *launcher)
 			link_send(launcher, &done, NULL, 0, NULL, 0);
 			return;
 		}
-		/* The core before had asked for its start. Core takes what is not in the list for
-		 * ended, and may start it at once: so the list waits for its end. */
-		if (!sandbox->is_up && sandbox->is_killed)
+		int fds[WARM_FD_MAX];
+		bool is_found =
+			sandbox->is_up && !sandbox->parts.isolation->find(sandbox->pid, fds, &err);
+		/* Core could do nothing with a sandbox that can't be looked into. */
+		if (sandbox->is_up && !is_found && !sandbox->is_killed) {
+			log_sandbox(
+				sandbox, LOG_LEVEL_WARN, "a sandbox can't be looked into", &err);
+			kill_sandbox(sandbox);
+		}
+		/* Core takes what is not in the list for ended, and may start it at once: the list
+		 * waits for the end of such a sandbox, and of one whose start the core before had
+		 * asked for. */
+		if (!is_found && sandbox->is_killed)
 			return;
 		all->list_next = sandbox->newer;
-		int fds[WARM_FD_MAX];
-		if (!sandbox->is_up)
-			continue;
-		if (!sandbox->parts.isolation->find(sandbox->pid, fds, &err)) {
+		if (is_found)
 			send_up(sandbox, LAUNCH_RUNNING, all->list_tag, fds);
-			continue;
-		}
-		/* Core could do nothing with it. */
-		log_sandbox(sandbox, LOG_LEVEL_WARN, "a sandbox can't be looked into", &err);
-		kill_sandbox(sandbox);
 	}
 }
 

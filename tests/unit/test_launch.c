@@ -1,9 +1,12 @@
 /* The launcher, as core knows it: sandboxes start, stay, are found again and end without a trace.
  */
 #include <dirent.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include "launch/internal.h"
 #include "linux/cgroup.h"
+#include "linux/pidfd.h"
 #include "linux/pty.h"
 #include "launch_fixture.h"
 
@@ -185,15 +188,10 @@ static void what_a_sandbox_holds_of_the_disk_is_counted(void **state)
 	hear_answer(f, say(f, LAUNCH_HELD, id), LAUNCH_FAILED);
 }
 
-static void an_init_that_dies_is_told(void **state)
+/* The pid outside of the one sandbox there is: the child of the launcher of that name. */
+static pid_t find_init(const struct fixture *f)
 {
-	struct fixture *f = *state;
-	const char *id = make_workspace(f);
 	char text[64], path[64];
-	start_sandbox(f, id);
-	auto_close int init = connect_to_init(f, id);
-	assert_int_equal(sh(init, "true", text, sizeof text), 0);
-	/* Its pid outside: the child of the launcher of that name. */
 	str_format(
 		path, sizeof path, "/proc/%d/task/%d/children", (int)f->launcher, (int)f->launcher);
 	assert_true(fd_read_file(AT_FDCWD, path, text, sizeof text) > 0);
@@ -206,9 +204,19 @@ static void an_init_that_dies_is_told(void **state)
 		if (fd_read_file(AT_FDCWD, path, comm, sizeof comm) <= 0 ||
 			strcmp(comm, "carrel-init\n"))
 			continue;
-		assert_int_equal(kill((pid_t)pid, SIGKILL), 0);
-		break;
+		return (pid_t)pid;
 	}
+}
+
+static void an_init_that_dies_is_told(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	char text[64];
+	start_sandbox(f, id);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init, "true", text, sizeof text), 0);
+	assert_int_equal(kill(find_init(f), SIGKILL), 0);
 	struct launch_message *head = receive(f);
 	assert_int_equal(head->type, LAUNCH_ENDED);
 	assert_int_equal(head->tag, 0);
@@ -283,6 +291,33 @@ static void starts_that_core_didnt_live_to_see_are_listed_or_undone(void **state
 		auto_close int init = connect_to_init(f, ids[i]);
 		assert_int_equal(sh(init, "true", text, sizeof text), 0);
 	}
+}
+
+/* The launcher reads LIST before it learns of the end: what is not listed can be started. */
+static void a_list_waits_for_the_end_of_what_it_leaves_out(void **state)
+{
+	struct fixture *f = *state;
+	const char *id = make_workspace(f);
+	char text[64];
+	int status;
+	start_sandbox(f, id);
+	auto_close int init = connect_to_init(f, id);
+	assert_int_equal(sh(init, "true", text, sizeof text), 0);
+	assert_int_equal(kill(f->launcher, SIGSTOP), 0);
+	assert_int_equal(waitpid(f->launcher, &status, WUNTRACED), f->launcher);
+	uint64_t tag = say(f, LAUNCH_LIST, NULL);
+	for (int unread = 1; unread > 0; usleep(1000))
+		assert_int_equal(ioctl(f->core, SIOCOUTQ, &unread), 0);
+	auto_close int pidfd = -1;
+	struct error err = { 0 };
+	assert_int_equal(pidfd_open_process(find_init(f), &pidfd, &err), 0);
+	assert_int_equal(pidfd_signal(pidfd, SIGKILL, &err), 0);
+	struct pollfd gone = { .fd = pidfd, .events = POLLIN };
+	assert_int_equal(poll(&gone, 1, PATIENCE_MS), 1);
+	assert_int_equal(kill(f->launcher, SIGCONT), 0);
+	assert_string_equal(hear_answer(f, 0, LAUNCH_ENDED)->id, id);
+	hear_answer(f, tag, LAUNCH_DONE);
+	start_sandbox(f, id);
 }
 
 static void a_malformed_message_ends_core_and_nothing_else(void **state)
@@ -580,6 +615,7 @@ int main(int argc, char **argv)
 		TEST(an_init_that_dies_is_told),
 		TEST(sandboxes_outlive_core_and_are_listed),
 		TEST(starts_that_core_didnt_live_to_see_are_listed_or_undone),
+		TEST(a_list_waits_for_the_end_of_what_it_leaves_out),
 		TEST(a_core_that_served_and_died_unheard_is_replaced),
 		TEST(a_malformed_message_ends_core_and_nothing_else),
 		TEST(many_start_at_once_cost_no_descriptor_and_end),
