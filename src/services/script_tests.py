@@ -1,15 +1,17 @@
 """Runs the tests of a tool twice, in order and in reverse order, or the tests of code once. Each run is a process of its own.
 
 Exit codes: 0 all have passed, 1 a test has failed, 5 there is no test, 6 they pass in one order alone, 7 a test has ended the process,
-8 a test has ended the run before the others.
+8 a test has ended the run before the others, 9 the tool has no function run.
 """
 import binascii
+import importlib
 import signal
 import tempfile
+import traceback
 
 import pytest
 
-FAILED, NONE, ORDER, LOST, STOPPED = 1, 5, 6, 7, 8
+FAILED, NONE, ORDER, LOST, STOPPED, UNCALLABLE = 1, 5, 6, 7, 8, 9
 
 
 class Plugin:
@@ -36,7 +38,16 @@ class Plugin:
         return NONE if not self.passed else STOPPED if self.wanted - self.ended else 0
 
 
-def run(here, tests, is_reverse, verdict):
+def judge_module():
+    """What a call needs, of the module that the tests have imported; tests may pass without it."""
+    try:
+        return 0 if callable(getattr(importlib.import_module("tool"), "run", None)) else UNCALLABLE
+    except BaseException:
+        traceback.print_exc()
+        return FAILED
+
+
+def run(here, tests, is_reverse, is_tool, verdict):
     """In a child: its number and the verdict are written to `verdict`, unless a test ends the process."""
     child = os.getpid()
     os.chdir(here)
@@ -44,21 +55,22 @@ def run(here, tests, is_reverse, verdict):
     plugin = Plugin(is_reverse)
     # No settings but these: neither those of a directory above nor what an earlier run has left.
     code = int(pytest.main(["-q", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir=.", "--confcutdir=.", tests], [plugin]))
+    code = plugin.judge(code) or (judge_module() if is_tool else 0)
     sys.stdout.flush()
     sys.stderr.flush()
     if os.getpid() == child:  # not of a process that a test has forked
-        os.write(verdict, b"%d %d" % (child, plugin.judge(code)))
+        os.write(verdict, b"%d %d" % (child, code))
 
 
-def run_apart(here, tests, is_reverse, is_kept):
+def run_apart(here, tests, is_reverse, is_tool):
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.close(reader)
         try:
-            if is_kept:
+            if is_tool:
                 keep_environment()
-            run(here, tests, is_reverse, writer)
+            run(here, tests, is_reverse, is_tool, writer)
         finally:
             os._exit(0)
     os.close(writer)
@@ -103,7 +115,7 @@ def test_tool(code, tests):
             break
     if codes == [0, 0]:
         sys.exit(0)
-    if codes[-1] in (NONE, LOST, STOPPED):
+    if codes[-1] in (NONE, LOST, STOPPED, UNCALLABLE):
         sys.exit(codes[-1])
     sys.exit(ORDER if len(codes) == 2 else FAILED)
 

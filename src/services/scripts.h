@@ -8,7 +8,14 @@
 #include "core/execs.h"
 
 /* Exit codes of tests that didn't pass; others are pytest's own. */
-enum { SCRIPT_FAILED = 1, SCRIPT_NONE = 5, SCRIPT_ORDER = 6, SCRIPT_LOST = 7, SCRIPT_STOPPED = 8 };
+enum {
+	SCRIPT_FAILED = 1,
+	SCRIPT_NONE = 5,
+	SCRIPT_ORDER = 6,
+	SCRIPT_LOST = 7,
+	SCRIPT_STOPPED = 8,
+	SCRIPT_UNCALLABLE = 9
+};
 
 extern const struct str script_package_tests;
 /* The adapter of the package of that name. */

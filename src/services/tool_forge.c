@@ -133,6 +133,8 @@ static const char *judge(struct forge *forge)
 		return "a test has ended the process that runs the tests";
 	case SCRIPT_STOPPED:
 		return "a test has ended the run before all tests were run";
+	case SCRIPT_UNCALLABLE:
+		return "its code has no function run, which a call of the tool needs";
 	default:
 		return arena_printf(
 			&forge->arena, "its tests ended with exit code %d", result->exit_status);

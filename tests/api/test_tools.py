@@ -91,6 +91,17 @@ def test_tests_that_are_no_proof_are_refused(daemon, forge, tests, error):
 
 
 @pytest.mark.once
+@pytest.mark.parametrize("code, tests, error", [
+    ("def other():\n    return 1\n", "import tool\n\n\ndef test():\n    assert tool.other() == 1\n", "no function run"),
+    ("run = 1\n", "def test():\n    pass\n", "no function run"), ("import nothing\n", "def test():\n    pass\n", "tests have failed")])
+def test_code_that_can_not_be_called_is_refused_though_its_tests_pass(daemon, forge, code, tests, error):
+    made = forge("uncallable", code, tests)
+    assert made["state"] == "dormant" and not made["passed"] and error in made["error"] and "1 passed" in made["output"], made
+    problem(daemon.post("/v1/tools/uncallable/call", {}), 409, "conflict", error)
+    assert not desks(daemon)
+
+
+@pytest.mark.once
 def test_what_a_tool_does_wrong_is_told(daemon, forge):
     code = ("import os, sys, time\n\n\ndef run(do):\n    if do == 'raise':\n        raise KeyError('gone')\n    if do == 'exit':\n        os._exit(3)\n"
             "    if do == 'hang':\n        time.sleep(1000)\n    if do == 'flood':\n        while True:\n            print('x' * 65536)\n"
