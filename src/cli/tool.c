@@ -25,6 +25,22 @@ static const char *version_query(struct command *command)
 					: "";
 }
 
+/* NAME [VERSION]: sets options.version, as --version does. */
+static int read_version(struct command *command, struct error *err)
+{
+	const char *text = command->operands.count > 1 ? command->operands.items[1] : NULL;
+	uint64_t version;
+	if (!text)
+		return 0;
+	if (!str_to_u64(str_from(text), &version) || !version)
+		return fail_hint(
+			err, ERR_INVALID, "a number from 1 on", "invalid version '%s'", text);
+	if (command->options.version)
+		return fail(err, ERR_INVALID, "version %s and --version can't be combined", text);
+	command->options.version = version;
+	return 0;
+}
+
 /* ---- forge, install ---- */
 
 static int print_file(struct command *command, struct json *j, const char *key, const char *path,
@@ -110,7 +126,10 @@ static int run_forge(struct command *command, struct error *err)
 	if (tool_check_name(command->operands.items[0], err))
 		return -1;
 	if (!options->code || !options->tests)
-		return fail(err, ERR_INVALID, "--code and --tests are needed");
+		return fail_hint(err, ERR_INVALID, command->spec->usage, "tool forge needs %s",
+			options->code	 ? "--tests FILE"
+			: options->tests ? "--code FILE"
+					 : "--code FILE and --tests FILE");
 	json_object(&j, NULL);
 	json_text(&j, "name", command->operands.items[0]);
 	if (print_file(command, &j, "code", options->code, err) ||
@@ -319,8 +338,10 @@ static int print_fields(struct command *command, const struct json_value *tool, 
 			const struct field *row = &tool_record.rows[at];
 			if (strcmp(row->name, names[i]) != 0 || !(row->flags & FIELD_OUT))
 				continue;
-			const char *text = columns_text(&command->arena, row, tool);
-			if (text)
+			const char *text = row->kind == FIELD_TIME
+						   ? json_member_text(tool, row->name)
+						   : columns_text(&command->arena, row, tool);
+			if (text && text[0])
 				buf_printf(&command->out, "%-12s  %s\n", names[i], text);
 		}
 	buf_text(&command->out, "\n");
@@ -331,9 +352,10 @@ static int print_fields(struct command *command, const struct json_value *tool, 
 static int run_show(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
-	if (remote_call(&command->remote, "GET",
-		    tool_path(command, command->operands.items[0], version_query(command)), NULL,
-		    &answer, err))
+	if (read_version(command, err) ||
+		remote_call(&command->remote, "GET",
+			tool_path(command, command->operands.items[0], version_query(command)),
+			NULL, &answer, err))
 		return -1;
 	if (command->json) {
 		remote_print_answer(&answer, &command->out);
@@ -355,19 +377,21 @@ static const struct arg_option show_table[] = {
 static const struct arg_spec show_spec = {
 	.command = "tool show",
 	.summary = "show a tool and its versions",
-	.usage = "carrel tool show NAME [options]",
+	.usage = "carrel tool show NAME [VERSION] [options]",
 	.about = "Shows a tool and its versions. With -o json also its code, its tests and what "
 		 "they\nhave printed.",
 	ARG_TABLE(show_table),
-	.examples = "  carrel tool show slug\n  carrel tool show slug --version 2 --code\n",
+	.examples = "  carrel tool show slug\n  carrel tool show slug 2 --code\n",
 	.least = 1,
-	.most = 1,
+	.most = 2,
 	.run = run_show,
 };
 
 static int run_logs(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
+	if (read_version(command, err))
+		return -1;
 	const char *query = version_query(command);
 	/* Not the active version: the last one that was forged. */
 	if (!query[0]) {
@@ -403,13 +427,13 @@ static const struct arg_option logs_table[] = {
 static const struct arg_spec logs_spec = {
 	.command = "tool logs",
 	.summary = "show what the tests of a tool have printed",
-	.usage = "carrel tool logs NAME [options]",
-	.about = "Prints what the tests of the version that was forged last have printed, the end "
-		 "of it,\nand why it is dormant.",
+	.usage = "carrel tool logs NAME [VERSION] [options]",
+	.about = "Prints what the tests of the version that was forged last, or of VERSION, have "
+		 "printed,\nthe end of it, and why it is dormant.",
 	ARG_TABLE(logs_table),
-	.examples = "  carrel tool logs slug\n",
+	.examples = "  carrel tool logs slug\n  carrel tool logs slug 2\n",
 	.least = 1,
-	.most = 1,
+	.most = 2,
 	.run = run_logs,
 };
 
@@ -420,13 +444,11 @@ static int run_rollback(struct command *command, struct error *err)
 	struct remote_answer answer = { 0 };
 	auto_buf struct buf body = buf_empty(BODY_MAX);
 	struct json j = json_to(&body, false);
-	uint64_t version = 0;
-	if (command->operands.count > 1 &&
-		(!str_to_u64(str_from(command->operands.items[1]), &version) || !version))
-		return fail(err, ERR_INVALID, "invalid version '%s'", command->operands.items[1]);
+	if (read_version(command, err))
+		return -1;
 	json_object(&j, NULL);
-	if (version)
-		json_u64(&j, "version", version);
+	if (command->options.version)
+		json_u64(&j, "version", command->options.version);
 	json_end(&j);
 	if (remote_call(&command->remote, "POST",
 		    tool_path(command, command->operands.items[0], "/rollback"), &body, &answer,

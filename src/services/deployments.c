@@ -539,10 +539,11 @@ int deployment_enter(const struct request *request, struct deployments *all, con
 	struct deployment_state *d;
 	if (look_up(request, all, VERB_DEPLOYMENT_CONNECT, id, &d, err))
 		return -1;
-	if (!d->live)
-		return fail_hint(err, ERR_UNAVAILABLE, "carrel deployment show says why",
-			"deployment '%s' has no live revision; its status is %s", d->name,
-			deployment_status_names[d->rollout.status]);
+	if (!d->live) {
+		fail(err, ERR_UNAVAILABLE, "deployment '%s' has no live revision; its status is %s",
+			d->name, deployment_status_names[d->rollout.status]);
+		return error_hint(err, "carrel deployment show %s says why", d->name);
+	}
 	if (!d->live->agent.surfaces[kind].is_there)
 		return fail(err, ERR_NOT_FOUND, "deployment '%s' has no surface '%s'", d->name,
 			surface_names[kind]);

@@ -137,9 +137,9 @@ struct tool_call_job *tools_call(const struct request *request, struct tools *to
 		return NULL;
 	}
 	if (!entry || !entry->model.workspace) {
-		fail_hint(err, ERR_CONFLICT, "carrel tool show NAME shows its versions",
-			"tool '%s' isn't loaded: %s", name,
+		fail(err, ERR_CONFLICT, "tool '%s' isn't loaded: %s", name,
 			any->model.error ? any->model.error : "it is being forged");
+		error_hint(err, "carrel tool show %s lists its versions", name);
 		return NULL;
 	}
 	struct tool_call_job *job = xzalloc(sizeof *job);

@@ -74,8 +74,9 @@ int tools_fail_unknown(struct tools *tools, const char *name, uint64_t version, 
 			"version %llu of tool '%s' has expired: versions that aren't active are "
 			"removed after their time",
 			(unsigned long long)version, name);
-	return fail_hint(err, ERR_NOT_FOUND, "carrel tool show NAME lists its versions",
-		"tool '%s' has no version %llu", name, (unsigned long long)version);
+	fail(err, ERR_NOT_FOUND, "tool '%s' has no version %llu", name,
+		(unsigned long long)version);
+	return error_hint(err, "carrel tool show %s lists its versions", name);
 }
 
 /* ---- transitions ---- */
@@ -226,9 +227,10 @@ static int number(struct tools *tools, struct tool *tool, struct error *err)
 		count++;
 		if (strcmp(e->model.name, tool->name) != 0)
 			continue;
-		if (tool_is_forging(&e->model))
-			return fail_hint(err, ERR_CONFLICT, "carrel tool show NAME shows its state",
-				"tool '%s' is being forged", tool->name);
+		if (tool_is_forging(&e->model)) {
+			fail(err, ERR_CONFLICT, "tool '%s' is being forged", tool->name);
+			return error_hint(err, "carrel tool show %s shows its state", tool->name);
+		}
 		if (e->model.version >= tool->version)
 			tool->version = e->model.version + 1;
 	}
@@ -326,11 +328,13 @@ static int find_target(struct tools *tools, const char *name, uint64_t version,
 						(!active ||
 							e->model.version < active->model.version)))
 			*to = e;
-	if (!*to)
-		return fail_hint(err, ERR_CONFLICT, "carrel tool show NAME lists its versions",
+	if (!*to) {
+		fail(err, ERR_CONFLICT,
 			"tool '%s' has no version to go back to: none that has passed its tests is "
 			"left, versions that aren't active are removed after their time",
 			name);
+		return error_hint(err, "carrel tool show %s lists its versions", name);
+	}
 	if (!(*to)->model.has_passed || !(*to)->model.workspace)
 		return fail(err, ERR_CONFLICT, "version %llu of tool '%s' hasn't passed its tests",
 			(unsigned long long)(*to)->model.version, name);
@@ -415,10 +419,12 @@ void tools_remove(const struct request *request, struct tools *tools, const char
 	if (!failed && !tools_find(tools, name, 0))
 		failed = tools_fail_unknown(tools, name, 0, &later->err);
 	for (struct tool_entry *e = tools->newest; e && !failed; e = e->older)
-		if (!strcmp(e->model.name, name) && e->users)
-			failed = fail_hint(&later->err, ERR_CONFLICT,
-				"carrel tool show NAME shows its state",
+		if (!strcmp(e->model.name, name) && e->users) {
+			fail(&later->err, ERR_CONFLICT,
 				"tool '%s' is in use: it is being forged, called or removed", name);
+			failed = error_hint(
+				&later->err, "carrel tool show %s shows its state", name);
+		}
 	if (failed) {
 		refuse(later);
 		return;

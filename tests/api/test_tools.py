@@ -66,7 +66,7 @@ def test_a_tool_fails_is_mended_loaded_called_and_rolled_back(daemon, forge):
     assert back.status == 200 and back.json()["version"] == 2 and call(daemon, text="")["stdout"] == "called\n"
     assert daemon.post("/v1/tools/echo/rollback", {"version": 3}).json()["version"] == 3
     problem(daemon.post("/v1/tools/echo/rollback", {"version": 1}), 409, "conflict", "hasn't passed")
-    problem(daemon.post("/v1/tools/echo/rollback", {"version": 9}), 404, "not_found")
+    problem(daemon.post("/v1/tools/echo/rollback", {"version": 9}), 404, "not_found", "has no version 9")
     shown = daemon.get("/v1/tools/echo?version=2").json()
     assert shown["code"] == CODE and shown["tests"] == TESTS and "2 passed" in shown["output"]
     [listed] = daemon.get("/v1/tools").json()["items"]
@@ -256,6 +256,16 @@ def test_the_command_line(daemon, forge, tmp_path):
     done = run("forge", "echo", "--code", tmp_path / "echo.py", "--tests", tmp_path / "good.py", "-o", "json")
     assert json.loads(done.stdout)["version"] == 3
     assert "says it again" in run("show", "echo", "--version", "2").stdout and run("show", "echo", "--code").stdout == CODE
+    assert run("show", "echo", "2", "-o", "json").stdout == run("show", "echo", "--version", "2", "-o", "json").stdout
+    # Of a version that isn't active the time at which it is removed, not how long ago that is.
+    assert f"expires_at    {daemon.get('/v1/tools/echo?version=2').json()['expires_at']}\n" in run("show", "echo", "2").stdout
+    assert "expires_at" not in run("show", "echo").stdout
+    for words, told in ((("logs", "echo", "9"), "hint: carrel tool show echo lists its versions"), (("logs", "echo", "x"), "invalid version 'x'"),
+                        (("show", "echo", "1", "--version", "2"), "can't be combined"), (("forge", "echo"), "needs --code FILE and --tests FILE"),
+                        (("forge", "echo", "--code", "x"), "needs --tests FILE")):
+        done = run(*words)
+        assert done.returncode == 125 and told in done.stderr, done
+    assert "error: its tests have failed" in run("logs", "echo", "1").stdout
     assert "in reverse order" in run("logs", "echo").stdout and "error: its tests have failed" in run("logs", "echo", "--version", "1").stdout
     third = os.readlink(base / "venv_echo")
     assert (base / "venv_echo/bin/python").exists() or (base / "venv_echo/meta.json").exists()

@@ -24,6 +24,9 @@ static void commands_become_routes(void **state)
 		  "shows which rule decides each part",
 			"GET /v1/workspaces/a shows its settings; 'trail' shows which rule decides "
 			"each part" },
+		{ "carrel tool show slug lists its versions",
+			"GET /v1/tools/slug/versions lists its versions" },
+		{ "carrel deployment show web says why", "GET /v1/deployments/web says why" },
 		/* Neither a command that has no route, nor other words. */
 		{ "carrel env verify --repair x", "carrel env verify --repair x" },
 		{ "carrel lsx", "carrel lsx" },
