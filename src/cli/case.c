@@ -304,7 +304,7 @@ static int end_cell(struct suite *suite, struct suite_cell *cell, const struct j
 	if (case_out_add(&suite->out, value, file->key, suite->arena, &suite->results, err))
 		return -1;
 	const struct case_result *result = &suite->results.items[suite->results.count - 1];
-	const char *reason = json_member_text(result->value, "reason"),
+	const char *cause = case_cause(result, suite->arena),
 		   *error = json_member_text(result->value, "error");
 	suite->running -= cell->state == CELL_RUNNING;
 	cell->state = CELL_ENDED;
@@ -315,8 +315,8 @@ static int end_cell(struct suite *suite, struct suite_cell *cell, const struct j
 		progress_say(&suite->progress,
 			arena_printf(suite->arena, "%s %s %" PRIu64 "  %.2fs%s%s%s%s",
 				result->has_passed ? "passed" : "failed", file->name, cell->repeat,
-				(double)result->duration_ms / 1000, reason ? "  by " : "",
-				reason ? reason : "", error ? ": " : "", error ? error : ""));
+				(double)result->duration_ms / 1000, cause ? "  by " : "",
+				cause ? cause : "", error ? ": " : "", error ? error : ""));
 	show(suite);
 	return 0;
 }

@@ -128,8 +128,10 @@ static void print_cell(struct buf *out, const struct case_result *result)
 	buf_printf(out, " repeat %" PRIu64 " <span class=\"dim\">%.2f s", result->repeat,
 		(double)result->duration_ms / 1000);
 	if (!result->has_passed) {
+		auto_buf struct buf cause = buf_empty(BUF_MAX_DEFAULT);
+		case_print_cause(result, &cause);
 		buf_text(out, ", by ");
-		print_text(out, result->value, "reason");
+		case_escape(out, (struct str){ cause.data, cause.len });
 	}
 	buf_text(out, "</span></summary><div>\n");
 	if (json_member_text(result->value, "error")) {

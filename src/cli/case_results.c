@@ -16,6 +16,39 @@
 #define RESULTS "results.jsonl"
 #define RESULTS_MAX ((size_t)1 << 30)
 
+/* ---- causes ---- */
+
+static bool is_passed(const struct json_value *step)
+{
+	const struct json_value *passed = json_member(step, "passed");
+	return passed && passed->kind == JSON_BOOL && passed->boolean;
+}
+
+void case_print_cause(const struct case_result *result, struct buf *out)
+{
+	const char *reason = json_member_text(result->value, "reason");
+	const struct json_value *steps = json_member(result->value, "steps");
+	const char *before = " ";
+	buf_text(out, reason ? reason : "");
+	if (!reason || strcmp(reason, "grader") != 0)
+		return;
+	for (const struct json_value *step = steps ? steps->first : NULL; step; step = step->next) {
+		const char *type = json_member_text(step, "type"),
+			   *name = json_member_text(step, "name");
+		if (is_passed(step) || !name || (type && !strcmp(type, "harness")))
+			continue;
+		buf_printf(out, "%s'%s'", before, name);
+		before = ", ";
+	}
+}
+
+const char *case_cause(const struct case_result *result, struct arena *arena)
+{
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	case_print_cause(result, &text);
+	return text.len ? arena_bytes(arena, text.data, text.len) : NULL;
+}
+
 /* ---- lines ---- */
 
 static int read_result(struct str line, struct arena *arena, struct case_result *result)
@@ -223,12 +256,6 @@ static void print_member(struct buf *out, const struct json_value *value, const 
 		case_escape(out, member->string);
 }
 
-static bool is_passed(const struct json_value *step)
-{
-	const struct json_value *passed = json_member(step, "passed");
-	return passed && passed->kind == JSON_BOOL && passed->boolean;
-}
-
 static void print_test(struct buf *out, const struct case_result *result)
 {
 	const struct json_value *steps = json_member(result->value, "steps");
@@ -263,7 +290,7 @@ static void print_test(struct buf *out, const struct case_result *result)
 struct group {
 	size_t count, passed;
 	uint64_t duration_ms;
-	const char *reason; /* of the first that failed, or NULL */
+	const struct case_result *failed; /* the first, or NULL */
 };
 
 static struct group next_group(const case_results *results, size_t at)
@@ -275,8 +302,8 @@ static struct group next_group(const case_results *results, size_t at)
 		group.count++;
 		group.passed += result->has_passed;
 		group.duration_ms += result->duration_ms;
-		if (!result->has_passed && !group.reason)
-			group.reason = json_member_text(result->value, "reason");
+		if (!result->has_passed && !group.failed)
+			group.failed = result;
 	}
 	return group;
 }
@@ -336,7 +363,7 @@ void case_print_table(const case_results *results, struct arena *arena, struct b
 			arena_printf(arena, "%zu/%zu", group.passed, group.count),
 			arena_printf(arena, "%.2fs",
 				(double)group.duration_ms / 1000 / (double)group.count),
-			group.reason };
+			group.failed ? case_cause(group.failed, arena) : NULL };
 		columns_add(&columns, cells);
 		at += group.count;
 	}

@@ -38,6 +38,19 @@ def lines(out):
 
 
 @pytest.mark.once
+def test_graders_that_did_not_pass_are_named(daemon, tmp_path):
+    case = tmp_path / "named.yaml"
+    case.write_text("id: named\nharness: 'true'\ngraders:\n- {type: command, name: good, run: 'true'}\n"
+                    "- {type: command, name: '<style>', run: 'false'}\n- {type: command, run: 'exit 2'}\n")
+    run = daemon("case", "run", "--out", tmp_path / "out", case)
+    [result] = lines(tmp_path / "out")
+    names = [step["name"] for step in result["steps"] if not step["passed"]]
+    cause = "grader " + ", ".join(f"'{name}'" for name in names)
+    assert run.returncode == 1 and len(names) == 2 and result["reason"] == "grader", run
+    assert f"  by {cause}\n" in run.stderr and cause in run.stdout and "'&lt;style&gt;'" in (tmp_path / "out/report.html").read_text(), run
+
+
+@pytest.mark.once
 def test_a_suite_of_twenty_cases_two_at_once(daemon, tmp_path):
     cases = [write(tmp_path, f"case-{n:02}", *(["exit 3"] if n == 7 else [])) for n in range(20)]
     out = tmp_path / "out"
