@@ -53,12 +53,15 @@ static const char *name_of(struct arena *arena, const char *path)
 	return path_basename(copy);
 }
 
-static void parse_place(struct arena *arena, const char *text, struct place *place)
+/* takes_context: also NAME/CONTEXT:PATH. */
+static void parse_place(
+	struct arena *arena, const char *text, bool takes_context, struct place *place)
 {
 	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
 	*place = (struct place){ .path = text, .is_stream = !strcmp(text, "-") };
 	/* As with scp and docker: a colon behind a slash belongs to the path. */
-	if (colon && colon != text && (!slash || slash > colon)) {
+	bool is_context = takes_context && text[0] != '/' && text[0] != '.';
+	if (colon && colon != text && (!slash || slash > colon || is_context)) {
 		place->workspace = arena_bytes(arena, text, (size_t)(colon - text));
 		place->path = colon + 1;
 	}
@@ -72,8 +75,12 @@ static void parse_place(struct arena *arena, const char *text, struct place *pla
 static int parse_places(struct copy *copy, const text_list *operands, bool json, struct error *err)
 {
 	struct arena *arena = copy->remote->arena;
-	parse_place(arena, operands->items[0], &copy->from);
-	parse_place(arena, operands->items[1], &copy->to);
+	/* Names with a slash, of contexts, count where no other name is a workspace's: a path of
+	 * this host that has a colon stays one. */
+	for (int i = 0; i < 2 && !copy->from.workspace && !copy->to.workspace; i++) {
+		parse_place(arena, operands->items[0], i == 1, &copy->from);
+		parse_place(arena, operands->items[1], i == 1, &copy->to);
+	}
 	if (!copy->from.workspace && !copy->to.workspace)
 		return fail_hint(err, ERR_INVALID,
 			"carrel cp FILE NAME:PATH, or carrel cp NAME:PATH FILE",
@@ -81,8 +88,8 @@ static int parse_places(struct copy *copy, const text_list *operands, bool json,
 			operands->items[1]);
 	if (copy->from.workspace && copy->to.workspace)
 		return fail_hint(err, ERR_INVALID,
-			"carrel cp A:FILE - | carrel cp - B:FILE, or copy through a directory of "
-			"this host",
+			"carrel cp A:FILE - | carrel cp - B:FILE; a path of this host that has a "
+			"colon begins with ./",
 			"'%s' and '%s' are both in workspaces", operands->items[0],
 			operands->items[1]);
 	if (copy->to.is_stream && json)
@@ -451,18 +458,17 @@ const struct arg_spec cli_cp = {
 	.command = "cp",
 	.summary = "copy files and directories in and out of a workspace",
 	.usage = "carrel cp SOURCE TARGET [options]",
-	.about =
-		"Copies a file or a directory tree into a workspace or out of it. One side "
-		"is\nNAME:PATH, where PATH is a path inside the sandbox, absolute or relative to\n"
-		"/workspace; the other is a path of this host, or - for standard input or output.\n"
-		"If TARGET is an existing directory, SOURCE is copied into it; SOURCE/. copies "
-		"the\n"
-		"content of SOURCE.",
+	.about = "Copies a file or a directory tree into a workspace or out of it. One side "
+		 "is\nNAME:PATH or AGENT/CONTEXT:PATH, where PATH is a path inside the sandbox, "
+		 "absolute or\nrelative to /workspace; the other is a path of this host, or - for "
+		 "standard input or\noutput. If TARGET is an existing directory, SOURCE is copied "
+		 "into it; SOURCE/. copies\nthe content of SOURCE.",
 	ARG_TABLE(table),
 	.examples = "  carrel cp main.py demo:\n"
 		    "  carrel cp demo:/workspace/output ./results\n"
 		    "  tar c . | carrel cp - demo:/workspace/in.tar\n"
-		    "  carrel cp demo:report.txt - | less\n",
+		    "  carrel cp demo:report.txt - | less\n"
+		    "  carrel cp trip.csv tools/trip:data\n",
 	.least = 2,
 	.most = 2,
 	.run = run,

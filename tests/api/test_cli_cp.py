@@ -128,6 +128,26 @@ def test_bad_input_is_one_line(daemon, workspace, words, names, tmp_path):
     assert os.listdir(tmp_path) == ["home"] or os.listdir(tmp_path) == []
 
 
+def test_a_context_is_named_with_a_slash_unless_the_other_side_is_a_workspace(daemon, tmp_path):
+    body = {"labels": {"context_id": "chat/42"}}
+    name = daemon.post("/v1/workspaces", body).json()["name"]
+    (tmp_path / "chat").mkdir()
+    (tmp_path / "chat/42:f").write_text("host")
+    (tmp_path / "f").write_text("inside")
+    cp(daemon, "f", "chat/42:f", cwd=tmp_path)
+    cp(daemon, "chat/42:f", "out", cwd=tmp_path)
+    assert (tmp_path / "out").read_text() == "inside" and (tmp_path / "chat/42:f").read_text() == "host"
+    # By the plain name on the other side it is the path of this host that it always was; ./ always says so.
+    cp(daemon, "chat/42:f", f"{name}:g", cwd=tmp_path)
+    cp(daemon, "./chat/42:f", "chat/42:h", cwd=tmp_path)
+    assert sh(daemon, name, "cat f g h").stdout == "insidehosthost"
+    done = daemon("cp", "chat/42:f", "chat/42:i", cwd=tmp_path)
+    assert done.returncode == 125 and "both in workspaces" in done.stderr and "./" in done.stderr
+    done = daemon("cp", "f", "chat/43:f", cwd=tmp_path)
+    assert done.returncode == 125 and "there is no workspace 'chat/43'" in done.stderr
+    assert daemon.delete(f"/v1/workspaces/{name}").status == 204
+
+
 def test_an_absolute_path_is_one_of_the_sandbox(daemon, workspace, tmp_path):
     (tmp_path / "f").write_text("1")
     cp(daemon, tmp_path / "f", f"{workspace}:/tmp/f")
