@@ -2,6 +2,7 @@
 #include <string.h>
 #include "cli/cli.h"
 #include "cli/columns.h"
+#include "cli/workspace_names.h"
 #include "format/base64.h"
 #include "model/approval.h"
 
@@ -46,14 +47,21 @@ static const char *printable(struct command *command, const char *text)
 
 /* ---- ls ---- */
 
+struct approvals {
+	struct listing listing;
+	struct workspace_names names;
+};
+
 #define COLUMNS 6
 static void add_line(struct listing *listing, const struct json_value *item)
 {
 	static const char *const members[] = { "id", "workspace_name", "state", "requested_by" };
+	const struct approvals *approvals = (const struct approvals *)listing;
 	struct command *command = listing->command;
 	const char *cells[COLUMNS] = { 0 };
 	for (size_t i = 0; i < 4; i++)
 		cells[i] = json_member_text(item, members[i]);
+	cells[1] = workspace_names_find(&approvals->names, item, "workspace", cells[1]);
 	cells[4] = columns_age(&command->arena, json_member_text(item, "created_at"));
 	cells[5] = describe(command, item);
 	if (command->options.quiet)
@@ -67,9 +75,11 @@ static int run_ls(struct command *command, struct error *err)
 	static const char *const heads[COLUMNS] = { "ID", "WORKSPACE", "STATE", "REQUESTED BY",
 		"AGE", "COMMAND" };
 	const struct options *options = &command->options;
-	struct listing listing = { .command = command,
-		.columns = { .arena = &command->arena, .count = COLUMNS },
-		.add = add_line };
+	struct approvals approvals = {
+		.listing = { .command = command,
+			.columns = { .arena = &command->arena, .count = COLUMNS },
+			.add = add_line }
+	};
 	const char *path = "/v1/approvals";
 	if (options->state)
 		path = arena_printf(&command->arena, "%s?state=%s", path, options->state);
@@ -78,8 +88,11 @@ static int run_ls(struct command *command, struct error *err)
 			options->state ? '&' : '?',
 			remote_escape(&command->remote, options->workspace));
 	if (!options->quiet)
-		columns_add(&listing.columns, heads);
-	return listing_print(&listing, path, err);
+		columns_add(&approvals.listing.columns, heads);
+	if (!command->json && !options->quiet &&
+		workspace_names_read(&approvals.names, &command->remote, true, err))
+		return -1;
+	return listing_print(&approvals.listing, path, err);
 }
 
 static const struct arg_option ls_table[] = {
@@ -131,12 +144,15 @@ static void print_trail(struct command *command, const struct json_value *approv
 	}
 }
 
-static void print_approval(struct command *command, const struct json_value *approval)
+static void print_approval(struct command *command, const struct json_value *approval,
+	const struct workspace_names *names)
 {
 	static const char *const members[] = { "id", "state", "workspace_name", "exec",
 		"requested_by", "created_at", "expires_at", "answered_at", "answered_by", "note" };
 	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
 		const char *text = json_member_text(approval, members[i]);
+		if (!strcmp(members[i], "workspace_name"))
+			text = workspace_names_find(names, approval, "workspace", text);
 		if (text)
 			buf_printf(
 				&command->out, "%-16s %s\n", members[i], printable(command, text));
@@ -161,12 +177,14 @@ static void print_approval(struct command *command, const struct json_value *app
 static int run_show(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	if (remote_call(&command->remote, "GET", approval_path(command), NULL, &answer, err))
+	struct workspace_names names;
+	if (remote_call(&command->remote, "GET", approval_path(command), NULL, &answer, err) ||
+		(!command->json && workspace_names_read(&names, &command->remote, true, err)))
 		return -1;
 	if (command->json)
 		remote_print_answer(&answer, &command->out);
 	else
-		print_approval(command, answer.value);
+		print_approval(command, answer.value, &names);
 	return 0;
 }
 

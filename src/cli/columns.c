@@ -154,12 +154,16 @@ void columns_begin(struct columns *columns, const struct record *record)
 	columns_add(columns, heads);
 }
 
-void columns_add_object(
-	struct columns *columns, const struct record *record, const struct json_value *object)
+void columns_add_object(struct columns *columns, const struct record *record,
+	const struct json_value *object, const char *name)
 {
 	const char *cells[COLUMNS_MAX];
-	for (unsigned i = 0; i < columns->count; i++)
-		cells[i] = columns_text(columns->arena, find_column(record, i + 1), object);
+	for (unsigned i = 0; i < columns->count; i++) {
+		const struct field *row = find_column(record, i + 1);
+		bool is_name = name &&
+			       (!strcmp(row->name, "name") || !strcmp(row->name, "workspace_name"));
+		cells[i] = is_name ? name : columns_text(columns->arena, row, object);
+	}
 	columns_add(columns, cells);
 }
 
@@ -262,21 +266,25 @@ int listing_print(struct listing *listing, const char *path, struct error *err)
 static void add_record(struct listing *listing, const struct json_value *item)
 {
 	const char *key = json_member_text(item, listing->key);
+	const char *name = listing->name ? listing->name(listing, item) : NULL;
 	if (listing->command->options.quiet)
 		buf_printf(&listing->command->out, "%s\n", key ? key : "-");
 	else
-		columns_add_object(&listing->columns, listing->record, item);
+		columns_add_object(&listing->columns, listing->record, item, name);
+}
+
+int listing_print_named(struct listing *listing, const char *path, struct error *err)
+{
+	listing->columns.arena = &listing->command->arena;
+	listing->add = add_record;
+	if (!listing->command->options.quiet)
+		columns_begin(&listing->columns, listing->record);
+	return listing_print(listing, path, err);
 }
 
 int listing_print_records(struct command *command, const struct record *record, const char *key,
 	const char *path, struct error *err)
 {
-	struct listing listing = { .command = command,
-		.columns = { .arena = &command->arena },
-		.add = add_record,
-		.record = record,
-		.key = key };
-	if (!command->options.quiet)
-		columns_begin(&listing.columns, record);
-	return listing_print(&listing, path, err);
+	struct listing listing = { .command = command, .record = record, .key = key };
+	return listing_print_named(&listing, path, err);
 }

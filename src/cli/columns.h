@@ -18,10 +18,10 @@ struct columns {
 /* The first row is the heads. `cells` has count of them; NULL is "-". */
 void columns_add(struct columns *columns, const char *const *cells);
 /* The columns that a record has: sets count and numbers, and adds the heads; and one line of what
- * an object shows. */
+ * an object shows. name: in place of its own, or of that of its workspace; NULL: none. */
 void columns_begin(struct columns *columns, const struct record *record);
-void columns_add_object(
-	struct columns *columns, const struct record *record, const struct json_value *object);
+void columns_add_object(struct columns *columns, const struct record *record,
+	const struct json_value *object, const char *name);
 /* What `object` shows of a field, as people read it: "2.0G", "30s", "yes", "a=b,c=d", an age; NULL:
  * nothing. */
 const char *columns_text(
@@ -40,10 +40,14 @@ struct listing {
 	void (*add)(struct listing *listing, const struct json_value *item); /* a line of it */
 	/* NULL: all of them. */
 	bool (*is_wanted)(const struct command *command, const struct json_value *item);
-	const struct record *record; /* this and key are of listing_print_records */
+	const struct record *record; /* this and the next two are of listing_print_records */
 	const char *key;
+	/* The name of columns_add_object; NULL: none. */
+	const char *(*name)(struct listing *listing, const struct json_value *item);
 };
 int listing_print(struct listing *listing, const char *path, struct error *err);
-/* The columns of a record for each item, or with --quiet its member `key` alone. */
+/* The columns of a record for each item, or with --quiet its member `key` alone. The first needs
+ * command, record and key. */
+int listing_print_named(struct listing *listing, const char *path, struct error *err);
 int listing_print_records(struct command *command, const struct record *record, const char *key,
 	const char *path, struct error *err);

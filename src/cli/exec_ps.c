@@ -2,27 +2,19 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
-#include "base/map.h"
 #include "base/str.h"
 #include "cli/columns.h"
+#include "cli/workspace_names.h"
 
 struct ps_listing {
 	struct listing listing;
-	struct map names; /* of workspaces, by id */
+	struct workspace_names names;
 };
 
 static bool is_wanted(const struct command *command, const struct json_value *item)
 {
 	const char *state = json_member_text(item, "state");
 	return command->options.all || !state || strcmp(state, "ended");
-}
-
-static void note_name(void *ctx, const struct json_value *item)
-{
-	struct ps_listing *ps = ctx;
-	const char *id = json_member_text(item, "id"), *name = json_member_text(item, "name");
-	if (id && name)
-		map_set(&ps->names, str_from(id), arena_text(ps->listing.columns.arena, name));
 }
 
 /* A word as a shell would take it, in one line: with quotes where it needs them, as $'...' when it
@@ -90,10 +82,10 @@ static void add_line(struct listing *listing, const struct json_value *item)
 	struct arena *arena = &listing->command->arena;
 	uint64_t cpu_ms;
 	const char *id = json_member_text(item, "workspace");
-	const char *name = id ? map_get(&ps->names, str_from(id)) : NULL;
 	bool has_cpu = json_member_u64(item, "cpu_ms", &cpu_ms);
 	columns_add(&listing->columns,
-		(const char *[]){ json_member_text(item, "id"), name ? name : id,
+		(const char *[]){ json_member_text(item, "id"),
+			workspace_names_find(&ps->names, item, "workspace", id),
 			state_text(arena, item),
 			columns_age(arena, json_member_text(item, "started_at")),
 			has_cpu ? arena_printf(arena, "%.1fs", (double)cpu_ms / 1000) : NULL,
@@ -111,9 +103,8 @@ static int run_ps(struct command *command, struct error *err)
 			.add = add_line,
 			.is_wanted = is_wanted }
 	};
-	map_init(&ps.names, arena);
 	columns_add(&ps.listing.columns, heads);
-	if (!command->json && remote_each(remote, "/v1/workspaces", note_name, &ps, err))
+	if (!command->json && workspace_names_read(&ps.names, remote, false, err))
 		return -1;
 	return listing_print(&ps.listing,
 		command->operands.count

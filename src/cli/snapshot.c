@@ -2,6 +2,7 @@
 #include <string.h>
 #include "cli/cli.h"
 #include "cli/columns.h"
+#include "cli/workspace_names.h"
 #include "cli/remote.h"
 #include "format/quantity.h"
 #include "model/snapshot.h"
@@ -81,9 +82,28 @@ static const struct arg_spec create_spec = {
 
 /* ---- ls, show, rm ---- */
 
+struct snapshots {
+	struct listing listing;
+	struct workspace_names names;
+};
+
+/* Of a workspace that was removed, the name that the snapshot has. */
+static const char *name_of(struct listing *listing, const struct json_value *item)
+{
+	const struct snapshots *all = (const struct snapshots *)listing;
+	return workspace_names_find(&all->names, item, "workspace", NULL);
+}
+
 static int run_ls(struct command *command, struct error *err)
 {
-	return listing_print_records(command, &snapshot_record, "id",
+	struct snapshots all = { .listing = { .command = command,
+					 .record = &snapshot_record,
+					 .key = "id",
+					 .name = name_of } };
+	if (!command->json && !command->options.quiet &&
+		workspace_names_read(&all.names, &command->remote, true, err))
+		return -1;
+	return listing_print_named(&all.listing,
 		command->operands.count ? remote_workspace_path(&command->remote,
 						  command->operands.items[0], "/snapshots")
 					: "/v1/snapshots",

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/columns.h"
+#include "cli/workspace_names.h"
 #include "format/quantity.h"
 #include "linux/pty.h"
 #include "model/metrics.h"
@@ -26,6 +27,7 @@ struct top {
 	struct command *command;
 	struct arena arena; /* of one look */
 	item_list items;
+	struct workspace_names names;
 };
 
 static void add_item(void *ctx, const struct json_value *item)
@@ -71,6 +73,8 @@ static int look(struct top *top, struct error *err)
 	}
 	if (!names->count && remote_each(remote, "/v1/metrics", add_item, top, err))
 		return -1;
+	if (!top->command->json && workspace_names_read(&top->names, remote, true, err))
+		return -1;
 	if (!names->count && top->items.count)
 		qsort(top->items.items, top->items.count, sizeof *top->items.items,
 			compare_busiest);
@@ -95,7 +99,8 @@ static const char *of_limit(struct arena *arena, const struct json_value *item, 
 			 : arena_text(arena, texts[0]);
 }
 
-static void add_row(struct columns *columns, const struct json_value *item)
+static void add_row(
+	struct columns *columns, const struct workspace_names *names, const struct json_value *item)
 {
 	struct arena *arena = columns->arena;
 	const struct json_value *warm = json_member(item, "warm");
@@ -104,7 +109,9 @@ static void add_row(struct columns *columns, const struct json_value *item)
 	uint64_t execs = 0;
 	json_member_u64(item, "execs", &execs);
 	columns_add(columns,
-		(const char *[]){ json_member_text(item, "name"), json_member_text(item, "state"),
+		(const char *[]){
+			workspace_names_find(names, item, "id", json_member_text(item, "name")),
+			json_member_text(item, "state"),
 			is_warm && percent >= 0 ? arena_printf(arena, "%.1f", percent) : NULL,
 			is_warm ? of_limit(arena, item, "memory_bytes", "memory_limit_bytes", true)
 				: NULL,
@@ -120,7 +127,7 @@ static void print_table(struct top *top, size_t most, struct buf *out)
 	struct columns columns = { .count = 7, .numbers = 0x7c, .arena = &top->arena };
 	columns_add(&columns, heads);
 	for (size_t i = 0; i < top->items.count && i < most; i++)
-		add_row(&columns, top->items.items[i]);
+		add_row(&columns, &top->names, top->items.items[i]);
 	columns_print(&columns, out);
 	if (top->items.count > most)
 		buf_printf(out, "%zu more\n", top->items.count - most);

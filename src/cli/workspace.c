@@ -8,6 +8,7 @@
 #include "base/id.h"
 #include "cli/build_watch.h"
 #include "cli/columns.h"
+#include "cli/workspace_names.h"
 #include "cli/env.h"
 #include "cli/network.h"
 #include "cli/policy_file.h"
@@ -292,9 +293,17 @@ static const struct arg_option ls_table[] = {
 	{ ARG_FROM(remote_rows) },
 };
 
+static const char *name_of(struct listing *listing, const struct json_value *item)
+{
+	return workspace_names_of(&listing->command->arena, item);
+}
+
 static int run_ls(struct command *command, struct error *err)
 {
 	const struct options *options = &command->options;
+	struct listing listing = {
+		.command = command, .record = &workspace_record, .key = "name", .name = name_of
+	};
 	const char *path = "/v1/workspaces";
 	char separator = '?';
 	for (size_t i = 0; i < options->labels.count; i++, separator = '&')
@@ -303,7 +312,7 @@ static int run_ls(struct command *command, struct error *err)
 	if (options->state)
 		path = arena_printf(
 			&command->arena, "%s%cstate=%s", path, separator, options->state);
-	return listing_print_records(command, &workspace_record, "name", path, err);
+	return listing_print_named(&listing, path, err);
 }
 
 const struct arg_spec cli_ls = {

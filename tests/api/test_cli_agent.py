@@ -44,6 +44,22 @@ def test_a_context_keeps_its_files(daemon):
     assert send(daemon, "asked", "--context", "other", "cat data/answer").returncode == 1
 
 
+def test_lists_call_a_context_by_its_agent_and_commands_take_that(daemon, tmp_path):
+    assert send(daemon, "asked", "--context", "listed", "touch data/made").returncode == 126
+    name = daemon.get("/v1/workspaces/asked%2Flisted").json()["name"]
+    assert daemon("snapshot", "create", "asked/listed").returncode == 0
+    for words in ("ls",), ("ps", "-a"), ("approval", "ls"), ("snapshot", "ls"), ("top", "--once"):
+        shown = daemon(*words).stdout
+        assert "asked/listed" in shown.split() and name not in shown, shown
+    approval = next(one for one in daemon.get("/v1/approvals").json()["items"] if one["workspace_name"] == name)
+    assert "workspace_name   asked/listed\n" in daemon("approval", "show", approval["id"]).stdout
+    # Scripts get the name, as before.
+    assert name in daemon("ls", "-q").stdout.split() and f'"name":"{name}"' in daemon("ls", "-o", "json").stdout
+    (tmp_path / "f").write_text("copied")
+    assert daemon("cp", tmp_path / "f", "asked/listed:data").returncode == 0
+    assert daemon("cp", "asked/listed:data/f", "-").stdout == "copied"
+
+
 def test_what_is_asked_is_approved_and_what_is_denied_says_why(daemon):
     r = send(daemon, "asked", "--context", "kept", "touch data/made")
     assert r.returncode == 126 and "waits for an approval: touch data/made" in r.stderr, r
