@@ -16,6 +16,7 @@ BASE = "vfork+exec /bin/true"
 BWRAP = "bwrap --unshare-all"
 BWRAP_AGAIN = "bwrap, a second time"
 CARREL = "carrel run"
+LISTED = CARREL + " --allow-domain"
 
 
 class Row:
@@ -207,6 +208,7 @@ def make_rows(who, carrel, beside, noop):
         Row(who, CARREL, [carrel, "run", "--", "/bin/true"]),
         Row(who, CARREL + " -o json", [carrel, "run", "-o", "json", "--", "/bin/true"]),
         Row(who, CARREL + " --dir", [carrel, "run", "--dir", who.workspace, "--", "/bin/true"]),
+        Row(who, LISTED, [carrel, "run", "--allow-domain", "example.com", "--", "/bin/true"]),
     ]
     if beside:
         rows.append(Row(who, "the other carrel run", [beside, "run", "--", "/bin/true"]))

@@ -28,7 +28,7 @@ struct running { /* a job while it runs */
 	bool has_failed;
 };
 
-static void on_listening(void *ctx, const struct plan_listener *inside, int fd)
+static void on_listening(void *ctx, struct loop *loop, const struct plan_listener *inside, int fd)
 {
 	struct running *running = ctx;
 	auto_close int listener = fd;

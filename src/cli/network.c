@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
@@ -11,6 +12,7 @@
 #include "envs/registries.h"
 #include "format/json_read.h"
 #include "linux/home.h"
+#include "proc/loop.h"
 
 #define PATIENCE_MS 10000
 
@@ -149,10 +151,10 @@ int run_network_prepare(struct command *command, const struct policy_stack *poli
 	return 0;
 }
 
-static int post_rules(
-	struct run_network *network, const struct network_settings *settings, struct error *err)
+static int post_rules(struct run_network *network, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
+	const struct network_settings *settings = network->settings;
 	struct egress_rules rules = { .mode = network->plan.mode,
 		.deny = network->asked.deny,
 		.trust = network->indexes,
@@ -173,22 +175,16 @@ static int post_rules(
 int run_network_begin(
 	struct run_network *network, const struct network_settings *settings, struct error *err)
 {
-	struct egress_policy policy = { .limits = { .connections = settings->connections,
-						.idle_ms = settings->idle_ms,
-						.bandwidth = settings->bandwidth },
-		.is_settled = 1 };
-	char program[PATH_MAX];
-	uid_t uid;
-	gid_t gid;
 	if (!plan_network_has_names(&network->plan))
 		return 0;
-	home_find_owner(&uid, &gid);
-	if (forward_proxies_find(&policy.proxies, err) || build_find_program(program, err) ||
-		egress_start(program, uid, gid, &network->role, err) ||
-		egress_begin(network->role.service, &policy, &network->egress, err) ||
-		post_rules(network, settings, err))
+	network->settings = settings;
+	network->policy = (struct egress_policy){ .limits = { .connections = settings->connections,
+							  .idle_ms = settings->idle_ms,
+							  .bandwidth = settings->bandwidth },
+		.is_settled = 1 };
+	if (forward_proxies_find(&network->policy.proxies, err) ||
+		build_find_program(network->program, err))
 		return error_context(err, "open the network");
-	network->due = 2;
 	return 0;
 }
 
@@ -199,7 +195,46 @@ static void note_failure(struct run_network *network, const struct error *err)
 	network->has_failed = true;
 }
 
-void run_network_listening(void *ctx, const struct plan_listener *listener, int fd)
+static int start_role(struct run_network *network, struct error *err)
+{
+	uid_t uid;
+	gid_t gid;
+	home_find_owner(&uid, &gid);
+	if (egress_start(network->program, uid, gid, &network->role, err) ||
+		egress_begin(network->role.service, &network->policy, &network->egress, err) ||
+		post_rules(network, err))
+		return -1;
+	network->due = 2;
+	/* The last first: the role answers a query that waits as soon as it has the resolver's
+	 * socket, and with an IPv6 address only if it has the sockets of names by then. */
+	for (size_t i = network->listener_count; i--; network->due++) {
+		const struct run_listener *listener = &network->listeners[i];
+		if (egress_post_listener(&network->egress, listener->kind, listener->fd, err))
+			return -1;
+	}
+	return 0;
+}
+
+static void close_listeners(struct run_network *network)
+{
+	while (network->listener_count)
+		fd_close(&network->listeners[--network->listener_count].fd);
+}
+
+static void on_first_connection(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct run_network *network = ctx;
+	struct error err;
+	for (size_t i = 0; i < network->listener_count; i++)
+		loop_unwatch(loop, network->listeners[i].fd);
+	if (start_role(network, &err))
+		note_failure(network, &err);
+	/* The role has its own. Without a role the connections that wait are reset. */
+	close_listeners(network);
+}
+
+void run_network_listening(
+	void *ctx, struct loop *loop, const struct plan_listener *listener, int fd)
 {
 	static const enum egress_listener kinds[] = { [LISTENER_PROXY] = EGRESS_PROXY,
 		[LISTENER_RESOLVER] = EGRESS_RESOLVER,
@@ -208,10 +243,12 @@ void run_network_listening(void *ctx, const struct plan_listener *listener, int 
 	struct run_network *network = ctx;
 	auto_close int inside = fd;
 	struct error err;
-	if (egress_post_listener(&network->egress, kinds[listener->kind], inside, &err))
+	if (loop_watch(loop, inside, EPOLLIN, on_first_connection, network, &err)) {
 		note_failure(network, &err);
-	else
-		network->due++;
+		return;
+	}
+	network->listeners[network->listener_count++] =
+		(struct run_listener){ kinds[listener->kind], take_fd(&inside) };
 }
 
 /* The answers to everything that was posted; the last one has the counters. */
@@ -244,12 +281,11 @@ static int read_answers(struct run_network *network, struct error *err)
 
 int run_network_end(struct run_network *network, struct error *err)
 {
-	if (network->egress.channel < 0)
-		return 0;
-	if (egress_post_look(&network->egress, err))
+	bool is_used = network->role.pid > 0 && !network->has_failed;
+	if (is_used && egress_post_look(&network->egress, err))
 		return -1;
-	network->due++;
-	if (read_answers(network, err))
+	network->due += is_used;
+	if (is_used && read_answers(network, err))
 		return -1;
 	if (network->has_failed) {
 		*err = network->failure;
@@ -260,6 +296,7 @@ int run_network_end(struct run_network *network, struct error *err)
 
 void run_network_done(struct run_network *network)
 {
+	close_listeners(network);
 	egress_drop(&network->egress);
 	egress_stop(&network->role);
 }

@@ -284,9 +284,10 @@ static int carry_out(struct command *command, const struct plan *plan, struct ru
 		hint_at_command(plan, err);
 		return -1;
 	}
-	/* A short command may end before the role is up: it is waited for only to be asked. */
+	/* A command may end before the role is up: it is waited for only to be asked. */
 	struct error no_network;
-	bool is_asked = result_exit_code(&result) || plan->streams[1] == STREAM_CAPTURED;
+	bool is_asked = result_exit_code(&result) || plan->streams[1] == STREAM_CAPTURED ||
+			state->network.has_failed;
 	if (is_asked && run_network_end(&state->network, &no_network))
 		cli_say("warning: %s", no_network.text);
 	int code = result_exit_code(&result);

@@ -312,7 +312,7 @@ static int on_setup(struct supervisor *s, struct error *err)
 	const struct sandbox_io *io = s->streams.io;
 	for (int i = SETUP_LISTENER; i < SETUP_FD_MAX; i++)
 		if (fds[i] >= 0)
-			io->listening(io->ctx,
+			io->listening(io->ctx, s->loop,
 				&s->plan->network.listeners.items[i - SETUP_LISTENER], fds[i]);
 	if (has_hung_up(s->socket)) { /* the sandbox has already ended */
 		fd_close(&fds[SETUP_OBSERVER]);

@@ -14,11 +14,15 @@
 #include "model/result.h"
 #include "plan/plan.h"
 
+struct loop;
+
 struct sandbox_io {
 	struct buf *out, *err; /* captured streams, when the plan says so */
 	/* A socket that listens inside, yours to close; called once for each of
-	 * plan.network.listeners, in order, before the command runs. */
-	void (*listening)(void *ctx, const struct plan_listener *listener, int fd);
+	 * plan.network.listeners, in order, by a callback of `loop`, which runs until the sandbox
+	 * has ended and may watch the socket. */
+	void (*listening)(
+		void *ctx, struct loop *loop, const struct plan_listener *listener, int fd);
 	void (*tick)(void *ctx); /* about ten times a second; NULL: not */
 	void *ctx;
 	bool ends_on_signal; /* SIGINT, SIGTERM and SIGHUP cancel the command, and aren't its own */

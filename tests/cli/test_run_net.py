@@ -1,7 +1,11 @@
 """carrel run with a network: --net, --allow-domain, --deny-domain."""
 
+import os
+import shutil
+import subprocess
+
 import pytest
-from harness import Carrel, one_line
+from harness import Carrel, descendants, one_line
 from origins import configure, make_certificates, origin
 
 
@@ -111,3 +115,33 @@ def test_policies_bound_what_is_asked_for(site, tmp_path):
         assert done.stdout == reached, (text, done)
     done = site.run(*asked, "--net", "open", "-s", settings, "--", "python3", "-c", script)
     assert done.stdout == "", done
+
+
+def test_the_egress_role_is_started_by_the_first_connection(site):
+    target = f"origin.test:{site.plain.port}"
+    script = f"echo up; read go; curl -sS http://{target}/one; read go; curl -sS http://{target}/two; read go"
+    with site.start("run", "--allow-domain", target, "--", "sh", "-c", script, stdin=subprocess.PIPE) as process:
+        seen = []
+        for _ in range(3):
+            line = process.stdout.readline().strip()
+            seen.append((line, [pid for pid, (_, name) in descendants(process.pid).items() if name == "carrel-egress"]))
+            process.stdin.write("\n")
+            process.stdin.flush()
+        assert process.wait(120) == 0, process.stderr.read()
+    role = seen[1][1]
+    assert len(role) == 1 and not os.path.exists(f"/proc/{role[0]}"), seen
+    assert seen == [("up", []), (f"{target} /one", role), (f"{target} /two", role)]
+
+
+def test_a_role_that_cannot_start_closes_the_network_and_is_named(site, tmp_path):
+    """The program is there, but can't be executed: the start of the command doesn't depend on it."""
+    broken = Carrel(site.home)
+    broken.path = shutil.copy(os.path.realpath(site.path), tmp_path / "carrel")
+    (tmp_path / "carrel-build").write_bytes(b"\x7fELF")
+    (tmp_path / "carrel-build").chmod(0o755)
+    target = f"origin.test:{site.plain.port}"
+    assert broken.run("--allow-domain", target, "--", "true").stderr == ""
+    done = broken.sh(f"! curl -s http://{target}/broken", "--allow-domain", target)
+    assert done.returncode == 0 and len(done.stderr.splitlines()) == 1, done
+    assert f"warning: the network of the command: start '{tmp_path}/carrel-build': " in done.stderr, done
+    assert not [path for _, path in site.plain.requests if path == "/broken"]
