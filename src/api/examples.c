@@ -197,7 +197,7 @@ static const struct example examples[] = {
 		   "'timeout_ms':null,'output_bytes':null,'mechanism':null},"
 		   "'timeout_ms':300000,'ttl_ms':604800000,'namespace':null,'auth':'token',"
 		   "'approver':'client','workspace_without_context':false,"
-		   "'max_contexts':256,'max_tasks':32,"
+		   "'max_contexts':256,'max_tasks':32,'push':null,"
 		   "'yaml':'name: tools\\ndescription: runs commands\\nversion: v1\\n"
 		   "kind: shell\\n'}" },
 	{ "TokenWanted", "{'name':'ci','scope':'user','ttl':'30d'}" },

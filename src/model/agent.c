@@ -3,10 +3,12 @@
 #include <stddef.h>
 #include <string.h>
 #include "base/str.h"
+#include "model/network.h"
 #include "model/workspace.h"
 
 #define AGENT_SKILLS_MAX 64
 #define AGENT_WORDS_MAX 256
+#define AGENT_HOSTS_MAX 256
 
 int agent_check_name(const char *name, struct error *err)
 {
@@ -29,6 +31,11 @@ static int check_line(const char *text, struct error *err)
 static int check_word(const char *text, struct error *err)
 {
 	return text[0] ? 0 : fail(err, ERR_INVALID, "a word is empty");
+}
+
+static int check_host(const char *text, struct error *err)
+{
+	return network_check_entry(NETWORK_ALLOW, text, err);
 }
 
 /* Takes a member out of an object: the rows of the others read the rest. */
@@ -183,10 +190,31 @@ static const struct field rows[] = {
 	{ "max_tasks", FIELD_INTEGER, AT(max_tasks),
 		"tasks that run or wait for input at once: one more is refused", BOTH, .least = 1,
 		.most = AGENT_TASKS_MOST },
+	{ "push", FIELD_TEXTS, AT(push),
+		"hosts that push notifications may go to; null: all that egress opens; empty: none",
+		BOTH | FIELD_NULLABLE, .most = AGENT_HOSTS_MAX, .check = check_host,
+		.has = FIELD_HAS(struct a2a_agent, has_push) },
 	{ "yaml", FIELD_TEXT, AT(yaml), "as it was added", FIELD_OUT | FIELD_KEPT },
 };
 #undef AT
 const struct record agent_record = { "Agent", NULL, RECORD_ROWS(rows), .wanted = "AgentWanted" };
+
+/* `push: none` is the list without a host. */
+static int read_push(struct json_value *agent, struct error *err)
+{
+	struct json_value *push = agent->first;
+	while (push && !str_is(push->key, "push"))
+		push = push->next;
+	if (!push || push->kind == JSON_ARRAY)
+		return 0;
+	if (push->kind != JSON_STRING || !str_is(push->string, "none"))
+		return fail_hint(err, ERR_INVALID, "push: none, or push: [HOST, ...]",
+			"line %d: push: must be 'none' or a list of hosts", push->line);
+	*push = (struct json_value){
+		.kind = JSON_ARRAY, .key = push->key, .line = push->line, .next = push->next
+	};
+	return 0;
+}
 
 int agent_read(
 	struct json_value *value, struct arena *arena, struct a2a_agent *agent, struct error *err)
@@ -198,7 +226,8 @@ int agent_read(
 	struct json_value *extended = take_member(value, "extended");
 	read.has_extended = extended && extended->kind != JSON_NULL;
 	if (print_skills(skills, arena, &read.skills, err) ||
-		(read.has_extended && read_extended(extended, arena, &read.extended, err)))
+		(read.has_extended && read_extended(extended, arena, &read.extended, err)) ||
+		read_push(value, err))
 		return -1;
 	if (record_read(&agent_record, value, arena, &read, err)) {
 		if (str_starts_with(str_from(err->hint), "known: name"))

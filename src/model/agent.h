@@ -25,6 +25,7 @@
  *	workspace_without_context: false
  *	max_contexts: 256		# that it has at once
  *	max_tasks: 32			# that run or wait for input at once
+ *	push: [client.example]		# hosts that its clients may have told of tasks; or none
  *
  * 1. What is kept is the text; everything else is read from it again. */
 #pragma once
@@ -71,6 +72,8 @@ struct a2a_agent {
 	int isolation, auth, approver; /* enum agent_auth, agent_approver */
 	bool workspace_without_context;
 	uint64_t max_contexts, max_tasks; /* as in force */
+	text_list push; /* entries of model/network.h; with has_push alone: nothing is pushed */
+	bool has_push;
 	int64_t created_ms;
 	const char *yaml;
 };

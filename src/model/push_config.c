@@ -173,3 +173,26 @@ const char *push_config_host(const struct push_config *config, struct arena *are
 	uri_parse_host(parts.host, &name, &port);
 	return arena_bytes(arena, name.data, name.len);
 }
+
+int push_config_check(const struct push_config *config, const text_list *hosts, bool *is_port_named,
+	struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct network_list open, *list;
+	char host[NETWORK_HOST_SIZE];
+	uint16_t port;
+	if (network_target_parse(str_from(config->url), host, &port, err) ||
+		network_list_init(&open, &arena, NETWORK_OPEN, NULL, err) ||
+		network_list_bind(&open, true, &list, err))
+		return -1;
+	for (size_t i = 0; i < hosts->count; i++)
+		if (network_list_add(list, NETWORK_ALLOW, hosts->items[i], err))
+			return -1;
+	struct network_verdict verdict = network_decide(list, host, port);
+	if (!verdict.is_allowed)
+		return fail(err, ERR_INVALID,
+			"'url' has the host '%s' and port %u, which this agent does not push to",
+			host, port);
+	*is_port_named = verdict.has_named_port;
+	return 0;
+}

@@ -33,5 +33,9 @@ int push_config_read(
 /* The TaskPushNotificationConfig, as 1.0 or 0.3 has it. */
 void push_config_print(
 	struct json *j, const char *key, const struct push_config *config, bool is_old);
+/* Whether it goes to one of `hosts`, which are entries of model/network.h: one without a port holds
+ * for all ports. ERR_INVALID names the host. *is_port_named: an entry names the port, too. */
+int push_config_check(const struct push_config *config, const text_list *hosts, bool *is_port_named,
+	struct error *err);
 /* The host of its URL, without the port, as a list of hosts has it. In the arena. */
 const char *push_config_host(const struct push_config *config, struct arena *arena);

@@ -67,7 +67,8 @@ struct task_send {
 };
 /* Begins a task, or continues one that waits for input. ERR_NOT_FOUND: there is no such task of
  * this agent; ERR_CONFLICT: the task takes no message; ERR_INVALID: it belongs to another context,
- * or the answer can't be understood, or the message is too long; ERR_LIMIT: too many tasks run, or
+ * or the answer can't be understood, or the message is too long, or the agent does not push there;
+ * ERR_LIMIT: too many tasks run, or
  * the agent has too many contexts. */
 core_verb int task_send(const struct request *request, struct agents *agents, const char *agent,
 	const struct task_send *send, struct agent_task **task, struct error *err);
@@ -94,7 +95,8 @@ core_verb int task_list(const struct request *request, struct agents *agents, co
 typedef void push_config_fn(void *ctx, const struct push_config *config, const struct error *err);
 /* Changes of the task are posted to its URL from now on, and the task at once if it has ended.
  * given: as push_config_read has read it; it replaces the caller's config of the same id, which is
- * the id of the task where none is given. ERR_NOT_FOUND; ERR_LIMIT: PUSH_CONFIGS_MAX. */
+ * the id of the task where none is given. ERR_NOT_FOUND; ERR_LIMIT: PUSH_CONFIGS_MAX; ERR_INVALID:
+ * the agent does not push to its host. */
 core_verb void push_config_set(const struct request *request, struct agents *agents,
 	const char *agent, const char *task, const struct push_config *given, push_config_fn *done,
 	void *ctx);

@@ -183,6 +183,9 @@ void pushes_begin(struct agents *agents); /* after a start: what wasn't told is 
 /* The config that came with the first message; its row is queued before that of the task. */
 void pushes_add(
 	struct agent_task *task, const struct request *request, const struct push_config *given);
+/* ERR_INVALID: the agent does not push there. is_port_named: as for push_config_check; or NULL. */
+int pushes_check(const struct a2a_agent *agent, const struct push_config *config,
+	bool *is_port_named, struct error *err);
 void pushes_drop(struct agent_task *task); /* it is forgotten */
 size_t pushes_bytes(const struct agent_task *task);
 void pushes_print_metrics(const struct agents *agents, struct buf *out);

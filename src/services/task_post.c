@@ -98,13 +98,35 @@ static void on_made(void *ctx, const struct error *err)
 		push_next(push);
 }
 
+/* By the agent as it is now. */
+static int check_host(const struct push *push, bool *is_port_named, struct error *err)
+{
+	const struct a2a_agent *agent =
+		push->task ? agents_look(push->agents, str_from(push->task->model.agent)) : NULL;
+	return agent ? pushes_check(agent, &push->model, is_port_named, err) : 0;
+}
+
+/* Of the list of its workspace. An agent that names the port opens it. */
+static const char *entry_of(const struct push *push, struct arena *arena)
+{
+	char host[NETWORK_HOST_SIZE];
+	uint16_t port;
+	bool is_port_named = false;
+	struct error ignored;
+	check_host(push, &is_port_named, &ignored); /* push_next asks again */
+	if (!is_port_named ||
+		network_target_parse(str_from(push->model.url), host, &port, &ignored))
+		return push_config_host(&push->model, arena);
+	return arena_printf(arena, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
+}
+
 static void make(struct push *push)
 {
 	struct pushes *pushes = &push->agents->pushes;
 	auto_arena struct arena arena = { 0 };
 	struct workspace wanted = { .network = { .mode = "list" },
 		.limits = { .memory_bytes = 256 << 20, .disk_bytes = 16 << 20, .pids = 16 } };
-	vec_push(&arena, &wanted.network.allow, push_config_host(&push->model, &arena));
+	vec_push(&arena, &wanted.network.allow, entry_of(push, &arena));
 	push->next_of = pushes->active;
 	pushes->active = push;
 	pushes->active_count++;
@@ -260,6 +282,20 @@ static void failed(struct push *push, bool is_final, const char *why)
 		set_timer(push, 250ull << (2 * (push->attempts - 1)), true);
 }
 
+/* The agent does not push there any more: nothing is tried. */
+static void refuse(struct push *push, const char *why)
+{
+	push->agents->pushes.failed++;
+	if (!push->is_failing)
+		tell_failure(push, why);
+	push->is_failing = true;
+	while (push->count)
+		push_drop_first(push);
+	push_settle(push);
+	if (push->step == PUSH_READY)
+		remove_workspace(push);
+}
+
 struct answer {
 	unsigned status; /* of HTTP; 0: there was none */
 	const char *error;
@@ -344,7 +380,8 @@ static void rest(struct push *push)
 
 void push_next(struct push *push)
 {
-	bool is_stopping = core_is_stopping(core_of(push));
+	bool is_stopping = core_is_stopping(core_of(push)), ignored;
+	struct error err;
 	if (push->step == PUSH_IDLE && !push->task) {
 		loop_cancel(push->agents->base.loop, push->timer);
 		push_free(push);
@@ -352,6 +389,9 @@ void push_next(struct push *push)
 		remove_workspace(push);
 	} else if (push->is_paused || is_stopping) {
 		return;
+	} else if ((push->step == PUSH_IDLE || push->step == PUSH_READY) && push->count &&
+		   check_host(push, &ignored, &err)) {
+		refuse(push, err.text);
 	} else if (push->step == PUSH_IDLE && push->count) {
 		if (has_room(push))
 			make(push);

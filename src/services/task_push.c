@@ -175,6 +175,16 @@ static struct push_config describe(struct agent_task *task, const struct push_co
 	return row;
 }
 
+int pushes_check(const struct a2a_agent *agent, const struct push_config *config,
+	bool *is_port_named, struct error *err)
+{
+	bool ignored;
+	if (!agent->has_push)
+		return 0;
+	return push_config_check(
+		config, &agent->push, is_port_named ? is_port_named : &ignored, err);
+}
+
 void pushes_add(
 	struct agent_task *task, const struct request *request, const struct push_config *given)
 {
@@ -259,6 +269,9 @@ void push_config_set(const struct request *request, struct agents *agents, const
 		task_find(request, agents, agent, id, VERB_TASK_PUSH, &task, &change->err) < 0;
 	if (!failed)
 		old = find(task, owner, given->config ? given->config : task->model.id);
+	if (!failed)
+		failed = pushes_check(agents_look(agents, str_from(agent)), given, NULL,
+				 &change->err) < 0;
 	if (!failed && !old)
 		failed = check_count(task, &change->err) < 0;
 	if (failed) {

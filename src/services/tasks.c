@@ -575,6 +575,7 @@ int task_send(const struct request *request, struct agents *agents, const char *
 	if (core_is_stopping(agents->base.core))
 		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
 	if (check_room(agents, agent, err) ||
+		(send->push && pushes_check(agent, send->push, NULL, err)) ||
 		((send->context || agent->workspace_without_context) &&
 			context_check(agents, agent, send->context, err)))
 		return -1;

@@ -312,6 +312,63 @@ def test_nothing_is_posted_after_a_config_is_deleted(shared, tools):
     assert is_quiet(shared) and not any(state_of(body) == "TASK_STATE_COMPLETED" for _, body in posts(shared, "/deleted"))
 
 
+# ---- hosts that an agent pushes to ----
+
+LISTED = "name: listed\ndescription: pushes to some hosts\nversion: v1\nkind: shell\npush: %s\n"
+
+
+def test_an_agent_that_lists_hosts_pushes_to_these_alone(shared):
+    """Checked when a config is set, with the message that brings one, and again before each post."""
+    add(shared, LISTED % "[origin.test, '*.other.test']")
+    listed = Agent(shared, "listed")
+    task = hold(listed, "listed", url=url(shared, "/listed"), id="kept")
+    assert shared.get("/v1/agents/listed").json()["push"] == ["origin.test", "*.other.test"]
+    assert shared.get("/a2a/listed/.well-known/agent-card.json").json()["capabilities"]["pushNotifications"] is True
+    for host in ("other.test", "origin.test.evil.test", "www.origin.test", "127.0.0.1", "[::1]"):
+        config = {"url": url(shared, "/unlisted", host)}
+        for message in (listed.fails(-32602, "CreateTaskPushNotificationConfig", taskId=task["id"], **config),
+                        listed.fails(-32602, "SendMessage", message=listed.message("true"), configuration={"taskPushNotificationConfig": config}),
+                        listed.fails(-32602, "SendMessage", message=listed.message("true", taskId=task["id"]), configuration={"taskPushNotificationConfig": config})):
+            assert host.strip("[]") in message and "does not push to" in message
+    answer = shared.post(f"/a2a/listed/tasks/{task['id']}/pushNotificationConfigs", {"url": url(shared, "/unlisted", "other.test")})
+    assert answer.status == 400 and answer.json()["error"]["details"][0]["reason"] == "INVALID_PARAMS"
+    assert eventually(lambda: any("artifactUpdate" in body for _, body in posts(shared, "/listed")))
+    # The operator takes the host out of the list.
+    add(shared, LISTED % "[elsewhere.test]")
+    let_go(listed, "listed")
+    failure, = failures(shared, task)
+    assert "does not push to" in failure["error"] and failure["config"] == "kept"
+    assert is_quiet(shared) and not posts(shared, "/unlisted")
+    assert not any(state_of(body) == "TASK_STATE_COMPLETED" for _, body in posts(shared, "/listed"))
+
+
+def test_an_agent_that_pushes_nothing_says_so_and_refuses_configs(shared):
+    add(shared, LISTED % "none")
+    listed = Agent(shared, "listed")
+    assert shared.get("/a2a/listed/.well-known/agent-card.json").json()["capabilities"]["pushNotifications"] is False
+    task = listed.send("true", contextId="none")
+    config = {"url": url(shared, "/none")}
+    for method, params in (("CreateTaskPushNotificationConfig", {"taskId": task["id"], **config}), ("GetTaskPushNotificationConfig", {"taskId": task["id"], "id": "x"}),
+                           ("ListTaskPushNotificationConfigs", {"taskId": task["id"]}), ("DeleteTaskPushNotificationConfig", {"taskId": task["id"], "id": "x"}),
+                           ("tasks/pushNotificationConfig/set", {"taskId": task["id"], "pushNotificationConfig": config}),
+                           ("SendMessage", {"message": listed.message("true"), "configuration": {"taskPushNotificationConfig": config}})):
+        listed.fails(-32003, method, **params)
+    answer = shared.get(f"/a2a/listed/tasks/{task['id']}/pushNotificationConfigs")
+    assert answer.status == 400 and answer.json()["error"]["details"][0]["reason"] == "PUSH_NOTIFICATION_NOT_SUPPORTED"
+
+
+def test_an_agent_that_names_a_port_opens_it(shared):
+    """One that the operator has not opened for lists of hosts."""
+    with origin(handler=Receiver) as server:
+        server.posts, server.plans, server.lock = [], {}, threading.Lock()
+        add(shared, LISTED % f"['origin.test:{server.port}']")
+        listed = Agent(shared, "listed")
+        listed.call("SendMessage", message=listed.message("echo hi", contextId="port"),
+                    configuration={"taskPushNotificationConfig": {"url": f"http://origin.test:{server.port}/port"}})
+        assert eventually(lambda: any(state_of(body) == "TASK_STATE_COMPLETED" for _, _, body in server.posts))
+        assert is_quiet(shared)
+
+
 # ---- receivers that must not be reached, or can't be ----
 
 CLOSED = [

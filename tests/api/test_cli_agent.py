@@ -111,7 +111,7 @@ def test_an_unknown_key_of_an_agent_lists_all_that_are_known(daemon, tmp_path):
     path.write_text(SHELL.format(name="keys", approver="client") + "colour: red\n")
     r = daemon("agent", "add", path)
     assert r.returncode == 125 and "line 10: unknown key 'colour'\nhint: known: name, " in r.stderr, r
-    assert r.stderr.endswith(", max_tasks, skills, extended\n"), r
+    assert r.stderr.endswith(", max_tasks, push, skills, extended\n"), r
 
 
 def test_a_program_replies_with_messages(daemon, tmp_path):

@@ -83,11 +83,46 @@ static void what_could_mislead_is_refused_and_no_secret_is_repeated(void **state
 	assert_int_equal(push_config_read(NULL, false, &config, &err), -1);
 }
 
+static void a_config_goes_to_the_hosts_that_are_listed(void **state)
+{
+	static const struct {
+		const char *url, *hosts[3];
+		bool is_allowed, is_port_named;
+	} cases[] = {
+		{ "https://a.test/x", { "a.test" }, true, false },
+		{ "https://A.Test:8443/x", { "a.test" }, true, false },
+		{ "https://a.test:8443/", { "b.test", "a.test:8443" }, true, true },
+		{ "http://a.test/", { "a.test:443" }, false, false },
+		{ "https://b.a.test/", { "*.a.test" }, true, false },
+		{ "https://a.test/", { "*.a.test" }, false, false },
+		{ "https://a.test.evil.test/", { "a.test" }, false, false },
+		{ "https://evil.test/a.test", { "a.test" }, false, false },
+		{ "http://127.0.0.1/", { "a.test", "*.test" }, false, false },
+		{ "http://[::1]/", { "[::1]:80" }, true, true },
+		{ "https://any.test/", { "*" }, true, false },
+		{ "https://a.test/", { NULL }, false, false },
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct push_config config = { .url = cases[i].url };
+		text_list hosts = { 0 };
+		struct error err = { 0 };
+		bool is_port_named = false;
+		for (const char *const *host = cases[i].hosts; *host; host++)
+			vec_push(&arena, &hosts, *host);
+		if (push_config_check(&config, &hosts, &is_port_named, &err) !=
+			(cases[i].is_allowed ? 0 : -1))
+			fail_msg("%s: %s", cases[i].url, err.text);
+		assert_int_equal(is_port_named, cases[i].is_port_named);
+		assert_int_equal(err.code, cases[i].is_allowed ? ERR_NONE : ERR_INVALID);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_config_of_each_version_is_read_and_shown_without_credentials),
 		cmocka_unit_test(what_could_mislead_is_refused_and_no_secret_is_repeated),
+		cmocka_unit_test(a_config_goes_to_the_hosts_that_are_listed),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	arena_done(&arena);

@@ -39,10 +39,12 @@ static void an_agent_has_defaults_and_what_its_file_says(void **state)
 	assert_false(agent.is_default || agent.workspace_without_context);
 	assert_int_equal(agent.created_ms, 7);
 	assert_string_equal(agent.yaml, "kept");
+	assert_false(agent.has_push);
 	struct a2a_agent program = { 0 };
 	assert_int_equal(
 		read_agent(TOOLS "command: [python3, -u, a.py]\nttl: 2h\nauth: none\n"
 				 "approver: reviewer\nmax_contexts: 3\nmax_tasks: 4\n"
+				 "push: [a.test, \"*.b.test:8443\"]\n"
 				 "settings: {permissions: {deny: [\"shell(rm:*)\"]}}\n"
 				 "skills: [{id: s, name: S, description: d, tags: [a, b]}]\n",
 			&arena, &program, &err),
@@ -55,6 +57,14 @@ static void an_agent_has_defaults_and_what_its_file_says(void **state)
 	assert_int_equal(program.auth, AGENT_NO_AUTH);
 	assert_int_equal(program.max_contexts, 3);
 	assert_int_equal(program.max_tasks, 4);
+	assert_int_equal(program.push.count, 2);
+	static const char *const closed[] = { "push: none\n", "push: []\n" };
+	for (size_t i = 0; i < 2; i++) {
+		struct a2a_agent quiet = { 0 };
+		const char *yaml = arena_printf(&arena, TOOLS "kind: shell\n%s", closed[i]);
+		assert_int_equal(read_agent(yaml, &arena, &quiet, &err), 0);
+		assert_true(quiet.has_push && !quiet.push.count);
+	}
 	assert_string_equal(program.settings, "{\"permissions\":{\"deny\":[\"shell(rm:*)\"]}}");
 	assert_string_equal(program.skills,
 		"[{\"id\":\"s\",\"name\":\"S\",\"description\":\"d\",\"tags\":[\"a\",\"b\"]}]");
@@ -75,6 +85,9 @@ static void what_is_wrong_in_an_agent_is_named_with_its_line_and_key(void **stat
 		{ TOOLS "kind: shell\nmax_contexts: 100001\n", "line 5", "max_contexts" },
 		{ TOOLS "kind: shell\nmax_tasks: 257\n", "line 5", "max_tasks" },
 		{ TOOLS "kind: shell\nmax_tasks: many\n", "line 5", "max_tasks" },
+		{ TOOLS "kind: shell\npush: all\n", "line 5", "push" },
+		{ TOOLS "kind: shell\npush:\n", "line 5", "push" },
+		{ TOOLS "kind: shell\npush: [\"https://a.test/\"]\n", "line 5", "push" },
 		{ TOOLS "kind: shell\nskills: 7\n", "line 5", "skills" },
 		{ TOOLS "kind: shell\nskills:\n- {id: s}\n", "line 6", "skills" },
 		{ TOOLS "kind: shell\nskills:\n- {id: s, name: S, description: d, colour: x}\n",

@@ -370,6 +370,7 @@ export interface Agent {
   workspaceWithoutContext: boolean;
   maxContexts: number;
   maxTasks: number;
+  push: string[] | null;
   /** as it was added */
   yaml: string;
 }

@@ -50,6 +50,10 @@ a2a_fn a2a_send_message, a2a_stream_message, a2a_get_task, a2a_list_tasks, a2a_c
 	a2a_subscribe;
 
 /* ---- push.c ---- */
+/* Whether the agent pushes anywhere. */
+bool a2a_has_push(const struct a2a_agent *agent);
+/* Answers that the agent pushes nowhere, if so. */
+bool a2a_refuses_push(struct a2a *a);
 a2a_fn a2a_set_push, a2a_get_push, a2a_list_pushes, a2a_delete_push;
 
 /* ---- card.c ---- */

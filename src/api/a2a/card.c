@@ -93,7 +93,7 @@ static void print_card(struct json *j, const char *key, const struct a2a_agent *
 	json_text(j, "protocolVersion", "0.3.0");
 	json_object(j, "capabilities");
 	json_bool(j, "streaming", true);
-	json_bool(j, "pushNotifications", true);
+	json_bool(j, "pushNotifications", a2a_has_push(agent));
 	json_bool(j, "extendedAgentCard", agent->has_extended);
 	json_end(j);
 	if (agent->has_extended) /* in 0.3 */

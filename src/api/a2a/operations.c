@@ -258,6 +258,8 @@ static bool read_send(struct a2a *a, struct task_send *send)
 	if (push && push->kind != JSON_NULL) {
 		struct push_config *config = arena_alloc(arena, sizeof *config);
 
+		if (a2a_refuses_push(a))
+			return false;
 		if (push_config_read(push, a->is_old, config, &err)) {
 			a2a_fail_with(a, &err, A2A_UNSUPPORTED);
 			return false;

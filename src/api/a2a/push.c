@@ -15,11 +15,27 @@ static struct change *change_new(struct a2a *a)
 	return change;
 }
 
-/* The task's id: 0.3 calls it `id`, and the config's `pushNotificationConfigId`. */
+bool a2a_has_push(const struct a2a_agent *agent)
+{
+	return !agent->has_push || agent->push.count;
+}
+
+bool a2a_refuses_push(struct a2a *a)
+{
+	if (a2a_has_push(a->agent))
+		return false;
+	a2a_fail(a, A2A_NO_PUSH, "this agent sends no push notifications");
+	return true;
+}
+
+/* The task's id: 0.3 calls it `id`, and the config's `pushNotificationConfigId`. NULL: there is
+ * none, or the agent pushes nothing, and that was answered. */
 static const char *task_of(struct a2a *a)
 {
 	const char *id = json_member_text(a->params, a->is_old ? "id" : "taskId");
 
+	if (a2a_refuses_push(a))
+		return NULL;
 	if (!id || !id[0]) {
 		a2a_fail(a, A2A_PARAMS,
 			a->is_old ? "'id' must be the id of a task"
@@ -72,6 +88,8 @@ void a2a_set_push(struct a2a *a)
 	struct push_config given;
 	struct error err;
 
+	if (a2a_refuses_push(a))
+		return;
 	if (!task || !task[0])
 		a2a_fail(a, A2A_PARAMS, "'taskId' must be the id of a task");
 	else if (push_config_read(value, a->is_old, &given, &err))

@@ -542,6 +542,7 @@ class Agent:
     workspace_without_context: bool
     max_contexts: int
     max_tasks: int
+    push: Optional[List[str]]
     # as it was added
     yaml: str
     command: Optional[List[str]] = None
@@ -572,6 +573,7 @@ class Agent:
             workspace_without_context=get("workspace_without_context"),
             max_contexts=get("max_contexts"),
             max_tasks=get("max_tasks"),
+            push=get("push"),
             yaml=get("yaml"),
             command=get("command"),
             settings=get("settings"),
