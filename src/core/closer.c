@@ -11,7 +11,8 @@
 #include "core/internal.h"
 #include "linux/fd_message.h"
 
-#define LATER_MS 400 /* longer than it takes until the files of a removed workspace are gone */
+#define LATER_MS                                                                                   \
+	400 /* longer than it takes to remove the files of a workspace, or to freeze them */
 #define LATER_MAX 64
 
 struct late {

@@ -313,6 +313,7 @@ int freeze_uppers(struct core_workspace *w, const char *name, struct error *err)
 		err->sys_errno = sys_errno;
 		return error_context(err, "freeze workspace '%s'", w->model.name);
 	}
+	w->is_frozen = true;
 	fault_point("core_frozen");
 	return 0;
 }

@@ -126,6 +126,7 @@ struct core_workspace {
 	pair_list files;	   /* of its template, while it is made */
 	struct tree_taker *takers; /* of core/takers.c: operations on its trees, in order */
 	bool is_taken;		   /* one has them: no sandbox starts */
+	bool is_frozen;		   /* its uppers are new: the last sandbox had others */
 	bool has_state;		   /* while it is made: its layers hold all that it begins with */
 	bool is_paused;		   /* and its processes are stopped: no command starts */
 	struct loop_timer *look;   /* whether it is still in use */
@@ -372,8 +373,9 @@ int core_use_writer(struct core *core, int socket, struct error *err);
 /* ---- closer.c ---- */
 int closer_open(struct core *core, struct error *err);
 void closer_done(struct core *core);
-/* Closes them without waiting for their file systems to be unmounted. is_late: files of an overlay
- * are about to be removed, and what is removed first need not be written to the disk. */
+/* Closes them without waiting for their file systems to be unmounted. is_late: not at once. Files
+ * of an overlay are about to be removed, and what is removed first need not be written to the disk;
+ * or they are about to be frozen, which syncs them itself. */
 void closer_close(struct core *core, int *fds, size_t count, bool is_late);
 
 /* ---- log.c ---- */

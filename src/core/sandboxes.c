@@ -375,12 +375,13 @@ void sandbox_adopt(struct core_workspace *w, int limiter, const int *fds)
 void sandbox_ended(struct core_workspace *w, int wait_status)
 {
 	struct core *core = w->core;
-	bool is_removed = w->removal || w->is_spare;
+	bool is_late = w->removal || w->is_spare;
 	if (w->sandbox.state != SANDBOX_UP && w->sandbox.state != SANDBOX_ENDING)
 		return;
 	core_hold(w);
 	if (w->sandbox.state == SANDBOX_UP) /* a new request waits for the end */
 		sandbox_move(&w->sandbox, SANDBOX_ENDING);
+	w->is_frozen = false;
 	execs_sandbox_gone(w);
 	networks_detach(w);
 	sandbox_move(&w->sandbox, SANDBOX_NONE);
@@ -413,7 +414,10 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 		spare_ended(w);
 	lifetime_arm(w);
 	core_check_stopped(w->core);
+	/* Unmounting writes the whole file system to the disk, and would hold up the sync of what
+	 * was frozen. Nothing is mounted on those uppers again. */
+	is_late |= w->is_frozen && !trees_room_is_low(core);
 	core_release(w);
 	/* Closing the last descriptor unmounts, which is slow: do it after the callbacks. */
-	sandbox_close(core, &left, is_removed);
+	sandbox_close(core, &left, is_late);
 }
