@@ -30,6 +30,9 @@ int envs_open_directory(
 int envs_read_meta(const struct env_store *store, const char *directory, struct arena *arena,
 	struct env_meta *meta, struct error *err);
 
+/* By the text of ext4's `journal_task`: the pid of the journal's thread, or "<none>". */
+bool envs_journal_is_there(const char *journal_task);
+
 /* Takes the exclusive lock on the meta.json behind fd; fails with EAGAIN while it is in use. */
 int envs_claim(int fd);
 bool envs_is_pinned(const struct env_store *store, const char *directory);

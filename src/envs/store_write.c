@@ -211,6 +211,11 @@ static int write_files(const struct env_store *store, const struct env_meta *met
 	return 0;
 }
 
+bool envs_journal_is_there(const char *journal_task)
+{
+	return journal_task[0] >= '1' && journal_task[0] <= '9';
+}
+
 /* Whether all changes of names are in one journal, in their order: then the sync of the name that
  * was changed last has everything before it on disk as well. */
 static bool has_one_journal(int dir)
@@ -231,7 +236,9 @@ static bool has_one_journal(int dir)
 		return false;
 	device[len] = 0;
 	str_format(path, sizeof path, "/sys/fs/ext4/%.32s/journal_task", path_basename(device));
-	return !access(path, F_OK);
+	auto_close int task = open(path, O_RDONLY | O_CLOEXEC);
+	char text[16] = "";
+	return task >= 0 && read(task, text, sizeof text - 1) > 0 && envs_journal_is_there(text);
 }
 
 /* With one journal it is enough that the content is written before the directory gets its name:

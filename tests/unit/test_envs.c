@@ -1,5 +1,6 @@
 /* Environments on disk: there or not there, never half; in use or free to go. */
 #include "envs_fixture.h"
+#include "envs/store_internal.h"
 
 /* ---- made and found ---- */
 
@@ -501,6 +502,13 @@ static void a_store_that_cant_be_written_says_so_and_still_serves(void **state)
 
 /* ---- faults ---- */
 
+static void an_ext4_without_a_journal_is_known_as_such(void **state)
+{
+	assert_true(envs_journal_is_there("182\n"));
+	assert_false(envs_journal_is_there("<none>\n"));
+	assert_false(envs_journal_is_there(""));
+}
+
 #ifdef CARREL_FAULTS
 /* Replaces e_1 in a child with that fault set; how it ended. */
 static int replace_with(const char *fault, const struct env_meta *meta)
@@ -647,6 +655,7 @@ int main(void)
 		TEST(a_link_in_the_place_of_an_environment_is_not_followed),
 		TEST(a_failed_build_leaves_its_log),
 		TEST(a_store_that_cant_be_written_says_so_and_still_serves),
+		TEST(an_ext4_without_a_journal_is_known_as_such),
 #ifdef CARREL_FAULTS
 		TEST(a_kill_at_any_step_leaves_the_old_or_the_new),
 		TEST(a_full_disk_at_any_step_leaves_the_old),
