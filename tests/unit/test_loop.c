@@ -131,6 +131,22 @@ static void note(struct loop *loop, void *ctx)
 	seen->order[seen->timer_calls++] = numbered->number;
 }
 
+/* Adds timers with delays of these ms, all within one: each is due after those with a smaller
+ * delay, also when the test is kept from running in between. */
+static void add_timers(struct seen *seen, const int *delays, struct numbered *numbered,
+	struct loop_timer **timers, int count)
+{
+	for (;;) {
+		uint64_t before = clock_monotonic_ns();
+		for (int i = 0; i < count; i++)
+			timers[i] = loop_after(seen->loop, (uint64_t)delays[i], note, &numbered[i]);
+		if (clock_monotonic_ns() - before < 1000000)
+			return;
+		for (int i = 0; i < count; i++)
+			loop_cancel(seen->loop, timers[i]);
+	}
+}
+
 static void test_timers_run_in_order_and_not_early(void **state)
 {
 	struct seen *seen = *state;
@@ -138,10 +154,9 @@ static void test_timers_run_in_order_and_not_early(void **state)
 	static const int delays[] = { 9, 3, 7, 3, 0, 12, 1, 5, 11, 2, 8, 4 };
 	struct numbered numbered[12];
 	struct loop_timer *timers[12];
-	for (int i = 0; i < 12; i++) {
+	for (int i = 0; i < 12; i++)
 		numbered[i] = (struct numbered){ seen, delays[i] };
-		timers[i] = loop_after(seen->loop, (uint64_t)delays[i], note, &numbered[i]);
-	}
+	add_timers(seen, delays, numbered, timers, 12);
 	loop_cancel(seen->loop, timers[5]);
 	loop_cancel(seen->loop, timers[4]);
 	loop_cancel(seen->loop, timers[7]);
@@ -163,11 +178,12 @@ static void test_many_timers_cancelled_from_the_middle_keep_their_order(void **s
 	struct error err;
 	struct loop_timer *timers[200];
 	struct numbered numbered[200];
+	int delays[200];
 	for (int i = 0; i < 200; i++) {
 		numbered[i] = (struct numbered){ seen, i * 37 % 200 };
-		timers[i] = loop_after(
-			seen->loop, (uint64_t)(numbered[i].number / 10), note, &numbered[i]);
+		delays[i] = numbered[i].number / 10;
 	}
+	add_timers(seen, delays, numbered, timers, 200);
 	for (int i = 0; i < 200; i++)
 		if (i % 4)
 			loop_cancel(seen->loop, timers[i]);
