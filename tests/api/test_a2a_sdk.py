@@ -100,7 +100,7 @@ asyncio.run(main())
 
 # Its receiver of notifications reads them with the types of the SDK.
 PUSHES = r'''
-import asyncio, http.server, json, queue, sys, threading, uuid
+import asyncio, http.server, json, queue, socket as sockets, sys, threading, uuid
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.compat.v0_3 import types as old
@@ -111,15 +111,18 @@ from a2a.types.a2a_pb2 import AuthenticationInfo
 from a2a.utils.errors import TaskNotFoundError
 from google.protobuf import json_format
 
-socket, binding, version, port = sys.argv[1:]
+socket, binding, version, listener = sys.argv[1:]
+listener = sockets.socket(fileno=int(listener))
+port = listener.getsockname()[1]
 posts = queue.Queue()
 
 class Receiver(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        posts.put((self.headers["X-A2A-Notification-Token"], self.headers["Authorization"], body))
         self.send_response(204)
         self.end_headers()
+        # A post that was not answered is sent again, to the next script that listens here.
+        posts.put((self.headers["X-A2A-Notification-Token"], self.headers["Authorization"], body))
 
     def log_message(self, *args):
         pass
@@ -147,7 +150,9 @@ async def follow(events):
     return task
 
 async def main():
-    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Receiver)
+    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver, bind_and_activate=False)
+    receiver.socket.close()
+    receiver.socket = listener
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
     async with httpx.AsyncClient(transport=httpx.AsyncHTTPTransport(uds=socket), timeout=120) as http_client:
         card = await A2ACardResolver(http_client, "http://localhost/a2a/tools").get_agent_card()
@@ -210,16 +215,15 @@ def test_the_sdk_streams_cancels_comes_back_and_answers(python, tmp_path, bindin
 
 @pytest.fixture(scope="module")
 def pushing():
-    """A daemon whose operator has opened a name of this host, and a port of it."""
+    """A daemon whose operator has opened a name of this host, and a port of it, on which its scripts listen."""
     directory = new_directory()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    configure(directory / "carrel", ports=[port])
     try:
-        with serving(directory) as daemon:
-            add(daemon, TOOLS + "extended: {skills: [{id: root, name: Root, description: runs as root, tags: [root]}]}\n")
-            daemon.port = port
-            yield daemon
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            configure(directory / "carrel", ports=[listener.getsockname()[1]])
+            with serving(directory) as daemon:
+                add(daemon, TOOLS + "extended: {skills: [{id: root, name: Root, description: runs as root, tags: [root]}]}\n")
+                daemon.listener = listener.fileno()
+                yield daemon
     finally:
         remove(directory)
 
@@ -228,5 +232,6 @@ def pushing():
 def test_the_sdk_configures_pushes_and_reads_them(python, pushing, tmp_path, binding, version):
     script = tmp_path / "client.py"
     script.write_text(PUSHES)
-    done = subprocess.run([python, "-I", script, pushing.socket, binding, version, str(pushing.port)], capture_output=True, text=True, timeout=300)
+    done = subprocess.run([python, "-I", script, pushing.socket, binding, version, str(pushing.listener)], pass_fds=[pushing.listener],
+                          capture_output=True, text=True, timeout=300)
     assert done.stdout == "ok\n", done.stderr

@@ -175,10 +175,11 @@ def test_certificates_are_checked(carrel, server, authority):
 
 
 def test_what_does_not_answer_is_named(carrel, server):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    one_line(refused(carrel, f"https://localhost:{port}"), "no daemon listens", f"localhost:{port}")
-    one_line(refused(carrel, f"http://localhost:{port}"), "no daemon listens", f"localhost:{port}")
+    with socket.socket() as bound:      # and so nobody else's
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        one_line(refused(carrel, f"https://localhost:{port}"), "no daemon listens", f"localhost:{port}")
+        one_line(refused(carrel, f"http://localhost:{port}"), "no daemon listens", f"localhost:{port}")
     one_line(refused(carrel, "https://nowhere.invalid"), "nowhere.invalid", "resolved")
     with origin(handler=Handler) as plain:
         assert "http://" in one_line(refused(carrel, f"https://localhost:{plain.port}"), "does not speak TLS")
