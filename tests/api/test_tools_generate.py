@@ -50,7 +50,7 @@ def generator(code, more=""):
 @pytest.fixture(scope="module")
 def served():
     with serving_anew() as daemon:
-        yield configure(daemon, generator(ODD, "  generator_timeout: 10s\n"))
+        yield configure(daemon, generator(ODD))
 
 
 def left(daemon):
@@ -86,7 +86,7 @@ def test_a_generator_that_the_operator_shows(make_daemon):
 
 
 @pytest.mark.parametrize("do, words", [
-    ("exit", "exit code 1: does not answer"), ("kill", "ended: signaled"), ("hang", "ended: timeout"), ("flood", "ended: output_limit"),
+    ("exit", "exit code 1: does not answer"), ("kill", "ended: signaled"), ("flood", "ended: output_limit"),
     ("none", "'tool.py'"), ("empty", "'test_tool.py' is empty"), ("binary", "'tool.py' is not a text in UTF-8"),
     ("nul", "'tool.py' is not a text in UTF-8"), ("link", "tool.py"), ("fifo", "tool.py"), ("directory", "tool.py"),
     ("requirement", "'requirements.txt': line 4: '--index-url http://evil.example' is not a requirement")])
@@ -94,6 +94,13 @@ def test_a_generator_that_the_operator_shows(make_daemon):
 def test_a_generator_that_fails_is_an_error_with_its_reason(served, do, words):
     problem(served.post("/v1/tool-sources", {"name": "x", "description": do}), 500, "failed", words)
     assert not left(served)
+
+
+@pytest.mark.once
+def test_a_generator_that_hangs_ends_by_its_timeout(make_daemon):
+    daemon = configure(make_daemon(), generator(ODD, "  generator_timeout: 1s\n"))
+    problem(daemon.post("/v1/tool-sources", {"name": "x", "description": "hang"}), 500, "failed", "ended: timeout")
+    assert not left(daemon)
 
 
 @pytest.mark.once

@@ -16,6 +16,7 @@ from small_disks import on_small_disk, without_room
 pytestmark = pytest.mark.once     # tools are made of workspaces, which other tests kill as every user
 CODE = "def run():\n    return 1\n"
 TESTS = "import tool\n\n\ndef test():\n    assert tool.run() == 1\n"
+GATE = "import os\nimport time\n\n\ndef test():\n    while not os.path.exists('/workspace/go'):\n        time.sleep(0.01)\n    assert 0\n"
 SLOW = "import time\nimport tool\n\n\ndef test():\n    time.sleep(1000)\n"
 
 
@@ -150,14 +151,16 @@ def test_the_launcher_dies_while_tests_run(make_daemon):
 
 def test_the_writer_dies_while_tests_run_and_their_end_is_stored(make_daemon):
     daemon = make_daemon()
-    assert daemon.post("/v1/tools", GOOD).json()["state"] == "active"
-    thread = ask(daemon, "/v1/tools", {**GOOD, "tests": SLOW, "timeout": 5})
+    desk = daemon.post("/v1/tools", GOOD).json()["workspace"]
+    thread = ask(daemon, "/v1/tools", {**GOOD, "tests": GATE})
     assert eventually(lambda: daemon.get("/v1/tools/one/versions").json()["items"][0]["state"] == "testing")
     os.kill(next(pid for pid, (_, name) in descendants(daemon.process.pid).items() if name == "carrel-writer"), signal.SIGKILL)
+    bench, = (one["id"] for one in desks(daemon) if one["id"] != desk)
+    assert eventually(lambda: daemon.request("PUT", f"/v1/workspaces/{bench}/files/go", b"").status in (200, 201))
     thread.join()
     for _ in range(2):      # in memory, and in the store
         newest, active = daemon.get("/v1/tools/one/versions").json()["items"]
-        assert (newest["state"], newest["error"]) == ("dormant", "its tests were ended: timeout"), newest
+        assert (newest["state"], newest["error"]) == ("dormant", "its tests have failed"), newest
         assert daemon.post("/v1/tools/one/call", {}).json()["result"] == 1
         assert eventually(lambda: [one["id"] for one in desks(daemon)] == [active["workspace"]])
         daemon.stop_serving()
