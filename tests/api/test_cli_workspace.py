@@ -32,7 +32,7 @@ def test_a_context_id_that_looks_like_an_option_stands_behind_two_dashes(daemon,
     try:
         made = daemon("create", "--label", f"context_id={name}").stdout.strip()
         assert daemon("exec", "--", name, "--", "sh", "-c", "echo one > f; echo $0", "--").stdout == "--\n"
-        assert daemon("exec", "--timeout", "9s", "--", name, "--timeout", "9s", "cat", "f").stdout == "one\n"
+        assert daemon("exec", "--timeout", "900s", "--", name, "--timeout", "900s", "cat", "f").stdout == "one\n"
         assert json_of(daemon("info", "-o", "json", "--", name))["name"] == made
         assert daemon("cp", "--", f"{name}:f", tmp_path / "f").returncode == 0
         assert daemon("cp", "--", tmp_path / "f", f"{name}:g").returncode == 0
@@ -267,13 +267,13 @@ def test_a_hostile_label_is_shown_escaped(daemon):
 
 @pytest.mark.kernel
 def test_info_shows_limits_layers_and_mechanisms(daemon):
-    with created(daemon, "--memory", "128M", "--timeout", "1500ms") as name:
+    with created(daemon, "--memory", "128M", "--timeout", "100500ms") as name:
         sh(daemon, name, "true")
         shown = dict(re.match(r"(.{12})  (.*)", line).groups() for line in daemon("info", name).stdout.splitlines())
         shown = {key.strip(): value for key, value in shown.items()}
         value = json_of(daemon("info", name, "-o", "json"))
         assert shown["name"] == name and (shown["state"], shown["warm"]) == ("ready", "yes") and "memory 128M" in shown["limits"]
-        assert "timeout 1500ms" in shown["limits"] and value["limits"]["mechanism"] in shown["kept by"]
+        assert "timeout 100500ms" in shown["limits"] and value["limits"]["mechanism"] in shown["kept by"]
         assert value["disk_limit_mechanism"] in shown["kept by"] and shown["isolation"].startswith("native: namespaces")
     done = daemon("info", name)
     assert done.returncode == 125

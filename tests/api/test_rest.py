@@ -86,7 +86,7 @@ def test_labels_and_lifetimes_are_changed(daemon, workspace):
 
 
 def test_limits_are_changed_when_nothing_runs(daemon):
-    with created(daemon, limits={"memory": "64M", "disk": "4M", "timeout": "9s"}) as workspace:
+    with created(daemon, limits={"memory": "64M", "disk": "4M", "timeout": "900s"}) as workspace:
         path = f"/v1/workspaces/{workspace['id']}"
         run = lambda command, **more: daemon.post(path + "/exec", {"command": command, **more}).json()
         fill = "dd if=/dev/zero of=f bs=1M count=6 && rm f"
@@ -103,7 +103,7 @@ def test_limits_are_changed_when_nothing_runs(daemon):
         # It may just be measured.
         assert eventually(lambda: daemon.request("PATCH", path, change).status == 200)
         limits = daemon.get(path).json()["limits"]
-        assert (limits["memory_bytes"], limits["tmp_bytes"], limits["timeout_ms"]) == (256 << 20, 128 << 20, 9000)
+        assert (limits["memory_bytes"], limits["tmp_bytes"], limits["timeout_ms"]) == (256 << 20, 128 << 20, 900_000)
         assert run(fill)["reason"] == ("exited" if is_counted else "disk_limit")
         assert run("ulimit -n")["stdout"] == "99\n"
         problem(daemon.request("PATCH", path, {"limits": {"memory": "1k"}}), 400, "invalid", "memory")

@@ -88,7 +88,7 @@ def test_a_command_that_cant_start_says_so_as_run_does(daemon, workspace):
 
 def test_a_working_directory_may_be_relative(daemon, workspace):
     sh(daemon, workspace, "mkdir -p sub/deep")
-    result = run(daemon, workspace, {"argv": ["pwd"], "cwd": "sub/deep", "timeout": 20})
+    result = run(daemon, workspace, {"argv": ["pwd"], "cwd": "sub/deep", "timeout": 600})
     assert result.json()["stdout"] == "/workspace/sub/deep\n" and result.body.endswith(b"}\n")
     assert run(daemon, workspace, {"command": "sleep 60", "timeout": 0.1}).json()["reason"] == "timeout"
 

@@ -414,7 +414,7 @@ def test_output_is_the_sum_of_both_streams(carrel):
 @pytest.mark.parametrize("kind", ["pipe", "file"])
 def test_output_is_limited_on_its_way_out_too(carrel, tmp, kind):
     with open(tmp / "out", "wb") as file:
-        done = carrel.run("--output", "100K", "--timeout", "20s", "--", "yes", **({"stdout": file} if kind == "file" else {}))
+        done = carrel.run("--output", "100K", "--timeout", "600s", "--", "yes", **({"stdout": file} if kind == "file" else {}))
     assert done.returncode == 137
     assert len((tmp / "out").read_text() if kind == "file" else done.stdout) == 100 << 10
 

@@ -354,7 +354,7 @@ def test_what_is_handed_in_is_as_it_was_afterwards(carrel, kind, end):
     script = SPOIL if end != "a limit" else SPOIL.replace("sys.exit", "import time; time.sleep(1000) or ")
     command = ["no-such-command"] if end == "no command" else ["/usr/bin/python3", "-c", script, "3"]
     try:
-        done = carrel.run("--timeout", "1s" if end == "a limit" else "20s", "--", *command,
+        done = carrel.run("--timeout", "1s" if end == "a limit" else "600s", "--", *command,
                           **dict(zip(("stdin", "stdout", "stderr"), streams)))
         assert done.returncode == {"its own": 3, "a limit": 124, "no command": 127}[end]
         assert [state(fd) for fd in streams] == before

@@ -62,7 +62,7 @@ def test_a_run_whose_build_fails(run, index):
 def test_stdin_and_limits_are_those_of_a_run(run, index):
     index.add(wheel("limited"))
     run.build("agent", "--pip", "limited")
-    done = run.run("-i", "--env", "agent", "--memory", "256M", "--timeout", "20s", "--", "python", "-c", "import sys; print(sys.stdin.read())", input="in")
+    done = run.run("-i", "--env", "agent", "--memory", "256M", "--timeout", "600s", "--", "python", "-c", "import sys; print(sys.stdin.read())", input="in")
     assert done.stdout == "in\n", done.stderr
     done = run.run("--env", "agent", "--timeout", "500ms", "--", "python", "-c", "import time; time.sleep(60)")
     assert done.returncode == 124
