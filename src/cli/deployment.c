@@ -18,10 +18,38 @@ static const char *path_of(struct command *command, const char *name, const char
 
 /* ---- a rollout that is waited for ---- */
 
+/* "version 1.1.0 (revision 2)" of the latest rollout. */
+static const char *name_rollout(struct arena *arena, const struct json_value *rollout)
+{
+	const char *version = json_member_text(rollout, "version");
+	uint64_t revision = 0;
+	json_member_u64(rollout, "revision", &revision);
+	return arena_printf(arena, "version %s (revision %llu)", version ? version : "-",
+		(unsigned long long)revision);
+}
+
+/* Why the latest rollout has failed, which may not be the revision that is live, or what a surface
+ * lacks. */
+static void print_error(struct command *command, const struct json_value *value)
+{
+	const struct json_value *rollout = json_member(value, "rollout");
+	const char *error = json_member_text(value, "error"),
+		   *status = json_member_text(rollout, "status"),
+		   *why = json_member_text(rollout, "error");
+	if (!error)
+		return;
+	buf_printf(&command->out, "%-12s  ", "error");
+	if (why && status && !strcmp(status, "failed") && !strcmp(why, error))
+		buf_printf(&command->out,
+			"the rollout of %s has failed: ", name_rollout(&command->arena, rollout));
+	buf_printf(&command->out, "%s\n", error);
+}
+
 static void print_deployment(struct command *command, const struct remote_answer *answer)
 {
 	const struct json_value *value = answer->value;
-	const char *fields[] = { "name", "deploymentId", "status", "version", "error" };
+	const char *fields[] = { "name", "deploymentId", "status", "version" };
+	uint64_t revision = 0;
 	if (command->json) {
 		remote_print_answer(answer, &command->out);
 		return;
@@ -31,6 +59,10 @@ static void print_deployment(struct command *command, const struct remote_answer
 		if (text)
 			buf_printf(&command->out, "%-12s  %s\n", i == 1 ? "id" : fields[i], text);
 	}
+	if (json_member_u64(value, "revision", &revision) && revision)
+		buf_printf(
+			&command->out, "%-12s  %llu\n", "revision", (unsigned long long)revision);
+	print_error(command, value);
 	const char *venv = json_member_text(json_member(value, "venv"), "name");
 	if (venv)
 		buf_printf(&command->out, "%-12s  %s\n", "environment", venv);
@@ -62,6 +94,23 @@ static int begin_events(void *ctx, struct error *err)
 	return remote_begin(&watch->follow, &request, &watch->response, err);
 }
 
+/* What a status means, as people say it. */
+static const char *describe_status(const char *status)
+{
+	static const struct {
+		const char *status, *words;
+	} rows[] = {
+		{ "downloading", "fetching the package" },
+		{ "building_env", "building the environment" },
+		{ "installing_deps", "installing packages" },
+		{ "starting", "starting the surfaces" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (!strcmp(rows[i].status, status))
+			return rows[i].words;
+	return status;
+}
+
 static int look(struct rollout_watch *watch, struct error *err)
 {
 	struct command *command = watch->command;
@@ -74,14 +123,19 @@ static int look(struct rollout_watch *watch, struct error *err)
 	const char *name = json_member_text(watch->answer->value, "name");
 	if (!status)
 		return fail(err, ERR_CORRUPT, "the daemon answered without a status");
-	if (strcmp(status, watch->last) && !command->json)
-		cli_say("%s", status);
-	str_copy(watch->last, sizeof watch->last, status);
-	if (!strcmp(status, "failed")) {
-		fail(err, ERR_FAILED, "deployment '%s': %s", name ? name : watch->id,
-			why ? why : "the rollout failed");
-		return error_hint(err, "carrel deployment logs %s", name ? name : watch->id);
+	bool has_failed = !strcmp(status, "failed");
+	if (strcmp(status, watch->last) && !command->json && !has_failed)
+		cli_say("%s", describe_status(status));
+	if (has_failed) {
+		fail(err, ERR_FAILED, "deployment '%s': the rollout of %s has failed%s%s",
+			name ? name : watch->id, name_rollout(&command->arena, rollout),
+			why ? ": " : "", why ? why : "");
+		/* A surface has perhaps written why. */
+		bool is_surface = why && str_starts_with(str_from(why), "surface ");
+		return error_hint(err, "carrel deployment %s %s", is_surface ? "logs" : "show",
+			name ? name : watch->id);
 	}
+	str_copy(watch->last, sizeof watch->last, status);
 	watch->is_over = !strcmp(status, "healthy") || !strcmp(status, "stopped");
 	return 0;
 }
@@ -275,12 +329,11 @@ const struct arg_spec cli_deploy = {
 	.summary = "deploy an agent package, or a directory",
 	.usage = "carrel deploy FILE|DIR|blob:NAME@VERSION [options]\n"
 		 "       carrel deploy NAME@VERSION --url URL [--sha256 HEX] [options]",
-	.about =
-		"Serves an agent package: a file or directory of this host, which is uploaded, one "
-		"that is\nstored (blob:), or one that is fetched. Each surface of its agent.yaml "
-		"runs in "
-		"a sandbox of\nits own. A deployment of that name is replaced without a failed "
-		"request; if the new one doesn't become\nhealthy, the old one stays.",
+	.about = "Serves an agent package: a file or directory of this host, which is uploaded, "
+		 "one that\nis stored (blob:), or one that is fetched. Each surface of its "
+		 "agent.yaml runs in a\nsandbox of its own. A deployment of that name is replaced "
+		 "without a failed request; if\nthe new one doesn't become healthy, the old one "
+		 "stays.",
 	ARG_TABLE(deploy_table),
 	.examples = "  carrel deploy ./greeter -e GREETING=hello\n"
 		    "  carrel deploy greeter@1.0.0.apkg --name staging\n"
@@ -359,8 +412,7 @@ static const struct arg_spec logs_spec = {
 	.summary = "show what the surfaces of a deployment write",
 	.usage = "carrel deployment logs NAME [rest|a2a|ui] [options]",
 	.about = "Prints the end of what the surfaces have written, also of the latest rollout if "
-		 "it "
-		 "has failed.\ncarrel logs -f follows the exec of a surface.",
+		 "it has\nfailed. carrel logs -f follows the exec of a surface.",
 	ARG_TABLE(one_table),
 	.least = 1,
 	.most = 2,

@@ -193,6 +193,14 @@ def test_the_command_line_waits_for_the_end_of_a_rollout(clean, tmp_path):
     failed = daemon("deploy", tmp_path / "two.apkg")
     assert failed.returncode == 125 and "exit code 4" in failed.stderr, failed
     assert "deployment 'greeter': " in failed.stderr and "hint: carrel deployment logs greeter\n" in failed.stderr, failed
+    assert "building_env" not in failed.stderr + err, failed
+    # The error is that of a revision which isn't live.
+    live, rollout = (daemon.get("/v1/deployments/greeter").json()[key] for key in ("revision", "rollout"))
+    told = f"the rollout of version 2.0.0 (revision {rollout['revision']}) has failed: surface 'rest'"
+    shown = daemon("deployment", "show", "greeter").stdout
+    assert told in failed.stderr and f"\nrevision      {live}\nerror         {told}" in shown and live != rollout["revision"], shown
+    missing = daemon("deploy", "blob:none@1")
+    assert missing.returncode == 125 and "no package 'none@1'\nhint: carrel deployment show none\n" in missing.stderr, missing
     (tmp_path / "agent.yaml").write_text("name: typo\nversion: 1.0.0\nrset: {command: exit 4}\n")
     typo = daemon("deploy", tmp_path)
     assert typo.returncode == 125 and typo.stderr.endswith("unknown key 'rset'\nhint: did you mean 'rest'?\n"), typo
