@@ -20,7 +20,9 @@ static int run_add(struct command *command, struct error *err)
 	json_str(&j, "yaml", text);
 	json_end(&j);
 	if (remote_call(&command->remote, "POST", "/v1/agents", &body, &answer, err))
-		return err->code == ERR_INVALID ? error_context(err, "%s", path) : -1;
+		return err->code == ERR_INVALID || err->code == ERR_NOT_FOUND
+			       ? error_context(err, "%s", path)
+			       : -1;
 	template_print_made(command, &answer);
 	return 0;
 }

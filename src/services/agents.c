@@ -188,14 +188,20 @@ static int check_others(struct agents *agents, const struct a2a_agent *agent, st
 }
 
 static int check_template(const struct request *request, struct core *core,
-	const struct a2a_agent *agent, struct error *err)
+	const struct a2a_agent *agent, struct str yaml, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct template_shown shown;
-	if (agent->template &&
-		core_template_get(request, core, agent->template, &arena, &shown, err))
-		return error_context(err, "template");
-	return 0;
+	struct json_value *value;
+	struct error ignored;
+	if (!agent->template ||
+		!core_template_get(request, core, agent->template, &arena, &shown, err))
+		return 0;
+	const struct json_value *named = yaml_json_read(yaml, &arena, &value, &ignored)
+						 ? NULL
+						 : json_member(value, "template");
+	return named ? error_context(err, "line %d: template", named->line)
+		     : error_context(err, "template");
 }
 
 void agents_add(const struct request *request, struct agents *agents, struct str yaml,
@@ -209,7 +215,7 @@ void agents_add(const struct request *request, struct agents *agents, struct str
 	bool failed = core_check(request, core, is_check ? VERB_AGENT_GET : VERB_AGENT_ADD, NULL,
 			      &change->err) ||
 		      parse(yaml, entry, &change->err) ||
-		      check_template(request, core, &entry->model, &change->err);
+		      check_template(request, core, &entry->model, yaml, &change->err);
 	const struct agent_entry *old = failed ? NULL : find(agents, str_from(entry->model.name));
 	change->was_there = old;
 	if (old) {

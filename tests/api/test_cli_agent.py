@@ -114,6 +114,14 @@ def test_an_unknown_key_of_an_agent_lists_all_that_are_known(daemon, tmp_path):
     assert r.stderr.endswith(", max_tasks, push, skills, extended\n"), r
 
 
+def test_a_template_that_is_not_there_is_named_with_its_line(daemon, tmp_path):
+    path = tmp_path / "agent.yaml"
+    path.write_text("name: templated\ndescription: x\nversion: 1.0.0\nkind: shell\n\ntemplate: nope\n")
+    r = daemon("agent", "add", path)
+    assert r.returncode == 125 and r.stderr == (f"carrel: {path}: line 6: template: there is no template 'nope'\n"
+                                                "hint: carrel template ls lists them\n"), r
+
+
 def test_a_program_replies_with_messages(daemon, tmp_path):
     program = """import json, sys
 for line in sys.stdin:
