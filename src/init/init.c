@@ -31,10 +31,8 @@ struct exec {
 	uint64_t id; /* 0: free */
 	int pid;     /* 0: ended */
 	int status;
-	bool told; /* its exit was sent to the present master */
-	bool attached;
-	bool stays;	 /* INIT_STAY */
-	bool is_command; /* not a program of the master's */
+	uint32_t flags; /* of its request */
+	bool told;	/* its exit was sent to the present master */
 	uint64_t utime_us, stime_us, max_rss_kb;
 };
 
@@ -54,7 +52,6 @@ struct ahead {
 	int refused; /* errno, or 0 */
 	struct spawn spawn;
 };
-#define AHEAD_AFTER_NS 200000 /* the receiver of an exit message runs first */
 #define AHEAD_PATIENCE_MS 10000
 
 struct scratch { /* what only a spawn needs */
@@ -76,7 +73,7 @@ static struct state {
 	unsigned listeners;
 	bool is_alone;	    /* not a process in the sandbox but us */
 	bool is_alone_told; /* by the last exit that this master was told */
-	bool is_ahead_due;  /* a command has ended since the last one was made */
+	bool is_ahead_due;  /* since one was made, a command ended that it could be */
 	/* Commands get the soft limit, init itself and programs of the master the hard one: the
 	 * kernel refuses to send descriptors while the sender's user has more of them in flight
 	 * than this limit, and other sandboxes can be of the same user. */
@@ -117,9 +114,9 @@ static void end_attached(void)
 	bool any = false;
 	for (unsigned i = 0; i < state.used; i++) {
 		struct exec *e = &state.execs[i];
-		if (!e->attached)
+		if (!(e->flags & INIT_ATTACHED))
 			continue;
-		any |= e->is_command;
+		any |= !(e->flags & INIT_PROGRAM_IN_FD);
 		if (e->pid)
 			SYS(kill, -e->pid, SIGKILL, 0);
 		forget_exec(e);
@@ -191,13 +188,13 @@ static void tell_exits(void)
 			.stime_us = e->stime_us,
 			.max_rss_kb = e->max_rss_kb };
 		bool told = try_send(&reply, NULL, 0);
-		if (state.cold && (!told || !e->status || !e->stays))
+		if (state.cold && (!told || !e->status || !(e->flags & INIT_STAY)))
 			sys_exit(told ? 0 : 1);
 		if (!told)
 			return;
 		e->told = true;
 		state.is_alone_told = state.is_alone;
-		if (e->attached)
+		if (e->flags & INIT_ATTACHED)
 			forget_exec(e);
 	}
 }
@@ -237,7 +234,7 @@ static void reap(void)
 			e->utime_us = microseconds(&usage.ru_utime);
 			e->stime_us = microseconds(&usage.ru_stime);
 			e->max_rss_kb = (uint64_t)usage.ru_maxrss;
-			state.is_ahead_due = true;
+			state.is_ahead_due = e->flags & INIT_NO_STARTED;
 			state.is_alone = has_no_child();
 			tell_exits();
 			break;
@@ -248,11 +245,7 @@ static void reap(void)
 
 static void add_exec(struct exec *e, uint64_t id, const struct spawn *s)
 {
-	*e = (struct exec){ .id = id,
-		.pid = s->pid,
-		.attached = s->flags & INIT_ATTACHED,
-		.stays = s->flags & INIT_STAY,
-		.is_command = !(s->flags & INIT_PROGRAM_IN_FD) };
+	*e = (struct exec){ .id = id, .pid = s->pid, .flags = s->flags };
 	if (e == &state.execs[state.used])
 		state.used++;
 	state.is_alone = false;
@@ -537,7 +530,8 @@ static void receive(int flags)
  *    sandbox is somebody's, whatever it calls itself.
  * 2. It takes nothing but a spawn that it can become at once. For anything else it ends and leaves
  *    the packet to us; so does one that nothing comes for. The next is made after the next command:
- *    who only asks how we are isn't answered by a new process each time.
+ *    who only asks how we are isn't answered by a new process each time. None is made after a
+ *    command whose start was told: the next is expected to be like the last.
  * 3. A sleep that can be interrupted, unlike vfork's, isn't counted as load of the machine.
  * 4. A command that begins isn't interrupted by our waking up, on its CPU as a rule: we sleep on
  *    until it exits, or a packet comes that the child doesn't wait for. Both wait for packets by
@@ -654,8 +648,6 @@ static void accept_master(void)
  * empty. */
 static void trim(void)
 {
-	if (!state.scratch_used)
-		return;
 	size_t kept = offsetof(struct state, execs) + state.used * sizeof *state.execs;
 	size_t from = kept <= state.page_size ? state.page_size : offsetof(struct state, scratch);
 	SYS(madvise, (char *)&state + from, sizeof state - from, MADV_DONTNEED);
@@ -669,21 +661,19 @@ static void serve_once(void)
 		{ .fd = state.master, .events = POLLIN },
 		{ .fd = state.cold ? -1 : INIT_SOCKET_FD, .events = POLLIN },
 	};
-	struct timespec soon = { .tv_nsec = AHEAD_AFTER_NS };
 	bool is_full = has_untold();
 	bool goes_ahead = state.is_alone && state.is_alone_told && state.is_ahead_due &&
 			  state.packets.are_heard && !is_full;
 	if (is_full)
 		polls[1].events |= POLLOUT;
-	/* What waits for us comes before giving memory back. */
+	/* What waits for us comes before the next process, and before giving memory back. */
 	const struct timespec now = { 0 };
-	long count = state.scratch_used ? SYS6(ppoll, polls, 3, &now, 0, 0, 0) : 0;
-	if (count == 0) {
-		trim();
-		count = SYS6(ppoll, polls, 3, goes_ahead ? &soon : NULL, 0, 0, 0);
-	}
-	if (count == 0)
+	bool has_more = goes_ahead || state.scratch_used;
+	long count = SYS6(ppoll, polls, 3, has_more ? &now : NULL, 0, 0, 0);
+	if (count == 0 && goes_ahead)
 		go_ahead();
+	else if (count == 0)
+		trim();
 	if (count <= 0)
 		return;
 	if (polls[0].revents) {

@@ -316,18 +316,23 @@ static void test_an_idle_init_is_small(void **state)
 	await_pss(init.pid, 12);
 }
 
+/* The first, or 0. */
+static pid_t child_of(pid_t parent)
+{
+	char path[64], text[64] = "";
+	str_format(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
+	return fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? (pid_t)strtol(text, NULL, 10)
+								   : 0;
+}
+
 /* Waits for init to have made the process of the next command, and returns its pid. */
 static pid_t await_ahead(const struct init *init)
 {
-	char path[64], text[64];
 	struct timespec pause = { .tv_nsec = 1000000 };
-	str_format(path, sizeof path, "/proc/%d/task/%d/children", (int)init->pid, (int)init->pid);
+	pid_t child;
 	for (int i = 0; i < PATIENCE_MS; i++) {
-		ssize_t len = fd_read_file(AT_FDCWD, path, text, sizeof text - 1);
-		assert_true(len >= 0);
-		text[len] = 0;
-		if (len)
-			return (pid_t)strtol(text, NULL, 10);
+		if ((child = child_of(init->pid)))
+			return child;
 		nanosleep(&pause, NULL);
 	}
 	fail_msg("no process was made ahead");
@@ -406,6 +411,24 @@ static void test_init_sleeps_while_the_one_ahead_begins_and_hears_the_next_packe
 		expect_exit(init.socket, id + 1, 0);
 		assert_int_equal(init_client_signal(init.socket, id, SIGKILL, &err), 0);
 		assert_int_equal(WTERMSIG(expect(init.socket, INIT_EXITED, id).value), SIGKILL);
+	}
+}
+
+/* A command whose start is told can't be the one ahead, and is followed by others like it. */
+static void test_none_is_made_ahead_after_a_command_whose_start_was_told(void **state)
+{
+	auto_init struct init init = start_warm();
+	const struct init_spawn told = { ARGV("true"), path_env, "/", INIT_NO_PIDFD };
+	for (uint64_t id = 1; id < 8; id += 2) {
+		spawn_full(init.socket, id, &told, (int[]){ 0, 1, 2 });
+		expect(init.socket, INIT_STARTED, id);
+		expect_exit(init.socket, id, 0);
+		/* It sleeps after it has decided. */
+		await_sleep(init.pid);
+		assert_int_equal(child_of(init.pid), 0);
+		spawn(init.socket, id + 1, ARGV("true"), 0, 1);
+		expect_exit(init.socket, id + 1, 0);
+		await_ahead(&init);
 	}
 }
 
@@ -536,14 +559,6 @@ static void spawn_slowly(int socket, uint64_t id)
 		memcpy(path + len, "/x:", 3);
 	struct init_spawn what = { ARGV("no-such-command"), ARGV(path), "/", QUIET };
 	spawn_full(socket, id, &what, (int[]){ 0, 1, 2 });
-}
-
-static pid_t child_of(pid_t parent)
-{
-	char path[64], text[64] = "";
-	str_format(path, sizeof path, "/proc/%d/task/%d/children", (int)parent, (int)parent);
-	return fd_read_file(AT_FDCWD, path, text, sizeof text) > 0 ? (pid_t)strtol(text, NULL, 10)
-								   : 0;
 }
 
 static bool has_answered(int socket)
@@ -755,6 +770,7 @@ int main(void)
 		cmocka_unit_test(test_the_next_command_is_the_process_that_was_made_ahead),
 		cmocka_unit_test(
 			test_init_sleeps_while_the_one_ahead_begins_and_hears_the_next_packet),
+		cmocka_unit_test(test_none_is_made_ahead_after_a_command_whose_start_was_told),
 		cmocka_unit_test(test_an_exit_says_whether_anybody_is_left),
 		cmocka_unit_test(test_one_ahead_fails_refuses_and_leaves_the_rest_to_init),
 		cmocka_unit_test(test_one_ahead_that_is_killed_or_loses_its_master_is_made_again),
