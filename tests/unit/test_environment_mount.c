@@ -108,7 +108,8 @@ static int teardown(void **state)
 	return failed;
 }
 
-static void keep_listener(void *ctx, const struct plan_listener *listener, int fd)
+static void keep_listener(
+	void *ctx, struct loop *loop, const struct plan_listener *listener, int fd)
 {
 	struct fixture *f = ctx;
 	f->listener = fd;
