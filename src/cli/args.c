@@ -304,19 +304,27 @@ int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *o
 	return 0;
 }
 
+/* A hint is one line: of a usage that has more, the first. */
+static int hint_usage(const struct arg_spec *spec, struct error *err)
+{
+	return error_hint(err, "%.*s", (int)strcspn(spec->usage, "\n"), spec->usage);
+}
+
 int args_check_operands(const struct arg_spec *spec, const text_list *operands, struct error *err)
 {
-	if (operands->count > spec->most)
-		return fail_hint(err, ERR_INVALID, spec->usage, "unexpected argument '%s'",
-			operands->items[spec->most]);
+	if (operands->count > spec->most) {
+		fail(err, ERR_INVALID, "unexpected argument '%s'", operands->items[spec->most]);
+		return hint_usage(spec, err);
+	}
 	if (operands->count >= spec->least)
 		return 0;
 	const char *name = spec->usage + strlen("carrel ") + strlen(spec->command) + 1;
 	for (size_t i = 0; i < operands->count && strchr(name, ' '); i++)
 		name = strchr(name, ' ') + 1;
 	int len = (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-	return fail_hint(err, ERR_INVALID, spec->usage, "%s needs a%s %.*s", spec->command,
+	fail(err, ERR_INVALID, "%s needs a%s %.*s", spec->command,
 		strchr("AEIO", name[0]) ? "n" : "", len, name);
+	return hint_usage(spec, err);
 }
 
 bool args_want_json(int argc, char **argv)

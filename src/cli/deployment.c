@@ -243,8 +243,11 @@ static int choose_file(
 {
 	const char *wanted = command->options.sha256;
 	struct package_read package;
-	if (package_read(command, path, "zip", &package, err))
+	if (package_read(command, path, "zip", &package, err)) {
+		if (err->code == ERR_NOT_FOUND && strchr(path, '@'))
+			error_hint(err, "carrel deploy blob:%s, if package ls lists it", path);
 		return -1;
+	}
 	int failed = 0;
 	if (wanted && strcmp(wanted, package.sha256) != 0)
 		failed = fail(err, ERR_INVALID, "%s: its SHA-256 is %s", path, package.sha256);

@@ -69,10 +69,11 @@ int policy_load(struct command *command, struct policy_rules *rules, struct erro
 	};
 	if (options->shell && !strcmp(options->shell, "bash"))
 		rules->request.dialect = SHELL_BASH;
-	if (!options->settings)
-		return fail_hint(err, ERR_INVALID,
-			"carrel policy check --settings settings.json -- ls",
-			"no settings: -s FILE is required");
+	if (!options->settings) {
+		fail(err, ERR_INVALID, "no settings: -s FILE is required");
+		return error_hint(
+			err, "carrel %s --settings settings.json -- ls", command->spec->command);
+	}
 	struct policy_places places = { .workspace = "/workspace",
 		.home = rules->request.home,
 		.cwd = rules->request.cwd,

@@ -141,7 +141,8 @@ static int take_snapshots(struct command *command, text_list *names, struct erro
 		if (!id_is_valid(name) && !strchr(name, '@')) {
 			if (++i == given->count)
 				return fail_hint(err, ERR_INVALID, command->spec->usage,
-					"'%s' is the name of a workspace: which of its snapshots?",
+					"'%s' is not the id of a snapshot; behind the name of a "
+					"workspace a tag or version is needed",
 					name);
 			name = arena_printf(&command->arena, "%s@%s", name, given->items[i]);
 		}
@@ -466,7 +467,7 @@ const struct arg_spec cli_fork = {
 		 "and\nvariables that NAME has now. They share what nobody changes. Prints their "
 		 "names.",
 	ARG_TABLE(fork_table),
-	.examples = "  carrel fork demo try-1\n"
+	.examples = "  carrel fork demo experiment\n"
 		    "  carrel fork demo try --count 10\n",
 	.least = 1,
 	.most = 2,

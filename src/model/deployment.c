@@ -185,10 +185,10 @@ static int check_url(const char *text, struct error *err)
 		return 0;
 	if (!uri_split(text, &parts) ||
 		(!str_is(parts.scheme, "https://") && !str_is(parts.scheme, "http://")))
-		return fail_hint(err, ERR_INVALID, "PUT /v1/packages/{id} stores a package",
+		return fail_hint(err, ERR_INVALID, "carrel deploy FILE stores a package",
 			"'%.128s' is neither blob:NAME nor a URL of http or https", text);
 	if (parts.user.len) /* whoever may read the deployment sees its packageUrl */
-		return fail_hint(err, ERR_INVALID, "PUT /v1/packages/{id} stores a package",
+		return fail_hint(err, ERR_INVALID, "carrel deploy FILE stores a package",
 			"a URL with a user name or password is not accepted");
 	return uri_parse_host(parts.host, &name, &port)
 		       ? 0

@@ -42,6 +42,7 @@ const struct hint_row hint_rows[] = {
 	{ "carrel agent ls", "GET /v1/agents" },
 	{ "carrel agent rm", "DELETE /v1/agents/{id}" },
 	{ "carrel package ls", "GET /v1/packages" },
+	{ "carrel deploy FILE", "PUT /v1/packages/{id}" },
 	{ "carrel deployment ls", "GET /v1/deployments" },
 	{ "carrel deployment show %", "GET /v1/deployments/%" },
 	{ "carrel deployment rm", "DELETE /v1/deployments/{id}" },

@@ -52,6 +52,20 @@ def test_an_empty_command_is_said(carrel):
     one_line(done.stderr)
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("words, message, hint", [
+    (["deploy"], "deploy needs a FILE", "carrel deploy FILE|DIR|blob:NAME@VERSION [options]"),
+    (["deploy", "greeter@9"], "open 'greeter@9': No such file or directory", "carrel deploy blob:greeter@9, if package ls lists it"),
+    (["snapshot", "rm", "demo"], "'demo' is not the id of a snapshot; behind the name of a workspace a tag or version is needed",
+     "carrel snapshot rm SNAPSHOT|NAME@TAG|NAME TAG... [options]"),
+    (["policy", "explain", "--", "ls"], "no settings: -s FILE is required", "carrel policy explain --settings settings.json -- ls"),
+    (["tool", "forge", "slug", "--code", "x"], "tool forge needs --tests FILE", "carrel tool forge NAME --code FILE --tests FILE [options]"),
+])
+def test_a_usual_mistake_has_a_hint_that_fits(carrel, tmp, words, message, hint):
+    done = carrel(*words, cwd=tmp)
+    assert (done.returncode, done.stdout, done.stderr) == (125, "", f"carrel: {message}\nhint: {hint}\n")
+
+
 @pytest.mark.parametrize("option", ["-e", "-w", "-v", "--dir", "--memory", "--timeout", "--net", "-o"])
 def test_a_missing_value_is_said(carrel, option):
     done = carrel.run(option)

@@ -26,6 +26,7 @@ static void commands_become_routes(void **state)
 			"each part" },
 		{ "carrel tool show slug lists its versions",
 			"GET /v1/tools/slug/versions lists its versions" },
+		{ "carrel deploy FILE stores a package", "PUT /v1/packages/{id} stores a package" },
 		{ "carrel deployment show web says why", "GET /v1/deployments/web says why" },
 		/* Neither a command that has no route, nor other words. */
 		{ "carrel env verify --repair x", "carrel env verify --repair x" },
