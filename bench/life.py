@@ -15,11 +15,12 @@ import time
 
 from daemon import Daemon
 from environments import PASSED
-from measure import Failed, Quiet, say
+from measure import Failed, Quiet, Runner, say
 from report import table, verdict
 from stats import ratio
 
 PATIENCE_S = 900
+UNMOUNT_S = 1  # after a snapshot; LATER_MS of core/closer.c is 0.4
 DIRECTORIES, FILES, FILE_BYTES = 100, 100, 50_000  # 10,000 files, 500 MB
 CHANGED = 50
 FORKS = 100
@@ -77,6 +78,8 @@ class Site:
         self.daemon = Daemon(who, tools["carrel"], "life")
         self.daemon.connection.socket.settimeout(PATIENCE_S)
         stack.callback(self.daemon.stop)
+        self.runner = Runner(tools["spawn"], who)
+        stack.callback(self.runner.close)
         self.times, self.figures = {}, {}
         self.count = 0
 
@@ -103,6 +106,11 @@ class Site:
             raise Failed(f"{' '.join(argv)[:200]}: exit {done.returncode} {done.stderr[-300:]}")
         return done.stdout
 
+    def command(self, *argv):
+        """ns of one command: vfork, exec and wait by bench/spawn, which has this id already."""
+        before, after, _ = self.runner.run(argv, patience_s=PATIENCE_S)[0]
+        return after - before
+
     def create(self, **wanted):
         self.count += 1
         wanted = {"name": f"life-{self.count}", "limits": {"disk": "8G"}, **wanted}
@@ -128,6 +136,12 @@ def disk_bytes(path):
     return int(done.stdout.split()[0])
 
 
+def settle():
+    """What a snapshot leaves for later (an unmount, which syncs) is over, and nobody has anything left to write."""
+    time.sleep(UNMOUNT_S)
+    os.sync()
+
+
 def measure_tree(site, round_):
     """Snapshot, rollback, forks and diff of the large tree, and cp and git on a copy of it."""
     tree, copy = site.path("tree"), site.path("copy")
@@ -136,6 +150,7 @@ def measure_tree(site, round_):
     site.inside(workspace, "/usr/bin/python3", "-c", FILL, "/workspace")
     os.sync()  # of both trees: neither side writes what the other made
     kept = site.time("snapshot", round_, site.ask, "POST", f"/v1/workspaces/{workspace}/snapshots", {})
+    settle()
     site.time("cp -a", round_, site.outside, "cp", "-a", tree, copy)
     os.sync()
     site.inside(workspace, "/usr/bin/python3", "-c", CHANGE, "/workspace")
@@ -211,18 +226,19 @@ class Uv:
             raise Failed("no uv in the home")
         self.uv, self.venv = found[0], site.path("venv")
 
+    # Each returns the ns of its commands.
     def call(self, *argv):
-        self.site.outside(self.uv, *argv, "--cache-dir", self.cache)
+        return self.site.command(self.uv, *argv, "--cache-dir", self.cache)
 
     def venv_with(self, *what, offline=True):
-        self.call("venv", "--clear", "-q", "-p", "/usr/bin/python3", self.venv)
-        self.install(*what, offline=offline)
+        took = self.call("venv", "--clear", "-q", "-p", "/usr/bin/python3", self.venv)
+        return took + self.install(*what, offline=offline)
 
     def install(self, *what, offline=True):
-        self.call("pip", "install", "-q", *(["--offline"] if offline else []), "-p", f"{self.venv}/bin/python", *what)
+        return self.call("pip", "install", "-q", *(["--offline"] if offline else []), "-p", f"{self.venv}/bin/python", *what)
 
     def run(self, code):
-        self.site.outside(f"{self.venv}/bin/python", "-c", code)
+        return self.site.command(f"{self.venv}/bin/python", "-c", code)
 
 
 def measure_template(site, rounds, quiet):
@@ -241,12 +257,9 @@ def measure_template(site, rounds, quiet):
             site.inside(made, "python", "-c", line)
             return made
 
-        def theirs():
-            uv.venv_with("-r", lock)
-            uv.run(line)
-
         made = site.time("from a template", round_, ours)
-        site.time("uv venv, install, python", round_, theirs)
+        site.time("the same line again", round_, site.inside, made, "python", "-c", line)
+        site.note("uv venv, install, python", round_, uv.venv_with("-r", lock) + uv.run(line))
         site.remove(made)
     site.remove(first)
 
@@ -263,7 +276,7 @@ def measure_install(site, rounds, quiet):
         site.time("install", round_, site.ask, "POST", f"/v1/workspaces/{made}/packages", {"packages": ["requests"]})
         site.inside(made, "python", "-c", "import requests")
         uv.venv_with("six")
-        site.time("uv pip install", round_, uv.install, "requests")
+        site.note("uv pip install", round_, uv.install("requests"))
         site.remove(made)
     site.remove(first)
 
@@ -289,9 +302,10 @@ def measure_node(site, rounds, quiet):
         site.count += 1
         name = f"node{site.count}"
         words = [word for package in NODE for word in ("--npm", package)]
-        site.time("Node environment", round_, site.outside, site.tools["carrel"], "env", "build", name, *words)
         shutil.rmtree(os.path.join(project, "node_modules"))
-        site.time("bun install", round_, site.outside, *install)
+        for row, argv in (("Node environment", [site.tools["carrel"], "env", "build", name, *words]), ("bun install", install)):
+            os.sync()  # neither pays for what the other left to write
+            site.note(row, round_, site.command(*argv))
     site.remove(first)
 
 
@@ -342,24 +356,28 @@ ABOUT = f"""\
 ### What misses its goal, and why
 
 - A snapshot waits for `syncfs` before its row is written, so that what was acknowledged survives a power cut
-  (docs/design/0042): 4 to 10 ms where nothing else is to be written, more when other data of the same file system waits, as that
-  of `cp -a` does here. Its times vary between 10 and 41 ms in one run, and so does the verdict.
-- A Node environment of four packages costs bun 20 to 40 ms, since it makes hard links for few files. 1/15 would need 1.4 to 2.6 ms.
-  Where our time goes was measured apart, as root at real-time priority, medians of 100: 2.56 ms in all, of them 0.53 for a start of
-  `carrel` that does nothing, 1.35 for what an environment of Python costs as well (reading the configuration, finding the layers,
-  writing and renaming meta.json with one `fsync`), and 0.68 for the lock of 84 packages: it is read, checked and hashed. No function
-  has more than 5 % of the samples of `perf`, and three quarters of them are in the kernel. The rest of the 3 to 7 ms here is `fsync`: 0.2 ms on
-  a file system at rest, more than 4 ms beside data of others.
-- A workspace from `data-science` takes 21 ms as either id. uv is faster as a plain user (276 ms) than as root (420 ms), so that
-  the same time meets the ratio as root and misses it as a plain user. Measured apart (beside other work, p10 of 60): 2 ms are its
-  creation, 8 ms the start of its sandbox, 27 ms Python's own start, which the other side has as well.
+  (docs/design/0042): 0.2 ms on a file system at rest, more when other data of the same file system waits. The unmount of the sandbox, which
+  syncs the same file system once more, comes after the answer.
+- A Node environment of four packages costs bun 14 to 40 ms, since it makes hard links for few files: 1/15 would be 1 to 2.6 ms.
+  What ours consists of, at real-time priority as root (medians of 40, beside other work): 0.37 ms a start of `carrel` that does nothing, 0.99 ms the same command
+  when the environment is there (it reads the configuration of npm, finds the tools and checks the environment), 2.21 ms to compose a new
+  one if a single `fsync` is enough, as on xfs and on an ext4 with a journal, and 2.79 ms with the five that an ext4 without a journal needs, as
+  this machine has it. bun syncs nothing. No function has more than 6 % of the samples of `perf`; half of them are in system calls.
+- A workspace from `data-science` takes 20 to 24 ms as either id. uv is faster as a plain user (240 to 290 ms) than as root (420 to 480), so that
+  the same time meets the ratio as root and misses it as a plain user, where 1/20 is 12 to 14 ms. At real-time priority as a plain user
+  (medians of 20, beside other work): 1.6 ms are its creation, 6.9 ms the start of its sandbox, 1.5 ms what the first Python of a new overlay takes
+  longer than the next one, 11.5 ms Python itself in a sandbox that runs (9.4 ms with `-I -S`; 11 ms outside of any sandbox; the row "the same line
+  again"). Creation and a bare Python alone are 13.1 ms. Only a sandbox that was started ahead for its template could come near the goal; core keeps one
+  spare workspace, without a template (docs/design/0040).
 
 ### How it is measured
 
 `bench/run --only life` measures this section alone.
 
 - REST requests over one kept connection, until the whole answer is there; `cp`, `git`, `tar`, `uv` and `bun` are whole
-  commands on the same file system, with warm caches. Each round has a new workspace and a new directory with the same tree,
+  commands on the same file system, with warm caches. `bench/spawn.c` times the commands of uv, of bun and of `carrel env build`: vfork,
+  exec and wait. Before the rows of Node, and between a snapshot and `cp -a`, the file system is synced, so that neither side pays for what
+  the other left to write. Each round has a new workspace and a new directory with the same tree,
   {DIRECTORIES * FILES:,} files of {FILE_BYTES // 1000} kB; both are on disk before the first row.
 - The rows of both ids are measured in turn in every round. In brackets: 95 % of 1,000 bootstrap resamples (of rounds).
 - Push: files of random bytes, so that compression plays no part.
