@@ -8,6 +8,7 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -15,7 +16,7 @@ import tempfile
 
 import pytest
 
-from harness import OWN_PLACES, Carrel, cgroups, check_mounts, descendants, eventually, family, mounts, note_carrel, what_stays
+from harness import OWN_PLACES, Carrel, cgroups, check_mounts, copy_home, descendants, eventually, family, locked, mounts, note_carrel, what_stays
 
 READY_SECONDS = 60
 LIVE = []           # the daemons that serve just now
@@ -240,10 +241,11 @@ def new_directory(below="/var/tmp"):
 
 
 @contextlib.contextmanager
-def serving_anew(*below):
-    """One on a new home, which goes with it."""
+def serving_anew(*below, source=None):
+    """One on a new home, or on a copy of `source`, which goes with it."""
     directory = new_directory(*below)
     try:
+        furnish(directory, source)
         with serving(directory) as daemon:
             yield daemon
     finally:
@@ -265,17 +267,60 @@ def configure(daemon, text):
     return daemon.start_serving()
 
 
-@pytest.fixture
-def make_daemon():
-    """make_daemon(*options, env={}, listen=None, program=None, check=True): one that serves already, on a new home."""
+def furnish(directory, source):
+    if source:
+        copy_home(source, directory / "carrel", leave=("run", "audit"))
+
+
+@contextlib.contextmanager
+def making_daemons(source=None):
+    """The function of make_daemon."""
     with contextlib.ExitStack() as stack:
         def make(*options, **how):
             directory = new_directory()
             stack.callback(remove, directory)
+            furnish(directory, source)
             return stack.enter_context(serving(directory, *options, **how))
+        yield make
+
+
+@pytest.fixture
+def make_daemon():
+    """make_daemon(*options, env={}, listen=None, program=None, check=True): one that serves already, on a new home."""
+    with making_daemons() as make:
         yield make
 
 
 @pytest.fixture
 def own_daemon(make_daemon):
     return make_daemon()
+
+
+# ---- with what environments are made of, for modules that import the fixtures as `daemon` and `make_daemon` ----
+
+@pytest.fixture(scope="session")
+def furnished_home(common):
+    """Has uv and the layers of an empty environment and of one with pytest: what contexts and tools need. Made once for all workers: the
+    first environment of a home takes three seconds of a processor."""
+    home = common / "furnished"
+    with locked(common / "furnished.lock"):
+        if not (common / "furnished.done").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            home.mkdir()
+            for packages in ([], ["--pip", "pytest"]):
+                done = Carrel(home)("env", "build", "furniture", *packages, timeout=300)
+                assert done.returncode == 0, done.stderr
+            (common / "furnished.done").touch()
+    return home / "carrel"
+
+
+@pytest.fixture(scope="module")
+def furnished_daemon(furnished_home):
+    with serving_anew(source=furnished_home) as daemon:
+        yield daemon
+
+
+@pytest.fixture
+def make_furnished(furnished_home):
+    with making_daemons(furnished_home) as make:
+        yield make

@@ -7,7 +7,7 @@ import urllib.parse
 
 import pytest
 
-from daemons import serving_anew
+from daemons import make_furnished as make_daemon, serving_anew  # noqa: F401
 from doors import open_door
 from harness import eventually
 from rest import problem
@@ -102,8 +102,8 @@ def add(daemon, yaml):
 
 
 @pytest.fixture(scope="module")
-def shared():
-    with serving_anew() as daemon:
+def shared(furnished_home):
+    with serving_anew(source=furnished_home) as daemon:
         add(daemon, TOOLS)
         add(daemon, ASKS)
         yield daemon
@@ -498,8 +498,8 @@ def test_agents_dont_see_each_others_tasks_and_contexts(tools, asks):
     assert "kept" not in text(asks.send("echo data/*", contextId="ctx-same"))
 
 
-def test_without_authentication_a_client_reaches_its_agent_alone():
-    with serving_anew() as daemon:
+def test_without_authentication_a_client_reaches_its_agent_alone(furnished_home):
+    with serving_anew(source=furnished_home) as daemon:
         door = open_door(daemon)
         add(daemon, TOOLS)
         add(daemon, ASKS)

@@ -88,8 +88,8 @@ def yaml(**more):
 
 
 @pytest.fixture(scope="module")
-def program():
-    with serving_anew() as daemon:
+def program(furnished_home):
+    with serving_anew(source=furnished_home) as daemon:
         add(daemon, yaml())
         yield Agent(daemon, "program")
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from daemons import new_directory, remove, serving
+from daemons import furnish, new_directory, remove, serving
 from harness import eventually
 from origins import configure, make_certificates, origin
 from test_a2a import TOOLS, Agent, add
@@ -41,9 +41,10 @@ class Receiver(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory):
+def shared(tmp_path_factory, furnished_home):
     """A daemon whose operator has opened receiver.test, which is this process, and its port."""
     directory = new_directory()
+    furnish(directory, furnished_home)
     certificates = make_certificates(tmp_path_factory.mktemp("certificates"))
     try:
         with origin(handler=Receiver) as server, origin(certificates, handler=Receiver) as tls:

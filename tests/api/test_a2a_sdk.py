@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from daemons import new_directory, remove, serving, serving_anew
+from daemons import furnish, new_directory, remove, serving, serving_anew
 from harness import programs_of
 from origins import configure
 from test_a2a import ASKS, TOOLS, add
@@ -203,10 +203,10 @@ def python():
 
 
 @pytest.mark.parametrize("binding, version", [("JSONRPC", "1.0"), ("HTTP+JSON", "1.0"), ("JSONRPC", "0.3")])
-def test_the_sdk_streams_cancels_comes_back_and_answers(python, tmp_path, binding, version):
+def test_the_sdk_streams_cancels_comes_back_and_answers(furnished_home, python, tmp_path, binding, version):
     script = tmp_path / "client.py"
     script.write_text(SCRIPT)
-    with serving_anew() as daemon:
+    with serving_anew(source=furnished_home) as daemon:
         add(daemon, TOOLS)
         add(daemon, ASKS)
         done = subprocess.run([python, "-I", script, daemon.socket, binding, version], capture_output=True, text=True, timeout=300)
@@ -214,9 +214,10 @@ def test_the_sdk_streams_cancels_comes_back_and_answers(python, tmp_path, bindin
 
 
 @pytest.fixture(scope="module")
-def pushing():
+def pushing(furnished_home):
     """A daemon whose operator has opened a name of this host, and a port of it, on which its scripts listen."""
     directory = new_directory()
+    furnish(directory, furnished_home)
     try:
         with socket.create_server(("127.0.0.1", 0)) as listener:
             configure(directory / "carrel", ports=[listener.getsockname()[1]])

@@ -6,6 +6,7 @@ import tarfile
 import zipfile
 
 import pytest
+from daemons import furnished_daemon as daemon  # noqa: F401
 
 MODULE = "VALUE = 7\n\n\ndef main():\n    print('value', VALUE)\n"
 SETUPTOOLS = "[build-system]\nrequires = ['setuptools>=64']\nbuild-backend = 'setuptools.build_meta'\n"

@@ -5,6 +5,7 @@ import json
 import tarfile
 
 import pytest
+from daemons import furnished_daemon as daemon, make_furnished as make_daemon  # noqa: F401
 from harness import eventually
 from rest import Events, problem
 

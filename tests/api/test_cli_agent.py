@@ -3,6 +3,7 @@ import json
 import pathlib
 
 import pytest
+from daemons import furnished_daemon as daemon  # noqa: F401
 
 SHELL = """\
 name: {name}

@@ -9,6 +9,7 @@ import subprocess
 import xml.etree.ElementTree as xml
 
 import pytest
+from daemons import furnished_daemon as daemon, make_furnished as make_daemon  # noqa: F401
 from harness import eventually
 from rest import Events
 

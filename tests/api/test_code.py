@@ -3,6 +3,7 @@ import json
 import subprocess
 
 import pytest
+from daemons import furnished_daemon as daemon  # noqa: F401
 from harness import eventually
 from rest import problem
 

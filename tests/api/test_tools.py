@@ -8,6 +8,7 @@ import sqlite3
 import threading
 
 import pytest
+from daemons import furnished_daemon as daemon, make_furnished as make_daemon  # noqa: F401
 from harness import eventually
 from rest import Events, problem
 

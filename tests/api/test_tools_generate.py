@@ -7,7 +7,7 @@ import socket
 import tempfile
 
 import pytest
-from daemons import configure, serving_anew
+from daemons import configure, make_furnished as make_daemon, serving_anew  # noqa: F401
 from harness import eventually
 from rest import problem
 
@@ -48,8 +48,8 @@ def generator(code, more=""):
 
 
 @pytest.fixture(scope="module")
-def served():
-    with serving_anew() as daemon:
+def served(furnished_home):
+    with serving_anew(source=furnished_home) as daemon:
         yield configure(daemon, generator(ODD))
 
 

@@ -1,5 +1,6 @@
 """Tests that pretend, and tools that change themselves: no pass without a whole run, and what is called is what was tested."""
 import pytest
+from daemons import furnished_daemon as daemon  # noqa: F401
 from test_tools import call, forge  # noqa: F401
 
 CODE = "left = 0\n\n\ndef run(**more):\n    return 1\n"

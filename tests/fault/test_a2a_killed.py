@@ -3,6 +3,7 @@ import contextlib
 import http.client
 
 import pytest
+from daemons import make_furnished as make_daemon  # noqa: F401
 
 from harness import eventually
 

@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from daemons import configure
+from daemons import configure, make_furnished as make_daemon  # noqa: F401
 from faults import restarts
 from harness import eventually
 

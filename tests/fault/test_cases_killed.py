@@ -4,6 +4,7 @@ import json
 import subprocess
 
 import pytest
+from daemons import make_furnished as make_daemon  # noqa: F401
 from faults import inits, kill
 from harness import descendants, eventually
 from rest import Events, problem

@@ -7,7 +7,7 @@ import signal
 import threading
 
 import pytest
-from daemons import configure, descendants
+from daemons import configure, descendants, make_furnished as make_daemon  # noqa: F401
 from faults import attempt, restarts
 from harness import NOT_AHEAD, eventually
 from rest import problem
