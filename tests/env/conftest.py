@@ -59,13 +59,18 @@ def worker_home(tmp_path_factory, template):
 
 
 @pytest.fixture
-def env(worker_home, template, index):
+def shared_env(worker_home, template, index):
     """Carrel with a home in which only one empty environment is (template_no-deps), and an index."""
     tools, source = template
     reset_home(source, worker_home / "carrel")
     carrel = Envs(worker_home, tools, index)
     yield carrel
     carrel.left_nothing()
+
+
+@pytest.fixture
+def env(shared_env):
+    return shared_env
 
 
 @pytest.fixture
