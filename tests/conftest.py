@@ -21,8 +21,15 @@ for signo in (signal.SIGINT, signal.SIGHUP):
         signal.signal(signo, lambda *_: None)
 
 
+# The suites that root runs with the sanitised programs, too; and marks of tests that a plain user leaves out, or root with those programs.
+PAIRED, UNPAIRED = ("api", "fault"), ("shipped", "once", "needs_root", "needs_cgroup")
+
+
 def pytest_collection_modifyitems(config, items):
     """Each half of the tests leaves out what is about the other one's id: that is no skip."""
+    for item in items:
+        if item.path.parent.name in PAIRED and not any(map(item.get_closest_marker, UNPAIRED)):
+            item.add_marker("paired")
     other = "needs_plain_user" if IS_ROOT else "needs_root"
     # Fault points are in the sanitised programs only.
     others = [other] if SANITIZED else [other, "needs_faults"]
