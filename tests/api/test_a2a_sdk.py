@@ -150,7 +150,8 @@ async def follow(events):
     return task
 
 async def main():
-    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver, bind_and_activate=False)
+    # One request at a time: the next one is sent when this one is answered, and must not be noted before it.
+    receiver = http.server.HTTPServer(("127.0.0.1", 0), Receiver, bind_and_activate=False)
     receiver.socket.close()
     receiver.socket = listener
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
