@@ -20,11 +20,18 @@ struct pushes {
 	struct arena arena;		    /* of these */
 	uint64_t delivered, failed, merged; /* for metrics */
 };
+/* Tasks of one agent that are kept. */
+struct task_share {
+	char agent[AGENT_NAME_MAX + 1];
+	size_t count, bytes;
+	struct task_share *next;
+};
 struct agents {
 	struct service_state base;
 	struct map entries;		    /* name -> struct agent_entry */
 	struct map tasks;		    /* id -> struct agent_task */
 	struct agent_task *newest, *oldest; /* by the time of their last change */
+	struct task_share *shares;	    /* of agents that have tasks */
 	struct opening *openings;	    /* contexts that are being made (task_context.c) */
 	struct task_run *runs;
 	struct pushes pushes;
@@ -55,7 +62,8 @@ struct agent_task {
 	bool is_ending;		   /* its final state is being written */
 	bool is_kept;		   /* it has a row, or soon */
 	struct loop_timer *saving; /* its row is written then */
-	size_t bytes;		   /* counted in kept_bytes */
+	size_t bytes;		   /* counted in kept_bytes, and in its share */
+	struct task_share *share;
 };
 
 #define PROGRAM_OUTPUT_MAX ((uint64_t)16 << 20)

@@ -78,18 +78,49 @@ static void touch(struct agent_task *task)
 	link_newest(task);
 }
 
+static struct task_share *share_join(struct agents *agents, const char *agent)
+{
+	struct task_share *share = agents->shares;
+	while (share && strcmp(share->agent, agent) != 0)
+		share = share->next;
+	if (!share) {
+		share = xzalloc(sizeof *share);
+		str_copy(share->agent, sizeof share->agent, agent);
+		share->next = agents->shares;
+		agents->shares = share;
+	}
+	share->count++;
+	return share;
+}
+
+static void share_leave(struct agent_task *task)
+{
+	struct task_share *share = task->share, **at = &task->agents->shares;
+	task->agents->kept_bytes -= task->bytes;
+	share->bytes -= task->bytes;
+	if (--share->count)
+		return;
+	while (*at != share)
+		at = &(*at)->next;
+	*at = share->next;
+	free(share);
+}
+
 static void count_bytes(struct agent_task *task)
 {
 	task->agents->kept_bytes -= task->bytes;
+	task->share->bytes -= task->bytes;
 	task->bytes = sizeof *task + task->history.len + task->artifacts.len + task->message.len +
 		      pushes_bytes(task);
 	task->agents->kept_bytes += task->bytes;
+	task->share->bytes += task->bytes;
 }
 
-static struct agent_task *task_new(struct agents *agents, const char *id)
+static struct agent_task *task_new(struct agents *agents, const char *id, const char *agent)
 {
 	struct agent_task *task = xzalloc(sizeof *task);
 	task->agents = agents;
+	task->share = share_join(agents, agent);
 	arena_init(&task->arena);
 	buf_init(&task->history, BUF_MAX_DEFAULT);
 	buf_init(&task->artifacts, BUF_MAX_DEFAULT);
@@ -120,7 +151,7 @@ void task_free(struct agent_task *task)
 	free_artifacts(task);
 	unlink_task(task);
 	map_remove(&task->agents->tasks, (struct str){ task->model.id, ID_LEN });
-	task->agents->kept_bytes -= task->bytes;
+	share_leave(task);
 	buf_done(&task->history);
 	buf_done(&task->artifacts);
 	buf_done(&task->message);
@@ -136,7 +167,7 @@ void task_forget(struct agent_task *task)
 
 void task_restore(struct agents *agents, const struct task *row)
 {
-	struct agent_task *task = task_new(agents, row->id);
+	struct agent_task *task = task_new(agents, row->id, row->agent);
 	task->model = *row;
 	task->model.agent = arena_text(&task->arena, row->agent);
 	task->model.context = arena_text(&task->arena, row->context);
@@ -242,15 +273,32 @@ void task_save_soon(struct agent_task *task)
 
 /* ---- states ---- */
 
-static void drop_oldest(struct agents *agents)
+static struct agent_task *find_oldest(struct agents *agents, const struct task_share *share)
 {
 	struct agent_task *task = agents->oldest;
-	while (task && (agents->tasks.live > TASKS_MAX || agents->kept_bytes > TASKS_BYTES_MAX)) {
-		struct agent_task *newer = task->newer;
-		if (!task->run && !task->is_ending)
-			task_forget(task);
-		task = newer;
-	}
+	while (task && (task->run || task->is_ending || (share && task->share != share)))
+		task = task->newer;
+	return task;
+}
+
+/* Of the agent that has the most: the tasks of the others are not lost by its flood. */
+static struct agent_task *find_surplus(struct agents *agents)
+{
+	bool is_count = agents->tasks.live > TASKS_MAX;
+	const struct task_share *most = agents->shares;
+	for (const struct task_share *share = most; share; share = share->next)
+		if (is_count ? share->count > most->count : share->bytes > most->bytes)
+			most = share;
+	struct agent_task *task = find_oldest(agents, most);
+	return task ? task : find_oldest(agents, NULL);
+}
+
+static void drop_oldest(struct agents *agents)
+{
+	struct agent_task *task;
+	while ((agents->tasks.live > TASKS_MAX || agents->kept_bytes > TASKS_BYTES_MAX) &&
+		(task = find_surplus(agents)))
+		task_forget(task);
 }
 
 /* A task that could not be written has ended all the same: what it did can't be undone. */
@@ -586,7 +634,7 @@ int task_send(const struct request *request, struct agents *agents, const char *
 	if (json.len > TASK_BYTES_MAX / 2)
 		return fail(err, ERR_INVALID, "the message has more than %zu bytes",
 			TASK_BYTES_MAX / 2);
-	struct agent_task *task = task_new(agents, id);
+	struct agent_task *task = task_new(agents, id, name);
 	task->model.agent = arena_text(&task->arena, name);
 	task->model.context = arena_text(&task->arena, send->context ? send->context : context);
 	task->model.requested_by = arena_text(&task->arena, access_caller(request, caller));

@@ -2,6 +2,7 @@
 import contextlib
 import json
 import pathlib
+import sqlite3
 import threading
 import urllib.parse
 
@@ -573,6 +574,27 @@ def test_contexts_and_running_tasks_of_an_agent_are_limited(own_daemon):
     assert own_daemon.delete("/v1/workspaces/tools%2Ftwo").status in (200, 202, 204)
     assert eventually(lambda: len(own_daemon.get("/v1/workspaces?label=context_id").json()["items"]) == 1)
     assert agent.send("true", contextId="three")["status"]["state"] == "TASK_STATE_COMPLETED"
+
+
+@pytest.mark.once
+def test_tasks_of_one_agent_are_not_forgotten_for_those_of_another(own_daemon):
+    """10,000 tasks are kept: of the agent that has the most of them, the oldest gives way."""
+    for name in ("quiet", "flood"):
+        add(own_daemon, f"name: {name}\ndescription: d\nversion: v1\nkind: shell\n")
+    quiet, flood = Agent(own_daemon, "quiet"), Agent(own_daemon, "flood")
+    kept = [quiet.send(f"echo {n}")["id"] for n in range(2)]
+    first = flood.send("echo first")["id"]
+    own_daemon.stop_serving()
+    with contextlib.closing(sqlite3.connect(pathlib.Path(own_daemon.env["CARREL_HOME"], "carrel.db"))) as store, store:
+        store.execute("""WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+            INSERT INTO tasks SELECT printf('%020d', i), agent, context, state, created_ms, updated_ms + i, document, 0 FROM tasks, n WHERE id = ?""", [first])
+    own_daemon.start_serving()
+    assert flood.call("ListTasks", pageSize=1)["totalSize"] == 10000
+    last = flood.send("echo last")["id"]
+    assert eventually(lambda: flood.call("ListTasks", pageSize=1)["totalSize"] == 9998)
+    assert {task["id"] for task in quiet.call("ListTasks")["tasks"]} == set(kept)
+    assert flood.call("GetTask", id=last)["id"] == last
+    flood.fails(-32001, "GetTask", id=first)
 
 
 @pytest.mark.once
