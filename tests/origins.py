@@ -9,6 +9,8 @@ import threading
 
 import pytest
 
+from harness import CARREL
+
 NAMES = ("origin.test", "www.origin.test", "other.test")
 
 
@@ -94,6 +96,18 @@ def make_certificates(directory):
     call("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=origin.test", "-keyout", "server.key", "-out", "request")
     call("x509", "-req", "-in", "request", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names", "-out", "server.pem")
     return directory
+
+
+def trusting(directory, certificates):
+    """A program that is carrel on a host which trusts this authority: in a mount namespace of its own, so as root alone."""
+    trusted, program = directory / "trusted", directory / "program"
+    shutil.copytree("/etc/ssl/certs", trusted, ignore_dangling_symlinks=True)
+    name = subprocess.run(["openssl", "x509", "-noout", "-hash", "-in", certificates / "ca.pem"], check=True, capture_output=True, text=True).stdout.strip()
+    shutil.copy(certificates / "ca.pem", trusted / f"{name}.0")
+    program.write_text(f'#!/bin/sh\nexec unshare --mount sh -c \'mount --bind {trusted} /etc/ssl/certs && exec {CARREL} "$@"\' sh "$@"\n')
+    for path in (directory, trusted, trusted / f"{name}.0", program):
+        path.chmod(0o755)
+    return program
 
 
 def configure(home, **more):

@@ -1,13 +1,11 @@
 """Packages that a deployment fetches from a URL, by a program in a workspace that reaches that host alone."""
 import http.server
-import shutil
-import subprocess
 import threading
 
 import pytest
 from daemons import new_directory, remove, serving
-from harness import CARREL, eventually
-from origins import configure, make_certificates, origin
+from harness import eventually
+from origins import configure, make_certificates, origin, trusting
 from packages_made import plain, sha256
 from rollouts import clean, deploy, left  # noqa: F401
 
@@ -165,13 +163,7 @@ def test_a_download_that_a_kill_of_core_cuts_begins_again(no_packages):
 def test_a_package_is_fetched_by_https_from_a_host_that_the_system_trusts(tmp_path, tmp_path_factory):
     """The operator's authority is among the certificates of the host, here in a mount namespace of the daemon's own."""
     directory, certificates, others = new_directory(), make_certificates(tmp_path_factory.mktemp("own")), make_certificates(tmp_path_factory.mktemp("others"))
-    trusted, program = directory / "trusted", directory / "program"
-    shutil.copytree("/etc/ssl/certs", trusted, ignore_dangling_symlinks=True)
-    name = subprocess.run(["openssl", "x509", "-noout", "-hash", "-in", certificates / "ca.pem"], check=True, capture_output=True, text=True).stdout.strip()
-    shutil.copy(certificates / "ca.pem", trusted / f"{name}.0")
-    program.write_text(f'#!/bin/sh\nexec unshare --mount sh -c \'mount --bind {trusted} /etc/ssl/certs && exec {CARREL} "$@"\' sh "$@"\n')
-    for path in (directory, trusted, trusted / f"{name}.0", program):
-        path.chmod(0o755)
+    program = trusting(directory, certificates)
     (tmp_path / "greeter.apkg").write_bytes(plain())
     configure(directory / "carrel")
     try:
