@@ -20,6 +20,7 @@ static const struct field rows[] = {
 	{ "credentials", FIELD_TEXT, AT(credentials), NULL, KEPT_NULLABLE },
 	{ "is_old", FIELD_BOOLEAN, AT(is_old), NULL, FIELD_KEPT },
 	{ "is_done", FIELD_BOOLEAN, AT(is_done), NULL, FIELD_KEPT },
+	{ "told_ms", FIELD_INTEGER, AT(told_ms), NULL, FIELD_KEPT | FIELD_LATER },
 };
 #undef AT
 const struct record push_config_record = { "PushConfig", NULL, RECORD_ROWS(rows) };

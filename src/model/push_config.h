@@ -20,6 +20,7 @@ struct push_config {
 	const char *token, *scheme, *credentials; /* or NULL */
 	bool is_old;				  /* its client speaks 0.3, and so are its pushes */
 	bool is_done;				  /* the end of the task was told, or given up */
+	uint64_t told_ms; /* the same of a task that waits for input: when it began to wait */
 	int64_t created_ms;
 };
 extern const struct record push_config_record;

@@ -331,6 +331,7 @@ static void start(void *state)
 	agents->is_started = true;
 	pushes_begin(agents);
 	tasks_begin(agents);
+	pushes_resume(agents);
 	contexts_begin(agents);
 	agents->sweep = loop_after(agents->base.loop, SWEEP_MS, on_sweep, agents);
 }

@@ -187,7 +187,10 @@ void program_ended(struct task_run *run, const struct result *result, const char
 
 /* ---- task_push.c ---- */
 void pushes_restore(struct agents *agents, const struct push_config *row);
-void pushes_begin(struct agents *agents); /* after a start: what wasn't told is */
+/* After a start: removes what is left over. Then, when tasks go on or have ended: tells what wasn't
+ * told. */
+void pushes_begin(struct agents *agents);
+void pushes_resume(struct agents *agents);
 /* The config that came with the first message; its row is queued before that of the task. */
 void pushes_add(
 	struct agent_task *task, const struct request *request, const struct push_config *given);

@@ -171,13 +171,20 @@ static void print_task(struct push *push)
 	json_end(&j);
 }
 
+/* An end is in the store before it is told: the task comes then. */
+static bool is_ready(const struct push *push, const struct push_entry *entry)
+{
+	return entry->body.len || !push->task->is_ending;
+}
+
 static void print_orders(struct push *push)
 {
 	buf_clear(&push->orders);
 	print_head(push);
 	push->sent = 0;
 	for (const struct push_entry *entry = push->first;
-		entry && push->sent < BATCH_ENTRIES && push->orders.len < BATCH_BYTES;
+		entry && push->sent < BATCH_ENTRIES && push->orders.len < BATCH_BYTES &&
+		is_ready(push, entry);
 		entry = entry->next) {
 		push->sent++;
 		if (entry->body.len) {
@@ -358,8 +365,12 @@ static void on_posted(void *ctx, const struct error *err)
 		push_next(push);
 		return;
 	}
-	const char *text = err ? err->text : why.error ? why.error : "";
-	failed(push, !err && is_final_status(why.status),
+	bool is_missing = err && err->code == ERR_COMMAND_NOT_FOUND;
+	const char *text = is_missing  ? "python3, which posts, was not found on the host"
+			   : err       ? err->text
+			   : why.error ? why.error
+				       : "";
+	failed(push, is_missing || (!err && is_final_status(why.status)),
 		!why.status ? text
 			    : arena_printf(&arena, "answered with status %u%s%s", why.status,
 				      text[0] ? ": " : "", text));
@@ -398,7 +409,8 @@ void push_next(struct push *push)
 		else
 			wait(push);
 	} else if (push->step == PUSH_READY && push->count) {
-		post(push);
+		if (is_ready(push, push->first))
+			post(push);
 	} else if (push->step == PUSH_READY) {
 		rest(push);
 	}

@@ -52,6 +52,7 @@ void push_merge(struct push *push)
 {
 	push_keep_only(push, push->sent);
 	add_entry(push, NULL);
+	push->seen_ms = (uint64_t)push->task->model.updated_ms;
 }
 
 static void on_told(void *ctx, struct agent_task *task, const struct task_event *event)
@@ -60,6 +61,8 @@ static void on_told(void *ctx, struct agent_task *task, const struct task_event 
 	const struct push_entry *last = push->first;
 	if (event->kind == TASK_EVENT_KEPT)
 		return;
+	if (event->kind == TASK_EVENT_STATUS)
+		push->seen_ms = (uint64_t)task->model.updated_ms;
 	while (last && last->next)
 		last = last->next;
 	if (push->count > push->sent && !last->body.len)
@@ -75,10 +78,16 @@ static void on_told(void *ctx, struct agent_task *task, const struct task_event 
 
 void push_settle(struct push *push)
 {
-	if (push->model.is_done || !push->task || push->task->is_ending ||
-		!task_state_is_final(push->task->model.state))
+	const struct task *task = push->task ? &push->task->model : NULL;
+	if (push->model.is_done || !task || push->task->is_ending ||
+		!task_state_is_settled(task->state))
 		return;
-	push->model.is_done = true;
+	if (!task_state_is_final(task->state) &&
+		(push->seen_ms != (uint64_t)task->updated_ms || /* its row is being written */
+			push->model.told_ms == push->seen_ms))
+		return;
+	push->model.is_done = task_state_is_final(task->state);
+	push->model.told_ms = (uint64_t)task->updated_ms;
 	core_put(push->agents->base.core, &store_push_configs, &push->model, NULL, NULL);
 }
 
@@ -172,6 +181,8 @@ static struct push_config describe(struct agent_task *task, const struct push_co
 	row.owner = owner;
 	row.created_ms = clock_now_ms();
 	row.is_done = false;
+	/* A new one is told what happens from now on. */
+	row.told_ms = old ? old->model.told_ms : (uint64_t)task->model.updated_ms;
 	return row;
 }
 
@@ -245,13 +256,13 @@ static void on_set(void *ctx, const struct error *err)
 		change_end(change, NULL, err);
 		return;
 	}
-	bool is_owed = old && old->count;
+	bool is_due = old && old->count;
 	if (old && strcmp(old->model.id, change->row.id) != 0) /* two were set at once */
 		core_drop(agents->base.core, &store_push_configs, old->model.id, NULL, NULL);
 	if (old)
 		push_forget(old);
 	struct push *push = push_new(agents, task, &change->row);
-	if (is_owed || (!task->is_ending && task_state_is_final(task->model.state)))
+	if (is_due || (!task->is_ending && task_state_is_final(task->model.state)))
 		push_merge(push);
 	change_end(change, &push->model, NULL);
 	push_next(push);
@@ -363,9 +374,20 @@ void pushes_begin(struct agents *agents)
 	arena_done(&pushes->arena);
 	pushes->stale = (text_list){ 0 };
 	desk_sweep(agents->base.core, PUSH_SERVICE, NULL, NULL);
+}
+
+static bool is_owed(const struct push *push)
+{
+	const struct task *task = &push->task->model;
+	return task_state_is_final(task->state) ? !push->model.is_done
+						: push->model.told_ms < (uint64_t)task->updated_ms;
+}
+
+void pushes_resume(struct agents *agents)
+{
 	for (struct agent_task *task = agents->newest; task; task = task->older)
 		for (struct push *push = task->pushes; push; push = push->next)
-			if (!push->model.is_done && task_state_is_final(task->model.state)) {
+			if (!task->is_ending && is_owed(push)) {
 				push_merge(push);
 				push_next(push);
 			}

@@ -4,7 +4,8 @@
  * URL alone, through egress as any workspace. Secrets are on its stdin, and nowhere else.
  * 2. Changes come in the order in which they happened. Those that wait are merged into the task as
  * it is, when they are too many or one was given up: what a receiver gets last is always the state.
- * 3. A row that isn't done is told of the end of its task, also after a restart: at least once. */
+ * 3. The last state of its task is told at least once, also after a restart: a row says whether the
+ * end was told, or the question that the task waits with. Steps between are not told again. */
 #pragma once
 #include "services/agents_internal.h"
 #include "services/desk.h"
@@ -41,6 +42,7 @@ struct push {
 	struct buf orders;	  /* stdin of the program */
 	struct loop_timer *timer; /* of a pause, or of an idle workspace */
 	bool is_paused, is_failing;
+	uint64_t seen_ms; /* the task's change that came last: it waits here, or was told */
 	unsigned attempts;
 	struct push *next_of; /* of those that wait for a workspace, or have one */
 };
@@ -54,7 +56,7 @@ void push_merge(struct push *push);
 /* It is not of its task any more; what it has is given back. Its row stays. */
 void push_forget(struct push *push);
 void push_free(struct push *push);
-/* Nothing is left to be told of a task that has ended. */
+/* Nothing is left to be told of a task that has ended, or waits for input. */
 void push_settle(struct push *push);
 
 /* ---- task_post.c ---- */

@@ -7,7 +7,7 @@ import pytest
 
 from daemons import furnish, new_directory, remove, serving
 from harness import eventually
-from origins import configure, make_certificates, origin
+from origins import configure, make_certificates, origin, trusting
 from test_a2a import TOOLS, Agent, add
 
 HOLD = "echo a; while [ ! -e %s ]; do sleep 0.05; done; echo b"
@@ -40,6 +40,11 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def prepare(server):
+    server.posts, server.plans, server.lock, server.gate = [], {}, threading.Lock(), threading.Event()
+    return server
+
+
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory, furnished_home):
     """A daemon whose operator has opened receiver.test, which is this process, and its port."""
@@ -48,8 +53,7 @@ def shared(tmp_path_factory, furnished_home):
     certificates = make_certificates(tmp_path_factory.mktemp("certificates"))
     try:
         with origin(handler=Receiver) as server, origin(certificates, handler=Receiver) as tls:
-            for one in (server, tls):
-                one.posts, one.plans, one.lock, one.gate = [], {}, threading.Lock(), threading.Event()
+            prepare(server), prepare(tls)
             configure(directory / "carrel", ports=[80, 443, server.port, tls.port])
             with serving(directory) as daemon:
                 daemon.receiver, daemon.tls = server, tls
@@ -361,7 +365,7 @@ def test_an_agent_that_pushes_nothing_says_so_and_refuses_configs(shared):
 def test_an_agent_that_names_a_port_opens_it(shared):
     """One that the operator has not opened for lists of hosts."""
     with origin(handler=Receiver) as server:
-        server.posts, server.plans, server.lock = [], {}, threading.Lock()
+        prepare(server)
         add(shared, LISTED % f"['origin.test:{server.port}']")
         listed = Agent(shared, "listed")
         listed.call("SendMessage", message=listed.message("echo hi", contextId="port"),
@@ -433,3 +437,47 @@ def test_a_core_that_is_killed_keeps_the_configs_and_tells_the_end(shared, tools
     shared.kill_core()
     assert is_quiet(shared) and len(posts(shared, "/cut")) == count
     assert not shared.get("/v1/workspaces?label=carrel.service=push").json()["items"]
+
+
+@pytest.mark.once
+def test_a_question_that_was_not_taken_is_told_after_a_kill_and_then_not_again(shared):
+    add(shared, "name: asks\ndescription: asks\nversion: v1\nkind: shell\nsettings: {permissions: {deny: []}}\n")
+    asks = Agent(shared, "asks")
+    shared.receiver.gate.clear()
+    plan(shared, "/question", None)
+    task = asks.call("SendMessage", message=asks.message("echo hi", contextId="question"), configuration={"taskPushNotificationConfig": {"url": url(shared, "/question")}})["task"]
+    assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED" and eventually(lambda: posts(shared, "/question"))      # which waits for the gate
+    shared.kill_core()
+    shared.receiver.gate.set()
+    assert eventually(lambda: posts(shared, "/question")[-1][1] == {"task": task}), posts(shared, "/question")
+    # Its workspace is removed after the row says that it was told.
+    assert is_quiet(shared)
+    count = len(posts(shared, "/question"))
+    shared.restart()
+    assert metric(shared, "carrel_task_push_workspaces") == 0
+    assert asks.send("approve", taskId=task["id"])["status"]["state"] == "TASK_STATE_COMPLETED"
+    await_state(shared, "/question")
+    assert all("task" not in body for _, body in posts(shared, "/question")[count:]), posts(shared, "/question")
+
+
+@pytest.mark.shipped
+@pytest.mark.needs_root
+def test_a_receiver_whose_authority_the_host_trusts_is_told_by_https(tmp_path_factory):
+    directory, certificates = new_directory(), make_certificates(tmp_path_factory.mktemp("own"))
+    program = trusting(directory, certificates)
+    try:
+        with origin(certificates, handler=Receiver) as server:
+            prepare(server)
+            configure(directory / "carrel", ports=[443, server.port])
+            with serving(directory, program=program) as daemon:
+                add(daemon, TOOLS)
+                tools = Agent(daemon, "tools")
+                config = {"url": f"https://origin.test:{server.port}/tls", "authentication": {"scheme": "Bearer", "credentials": "s3cret-word"}}
+                task = tools.call("SendMessage", message=tools.message("echo hi"), configuration={"taskPushNotificationConfig": config})["task"]
+                assert eventually(lambda: any(state_of(body) == "TASK_STATE_COMPLETED" for _, _, body in server.posts))
+                for path, headers, body in server.posts:
+                    assert path == "/tls" and headers["authorization"] == "Bearer s3cret-word" and headers["host"] == f"origin.test:{server.port}"
+                    assert task["id"] in json.dumps(body)
+                assert "s3cret-word" not in daemon.log()
+    finally:
+        remove(directory)
