@@ -98,16 +98,24 @@ def make_certificates(directory):
     return directory
 
 
+def on_host_with(directory, mounts):
+    """A program that is carrel on a host with other directories in these places: in a mount namespace of its own, so as root alone."""
+    program = directory / "program"
+    binds = "".join(f"mount --bind {source} {place} && " for place, source in mounts.items())
+    program.write_text(f'#!/bin/sh\nexec unshare --mount sh -c \'{binds}exec {CARREL} "$@"\' sh "$@"\n')
+    for path in (directory, program, *mounts.values()):
+        path.chmod(0o755)
+    return program
+
+
 def trusting(directory, certificates):
-    """A program that is carrel on a host which trusts this authority: in a mount namespace of its own, so as root alone."""
-    trusted, program = directory / "trusted", directory / "program"
+    """The same on a host which trusts this authority."""
+    trusted = directory / "trusted"
     shutil.copytree("/etc/ssl/certs", trusted, ignore_dangling_symlinks=True)
     name = subprocess.run(["openssl", "x509", "-noout", "-hash", "-in", certificates / "ca.pem"], check=True, capture_output=True, text=True).stdout.strip()
     shutil.copy(certificates / "ca.pem", trusted / f"{name}.0")
-    program.write_text(f'#!/bin/sh\nexec unshare --mount sh -c \'mount --bind {trusted} /etc/ssl/certs && exec {CARREL} "$@"\' sh "$@"\n')
-    for path in (directory, trusted, trusted / f"{name}.0", program):
-        path.chmod(0o755)
-    return program
+    (trusted / f"{name}.0").chmod(0o644)
+    return on_host_with(directory, {"/etc/ssl/certs": trusted})
 
 
 def configure(home, **more):

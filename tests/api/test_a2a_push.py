@@ -1,13 +1,14 @@
 """Push notifications of A2A tasks: who configures them, what is posted, and what becomes of it when the receiver is dead or hostile."""
 import http.server
 import json
+import shutil
 import threading
 
 import pytest
 
 from daemons import furnish, new_directory, remove, serving
 from harness import eventually
-from origins import configure, make_certificates, origin, trusting
+from origins import configure, make_certificates, on_host_with, origin, trusting
 from test_a2a import TOOLS, Agent, add
 
 HOLD = "echo a; while [ ! -e %s ]; do sleep 0.05; done; echo b"
@@ -479,5 +480,27 @@ def test_a_receiver_whose_authority_the_host_trusts_is_told_by_https(tmp_path_fa
                     assert path == "/tls" and headers["authorization"] == "Bearer s3cret-word" and headers["host"] == f"origin.test:{server.port}"
                     assert task["id"] in json.dumps(body)
                 assert "s3cret-word" not in daemon.log()
+    finally:
+        remove(directory)
+
+
+@pytest.mark.shipped
+@pytest.mark.needs_root
+def test_a_host_without_python3_is_the_reason_of_a_push_that_is_given_up(shared):
+    """Its /usr/bin has a shell alone."""
+    directory = new_directory()
+    commands, nothing = directory / "bin", directory / "nothing"
+    for path in (commands, nothing):
+        path.mkdir()
+    shutil.copy("/bin/sh", commands / "sh")
+    program = on_host_with(directory, {"/usr/local/bin": nothing, "/usr/bin": commands})
+    configure(directory / "carrel", ports=[shared.receiver.port])
+    try:
+        with serving(directory, program=program) as daemon:
+            add(daemon, TOOLS)
+            tools = Agent(daemon, "tools")
+            task = tools.call("SendMessage", message=tools.message("echo hi"), configuration={"taskPushNotificationConfig": {"url": url(shared, "/python")}})["task"]
+            failure, = failures(daemon, task)
+            assert "python3" in failure["error"] and "not found on the host" in failure["error"] and not posts(shared, "/python")
     finally:
         remove(directory)
