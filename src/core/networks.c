@@ -103,14 +103,16 @@ static int post_rules(struct network *network, struct error *err)
 	return 0;
 }
 
-/* The listeners of every plan are opened in one order; the role checks what each is. */
+/* The listeners of every plan are opened in one order; the role checks what each is. The last
+ * first: the role answers a query that waits as soon as it has the resolver's socket, and with an
+ * IPv6 address only if it has the sockets of names by then. */
 static int post_listeners(struct network *network, const struct init_fds *fds, struct error *err)
 {
 	static const enum egress_listener kinds[] = { [LISTENER_PROXY] = EGRESS_PROXY,
 		[LISTENER_RESOLVER] = EGRESS_RESOLVER,
 		[LISTENER_RESOLVER_TCP] = EGRESS_RESOLVER,
 		[LISTENER_NAMES] = EGRESS_NAMES };
-	for (int i = 0; i < fds->count; i++) {
+	for (int i = fds->count; i-- > 0;) {
 		enum plan_listener_kind kind =
 			i < LISTENER_NAMES ? (enum plan_listener_kind)i : LISTENER_NAMES;
 		fault_point("network_listener");
