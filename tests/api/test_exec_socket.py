@@ -202,12 +202,17 @@ def test_a_client_that_breaks_the_protocol_is_closed_and_its_exec_canceled(daemo
 
 
 def test_text_messages_have_a_rate(daemon, name):
+    texts = frame(TEXT, b'{"type":"resize","rows":1,"cols":1}') * 4001
     with WebSocket(daemon, path(name)) as ws:
         exec_id = ws.start("sleep", "1000").until("started")["exec"]
-        with contextlib.suppress(OSError):
-            ws.send(frame(TEXT, b'{"type":"resize","rows":1,"cols":1}') * 4001)
-        ws.closing()
-        assert ws.code == 1008 and "too many" in ws.reason
+        for _ in range(10):      # it counts anew when it sends a ping: if that was in between, it answers ours
+            with contextlib.suppress(OSError):
+                ws.send(texts + frame(PING))
+            while (answer := ws.frame())[0] not in (PONG, CLOSE):
+                ws.send(frame(PONG, answer[1]))
+            if answer[0] == CLOSE:
+                break
+        assert struct.unpack("!H", answer[1][:2]) == (1008,) and b"too many" in answer[1]
     assert canceled(daemon, exec_id)
 
 
