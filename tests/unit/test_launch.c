@@ -293,18 +293,25 @@ static void starts_that_core_didnt_live_to_see_are_listed_or_undone(void **state
 	}
 }
 
+/* What is said to it meanwhile it takes when it goes on. */
+static void stop_launcher(const struct fixture *f)
+{
+	int status;
+	assert_int_equal(kill(f->launcher, SIGSTOP), 0);
+	assert_int_equal(waitpid(f->launcher, &status, WUNTRACED), f->launcher);
+	assert_true(WIFSTOPPED(status));
+}
+
 /* The launcher reads LIST before it learns of the end: what is not listed can be started. */
 static void a_list_waits_for_the_end_of_what_it_leaves_out(void **state)
 {
 	struct fixture *f = *state;
 	const char *id = make_workspace(f);
 	char text[64];
-	int status;
 	start_sandbox(f, id);
 	auto_close int init = connect_to_init(f, id);
 	assert_int_equal(sh(init, "true", text, sizeof text), 0);
-	assert_int_equal(kill(f->launcher, SIGSTOP), 0);
-	assert_int_equal(waitpid(f->launcher, &status, WUNTRACED), f->launcher);
+	stop_launcher(f);
 	uint64_t tag = say(f, LAUNCH_LIST, NULL);
 	for (int unread = 1; unread > 0; usleep(1000))
 		assert_int_equal(ioctl(f->core, SIOCOUTQ, &unread), 0);
@@ -539,10 +546,12 @@ static void a_launcher_killed_at_a_step_leaves_nothing(void **state)
 		start_launcher(f);
 		unsetenv("CARREL_FAULT");
 		pid_t killed = f->launcher;
+		stop_launcher(f);
 		ask_start(f, ids[0], NULL);
 		ask_start(f, ids[1], NULL);
 		if (strstr(points[i], "_end_"))
 			say(f, LAUNCH_END, ids[0]);
+		assert_int_equal(kill(killed, SIGCONT), 0);
 		/* The stand-in ends with it, and so does our connection. */
 		assert_int_equal(waitpid(killed, &status, 0), killed);
 		assert_int_equal(WTERMSIG(status), SIGKILL);
