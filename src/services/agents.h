@@ -12,11 +12,11 @@
 #include "services/services.h"
 
 #define AGENTS_MAX 200
-#define TASKS_MAX                                                                                  \
-	10000		       /* that are kept: of the agent that has the most of them, the       \
-				  oldest that has ended gives way */
-#define TASKS_RUNNING_MAX 1024 /* of all agents */
-#define PUSH_CONFIGS_MAX 10    /* of one task */
+/* Tasks that are kept. Of the agent that has the most of them, the oldest that has ended gives way.
+ */
+#define TASKS_MAX 10000
+#define TASKS_RUNNING_MAX 1024		    /* of all agents */
+#define PUSH_CONFIGS_MAX 10		    /* of one task */
 #define TASKS_BYTES_MAX ((size_t)256 << 20) /* of all that are kept */
 
 extern const struct service agents_service;
