@@ -379,9 +379,17 @@ static void test_first_bytes_of_a_tunnel_have_their_time(void **state)
 	g.rules.ports = &port;
 	g.rules.port_count = 1;
 	set(w, &g);
-	auto_close int silent = tunnel(w, "origin.example", port);
-	auto_close int slow = tunnel(w, "origin.example", port);
+	/* Their time begins when the role goes on: all is said by then. */
+	int status;
+	assert_int_equal(kill(w->role.pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(w->role.pid, &status, WUNTRACED), w->role.pid);
+	auto_close int silent = dial(w->port), slow = dial(w->port);
+	ask_tunnel(silent, "origin.example", port);
+	ask_tunnel(slow, "origin.example", port);
 	say_bytes(slow, "\x16\3\1", 3);
+	assert_int_equal(kill(w->role.pid, SIGCONT), 0);
+	assert_tunnel(silent);
+	assert_tunnel(slow);
 	assert_int_equal(receive(silent, back, sizeof back), -1);
 	assert_int_equal(receive(slow, back, sizeof back), 0);
 	assert_memory_equal(back, alert, sizeof alert);
