@@ -14,7 +14,7 @@ import pytest
 
 from daemons import Answer, serving_anew
 from doors import open_door
-from harness import eventually, one_line
+from harness import NOT_AHEAD, eventually, one_line
 from rest import problem
 from websockets import PROTOCOL, WebSocket
 
@@ -27,13 +27,25 @@ def made(carrel, directory, *words):
     return json.loads(done.stdout)
 
 
-@pytest.fixture(scope="module")
-def door():
+@contextlib.contextmanager
+def opened():
     with serving_anew() as daemon:
         files = made(daemon, daemon.home / "tls", "--name", "desk.example")
         context = ssl.create_default_context(cafile=files["ca"])
         door = open_door(daemon, "--tls-cert", files["certificate"], "--tls-key", files["key"], context=context)
         door.files = files
+        yield door
+
+
+@pytest.fixture(scope="module")
+def door():
+    with opened() as door:
+        yield door
+
+
+@pytest.fixture
+def own_door():
+    with opened() as door:
         yield door
 
 
@@ -124,9 +136,10 @@ def test_garbage_and_half_handshakes_hold_up_nobody(door):
 
 @pytest.mark.once
 @pytest.mark.needs_root     # /proc of core
-def test_clients_that_vanish_leave_nothing(door):
+def test_clients_that_vanish_leave_nothing(own_door):
     """In the middle of a handshake, of a head, a body, a stream, a command: reset, a hundred at once."""
-    made, core = door.post("/v1/workspaces", {}).headers["Location"], door.daemon.core_pid()
+    door = own_door     # in which no workspace is made ahead, with descriptors that come late
+    made, core = door.post("/v1/workspaces", {"limits": NOT_AHEAD}).headers["Location"], door.daemon.core_pid()
     descriptors = lambda: len(os.listdir(f"/proc/{core}/fd"))
     run = b'{"argv":["sleep","1000"]}'
     head = f"Host: localhost\r\nAuthorization: Bearer {door.token}\r\n"
