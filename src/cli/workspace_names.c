@@ -1,18 +1,16 @@
 #include "cli/workspace_names.h"
 
-#include <string.h>
 #include "base/str.h"
 #include "model/workspace.h"
 
 const char *workspace_names_of(struct arena *arena, const struct json_value *workspace)
 {
 	const struct json_value *labels = json_member(workspace, "labels");
-	const char *service = json_member_text(labels, WORKSPACE_SERVICE_LABEL),
-		   *agent = json_member_text(labels, WORKSPACE_AGENT_LABEL),
-		   *context = json_member_text(labels, WORKSPACE_CONTEXT_LABEL);
-	if (service && !strcmp(service, WORKSPACE_AGENTS) && agent && context)
-		return arena_printf(arena, "%s/%s", agent, context);
-	return json_member_text(workspace, "name");
+	const char *name =
+		workspace_context_name(arena, json_member_text(labels, WORKSPACE_SERVICE_LABEL),
+			json_member_text(labels, WORKSPACE_AGENT_LABEL),
+			json_member_text(labels, WORKSPACE_CONTEXT_LABEL));
+	return name ? name : json_member_text(workspace, "name");
 }
 
 static void note(void *ctx, const struct json_value *workspace)

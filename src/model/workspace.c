@@ -96,14 +96,20 @@ const char *workspace_label(const struct workspace *w, const char *key)
 	return NULL;
 }
 
+const char *workspace_context_name(
+	struct arena *arena, const char *service, const char *agent, const char *context)
+{
+	bool is_agents = service && !strcmp(service, WORKSPACE_AGENTS);
+	return is_agents && agent && context ? arena_printf(arena, "%s/%s", agent, context) : NULL;
+}
+
 const char *workspace_context_key(const struct workspace *w, struct arena *arena)
 {
 	const char *context = workspace_label(w, WORKSPACE_CONTEXT_LABEL);
-	const char *service = workspace_label(w, WORKSPACE_SERVICE_LABEL);
-	const char *agent = workspace_label(w, WORKSPACE_AGENT_LABEL);
-	if (!context || !service || strcmp(service, WORKSPACE_AGENTS) != 0 || !agent)
-		return context;
-	return arena_printf(arena, "%s/%s", agent, context);
+	const char *name =
+		workspace_context_name(arena, workspace_label(w, WORKSPACE_SERVICE_LABEL),
+			workspace_label(w, WORKSPACE_AGENT_LABEL), context);
+	return name ? name : context;
 }
 
 struct workspace_policy workspace_copy_policy(

@@ -155,6 +155,10 @@ const char *workspace_label(const struct workspace *w, const char *key); /* or N
  * agents can't take names of each other, or of other workspaces. NULL: it has none. In the
  * arena. */
 const char *workspace_context_key(const struct workspace *w, struct arena *arena);
+/* "AGENT/CONTEXT" of a context of an agent, by the values of its labels; else NULL. In the arena.
+ */
+const char *workspace_context_name(
+	struct arena *arena, const char *service, const char *agent, const char *context);
 /* Whether `word` ("--allow-build", …) may be passed to a build on behalf of a client: no word that
  * names a file of the host, an index or another environment. */
 bool workspace_build_option_is_valid(const char *word);
