@@ -19,7 +19,7 @@ bool str_equal(struct str a, struct str b);
 bool str_is(struct str s, const char *text);
 bool str_starts_with(struct str s, const char *prefix);
 struct str str_trim(struct str s); /* spaces, tabs, newlines at both ends */
-/* The last line that isn't blank, without blanks at its end; empty: there is none. */
+/* The last line that has text, without white space at its end; empty if no line has. */
 struct str str_last_line(struct str s);
 /* Cuts s at the first `separator`: *head is before it, *tail after. false (head = s, tail empty)
  * when there is none. */

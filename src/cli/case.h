@@ -33,9 +33,9 @@ int case_out_add(struct case_out *out, const struct json_value *cell, const char
 int case_out_finish(struct case_out *out, const case_results *results, struct error *err);
 void case_out_done(struct case_out *out);
 
-/* What a cell has failed by: its reason, with the names of graders that it did not pass. The
- * second: NULL where there is none. */
+/* What a cell has failed by: its reason, with the names of graders that it did not pass. */
 void case_print_cause(const struct case_result *result, struct buf *out);
+/* The same in the arena; NULL if it has no reason. */
 const char *case_cause(const struct case_result *result, struct arena *arena);
 /* One line for each case: sorted by name, the repeats of a case together. */
 void case_results_sort(case_results *results);

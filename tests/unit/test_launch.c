@@ -188,6 +188,16 @@ static void what_a_sandbox_holds_of_the_disk_is_counted(void **state)
 	hear_answer(f, say(f, LAUNCH_HELD, id), LAUNCH_FAILED);
 }
 
+/* Starts a sandbox, in which a command has run; connected to its init. */
+static int start_with_command(struct fixture *f, const char *id)
+{
+	char text[64];
+	start_sandbox(f, id);
+	int init = connect_to_init(f, id);
+	assert_int_equal(sh(init, "true", text, sizeof text), 0);
+	return init;
+}
+
 /* The pid outside of the one sandbox there is: the child of the launcher of that name. */
 static pid_t find_init(const struct fixture *f)
 {
@@ -212,10 +222,7 @@ static void an_init_that_dies_is_told(void **state)
 {
 	struct fixture *f = *state;
 	const char *id = make_workspace(f);
-	char text[64];
-	start_sandbox(f, id);
-	auto_close int init = connect_to_init(f, id);
-	assert_int_equal(sh(init, "true", text, sizeof text), 0);
+	auto_close int init = start_with_command(f, id);
 	assert_int_equal(kill(find_init(f), SIGKILL), 0);
 	struct launch_message *head = receive(f);
 	assert_int_equal(head->type, LAUNCH_ENDED);
@@ -307,10 +314,7 @@ static void a_list_waits_for_the_end_of_what_it_leaves_out(void **state)
 {
 	struct fixture *f = *state;
 	const char *id = make_workspace(f);
-	char text[64];
-	start_sandbox(f, id);
-	auto_close int init = connect_to_init(f, id);
-	assert_int_equal(sh(init, "true", text, sizeof text), 0);
+	auto_close int init = start_with_command(f, id);
 	stop_launcher(f);
 	uint64_t tag = say(f, LAUNCH_LIST, NULL);
 	for (int unread = 1; unread > 0; usleep(1000))
