@@ -14,11 +14,12 @@
 struct tree_entry {
 	mode_t mode; /* as lstat gives it */
 	uid_t uid;
+	ino_t inode;
 	uint64_t size, links;
 	struct timespec mtime;
 	const char *path;   /* "" is the tree itself */
 	const char *target; /* of a link */
-	/* What no layer may have ("is a fifo", "has another name (hard link)", …), or NULL. */
+	/* What no layer may have ("is a fifo", "belongs to another user", …), or NULL. */
 	const char *wrong;
 };
 typedef VEC(struct tree_entry) tree_entries;
@@ -38,7 +39,8 @@ int tree_walk(struct tree_walk *walk, int dir, const char *name, struct error *e
  * isn't 0. -1 with errno. */
 int tree_open_file(int dir, const char *path, mode_t mode);
 int tree_open_directory(int dir, const char *path, mode_t mode);
-/* Why an inode can't be in a layer, by its stat; NULL when it can. */
+/* Why an inode can't be in a layer, by its stat; NULL when it can. How many names it has is
+ * tree_walk's to judge, which sees all of them. */
 const char *tree_judge(const struct stat *st, uid_t uid, dev_t dev);
 /* Attributes that mean something to overlayfs or the kernel. Looks: what is there that must not be,
  * or NULL. Clears (a draft): removes what only a layer can't have; what is left is returned. */

@@ -20,7 +20,7 @@
 
 struct file_job {
 	size_t draft, entry;
-	uint64_t size;
+	uint64_t size, links;
 };
 struct file_result {
 	unsigned char sha256[SHA256_LEN];
@@ -97,7 +97,8 @@ static int add_entries(
 			p->bytes += found->size;
 			vec_push(&p->arena, &p->jobs,
 				(struct file_job){
-					draft, part->manifest.entries.count, found->size });
+					draft, part->manifest.entries.count, found->size,
+					found->links });
 		}
 		vec_push(&p->arena, &part->manifest.entries, entry);
 	}
@@ -158,6 +159,8 @@ static int hash_file(void *ctx, size_t index, void *result, struct error *err)
 	const char *wrong = tree_judge(&st, p->store->home->uid, st.st_dev);
 	if (!wrong && !S_ISREG(st.st_mode))
 		wrong = "became something else";
+	if (!wrong && st.st_nlink != job->links)
+		wrong = "got another name (hard link)";
 	if (!wrong)
 		wrong = tree_judge_attributes(fd, true);
 	if (wrong)

@@ -8,9 +8,9 @@
  * 1. A layer is whole when it has its name: tree and manifest are complete and on disk before the
  * rename, so a crash leaves a whole layer or something in a stage, which is swept.
  * 2. A whole layer is never written again. Every file in it is 0644 or 0755, every directory 0755,
- * every mtime LAYER_MTIME, no file has another name (hard link), none is anything but a file, a
- * directory or a link, none has extended attributes (but the system's own labels), all belong to
- *the home's owner.
+ * every mtime LAYER_MTIME, no file has another name (hard link) outside of its layer, none is
+ * anything but a file, a directory or a link, none has extended attributes (but the system's own
+ * labels), all belong to the home's owner.
  * 3. A key says which layer an input gives ("wheel sha256:… cp311-…"); two who build the same key
  *end with one layer, the first one's.
  * 4. Who reads layer ids in order to write them down holds the lock shared until they are written;

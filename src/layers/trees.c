@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -28,8 +29,6 @@ const char *tree_judge(const struct stat *st, uid_t uid, dev_t dev)
 			return others[i].name;
 	if (st->st_dev != dev)
 		return "is on another file system";
-	if (!S_ISDIR(st->st_mode) && st->st_nlink != 1)
-		return "has another name (hard link)";
 	return st->st_uid == uid ? NULL : "belongs to another user";
 }
 
@@ -163,6 +162,7 @@ static int walk_entry(struct tree_walk *walk, int dir, const char *name, const c
 	entry.mode = st.st_mode;
 	entry.uid = st.st_uid;
 	entry.size = (uint64_t)st.st_size;
+	entry.inode = st.st_ino;
 	entry.links = st.st_nlink;
 	entry.mtime = st.st_mtim;
 	entry.wrong = tree_judge(&st, walk->uid, dev);
@@ -207,6 +207,44 @@ static int walk_directory(
 	return 0;
 }
 
+/* -- hard links -- */
+
+static int compare_inodes(const void *a, const void *b)
+{
+	const struct tree_entry *one = *(struct tree_entry *const *)a;
+	const struct tree_entry *other = *(struct tree_entry *const *)b;
+
+	return (one->inode > other->inode) - (one->inode < other->inode);
+}
+
+/* By a name outside of the layer its content could be changed. */
+static int judge_links(struct tree_walk *walk, struct error *err)
+{
+	VEC(struct tree_entry *) linked = { 0 };
+
+	for (size_t i = 1; i < walk->entries.count; i++) {
+		struct tree_entry *entry = &walk->entries.items[i];
+
+		if (!S_ISDIR(entry->mode) && entry->links != 1 && !entry->wrong)
+			vec_push(walk->arena, &linked, entry);
+	}
+	if (linked.count > 1)
+		qsort(linked.items, linked.count, sizeof *linked.items, compare_inodes);
+	for (size_t first = 0, end; first < linked.count; first = end) {
+		for (end = first; end < linked.count; end++)
+			if (linked.items[end]->inode != linked.items[first]->inode)
+				break;
+		if (end - first == linked.items[first]->links)
+			continue;
+		for (size_t i = first; i < end; i++)
+			linked.items[i]->wrong = "has another name outside of the layer (hard link)";
+		if (walk->is_draft)
+			return fail(err, ERR_DENIED, "'%s' %s", linked.items[first]->path,
+				linked.items[first]->wrong);
+	}
+	return 0;
+}
+
 int tree_walk(struct tree_walk *walk, int dir, const char *name, struct error *err)
 {
 	auto_close int fd = tree_open_directory(dir, name, walk->is_draft ? S_IRWXU : 0);
@@ -224,5 +262,5 @@ int tree_walk(struct tree_walk *walk, int dir, const char *name, struct error *e
 		entry.wrong = tree_judge_attributes(fd, walk->is_draft);
 	if (add_entry(walk, entry, err) < 0)
 		return -1;
-	return walk_directory(walk, fd, "", st.st_dev, 0, err);
+	return walk_directory(walk, fd, "", st.st_dev, 0, err) < 0 ? -1 : judge_links(walk, err);
 }

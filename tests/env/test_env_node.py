@@ -156,6 +156,31 @@ def test_npm_and_bun_work_on_top(node, tmp):
         assert done.returncode == 0 and done.stdout.split()[0] == "7", (command, done.stdout, done.stderr)
 
 
+@once
+def test_a_package_that_is_needed_in_two_places_is_one_file_on_disk(node, registry):
+    """bun makes hard links of such packages: a layer holds them, and each workspace changes its own copy."""
+    registry.add("shared", "1.0.0")
+    registry.add("shared", "2.0.0", {"index.js": "module.exports = 'second'\n"})
+    registry.add("left", "1.0.0", {"index.js": "module.exports = require('shared')\n"}, dependencies={"shared": "^2"})
+    registry.add("right", "1.0.0", {"index.js": "module.exports = require('shared')\n"}, dependencies={"shared": "^2"})
+    for runtime in ("bun", "npm"):
+        found = node.build("places", "--npm", "shared@1", "--npm", "left", "--npm", "right", "--node-runtime", runtime)
+        tree = node.store / "layers" / found["layers"][0] / "tree"
+        files = [tree / side / "node_modules/shared/index.js" for side in ("left", "right")]
+        assert all(path.stat().st_nlink == (2 if runtime == "bun" else 1) for path in files), runtime
+        script = "echo 'module.exports = 7' > node_modules/left/node_modules/shared/index.js; node -p \"require('left') + require('right') + require('shared')\""
+        assert node.inside("places", "sh", "-c", script) == "7secondshared\n"
+        assert files[0].read_text() == files[1].read_text() == "module.exports = 'second'\n"
+        assert node.json("verify", found["name"])["ok"]
+    # Through a name outside of the layer it could be changed.
+    found = node.build("places", "--npm", "shared@1", "--npm", "left", "--npm", "right")
+    os.link(node.store / "layers" / found["layers"][0] / "tree/left/node_modules/shared/index.js", node.store / "outside")
+    done = node.json("verify", found["name"], code=1)
+    assert {finding["path"] for finding in done["findings"]} == {f"{side}/node_modules/shared/index.js" for side in ("left", "right")}, done
+    (node.store / "outside").unlink()
+    assert node.json("verify", "--repair", found["name"])["ok"]
+
+
 # ---- what is refused
 
 @once

@@ -266,7 +266,7 @@ static void every_kind_of_damage_is_found(void **state)
 		{ "rm lib/a.py; mkdir lib/a.py", "lib/a.py", "is a directory, not a file" },
 		{ "rm lib/a.py; ln -s x lib/a.py", "lib/a.py", "is a link, not a file" },
 		{ "rm lib/a.py; mkfifo lib/a.py", "lib/a.py", "is a fifo" },
-		{ "ln lib/a.py ../../other", "lib/a.py", "has another name" },
+		{ "ln lib/a.py ../../other", "lib/a.py", "has another name outside" },
 		{ "mv lib lib2; ln -s lib2 lib", "lib", "is a link, not a directory" },
 		{ "printf 'd 755 zzz\\n' >>../manifest", "", "manifest was changed" },
 		{ ": >../manifest", "", "manifest was changed" },

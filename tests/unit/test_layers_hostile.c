@@ -38,11 +38,12 @@ static void what_is_no_file_directory_or_link_is_refused(void **state)
 	mkfifoat(stage.fd, "d/tree/lib/pipe", 0600);
 	home_leave(&home);
 	assert_refused("'lib/pipe' is a fifo");
-	put_hard_link("d/tree/lib/a.py", "d/tree/lib/b.py");
-	assert_refused("has another name");
-	/* A second name outside of the draft. */
+	/* A second name outside of the draft, also beside one inside. */
 	put_hard_link("d/tree/lib/a.py", "outside");
-	assert_refused("'lib/a.py' has another name");
+	assert_refused("'lib/a.py' has another name outside of the layer");
+	put_hard_link("d/tree/lib/a.py", "d/tree/lib/b.py");
+	put_hard_link("d/tree/lib/a.py", "beyond");
+	assert_refused("has another name outside of the layer");
 	str_format(address.sun_path, sizeof address.sun_path, "%s/sock", root);
 	assert_int_equal(bind(unix_socket, (struct sockaddr *)&address, sizeof address), 0);
 	if (geteuid() == 0) {
@@ -57,6 +58,29 @@ static void what_is_no_file_directory_or_link_is_refused(void **state)
 	}
 	put_file("d/manifest", "mine", 0644);
 	assert_refused("'manifest' beside its tree");
+}
+
+static void a_file_may_have_several_names_in_one_layer(void **state)
+{
+	struct layer_draft draft = draft_of("d", NULL);
+	layer_damages damages = { 0 };
+
+	put_tree("d", "text");
+	put_hard_link("d/tree/lib/a.py", "d/tree/lib/b.py");
+	put_hard_link("d/tree/lib/a.py", "d/tree/bin/c.py");
+	put_hard_link("d/tree/bin/run", "d/tree/lib/run");
+	assert_ok(layers_publish(&store, stage.fd, &draft, 1, NULL, NULL, &err));
+	assert_whole(draft.id);
+	/* One more, elsewhere: through it all three would be changed. */
+	home_enter(&home);
+	int failed = linkat(store.dir, arena_printf(&arena, "%s/tree/lib/b.py", draft.id), stage.fd,
+		"outside", 0);
+	home_leave(&home);
+	assert_int_equal(failed, 0);
+	assert_ok(layer_verify(&store, draft.id, &arena, &damages, &err));
+	assert_int_equal(damages.count, 3);
+	assert_string_equal(damages.items[0].path, "bin/c.py");
+	assert_non_null(strstr(damages.items[0].what, "has another name outside of the layer"));
 }
 
 static void links_lead_inside_or_to_where_they_may(void **state)
@@ -266,6 +290,7 @@ int main(void)
 #define test(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		test(what_is_no_file_directory_or_link_is_refused),
+		test(a_file_may_have_several_names_in_one_layer),
 		test(links_lead_inside_or_to_where_they_may),
 		test(a_draft_or_tree_that_is_a_link_is_not_followed),
 		test(names_of_any_bytes_come_through),
