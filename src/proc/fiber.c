@@ -186,3 +186,8 @@ void fiber_cancel(struct fiber *fiber)
 	if (fiber->is_waiting && !fiber->is_answered)
 		cut_wait(fiber);
 }
+
+void fiber_end_cancellation(struct fiber *fiber)
+{
+	fiber->is_canceled = fiber->is_cancellation_told = true;
+}

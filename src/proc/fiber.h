@@ -28,3 +28,5 @@ int fiber_wait(struct fiber *fiber, struct error *err);
 int fiber_wait_or_cut(struct fiber *fiber, void (*cut)(void *ctx), void *ctx, struct error *err);
 /* Once; a second call changes nothing. */
 void fiber_cancel(struct fiber *fiber);
+/* The clean-up of the job begins: from now on no wait is canceled. */
+void fiber_end_cancellation(struct fiber *fiber);

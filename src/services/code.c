@@ -8,23 +8,19 @@
 #define OUTPUT_BYTES_MAX (8ull << 20) /* of each command: the answer is made in one piece */
 #define TTL_MS (24ull * 3600 * 1000)
 
-enum step { CREATE, WRITE_CODE, WRITE_TESTS, RUN, TEST, REMOVE, ANSWER };
 struct code_job {
+	struct fiber *fiber;
 	struct desk desk;
 	struct arena arena;
 	struct code_wanted wanted;
-	enum step step; /* that is under way */
-	code_fn *done;	/* NULL: the client is gone */
+	code_fn *done; /* NULL: the client is gone */
 	void *ctx;
-	struct error err; /* the first one; code 0: none */
 	struct exec_captured captured[2];
 	struct code_answer answer;
 };
 
-static void create(struct code_job *job);
-static void on_step(void *ctx, const struct error *err);
-
-static void run(struct code_job *job, const char *file, const char *text, bool is_tests)
+static int run(
+	struct code_job *job, const char *file, const char *text, bool is_tests, struct error *err)
 {
 	struct exec_spec spec = { .argv = code_command(&job->arena, file, text),
 		.env = job->wanted.env,
@@ -38,7 +34,7 @@ static void run(struct code_job *job, const char *file, const char *text, bool i
 		spec.stdin_text = job->wanted.stdin_text;
 		spec.has_stdin_text = true;
 	}
-	desk_run(&job->desk, &spec, on_step, job);
+	return desk_run_wait(job->fiber, &job->desk, &spec, err);
 }
 
 static struct code_part take_part(struct code_job *job, struct exec_captured *captured)
@@ -57,90 +53,7 @@ static struct code_part take_part(struct code_job *job, struct exec_captured *ca
 	};
 }
 
-static void finish(struct code_job *job)
-{
-	if (job->done)
-		job->done(job->ctx, job->err.code ? NULL : &job->answer,
-			job->err.code ? &job->err : NULL);
-	for (int i = 0; i < 2; i++)
-		if (job->captured[i].core)
-			exec_captured_done(&job->captured[i]);
-	desk_done(&job->desk);
-	arena_done(&job->arena);
-	free(job);
-}
-
-/* What the step that has ended gave, and which one is next. */
-static enum step next_of(struct code_job *job)
-{
-	const struct code_wanted *wanted = &job->wanted;
-	switch (job->step) {
-	case CREATE:
-		return WRITE_CODE;
-	case WRITE_CODE:
-		return wanted->tests ? WRITE_TESTS : RUN;
-	case WRITE_TESTS:
-		return RUN;
-	case RUN:
-		job->answer.code = take_part(job, &job->captured[0]);
-		if (!wanted->tests || result_exit_code(&job->answer.code.result))
-			return REMOVE;
-		return TEST;
-	case TEST:
-		job->answer.tests = take_part(job, &job->captured[1]);
-		job->answer.has_run_tests = true;
-		job->answer.verdict = code_judge(wanted->tests_file, &job->answer.tests.result);
-		return REMOVE;
-	default:
-		return ANSWER;
-	}
-}
-
-static void begin(struct code_job *job, enum step step)
-{
-	const struct code_wanted *wanted = &job->wanted;
-	job->step = step;
-	switch (step) {
-	case CREATE:
-		create(job);
-		return;
-	case WRITE_CODE:
-		desk_write(&job->desk, wanted->file, str_from(wanted->code), on_step, job);
-		return;
-	case WRITE_TESTS:
-		desk_write(&job->desk, wanted->tests_file, str_from(wanted->tests), on_step, job);
-		return;
-	case RUN:
-		run(job, wanted->file, wanted->code, false);
-		return;
-	case TEST:
-		run(job, wanted->tests_file, wanted->tests, true);
-		return;
-	case REMOVE:
-		desk_remove(&job->desk, on_step, job);
-		return;
-	case ANSWER:
-		finish(job);
-		return;
-	}
-}
-
-static void on_step(void *ctx, const struct error *err)
-{
-	struct code_job *job = ctx;
-	if (err && job->step == REMOVE)
-		log_record(core_log(job->desk.core), LOG_LEVEL_WARN,
-			"the workspace of a code run can't be removed", "workspace", job->desk.id,
-			"error", err->text, NULL);
-	else if (err && !job->err.code)
-		job->err = *err;
-	if (job->step != REMOVE && (job->err.code || !job->done))
-		begin(job, REMOVE);
-	else
-		begin(job, next_of(job));
-}
-
-static void create(struct code_job *job)
+static int create(struct code_job *job, struct error *err)
 {
 	const struct code_wanted *wanted = &job->wanted;
 	struct workspace made = { .packages = wanted->packages,
@@ -150,7 +63,52 @@ static void create(struct code_job *job)
 		.ttl_ms = TTL_MS };
 	if (wanted->tests && !code_is_shell(wanted->tests_file))
 		vec_push(&job->arena, &made.packages, "pytest");
-	desk_create(&job->desk, SERVICE, &made, on_step, job);
+	return desk_create_wait(job->fiber, &job->desk, SERVICE, &made, err);
+}
+
+static int write_file(struct code_job *job, const char *file, const char *text, struct error *err)
+{
+	return desk_write_wait(job->fiber, &job->desk, file, str_from(text), err);
+}
+
+static int run_code(struct code_job *job, struct error *err)
+{
+	const struct code_wanted *wanted = &job->wanted;
+	struct code_answer *answer = &job->answer;
+	if (create(job, err) || write_file(job, wanted->file, wanted->code, err) ||
+		(wanted->tests && write_file(job, wanted->tests_file, wanted->tests, err)) ||
+		run(job, wanted->file, wanted->code, false, err))
+		return -1;
+	answer->code = take_part(job, &job->captured[0]);
+	if (!wanted->tests || result_exit_code(&answer->code.result))
+		return 0;
+	if (run(job, wanted->tests_file, wanted->tests, true, err))
+		return -1;
+	answer->tests = take_part(job, &job->captured[1]);
+	answer->has_run_tests = true;
+	answer->verdict = code_judge(wanted->tests_file, &answer->tests.result);
+	return 0;
+}
+
+static void run_job(struct fiber *fiber, void *ctx)
+{
+	struct code_job *job = ctx;
+	struct error err, why;
+	job->fiber = fiber;
+	int failed = run_code(job, &err);
+	fiber_end_cancellation(fiber);
+	if (desk_remove_wait(fiber, &job->desk, &why))
+		log_record(core_log(job->desk.core), LOG_LEVEL_WARN,
+			"the workspace of a code run can't be removed", "workspace", job->desk.id,
+			"error", why.text, NULL);
+	if (job->done)
+		job->done(job->ctx, failed ? NULL : &job->answer, failed ? &err : NULL);
+	for (int i = 0; i < 2; i++)
+		if (job->captured[i].core)
+			exec_captured_done(&job->captured[i]);
+	desk_done(&job->desk);
+	arena_done(&job->arena);
+	free(job);
 }
 
 struct code_job *code_run(const struct request *request, struct core *core,
@@ -166,14 +124,14 @@ struct code_job *code_run(const struct request *request, struct core *core,
 	job->ctx = ctx;
 	job->answer.has_tests = wanted->tests;
 	job->answer.verdict = CODE_NOT_RUN;
-	begin(job, CREATE);
+	fiber_start(run_job, job);
 	return job;
 }
 
 void code_cancel(struct code_job *job)
 {
 	job->done = NULL;
-	desk_cancel(&job->desk);
+	fiber_cancel(job->fiber);
 }
 
 static void print_part(struct json *j, const struct code_part *part)

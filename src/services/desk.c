@@ -230,6 +230,47 @@ void desk_remove(struct desk *desk, desk_fn *done, void *ctx)
 	end_later(desk);
 }
 
+/* ---- for fibers ---- */
+
+int desk_create_wait(struct fiber *fiber, struct desk *desk, const char *service,
+	const struct workspace *wanted, struct error *err)
+{
+	desk_create(desk, service, wanted, fiber_continue, fiber);
+	return fiber_wait(fiber, err);
+}
+
+int desk_install_wait(
+	struct fiber *fiber, struct desk *desk, const text_list *packages, struct error *err)
+{
+	desk_install(desk, packages, fiber_continue, fiber);
+	return fiber_wait(fiber, err);
+}
+
+int desk_write_wait(struct fiber *fiber, struct desk *desk, const char *path, struct str bytes,
+	struct error *err)
+{
+	desk_write(desk, path, bytes, fiber_continue, fiber);
+	return fiber_wait(fiber, err);
+}
+
+static void cut_run(void *desk)
+{
+	desk_cancel(desk);
+}
+
+int desk_run_wait(
+	struct fiber *fiber, struct desk *desk, const struct exec_spec *spec, struct error *err)
+{
+	desk_run(desk, spec, fiber_continue, fiber);
+	return fiber_wait_or_cut(fiber, cut_run, desk, err);
+}
+
+int desk_remove_wait(struct fiber *fiber, struct desk *desk, struct error *err)
+{
+	desk_remove(desk, fiber_continue, fiber);
+	return fiber_wait(fiber, err);
+}
+
 /* ---- what a crash left ---- */
 
 struct sweep {

@@ -7,6 +7,7 @@
 #pragma once
 #include "core/execs.h"
 #include "core/nouns.h"
+#include "proc/fiber.h"
 
 #define DESK_LABEL "carrel.service" /* of its workspace: the name of the service */
 
@@ -53,6 +54,18 @@ void desk_run(struct desk *desk, const struct exec_spec *spec, desk_fn *done, vo
 /* By core itself: it must work for whoever made it. No workspace, or one that is gone: success. */
 void desk_remove(struct desk *desk, desk_fn *done, void *ctx);
 void desk_cancel(struct desk *desk);
+
+/* The same steps for a job on a fiber, which waits for their ends. A canceled wait for a command
+ * ends at once (invariant 3). */
+int desk_create_wait(struct fiber *fiber, struct desk *desk, const char *service,
+	const struct workspace *wanted, struct error *err);
+int desk_install_wait(
+	struct fiber *fiber, struct desk *desk, const text_list *packages, struct error *err);
+int desk_write_wait(struct fiber *fiber, struct desk *desk, const char *path, struct str bytes,
+	struct error *err);
+int desk_run_wait(
+	struct fiber *fiber, struct desk *desk, const struct exec_spec *spec, struct error *err);
+int desk_remove_wait(struct fiber *fiber, struct desk *desk, struct error *err);
 
 /* Removes the workspaces of a service that a crash left behind: those that is_kept (NULL: none)
  * doesn't name. */

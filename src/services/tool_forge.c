@@ -8,85 +8,17 @@
 
 #define OUTPUT_BYTES_MAX (8ull << 20)
 
-enum step {
-	STORE,
-	CREATE,
-	INSTALL,
-	TEST,
-	DESK_CREATE,
-	ACTIVATE,
-	CLEANUP,      /* the workspace of the tests */
-	CLEANUP_DESK, /* and the desk, after a failure */
-	END
-};
 struct forge {
+	struct fiber *fiber;
 	struct tool_entry *entry; /* NULL: it is active, and may be removed */
 	struct tools *tools;
 	const char *name;
 	struct arena arena;
 	struct desk bench, desk; /* of the tests; of calls */
-	enum step step;		 /* that is under way */
-	bool has_failed;
 	uint64_t started_ms;
 	tool_fn *done; /* NULL: told already */
 	void *ctx;
 };
-
-static void begin(struct forge *forge, enum step step);
-
-static void tell(struct forge *forge, const struct error *err)
-{
-	tool_fn *done = forge->done;
-	forge->done = NULL;
-	if (done)
-		done(forge->ctx, err ? NULL : &forge->entry->model, err);
-}
-
-static void finish(struct forge *forge)
-{
-	desk_done(&forge->bench);
-	desk_done(&forge->desk);
-	arena_done(&forge->arena);
-	if (forge->entry)
-		forge->entry->users--;
-	tools_arm_sweep(forge->tools);
-	free(forge);
-}
-
-/* ---- its end ---- */
-
-static void on_dormant(void *ctx, const struct error *err)
-{
-	struct forge *forge = ctx;
-	if (err)
-		log_record(core_log(forge->bench.core), LOG_LEVEL_WARN,
-			"the state of a tool can't be stored", "tool", forge->entry->model.name,
-			"error", err->text, NULL);
-	tell(forge, NULL);
-	finish(forge);
-}
-
-static void end(struct forge *forge)
-{
-	if (!forge->has_failed) {
-		finish(forge);
-		return;
-	}
-	forge->entry->tools->refused++;
-	tool_become(forge->entry, TOOL_DORMANT, on_dormant, forge);
-}
-
-static void give_up(struct forge *forge, const char *why)
-{
-	struct tool *tool = &forge->entry->model;
-	forge->has_failed = true;
-	tool->error = arena_text(&forge->entry->arena, why);
-	tool->workspace = NULL;
-	tool->has_passed = false;
-	tool->forge_ms = clock_monotonic_ms() - forge->started_ms;
-	tool_become(forge->entry, TOOL_CLEANUP, NULL, NULL);
-	begin(forge, CLEANUP);
-}
 
 /* ---- the verdict ---- */
 
@@ -143,9 +75,8 @@ static const char *judge(struct forge *forge)
 
 /* ---- steps ---- */
 
-static void on_step(void *ctx, const struct error *err);
-
-static void create(struct forge *forge, struct desk *desk, const char *environment)
+static int create(
+	struct forge *forge, struct desk *desk, const char *environment, struct error *err)
 {
 	const struct tool *tool = &forge->entry->model;
 	struct workspace made = { .python = environment ? NULL : tool->python,
@@ -156,28 +87,32 @@ static void create(struct forge *forge, struct desk *desk, const char *environme
 	vec_push(&forge->arena, &made.labels,
 		(struct text_pair){ "carrel.tool-version",
 			arena_printf(&forge->arena, "%llu", (unsigned long long)tool->version) });
-	desk_create(desk, TOOLS_SERVICE, &made, on_step, forge);
+	return desk_create_wait(forge->fiber, desk, TOOLS_SERVICE, &made, err);
 }
 
-static void install(struct forge *forge)
+static int install(struct forge *forge, struct error *err)
 {
 	text_list packages = text_list_copy(&forge->arena, &forge->entry->model.requires);
 	vec_push(&forge->arena, &packages, "pytest");
 	tool_become(forge->entry, TOOL_INSTALLING, NULL, NULL);
-	desk_install(&forge->bench, &packages, on_step, forge);
+	return desk_install_wait(forge->fiber, &forge->bench, &packages, err);
 }
 
-static void test(struct forge *forge)
+static int test(struct forge *forge, struct error *err)
 {
 	const struct tool *tool = &forge->entry->model;
 	struct exec_spec spec = { .timeout_ms = tool->timeout_ms,
 		.output_bytes = OUTPUT_BYTES_MAX };
 	script_test_tool(&forge->arena, tool->code, tool->tests, &spec);
 	tool_become(forge->entry, TOOL_TESTING, NULL, NULL);
-	desk_run(&forge->bench, &spec, on_step, forge);
+	if (desk_run_wait(forge->fiber, &forge->bench, &spec, err))
+		return -1;
+	keep_output(forge);
+	const char *why = judge(forge);
+	return why ? fail(err, ERR_FAILED, "%s", why) : 0;
 }
 
-static void activate(struct forge *forge)
+static int activate(struct forge *forge, struct error *err)
 {
 	struct tool *tool = &forge->entry->model;
 	tool->environment = arena_text(&forge->entry->arena, forge->bench.environment);
@@ -185,91 +120,89 @@ static void activate(struct forge *forge)
 	tool->has_passed = true;
 	tool->error = NULL;
 	tool->forge_ms = clock_monotonic_ms() - forge->started_ms;
-	tools_activate(
-		tools_find_active(forge->entry->tools, tool->name), forge->entry, on_step, forge);
+	tools_activate(tools_find_active(forge->entry->tools, tool->name), forge->entry,
+		fiber_continue, forge->fiber);
+	return fiber_wait(forge->fiber, err);
 }
 
-static void begin(struct forge *forge, enum step step)
+static int become(struct forge *forge, enum tool_state state, struct error *err)
 {
-	forge->step = step;
-	switch (step) {
-	case STORE:
-		tool_become(forge->entry, TOOL_CREATING, on_step, forge);
-		return;
-	case CREATE:
-		create(forge, &forge->bench, NULL);
-		return;
-	case INSTALL:
-		install(forge);
-		return;
-	case TEST:
-		test(forge);
-		return;
-	case DESK_CREATE:
-		create(forge, &forge->desk, forge->bench.environment);
-		return;
-	case ACTIVATE:
-		activate(forge);
-		return;
-	case CLEANUP:
-		desk_remove(&forge->bench, on_step, forge);
-		return;
-	case CLEANUP_DESK:
-		desk_remove(&forge->desk, on_step, forge);
-		return;
-	case END:
-		end(forge);
-		return;
-	}
+	tool_become(forge->entry, state, fiber_continue, forge->fiber);
+	return fiber_wait(forge->fiber, err);
 }
 
-/* The row can't be written: nothing is kept of it. */
-static void refuse(struct forge *forge, const struct error *err)
+/* ---- the job ---- */
+
+static void tell(struct forge *forge, const struct error *err)
 {
-	struct tool_entry *entry = forge->entry;
-	tell(forge, err);
-	finish(forge);
-	tools_drop(entry);
+	if (forge->done)
+		forge->done(forge->ctx, err ? NULL : &forge->entry->model, err);
+	forge->done = NULL;
 }
 
-static void on_step(void *ctx, const struct error *err)
+static void remove_desk(struct forge *forge, struct desk *desk)
+{
+	struct error err;
+	if (desk_remove_wait(forge->fiber, desk, &err))
+		log_record(core_log(desk->core), LOG_LEVEL_WARN,
+			"a workspace of a tool can't be removed", "tool", forge->name, "error",
+			err.text, NULL);
+}
+
+static void end_active(struct forge *forge)
+{
+	forge->tools->forged++;
+	forge->entry->users--;
+	tell(forge, NULL);
+	forge->entry = NULL;
+	remove_desk(forge, &forge->bench);
+}
+
+static void end_dormant(struct forge *forge, const char *why)
+{
+	struct tool *tool = &forge->entry->model;
+	struct error err;
+	tool->error = arena_text(&forge->entry->arena, why);
+	tool->workspace = NULL;
+	tool->has_passed = false;
+	tool->forge_ms = clock_monotonic_ms() - forge->started_ms;
+	tool_become(forge->entry, TOOL_CLEANUP, NULL, NULL);
+	remove_desk(forge, &forge->bench);
+	remove_desk(forge, &forge->desk);
+	forge->tools->refused++;
+	if (become(forge, TOOL_DORMANT, &err))
+		log_record(core_log(forge->bench.core), LOG_LEVEL_WARN,
+			"the state of a tool can't be stored", "tool", forge->name, "error",
+			err.text, NULL);
+	tell(forge, NULL);
+}
+
+static void run_forge(struct fiber *fiber, void *ctx)
 {
 	struct forge *forge = ctx;
-	const char *why;
-	if (err && forge->step == STORE) {
-		refuse(forge, err);
-		return;
+	struct tool_entry *refused = NULL;
+	struct error err;
+	forge->fiber = fiber;
+	if (become(forge, TOOL_CREATING, &err)) { /* nothing is kept of it */
+		refused = forge->entry;
+		tell(forge, &err);
+	} else if (create(forge, &forge->bench, NULL, &err) || install(forge, &err) ||
+		   test(forge, &err) ||
+		   create(forge, &forge->desk, forge->bench.environment, &err) ||
+		   activate(forge, &err)) {
+		end_dormant(forge, err.text);
+	} else {
+		end_active(forge);
 	}
-	if (err && forge->step >= CLEANUP)
-		log_record(core_log(forge->bench.core), LOG_LEVEL_WARN,
-			"a workspace of a tool can't be removed", "tool", forge->name, "error",
-			err->text, NULL);
-	else if (err) {
-		give_up(forge, err->text);
-		return;
-	}
-	switch (forge->step) {
-	case TEST:
-		keep_output(forge);
-		why = judge(forge);
-		if (why)
-			give_up(forge, why);
-		else
-			begin(forge, DESK_CREATE);
-		return;
-	case ACTIVATE:
-		forge->tools->forged++;
+	desk_done(&forge->bench);
+	desk_done(&forge->desk);
+	if (forge->entry)
 		forge->entry->users--;
-		tell(forge, NULL);
-		forge->entry = NULL;
-		begin(forge, CLEANUP);
-		return;
-	case CLEANUP:
-		begin(forge, forge->has_failed ? CLEANUP_DESK : END);
-		return;
-	default:
-		begin(forge, forge->step + 1);
-	}
+	if (refused)
+		tools_drop(refused);
+	tools_arm_sweep(forge->tools);
+	arena_done(&forge->arena);
+	free(forge);
 }
 
 void tool_forge_start(
@@ -287,5 +220,5 @@ void tool_forge_start(
 	desk_init(&forge->bench, entry->tools->base.core, request);
 	desk_init(&forge->desk, entry->tools->base.core, request);
 	entry->users++;
-	begin(forge, STORE);
+	fiber_start(run_forge, forge);
 }

@@ -173,6 +173,25 @@ static void a_cancellation_between_waits_cuts_the_next(void **state)
 	loop_free(job.loop);
 }
 
+static void cleaning_up(struct fiber *fiber, void *ctx)
+{
+	struct job *job = ctx;
+	job->fiber = fiber;
+	fiber_end_cancellation(fiber);
+	assert_int_equal(wait_for_timer(job, 1, &job->err), 0);
+	note(job, "cleaned up");
+}
+
+static void clean_up_is_not_canceled(void **state)
+{
+	struct job job = new_job();
+	fiber_start(cleaning_up, &job);
+	fiber_cancel(job.fiber);
+	run_loop(job.loop);
+	assert_string_equal(job.trace, "cleaned up");
+	loop_free(job.loop);
+}
+
 /* ---- stacks ---- */
 
 static unsigned fill(unsigned depth)
@@ -244,6 +263,7 @@ int main(void)
 		cmocka_unit_test(a_cancellation_cuts_one_wait),
 		cmocka_unit_test(an_operation_without_cut_is_awaited),
 		cmocka_unit_test(a_cancellation_between_waits_cuts_the_next),
+		cmocka_unit_test(clean_up_is_not_canceled),
 		cmocka_unit_test(many_jobs_have_stacks_of_their_own),
 		cmocka_unit_test(a_job_starts_and_continues_another),
 	};
