@@ -96,8 +96,7 @@ static int add_entries(
 			part->files++;
 			p->bytes += found->size;
 			vec_push(&p->arena, &p->jobs,
-				(struct file_job){
-					draft, part->manifest.entries.count, found->size,
+				(struct file_job){ draft, part->manifest.entries.count, found->size,
 					found->links });
 		}
 		vec_push(&p->arena, &part->manifest.entries, entry);

@@ -237,7 +237,8 @@ static int judge_links(struct tree_walk *walk, struct error *err)
 		if (end - first == linked.items[first]->links)
 			continue;
 		for (size_t i = first; i < end; i++)
-			linked.items[i]->wrong = "has another name outside of the layer (hard link)";
+			linked.items[i]->wrong =
+				"has another name outside of the layer (hard link)";
 		if (walk->is_draft)
 			return fail(err, ERR_DENIED, "'%s' %s", linked.items[first]->path,
 				linked.items[first]->wrong);
