@@ -12,6 +12,7 @@ import pytest
 
 from harness import CARREL, IS_ROOT, MECHANISM, OWN_PLACES, PATH, SANITIZED, Carrel, check_mounts, dead_cgroups, descendants, files, mounts, what_stays
 
+pytest_plugins = ["outcomes"]
 PR_SET_CHILD_SUBREAPER = 36
 
 ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
