@@ -179,7 +179,7 @@ static int run_check(struct command *command, struct error *err)
 static const struct arg_option check_table[] = {
 	{ ARG_FROM(policy_rows) },
 	{ 0, "command", ARG_TEXT, AT(command), "SCRIPT", "judge a script as a shell gets it" },
-	{ 0, "file", ARG_TEXT, AT(path), "read|write|delete:PATH", "judge a file operation" },
+	{ 0, "file", ARG_TEXT, AT(path), "read|write|delete|*:PATH", "judge file operations" },
 	{ 0, "network", ARG_TEXT, AT(network), "HOST[:PORT]", "judge a connection" },
 	{ 0, "stream", ARG_FLAG, AT(is_stream), NULL,
 		"read requests as JSON lines, print a line for each" },

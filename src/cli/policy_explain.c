@@ -66,7 +66,7 @@ static int run_explain(struct command *command, struct error *err)
 static const struct arg_option table[] = {
 	{ ARG_FROM(policy_rows) },
 	{ 0, "command", ARG_TEXT, AT(command), "SCRIPT", "judge a script as a shell gets it" },
-	{ 0, "file", ARG_TEXT, AT(path), "read|write|delete:PATH", "judge a file operation" },
+	{ 0, "file", ARG_TEXT, AT(path), "read|write|delete|*:PATH", "judge file operations" },
 	{ 0, "network", ARG_TEXT, AT(network), "HOST[:PORT]", "judge a connection" },
 	{ ARG_FROM(format_rows) },
 };

@@ -127,7 +127,9 @@ static void what_only_bash_knows_is_unknown_to_sh(void **state)
 		{ "echo ${a//b/$(c)}", "[echo ?] [c]" },
 		{ "case a in b) c;;& esac", "case[a b] [c]" },
 		{ "for ((;;)); do a; done", "for(([?] [a]" },
-		{ "f() [[ a ]]", "function[f] condition[a]" } };
+		{ "f() [[ a ]]", "function[f] condition[a]" },
+		{ "a |& b |& { c; }", "[a] [b] group[] [c]" }, { "a |&\n\nb", "[a] [b]" },
+		{ "a |\\\n& b >c", "[a] [b <1:c]" } };
 
 	assert_parsed(bash, sizeof bash / sizeof *bash, SHELL_BASH);
 	for (size_t i = 0; i < sizeof bash / sizeof *bash; i++)
@@ -139,8 +141,8 @@ static void what_shells_dispute_is_unknown(void **state)
 	static const char *const scripts[] = { "'a", "\"a", "`a", "$(a", "${a", "a |", "a &&",
 		"; a", "a ;; b", "if a; fi", "if a; then; fi", "{ a", "{ }", "( )", "a )", "done",
 		"for a b; do c; done", "echo $'a'", "echo $\"a\"", "echo $[1]", "echo ${!a}",
-		"echo ${ a; }", "echo ${a@P}", "coproc a", "a |& b", "{fd}>a", "a 2>&$b",
-		"echo !(a)", "echo @(a|b)", "ls a\rb", "a\\", "echo \"${a:-'b'}\"",
+		"echo ${ a; }", "echo ${a@P}", "coproc a", "a |& & b", "a |&& b", "{fd}>a",
+		"a 2>&$b", "echo !(a)", "echo @(a|b)", "ls a\rb", "a\\", "echo \"${a:-'b'}\"",
 		"echo ${a:-<(b)}", "a<(b)", "$((a) )", "! ! a", "time if a; then b; fi", "time | a",
 		"a \xc2\xa0 b", "a \xe2\x80\xa8 b", "\xff", ">3<a", "a=(b) c",
 		"echo \"`a \\\"b\\\"`\"", "f() a", "a b() { c; }", "alias-x() { a; }",

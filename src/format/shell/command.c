@@ -221,8 +221,9 @@ static int read_pipeline(struct shell_parser *p, struct shell_list *list)
 		if (shell_current(p) != '|' || shell_look(p, 1) == '|')
 			return 0;
 		shell_skip(p, 1);
-		if (shell_current(p) == '&')
+		if (shell_current(p) == '&' && p->dialect != SHELL_BASH)
 			return shell_unknown(p, "'|&' that shells read differently");
+		shell_accept(p, "&"); /* errors go the same way */
 		command->is_piped = true;
 		if (shell_skip_lines(p) < 0)
 			return -1;

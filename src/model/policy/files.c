@@ -144,6 +144,41 @@ static bool is_inside(struct judge *j, const char *text)
 	return is_harmless(path);
 }
 
+/* Without any file rule, a redirection inside the workspace or /tmp follows the command. */
+static void judge_unruled_in(
+	struct judge *j, enum policy_operation operation, const char *dir, const char *text)
+{
+	const char *path = path_normalize(j->arena, dir, text);
+
+	if (is_harmless(path) || path_is_beneath(path, "/tmp") ||
+		(j->policy->workspace && path_is_beneath(path, j->policy->workspace)))
+		return;
+	judge_step(j, file_subject(j, operation, path), match_default(j->policy, operation, path),
+		NULL, "a redirection outside of the workspace and /tmp, and no rule for files");
+}
+
+static void judge_unruled(struct judge *j, enum policy_operation operation, const char *text)
+{
+	if (text[0] != '/' && j->is_moved) {
+		judge_step(j, file_subject(j, operation, text),
+			match_default(j->policy, operation, j->request->cwd), NULL,
+			"the script changes its directory");
+		return;
+	}
+	judge_unruled_in(j, operation, j->request->cwd, text);
+	if (text[0] != '/' && j->moved_to)
+		judge_unruled_in(j, operation, j->moved_to, text);
+}
+
+static void judge_redirected(
+	struct judge *j, enum policy_operation operation, const struct shell_word *target)
+{
+	if (j->policy->has_file_rules || j->policy->is_claude)
+		judge_path(j, operation, target);
+	else
+		judge_unruled(j, operation, target->literal);
+}
+
 void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect)
 {
 	shell_words words = { (struct shell_word *)(uintptr_t)&redirect->target, 1, 1 };
@@ -172,9 +207,9 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 		judge_step(j, subject, POLICY_ASK, NULL,
 			"a redirection writes outside of the working directories");
 	if (redirect->kind == SHELL_READ || redirect->kind == SHELL_READ_WRITE)
-		judge_path(j, POLICY_READ, &redirect->target);
+		judge_redirected(j, POLICY_READ, &redirect->target);
 	if (redirect->kind != SHELL_READ)
-		judge_path(j, POLICY_WRITE, &redirect->target);
+		judge_redirected(j, POLICY_WRITE, &redirect->target);
 }
 
 /* What a program does with the files that its arguments name. */

@@ -83,6 +83,9 @@ enum policy_decision match_network(
 /* *by: the rule that decided, or NULL. */
 enum policy_decision match_file(const struct policy *policy, enum policy_operation operation,
 	const char *path, const struct policy_rule **by);
+/* Where no rule matches. */
+enum policy_decision match_default(
+	const struct policy *policy, enum policy_operation operation, const char *path);
 /* Any file below `dir`, or `dir` itself. */
 enum policy_decision match_files_below(const struct policy *policy, enum policy_operation operation,
 	const char *dir, const struct policy_rule **by);

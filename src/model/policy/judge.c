@@ -211,45 +211,57 @@ void policy_judge_argv(const struct policy *policy, const struct policy_request 
 	judge_simple(&j, &command);
 }
 
+static void judge_file(struct judge *j, enum policy_operation operation, const char *path)
+{
+	const char *normal = path_normalize(j->arena, j->request->cwd, path);
+	const char *subject = file_subject(j, operation, normal);
+	const struct policy_rule *by;
+
+	enum policy_decision decision = match_file(j->policy, operation, normal, &by);
+	if (by || decision == POLICY_ALLOW)
+		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");
+	else
+		judge_open_step(j, subject, decision, "no rule matches", subject);
+}
+
 void policy_judge_file(const struct policy *policy, const struct policy_request *request,
 	enum policy_operation operation, const char *path, struct policy_verdict *verdict)
 {
 	struct judge j = judge_begin(policy, request, verdict);
-	const char *normal = path_normalize(j.arena, request->cwd, path);
-	const struct policy_rule *by;
 
-	enum policy_decision decision = match_file(policy, operation, normal, &by);
-	const char *subject = file_subject(&j, operation, normal);
-	if (by || decision == POLICY_ALLOW)
-		judge_step(&j, subject, decision, by, by ? NULL : "no rule matches");
-	else
-		judge_open_step(&j, subject, decision, "no rule matches", subject);
+	judge_file(&j, operation, path);
+}
+
+/* OPERATIONS:PATH */
+static int judge_file_subject(struct judge *j, struct str text, struct error *err)
+{
+	struct str names, rest;
+	unsigned operations;
+
+	if (!str_cut(text, ':', &names, &rest) || !rest.len)
+		return fail(err, ERR_INVALID, "file(%.*s) names no file", (int)text.len, text.data);
+	if (policy_operations_parse(names, &operations, err) < 0)
+		return -1;
+	const char *path = arena_bytes(j->arena, rest.data, rest.len);
+	if (path[0] == '~' && (path[1] == '/' || !path[1]) && j->request->home)
+		path = arena_printf(j->arena, "%s%s", j->request->home, path + 1);
+	for (unsigned operation = POLICY_READ; operation <= POLICY_DELETE; operation <<= 1)
+		if (operations & operation)
+			judge_file(j, (enum policy_operation)operation, path);
+	return 0;
 }
 
 int policy_judge_subject(const struct policy *policy, const struct policy_request *request,
 	const char *subject, struct policy_verdict *verdict, struct error *err)
 {
-	static const struct {
-		const char *prefix;
-		enum policy_operation operation;
-	} files[] = { { "file(read:", POLICY_READ }, { "file(write:", POLICY_WRITE },
-		{ "file(delete:", POLICY_DELETE } };
 	size_t len = strlen(subject);
 
 	if (len && subject[len - 1] != ')')
 		return fail(err, ERR_INVALID, "'%s' has no ')' at its end", subject);
-	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-		size_t begin = strlen(files[i].prefix);
+	if (strncmp(subject, "file(", 5) == 0) {
+		struct judge j = judge_begin(policy, request, verdict);
 
-		if (strncmp(subject, files[i].prefix, begin) != 0)
-			continue;
-		const char *path = arena_bytes(request->arena, subject + begin, len - begin - 1);
-		if (path[0] == '~' && (path[1] == '/' || !path[1]) && request->home)
-			path = arena_printf(request->arena, "%s%s", request->home, path + 1);
-		if (!path[0])
-			return fail(err, ERR_INVALID, "'%s' names no file", subject);
-		policy_judge_file(policy, request, files[i].operation, path, verdict);
-		return 0;
+		return judge_file_subject(&j, (struct str){ subject + 5, len - 6 }, err);
 	}
 	if (strncmp(subject, "network(outbound:", 17) == 0 && len > 18 && subject[17] != '*') {
 		struct str target = { subject + 17, len - 18 };
@@ -268,7 +280,7 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
 		return 0;
 	}
 	return fail(err, ERR_INVALID,
-		"'%s' isn't file(read|write|delete:PATH) or network(outbound:HOST[:PORT])",
+		"'%s' isn't file(read|write|delete|*:PATH) or network(outbound:HOST[:PORT])",
 		subject);
 }
 

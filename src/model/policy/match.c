@@ -363,7 +363,7 @@ static enum policy_decision decide(const struct policy_rule *const found[POLICY_
 	return *by ? (*by)->decision : otherwise;
 }
 
-static enum policy_decision file_default(
+enum policy_decision match_default(
 	const struct policy *policy, enum policy_operation operation, const char *path)
 {
 	for (size_t i = 0; i < policy->directories.count; i++)
@@ -408,7 +408,7 @@ enum policy_decision match_file(const struct policy *policy, enum policy_operati
 		if (!path[len])
 			break;
 	}
-	return decide(found, file_default(policy, operation, path), by);
+	return decide(found, match_default(policy, operation, path), by);
 }
 
 bool match_is_forbidden_below(
@@ -460,7 +460,7 @@ enum policy_decision match_files_below(const struct policy *policy, enum policy_
 			return POLICY_ALLOW;
 		}
 	}
-	return file_default(policy, operation, dir);
+	return match_default(policy, operation, dir);
 }
 
 static void match_host(const struct policy *policy, const char *key, unsigned port,

@@ -50,6 +50,7 @@ struct policy {
 	VEC(struct policy_rule) rules;
 	struct policy_defaults otherwise; /* POLICY_ASK each, unless set */
 	bool has_file_rules;
+	const char *workspace; /* where redirections need no file rule; NULL: nowhere */
 	bool never_asks;  /* srt: a command that isn't understood runs; the sandbox confines it */
 	bool denies_asks; /* Claude Code's mode dontAsk */
 	/* Claude Code: reading below `directories` needs no rule, commands that only read don't
@@ -73,6 +74,9 @@ struct policy_places { /* what rules name by variable; NULL: a rule that names i
 void policy_init(struct policy *policy, struct arena *arena);
 /* What holds where no rule matches, for all kinds. */
 void policy_set_default(struct policy *policy, enum policy_decision decision);
+/* "read", "write|delete", "*" (all three) to its policy_operation. ERR_INVALID names the one that
+ * isn't known. */
+int policy_operations_parse(struct str names, unsigned *operations, struct error *err);
 /* Adds one rule, in Carrel's syntax. ERR_INVALID says what is wrong with it. */
 int policy_add_rule(struct policy *policy, enum policy_decision decision, const char *text,
 	const struct policy_places *places, struct error *err);

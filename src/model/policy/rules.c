@@ -120,30 +120,42 @@ int rule_expand(struct arena *arena, const char *glob, const struct policy_place
 	return 0;
 }
 
-static int parse_file(struct policy *policy, struct str body, struct policy_rule *rule,
-	const struct policy_places *places, struct error *err)
+int policy_operations_parse(struct str names, unsigned *operations, struct error *err)
 {
 	static const struct {
 		const char *name;
-		unsigned operation;
-	} operations[] = { { "read", POLICY_READ }, { "write", POLICY_WRITE },
-		{ "delete", POLICY_DELETE } };
-	struct str names, glob, name;
+		unsigned operations;
+	} known[] = { { "read", POLICY_READ }, { "write", POLICY_WRITE },
+		{ "delete", POLICY_DELETE }, { "*", POLICY_READ | POLICY_WRITE | POLICY_DELETE } };
+	const size_t count = sizeof known / sizeof *known;
+	struct str name;
 
-	if (!str_cut(body, ':', &names, &glob))
-		return fail(err, ERR_INVALID, "no operation: read, write or delete");
-	if (glob.len > 2 && memcmp(glob.data + glob.len - 2, ":*", 2) == 0)
-		glob.len -= 2;
+	*operations = 0;
 	while (str_next(&names, '|', &name)) {
 		size_t i = 0;
 
-		while (i < 3 && !str_is(name, operations[i].name))
+		while (i < count && !str_is(name, known[i].name))
 			i++;
-		if (i == 3)
-			return fail(err, ERR_INVALID, "unknown operation '%.*s'", (int)name.len,
+		if (i == count)
+			return fail(err, ERR_INVALID,
+				"unknown operation '%.*s': read, write, delete or *", (int)name.len,
 				name.data);
-		rule->operations |= operations[i].operation;
+		*operations |= known[i].operations;
 	}
+	return 0;
+}
+
+static int parse_file(struct policy *policy, struct str body, struct policy_rule *rule,
+	const struct policy_places *places, struct error *err)
+{
+	struct str names, glob;
+
+	if (!str_cut(body, ':', &names, &glob))
+		return fail(err, ERR_INVALID, "no operation: read, write, delete or *");
+	if (glob.len > 2 && memcmp(glob.data + glob.len - 2, ":*", 2) == 0)
+		glob.len -= 2;
+	if (policy_operations_parse(names, &rule->operations, err) < 0)
+		return -1;
 	if (!rule->operations || !glob.len)
 		return fail(err, ERR_INVALID, "no operation or no path");
 	const char *text;
@@ -307,6 +319,7 @@ int policy_add_rule(struct policy *policy, enum policy_decision decision, const 
 		return fail(err, ERR_INVALID, "a rule ends with ')' after its pattern");
 	if (rule_check_text(text, err) < 0)
 		return -1;
+	policy->workspace = places->workspace;
 	rule.kind = kinds[i].kind;
 	if (kinds[i].parse(
 		    policy, (struct str){ text + begin, len - begin - 1 }, &rule, places, err) < 0)

@@ -177,6 +177,7 @@ int policy_add_file(struct policy *policy, const struct policy_file *file,
 
 	if (reader_open(&r, POLICY_SETTINGS_MAX, &object) < 0)
 		return -1;
+	policy->workspace = places->workspace;
 	switch (file->format == POLICY_FORMAT_ANY ? format_of(object) : file->format) {
 	case POLICY_FORMAT_CLAUDE:
 		return settings_read_claude(&r, object, &s);

@@ -72,6 +72,40 @@ const char *suggest_command(struct arena *arena, const shell_words *words, size_
 	return arena_printf(arena, "shell(%s %s:*)", quoted(arena, name), quoted(arena, verb));
 }
 
+static size_t find_rule(const text_list *rules, const char *text)
+{
+	size_t i = 0;
+
+	while (i < rules->count && strcmp(rules->items[i], text) != 0)
+		i++;
+	return i;
+}
+
+/* One rule in place of those for reading, writing and deleting a file. */
+static void join_operations(struct arena *arena, text_list *rules)
+{
+	static const char *const others[] = { "write", "delete" };
+
+	for (size_t i = 0; i < rules->count; i++) {
+		const char *path = rules->items[i] + 10;
+		size_t at[2];
+
+		if (strncmp(rules->items[i], "file(read:", 10) != 0)
+			continue;
+		for (size_t k = 0; k < 2; k++)
+			at[k] = find_rule(
+				rules, arena_printf(arena, "file(%s:%s", others[k], path));
+		if (at[0] == rules->count || at[1] == rules->count)
+			continue;
+		rules->items[i] = arena_printf(arena, "file(*:%s", path);
+		size_t kept = 0;
+		for (size_t from = 0; from < rules->count; from++)
+			if (from != at[0] && from != at[1])
+				rules->items[kept++] = rules->items[from];
+		rules->count = kept;
+	}
+}
+
 void policy_suggest(const struct policy_verdict *verdict, struct arena *arena, text_list *rules)
 {
 	for (size_t i = 0; i < verdict->trail.count; i++) {
@@ -85,4 +119,5 @@ void policy_suggest(const struct policy_verdict *verdict, struct arena *arena, t
 		if (!is_there)
 			vec_push(arena, rules, step->suggestion);
 	}
+	join_operations(arena, rules);
 }
