@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from harness import CARREL
-from policy_rows import ALLOWED, DENIED, HIDING
+from policy_rows import ALLOWED, DENIED, DENIED_SHAPES, HIDING, KNOWN_SHAPES, UNKNOWN_SHAPES
 
 pytestmark = pytest.mark.once
 
@@ -27,6 +27,15 @@ SETTINGS = {
 WRAPPERS = "env xargs timeout nohup nice time command builtin exec setsid stdbuf busybox tee rm tar dd ln ssh vim rsync git".split()
 WIDE = {"permissions": {"allow": SETTINGS["permissions"]["allow"] + [f"shell({name}:*)" for name in WRAPPERS],
                         "deny": SETTINGS["permissions"]["deny"]}}
+# Programs that have a table of known shapes, and more; none of them may run `rm`.
+PROGRAMS = """awk bash busybox cargo cat cc cd chrt clang command cp curl cut date dd diff echo env exec fd fdfind file find flock g++ gawk gcc
+git go grep gtar gzip head install ionice jq less ln ls make man mawk mkdir mv nawk nice node nohup npm original-awk patch pip printf
+python3 rg rsync scp sed sh sort split stdbuf tar taskset tee time timeout touch tr unzip wc wget x86_64-linux-gnu-gcc-12 gcc-12 xargs xxd
+zip""".split()
+SHAPES = {"permissions": {
+    "allow": [f"shell({name}:*)" for name in PROGRAMS]
+    + [f"file({operation}:{place}/**)" for operation in ("read", "write", "delete") for place in ("${WORKSPACE}", "/tmp")],
+    "deny": ["shell(rm:*)", "file(read:/etc/shadow)", "file(write:/etc/**)"]}}
 SOURCES = {
     "package_managers": {"pip": {"registries": [{"name": "i", "url": "https://index.example/simple/"}], "blocked_packages": ["evil"]},
                          "npm": {"enabled": False}},
@@ -65,6 +74,21 @@ def test_what_a_rule_denies_is_denied_however_it_is_written():
 def test_what_hides_a_command_is_never_allowed():
     assert [row for row in decide(HIDING) if row[1] not in ("ask", "deny")] == []
     assert [row for row in decide(HIDING, WIDE, shell="bash") if row[1] not in ("ask", "deny")] == []
+
+
+def test_known_shapes_of_programs_are_allowed_and_no_others():
+    for shell in ("sh", "bash"):
+        assert [row for row in decide(KNOWN_SHAPES, SHAPES, shell=shell) if row[1] != "allow"] == []
+    assert [row for row in decide(DENIED_SHAPES, SHAPES, shell="bash") if row[1] != "deny"] == []
+    assert [row for row in decide(UNKNOWN_SHAPES, SHAPES, shell="bash") if row[1] not in ("ask", "deny")] == []
+
+
+def test_without_file_rules_an_option_writes_in_the_working_directory_or_tmp_alone():
+    settings = {"permissions": {"allow": ["shell(sort:*)", "shell(curl:*)", "shell(tar:*)", "shell(gcc:*)"]}}
+    inside = ["sort -o a b", "curl -o /tmp/x https://a.example", "tar xf a.tar", "gcc -c a.c", "curl -o /dev/null https://a.example"]
+    outside = ["sort -o /usr/x b", "curl -o ../x https://a.example", "tar xf a.tar -C /usr", "gcc -o /usr/x a.c", "sort -o $x b"]
+    assert [row for row in decide(inside, settings) if row[1] != "allow"] == []
+    assert [row for row in decide(outside, settings) if row[1] != "ask"] == []
 
 
 def test_files_and_hosts_are_judged_in_the_syntax_of_rules():

@@ -414,11 +414,6 @@ static const struct {
 	const char *program, *option;
 	unsigned operations;
 } file_options[] = {
-	{ "git", "-F", POLICY_READ },
-	{ "git", "--file", POLICY_READ },
-	{ "git", "--pathspec-from-file", POLICY_READ },
-	{ "git", "--separate-git-dir", POLICY_WRITE },
-	{ "git", "--reference", POLICY_READ },
 	{ "pip", "-t", POLICY_WRITE },
 	{ "pip", "--target", POLICY_WRITE },
 	{ "pip", "--prefix", POLICY_WRITE },
@@ -429,22 +424,9 @@ static const struct {
 	{ "pip", "-r", POLICY_READ },
 	{ "pip", "-c", POLICY_READ },
 	{ "touch", "-r", POLICY_READ },
-	{ "tree", "-o", POLICY_WRITE },
-	{ "sort", "-o", POLICY_WRITE },
-	{ "sort", "--output", POLICY_WRITE },
 	{ "grep", "-f", POLICY_READ },
-	{ "sed", "-f", POLICY_READ },
-	{ "awk", "-f", POLICY_READ },
-	{ "xargs", "-a", POLICY_READ },
-	{ "xargs", "--arg-file", POLICY_READ },
-	{ "time", "-o", POLICY_WRITE },
-	{ "time", "--output", POLICY_WRITE },
 	{ "strace", "-o", POLICY_WRITE },
 	{ "ltrace", "-o", POLICY_WRITE },
-	{ "tar", "-f", POLICY_READ | POLICY_WRITE },
-	{ "tar", "-C", POLICY_WRITE },
-	{ "tar", "-T", POLICY_READ },
-	{ "tar", "-X", POLICY_READ },
 };
 
 static void judge_file_options(
@@ -507,7 +489,6 @@ void judge_wrapper_files(struct judge *j, const shell_words *words, size_t first
 {
 	if (!j->policy->has_file_rules)
 		return;
-	judge_file_options(j, path_basename(words->items[first].literal), words, first, end);
 	for (size_t i = first + 1; i < end; i++)
 		if (words->items[i].literal)
 			judge_named(j, words->items[i].literal);

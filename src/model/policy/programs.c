@@ -1,43 +1,9 @@
-/* Arguments of usual programs that run other programs, and variables that change what runs. */
-#include "model/policy/internal.h"
+/* What the arguments of programs run, read and write, by their known shapes. */
+#include <strings.h>
+#include "model/policy/shapes.h"
 
 #include "base/buf.h"
 #include "base/path.h"
-
-bool variable_is_dangerous(const char *name)
-{
-	static const char *const names[] = { "PATH", "IFS", "ENV", "BROWSER", "HOME", "SHELL",
-		"SHELLOPTS", "CDPATH", "GLOBIGNORE", "FIGNORE", "PROMPT_COMMAND", "POSIXLY_CORRECT",
-		"NODE_OPTIONS", "NODE_PATH", "CLASSPATH", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS",
-		"JDK_JAVA_OPTIONS", "JAVA_HOME", "MAVEN_OPTS", "GRADLE_OPTS", "RUBYOPT", "RUBYLIB",
-		"GEM_HOME", "GEM_PATH", "LESSOPEN", "LESSCLOSE", "LESS", "LESSKEY", "TAR_OPTIONS",
-		"TAPE", "RSYNC_RSH", "CVS_RSH", "GREP_OPTIONS", "MAKEFLAGS", "MFLAGS", "RUSTC",
-		"CC", "CXX", "LANG", "LANGUAGE", "OPENSSL_CONF", "OPENSSL_MODULES",
-		"OPENSSL_ENGINES", "GCONV_PATH", "NLSPATH", "LOCPATH", "TZDIR", "HOSTALIASES",
-		"RES_OPTIONS", "LOCALDOMAIN", "TMPDIR", "TERMINFO", "TERMINFO_DIRS", "TERMCAP",
-		"ZDOTDIR", "OPTIND", "EXECIGNORE", "FPATH", "HISTFILE", "INPUTRC", "MANPATH",
-		"INFOPATH", "AWKPATH", "AWKLIBPATH", "CURL_HOME", "WGETRC", "SYSTEM_WGETRC",
-		"NETRC", "KUBECONFIG", "VIRTUAL_ENV", "SUDO_ASKPASS", "FCEDIT", "TMOUT", "MAIL",
-		"MAILPATH", "NO_PROXY", "no_proxy", "ALL_PROXY", "HTTP_PROXY", "HTTPS_PROXY",
-		"FTP_PROXY", "http_proxy", "https_proxy", "ftp_proxy", "all_proxy" };
-	static const char *const prefixes[] = { "LD_", "DYLD_", "GIT_", "PYTHON", "PERL", "BASH",
-		"LC_", "PS", "npm_config_", "NPM_", "PNPM_", "YARN_", "BUN_", "DENO_", "PIP_",
-		"PIPENV_", "POETRY_", "PDM_", "COREPACK_", "UV_", "SSH_", "CARGO_", "RUSTC_",
-		"RUSTUP_", "GO", "CGO_", "CONDA_", "XDG_", "DOCKER_", "MALLOC_", "GLIBC_", "GTK_",
-		"QT_" };
-	size_t len = name ? strlen(name) : 0;
-
-	if (!name)
-		return true;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strcmp(name, names[i]) == 0)
-			return true;
-	for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
-		if (strncmp(name, prefixes[i], strlen(prefixes[i])) == 0)
-			return true;
-	return (len >= 5 && strcmp(name + len - 5, "PAGER") == 0) ||
-	       (len >= 6 && strcmp(name + len - 6, "EDITOR") == 0) || strcmp(name, "VISUAL") == 0;
-}
 
 bool word_may_be_option(const struct shell_word *word)
 {
@@ -51,333 +17,64 @@ bool word_may_be_option(const struct shell_word *word)
 	return first->kind != SHELL_TILDE;
 }
 
-/* Options that run a program, read commands from a file, or write a file. */
-static const struct {
-	const char *program, *option;
-} dangerous[] = {
-	{ "tar", "--to-command" },
-	{ "tar", "-I" },
-	{ "tar", "--use-compress-program" },
-	{ "tar", "--checkpoint-action" },
-	{ "tar", "-F" },
-	{ "tar", "--info-script" },
-	{ "tar", "--new-volume-script" },
-	{ "tar", "--rsh-command" },
-	{ "tar", "--rmt-command" },
-	{ "tar", "-P" },
-	{ "tar", "--absolute-names" },
-	{ "sort", "--compress-program" },
-	{ "sort", "-T" },
-	{ "sort", "--temporary-directory" },
-	{ "sort", "--files0-from" },
-	{ "wc", "--files0-from" },
-	{ "du", "--files0-from" },
-	{ "rg", "--pre" },
-	{ "rg", "--hostname-bin" },
-	{ "rg", "-z" },
-	{ "rg", "--search-zip" },
-	{ "diff", "--to-file" },
-	{ "diff", "--from-file" },
-	{ "less", "-k" },
-	{ "less", "--lesskey" },
-	{ "zip", "-T" },
-	{ "zip", "-TT" },
-	{ "zip", "--unzip-command" },
-	{ "man", "-P" },
-	{ "man", "--pager" },
-	{ "man", "-H" },
-	{ "man", "--html" },
-	{ "scp", "-S" },
-	{ "scp", "-o" },
-	{ "sftp", "-S" },
-	{ "sftp", "-o" },
-	{ "rsync", "-e" },
-	{ "rsync", "--rsh" },
-	{ "rsync", "--rsync-path" },
-	{ "cp", "-t" },
-	{ "cp", "--target-directory" },
-	{ "mv", "-t" },
-	{ "mv", "--target-directory" },
-	{ "install", "-t" },
-	{ "install", "--target-directory" },
-	{ "ln", "-t" },
-	{ "ln", "--target-directory" },
-	{ "install", "--strip-program" },
-	{ "split", "--filter" },
-	{ "date", "-s" },
-	{ "date", "--set" },
-	{ "file", "-m" },
-	{ "file", "--magic-file" },
-	{ "file", "-C" },
-	{ "file", "--compile" },
-	{ "printf", "-v" },
-	{ "tree", "--fromfile" },
-	{ "go", "-exec" },
-	{ "go", "-toolexec" },
-	{ "go", "-vettool" },
-	{ "gcc", "-wrapper" },
-	{ "cc", "-wrapper" },
-	{ "g++", "-wrapper" },
-	{ "make", "--eval" },
-	{ "make", "-E" },
-	{ "gmake", "--eval" },
-	{ "gmake", "-E" },
-	{ "sftp", "-D" },
-	{ "wget", "--use-askpass" },
-	{ "tcpdump", "-z" },
-};
-static const char *const git_asked[] = { "config", "bisect", "filter-branch", "difftool",
-	"mergetool", "submodule", "daemon", "shell", "upload-pack", "receive-pack", "remote-ext",
-	"hook", "alias", "send-email", "instaweb", "web--browse", "archimport", "svn", "p4",
-	"worktree", "maintenance", "credential" };
-
-static bool is_dangerous(const char *program, const char *text)
-{
-	for (size_t i = 0; i < sizeof dangerous / sizeof *dangerous; i++) {
-		const char *option = dangerous[i].option;
-		size_t len = strlen(option);
-
-		if (strcmp(dangerous[i].program, program) != 0)
-			continue;
-		/* Long options may be abbreviated; short ones are combined or have their value
-		 * glued on; "-exec" is a long one with one dash. */
-		if (len > 2 && option[1] != '-' && strcspn(text, "=") == len &&
-			strncmp(option, text, len) == 0)
-			return true;
-		if (option[1] == '-'
-				? strlen(text) > 3 && strncmp(option, text, strcspn(text, "=")) == 0
-				: len == 2 && text[1] != '-' && strchr(text + 1, option[1]) != NULL)
-			return true;
-	}
-	return false;
-}
-
-/* Programs whose options can run others: a word that may become an option isn't known. */
-static bool has_dangerous_options(const char *program)
-{
-	for (size_t i = 0; i < sizeof dangerous / sizeof *dangerous; i++)
-		if (strcmp(dangerous[i].program, program) == 0)
-			return true;
-	return strcmp(program, "find") == 0 || strcmp(program, "sed") == 0 ||
-	       strcmp(program, "awk") == 0 || strcmp(program, "gawk") == 0 ||
-	       strcmp(program, "mawk") == 0;
-}
-
-static void judge_options(struct judge *j, const char *subject, const char *program,
-	const shell_words *words, size_t first)
-{
-	for (size_t i = first + 1; i < words->count; i++) {
-		const char *text = words->items[i].literal;
-
-		if (text && strcmp(text, "--") == 0)
-			return;
-		if (!text && word_may_be_option(&words->items[i]))
-			judge_step(j, subject, POLICY_ASK, NULL,
-				arena_printf(j->arena, "an expanded word may be an option of '%s'",
-					program));
-		else if (text && text[0] == '-' && text[1] && is_dangerous(program, text))
-			judge_step(j, subject, POLICY_ASK, NULL,
-				arena_printf(j->arena,
-					"option '%s' of '%s' can run programs or write files", text,
-					program));
-	}
-}
-
-/* Options of git and its subcommands that run programs, take another configuration, or write
- * files. Without a subcommand: those before it. */
-static const struct {
-	const char *subcommands, *option;
-} git_options[] = {
-	{ NULL, "-c" },
-	{ NULL, "--config-env" },
-	{ NULL, "--exec-path" },
-	{ NULL, "--git-dir" },
-	{ NULL, "--work-tree" },
-	{ NULL, "--paginate" },
-	{ NULL, "-p" },
-	{ NULL, "--attr-source" },
-	{ NULL, "--html-path" },
-	{ "clone", "-c" },
-	{ "clone", "--config" },
-	{ "clone", "-u" },
-	{ "clone init commit", "--template" },
-	{ "commit", "-t" },
-	{ "clone fetch pull ls-remote fetch-pack", "--upload-pack" },
-	{ "push send-pack", "--receive-pack" },
-	{ "push send-pack archive rebase", "--exec" },
-	{ "archive", "--remote" },
-	{ "rebase", "-x" },
-	{ "*", "--ext-diff" },
-	{ "*", "--textconv" },
-	{ "*", "--output" },
-	{ "archive format-patch", "-o" },
-	{ "format-patch", "--output-directory" },
-	{ "grep", "-O" },
-	{ "grep", "--open-files-in-pager" },
-	{ "difftool mergetool", "-x" },
-	{ "difftool", "--extcmd" },
-	{ "log show diff", "--show-signature" },
-	{ "merge rebase pull", "-s" },
-	{ "merge rebase pull", "--strategy" },
-	{ "merge commit tag rebase", "-S" },
-	{ "merge commit tag rebase", "--gpg-sign" },
-	{ "diff log show", "-O" },
+struct call { /* of a program that has a row */
+	struct judge *j;
+	const char *subject;
+	const struct shape *shape;
+	const shell_words *words;
+	const char *directory; /* of tar's members, or NULL */
+	/* What options say of the operands */
+	bool reads_all, writes_all, deletes, has_program;
+	bool writes_here, writes_elsewhere;
+	bool creates, extracts, lists;
 };
 
-static bool has_name(const char *names, const char *name)
+static void ask(struct call *c, const char *reason)
 {
-	struct str rest = str_from(names), one;
-
-	while (str_next(&rest, ' ', &one))
-		if (str_is(one, name) || str_is(one, "*"))
-			return true;
-	return false;
+	judge_step(c->j, c->subject, POLICY_ASK, NULL, reason);
 }
 
-static bool git_is_dangerous(const char *subcommand, const char *text)
+/* ---- commands within arguments ---- */
+
+/* The words as a command; those with `mark` in them become what isn't known. */
+static void judge_found_command(struct call *c, size_t from, size_t to, const char *mark, bool adds)
 {
-	for (size_t i = 0; i < sizeof git_options / sizeof *git_options; i++) {
-		const char *option = git_options[i].option, *of = git_options[i].subcommands;
-
-		if (of ? !subcommand || !has_name(of, subcommand) : subcommand != NULL)
-			continue;
-		if (option[1] == '-'
-				? strlen(text) > 3 && strncmp(option, text, strcspn(text, "=")) == 0
-				: text[1] != '-' && strchr(text + 1, option[1]) != NULL)
-			return true;
-	}
-	return false;
-}
-
-/* The subcommand's place; words->count: none, or one that isn't known. */
-static size_t git_subcommand(const shell_words *words, size_t at)
-{
-	for (; at < words->count; at++) {
-		const char *text = words->items[at].literal;
-
-		if (!text)
-			return words->count;
-		if (text[0] != '-')
-			return at;
-		if (strcmp(text, "-C") == 0 || strcmp(text, "-c") == 0 ||
-			strcmp(text, "--git-dir") == 0 || strcmp(text, "--work-tree") == 0 ||
-			strcmp(text, "--namespace") == 0 || strcmp(text, "--config-env") == 0 ||
-			strcmp(text, "--attr-source") == 0 || strcmp(text, "--super-prefix") == 0)
-			at++;
-	}
-	return at;
-}
-
-static void judge_git(struct judge *j, const char *subject, const shell_words *words, size_t first)
-{
-	size_t at = git_subcommand(words, first + 1);
-	const char *subcommand = at < words->count ? words->items[at].literal : NULL;
-	bool reads_files = false;
-
-	for (size_t i = first + 1; i < words->count; i++) {
-		const char *text = words->items[i].literal;
-
-		if (text && strcmp(text, "--") == 0 && i > at)
-			break;
-		if (!text && word_may_be_option(&words->items[i]))
-			judge_step(j, subject, POLICY_ASK, NULL,
-				"an expanded word may be an option of 'git'");
-		else if (text && text[0] == '-' && text[1] &&
-			 git_is_dangerous(i > at ? subcommand : NULL, text))
-			judge_step(j, subject, POLICY_ASK, NULL,
-				arena_printf(j->arena,
-					"option '%s' of 'git' can run programs or write files",
-					text));
-		else if (text && (strstr(text, "::") || strstr(text, "ProxyCommand")) &&
-			 text[0] != ':' &&
-			 has_name("clone fetch pull push remote ls-remote submodule",
-				 subcommand ? subcommand : ""))
-			judge_step(j, subject, POLICY_ASK, NULL, "a remote that runs a program");
-		reads_files |= text && strcmp(text, "--no-index") == 0;
-	}
-	for (size_t k = 0; subcommand && k < sizeof git_asked / sizeof *git_asked; k++)
-		if (strcmp(subcommand, git_asked[k]) == 0)
-			judge_step(j, subject, POLICY_ASK, NULL,
-				arena_printf(j->arena, "'git %s' can run programs", subcommand));
-	for (size_t i = at + 1; reads_files && i < words->count; i++)
-		if (!words->items[i].literal || words->items[i].literal[0] != '-')
-			judge_path(j, POLICY_READ, &words->items[i]);
-	/* The directory of a clone */
-	const char *last = words->items[words->count - 1].literal;
-	if (subcommand && strcmp(subcommand, "clone") == 0 && words->count > at + 2 && last &&
-		last[0] != '-' && !strstr(last, "://"))
-		judge_path(j, POLICY_WRITE, &words->items[words->count - 1]);
-}
-
-/* find … -exec CMD ;  The arguments in place of {} aren't known. */
-static size_t judge_find_command(
-	struct judge *j, const char *subject, const shell_words *words, size_t at)
-{
+	struct judge *j = c->j;
 	struct shell_command command = { .kind = SHELL_SIMPLE };
 	auto_buf struct buf source = buf_empty(SHELL_SCRIPT_MAX);
+	const char *within = j->within;
+	size_t len = strcspn(c->shape->names, " ");
 
-	for (; at < words->count; at++) {
-		const char *text = words->items[at].literal;
-		struct shell_word word = words->items[at];
+	for (size_t at = from; at < to; at++) {
+		struct shell_word word = c->words->items[at];
 
-		if (text && (strcmp(text, ";") == 0 || strcmp(text, "+") == 0))
-			break;
-		if (text && strstr(text, "{}"))
+		if (word.literal && strstr(word.literal, mark)) {
 			word = (struct shell_word){ .source = word.source };
+			adds = false;
+		}
 		vec_push(j->arena, &command.words, word);
 		buf_printf(&source, "%s%.*s", source.len ? " " : "", (int)word.source.len,
 			word.source.data);
 	}
+	if (adds)
+		vec_push(j->arena, &command.words, (struct shell_word){ .source = STR("…") });
 	command.source = (struct str){ arena_bytes(j->arena, source.data, source.len), source.len };
-	if (!command.words.count)
-		judge_step(j, subject, POLICY_ASK, NULL, "it isn't known what 'find' runs");
-	else if (++j->depth > POLICY_DEPTH_MAX)
-		judge_step(
-			j, subject, POLICY_ASK, NULL, "commands in commands are nested too deep");
-	else {
-		const char *within = j->within;
-
-		j->within = within ? arena_printf(j->arena, "%s, find", within) : "find";
+	if (from >= to) {
+		ask(c, "it isn't known what that runs");
+		return;
+	}
+	if (++j->depth > POLICY_DEPTH_MAX) {
+		ask(c, "commands in commands are nested too deep");
+	} else {
+		j->within = arena_printf(j->arena, "%s%s%.*s", within ? within : "",
+			within ? ", " : "", (int)len, c->shape->names);
 		judge_simple(j, &command);
 		j->within = within;
 	}
 	j->depth--;
-	return at;
 }
 
-static void judge_find(struct judge *j, const char *subject, const shell_words *words, size_t first)
-{
-	static const char *const runs[] = { "-exec", "-execdir", "-ok", "-okdir" };
-	size_t paths = first + 1;
-
-	for (; paths < words->count && words->items[paths].literal; paths++) {
-		const char *text = words->items[paths].literal;
-
-		if (strncmp(text, "-O", 2) != 0 && strcmp(text, "-H") != 0 &&
-			strcmp(text, "-L") != 0 && strcmp(text, "-P") != 0)
-			break;
-	}
-	while (paths < words->count && !word_may_be_option(&words->items[paths]) &&
-		!(words->items[paths].literal && strpbrk(words->items[paths].literal, "()!")))
-		judge_path(j, POLICY_READ, &words->items[paths++]);
-	for (size_t i = paths; i < words->count; i++) {
-		const char *text = words->items[i].literal ? words->items[i].literal : "";
-
-		for (size_t k = 0; k < 4; k++)
-			if (strcmp(text, runs[k]) == 0) {
-				/* in the directory of each file */
-				j->is_moved |= strstr(text, "dir") != NULL;
-				i = judge_find_command(j, subject, words, i + 1);
-			}
-		if (strcmp(text, "-delete") == 0)
-			judge_step(j, subject, POLICY_ASK, NULL,
-				"'find -delete' deletes what it finds");
-		if (strncmp(text, "-fprint", 7) == 0 || strcmp(text, "-fls") == 0 ||
-			strcmp(text, "-files0-from") == 0)
-			judge_step(j, subject, POLICY_ASK, NULL,
-				"'find' writes or reads another file");
-	}
-}
+/* ---- programs in arguments ---- */
 
 /* After the part of a sed script up to an unescaped delimiter; NULL: none, or seds differ on where
  * it ends, as the delimiter stands in brackets. */
@@ -429,82 +126,472 @@ static bool sed_is_harmless(const char *script)
 	return *at && strchr("pdqD=nNPGhHgx", *at) && !at[1];
 }
 
-static void judge_sed(struct judge *j, const char *subject, const shell_words *words, size_t first)
+static bool awk_is_harmless(const char *program)
 {
-	bool is_script_next = false, has_script = false;
+	return !strstr(program, "system") && !strstr(program, "getline") &&
+	       !strstr(program, "ARGV") && !strstr(program, "ARGC") && !strpbrk(program, "|>@\\");
+}
 
-	for (size_t i = first + 1; i < words->count; i++) {
-		const char *text = words->items[i].literal;
-		bool is_option = text && text[0] == '-' && text[1] && !is_script_next;
+static void judge_text(struct call *c, const struct shell_word *word)
+{
+	bool is_sed = strncmp(c->shape->names, "sed", 3) == 0;
 
-		if (is_option && (strncmp(text, "-f", 2) == 0 || strncmp(text, "--f", 3) == 0 ||
-					 (text[1] == '-' && strchr(text, '=')) ||
-					 (text[1] != '-' && strpbrk(text + 2, "ef")))) {
-			judge_step(j, subject, POLICY_ASK, NULL,
-				"a script of sed that isn't written here");
-			has_script = true;
-		} else if (is_option) {
-			is_script_next = strcmp(text, "-e") == 0 ||
-					 strcmp(text, "--expression") == 0 ||
-					 (text[1] != '-' && text[strlen(text) - 1] == 'e');
-			has_script |= is_script_next;
-		} else if (is_script_next || !has_script) {
-			if (!text || !sed_is_harmless(text))
-				judge_step(j, subject, POLICY_ASK, NULL,
-					"a script of sed that may run programs or write files");
-			is_script_next = false;
-			has_script = true;
-		}
+	if (word->literal &&
+		(is_sed ? sed_is_harmless(word->literal) : awk_is_harmless(word->literal)))
+		return;
+	ask(c, is_sed ? "a script of sed that may run programs or write files"
+		      : "a program of awk that may run others or write files");
+}
+
+/* ---- files ---- */
+
+/* A file that is written where no rule is about files: one below the working directory or /tmp
+ * follows the command. */
+static void judge_unruled_write(struct call *c, const struct shell_word *word)
+{
+	struct judge *j = c->j;
+	const char *path =
+		word->literal ? path_normalize(j->arena, j->request->cwd, word->literal) : NULL;
+
+	if (!path || (word->literal[0] != '/' && (j->is_moved || j->moved_to)))
+		ask(c, "it isn't known which file is written");
+	else if (!path_is_beneath(path, j->request->cwd) && !path_is_beneath(path, "/tmp") &&
+		 strncmp(path, "/dev/", 5) != 0)
+		ask(c, "a file outside of the working directory and /tmp, and no rule for files");
+}
+
+static void judge_file(struct call *c, unsigned operations, const struct shell_word *word)
+{
+	if (word->literal && strcmp(word->literal, "-") == 0)
+		return;
+	if ((operations & ~(unsigned)POLICY_READ) && !c->j->policy->has_file_rules &&
+		!c->j->policy->is_claude)
+		judge_unruled_write(c, word);
+	for (unsigned operation = POLICY_READ; operation <= POLICY_DELETE; operation <<= 1)
+		if (operations & operation)
+			judge_path(c->j, (enum policy_operation)operation, word);
+}
+
+static void judge_part(struct call *c, unsigned operations, const char *path)
+{
+	const struct shell_word word = { .literal = path, .source = str_from(path) };
+
+	judge_file(c, operations, &word);
+}
+
+static unsigned operations_of(char effect)
+{
+	static const struct {
+		char effect;
+		unsigned operations;
+	} effects[] = { { 'r', POLICY_READ }, { 'w', POLICY_WRITE }, { 'W', POLICY_WRITE },
+		{ 'T', POLICY_WRITE }, { 'b', POLICY_READ | POLICY_WRITE },
+		{ 'd', POLICY_READ | POLICY_WRITE | POLICY_DELETE } };
+
+	for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
+		if (effects[i].effect == effect)
+			return effects[i].operations;
+	return 0;
+}
+
+/* ---- options ---- */
+
+static void note_option(struct call *c, char effect)
+{
+	c->reads_all |= effect == 'R' || effect == 'T';
+	c->writes_all |= effect == 'V';
+	c->deletes |= effect == 'Y';
+	c->has_program |= effect == 'p';
+	c->writes_here |= effect == '.';
+	c->writes_elsewhere |= effect == 'W' || effect == 'h' || effect == 'D';
+	c->creates |= effect == 'm';
+	c->extracts |= effect == 'x';
+	c->lists |= effect == 't';
+	c->j->is_moved |= effect == 'C';
+}
+
+/* A value that is a file after a sign alone. */
+static const char *file_after(const char *value, char effect)
+{
+	size_t at = strcspn(value, "@<");
+
+	if (effect == '@')
+		return value[0] == '@' ? value + 1 : NULL;
+	return value[at] ? value + at + 1 : NULL;
+}
+
+static bool value_is_harmless(char effect, const char *value)
+{
+	switch (effect) {
+	case 'i':
+		return !strpbrk(value, "/*");
+	case 'c':
+		return !strchr(value, ',');
+	case '%':
+		return !strstr(value, "%output") && value[0] != '@';
+	case 'M':
+		return strcmp(value, "-") != 0 && strncmp(value, "/dev/", 5) != 0 &&
+		       strncmp(value, "/proc/", 6) != 0;
+	case 'A': /* tar takes HOST:FILE for a file of another host */
+		return !strchr(value, ':');
+	default:
+		return true;
 	}
 }
 
-static void judge_awk(struct judge *j, const char *subject, const shell_words *words, size_t first)
+static void judge_value(struct call *c, char effect, const struct shell_word *word)
 {
-	for (size_t i = first + 1; i < words->count; i++) {
-		const char *text = words->items[i].literal;
+	const char *value = word->literal, *path;
 
-		if (text && text[0] == '-' && (text[1] == 'F' || text[1] == 'v')) {
-			i += text[2] == '\0'; /* its value */
-		} else if (text && text[0] == '-' && text[1]) {
-			judge_step(j, subject, POLICY_ASK, NULL,
-				"an option of awk that may load a program");
-		} else {
-			if (!text || strstr(text, "system") || strstr(text, "getline") ||
-				strstr(text, "ARGV") || strstr(text, "ARGC") ||
-				strpbrk(text, "|>@") || strstr(text, "\\"))
-				judge_step(j, subject, POLICY_ASK, NULL,
-					"a program of awk that may run others or write files");
+	/* "Header: $x" doesn't begin with '@', whatever $x is. */
+	if (effect == '@' && !value && word->parts.count &&
+		word->parts.items[0].kind == SHELL_TEXT && word->parts.items[0].text[0] &&
+		word->parts.items[0].text[0] != '@')
+		return;
+	if (strchr("ic%MAF@", effect) && !(value && value_is_harmless(effect, value))) {
+		ask(c, arena_printf(c->j->arena, "the value '%.*s' can run programs or name files",
+			       (int)(word->source.len < 80 ? word->source.len : 80),
+			       word->source.data));
+		return;
+	}
+	switch (effect) {
+	case 'p':
+		judge_text(c, word);
+		return;
+	case 's':
+		if (value)
+			judge_script(c->j, SHELL_SH, str_from(value));
+		else
+			ask(c, "it isn't known which commands that runs");
+		return;
+	case '@':
+	case 'F':
+		path = file_after(value, effect);
+		if (path)
+			judge_part(c, POLICY_READ, path);
+		return;
+	case 'A':
+		judge_file(c,
+			c->creates || !(c->extracts || c->lists) ? POLICY_READ | POLICY_WRITE
+								 : POLICY_READ,
+			word);
+		return;
+	case 'D':
+		judge_file(c, c->extracts ? POLICY_WRITE : POLICY_READ, word);
+		return;
+	case 'f':
+		if (value && strncasecmp(value, "file:", 5) == 0)
+			ask(c, "it reads a file as an address");
+		return;
+	case 'M':
+		judge_file(c, POLICY_READ, word);
+		return;
+	default:
+		judge_file(c, operations_of(effect), word);
+	}
+}
+
+static void judge_option(struct call *c, const struct shape_item *item)
+{
+	if (item->effect == '!')
+		ask(c, "an option that can run programs or write files");
+	else if (item->effect == 'X')
+		judge_found_command(c, item->from, item->to, "{", true);
+	else if (item->has_value && item->effect)
+		judge_value(c, item->effect, &item->value);
+}
+
+/* ---- operands ---- */
+
+/* The letter of the operand at `k` of `count`. */
+static char operand_letter(const char *spec, size_t k, size_t count)
+{
+	const char *last = strchr(spec, '$');
+
+	spec += strspn(spec, ".:");
+	if (last && k + 1 == count && count > 1)
+		return last[1];
+	for (; *spec && *spec != '$'; spec++) {
+		if (*spec == '*')
+			return spec[1];
+		if (k-- == 0)
+			return *spec;
+	}
+	return 0;
+}
+
+/* A variable that is set by make's command line; anything that could be a program's name isn't
+ * harmless in one. */
+static void judge_make_variable(struct call *c, const struct shell_word *word)
+{
+	static const char *const values[] = { "", "yes", "no", "on", "off", "true", "false", "y",
+		"n", "debug", "release", "Debug", "Release" };
+	static const char *const names[] = { "PREFIX", "prefix", "DESTDIR", "BUILD", "VERSION",
+		"CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "LDLIBS", "ARCH", "TARGET", "CONFIG",
+		"TESTS", "TEST" };
+	const char *text = word->literal, *value = text ? strchr(text, '=') : NULL;
+
+	if (!text) {
+		ask(c, "an expanded word may set a variable of make");
+		return;
+	}
+	if (!value)
+		return;
+	size_t len = (size_t)(value - text);
+	if (!value[1 + strspn(value + 1, "0123456789")])
+		return;
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		if (strcmp(value + 1, values[i]) == 0)
 			return;
-		}
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strlen(names[i]) == len && strncmp(text, names[i], len) == 0 &&
+			!value[1 + strcspn(value + 1, "$`;|&()<>\n\\,%@")])
+			return;
+	ask(c, arena_printf(c->j->arena, "'%.*s' of make may name a program", (int)len, text));
+}
+
+static bool is_surely_path(const char *text)
+{
+	return !text || text[0] == '/' || strncmp(text, "../", 3) == 0 || strstr(text, "/../") ||
+	       strcmp(text, "..") == 0;
+}
+
+static void judge_operand_of(struct call *c, char letter, const struct shell_word *word)
+{
+	const char *text = word->literal;
+
+	switch (letter) {
+	case 'p':
+		judge_text(c, word);
+		return;
+	case 'g':
+		if (!text || strstr(text, "::") || strstr(text, "ProxyCommand"))
+			ask(c, "a remote that may run a program");
+		return;
+	case 'o':
+		if (is_surely_path(text))
+			judge_file(c, POLICY_READ, word);
+		return;
+	case 'k': /* @FILE has options */
+		if (!text || text[0] == '@')
+			ask(c, "options that aren't written here");
+		judge_file(c, POLICY_READ, word);
+		return;
+	case 'l': /* commands of less */
+		if (!text || text[0] == '+')
+			ask(c, "a word that may be a command of 'less'");
+		return;
+	case 'v':
+		judge_make_variable(c, word);
+		return;
+	case 'f':
+		judge_value(c, 'f', word);
+		return;
+	case '!':
+		ask(c, "it isn't known what that does");
+		return;
+	default:
+		c->writes_elsewhere |= letter == 'W';
+		judge_file(c, operations_of(letter), word);
 	}
 }
 
-/* sort -o FILE, tee, uniq IN OUT are in files.c, except for the options. */
-static void judge_sort(struct judge *j, const char *subject, const shell_words *words, size_t first)
+/* A member that tar creates an archive of, after -C. */
+static void judge_member(struct call *c, const struct shell_word *word)
 {
-	for (size_t i = first + 1; i < words->count; i++) {
-		const char *text = words->items[i].literal;
+	if (!c->creates)
+		return;
+	if (c->directory && word->literal && word->literal[0] != '/')
+		judge_part(c, POLICY_READ,
+			arena_printf(c->j->arena, "%s/%s", c->directory, word->literal));
+	else
+		judge_file(c, POLICY_READ, word);
+}
 
-		if (text && text[0] == '-' &&
-			(strncmp(text, "--o", 3) == 0 || (text[1] != '-' && strchr(text, 'o'))))
-			judge_step(j, subject, POLICY_ASK, NULL, "'sort -o' writes a file");
+static void judge_operand_at(struct call *c, const struct shell_word *word, size_t k, size_t count)
+{
+	const char *spec = c->shape->operands;
+	char letter = operand_letter(spec, k, count);
+
+	if (spec[0] == ':' && (!word->literal || strchr(word->literal, ':')))
+		ask(c, "a file of another host, which a program is run for");
+	if (c->shape->style == SHAPE_TAR && !spec[0])
+		judge_member(c, word);
+	else if (letter == 'p' && c->has_program)
+		return; /* what the program reads */
+	else if (c->writes_all)
+		judge_file(c, POLICY_WRITE, word);
+	else if (c->reads_all && letter != 'p')
+		judge_file(c, POLICY_READ, word);
+	else
+		judge_operand_of(c, letter, word);
+	if (c->deletes && k + 1 == count)
+		judge_file(c, POLICY_DELETE, word);
+}
+
+/* Subcommands of this shape take what is theirs from a row of their own. */
+static void judge_read(struct call *c, const struct shape_reading *reading)
+{
+	size_t count = 0, k = 0;
+
+	for (size_t i = 0; i < reading->items.count; i++) {
+		count += reading->items.items[i].is_operand;
+		note_option(c, reading->items.items[i].effect);
+	}
+	for (size_t i = 0; i < reading->items.count; i++) {
+		const struct shape_item *item = &reading->items.items[i];
+
+		if (item->is_operand) {
+			judge_operand_at(c, &item->value, k++, count);
+			continue;
+		}
+		judge_option(c, item);
+		if (item->effect == 'D' && !item->value.literal)
+			ask(c, "it isn't known which directory that names");
+		else if (item->effect == 'D')
+			c->directory = c->directory && item->value.literal[0] != '/'
+					       ? arena_printf(c->j->arena, "%s/%s", c->directory,
+							 item->value.literal)
+					       : item->value.literal;
+	}
+	if ((c->writes_here || c->extracts || strchr(c->shape->operands, '.')) &&
+		!c->writes_elsewhere)
+		judge_part(c, POLICY_WRITE, ".");
+}
+
+/* ---- find ---- */
+
+static bool is_expression(const struct shell_word *word)
+{
+	const char *text = word->literal;
+
+	if (!text)
+		return word_may_be_option(word);
+	return text[0] == '-' ? text[1] != '\0' : strlen(text) == 1 && strchr("()!,", text[0]);
+}
+
+static size_t find_command_end(const shell_words *words, size_t at)
+{
+	for (; at < words->count; at++) {
+		const char *text = words->items[at].literal;
+
+		if (text && (strcmp(text, ";") == 0 || strcmp(text, "+") == 0))
+			break;
+	}
+	return at;
+}
+
+static size_t judge_test(struct call *c, size_t at)
+{
+	static const char *const runs[] = { "-exec", "-execdir", "-ok", "-okdir" };
+	const char *text = c->words->items[at].literal;
+	char kind, effect;
+
+	if (text && strlen(text) == 1 && strchr("()!,", text[0]))
+		return at;
+	for (size_t k = 0; text && k < sizeof runs / sizeof *runs; k++)
+		if (strcmp(text, runs[k]) == 0) {
+			size_t end = find_command_end(c->words, at + 1);
+
+			/* in the directory of each file */
+			c->j->is_moved |= strstr(text, "dir") != NULL;
+			judge_found_command(c, at + 1, end, "{}", false);
+			return end;
+		}
+	if (!text || text[0] != '-' ||
+		!shape_option(c->shape, str_from(text + 1), &kind, &effect) ||
+		(kind && at + 1 >= c->words->count)) {
+		ask(c, !text ? "an expanded word may be an option of 'find'"
+			     : arena_printf(c->j->arena,
+				       "'%s' isn't among the known shapes of 'find'", text));
+		return at;
+	}
+	if (kind && operations_of(effect))
+		judge_file(c, operations_of(effect), &c->words->items[at + 1]);
+	return at + (kind != 0);
+}
+
+static void judge_find(struct call *c, size_t first)
+{
+	size_t at = first + 1;
+
+	for (; at < c->words->count && c->words->items[at].literal; at++) {
+		const char *text = c->words->items[at].literal;
+
+		if (strcmp(text, "-O1") != 0 && strcmp(text, "-O2") != 0 &&
+			strcmp(text, "-O3") != 0 && strcmp(text, "-H") != 0 &&
+			strcmp(text, "-L") != 0 && strcmp(text, "-P") != 0)
+			break;
+	}
+	while (at < c->words->count && !is_expression(&c->words->items[at]))
+		judge_file(c, POLICY_READ, &c->words->items[at++]);
+	for (; at < c->words->count; at++)
+		at = judge_test(c, at);
+}
+
+/* ---- any program that has a row ---- */
+
+static void judge_call(struct call *c, size_t first)
+{
+	struct shape_reading reading;
+
+	if (c->shape->style == SHAPE_FIND) {
+		judge_find(c, first);
+		return;
+	}
+	shape_read(c->j->arena, c->shape, c->words, first, &reading);
+	if (reading.unknown)
+		ask(c, reading.unknown);
+	for (size_t i = reading.end; i < c->words->count && c->shape->style == SHAPE_FIRST &&
+				     !shape_has_subcommands(c->shape);
+		i++)
+		vec_push(c->j->arena, &reading.items,
+			(struct shape_item){ .is_operand = true, .value = c->words->items[i] });
+	judge_read(c, &reading);
+	if (!shape_has_subcommands(c->shape) || reading.end >= c->words->count)
+		return;
+	const char *name = c->words->items[reading.end].literal;
+	const struct shape *sub = name ? shape_find_sub(c->j->arena, c->shape, name) : NULL;
+	if (!sub) {
+		ask(c, arena_printf(c->j->arena, "'%.*s %.*s' isn't among the known shapes",
+			       (int)strcspn(c->shape->names, " "), c->shape->names,
+			       (int)c->words->items[reading.end].source.len,
+			       c->words->items[reading.end].source.data));
+		return;
+	}
+	c->shape = sub;
+	judge_call(c, reading.end);
+}
+
+void judge_shape_items(struct judge *j, const char *subject, const struct shape *shape,
+	const shell_words *words, const struct shape_reading *reading)
+{
+	struct call c = { .j = j, .subject = subject, .shape = shape, .words = words };
+
+	for (size_t i = 0; i < reading->items.count; i++) {
+		note_option(&c, reading->items.items[i].effect);
+		judge_option(&c, &reading->items.items[i]);
 	}
 }
 
 void judge_program(struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
-	static const struct {
-		const char *name;
-		void (*judge)(struct judge *j, const char *subject, const shell_words *words,
-			size_t first);
-	} programs[] = { { "git", judge_git }, { "find", judge_find }, { "sed", judge_sed },
-		{ "awk", judge_awk }, { "gawk", judge_awk }, { "mawk", judge_awk },
-		{ "sort", judge_sort } };
-	const char *program = path_basename(words->items[first].literal);
+	const char *name = path_basename(words->items[first].literal);
+	const char *option = first + 2 < words->count ? words->items[first + 1].literal : NULL;
+	const char *module = option ? words->items[first + 2].literal : NULL;
+	bool is_moved = j->is_moved;
 
-	if (has_dangerous_options(program))
-		judge_options(j, subject, program, words, first);
-	for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
-		if (strcmp(program, programs[i].name) == 0)
-			programs[i].judge(j, subject, words, first);
+	/* python -m venv */
+	if (module && strncmp(name, "python", 6) == 0 && strcmp(option, "-m") == 0 &&
+		(strcmp(module, "venv") == 0 || strcmp(module, "virtualenv") == 0)) {
+		name = module;
+		first += 2;
+	}
+	struct call c = {
+		.j = j, .subject = subject, .shape = shape_find(j->arena, name), .words = words
+	};
+	if (!c.shape)
+		return;
+	judge_call(&c, first);
+	j->is_moved = is_moved;
 }

@@ -1,5 +1,5 @@
 /* A simple command: its assignments, redirections, name, wrappers and arguments. */
-#include "model/policy/internal.h"
+#include "model/policy/shapes.h"
 
 #include "base/buf.h"
 #include "base/path.h"
@@ -117,162 +117,136 @@ static void judge_suspects(
 	}
 }
 
-/* Programs that run the command in their arguments. */
-static const struct wrapper {
-	const char *name;
-	const char *with_value; /* letters of options that take the next word */
-	unsigned operands;	/* before the command */
-	bool has_assignments;
-	bool adds_words; /* the command gets more arguments than are written */
-	char runs;	 /* letter of an option that runs a script, or edits files */
-} wrappers[] = {
-	{ "env", "uCa", 0, true, false },
-	{ "nohup", "", 0, false, false },
-	{ "timeout", "ks", 1, false, false },
-	{ "nice", "n", 0, false, false },
-	{ "ionice", "cnpPu", 0, false, false },
-	{ "time", "fo", 0, true, false },
-	{ "command", "", 0, false, false },
-	{ "builtin", "", 0, false, false },
-	{ "exec", "a", 0, false, false },
-	{ "setsid", "", 0, false, false },
-	{ "stdbuf", "ioe", 0, false, false },
-	{ "xargs", "IdEaLnPs", 0, false, true },
-	{ "sudo", "ugpCrtThDRUac", 0, true, false, 'e' },
-	{ "doas", "uCa", 0, false, false },
-	{ "pkexec", "u", 0, false, false },
-	{ "busybox", "", 0, false, false },
-	{ "toybox", "", 0, false, false },
-	{ "taskset", "", 1, false, false },
-	{ "chrt", "TPD", 1, false, false },
-	{ "flock", "wE", 1, false, false, 'c' },
-	{ "chroot", "", 1, false, false },
-	{ "setpriv", "", 0, false, false },
-	{ "prlimit", "", 0, false, false },
-	{ "choom", "np", 0, false, false },
-	{ "valgrind", "", 0, false, false },
-	{ "fakeroot", "lsib", 0, false, false },
-	{ "faketime", "", 1, false, false },
-	{ "eatmydata", "", 0, false, false },
-	{ "unbuffer", "", 0, false, false },
-	{ "torsocks", "upaP", 0, false, false },
-	{ "proxychains", "f", 0, false, false },
-	{ "dbus-run-session", "", 0, false, false },
-	{ "catchsegv", "", 0, false, false },
-};
-
 /* env -S: the words of a command in one. */
-static void judge_split(struct judge *j, const shell_words *words, size_t at)
+static void judge_split(struct judge *j, const struct shell_word *word)
 {
-	const char *option = words->items[at].literal;
-	const char *text = option[1] == '-' ? strchr(option, '=') : strchr(option, 'S');
-
-	text = text ? text + 1 : "";
-	if (!text[0] && at + 1 < words->count)
-		text = words->items[at + 1].literal;
-	if (text)
-		judge_script(j, SHELL_SH, str_from(text));
+	if (word->literal)
+		judge_script(j, SHELL_SH, str_from(word->literal));
 }
 
-/* flock FILE -c SCRIPT */
-static void judge_next_script(struct judge *j, const shell_words *words, size_t at)
+static const struct shape_item *find_effect(const struct shape_reading *reading, char effect)
 {
-	if (at < words->count && words->items[at].literal)
-		judge_script(j, SHELL_SH, str_from(words->items[at].literal));
+	for (size_t i = reading->items.count; i-- > 0;)
+		if (reading->items.items[i].effect == effect)
+			return &reading->items.items[i];
+	return NULL;
 }
 
-/* The place of the wrapped command. SIZE_MAX: not known; words->count: there is none. */
-static size_t wrapped_at(struct judge *j, const struct wrapper *wrapper, const char *subject,
+/* The place of the wrapped command, after assignments and operands; words->count: there is none.
+ */
+static size_t wrapped_at(struct judge *j, const struct shape *shape, const char *subject,
 	const shell_words *words, size_t at)
 {
-	unsigned operands = wrapper->operands;
-	bool is_env = strcmp(wrapper->name, "env") == 0, has_options = true;
+	const char *operand = shape->operands;
 
-	for (; at < words->count; at++) {
-		const char *text = words->items[at].literal;
+	if (*operand == '=' && at < words->count && words->items[at].literal &&
+		strcmp(words->items[at].literal, "-") == 0)
+		at++; /* env -i */
+	for (; *operand == '=' && at < words->count; at++) {
+		const struct shell_word *word = &words->items[at];
+		const char *text = word->literal       ? word->literal
+				   : word->parts.count ? word->parts.items[0].text
+						       : NULL;
 
-		if (!text && word_may_be_option(&words->items[at]))
-			return operands ? SIZE_MAX : at; /* a name that is expanded */
-		if (text && has_options && strcmp(text, "--") == 0) {
-			has_options = false; /* assignments may follow all the same */
-			continue;
-		}
-		if (text && strcmp(text, "-") == 0 && is_env)
-			continue; /* env -i */
-		if (text && has_options && text[0] == '-' && text[1]) {
-			if (is_env && (strncmp(text, "--s", 3) == 0 ||
-					      (text[1] != '-' && strchr(text, 'S')))) {
-				judge_split(j, words, at);
-				return SIZE_MAX;
-			}
-			if (strncmp(text, "--ch", 4) == 0 || strchr(text, 'C') || strchr(text, 'D'))
-				j->is_moved = true;			   /* --chdir, -C, -D */
-			if (wrapper->runs && strncmp(text, "--c", 3) == 0) /* --command */
-				judge_next_script(j, words, at + 1);
-			if (strncmp(text, "--", 2) == 0) {
-				if (!strchr(text, '=') && strcmp(text, "--null") != 0)
-					return SIZE_MAX; /* it may take the next word */
-				continue;
-			}
-			if (wrapper->runs && strchr(text, wrapper->runs)) {
-				judge_next_script(j, words, at + 1);
-				return SIZE_MAX;
-			}
-			if (strchr(wrapper->with_value, text[strlen(text) - 1]))
-				at++;
-			continue;
-		}
-		if (wrapper->has_assignments && (text ? strchr(text, '=') : NULL)) {
-			judge_declared(j, subject, &words->items[at]);
-			continue;
-		}
-		if (operands-- == 0)
-			return at;
+		if (!text || !strchr(text, '='))
+			break;
+		judge_declared(j, subject, word);
 	}
-	return words->count;
+	for (operand += *operand == '='; *operand != '>' && at < words->count; operand++, at++)
+		if (*operand == 'w')
+			judge_path(j, POLICY_WRITE, &words->items[at]);
+	return at;
 }
 
-static void judge_wrapped(struct judge *j, const struct wrapper *wrapper, const char *subject,
-	const shell_words *words, size_t first)
+/* The words of the wrapped command as they are known before it runs. */
+static shell_words inner_words(struct judge *j, const struct shape *shape, const shell_words *words,
+	size_t at, const struct shape_reading *reading)
 {
-	const char *option = first + 1 < words->count ? words->items[first + 1].literal : NULL;
-	size_t at = wrapped_at(j, wrapper, subject, words, first + 1);
-	const char *within = j->within;
+	const struct shape_item *replaced = find_effect(reading, 'I');
+	const char *mark = !replaced ? NULL : replaced->has_value ? replaced->value.literal : "{}";
 	shell_words inner = { 0 };
 
-	if (strcmp(wrapper->name, "command") == 0 && option &&
-		(strcmp(option, "-v") == 0 || strcmp(option, "-V") == 0)) {
-		match_harmless(j, subject, words, first, "asks where a command is");
-		return;
+	for (; at < words->count; at++) {
+		struct shell_word word = words->items[at];
+
+		if (replaced && (!mark || !word.literal || strstr(word.literal, mark)))
+			word = (struct shell_word){ .source = word.source };
+		vec_push(j->arena, &inner, word);
 	}
-	if (strcmp(wrapper->name, "exec") == 0 && first + 1 == words->count) {
-		match_harmless(j, subject, words, first, "redirects the shell itself");
-		return;
-	}
-	if (!(j->policy->is_claude && claude_strips(wrapper->name)))
-		match_command(j, subject, words, first);
-	judge_wrapper_files(j, words, first, at < words->count ? at : words->count);
-	if (at == SIZE_MAX) {
-		judge_step(j, subject, POLICY_ASK, NULL,
-			arena_printf(j->arena, "it isn't known what '%s' runs", wrapper->name));
-		judge_suspects(j, subject, words, first + 1);
-		return;
-	}
-	if (at >= words->count)
-		return;
-	for (size_t i = at; i < words->count; i++)
-		vec_push(j->arena, &inner, words->items[i]);
-	if (wrapper->adds_words)
+	if (!replaced && strchr(shape->operands, '+'))
 		vec_push(j->arena, &inner, (struct shell_word){ .source = STR("…") });
-	j->within =
-		within ? arena_printf(j->arena, "%s, %s", within, wrapper->name) : wrapper->name;
+	return inner;
+}
+
+static void judge_inner(
+	struct judge *j, const char *subject, const char *wrapper, const shell_words *inner)
+{
+	const char *within = j->within;
+
+	j->within = within ? arena_printf(j->arena, "%s, %s", within, wrapper) : wrapper;
 	if (++j->depth <= POLICY_DEPTH_MAX)
-		judge_call(j, subject, &inner, 0);
+		judge_call(j, subject, inner, 0);
 	else
 		judge_step(
 			j, subject, POLICY_ASK, NULL, "commands in commands are nested too deep");
 	j->depth--;
 	j->within = within;
+}
+
+/* flock FILE -c SCRIPT */
+static bool is_script_option(const struct shape *shape, const struct shell_word *word)
+{
+	return strcmp(shape->names, "flock") == 0 && word->literal &&
+	       (strcmp(word->literal, "-c") == 0 || strcmp(word->literal, "--command") == 0);
+}
+
+/* Programs that run the command in their arguments. */
+static void judge_wrapped(struct judge *j, const struct shape *shape, const char *subject,
+	const shell_words *words, size_t first)
+{
+	const char *name = path_basename(words->items[first].literal);
+	bool is_moved = j->is_moved;
+	struct shape_reading reading;
+
+	shape_read(j->arena, shape, words, first, &reading);
+	const struct shape_item *split = find_effect(&reading, 'S');
+	if (!reading.unknown && find_effect(&reading, 'n')) {
+		match_harmless(j, subject, words, first, "runs nothing");
+		return;
+	}
+	if (strcmp(name, "exec") == 0 && first + 1 == words->count) {
+		match_harmless(j, subject, words, first, "redirects the shell itself");
+		return;
+	}
+	if (!(j->policy->is_claude && claude_strips(name)))
+		match_command(j, subject, words, first);
+	judge_shape_items(j, subject, shape, words, &reading);
+	if (split)
+		judge_split(j, &split->value);
+	if (reading.unknown || split) {
+		judge_step(j, subject, POLICY_ASK, NULL,
+			reading.unknown
+				? reading.unknown
+				: arena_printf(j->arena, "it isn't known what '%s' runs", name));
+		judge_wrapper_files(j, words, first, words->count);
+		judge_suspects(j, subject, words, first + 1);
+		j->is_moved = is_moved;
+		return;
+	}
+	size_t at = wrapped_at(j, shape, subject, words, reading.end);
+	judge_wrapper_files(j, words, first, at);
+	if (at < words->count && is_script_option(shape, &words->items[at])) {
+		if (at + 1 < words->count && words->items[at + 1].literal)
+			judge_script(j, SHELL_SH, str_from(words->items[at + 1].literal));
+		else
+			judge_step(
+				j, subject, POLICY_ASK, NULL, "it isn't known what 'flock' runs");
+	} else if (at < words->count) {
+		shell_words inner = inner_words(j, shape, words, at, &reading);
+
+		judge_inner(j, subject, name, &inner);
+	}
+	j->is_moved = is_moved;
 }
 
 static bool is_shell_option(const struct shell_word *word)
@@ -374,8 +348,9 @@ static bool judge_special(
 		"logout", "bwrap", "firejail", "capsh", "perf", "ld.so", "setarch", "linux32",
 		"linux64", "i386", "x86_64", "unshare", "nsenter", "numactl", "runcon", "strace",
 		"ltrace", "proot", "rlwrap", "xvfb-run", "systemd-run", "systemd-inhibit",
-		"uclampset", "coresched", "cpulimit", "gosu", "su-exec", "tini", "dumb-init",
-		"chpst", "setuidgid", "softlimit", "hyperfine", "sudoedit", "run-parts" };
+		"uclampset", "coresched", "cpulimit", "chroot", "prlimit", "choom", "proxychains",
+		"proxychains4", "gosu", "su-exec", "tini", "dumb-init", "chpst", "setuidgid",
+		"softlimit", "hyperfine", "sudoedit", "run-parts" };
 	const char *name = path_basename(words->items[first].literal);
 	auto_buf struct buf script = buf_empty(SHELL_SCRIPT_MAX);
 
@@ -441,11 +416,11 @@ static void judge_call(struct judge *j, const char *subject, const shell_words *
 		return;
 	}
 	judge_sources(j, subject, words, first);
-	for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
-		if (strcmp(path_basename(name), wrappers[i].name) == 0) {
-			judge_wrapped(j, &wrappers[i], subject, words, first);
-			return;
-		}
+	const struct shape *shape = shape_find(j->arena, name);
+	if (shape && shape_is_wrapper(shape)) {
+		judge_wrapped(j, shape, subject, words, first);
+		return;
+	}
 	if (judge_inert(j, subject, words, first) || judge_declaration(j, subject, words, first) ||
 		judge_special(j, subject, words, first) || judge_shell(j, subject, words, first))
 		return;
