@@ -199,7 +199,8 @@ static int allow_indexes(struct jobs *jobs, const struct index_set *indexes, str
 static int open_network(void *ctx, const struct index_set *indexes, struct error *err)
 {
 	struct jobs *jobs = ctx;
-	struct egress_policy policy = { 0 };
+	/* Registries are read from: nothing that a build runs has a reason to write to one. */
+	struct egress_policy policy = { .only_reads = 1 };
 	if (jobs->is_open)
 		return 0;
 	if (forward_proxies_find(&policy.proxies, err))

@@ -31,6 +31,9 @@ static const struct {
 	{ "building_layers", "storing" },
 	{ "verifying", "verifying" },
 	{ "running_python", "running Python" },
+	{ "running_node", "running Node" },
+	{ "running_scripts", "running scripts" },
+	{ "fetching_tools", "fetching tools" },
 	{ "ready", "ready" },
 };
 

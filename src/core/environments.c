@@ -475,6 +475,21 @@ static const char *package_of(const struct workspace *model)
 	return label && env_package_id_is_valid(label) ? label : PACKAGE_ID;
 }
 
+/* Clients of the daemon name packages whose code would run as it is built: that is the operator's
+ * to allow. */
+static int check_scripts(const struct preparation *p, struct error *err)
+{
+	const text_list *options = &p->recipe->node.options;
+	bool is_asked_for = false;
+	for (size_t i = 0; p->slot == 1 && i < options->count; i++)
+		is_asked_for = is_asked_for || !strcmp(options->items[i], WORKSPACE_ALLOW_SCRIPTS);
+	if (!is_asked_for || p->w->core->envs.config.allow_scripts)
+		return 0;
+	return fail_hint(err, ERR_DENIED,
+		"environments.allow_scripts: true in config.yaml allows them",
+		"install scripts of Node packages are not allowed here");
+}
+
 static int build(struct preparation *p, struct error *err)
 {
 	const struct workspace *model = p->recipe;
@@ -485,6 +500,8 @@ static int build(struct preparation *p, struct error *err)
 	text_list words = { 0 };
 	auto_close int input = -1;
 	auto_close int errors = -1;
+	if (check_scripts(p, err))
+		return -1;
 	strings[count++] = package_of(model);
 	strings[count++] = model->python && p->slot == 0 ? model->python : "";
 	(p->slot == 1 ? list_node : list_python)(model, &arena, &words);

@@ -49,7 +49,7 @@ static void recall_options(struct package_change *c, const struct env_meta *meta
 	if (meta->runtime && !strcmp(meta->runtime, "npm"))
 		vec_push(&c->arena, &node->options, (const char *)RUNTIME_WORD "npm");
 	if (meta->allow_scripts)
-		vec_push(&c->arena, &node->options, "--allow-scripts");
+		vec_push(&c->arena, &node->options, (const char *)WORKSPACE_ALLOW_SCRIPTS);
 }
 
 /* The package.json that the present environment was made of; "": there is none. */

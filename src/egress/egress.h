@@ -61,6 +61,9 @@ struct egress_policy {
 	struct forward_proxies proxies; /* all zero: none */
 	uint8_t is_settled;		/* 0: requests for other hosts wait for egress_settle */
 	uint8_t has_records;		/* the holder reads records (egress_read) */
+	/* Of HTTP only GET and HEAD, without an upgrade, and no other protocol but TLS, whose
+	 * requests can't be seen. */
+	uint8_t only_reads;
 };
 /* What may be reached; all zero: nothing. */
 struct egress_rules {

@@ -262,6 +262,14 @@ static void read_socks(struct connection *c)
 
 /* ---- HTTP ---- */
 
+/* Whether the policy's sandbox may send it: see egress_policy.only_reads. */
+static bool is_permitted(const struct policy *policy, const struct forward_request *request)
+{
+	bool is_read = str_is(request->method, "GET") || str_is(request->method, "HEAD");
+
+	return !policy->only_reads || request->is_connect || (is_read && !request->is_upgrade);
+}
+
 static void take_request(struct connection *c, const struct forward_request *request)
 {
 	bool is_same = c->is_open && !request->is_connect && c->port == request->port &&
@@ -271,6 +279,10 @@ static void take_request(struct connection *c, const struct forward_request *req
 		connection_leave(c);
 		str_copy(c->host, sizeof c->host, request->host);
 		c->port = request->port;
+	}
+	if (!is_permitted(c->policy, request)) {
+		front_refuse(c, "is only read from here: GET and HEAD");
+		return;
 	}
 	if (request->is_connect) {
 		c->front = EGRESS_FRONT_CONNECT;

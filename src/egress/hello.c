@@ -75,7 +75,8 @@ static void judge_bytes(struct connection *c, bool may_be_other)
 void hello_judge(struct connection *c)
 {
 	/* Servers of other protocols may speak first, on a port that a rule names. */
-	bool may_be_other = c->verdict.has_named_port && c->port != 80 && c->port != 443;
+	bool may_be_other = c->verdict.has_named_port && c->port != 80 && c->port != 443 &&
+			    !c->policy->only_reads;
 	bool has_more = false;
 
 	c->is_throttled = false;

@@ -173,7 +173,7 @@ struct policy {
 	struct policy *next, **link;
 	int channel;
 	struct egress_limits limits; /* every limit set */
-	bool is_settled, has_records;
+	bool is_settled, has_records, only_reads;
 	bool is_paused; /* its listeners are not watched */
 	struct proxies *proxies;
 	struct egress_status status;

@@ -454,7 +454,7 @@ static struct proxies *share_proxies(struct server *server, const struct forward
 int policy_open(
 	struct server *server, const struct egress_policy *given, int *channel, struct error *err)
 {
-	if (given->is_settled > 1 || given->has_records > 1 ||
+	if (given->is_settled > 1 || given->has_records > 1 || given->only_reads > 1 ||
 		!is_line(given->proxies.except, sizeof given->proxies.except))
 		return fail(err, ERR_INVALID, "a malformed policy");
 	if (check_proxy(&given->proxies.https, err) < 0 ||
@@ -466,6 +466,7 @@ int policy_open(
 	set_limits(&policy->limits);
 	policy->is_settled = given->is_settled;
 	policy->has_records = given->has_records;
+	policy->only_reads = given->only_reads;
 	policy->next_id = 1;
 	policy->budget_ns = clock_monotonic_ns();
 	policy->budget = BUDGET_MIN;

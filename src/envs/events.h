@@ -2,7 +2,7 @@
  * Every event goes to <home>/audit/envs.jsonl (rotated at 16 MB to envs.jsonl.1), and to `sink`,
  * which is stdout with `--events`. Every line has "event", "level" and "time".
  * Statuses ("fetching_uv", "resolving", "building_env", "building_wheels", "installing_deps",
- * "building_layers", "ready", "failed") are events of that name. */
+ * "running_scripts", "building_layers", "ready", "failed") are events of that name. */
 #pragma once
 #include <stdint.h>
 #include "base/error.h"

@@ -64,6 +64,7 @@ static const struct key {
 	{ AT(exclude_newer), read_date },
 	{ AT(require_hashes), read_bool },
 	{ AT(allow_build), read_bool },
+	{ AT(allow_scripts), read_bool },
 	{ AT(allow_urls), read_bool },
 	{ AT(allow_options), read_bool },
 	{ AT(allowed_packages), read_package, .is_list = true },

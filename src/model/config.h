@@ -13,6 +13,7 @@
  *	  exclude_newer: 2026-01-01	# cut-off date for resolving
  *	  require_hashes: false
  *	  allow_build: false
+ *	  allow_scripts: false		# workspaces may ask for install scripts of Node packages
  *	  allow_urls: false		# URLs, paths, -e in requirement files
  *	  allow_options: false		# index and option lines in requirement files
  *	  allowed_packages: []		# when not empty: only these, dependencies too
@@ -104,7 +105,7 @@ struct config {
 	enum eviction_policy eviction;
 	const char *exclude_newer, *index, *python;   /* NULL: not set */
 	const char *python_mirror, *python_downloads; /* the same */
-	bool require_hashes, allow_build, allow_urls, allow_options;
+	bool require_hashes, allow_build, allow_scripts, allow_urls, allow_options;
 	text_list allowed_packages, blocked_packages, extra_indexes, trusted_hosts, file_hosts;
 	bool landlock_writes;
 	const char *store_url;

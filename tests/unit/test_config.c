@@ -25,8 +25,9 @@ static void print(struct buf *out, const struct config *c)
 	buf_printf(out, "install_timeout_ms: %llu\n", (unsigned long long)c->install_timeout_ms);
 	buf_printf(out, "max_install_bytes: %llu\n", (unsigned long long)c->max_install_bytes);
 	buf_printf(out, "exclude_newer: %s\n", c->exclude_newer ? c->exclude_newer : "-");
-	buf_printf(out, "require_hashes: %d\nallow_build: %d\nallow_urls: %d\nallow_options: %d\n",
-		c->require_hashes, c->allow_build, c->allow_urls, c->allow_options);
+	buf_printf(out, "require_hashes: %d\nallow_build: %d\nallow_scripts: %d\n",
+		c->require_hashes, c->allow_build, c->allow_scripts);
+	buf_printf(out, "allow_urls: %d\nallow_options: %d\n", c->allow_urls, c->allow_options);
 	print_list(out, "allowed_packages", &c->allowed_packages);
 	print_list(out, "blocked_packages", &c->blocked_packages);
 	buf_printf(out, "index: %s\n", c->index ? c->index : "-");
@@ -47,6 +48,7 @@ static const char defaults[] = "max_envs: 50\n"
 			       "exclude_newer: -\n"
 			       "require_hashes: 0\n"
 			       "allow_build: 0\n"
+			       "allow_scripts: 0\n"
 			       "allow_urls: 0\n"
 			       "allow_options: 0\n"
 			       "allowed_packages:\n"
@@ -134,6 +136,7 @@ static void every_key_is_read(void **state)
 		      "  exclude_newer: 2026-01-01\n"
 		      "  require_hashes: true\n"
 		      "  allow_build: true\n"
+		      "  allow_scripts: true\n"
 		      "  allow_urls: true\n"
 		      "  allow_options: true\n"
 		      "  allowed_packages: [Foo_Bar, a.B--c]\n"
@@ -156,6 +159,7 @@ static void every_key_is_read(void **state)
 		"exclude_newer: 2026-01-01\n"
 		"require_hashes: 1\n"
 		"allow_build: 1\n"
+		"allow_scripts: 1\n"
 		"allow_urls: 1\n"
 		"allow_options: 1\n"
 		"allowed_packages: foo-bar a-b-c\n"

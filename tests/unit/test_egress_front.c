@@ -331,6 +331,54 @@ static void test_http_in_a_tunnel_is_judged_request_by_request(void **state)
 	arena_done(&g.arena);
 }
 
+/* What a request of its own connection is answered, in a tunnel or in absolute form. */
+static void ask_once(struct world *w, bool is_tunnel, uint16_t port, const char *method,
+	const char *headers, char *back, size_t size)
+{
+	char text[512], origin[64];
+	auto_close int fd = is_tunnel ? tunnel(w, "origin.example", port) : dial(w->port);
+	str_format(origin, sizeof origin, "http://origin.example:%u", port);
+	str_format(text, sizeof text, "%s %s/x HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n%s\r\n",
+		method, is_tunnel ? "" : origin, origin + 7, headers);
+	say(fd, text);
+	receive(fd, back, size);
+}
+
+static void test_a_policy_of_reads_lets_no_other_request_through(void **state)
+{
+	struct world *w = *state;
+	struct given g = { 0 };
+	char back[4096];
+	uint16_t port = start_server(w, serve_one_request);
+	static const struct {
+		const char *method, *headers;
+		bool passes;
+	} rows[] = { { "GET", "", true }, { "HEAD", "", true },
+		{ "PUT", "Content-Length: 0\r\n", false },
+		{ "POST", "Content-Length: 0\r\n", false }, { "DELETE", "", false },
+		{ "PATCH", "", false }, { "OPTIONS", "", false }, { "get", "", false },
+		{ "GET", "Upgrade: websocket\r\n", true }, /* not announced: dropped */
+		{ "GET", "Connection: Upgrade\r\nUpgrade: websocket\r\n", false } };
+	w->policy.only_reads = 1;
+	start(w);
+	give_origin(&g, port, 0);
+	set(w, &g);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (int is_tunnel = 0; is_tunnel < 2; is_tunnel++) {
+			ask_once(w, is_tunnel, port, rows[i].method, rows[i].headers, back,
+				sizeof back);
+			if (rows[i].passes != str_starts_with(str_from(back), "HTTP/1.1 200 ") ||
+				(!rows[i].passes && strstr(back, "GET /x")))
+				fail_msg("%s %d: %s", rows[i].method, is_tunnel, back);
+		}
+	/* What is neither TLS nor HTTP, on a port that the rule names. */
+	auto_close int other = tunnel(w, "origin.example", port);
+	say(other, "\1\2\3 something else");
+	assert_true(receive(other, back, sizeof back) <= 0);
+	assert_null(strstr(back, "something"));
+	arena_done(&g.arena);
+}
+
 static void serve_banner(int fd)
 {
 	fd_write_full(fd, "hello\n", 6);
@@ -709,6 +757,7 @@ int main(int argc, char **argv)
 		TEST(test_socks_by_name),
 		TEST(test_a_tls_hello_names_the_host),
 		TEST(test_http_in_a_tunnel_is_judged_request_by_request),
+		TEST(test_a_policy_of_reads_lets_no_other_request_through),
 		TEST(test_other_protocols_need_a_rule_that_names_the_port),
 		TEST(test_first_bytes_of_a_tunnel_have_their_time),
 		TEST(test_a_websocket_goes_through),

@@ -891,7 +891,7 @@ export interface NodeWanted {
   lock?: string | null;
   /** what installs the packages: bun or npm */
   runtime?: string | null;
-  /** run install scripts of packages, in the build's sandbox */
+  /** run install scripts of packages, in a sandbox without a network; environments.allow_scripts of config.yaml must allow it */
   allowScripts?: boolean | null;
 }
 

@@ -75,7 +75,7 @@ const char *node_layer_key(const struct env_wanted *wanted, struct str lock, str
 	return arena_printf(arena, "node-modules 1 %s %s %s %s node%llu%s", hex, node->runtime,
 		client ? client->version : "host", node_platform(arena),
 		(unsigned long long)node_major(node_version_of(node)),
-		wanted->request->node.allow_scripts ? " scripts" : "");
+		wanted->request->node.allow_scripts ? " scripts 2" : "");
 }
 
 /* The bytes of a layer are kept beside the lock: its manifest has a line for each file. */

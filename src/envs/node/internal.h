@@ -103,10 +103,15 @@ struct node_making {
 int node_stage(struct node_making *making, struct error *err);
 void node_clean(struct node_making *making);
 int node_reach(struct node_making *making, struct error *err);
+/* Nothing is reached from here on, until the next node_reach. */
+void node_close(struct node_making *making);
 int node_put(struct node_making *making, const char *name, struct str text, struct error *err);
-/* Runs a job within the time that is left, with the tools on its PATH; `errors` gets what it wrote
- * to both streams. Failures are explained. `what`: for the log and messages. */
-int node_run(struct node_making *making, char *const *argv, const char *what, struct error *err);
+/* Removes a file or tree that may be there. */
+int node_drop(struct node_making *making, const char *name, struct error *err);
+/* Runs a job within the time that is left, with the tools on its PATH. Failures are explained.
+ * `what`: for the log and messages. `reaches`: the registry; code of packages must not. */
+int node_run(struct node_making *making, char *const *argv, const char *what, bool reaches,
+	struct error *err);
 /* The bounded runner of other jobs. */
 struct runner node_runner(struct node_making *making);
 void node_show(const struct node_making *making, const char *phase);

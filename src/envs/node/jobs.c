@@ -23,13 +23,19 @@ void node_show(const struct node_making *making, const char *phase)
 		progress->show(progress->ctx, phase, 0, 0, 0);
 }
 
-void node_clean(struct node_making *making)
+void node_close(struct node_making *making)
 {
 	const struct build_network *network = making->run->builder->network;
-	struct error ignored;
 
 	network->close(network->ctx);
 	making->is_reaching = false;
+}
+
+void node_clean(struct node_making *making)
+{
+	struct error ignored;
+
+	node_close(making);
 	/* What can't be removed is swept by the next build. */
 	layer_stage_done(&making->store->layers, &making->stage, &ignored);
 }
@@ -68,6 +74,19 @@ int node_put(struct node_making *making, const char *name, struct str text, stru
 	if (dir < 0 || file_replace(dir, name, 0644, text, false) < 0)
 		return fail_errno(err, "write '%s' of a build", name);
 	return 0;
+}
+
+int node_drop(struct node_making *making, const char *name, struct error *err)
+{
+	auto_leave const struct home *home = home_entered(making->store->home);
+	auto_close int dir =
+		path_open_nolinks(making->stage.fd, NODE_STAGE_ROOT, O_RDONLY | O_DIRECTORY, 0);
+
+	if (dir < 0)
+		return fail_errno(err, "open the stage of a build");
+	return path_remove_tree(dir, name, err) < 0
+		       ? error_context(err, "remove '%s' of a build", name)
+		       : 0;
 }
 
 static bool is_interrupted(const struct node_making *making)
@@ -173,14 +192,14 @@ static void add_tools(struct node_making *making, struct job *job)
 }
 
 /* The private cache lies in the same mount as the packages, so that the client can link files. */
-static struct job make_job(struct node_making *making, char *const *argv)
+static struct job make_job(struct node_making *making, char *const *argv, bool reaches)
 {
 	struct arena *arena = making->arena;
 	const struct npm_registry *registry = &making->node->registry;
 	struct job job = { .argv = argv,
 		.cwd = "/env",
 		.stage = arena_printf(arena, "%s/" NODE_STAGE_ROOT, making->stage.path),
-		.forward = true,
+		.forward = reaches,
 		.disk_bytes = making->store->config.max_install_bytes + CACHE_BYTES };
 
 	add_tools(making, &job);
@@ -190,7 +209,7 @@ static struct job make_job(struct node_making *making, char *const *argv)
 	job_set_env(&job, arena, "npm_config_fetch_retry_mintimeout", "500");
 	job_set_env(&job, arena, "npm_config_fetch_retry_maxtimeout", "5000");
 	job_set_env(&job, arena, "DO_NOT_TRACK", "1");
-	if (registry->certificates) {
+	if (reaches && registry->certificates) {
 		job_bind(&job, arena, registry->certificates, CERTIFICATES_INSIDE);
 		job_set_env(&job, arena, "NODE_EXTRA_CA_CERTS", CERTIFICATES_INSIDE);
 		job_set_env(&job, arena, "npm_config_cafile", CERTIFICATES_INSIDE);
@@ -198,12 +217,13 @@ static struct job make_job(struct node_making *making, char *const *argv)
 	return job;
 }
 
-int node_run(struct node_making *making, char *const *argv, const char *what, struct error *err)
+int node_run(struct node_making *making, char *const *argv, const char *what, bool reaches,
+	struct error *err)
 {
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	auto_buf struct buf errors = buf_empty(2 * OUTPUT_MAX);
 	struct buf *log = &making->run->log;
-	struct job job = make_job(making, argv);
+	struct job job = make_job(making, argv, reaches);
 	struct job_result result = { 0 };
 
 	*making->run->problem = BUILD_NO_PROBLEM;

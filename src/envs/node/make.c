@@ -53,35 +53,40 @@ static struct str package_json(const struct node_making *making)
 	return (struct str){ arena_bytes(arena, out.data, out.len), out.len };
 }
 
+static int put_npmrc(struct node_making *making, const char *login, struct error *err)
+{
+	const char *npmrc = arena_printf(making->arena, "registry=%s\n%saudit=false\nfund=false\n",
+		making->node->registry.url, login);
+
+	return node_put(making, ".npmrc", str_from(npmrc), err);
+}
+
 static int put_inputs(struct node_making *making, struct error *err)
 {
-	const struct npm_registry *registry = &making->node->registry;
-	const char *npmrc = arena_printf(making->arena, "registry=%s\n%saudit=false\nfund=false\n",
-		registry->url, registry->npmrc);
-
 	if (making->stage.fd < 0 && node_stage(making, err) < 0)
 		return -1;
 	return node_put(making, "package.json", package_json(making), err) < 0 ||
-			       node_put(making, ".npmrc", str_from(npmrc), err) < 0
+			       put_npmrc(making, making->node->registry.npmrc, err) < 0
 		       ? -1
 		       : 0;
 }
 
+/* What runs code of packages has no network. */
+enum reach { REACH_REGISTRY, RUN_SCRIPTS };
 static int run_client(struct node_making *making, const char *const *bun, const char *const *npm,
-	struct error *err)
+	enum reach reach, struct error *err)
 {
 	const char *const *words = is_npm(making) ? npm : bun;
-	bool is_scripted = making->wanted->request->node.allow_scripts;
 	char *argv[WORDS_MAX + 1];
 	size_t count = 0;
 
 	argv[count++] = arena_text(making->arena, making->node->runtime);
 	for (; *words; words++)
 		argv[count++] = arena_text(making->arena, *words);
-	if (!is_scripted)
+	if (reach == REACH_REGISTRY)
 		argv[count++] = arena_text(making->arena, "--ignore-scripts");
 	argv[count] = NULL;
-	return node_run(making, argv, making->node->runtime, err);
+	return node_run(making, argv, making->node->runtime, reach == REACH_REGISTRY, err);
 }
 
 /* ---- the lock ---- */
@@ -122,7 +127,8 @@ static int resolve(struct node_making *making, struct str *text, struct error *e
 	node_show(making, "resolving");
 	if (put_inputs(making, err) < 0 ||
 		(given->len && node_put(making, "package-lock.json", *given, err) < 0) ||
-		node_reach(making, err) < 0 || run_client(making, bun, npm, err) < 0)
+		node_reach(making, err) < 0 ||
+		run_client(making, bun, npm, REACH_REGISTRY, err) < 0)
 		return -1;
 	return read_made(making, text, err);
 }
@@ -151,6 +157,23 @@ static int find_lock(
 
 /* ---- the layer ---- */
 
+/* The packages are there. Their scripts run in a second sandbox over the same tree: the network is
+ * closed, and the login that they were fetched with is gone from it. npm runs the scripts of
+ * packages that are installed, bun while it installs: once more, from its cache. */
+static int run_scripts(struct node_making *making, struct error *err)
+{
+	static const char *const bun[] = { "install", "--frozen-lockfile", "--no-progress",
+		"--no-summary", "--linker", "hoisted", NULL };
+	static const char *const npm[] = { "rebuild", "--no-audit", "--no-fund", NULL };
+
+	node_close(making);
+	node_show(making, "running_scripts");
+	if (put_npmrc(making, "", err) < 0 ||
+		node_drop(making, is_npm(making) ? ".cache" : "node_modules", err) < 0)
+		return -1;
+	return run_client(making, bun, npm, RUN_SCRIPTS, err);
+}
+
 static int install(struct node_making *making, struct str lock, size_t count, struct error *err)
 {
 	static const char *const bun[] = { "install", "--frozen-lockfile", "--no-progress",
@@ -162,9 +185,10 @@ static int install(struct node_making *making, struct str lock, size_t count, st
 	events_installing(&making->store->events, making->wanted->name, NULL);
 	node_show(making, "installing_deps");
 	if (put_inputs(making, err) < 0 || node_put(making, lock_name(making), lock, err) < 0 ||
-		node_reach(making, err) < 0)
+		node_reach(making, err) < 0 ||
+		run_client(making, bun, npm, REACH_REGISTRY, err) < 0)
 		return -1;
-	return run_client(making, bun, npm, err);
+	return making->wanted->request->node.allow_scripts ? run_scripts(making, err) : 0;
 }
 
 /* What was installed becomes the draft; nothing else of the stage does. */

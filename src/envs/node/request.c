@@ -232,7 +232,7 @@ void node_complete_wanted(struct env_wanted *wanted, struct arena *arena)
 	const struct env_request *request = wanted->request;
 	const char *parts[] = { "carrel-node 1", node->runtime, node_platform(arena),
 		node_version_of(node), node->host ? node->host : "", node->registry.url,
-		request->node.allow_scripts ? "scripts" : "" };
+		request->node.allow_scripts ? "scripts 2" : "" };
 	char *key = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	char *fingerprint = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	struct sha256 hash;

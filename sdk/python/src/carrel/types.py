@@ -1302,7 +1302,8 @@ class Node(TypedDict, total=False):
     lock: Optional[str]
     # what installs the packages: bun or npm
     runtime: Optional[str]
-    # run install scripts of packages, in the build's sandbox
+    # run install scripts of packages, in a sandbox without a network; environments.allow_scripts of config.yaml must
+    # allow it
     allow_scripts: Optional[bool]
 
 
