@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "core/approvals_internal.h"
 #include "core/webhooks.h"
+#include "model/policy/approval.h"
 
 #define TIMER_MAX_MS (24 * 3600 * 1000ull)
 #define RETRY_MS 10000 /* an expiry that could not be written */
@@ -269,9 +270,10 @@ int approval_ask(const char *requested_by, struct core_workspace *w,
 		.began_ms = clock_monotonic_ms(),
 		.ttl_ms = core->approval_ttl_ms,
 		.boot = core->boot };
-	if (approval_describe(
-		    &model, question->spec, question->verdict, question->is_kept, &arena, err) ||
-		check_room(w, bytes_of(&model), err))
+	if (approval_describe(&model, question->spec, question->is_kept, &arena, err))
+		return -1;
+	policy_fill_approval(&model, question->verdict, &arena);
+	if (check_room(w, bytes_of(&model), err))
 		return -1;
 	id_make(model.id);
 	memcpy(model.workspace, w->model.id, sizeof model.workspace);

@@ -11,7 +11,6 @@
 #include "base/id.h"
 #include "base/vec.h"
 #include "model/exec.h"
-#include "model/policy/policy.h"
 #include "model/record.h"
 
 #define APPROVAL_BYTES_MAX (256u << 10) /* of argv, command and cwd; and of what else is kept */
@@ -54,10 +53,10 @@ struct approval {
 extern const struct record policy_step_record; /* schema only */
 extern const struct record approval_record;
 
-/* What is asked: fills argv (or command), cwd, encoding, trail and, with is_kept, spec; all in the
- * arena. ERR_LIMIT: longer than APPROVAL_BYTES_MAX. */
-int approval_describe(struct approval *approval, const struct exec_spec *spec,
-	const struct policy_verdict *verdict, bool is_kept, struct arena *arena, struct error *err);
+/* What is asked: fills argv (or command), cwd, encoding and, with is_kept, spec; all in the arena.
+ * ERR_LIMIT: longer than APPROVAL_BYTES_MAX. policy_fill_approval adds why it is asked. */
+int approval_describe(struct approval *approval, const struct exec_spec *spec, bool is_kept,
+	struct arena *arena, struct error *err);
 /* The exec of an approval with `spec`: the same bytes. Texts are in the arena. ERR_CORRUPT. */
 int approval_read_spec(const struct approval *approval, struct arena *arena, struct exec_spec *spec,
 	struct error *err);

@@ -12,7 +12,7 @@
 #include "model/config.h"
 #include "model/environment.h"
 #include "model/network.h"
-#include "model/policy/policy.h"
+#include "model/decision.h"
 #include "model/token.h"
 #include "model/workspace.h"
 

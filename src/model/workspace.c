@@ -2,8 +2,6 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
-#include "model/policy/policy.h"
-#include "model/policy/sources.h"
 #include "model/template.h"
 #include "model/workspace.h"
 
@@ -120,25 +118,6 @@ struct workspace_policy workspace_copy_policy(
 		.template_settings = arena_text(arena, from->template_settings),
 		.template_sources = arena_text(arena, from->template_sources),
 		.rules = text_list_copy(arena, &from->rules) };
-}
-
-int workspace_check_settings(const char *json, struct error *err)
-{
-	/* Values of the variables that any workspace has. */
-	static const struct policy_places places = { "/workspace", "context", "/workspace" };
-	auto_arena struct arena arena = { 0 };
-	struct policy policy;
-
-	policy_init(&policy, &arena);
-	return policy_add_settings(&policy, str_from(json), &places, err);
-}
-
-int workspace_check_sources(const char *json, struct error *err)
-{
-	auto_arena struct arena arena = { 0 };
-	struct sources sources;
-
-	return sources_parse(NULL, str_from(json), &arena, &sources, err);
 }
 
 /* -- shown -- */

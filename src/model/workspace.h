@@ -169,7 +169,7 @@ bool workspace_build_option_is_valid(const char *word);
 struct workspace_policy workspace_copy_policy(
 	struct arena *arena, const struct workspace_policy *from);
 /* Settings as a rule's author wrote them: the text of a settings.json. ERR_INVALID names the rule.
- */
+ * Both are defined where rules are read (model/policy/texts.c): here they are texts. */
 int workspace_check_settings(const char *json, struct error *err);
 int workspace_check_sources(const char *json, struct error *err); /* of a sources.json */
 /* `key` may be the name of a variable. */

@@ -1,16 +1,15 @@
 /* model/approval.c: the bytes that were asked for, what is kept to run them, times and quoting. */
-#include "model/approval.h"
+#include "model/policy/approval.h"
 
 #include <string.h>
 #include "unit.h"
 
 static struct error err;
-static const struct policy_verdict no_verdict;
 
 static struct approval describe(struct arena *arena, const struct exec_spec *spec)
 {
 	struct approval approval = { .id = "aaaaaaaaaaaaaaaaaaaa", .exec = "bbbbbbbbbbbbbbbbbbbb" };
-	assert_int_equal(approval_describe(&approval, spec, &no_verdict, true, arena, &err), 0);
+	assert_int_equal(approval_describe(&approval, spec, true, arena, &err), 0);
 	return approval;
 }
 
@@ -82,26 +81,24 @@ static void a_command_that_is_too_long_is_refused(void **state)
 	const char *argv[] = { word, NULL };
 	struct exec_spec spec = { .argv = { argv, 1, 1 } };
 	struct approval approval = { 0 };
-	assert_int_equal(approval_describe(&approval, &spec, &no_verdict, false, &arena, &err), -1);
+	assert_int_equal(approval_describe(&approval, &spec, false, &arena, &err), -1);
 	assert_int_equal(err.code, ERR_LIMIT);
 	word[1] = 0;
 	spec.stdin_text = (struct str){ word, APPROVAL_BYTES_MAX + 1 };
-	assert_int_equal(approval_describe(&approval, &spec, &no_verdict, true, &arena, &err), -1);
-	assert_int_equal(approval_describe(&approval, &spec, &no_verdict, false, &arena, &err), 0);
+	assert_int_equal(approval_describe(&approval, &spec, true, &arena, &err), -1);
+	assert_int_equal(approval_describe(&approval, &spec, false, &arena, &err), 0);
 }
 
 static void steps_that_asked_are_kept_first(void **state)
 {
 	auto_arena struct arena arena = { 0 };
 	struct policy_verdict verdict = { .decision = POLICY_ASK };
-	const char *argv[] = { "a", NULL };
-	struct exec_spec spec = { .argv = { argv, 1, 1 } };
 	for (int i = 0; i < 3 * APPROVAL_STEPS_MAX; i++)
 		vec_push(&arena, &verdict.trail,
 			(struct policy_step){ .subject = i == 150 ? "asked" : "allowed",
 				.decision = i == 150 ? POLICY_ASK : POLICY_ALLOW });
 	struct approval approval = { 0 };
-	assert_int_equal(approval_describe(&approval, &spec, &verdict, false, &arena, &err), 0);
+	policy_fill_approval(&approval, &verdict, &arena);
 	assert_true(approval.trail_is_cut);
 	assert_non_null(strstr(approval.trail, "\"subject\":\"asked\""));
 	assert_non_null(strstr(approval.trail, "\"decision\":\"ask\""));
@@ -110,8 +107,6 @@ static void steps_that_asked_are_kept_first(void **state)
 static void rules_are_suggested_only_for_all_that_was_asked(void **state)
 {
 	auto_arena struct arena arena = { 0 };
-	const char *argv[] = { "a", NULL };
-	struct exec_spec spec = { .argv = { argv, 1, 1 } };
 	struct policy_step steps[] = { { .subject = "ls", .decision = POLICY_ALLOW, .rule = "x" },
 		{ .subject = "docker build .",
 			.decision = POLICY_ASK,
@@ -119,16 +114,16 @@ static void rules_are_suggested_only_for_all_that_was_asked(void **state)
 		{ .subject = "$x", .decision = POLICY_ASK } };
 	struct policy_verdict verdict = { POLICY_ASK, { steps, 2, 3 } };
 	struct approval approval = { 0 }, partly = { 0 }, ruled = { 0 };
-	assert_int_equal(approval_describe(&approval, &spec, &verdict, false, &arena, &err), 0);
+	policy_fill_approval(&approval, &verdict, &arena);
 	assert_int_equal(approval.suggested.count, 1);
 	assert_string_equal(approval.suggested.items[0], "shell(docker build:*)");
 	assert_null(approval.always_refused);
 	verdict.trail.count = 3;
-	assert_int_equal(approval_describe(&partly, &spec, &verdict, false, &arena, &err), 0);
+	policy_fill_approval(&partly, &verdict, &arena);
 	assert_int_equal(partly.suggested.count, 0);
 	assert_string_equal(partly.always_refused, "no rule can say '$x'");
 	steps[1].rule = "shell(docker:*)";
-	assert_int_equal(approval_describe(&ruled, &spec, &verdict, false, &arena, &err), 0);
+	policy_fill_approval(&ruled, &verdict, &arena);
 	assert_string_equal(ruled.always_refused, "the rule 'shell(docker:*)' asks each time");
 }
 

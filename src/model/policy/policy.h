@@ -14,9 +14,8 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "format/shell/shell.h"
+#include "model/decision.h"
 
-/* In order of strictness: of two decisions the greater one holds. */
-enum policy_decision { POLICY_ALLOW, POLICY_ASK, POLICY_DENY };
 enum policy_kind { POLICY_SHELL, POLICY_FILE, POLICY_NETWORK };
 enum policy_operation { POLICY_READ = 1, POLICY_WRITE = 2, POLICY_DELETE = 4 };
 
@@ -160,8 +159,6 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
  * yet. What no rule can allow has none. */
 void policy_suggest(const struct policy_verdict *verdict, struct arena *arena, text_list *rules);
 
-const char *policy_decision_name(enum policy_decision decision);
-bool policy_decision_from_name(const char *name, enum policy_decision *decision);
 /* [{"subject","decision","rule","reason"}, …] */
 struct json;
 void policy_print_trail(struct json *j, const char *key, const struct policy_verdict *verdict);

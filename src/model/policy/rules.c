@@ -19,23 +19,6 @@ void policy_set_default(struct policy *policy, enum policy_decision decision)
 		(struct policy_defaults){ decision, decision, decision, decision, decision };
 }
 
-const char *policy_decision_name(enum policy_decision decision)
-{
-	static const char *const names[] = { "allow", "ask", "deny" };
-
-	return names[decision];
-}
-
-bool policy_decision_from_name(const char *name, enum policy_decision *decision)
-{
-	for (enum policy_decision i = POLICY_ALLOW; i <= POLICY_DENY; i++)
-		if (strcmp(name, policy_decision_name(i)) == 0) {
-			*decision = i;
-			return true;
-		}
-	return false;
-}
-
 /* The words of a shell rule: blanks separate them, quotes as in the shell keep them. */
 int rule_split(struct arena *arena, struct str body, text_list *words, struct error *err)
 {
