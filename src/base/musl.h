@@ -71,6 +71,7 @@ static inline int close_range(unsigned first, unsigned last, int flags)
 }
 
 #define STATX_BASIC_STATS 0x7ff
+#define STATX_MNT_ID 0x1000
 #define STATX_ATTR_MOUNT_ROOT 0x2000
 struct statx_timestamp {
 	int64_t tv_sec;
@@ -85,7 +86,7 @@ struct statx {
 	uint64_t stx_ino, stx_size, stx_blocks, stx_attributes_mask;
 	struct statx_timestamp stx_atime, stx_btime, stx_ctime, stx_mtime;
 	uint32_t stx_rdev_major, stx_rdev_minor, stx_dev_major, stx_dev_minor;
-	uint64_t reserved[14];
+	uint64_t stx_mnt_id, reserved[13];
 };
 static inline int statx(int dir, const char *path, int flags, unsigned mask, struct statx *out)
 {

@@ -487,7 +487,8 @@ void cli_explain(const struct result *result, const struct limits *limits)
 			" of cpu time (--cpu-time)" },
 		[REASON_MEMORY_LIMIT] = { "was ended: memory_limit, more than ", " (--memory)" },
 		[REASON_OUTPUT_LIMIT] = { "was ended: output_limit, more than ", " (--output)" },
-		[REASON_DISK_LIMIT] = { "failed: disk_limit, /workspace is full at ", " (--disk)" },
+		[REASON_DISK_LIMIT] = { "failed: disk_limit, the disk of the workspace is full at ",
+			" (--disk)" },
 		[REASON_CANCELED] = { "was ended: canceled", NULL },
 	};
 	char limit[32] = "";

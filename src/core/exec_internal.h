@@ -68,6 +68,7 @@ struct core_exec {
 	bool is_draining;  /* streams_drain is at it */
 	bool is_internal;  /* a check or repair of carrel's: not listed once it has ended */
 	bool is_cli;	   /* of a command of carrel, perhaps on another machine */
+	bool may_not_grow; /* it was sent with INIT_NO_GROWTH */
 	bool has_streams;  /* they are open, and fds are for the command */
 	unsigned tries;	   /* sandboxes that ended before init received it */
 	int wait_status;

@@ -140,7 +140,8 @@ static int send_spawn(struct core_exec *e, const struct exec_spec *spec, struct 
 		what.flags |= INIT_ATTACHED;
 	if (e->record.tty)
 		what.flags |= INIT_TTY;
-	if (watch_forbids_growth(w))
+	e->may_not_grow = watch_forbids_growth(w);
+	if (e->may_not_grow)
 		what.flags |= INIT_NO_GROWTH;
 	return init_client_spawn(w->sandbox.view.init, e->number, &what, e->fds, err);
 }

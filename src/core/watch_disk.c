@@ -417,9 +417,8 @@ enum watch_verdict watch_disk_last_look(struct watch_disk *disk, struct core_exe
 		return failed && (disk->was_full || is_quota_full(disk)) ? WATCH_HIT
 									 : WATCH_NOTHING;
 	disk->unmeasured_ms += (clock_monotonic_ns() - e->began_ns) / 1000000 + 1;
-	/* RLIMIT_FSIZE is the limit there, or nothing. A shell reports its child's signal as 128 +
-	 * n. */
-	if (is_counted(disk) && result_exit_code(&e->record.result) == 128 + SIGXFSZ)
+	/* A shell reports its child's signal as 128 + n. */
+	if (e->may_not_grow && result_exit_code(&e->record.result) == 128 + SIGXFSZ)
 		set_disk_limit(e);
 	if (failed ? !could_have_hit(disk) : !could_be_full(disk))
 		return e->limit ? WATCH_HIT : WATCH_NOTHING;

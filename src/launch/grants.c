@@ -381,6 +381,18 @@ int grants_apply(struct launcher *launcher, const char *id, struct arena *arena,
 	return 0;
 }
 
+int grants_have_dir(
+	const struct launcher *launcher, const char *id, bool *has_dir, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct grant grants[GRANTS_MAX];
+	size_t count;
+	if (load(launcher, id, &arena, grants, &count, err))
+		return -1;
+	*has_dir = count && grants[0].kind == GRANT_DIR;
+	return 0;
+}
+
 void grants_done(struct granted *granted)
 {
 	for (size_t i = 0; i < granted->count; i++)

@@ -125,6 +125,9 @@ int grants_apply(struct launcher *launcher, const char *id, struct arena *arena,
 	struct plan_options *options, struct plan_facts *facts, struct granted *granted,
 	struct error *err);
 void grants_done(struct granted *granted);
+/* Whether the workspace's /workspace is a directory of the host. */
+int grants_have_dir(
+	const struct launcher *launcher, const char *id, bool *has_dir, struct error *err);
 
 /* ---- sandboxes (sandboxes.c) ---- */
 struct sandbox;

@@ -295,8 +295,8 @@ struct count {
 	struct sandbox *sandbox;
 	uint64_t tag;
 	int proc;
-	uint64_t devices[HELD_DEVICES_MAX];
-	size_t device_count;
+	struct held_place places[HELD_PLACES_MAX];
+	size_t place_count;
 	struct held held;
 	struct measure measure;
 };
@@ -324,7 +324,7 @@ static void stop_counting(struct sandbox *sandbox, bool tell)
 static uint64_t find_held(void *ctx)
 {
 	struct count *count = ctx;
-	held_count(count->proc, count->devices, count->device_count, &count->held);
+	held_count(count->proc, count->places, count->place_count, &count->held);
 	return 0;
 }
 
@@ -347,19 +347,27 @@ static void on_held(void *ctx, bool ok, uint64_t none)
 	link_send_failed(sandbox->launcher, head.tag, &err);
 }
 
-/* The file systems of its writable trees: the home's, and the overlay over its environment. */
+static void add_place(struct count *count, int dir, const char *name, const char *inside)
+{
+	if (held_find_place(dir, name, inside, &count->places[count->place_count]))
+		count->place_count++;
+}
+
+/* The writable trees that its disk limit is about, not what it shows of the host, which may be of
+ * the file system of the cache. The others are overlays. */
 static int find_places(struct sandbox *sandbox, struct count *count, struct error *err)
 {
 	int fds[WARM_FD_MAX];
 	struct stat st;
-	if (sandbox->parts.isolation->find(sandbox->pid, fds, err))
+	bool has_dir;
+	if (grants_have_dir(sandbox->launcher, sandbox->id, &has_dir, err) ||
+		sandbox->parts.isolation->find(sandbox->pid, fds, err))
 		return -1;
-	if (!fstat(sandbox->launcher->home->dir, &st))
-		count->devices[count->device_count++] = st.st_dev;
-	if (!fstatat(fds[WARM_WORKSPACE], "", &st, AT_EMPTY_PATH))
-		count->devices[count->device_count++] = st.st_dev;
+	add_place(count, fds[WARM_ROOT], PLAN_CACHE + 1, PLAN_CACHE);
+	if (!has_dir)
+		add_place(count, fds[WARM_WORKSPACE], "", NULL);
 	if (!fstatat(fds[WARM_ROOT], "env", &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
-		count->devices[count->device_count++] = st.st_dev;
+		add_place(count, fds[WARM_ROOT], "env", NULL);
 	count->proc = take_fd(&fds[WARM_PROC]);
 	fd_close(&fds[WARM_ROOT]);
 	fd_close(&fds[WARM_WORKSPACE]);

@@ -198,9 +198,8 @@ static void add_rlimits(struct builder *b)
 			(struct plan_rlimit){ RLIMIT_CPU, "cpu", limits->cpu_time_ms / 1000 + 2 });
 	/* No RLIMIT_DATA, not even where a watchdog counts memory: it counts what is mapped, and
 	 * sanitizers map terabytes of shadow that they never touch (docs/design/0006). */
-	if (b->plan.counted_disk)
-		vec_push(b->arena, &b->plan.rlimits,
-			(struct plan_rlimit){ RLIMIT_FSIZE, "fsize", limits->disk_bytes });
+	/* No RLIMIT_FSIZE: it can't tell places apart, and only one of them has the disk limit
+	 * (docs/design/0071). */
 }
 
 static void add_mount(struct builder *b, struct plan_mount mount)

@@ -74,13 +74,12 @@ static uint64_t find_bytes(void *ctx)
 	struct guard *guard = ctx;
 	struct guard_disk_found *found = &guard->counted.found;
 	struct error err;
-	struct stat st;
+	struct held_place place;
 	auto_close int dir = openat(guard->workspace, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0 || fstat(dir, &st) || path_charge_tree(dir, &found->counted_bytes, &err))
+	if (dir < 0 || !held_find_place(dir, "", guard->plan->measured, &place) ||
+		path_charge_tree(dir, &found->counted_bytes, &err))
 		return UINT64_MAX;
-	const uint64_t device = st.st_dev;
-
-	held_count(guard->proc, &device, 1, &found->held);
+	held_count(guard->proc, &place, 1, &found->held);
 	found->free_bytes = held_free_bytes(dir);
 	found->free_room = held_free_room(dir);
 	found->counted_bytes += found->held.bytes;

@@ -24,8 +24,8 @@
 
 struct count {
 	struct held *held;
-	const uint64_t *devices;
-	size_t device_count;
+	const struct held_place *places;
+	size_t place_count;
 	struct arena arena;
 	struct map seen; /* device and inode of files that were counted */
 	uint64_t looks;
@@ -37,12 +37,46 @@ static bool is_gone(int error)
 	return error == ENOENT || error == ESRCH;
 }
 
-static bool is_counted_device(const struct count *count, uint64_t device)
+static bool is_counted_place(const struct count *count, uint64_t device, uint64_t mount)
 {
-	for (size_t i = 0; i < count->device_count; i++)
-		if (count->devices[i] == device)
+	for (size_t i = 0; i < count->place_count; i++) {
+		const struct held_place *place = &count->places[i];
+		if (place->device == device && (!place->mount || place->mount == mount))
 			return true;
+	}
 	return false;
+}
+
+/* Where the mount isn't known, the file's path says through which it was opened. */
+static bool is_counted_path(const struct count *count, uint64_t device, const char *path)
+{
+	for (size_t i = 0; i < count->place_count; i++) {
+		const struct held_place *place = &count->places[i];
+		if (place->device == device &&
+			(!place->mount || path_is_beneath(path, place->inside)))
+			return true;
+	}
+	return false;
+}
+
+/* Follows links: names in fd/ and map_files/ are links to the files. */
+static int look_up(int dir, const char *name, struct statx *file)
+{
+	return statx(dir, name, *name ? 0 : AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_MNT_ID, file);
+}
+
+static uint64_t device_of(const struct statx *file)
+{
+	return makedev(file->stx_dev_major, file->stx_dev_minor);
+}
+
+bool held_find_place(int dir, const char *name, const char *inside, struct held_place *place)
+{
+	struct statx file;
+	if (look_up(dir, name, &file))
+		return false;
+	*place = (struct held_place){ device_of(&file), inside ? file.stx_mnt_id : 0, inside };
+	return true;
 }
 
 static bool is_seen(struct count *count, uint64_t device, uint64_t inode, bool add)
@@ -55,17 +89,18 @@ static bool is_seen(struct count *count, uint64_t device, uint64_t inode, bool a
 
 /* Root's sandboxes have uids of their own, a plain user's have that user's uid: a deleted file that
  * belongs to the system's owner was deleted by another process. */
-static bool is_sandboxes_own(const struct count *count, const struct stat *st)
+static bool is_sandboxes_own(const struct count *count, const struct statx *file)
 {
-	return count->self ? st->st_uid == count->self : st->st_uid != 0;
+	return count->self ? file->stx_uid == count->self : file->stx_uid != 0;
 }
 
-static void add_deleted(struct count *count, const struct stat *st)
+static void add_deleted(struct count *count, const struct statx *file)
 {
-	if (st->st_nlink || !is_counted_device(count, st->st_dev) || !is_sandboxes_own(count, st) ||
-		is_seen(count, st->st_dev, st->st_ino, true))
+	if (file->stx_nlink || !is_counted_place(count, device_of(file), file->stx_mnt_id) ||
+		!is_sandboxes_own(count, file) ||
+		is_seen(count, device_of(file), file->stx_ino, true))
 		return;
-	uint64_t bytes = (uint64_t)st->st_blocks * 512;
+	uint64_t bytes = file->stx_blocks * 512;
 	count->held->bytes += bytes > PATH_INODE_CHARGE ? bytes : PATH_INODE_CHARGE;
 }
 
@@ -89,17 +124,17 @@ static void add_descriptors(struct count *count, int task)
 	}
 	struct dirent *entry;
 	while ((entry = walk_next(list))) {
-		struct stat st;
+		struct statx file;
 		if (++count->looks > LOOKS_MAX) {
 			count->held->hidden++;
 			break;
 		}
-		if (fstatat(dirfd(list), entry->d_name, &st, 0))
+		if (look_up(dirfd(list), entry->d_name, &file))
 			continue;
-		if (S_ISSOCK(st.st_mode))
+		if (S_ISSOCK(file.stx_mode))
 			add_in_flight(count, task, entry->d_name);
 		else
-			add_deleted(count, &st);
+			add_deleted(count, &file);
 	}
 }
 
@@ -123,15 +158,15 @@ static void add_open_files(void *ctx, int proc, int pid)
 
 /* A mapping keeps a deleted file when its last descriptor is closed. Only root of the host may
  * follow map_files. */
-static void add_mapping(
-	struct count *count, int process, const char *range, uint64_t device, uint64_t inode)
+static void add_mapping(struct count *count, int process, const char *range, uint64_t device,
+	uint64_t inode, const char *name)
 {
 	char path[80];
-	struct stat st;
+	struct statx file;
 	str_format(path, sizeof path, "map_files/%s", range);
-	if (!fstatat(process, path, &st, 0))
-		add_deleted(count, &st);
-	else if (!is_gone(errno) && is_counted_device(count, device) &&
+	if (!look_up(process, path, &file))
+		add_deleted(count, &file);
+	else if (!is_gone(errno) && is_counted_path(count, device, name) &&
 		 !is_seen(count, device, inode, true))
 		count->held->hidden++;
 }
@@ -155,13 +190,14 @@ static void add_mapped_files(void *ctx, int proc, int pid)
 	while (fgets(line, sizeof line, file)) {
 		unsigned major_number, minor_number;
 		unsigned long inode;
+		int name_at = 0;
 		size_t len = strlen(line);
 		if (len > sizeof deleted && !strcmp(line + len - (sizeof deleted - 1), deleted) &&
-			sscanf(line, "%39s %*4s %*x %x:%x %lu", range, &major_number, &minor_number,
-				&inode) == 4 &&
+			sscanf(line, "%39s %*4s %*x %x:%x %lu %n", range, &major_number,
+				&minor_number, &inode, &name_at) == 4 &&
 			inode)
-			add_mapping(
-				count, process, range, makedev(major_number, minor_number), inode);
+			add_mapping(count, process, range, makedev(major_number, minor_number),
+				inode, line + name_at);
 	}
 	fclose(file);
 }
@@ -180,10 +216,10 @@ static void add_written(void *ctx, int proc, int pid)
 	}
 }
 
-void held_count(int proc, const uint64_t *devices, size_t device_count, struct held *held)
+void held_count(int proc, const struct held_place *places, size_t place_count, struct held *held)
 {
 	struct count count = {
-		.held = held, .devices = devices, .device_count = device_count, .self = geteuid()
+		.held = held, .places = places, .place_count = place_count, .self = geteuid()
 	};
 	*held = (struct held){ 0 };
 	arena_init(&count.arena);

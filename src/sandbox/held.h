@@ -9,7 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HELD_DEVICES_MAX 3
+/* Where files lie that count: a file system, or what of it is mounted at one place. */
+struct held_place {
+	uint64_t device;    /* st_dev */
+	uint64_t mount;	    /* the id of its mount; 0: wherever it is mounted */
+	const char *inside; /* with `mount`: its path in the sandbox */
+};
+#define HELD_PLACES_MAX 3
 
 struct held {
 	uint64_t bytes;	  /* of deleted files whose size can be read */
@@ -18,8 +24,11 @@ struct held {
 	bool has_written; /* the kernel accounts for it */
 };
 
-/* `proc`: the sandbox's /proc. `devices`: st_dev of the file systems that count. */
-void held_count(int proc, const uint64_t *devices, size_t device_count, struct held *held);
+/* What is at `name` below `dir`, seen at `inside`; NULL: with all places where its file system is
+ * mounted. The name "" is `dir` itself. */
+bool held_find_place(int dir, const char *name, const char *inside, struct held_place *place);
+/* `proc`: the sandbox's /proc. */
+void held_count(int proc, const struct held_place *places, size_t place_count, struct held *held);
 
 /* Free bytes of the file system that holds `dir`; 0: unknown. btrfs counts what is written only
  * when it gets to the disk. */

@@ -20,7 +20,7 @@
 struct area {
 	char path[64];
 	int dir, proc; /* the latter with nothing but this process */
-	uint64_t device;
+	struct held_place place;
 };
 
 static int setup(void **state)
@@ -35,7 +35,7 @@ static int setup(void **state)
 	area->dir = open(area->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (area->dir < 0 || fstat(area->dir, &st) || mkdirat(area->dir, "proc", 0700))
 		return -1;
-	area->device = st.st_dev;
+	area->place = (struct held_place){ .device = st.st_dev };
 	str_format(link, sizeof link, "proc/%d", (int)getpid());
 	str_format(target, sizeof target, "/proc/%d", (int)getpid());
 	if (symlinkat(target, area->dir, link))
@@ -73,7 +73,7 @@ static int make_deleted(const struct area *area, size_t size)
 static struct held count(const struct area *area)
 {
 	struct held held;
-	held_count(area->proc, &area->device, 1, &held);
+	held_count(area->proc, &area->place, 1, &held);
 	return held;
 }
 
@@ -90,6 +90,23 @@ static void a_deleted_file_counts_once_however_often_it_is_open(void **state)
 	fd_close(&fd);
 	fd_close(&same);
 	assert_int_equal(count(area).bytes, before.bytes);
+}
+
+static void a_deleted_file_of_another_mount_does_not_count(void **state)
+{
+	const struct area *area = *state;
+	struct held_place place;
+	struct held held, before;
+	assert_true(held_find_place(area->dir, "", area->path, &place));
+	assert_int_equal(place.device, area->place.device);
+	assert_true(place.mount);
+	held_count(area->proc, &place, 1, &before);
+	auto_close int fd = make_deleted(area, BYTES);
+	held_count(area->proc, &place, 1, &held);
+	assert_in_range(held.bytes - before.bytes, BYTES, BYTES + 65536);
+	place.mount++;
+	held_count(area->proc, &place, 1, &held);
+	assert_int_equal(held.bytes, 0);
 }
 
 static void an_empty_one_counts_a_block(void **state)
@@ -178,6 +195,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_deleted_file_counts_once_however_often_it_is_open),
+		cmocka_unit_test(a_deleted_file_of_another_mount_does_not_count),
 		cmocka_unit_test(an_empty_one_counts_a_block),
 		cmocka_unit_test(a_deleted_file_of_the_system_does_not_count),
 		cmocka_unit_test(a_mapping_keeps_a_file_as_a_descriptor_does),
