@@ -14,7 +14,7 @@ def created(daemon, *options):
     try:
         yield name
     finally:
-        daemon("rm", name)
+        daemon("rm", "--force", name)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,6 @@
 /* carrel agent: add, ls, show, rm. */
 #include <string.h>
+#include "cli/removal.h"
 #include "cli/agent.h"
 #include "cli/columns.h"
 #include "cli/template.h"
@@ -89,16 +90,18 @@ static int run_rm(struct command *command, struct error *err)
 	for (size_t i = 0; i < command->operands.count; i++)
 		if (agent_check_name(command->operands.items[i], err))
 			return -1;
-	return cli_remove_ones(command, "/v1/agents", &command->operands, "", false, err);
+	return removal_run(command, &agent_removal, &command->operands, NULL, err);
 }
 
+static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "agent rm",
 	.summary = "remove agents",
 	.usage = "carrel agent rm NAME... [options]",
 	.about = "Removes agents. Their tasks that run are canceled, and all their tasks are "
-		 "forgotten. Workspaces\nof their contexts stay until their ttl has passed.",
-	ARG_TABLE(remote_table),
+		 "forgotten. Workspaces\nof their contexts stay until their ttl has passed. While "
+		 "a task runs, it asks on a terminal,\nand needs --force elsewhere.",
+	ARG_TABLE(rm_table),
 	.least = 1,
 	.most = SIZE_MAX,
 	.run = run_rm,

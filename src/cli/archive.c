@@ -25,7 +25,7 @@ static const struct arg_spec ls_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	return cli_remove_ones(command, "/v1/archives", &command->operands, "", false, err);
+	return cli_remove_ones(command, "/v1/archives", &command->operands, err);
 }
 
 static const struct arg_option rm_table[] = { { ARG_FROM(remote_rows) } };
@@ -79,7 +79,8 @@ static int run_prune(struct command *command, struct error *err)
 			err, ERR_INVALID, "carrel archive prune needs --older-than or --max-bytes");
 	if (remote_each(&command->remote, "/v1/archives", look, &pruning, err))
 		return -1;
-	return cli_remove_ones(command, "/v1/archives", &pruning.names, "", options->dry_run, err);
+	const struct cli_removal how = { .is_dry = options->dry_run };
+	return cli_remove(command, "/v1/archives", &pruning.names, &how, err);
 }
 
 static const struct arg_option prune_table[] = {

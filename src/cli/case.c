@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "build/progress.h"
+#include "cli/removal.h"
 #include "cli/case.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
@@ -669,17 +670,18 @@ static const struct arg_spec ls_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	return cli_remove_ones(command, "/v1/cases", &command->operands, "", false, err);
+	return removal_run(command, &case_removal, &command->operands, NULL, err);
 }
 
-static const struct arg_option rm_table[] = { { ARG_FROM(remote_rows) } };
+static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "case rm",
 	.summary = "remove eval cases with their workspaces",
 	.usage = "carrel case rm CASE... [options]",
 	.about = "Removes cases, by the ids that carrel case ls shows, with all of their "
 		 "workspaces. "
-		 "Cells that\nrun are canceled.",
+		 "Cells that\nrun are canceled: then it asks on a terminal, and needs --force "
+		 "elsewhere.",
 	ARG_TABLE(rm_table),
 	.least = 1,
 	.most = SIZE_MAX,

@@ -609,25 +609,44 @@ int cli_read_file(
 	return 0;
 }
 
-int cli_remove_ones(struct command *command, const char *kind, const text_list *names,
-	const char *query, bool is_dry, struct error *err)
+static int remove_one(struct command *command, const char *path, const struct cli_removal *how,
+	struct cli_one *one)
+{
+	struct remote_answer answer = { 0 };
+	if (how->is_dry)
+		return 0;
+	if (how->check && how->check(command, how->ctx, one->name, path, &one->err))
+		return -1;
+	if (how->query)
+		path = arena_printf(&command->arena, "%s%s", path, how->query);
+	if (remote_call(&command->remote, "DELETE", path, NULL, &answer, &one->err))
+		return -1;
+	/* Only a workspace that was archived is answered with something. */
+	one->archive = json_member_text(answer.value, "name");
+	return 0;
+}
+
+int cli_remove(struct command *command, const char *kind, const text_list *names,
+	const struct cli_removal *how, struct error *err)
 {
 	cli_ones all = { 0 };
 	if (remote_open(&command->remote, err))
 		return -1;
 	for (size_t i = 0; i < names->count; i++) {
 		struct cli_one one = { .name = names->items[i] };
-		const char *path = arena_printf(&command->arena, "%s/%s%s", kind,
-			remote_escape(&command->remote, one.name), query);
-		struct remote_answer answer = { 0 };
-		one.has_failed = !is_dry && remote_call(&command->remote, "DELETE", path, NULL,
-						    &answer, &one.err);
-		/* Only a workspace that was archived is answered with something. */
-		if (!one.has_failed)
-			one.archive = json_member_text(answer.value, "name");
+		const char *path = arena_printf(
+			&command->arena, "%s/%s", kind, remote_escape(&command->remote, one.name));
+		one.has_failed = remove_one(command, path, how, &one);
 		vec_push(&command->arena, &all, one);
 	}
-	return cli_print_ones(command, &all, is_dry ? "found" : "removed", 0, err);
+	return cli_print_ones(command, &all, how->is_dry ? "found" : "removed", 0, err);
+}
+
+int cli_remove_ones(
+	struct command *command, const char *kind, const text_list *names, struct error *err)
+{
+	const struct cli_removal how = { 0 };
+	return cli_remove(command, kind, names, &how, err);
 }
 
 static int print_commands(const struct arg_spec *group, int fd, int code)

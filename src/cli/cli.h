@@ -239,7 +239,16 @@ int cli_print_ones(struct command *command, const cli_ones *all, const char *don
 /* A file of this host, or standard input for "-", of at most max bytes. */
 int cli_read_file(
 	const char *path, size_t max, struct arena *arena, struct str *text, struct error *err);
-/* DELETEs `kind`/NAME`query` for each name, as "/v1/archives/NAME", and prints the results. is_dry:
- * says which were found, and removes none. */
-int cli_remove_ones(struct command *command, const char *kind, const text_list *names,
-	const char *query, bool is_dry, struct error *err);
+/* DELETEs `kind`/NAME for each name, as "/v1/archives/NAME", and prints the results. */
+int cli_remove_ones(
+	struct command *command, const char *kind, const text_list *names, struct error *err);
+struct cli_removal {
+	const char *query; /* appended to each path, or NULL */
+	bool is_dry;	   /* says which were found, and removes none */
+	/* NULL, or may refuse one, whose path is given. */
+	int (*check)(struct command *command, const void *ctx, const char *name, const char *path,
+		struct error *err);
+	const void *ctx;
+};
+int cli_remove(struct command *command, const char *kind, const text_list *names,
+	const struct cli_removal *how, struct error *err);

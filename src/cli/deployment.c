@@ -2,6 +2,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "cli/removal.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/network.h"
@@ -424,16 +425,18 @@ static const struct arg_spec logs_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	return cli_remove_ones(command, "/v1/deployments", &command->operands, "", false, err);
+	return removal_run(command, &deployment_removal, &command->operands, NULL, err);
 }
 
+static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "deployment rm",
 	.summary = "end deployments and remove them",
 	.usage = "carrel deployment rm NAME... [options]",
 	.about = "Ends the surfaces of deployments and removes all of them but their environments "
-		 "and packages.",
-	ARG_TABLE(one_table),
+		 "and packages.\nDuring a rollout it asks on a terminal, and needs --force "
+		 "elsewhere.",
+	ARG_TABLE(rm_table),
 	.least = 1,
 	.most = SIZE_MAX,
 	.run = run_rm,

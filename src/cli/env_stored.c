@@ -21,7 +21,7 @@ int env_list_exported(struct command *command, struct error *err)
 
 int env_remove_exported(struct command *command, struct error *err)
 {
-	return cli_remove_ones(command, "/v1/exports", &command->operands, "", false, err);
+	return cli_remove_ones(command, "/v1/exports", &command->operands, err);
 }
 
 int env_send(struct command *command, const char *name, int file, uint64_t *size, struct error *err)

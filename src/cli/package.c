@@ -285,7 +285,7 @@ static const struct arg_spec ls_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	return cli_remove_ones(command, "/v1/packages", &command->operands, "", false, err);
+	return cli_remove_ones(command, "/v1/packages", &command->operands, err);
 }
 
 static const struct arg_option rm_table[] = { { ARG_FROM(remote_rows) } };

@@ -45,7 +45,7 @@ static int run_ls(struct command *command, struct error *err)
 
 static int run_rm(struct command *command, struct error *err)
 {
-	return cli_remove_ones(command, "/v1/trees", &command->operands, "", false, err);
+	return cli_remove_ones(command, "/v1/trees", &command->operands, err);
 }
 
 static const struct arg_spec tree_create = {

@@ -199,7 +199,7 @@ static int run_rm(struct command *command, struct error *err)
 	text_list names;
 	return take_snapshots(command, &names, err)
 		       ? -1
-		       : cli_remove_ones(command, "/v1/snapshots", &names, "", false, err);
+		       : cli_remove_ones(command, "/v1/snapshots", &names, err);
 }
 
 static const struct arg_spec rm_spec = {

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/removal.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/policy_file.h"
@@ -222,16 +223,19 @@ static int run_rm(struct command *command, struct error *err)
 	for (size_t i = 0; i < command->operands.count; i++)
 		if (template_check_name(command->operands.items[i], err))
 			return -1;
-	return cli_remove_ones(command, "/v1/templates", &command->operands, "", false, err);
+	return removal_run(command, &template_removal, &command->operands, NULL, err);
 }
 
+static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "template rm",
 	.summary = "remove templates that were added",
 	.usage = "carrel template rm NAME... [options]",
-	.about = "Removes templates that were added. Shipped templates can't be removed. "
-		 "Workspaces that\nwere made of it stay.",
-	ARG_TABLE(remote_table),
+	.about =
+		"Removes templates that were added. Shipped templates can't be removed. "
+		"Workspaces that\nwere made of it stay. One that an agent makes its contexts of is "
+		"asked about on a\nterminal, and needs --force elsewhere.",
+	ARG_TABLE(rm_table),
 	.least = 1,
 	.most = SIZE_MAX,
 	.run = run_rm,

@@ -474,7 +474,7 @@ static const struct arg_spec rollback_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	int code = cli_remove_ones(command, "/v1/tools", &command->operands, "", false, err);
+	int code = cli_remove_ones(command, "/v1/tools", &command->operands, err);
 	return code < 0 || tool_view_update(command, err) ? -1 : code;
 }
 

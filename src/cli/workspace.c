@@ -11,6 +11,7 @@
 #include "cli/workspace_names.h"
 #include "cli/env.h"
 #include "cli/network.h"
+#include "cli/removal.h"
 #include "cli/policy_file.h"
 #include "cli/template.h"
 #include "format/quantity.h"
@@ -606,24 +607,28 @@ static int run_rm(struct command *command, struct error *err)
 						  : "";
 	if (options->archive && options->no_archive)
 		return fail(err, ERR_INVALID, "--archive can't be combined with --no-archive");
-	return cli_remove_ones(command, "/v1/workspaces", &command->operands, query, false, err);
+	return removal_run(command, &workspace_removal, &command->operands, query, err);
 }
 
 static const struct arg_option rm_table[] = {
 	{ 0, "archive", ARG_FLAG, AT(archive), NULL, "archive them first" },
 	{ 0, "no-archive", ARG_FLAG, AT(no_archive), NULL,
 		"keep no archive, whatever config.yaml says" },
+	REMOVAL_FORCE_ROW,
 	{ ARG_FROM(remote_rows) },
 };
 const struct arg_spec cli_rm = {
 	.command = "rm",
 	.summary = "remove workspaces",
 	.usage = "carrel rm NAME... [options]",
-	.about = "Removes workspaces: ends their commands and deletes their files. A workspace is "
-		 "archived\nfirst with --archive, or where archives.on_remove of config.yaml says "
-		 "so.",
+	.about =
+		"Removes workspaces: ends their commands and deletes their files. A workspace is "
+		"archived\nfirst with --archive, or where archives.on_remove of config.yaml says "
+		"so. One where\ncommands run, or that belongs to an agent, a case, a deployment or "
+		"a tool, is asked\nabout on a terminal, and elsewhere removed with --force alone.",
 	ARG_TABLE(rm_table),
 	.examples = "  carrel rm demo\n"
+		    "  carrel rm --force demo\n"
 		    "  carrel rm -- $(carrel ls -q --label team=search)\n",
 	.least = 1,
 	.most = SIZE_MAX,
