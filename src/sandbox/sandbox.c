@@ -584,8 +584,13 @@ static int start_and_supervise(struct supervisor *s, struct start *start, struct
 	if (start_clone(start, &s->socket, &s->pidfd, &s->pid, err))
 		return -1;
 	if (start_let_go(start, s->socket, s->pid, err) || (!s->plan->tty && send_spawn(s, err)) ||
-		loop_new(&s->loop, err))
-		return start_abandon(s->plan, s->pid, s->socket, err);
+		loop_new(&s->loop, err)) {
+		start_abandon(s->plan, s->pid, s->socket, err);
+		/* Nobody starts another one, and the user did not cancel it. */
+		if (err->code == ERR_CANCELED)
+			err->code = ERR_FAILED;
+		return -1;
+	}
 	int failed = supervise(s, start, err);
 	loop_free(s->loop);
 	return failed;

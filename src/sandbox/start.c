@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
@@ -316,8 +317,11 @@ int start_abandon(const struct plan *plan, pid_t pid, int setup, struct error *e
 	setup_close(fds);
 	if (got == 1 && message.type == SETUP_FAILED) {
 		*err = message.error;
-		error_adopt(err);
+		return error_adopt(err);
 	}
+	/* Killed from outside before it had all of what it waits for. */
+	if (err->sys_errno == EPIPE || err->sys_errno == ECONNRESET)
+		return fail(err, ERR_CANCELED, "the sandbox was killed while it started");
 	return -1;
 }
 
@@ -331,6 +335,7 @@ int start_let_go(const struct start *start, int setup, pid_t pid, struct error *
 	struct setup_message go = { .magic = SETUP_MAGIC, .type = SETUP_GO };
 	struct setup_message enter = { .magic = SETUP_MAGIC, .type = SETUP_CGROUP };
 	bool has_maps = plan->privileged && plan->namespaces & NAMESPACE_USER;
+	fault_point("sandbox_let_go");
 	if (has_maps && namespace_write_maps(pid, &ids, true, err))
 		return -1;
 	if (has_maps && setup_send(setup, &go, NULL, 0))

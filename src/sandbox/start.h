@@ -80,7 +80,8 @@ int start_let_go(const struct start *start, int setup, pid_t pid, struct error *
 /* What ends the sandbox when it is sent to the child: of a pid namespace the kernel kills the rest,
  * a guardian (weak.h) does that itself. */
 int start_end_signal(const struct plan *plan);
-/* Ends and reaps the child. *err becomes its own reason, if it failed by itself before. -1. */
+/* Ends and reaps the child after *err. -1; *err becomes its own reason, if it failed by itself
+ * before; ERR_CANCELED: it was killed from outside, the caller may start another. */
 int start_abandon(const struct plan *plan, pid_t pid, int setup, struct error *err);
 
 /* The child's whole life after clone; doesn't return. */

@@ -1,13 +1,15 @@
 """Things that happen at the same moment: a sandbox that is given back when it is wanted, a workspace that is suspended,
 expires or is removed while it is used, names that many want."""
 import concurrent.futures
+import contextlib
 import random
+import signal
 import time
 
 import pytest
 
-from faults import Inventory, attempt, exec_, kill, remove_all, restarts, workspaces
-from harness import eventually
+from faults import Inventory, attempt, exec_, inits, kill, remove_all, restarts, workspaces
+from harness import NOT_AHEAD, eventually
 
 
 def everywhere(count, fn):
@@ -116,3 +118,28 @@ def test_a_key_that_many_use_makes_one(own_daemon):
         ids = {one.result() for one in asked}
     assert len(ids) == 1 and {item["id"] for item in workspaces(daemon).values()} == ids, ids
     remove_all(daemon)
+
+
+@pytest.mark.once
+@pytest.mark.needs_faults
+def test_a_sandbox_that_is_killed_before_it_may_go_on_is_started_again(make_daemon):
+    """The launcher is held between the clone of the child and the message that lets it go on. The child dies meanwhile: the create that
+    waits for it gets another one, not the launcher's broken pipe."""
+    daemon = make_daemon(env={"CARREL_FAULT": "sandbox_let_go:1:WAIT"})
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(daemon.post, "/v1/workspaces", {"name": "a", "limits": NOT_AHEAD})
+        created = pool.submit(exec_, daemon, "a", "true")
+        assert eventually(lambda: inits(daemon))
+        child = inits(daemon)[0]
+        kill(child)
+        assert eventually(lambda: not inits(daemon))
+
+        def go_on():
+            with contextlib.suppress(ProcessLookupError):
+                daemon.process.send_signal(signal.SIGCONT)
+            return created.done()
+
+        assert eventually(go_on)
+    assert asked.result().status == 201, asked.result()
+    assert created.result().status == 200 and created.result().json()["exit_code"] == 0, created.result()
+    assert "carrel_sandbox_start_failures_total 1\n" in daemon.get("/metrics").body.decode()
