@@ -55,14 +55,27 @@ static struct str print(
 	return (struct str){ out.data, out.len };
 }
 
-/* A callback may remove any listener, so the list is walked by a cursor that journal_unlisten
- * moves. */
-static void tell(struct journal *journal, const struct event *event)
+/* One event for each listener that has not had all, until everybody has. A callback may remove any
+ * listener: journal_unlisten moves the cursor. One that emits an event, or begins to listen, comes
+ * back here, and the loop that called it goes on with that. */
+static void tell(struct journal *journal)
 {
-	for (journal->cursor = journal->listeners; journal->cursor;) {
-		struct journal_listener *listener = journal->cursor;
-		journal->cursor = listener->next;
-		listener->fn(listener->ctx, event);
+	bool is_news = !journal->is_telling;
+	while (is_news) {
+		is_news = false;
+		journal->is_telling = true;
+		for (journal->cursor = journal->listeners; journal->cursor;) {
+			struct journal_listener *listener = journal->cursor;
+			journal->cursor = listener->next;
+			if (listener->next_id < journal->first)
+				listener->next_id = journal->first;
+			if (listener->next_id == journal->next)
+				continue;
+			is_news = true;
+			listener->fn(
+				listener->ctx, &journal->ring[listener->next_id++ % JOURNAL_KEPT]);
+		}
+		journal->is_telling = false;
 	}
 }
 
@@ -85,19 +98,15 @@ void journal_emit(
 		journal->first = journal->next - JOURNAL_KEPT;
 	if (journal->tap)
 		journal->tap(journal->tap_ctx, type, workspace_id, name, event->json);
-	tell(journal, event);
+	tell(journal);
 }
 
 void journal_listen(struct journal *journal, struct journal_listener *listener, uint64_t after_id)
 {
-	uint64_t id = after_id + 1 > journal->first ? after_id + 1 : journal->first;
+	listener->next_id = after_id && after_id < journal->next ? after_id + 1 : journal->next;
 	listener->next = journal->listeners;
 	journal->listeners = listener;
-	if (!after_id)
-		return;
-	/* A listener that is full removes itself. */
-	for (; id < journal->next && journal->listeners == listener; id++)
-		listener->fn(listener->ctx, &journal->ring[id % JOURNAL_KEPT]);
+	tell(journal);
 }
 
 void journal_unlisten(struct journal *journal, struct journal_listener *listener)

@@ -1,7 +1,10 @@
 /* journal.h -- events: a ring of the latest ones, and live listeners.
  * 1. Ids count up without gaps while core runs, and begin above the last run's (milliseconds of the
- * start). */
+ * start).
+ * 2. A listener is told each event once, in the order of the ids, also when a listener emits one
+ * while it is told of another. */
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "base/str.h"
@@ -22,13 +25,15 @@ typedef void journal_fn(void *ctx, const struct event *event);
 struct journal_listener {
 	journal_fn *fn;
 	void *ctx;
-	struct journal_listener *next;
+	struct journal_listener *next; /* private */
+	uint64_t next_id;	       /* private: of the event that it is told next */
 };
 struct journal {
 	struct event *ring;   /* JOURNAL_KEPT */
 	uint64_t first, next; /* ids: first kept, next to be given */
 	struct journal_listener *listeners;
 	struct journal_listener *cursor; /* private: the listener to be called next */
+	bool is_telling;		 /* private: a listener is being called */
 	/* NULL, or called with each event before the listeners, also when there are none. */
 	void (*tap)(void *ctx, const char *type, const char *workspace, const char *name,
 		struct str json);
@@ -41,6 +46,6 @@ void journal_done(struct journal *journal);
 void journal_emit(struct journal *journal, const char *type, const char *workspace_id,
 	const char *name, ...) __attribute__((sentinel));
 /* Calls fn for the kept ones after `id` (0: none of them), then for each new one until unlisten. fn
- * may unlisten itself. */
+ * may emit events, listen, and unlisten any listener. */
 void journal_listen(struct journal *journal, struct journal_listener *listener, uint64_t after_id);
 void journal_unlisten(struct journal *journal, struct journal_listener *listener);
