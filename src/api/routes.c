@@ -530,6 +530,15 @@ static bool path_fits(struct str path, const char *template, struct names *names
 	return !path.len;
 }
 
+/* Clients of A2A often end the address of an agent with a slash, and append it to the paths below.
+ */
+static bool route_fits(struct str path, const struct route *route, struct names *names)
+{
+	if (route->flags & ROUTE_A2A && path.len > 1 && path.data[path.len - 1] == '/')
+		path.len--;
+	return path_fits(path, route->path, names);
+}
+
 static int decode(struct call *c, struct str text, const char **out, struct error *err)
 {
 	struct str decoded;
@@ -545,7 +554,7 @@ bool route_is_open(const struct http_request *r)
 {
 	for (size_t i = 0; i < route_count; i++)
 		if ((routes[i].flags & ROUTE_OPEN) &&
-			path_fits(r->path, routes[i].path, &(struct names){ 0 }))
+			route_fits(r->path, &routes[i], &(struct names){ 0 }))
 			return true;
 	return false;
 }
@@ -561,7 +570,7 @@ int route_find(struct call *c, const char **allow, struct error *err)
 		const struct route *route = &routes[i];
 		bool is_any = !strcmp(route->method, "*");
 
-		if (!path_fits(path, route->path, &names))
+		if (!route_fits(path, route, &names))
 			continue;
 		if (is_any || (str_is(method, is_head ? "HEAD" : route->method) &&
 				      (!is_head || !strcmp(route->method, "GET")))) {

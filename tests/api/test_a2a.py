@@ -122,6 +122,24 @@ def asks(shared):
 
 # ---- agents ----
 
+def test_a_slash_at_the_end_changes_nothing(shared, tools):
+    """As clients write that join the address of an agent with an empty path, or with one that ends so."""
+    request = {"jsonrpc": "2.0", "id": 7, "method": "ListTasks", "params": {"contextId": "ctx-none"}}
+    plain, slash = (shared.post(path, request) for path in ("/a2a/tools", "/a2a/tools/"))
+    assert (plain.status, plain.json()) == (slash.status, slash.json()) and plain.status == 200 and "result" in plain.json(), (plain, slash)
+    for path in ("/a2a/tools/.well-known/agent-card.json", "/.well-known/agent-card.json"):
+        card, slash = shared.get(path), shared.get(f"{path}/")
+        assert card.status == slash.status == 200 and card.json() == slash.json()
+    sent = shared.post("/a2a/tools/message:send/", {"message": tools.message("echo hi", contextId="ctx-slash")}, headers={"A2A-Version": "1.0"})
+    assert sent.status == 200, sent
+    task = sent.json()["task"]["id"]
+    for path in ("/a2a/tools/tasks", f"/a2a/tools/tasks/{task}"):
+        one, other = (shared.get(path + end, headers={"A2A-Version": "1.0"}) for end in ("", "/"))
+        assert one.status == other.status == 200, (one, other)
+    assert shared.post("/a2a/tools//", request).status == 404
+    problem(shared.get("/v1/agents/"), 404, "not_found")
+
+
 def test_agents_are_added_shown_replaced_and_removed(daemon, tmp_path):
     file = tmp_path / "agent.yaml"
     file.write_text(TOOLS.replace("default: true\n", "settings: settings.json\n"))
