@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -17,17 +16,19 @@ static bool is_trusted(const struct stat *st)
 	return (st->st_uid == 0 || st->st_uid == own) && !(st->st_mode & others);
 }
 
-/* What says where the launcher reads and writes. Searches for the lines without the parser: the
- * file isn't trusted. Or NULL. */
-static const char *find_section(const char *text)
+static int fail_untrusted(
+	const char *home, const char *path, const struct stat *st, struct error *err)
 {
-	static const char *const sections[] = { "\nsystem:", "\nblob:", "\npolicy:" };
-	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
-		const char *name = sections[i] + 1;
-		if (!strncmp(text, name, strlen(name)) || strstr(text, sections[i]))
-			return name;
-	}
-	return NULL;
+	struct stat dir;
+	bool is_root = !geteuid();
+	/* The home's owner reads it, too, to build environments: by its group. */
+	gid_t gid = is_root && !stat(home, &dir) ? dir.st_gid : getegid();
+	fail(err, ERR_DENIED,
+		"'%s' belongs to uid %u and has the mode %04o: it must belong to %s, and nobody "
+		"else may write it",
+		path, st->st_uid, st->st_mode & 07777, is_root ? "root" : "you or root");
+	return error_hint(err, "check what it says, then: chown %u:%u '%s'; chmod %s '%s'",
+		geteuid(), gid, path, is_root ? "g+r,go-w" : "go-w", path);
 }
 
 int shown_read(const char *home, struct arena *arena, struct config *config, struct error *err)
@@ -45,19 +46,15 @@ int shown_read(const char *home, struct arena *arena, struct config *config, str
 			err, ERR_INVALID, "'%s' is a symbolic link, which is not followed", path);
 	if (fd < 0 || fstat(fd, &st))
 		return fail_errno(err, "open '%s'", path);
+	/* What others wrote isn't parsed, and not ignored either: it may be all that forbids
+	 * something. */
+	if (!is_trusted(&st))
+		return fail_untrusted(home, path, &st, err);
 	if (file_read(fd, FILE_MAX, arena, &text))
 		return errno == EINVAL || errno == EFBIG
 			       ? fail(err, ERR_INVALID, "'%s' is not a regular file of at most 1M",
 					 path)
 			       : fail_errno(err, "read '%s'", path);
-	if (!is_trusted(&st)) {
-		const char *section = find_section(text.data);
-		if (!section)
-			return 0;
-		fail(err, ERR_DENIED, "'%s' has a section %.*s, but is writable for other users",
-			path, (int)strlen(section) - 1, section);
-		return error_hint(err, "chown %u '%s'; chmod 644 '%s'", geteuid(), path, path);
-	}
 	if (config_parse(text, arena, config, err))
 		return error_context(err, "'%s'", path);
 	return 0;

@@ -181,9 +181,9 @@ static int fail_config(const struct home *home, struct error *err)
 	bool is_denied = errno == EACCES && !geteuid();
 	fail_errno(err, "read '%s/" CONFIG_NAME "'", home->path);
 	return is_denied ? error_hint(err,
-				   "the home's owner must be able to read it: chown %u:%u "
-				   "%s/" CONFIG_NAME,
-				   home->uid, home->gid, home->path)
+				   "the home's owner must be able to read it: chown root:%u "
+				   "%s/" CONFIG_NAME "; chmod 640 %s/" CONFIG_NAME,
+				   home->gid, home->path, home->path)
 			 : -1;
 }
 

@@ -44,8 +44,11 @@ static int open_place(struct launcher *launcher, bool makes, struct error *err)
 	if (fd < 0)
 		return fail_errno(err, "open '%s'", path);
 	if (fstat(fd, &st) || st.st_uid != geteuid() || st.st_mode & 077)
-		return fail(
-			err, ERR_DENIED, "'%s' must belong to this user alone (mode 0700)", path);
+		return fail_hint(err, ERR_DENIED,
+			"check what it holds, then give it to this user alone, with mode 0700",
+			"'%s' belongs to uid %u and has the mode %04o: it must belong to uid %u "
+			"alone (mode 0700)",
+			path, st.st_uid, st.st_mode & 07777, geteuid());
 	launcher->grants = take_fd(&fd);
 	return 0;
 }
@@ -61,19 +64,19 @@ static bool has_workspace(const struct home *home, const char *id)
 	return !fstatat(entered->dir, path, &st, AT_SYMLINK_NOFOLLOW);
 }
 
-void grants_open(struct launcher *launcher)
+int grants_open(struct launcher *launcher, struct error *err)
 {
-	struct error none;
 	struct dirent *entry;
 	launcher->grants = -1;
-	if (open_place(launcher, false, &none))
-		return; /* nothing was ever granted */
+	if (open_place(launcher, false, err))
+		return err->sys_errno == ENOENT ? 0 : -1; /* nothing was ever granted */
 	auto_walk DIR *dir = walk_open(launcher->grants, ".");
 	/* Those of workspaces that are gone, and what a crash left. The home's owner can't remove
 	 * them. */
 	while ((entry = walk_next(dir)))
 		if (entry->d_name[0] != '.' && !has_workspace(launcher->home, entry->d_name))
 			unlinkat(launcher->grants, entry->d_name, 0);
+	return 0;
 }
 
 static int save(struct launcher *launcher, const char *id, const struct grant *grants, size_t count,

@@ -116,7 +116,8 @@ struct granted { /* descriptors behind the sources of one start */
 	size_t count;
 	struct plan_bind dir;
 };
-void grants_open(struct launcher *launcher); /* removes those of workspaces that are gone */
+/* Removes those of workspaces that are gone. ERR_DENIED: others could have written them. */
+int grants_open(struct launcher *launcher, struct error *err);
 void grant_answer(struct launcher *launcher, const struct launch_packet *packet, const int *fds);
 void grant_revoke(struct launcher *launcher, const struct launch_message *head);
 /* Adds what was granted to the workspace to the options of a start. ERR_CONFLICT: an object is

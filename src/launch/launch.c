@@ -414,9 +414,8 @@ static int start(struct launcher *launcher, struct error *err)
 		start_open_image(&launcher->warm.init_image, err) ||
 		pidfd_open_process(getpid(), &launcher->warm.self, err) ||
 		netns_open_own(&launcher->warm.own_netns, err) ||
-		base_open_own(&launcher->warm.own_mounts, err))
+		base_open_own(&launcher->warm.own_mounts, err) || grants_open(launcher, err))
 		return -1;
-	grants_open(launcher);
 	launcher->sweep_pause_ms = SWEEP_AGAIN_MS;
 	on_sweep(launcher->loop, launcher);
 	return start_pool(launcher, err) || link_start(launcher, err) ? -1 : 0;

@@ -132,11 +132,13 @@ static int adopt(int dir, struct home *home, struct error *err)
 			"config.yaml",
 			"CARREL_HOME '%s' belongs to root and contains other files", home->path);
 	home_find_owner(&home->uid, &home->gid);
-	/* One that the owner can read stays root's: only then may it say what root shows. */
-	bool is_closed =
-		!fstatat(dir, "config.yaml", &st, AT_SYMLINK_NOFOLLOW) && !(st.st_mode & S_IROTH);
+	/* It stays root's: root obeys nothing that core could write. The owner must be able to read
+	 * it; a closed one, with passwords of indexes perhaps, is opened for its group alone. */
+	bool is_closed = !fstatat(dir, "config.yaml", &st, AT_SYMLINK_NOFOLLOW) &&
+			 S_ISREG(st.st_mode) && st.st_uid == 0 && !(st.st_mode & S_IROTH);
 	if ((is_closed &&
-		    fchownat(dir, "config.yaml", home->uid, home->gid, AT_SYMLINK_NOFOLLOW)) ||
+		    (fchownat(dir, "config.yaml", 0, home->gid, AT_SYMLINK_NOFOLLOW) ||
+			    fchmodat(dir, "config.yaml", (st.st_mode & 0600) | S_IRGRP, 0))) ||
 		fchownat(dir, "", home->uid, home->gid, AT_EMPTY_PATH))
 		return fail_errno(err, "give '%s' to uid %u", home->path, home->uid);
 	home->is_foreign = true;

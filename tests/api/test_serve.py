@@ -442,8 +442,39 @@ def test_workspaces_show_what_the_operator_shows(stopped):
 
 
 @pytest.mark.needs_root
-def test_root_daemon_does_not_start_with_a_list_that_core_could_have_written(carrel):
-    path = configure(carrel, "system:\n  show: [/etc/debian_version]\n")
+@pytest.mark.parametrize("text", ["system:\n  show: [/etc/debian_version]\n", "access:\n  uids:\n    0: admin\n", '"policy":\n  default: deny\n'],
+                         ids=["system", "access", "quoted policy"])
+def test_root_daemon_does_not_start_with_a_configuration_that_core_could_have_written(carrel, text):
+    path = configure(carrel, text)
     os.chown(path, 64199, 64199)
+    for command in (["serve", "--background"], ["create", "w"]):        # also the daemon that a command starts
+        done = carrel(*command)
+        assert done.returncode == 125 and f"'{path}' belongs to uid 64199" in done.stderr and "chown 0:" in done.stderr, done.stderr
+
+
+def test_a_daemon_does_not_start_with_a_configuration_that_others_can_write(carrel):
+    path = configure(carrel, "")
+    path.chmod(0o646)
+    for command in (["serve", "--background"], ["create", "w"]):
+        done = carrel(*command)
+        assert done.returncode == 125 and f"'{path}' belongs to uid {os.getuid()} and has the mode 0646" in done.stderr, done.stderr
+
+
+@pytest.mark.needs_root
+def test_a_closed_configuration_of_a_new_home_stays_roots_and_builds_can_read_it(carrel):
+    path = configure(carrel, '"policy":\n  default: deny\n')
+    path.chmod(0o600)
+    assert carrel("env", "ls").returncode == 0
+    status, home = path.stat(), path.parent.stat()
+    assert (status.st_uid, status.st_gid, stat.S_IMODE(status.st_mode)) == (0, home.st_gid, 0o640) and home.st_uid != 0
+    assert carrel("run", "--", "id").returncode == 126
+
+
+def test_a_daemon_does_not_start_with_mounts_that_others_could_have_granted(carrel):
+    """They lie beside the home, and say what workspaces show of the host."""
+    place = pathlib.Path(carrel.env["CARREL_HOME"] + ".grants")
+    place.parent.mkdir(exist_ok=True)
+    place.mkdir(mode=0o700)
+    place.chmod(0o750)
     done = carrel("serve", "--background")
-    assert done.returncode == 125 and "writable for other users" in done.stderr, done.stderr
+    assert done.returncode == 125 and f"'{place}' belongs to uid {os.getuid()} and has the mode 0750" in done.stderr, done.stderr

@@ -230,7 +230,7 @@ def test_a_configuration_that_the_owner_cant_read(carrel):
     file = os.path.join(carrel.env["CARREL_HOME"], "config.yaml")
     os.chown(file, 0, 0)
     os.chmod(file, 0o600)
-    assert f"chown {os.stat(carrel.env['CARREL_HOME']).st_uid}:" in one_line(env(carrel, "ls").stderr, "config.yaml")
+    assert f"chown root:{os.stat(carrel.env['CARREL_HOME']).st_gid} " in one_line(env(carrel, "ls").stderr, "config.yaml")
 
 
 def test_rm_goes_on_after_one_that_cant_be_removed(carrel):

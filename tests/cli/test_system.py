@@ -8,6 +8,7 @@ import tempfile
 import pytest
 
 from daemons import serving
+from harness import CARREL, PATH
 
 NEEDED = ["/etc/ImageMagick-6", "/etc/alternatives", "/etc/chromium.d", "/etc/emacs", "/etc/fonts", "/etc/groff",
           "/etc/libreoffice", "/etc/manpath.config", "/etc/mime.types", "/etc/papersize", "/etc/php", "/etc/sgml",
@@ -161,10 +162,37 @@ def test_root_shows_nothing_that_others_could_have_written(carrel, shared_tree, 
     path = configure(carrel, f"system:\n  show: [{shared_tree}]\n", mode)
     os.chown(path, uid, uid)
     done = carrel.run("--", "true")
-    assert done.returncode == 125 and "writable for other users" in done.stderr
-    assert f"chown 0 '{path}'" in done.stderr
-    path.write_text("environments:\n  max_envs: 7\n")
+    assert done.returncode == 125 and f"'{path}' belongs to uid {uid} and has the mode {mode:04o}" in done.stderr
+    assert f"chown 0:{path.parent.stat().st_gid} '{path}'; chmod g+r,go-w '{path}'" in done.stderr
+    os.chown(path, 0, 0)
+    path.chmod(0o644)
     assert carrel.run("--", "true").returncode == 0
+
+
+@pytest.mark.parametrize("text", ["", "access:\n  default: none\n", '"policy":\n  default: deny\n', " policy: {}\n", "environments:\n  max_envs: 7\n"],
+                         ids=["empty", "access", "quoted policy", "indented policy", "environments"])
+def test_a_configuration_that_others_can_write_is_refused_whatever_it_says(carrel, text):
+    path = configure(carrel, text, 0o666)
+    done = carrel.run("--", "id")
+    assert (done.returncode, done.stdout) == (125, "") and f"'{path}' belongs to uid {os.getuid()} and has the mode 0666" in done.stderr, done
+    assert f"chmod {'g+r,' if os.getuid() == 0 else ''}go-w '{path}'" in done.stderr
+
+
+@pytest.mark.needs_root
+def test_a_plain_user_s_configuration_of_another_user_is_refused(other_user):
+    """Root's own file holds there: the operator of a host may have written it."""
+    with tempfile.TemporaryDirectory(prefix="carrel-tests.", dir="/var/tmp") as home:
+        os.chown(home, 12345, 12345)
+        path = pathlib.Path(home, "config.yaml")
+        path.write_text('"policy":\n  default: deny\n')
+        path.chmod(0o644)
+        run = lambda: subprocess.run([*other_user, CARREL, "run", "--", "id"], cwd="/", env={"PATH": PATH, "CARREL_HOME": home}, stdin=subprocess.DEVNULL,
+                                     capture_output=True, text=True)
+        done = run()
+        assert done.returncode == 126, done      # denied by the policy
+        os.chown(path, 12346, 12346)
+        done = run()
+        assert done.returncode == 125 and f"'{path}' belongs to uid 12346" in done.stderr and f"chown 12345:12345 '{path}'" in done.stderr, done
 
 
 @pytest.mark.parametrize("make, says", [(lambda path: os.mkfifo(path), "not a regular file"), (lambda path: path.mkdir(), "not a regular file"),

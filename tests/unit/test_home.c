@@ -153,7 +153,10 @@ static void a_home_may_begin_with_its_configuration(void **state)
 	close(open(config, O_CREAT | O_WRONLY, 0600));
 	assert_int_equal(home_open(path, &arena, &home, &err), 0);
 	assert_int_equal(stat(config, &st), 0);
-	assert_int_equal(st.st_uid, home.uid);
+	/* Root's stays root's, and the owner can read it. */
+	assert_int_equal(st.st_uid, geteuid());
+	assert_int_equal(st.st_gid, home.gid);
+	assert_int_equal(st.st_mode & 07777, geteuid() ? 0600 : 0640);
 	home_done(&home);
 	if (geteuid())
 		return;
