@@ -114,6 +114,7 @@ static int forward(struct call *c, enum surface_kind kind, struct error *err)
 		return -1;
 	if (!forward_start(c, core_system(), w, port, on_left, use, err))
 		return 0;
+	deployment_explain(use, err);
 	deployment_leave(use);
 	return -1;
 }

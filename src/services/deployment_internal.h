@@ -22,7 +22,8 @@ struct surface {
 	unsigned restarts, failures, crashes;
 	unsigned ends; /* in a row: for its back-off */
 	uint64_t healthy_since_ms;
-	uint64_t deadline_ms; /* to be healthy for the first time */
+	uint64_t deadline_ms;	 /* to be healthy for the first time */
+	uint64_t restart_due_ms; /* when it is started again; 0: it runs, or is being started */
 	struct loop_timer *timer;
 	struct probe probe;
 	struct core_exec *starting; /* until its listener is told */
@@ -168,6 +169,8 @@ struct core_workspace *surface_workspace(const struct surface *s); /* or NULL */
 pair_list surface_variables(
 	const struct revision_state *r, enum surface_kind kind, struct arena *arena);
 void surface_start(struct surface *s); /* its exec, and the checks of its health */
+/* ERR_UNAVAILABLE for a request: why it doesn't run, and when it is started again. */
+void surface_fail_away(const struct surface *s, struct error *err);
 void surface_adopt(struct surface *s); /* after a restart of core: what runs goes on */
 void surface_stop(struct surface *s);  /* no more checks, timers or callbacks */
 void surface_read_log(const struct surface *s, struct buf *out);

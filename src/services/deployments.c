@@ -551,10 +551,20 @@ int deployment_enter(const struct request *request, struct deployments *all, con
 	if (!*w)
 		return fail(err, ERR_UNAVAILABLE, "surface '%s' of deployment '%s' does not run",
 			surface_names[kind], d->name);
+	if (!d->live->surfaces[kind].is_following) { /* its process has ended, or isn't begun yet */
+		surface_fail_away(&d->live->surfaces[kind], err);
+		return -1;
+	}
 	*port = apkg_port(&d->live->agent, kind);
 	*use = &d->live->surfaces[kind];
 	(*use)->uses++;
 	return 0;
+}
+
+void deployment_explain(const struct surface *use, struct error *err)
+{
+	if (err->code == ERR_CONFLICT)
+		surface_fail_away(use, err);
 }
 
 void deployment_leave(struct surface *use)

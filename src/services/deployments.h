@@ -53,4 +53,7 @@ core_verb int deployment_logs(const struct request *request, struct deployments 
 core_verb int deployment_enter(const struct request *request, struct deployments *all,
 	const char *id, enum surface_kind kind, struct core_workspace **w, uint16_t *port,
 	struct surface **use, struct error *err);
+/* The error of a request that could not be sent there: core's conflict, of a workspace without a
+ * sandbox, becomes ERR_UNAVAILABLE. */
+void deployment_explain(const struct surface *use, struct error *err);
 void deployment_leave(struct surface *use);

@@ -299,6 +299,7 @@ static void on_restart_due(struct loop *loop, void *ctx)
 {
 	struct surface *s = ctx;
 	s->timer = NULL;
+	s->restart_due_ms = 0;
 	s->restarts++;
 	s->revision->deployment->all->restarts++;
 	surface_start(s);
@@ -310,15 +311,34 @@ static void restart_later(struct surface *s, const char *why)
 	struct error ignored;
 	char text[256];
 	str_copy(text, sizeof text, why);
-	uint64_t healthy_ms =
-		s->status == SURFACE_HEALTHY ? clock_monotonic_ms() - s->healthy_since_ms : 0;
+	uint64_t now_ms = clock_monotonic_ms(), healthy_ms = 0;
+	if (s->status == SURFACE_HEALTHY) /* in the millisecond in which it became healthy, too */
+		healthy_ms = now_ms - s->healthy_since_ms + 1;
+	uint64_t delay_ms = backoff_next_ms(&s->ends, healthy_ms);
 	unfollow(s);
 	if (e && exec_record_of(e)->state != EXEC_ENDED)
 		exec_signal(core_system(), e, 9, &ignored);
 	loop_cancel(core_loop(core_of(s)), s->timer);
-	s->timer = loop_after(
-		core_loop(core_of(s)), backoff_next_ms(&s->ends, healthy_ms), on_restart_due, s);
+	s->restart_due_ms = now_ms + delay_ms;
+	s->timer = loop_after(core_loop(core_of(s)), delay_ms, on_restart_due, s);
 	set_status(s, s->was_healthy ? SURFACE_UNHEALTHY : SURFACE_STARTING, text);
+}
+
+void surface_fail_away(const struct surface *s, struct error *err)
+{
+	const char *deployment = s->revision->deployment->name;
+	uint64_t now_ms = clock_monotonic_ms();
+	fail(err, ERR_UNAVAILABLE, "surface '%s' of deployment '%s' does not run now: %s",
+		surface_names[s->kind], deployment,
+		s->is_following ? "its sandbox is ending"
+		: s->why[0]	? s->why
+				: "it is being started");
+	uint64_t left_ms = s->restart_due_ms > now_ms ? s->restart_due_ms - now_ms : 0;
+	if (left_ms)
+		error_hint(err, "it is started again within %llu s",
+			(unsigned long long)(left_ms / 1000 + 1));
+	else
+		error_hint(err, "carrel deployment show %s says how it goes", deployment);
 }
 
 /* ---- its output ---- */

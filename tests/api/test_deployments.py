@@ -1,12 +1,15 @@
 """Deployments: agent packages that are unpacked, served, supervised, replaced and removed."""
 import json
 import os
+import re
 import subprocess
 
 import pytest
+from faults import inits, kill
 from harness import CARREL, TREE, eventually
 from packages_made import grpc, make, plain, sha256
 from patience import with_time
+from rest import problem
 from rollouts import clean, deploy, left, wait  # noqa: F401
 
 
@@ -89,6 +92,26 @@ def test_a_surface_that_crashes_is_started_again(clean):
     assert eventually(lambda: daemon.get("/v1/deployments/greeter").json()["surfaces"][0]["restarts"] == 1)
     assert eventually(lambda: daemon.get("/v1/deployments/greeter").json()["status"] == "healthy")
     assert daemon.get("/v1/deployments/greeter/rest/").status == 200
+
+
+def test_requests_are_told_why_a_surface_does_not_run_and_when_it_will(clean):
+    """Also when its sandbox has gone with it: that is no fault of the request, nor for ever."""
+    daemon = clean
+    deploy(daemon, plain())
+    told = []
+
+    def serves():
+        answer = daemon.get("/v1/deployments/greeter/rest/")
+        assert answer.status in (200, 502, 503), answer
+        if answer.status == 503:
+            told.append(problem(answer, 503, "unavailable", "surface 'rest' of deployment 'greeter' does not run now: ")["hint"])
+        return answer.status == 200
+
+    for _ in range(4):      # half a second at first, twice as long each time
+        for pid in inits(daemon):
+            kill(pid)
+        assert eventually(lambda: not serves()) and eventually(serves)
+    assert any(re.fullmatch(r"it is started again within [1-5] s", hint) for hint in told), told
 
 
 @pytest.mark.once
