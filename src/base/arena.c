@@ -40,7 +40,7 @@ void *xzalloc(size_t size)
 
 void arena_init(struct arena *a)
 {
-	a->blocks = NULL;
+	*a = (struct arena){ 0 };
 }
 
 void arena_done(struct arena *a)
@@ -53,7 +53,7 @@ void arena_done(struct arena *a)
 		free(block);
 		block = next;
 	}
-	a->blocks = NULL;
+	arena_init(a);
 }
 
 static struct arena_block *new_block(size_t size)
@@ -89,6 +89,7 @@ void *arena_alloc(struct arena *a, size_t size)
 	size_t usual = size_after(block);
 	struct arena_block *fresh = new_block(size > usual ? size : usual);
 	fresh->used = size;
+	a->size += fresh->size;
 	if (block && size > BLOCK_MOST / 4) {
 		/* A big one goes behind the block in use, whose rest is still good for small ones.
 		 */

@@ -5,6 +5,7 @@
 struct arena_block;
 struct arena {
 	struct arena_block *blocks;
+	size_t size; /* bytes of all its blocks */
 };
 void arena_init(struct arena *a);
 void arena_done(struct arena *a);

@@ -209,33 +209,39 @@ void policies_judge_inputs(struct core_workspace *w, const struct exec_spec *spe
 	judge(w, &question, arena, verdict);
 }
 
-void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,
+static void judge_with(struct core_workspace *w, struct policy_question *question,
 	const text_list *rules, struct arena *arena, struct policy_verdict *verdict)
 {
-	struct policy_question question = question_of(spec);
 	struct workspace next = w->model;
 	struct policy_stack *stack = arena_alloc(arena, sizeof *stack);
 	next.policy.rules = text_list_copy(arena, &w->model.policy.rules);
 	for (size_t i = 0; i < rules->count; i++)
 		vec_push(arena, &next.policy.rules, rules->items[i]);
 	compile(w->core, &next, stack, arena, NULL); /* a failure denies */
-	judge_by(stack, w, &question, arena, verdict);
+	judge_by(stack, w, question, arena, verdict);
+}
+
+void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,
+	const text_list *rules, struct arena *arena, struct policy_verdict *verdict)
+{
+	struct policy_question question = question_of(spec);
+	judge_with(w, &question, rules, arena, verdict);
 }
 
 /* ---- learning ---- */
 
 /* Each policy of the stack may have its own suggestions: those of the strictest one come first. */
-static void learn_rules(struct core_workspace *w, const struct exec_spec *spec, text_list *rules,
-	struct arena *arena, struct policy_verdict *left)
+static void learn_rules(struct core_workspace *w, struct policy_question *question,
+	text_list *rules, struct arena *arena, struct policy_verdict *left)
 {
-	size_t known;
+	size_t known, rounds = 0;
 	do {
 		known = rules->count;
 		policy_suggest(left, arena, rules);
 		if (rules->count > known)
-			policies_judge_with(w, spec, rules, arena, left);
+			judge_with(w, question, rules, arena, left);
 	} while (rules->count > known && rules->count < WORKSPACE_RULES_MAX &&
-		 left->decision != POLICY_ALLOW);
+		 left->decision != POLICY_ALLOW && ++rounds <= POLICY_STACK_MAX);
 }
 
 static void note_learned(const struct request *request, const struct policy_verdict *verdict,
@@ -262,12 +268,14 @@ int policies_learn_exec(const struct request *request, struct core_workspace *w,
 	const struct exec_spec *spec, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
+	struct policy_work work = { POLICY_WORK_MAX };
 	struct policy_question question = question_of(spec);
 	struct policy_verdict verdict, left;
 	text_list rules = { 0 };
+	question.work = &work;
 	judge(w, &question, &arena, &verdict);
 	left = verdict;
-	learn_rules(w, spec, &rules, &arena, &left);
+	learn_rules(w, &question, &rules, &arena, &left);
 	/* A deny that rules could lift is a default's, and is gone now. */
 	if (left.decision == POLICY_DENY)
 		return policies_refuse(request, w, &left, err);

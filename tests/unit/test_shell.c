@@ -200,11 +200,28 @@ static void depth_and_length_are_limited(void **state)
 	assert_string_equal(parsed(deep, SHELL_SH), "limit");
 	memset(many, 'a', SHELL_SCRIPT_MAX);
 	assert_int_equal(strlen(parsed(many, SHELL_SH)), SHELL_SCRIPT_MAX + 2);
-	for (size_t i = 0; i < SHELL_SCRIPT_MAX; i += 2)
-		memcpy(many + i, "a\n", 2);
-	assert_int_equal(strncmp(parsed(many, SHELL_SH), "[a] [a]", 7), 0);
 	memset(many, 'a', SHELL_SCRIPT_MAX + 1);
 	assert_string_equal(parsed(many, SHELL_SH), "limit");
+}
+
+static void the_tree_of_a_script_is_limited(void **state)
+{
+	static const char *const pieces[] = { "a\n", "*?", "$a", "`a`", "a=b ", "<a ", "'a'b" };
+	char *many = arena_alloc(&arena, SHELL_SCRIPT_MAX + 1);
+
+	for (size_t i = 0; i < 16384; i += 2)
+		memcpy(many + i, "a\n", 2);
+	assert_int_equal(strncmp(parsed(many, SHELL_SH), "[a] [a]", 7), 0);
+	for (size_t k = 0; k < sizeof pieces / sizeof *pieces; k++) {
+		size_t len = strlen(pieces[k]), before;
+
+		for (size_t i = 0; i + len <= SHELL_SCRIPT_MAX; i += len)
+			memcpy(many + i, pieces[k], len);
+		before = arena.size;
+		assert_string_equal(parsed(many, SHELL_SH), "limit");
+		/* A vector that grows may double once more. */
+		assert_true(arena.size - before < 3 * SHELL_TREE_MAX);
+	}
 }
 
 int main(void)
@@ -219,6 +236,7 @@ int main(void)
 		cmocka_unit_test(what_shells_dispute_is_unknown),
 		cmocka_unit_test(arithmetic_on_names_is_marked),
 		cmocka_unit_test(depth_and_length_are_limited),
+		cmocka_unit_test(the_tree_of_a_script_is_limited),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

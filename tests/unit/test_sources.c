@@ -36,7 +36,7 @@ static void numbers_and_lists_are_read(void **state)
 	assert_string_equal(sources.agent_type, "python-data-agent");
 	assert_int_equal(sources.managers.count, 3);
 	assert_int_equal(sources.managers.items[0].max_install_bytes, 500 << 20);
-	assert_string_equal(sources.managers.items[0].blocked.items[1], "py-auto-gui");
+	assert_non_null(map_get(&sources.managers.items[0].blocked, STR("py-auto-gui")));
 	assert_true(sources.managers.items[0].registries.items[0].is_trusted);
 	assert_false(sources.managers.items[2].is_enabled);
 	assert_int_equal(sources.max_clone_bytes, 1000 << 20);

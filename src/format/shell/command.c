@@ -188,7 +188,7 @@ static int read_command(struct shell_parser *p, struct shell_command *command)
 	bool is_read = false;
 
 	command->line = shell_line(p);
-	if (shell_enter(p) < 0)
+	if (shell_enter(p) < 0 || shell_check_size(p) < 0)
 		return -1;
 	if (word && shell_read_compound(p, word, command, &is_read) < 0)
 		return -1;
@@ -296,6 +296,7 @@ int shell_parse(struct str script, enum shell_dialect dialect, struct arena *are
 		.dialect = dialect,
 		.line = 1,
 		.arena = arena,
+		.size_max = arena->size + SHELL_TREE_MAX,
 		.err = err };
 	struct shell_list *out;
 

@@ -20,6 +20,7 @@ struct shell_parser {
 	VEC(struct shell_pending) pending;
 	char word[16]; /* of shell_next_word */
 	struct arena *arena;
+	size_t size_max; /* of the arena */
 	struct error *err;
 };
 
@@ -27,7 +28,8 @@ struct shell_parser {
 int shell_unknown(struct shell_parser *p, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), nonnull(2)));
 int shell_line(struct shell_parser *p);
-int shell_enter(struct shell_parser *p); /* one level deeper; -1: too deep */
+int shell_enter(struct shell_parser *p);      /* one level deeper; -1: too deep */
+int shell_check_size(struct shell_parser *p); /* -1: the tree is too large */
 /* The byte `ahead` places on, as if backslash-newline weren't there; -1 at the end. */
 int shell_look(const struct shell_parser *p, size_t ahead);
 int shell_current(struct shell_parser *p); /* the same for 0; skips backslash-newline */

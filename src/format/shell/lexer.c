@@ -30,6 +30,14 @@ int shell_enter(struct shell_parser *p)
 		SHELL_DEPTH_MAX);
 }
 
+int shell_check_size(struct shell_parser *p)
+{
+	if (p->arena->size <= p->size_max)
+		return 0;
+	return fail(p->err, ERR_LIMIT, "line %d: the tree of the script takes more than %zu MiB",
+		shell_line(p), SHELL_TREE_MAX >> 20);
+}
+
 static size_t skip_continuations(const struct shell_parser *p, size_t at)
 {
 	while (at + 1 < p->len && p->data[at] == '\\' && p->data[at + 1] == '\n')

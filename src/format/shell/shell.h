@@ -16,7 +16,8 @@
 #include "base/vec.h"
 
 #define SHELL_SCRIPT_MAX ((size_t)1 << 20)
-#define SHELL_DEPTH_MAX 64 /* of substitutions and compound commands in each other */
+#define SHELL_TREE_MAX ((size_t)16 << 20) /* bytes that the tree of one script takes */
+#define SHELL_DEPTH_MAX 64		  /* of substitutions and compound commands in each other */
 
 enum shell_dialect {
 	SHELL_SH,   /* whichever shell /bin/sh is: only what dash and bash read alike */
@@ -110,7 +111,8 @@ struct shell_list {
 };
 
 /* Parses `script`; the tree is in `arena` and points into `script`. ERR_INVALID: not understood;
- * the text says why, "line 3: …". ERR_LIMIT: too long, or too deep. */
+ * the text says why, "line 3: …". ERR_LIMIT: too long, too deep,
+ * or the tree is too large. */
 int shell_parse(struct str script, enum shell_dialect dialect, struct arena *arena,
 	const struct shell_list **list, struct error *err);
 

@@ -195,6 +195,8 @@ static int read_piece(
 {
 	bool is_read = false;
 
+	if (shell_check_size(p) < 0)
+		return -1;
 	if (c == '$' || c == '`')
 		return shell_read_expansion(p, rules->is_quoted, word);
 	if ((c == '\'' || c == '"') && !rules->keeps_quotes) {

@@ -47,7 +47,7 @@ static void judge_one(struct judge *j, enum policy_operation operation, const ch
 
 	if (is_harmless(path))
 		return;
-	decision = match_file(j->policy, operation, path, &by);
+	decision = match_file(j, operation, path, &by);
 	if (by && decision == POLICY_ALLOW && operation != POLICY_READ && is_startup_file(path) &&
 		!strstr(by->glob, ".git") && strcmp(by->glob, path) != 0)
 		judge_step(j, subject, POLICY_ASK, NULL, "programs that run later are named there");
@@ -85,7 +85,7 @@ static void judge_pattern(
 	enum policy_decision decision = POLICY_ASK;
 	if (!strstr(text + len, "..") && !strpbrk(text, "\\'\"") &&
 		!((j->is_moved || j->moved_to) && text[0] != '/'))
-		decision = match_files_below(j->policy, operation, dir, &by);
+		decision = match_files_below(j, operation, dir, &by);
 	judge_step(j, file_subject(j, operation, text), decision, by,
 		by ? NULL : "it isn't known which files that names");
 }
@@ -339,7 +339,7 @@ static void judge_tree(struct judge *j, unsigned operations, const struct shell_
 	dir = path_normalize(j->arena, j->request->cwd, word->literal);
 	for (unsigned operation = POLICY_READ; operation <= POLICY_DELETE; operation <<= 1)
 		if ((operations & operation) &&
-			match_is_forbidden_within(j->policy, (enum policy_operation)operation, dir))
+			match_is_forbidden_within(j, (enum policy_operation)operation, dir))
 			judge_step(j, file_subject(j, (enum policy_operation)operation, dir),
 				POLICY_ASK, NULL, "a rule forbids a file in that directory");
 }
@@ -468,7 +468,7 @@ static void judge_named_path(struct judge *j, const char *text)
 		return;
 	const char *path = path_normalize(j->arena, j->request->cwd, text);
 	for (size_t i = 0; i < 3; i++)
-		if (match_file(j->policy, operations[i], path, &by) == POLICY_DENY && by) {
+		if (match_file(j, operations[i], path, &by) == POLICY_DENY && by) {
 			judge_step(j, file_subject(j, operations[i], path),
 				i == 0 ? POLICY_DENY : POLICY_ASK, i == 0 ? by : NULL,
 				i == 0 ? NULL : "it names a file that a rule denies");

@@ -54,7 +54,7 @@ static void judge_address(struct asked *a, const char *address)
 {
 	struct error err;
 
-	if (a->is_denied || sources_check_remote(a->j->request->sources, address, &err) == 0)
+	if (a->is_denied || judge_check_remote(a->j, address, &err) == 0)
 		return;
 	sources_deny(a->j, a->subject, &err);
 	a->is_denied = true;
@@ -85,6 +85,8 @@ static const git_entries *read_config(struct asked *a, const char *path)
 		sources_ask(j, a->subject,
 			arena_printf(j->arena, "a command beside it may change '%s'", path));
 	if (!input->is_parsed) {
+		if (!judge_spend(j, input->text.len / 2))
+			return NULL;
 		input->is_parsed = true;
 		if (git_config_parse(
 			    input->text, j->request->inputs->arena, &input->entries, &err) < 0)
@@ -197,7 +199,7 @@ static size_t count_addresses(
 
 	*refused = 0;
 	for (size_t i = 0; i < configs->count; i++)
-		for (size_t k = 0; k < configs->items[i]->count; k++) {
+		for (size_t k = 0; k < configs->items[i]->count && judge_spend(a->j, 2); k++) {
 			const struct git_entry *entry = &configs->items[i]->items[k];
 			bool is_remote = strcmp(entry->section, "remote") == 0 &&
 					 (strcmp(entry->key, "url") == 0 ||
@@ -211,8 +213,7 @@ static size_t count_addresses(
 				!(is_remote && (!name[0] || strcmp(entry->subsection, name) == 0)))
 				continue;
 			found++;
-			*refused += sources_check_remote(
-					    a->j->request->sources, entry->value, &err) < 0;
+			*refused += judge_check_remote(a->j, entry->value, &err) < 0;
 		}
 	return found;
 }

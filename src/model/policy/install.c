@@ -12,6 +12,45 @@ void sources_ask(struct judge *j, const char *subject, const char *reason)
 	judge_step(j, subject, POLICY_ASK, NULL, arena_printf(j->arena, "sources: %s", reason));
 }
 
+/* A URL of a list is parsed and compared. */
+static bool spend_on_list(struct judge *j, size_t count, const char *text)
+{
+	return judge_spend(j, 16 + count * 64 + strlen(text));
+}
+
+int judge_check_package(
+	struct judge *j, const char *program, const char *package, struct error *err)
+{
+	if (!spend_on_list(j, 0, package))
+		return 0;
+	return sources_check_package(j->request->sources, program, package, err);
+}
+
+int judge_check_registry(struct judge *j, const char *program, const char *url, struct error *err)
+{
+	const struct sources_manager *manager = sources_find_manager(j->request->sources, program);
+
+	if (!spend_on_list(j, manager ? manager->registries.count : 0, url))
+		return 0;
+	return sources_check_registry(j->request->sources, program, url, err);
+}
+
+int judge_check_remote(struct judge *j, const char *remote, struct error *err)
+{
+	if (!spend_on_list(j, j->request->sources->allowed_remotes.count, remote))
+		return 0;
+	return sources_check_remote(j->request->sources, remote, err);
+}
+
+int judge_check_domain(struct judge *j, const char *host, struct error *err)
+{
+	const struct sources *sources = j->request->sources;
+
+	if (!judge_spend(j, 4 + sources->blocked_domains.count + sources->allowed_domains.count))
+		return 0;
+	return sources_check_domain(sources, host, err);
+}
+
 bool sources_has_word(const char *words, const char *word)
 {
 	struct str rest = str_from(words), one;
@@ -114,17 +153,15 @@ static const char *url_in(struct arena *arena, const char *word)
 
 void sources_judge_url(struct judge *j, const char *subject, const char *program, const char *url)
 {
-	const struct sources *sources = j->request->sources;
 	struct error err;
 
 	if (strncmp(url, "git+", 4) == 0 || strncmp(url, "git://", 6) == 0) {
-		if (sources_check_remote(
-			    sources, strncmp(url, "git+", 4) == 0 ? url + 4 : url, &err) < 0)
+		if (judge_check_remote(j, strncmp(url, "git+", 4) == 0 ? url + 4 : url, &err) < 0)
 			sources_deny(j, subject, &err);
 		else
 			sources_ask(
 				j, subject, "a package of a repository isn't known by its name");
-	} else if (sources_check_registry(sources, program, url, &err) < 0) {
+	} else if (judge_check_registry(j, program, url, &err) < 0) {
 		sources_deny(j, subject, &err);
 	}
 }
@@ -132,13 +169,12 @@ void sources_judge_url(struct judge *j, const char *subject, const char *program
 /* One name of an operand, without its version. */
 static void judge_name(struct judge *j, const char *subject, const char *program, const char *word)
 {
-	const struct sources *sources = j->request->sources;
 	size_t skipped = word[0] == '@' ? 1 : 0;
 	size_t len =
 		skipped + strcspn(word + skipped, manager_is_python(program) ? "<>=!~;[@( " : "@");
 	struct error err;
 
-	if (sources_check_package(sources, program, arena_bytes(j->arena, word, len), &err) < 0)
+	if (judge_check_package(j, program, arena_bytes(j->arena, word, len), &err) < 0)
 		sources_deny(j, subject, &err);
 }
 
@@ -435,7 +471,7 @@ static void judge_manager(struct judge *j, const char *subject, const char *prog
 	bool installs = installer && !installer->verbs[0];
 	struct error err;
 
-	if (!installer)
+	if (!installer || !judge_spend(j, 8 * (words->count - at)))
 		return;
 	installs |= (strcmp(program, "yarn") == 0 && !has_operand(words, at)) ||
 		    is_abbreviated(installer, words, at);
@@ -470,7 +506,7 @@ static void judge_web(struct judge *j, const char *subject, const shell_words *w
 		struct url url;
 
 		if (given && url_parse(j->arena, given, &url) &&
-			sources_check_domain(j->request->sources, url.host, &err) < 0)
+			judge_check_domain(j, url.host, &err) < 0)
 			sources_deny(j, subject, &err);
 	}
 }
@@ -483,7 +519,10 @@ void judge_sources(struct judge *j, const char *subject, const shell_words *word
 
 	if (!j->request->sources)
 		return;
-	if (sources_check_program(j->request->sources, words->items[first].literal, &err) < 0)
+	const struct sources *sources = j->request->sources;
+	if (!judge_spend(j, 16 + sources->interpreters.count + 4 * sources->languages.count))
+		return;
+	if (sources_check_program(sources, words->items[first].literal, &err) < 0)
 		sources_deny(j, subject, &err);
 	if (sources_has_word("curl wget http https aria2c axel lynx w3m", name))
 		judge_web(j, subject, words, at);

@@ -115,21 +115,19 @@ static void judge_names(
 	struct reading *r, const char *path, const struct package_names *names, unsigned depth)
 {
 	const struct project *project = r->project;
-	const struct sources *sources = r->j->request->sources;
+	struct judge *j = r->j;
 	struct error err;
 
 	for (size_t i = 0; i < names->names.count && !r->is_denied; i++)
-		if (sources_check_package(sources, project->program, names->names.items[i], &err) <
-			0)
+		if (judge_check_package(j, project->program, names->names.items[i], &err) < 0)
 			refuse(r, path, &err);
 	for (size_t i = 0; i < names->urls.count && !r->is_denied; i++)
-		if (sources_check_registry(sources, project->program, names->urls.items[i], &err) <
-			0)
+		if (judge_check_registry(j, project->program, names->urls.items[i], &err) < 0)
 			refuse(r, path, &err);
 	for (size_t i = 0; i < names->remotes.count && !r->is_denied; i++)
-		if (sources_check_remote(sources, names->remotes.items[i], &err) < 0)
+		if (judge_check_remote(j, names->remotes.items[i], &err) < 0)
 			refuse(r, path, &err);
-	if (r->is_denied)
+	if (r->is_denied || j->is_spent)
 		return;
 	if (names->remotes.count)
 		sources_ask(r->j, project->subject,
@@ -174,6 +172,9 @@ static bool judge_file(
 		sources_ask(j, subject,
 			arena_printf(j->arena, "a command beside it may change '%s'", path));
 	if (!input->is_parsed) {
+		/* It is parsed once for all rounds and policies. */
+		if (!judge_spend(j, input->text.len / 2))
+			return true;
 		input->is_parsed = true;
 		if (package_names_read(
 			    kind, input->text, j->request->inputs->arena, &input->names, &err) < 0)

@@ -11,6 +11,14 @@ bool sources_has_word(const char *words, const char *word);
 /* The address of an index, an archive or a repository that a package comes from. */
 void sources_judge_url(struct judge *j, const char *subject, const char *program, const char *url);
 
+/* The checks of sources.h, within what the judgement may take. Where that is spent they are 0: it
+ * is asked for then. */
+int judge_check_package(
+	struct judge *j, const char *program, const char *package, struct error *err);
+int judge_check_registry(struct judge *j, const char *program, const char *url, struct error *err);
+int judge_check_remote(struct judge *j, const char *remote, struct error *err);
+int judge_check_domain(struct judge *j, const char *host, struct error *err);
+
 /* install_files.c */
 /* Where a relative path may be meant: nowhere that is known, in one place, or in either of two. */
 struct places {

@@ -11,7 +11,6 @@ struct policy_bucket { /* rules of one key */
 #define POLICY_DEPTH_MAX 16 /* of scripts in arguments: sh -c 'sh -c …' */
 /* Linux runs no program with a longer argument: sh -c SCRIPT. */
 #define POLICY_SCRIPT_MAX ((size_t)128 << 10)
-#define POLICY_STEPS_MAX 4096 /* of a trail: what follows is asked for */
 #define POLICY_WORDS_MAX 4096 /* of a simple command */
 
 struct judge {
@@ -19,6 +18,9 @@ struct judge {
 	const struct policy_request *request;
 	struct policy_verdict *verdict;
 	struct arena *arena;
+	struct policy_work *work;
+	size_t size_max; /* of the arena */
+	bool is_spent;	 /* the work or the memory: the verdict is ask at least */
 	unsigned depth;
 	bool is_moved;	      /* the script changes its directory: relative paths aren't known */
 	const char *moved_to; /* but it does so once, to this one: they mean either place */
@@ -34,9 +36,18 @@ static inline struct judge judge_begin(const struct policy *policy,
 	const struct policy_request *request, struct policy_verdict *verdict)
 {
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
-	return (struct judge){
-		.policy = policy, .request = request, .verdict = verdict, .arena = request->arena
-	};
+	struct policy_work *work = request->work;
+
+	if (!work) {
+		work = arena_alloc(request->arena, sizeof *work);
+		work->left = POLICY_WORK_MAX;
+	}
+	return (struct judge){ .policy = policy,
+		.request = request,
+		.verdict = verdict,
+		.arena = request->arena,
+		.work = work,
+		.size_max = request->arena->size + POLICY_MEMORY_MAX };
 }
 
 /* rules.c */
@@ -53,6 +64,12 @@ const char *rule_key(struct arena *arena, const char *first, struct str second, 
 void rule_push(struct policy *policy, const struct policy_rule *rule);
 
 /* judge.c */
+/* Takes `steps` from what is left. false: the judgement has spent its work or its memory, and what
+ * isn't looked at any more is asked for. A loop over rules, words or bytes calls it. */
+bool judge_spend(struct judge *j, size_t steps);
+/* What exceeds a limit of the judge is asked for, also where the policy never asks: a rule that
+ * wasn't looked at may deny it. */
+void judge_give_up(struct judge *j, const char *reason);
 void judge_step(struct judge *j, const char *subject, enum policy_decision decision,
 	const struct policy_rule *by, const char *reason);
 /* A step that a rule, which isn't there yet, would allow. */
@@ -79,24 +96,23 @@ void match_harmless(struct judge *j, const char *subject, const shell_words *wor
 const struct policy_rule *match_denied(struct judge *j, const shell_words *words, size_t first);
 /* The decision on a connection. */
 enum policy_decision match_network(
-	const struct judge *j, const char *host, unsigned port, const struct policy_rule **by);
+	struct judge *j, const char *host, unsigned port, const struct policy_rule **by);
 /* *by: the rule that decided, or NULL. */
-enum policy_decision match_file(const struct policy *policy, enum policy_operation operation,
-	const char *path, const struct policy_rule **by);
+enum policy_decision match_file(struct judge *j, enum policy_operation operation, const char *path,
+	const struct policy_rule **by);
 /* Where no rule matches. */
 enum policy_decision match_default(
 	const struct policy *policy, enum policy_operation operation, const char *path);
 /* Any file below `dir`, or `dir` itself. */
-enum policy_decision match_files_below(const struct policy *policy, enum policy_operation operation,
+enum policy_decision match_files_below(struct judge *j, enum policy_operation operation,
 	const char *dir, const struct policy_rule **by);
 /* Whether a rule denies, or asks for, a file that may lie below `dir`. */
-bool match_is_forbidden_below(
-	const struct policy *policy, enum policy_operation operation, const char *dir);
+bool match_is_forbidden_below(struct judge *j, enum policy_operation operation, const char *dir);
 /* The same for files in `dir` alone: not where a rule for a directory above it says so, which
  * match_file finds. */
-bool match_is_forbidden_within(
-	const struct policy *policy, enum policy_operation operation, const char *dir);
-bool glob_matches(const char *glob, const char *path);
+bool match_is_forbidden_within(struct judge *j, enum policy_operation operation, const char *dir);
+/* Takes one of *steps for each byte that it compares; false when none is left. */
+bool glob_matches(const char *glob, const char *path, size_t *steps);
 
 /* settings_claude.c */
 /* Commands that Claude Code takes for harmless, where no rule matches. */

@@ -5,18 +5,48 @@
 #include "format/json.h"
 #include "model/network.h"
 
+static void push_step(struct judge *j, const struct policy_step *given)
+{
+	struct policy_step step = *given;
+	struct policy_verdict *verdict = j->verdict;
+
+	if (j->policy->denies_asks && step.decision == POLICY_ASK)
+		step.decision = POLICY_DENY;
+	step.within = j->within;
+	/* A step that changes the decision is always in the trail. */
+	if (verdict->trail.count < POLICY_TRAIL_MAX || step.decision > verdict->decision)
+		vec_push(j->arena, &verdict->trail, step);
+	if (step.decision > verdict->decision)
+		verdict->decision = step.decision;
+}
+
+void judge_give_up(struct judge *j, const char *reason)
+{
+	push_step(j,
+		&(struct policy_step){ .subject = "", .decision = POLICY_ASK, .reason = reason });
+}
+
+bool judge_spend(struct judge *j, size_t steps)
+{
+	if (!j->is_spent && j->work->left > steps && j->arena->size <= j->size_max) {
+		j->work->left -= steps;
+		return true;
+	}
+	j->work->left = 0;
+	if (!j->is_spent)
+		judge_give_up(j, "it takes too much work to judge");
+	j->is_spent = true;
+	return false;
+}
+
 static void add_step(struct judge *j, const struct policy_step *given)
 {
 	struct policy_step step = *given;
 
+	judge_spend(j, 8);
 	if (j->policy->never_asks && step.decision == POLICY_ASK && !step.by)
 		step.decision = POLICY_ALLOW;
-	if (j->policy->denies_asks && step.decision == POLICY_ASK)
-		step.decision = POLICY_DENY;
-	step.within = j->within;
-	vec_push(j->arena, &j->verdict->trail, step);
-	if (step.decision > j->verdict->decision)
-		j->verdict->decision = step.decision;
+	push_step(j, &step);
 }
 
 void judge_step(struct judge *j, const char *subject, enum policy_decision decision,
@@ -49,7 +79,7 @@ void judge_open_step(struct judge *j, const char *subject, enum policy_decision 
 void judge_words(struct judge *j, const char *subject, const shell_words *words)
 {
 	for (size_t i = 0; i < words->count; i++)
-		for (size_t k = 0; k < words->items[i].parts.count; k++) {
+		for (size_t k = 0; k < words->items[i].parts.count && !j->is_spent; k++) {
 			const struct shell_part *part = &words->items[i].parts.items[k];
 
 			if (part->is_evaluated)
@@ -82,8 +112,10 @@ static int judge_command(void *ctx, const struct shell_command *command)
 	const char *name = command->words.count ? command->words.items[0].literal : NULL;
 
 	/* Bounded time: what isn't looked at can't be allowed. */
-	if (j->verdict->trail.count > POLICY_STEPS_MAX) {
-		judge_step(j, "", POLICY_ASK, NULL, "the script has too many commands");
+	if (j->is_spent)
+		return 1;
+	if (j->verdict->trail.count + 1 >= POLICY_TRAIL_MAX) {
+		judge_give_up(j, "the script has too many commands");
 		return 1;
 	}
 	if (command->kind == SHELL_SIMPLE) {
@@ -158,19 +190,25 @@ void judge_script(struct judge *j, enum shell_dialect dialect, struct str script
 	bool is_understood = false;
 
 	if (++j->depth > POLICY_DEPTH_MAX || script.len > POLICY_SCRIPT_MAX) {
-		judge_step(j, "", POLICY_ASK, NULL,
-			script.len > POLICY_SCRIPT_MAX ? "the script is too long"
-						       : "scripts in scripts are nested too deep");
+		judge_give_up(j, script.len > POLICY_SCRIPT_MAX
+					 ? "the script is too long"
+					 : "scripts in scripts are nested too deep");
+		j->depth--;
+		return;
+	}
+	if (!judge_spend(j, 1 + script.len)) {
 		j->depth--;
 		return;
 	}
 	is_understood = shell_parse(script, dialect, j->arena, &list, &err) == 0;
-	if (!is_understood)
+	if (!is_understood && err.code == ERR_LIMIT)
+		judge_give_up(j, arena_text(j->arena, err.text));
+	else if (!is_understood)
 		judge_step(j,
 			arena_bytes(j->arena, script.data, script.len < 200 ? script.len : 200),
 			POLICY_ASK, NULL, arena_printf(j->arena, "not understood: %s", err.text));
 	/* Where /bin/sh is bash, it runs what is denied. */
-	if (!is_understood && dialect == SHELL_SH)
+	if (!is_understood && dialect == SHELL_SH && err.code != ERR_LIMIT)
 		is_understood = shell_parse(script, SHELL_BASH, j->arena, &list, &err) == 0;
 	if (is_understood) {
 		note_moves(j, list);
@@ -208,7 +246,8 @@ void policy_judge_argv(const struct policy *policy, const struct policy_request 
 		buf_printf(&source, "%s%s", i ? " " : "", argv->items[i]);
 	}
 	command.source = (struct str){ arena_bytes(j.arena, source.data, source.len), source.len };
-	judge_simple(&j, &command);
+	if (judge_spend(&j, 1 + source.len))
+		judge_simple(&j, &command);
 }
 
 static void judge_file(struct judge *j, enum policy_operation operation, const char *path)
@@ -217,7 +256,7 @@ static void judge_file(struct judge *j, enum policy_operation operation, const c
 	const char *subject = file_subject(j, operation, normal);
 	const struct policy_rule *by;
 
-	enum policy_decision decision = match_file(j->policy, operation, normal, &by);
+	enum policy_decision decision = match_file(j, operation, normal, &by);
 	if (by || decision == POLICY_ALLOW)
 		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");
 	else
@@ -291,9 +330,9 @@ void policy_judge_tree(const struct policy *policy, const struct policy_request 
 	const char *normal = path_normalize(j.arena, request->cwd, path);
 	const struct policy_rule *by;
 
-	enum policy_decision decision = match_file(policy, operation, normal, &by);
+	enum policy_decision decision = match_file(&j, operation, normal, &by);
 	if (decision == POLICY_ALLOW)
-		decision = match_files_below(policy, operation, normal, &by);
+		decision = match_files_below(&j, operation, normal, &by);
 	judge_step(&j,
 		file_subject(
 			&j, operation, arena_printf(j.arena, "%s/**", normal[1] ? normal : "")),
@@ -308,7 +347,7 @@ void policy_judge_variables(const struct policy *policy, const struct policy_req
 {
 	struct judge j = judge_begin(policy, request, verdict);
 
-	for (size_t i = 0; i < variables->count; i++)
+	for (size_t i = 0; i < variables->count && judge_spend(&j, 16); i++)
 		if (variables->items[i].value && variable_is_dangerous(variables->items[i].key))
 			judge_step(&j,
 				arena_printf(j.arena, "%s=%s", variables->items[i].key,

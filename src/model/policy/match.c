@@ -1,4 +1,4 @@
-#include "model/policy/internal.h"
+#include "model/policy/install_internal.h"
 
 #include "base/buf.h"
 #include "base/path.h"
@@ -80,71 +80,89 @@ static bool is_scattered(const struct policy_rule *rule, const shell_words *word
 	return rule->words.count > 1 && i == rule->words.count;
 }
 
+struct found { /* of one command */
+	/* The first rule of each decision that matches, and one that may. */
+	const struct policy_rule *rules[POLICY_DENY + 1];
+	const struct policy_rule *maybe;
+	const char *joined; /* once a wildcard asked for it */
+	size_t joined_len;
+	bool is_cut;	 /* `joined` */
+	struct map seen; /* buckets of two words */
+};
+
 /* A command as one text for the wildcards of Claude Code: words after quote removal with a blank
- * between. Words that are expanded are cut off: *is_cut. */
-static const char *joined(struct judge *j, const shell_words *words, size_t first, bool *is_cut)
+ * between. Words that are expanded are cut off. */
+static void join(struct judge *j, const shell_words *words, size_t first, struct found *found)
 {
 	auto_buf struct buf text = buf_empty(SHELL_SCRIPT_MAX);
+	bool is_cut = false;
 
-	*is_cut = false;
-	for (size_t i = first; i < words->count && !*is_cut; i++) {
-		*is_cut = !words->items[i].literal;
-		buf_printf(&text, "%s%s", i > first ? " " : "",
-			*is_cut ? "" : words->items[i].literal);
+	for (size_t i = first; i < words->count && !is_cut; i++) {
+		is_cut = !words->items[i].literal;
+		buf_append(&text, " ", i > first);
+		if (!is_cut)
+			buf_append(&text, words->items[i].literal, strlen(words->items[i].literal));
 	}
-	*is_cut |= text.overflow;
-	return arena_bytes(j->arena, text.data, text.len);
+	found->is_cut = is_cut || text.overflow;
+	found->joined = arena_bytes(j->arena, text.data, text.len);
+	found->joined_len = text.len;
 }
 
+/* Linear in the text: each piece of the pattern is looked for once, behind the one before it. */
 bool match_star(const char *pattern, const char *text, bool is_cut, bool *is_open)
 {
-	const char *star = NULL, *from = NULL;
+	size_t len = strlen(text), piece = strcspn(pattern, "*");
 
 	*is_open = false;
-	for (;;) {
-		if (*pattern == '*') {
-			star = ++pattern;
-			from = text;
-			if (!*star) {
-				*is_open = true;
-				return true;
-			}
-		} else if (!*text) {
-			return is_cut || !*pattern;
-		} else if (*pattern == *text) {
-			pattern++;
-			text++;
-		} else if (star) {
-			pattern = star;
-			text = ++from;
-		} else {
-			return false;
+	if (strncmp(pattern, text, piece) != 0)
+		return is_cut && len < piece && memcmp(pattern, text, len) == 0;
+	text += piece;
+	len -= piece;
+	if (!pattern[piece])
+		return !len;
+	for (pattern += piece; *pattern; pattern += piece) {
+		pattern += strspn(pattern, "*");
+		piece = strcspn(pattern, "*");
+		if (!piece) {
+			*is_open = true;
+			return true;
 		}
+		if (!pattern[piece])
+			return is_cut ||
+			       (len >= piece && memcmp(text + len - piece, pattern, piece) == 0);
+		const char *at = memmem(text, len, pattern, piece);
+		if (!at)
+			return is_cut;
+		len -= (size_t)(at - text) + piece;
+		text = at + piece;
 	}
+	return false;
 }
 
-static enum match match_wildcard(
-	struct judge *j, const struct policy_rule *rule, const shell_words *words, size_t first)
+static enum match match_wildcard(struct judge *j, const struct policy_rule *rule,
+	const shell_words *words, size_t first, struct found *found)
 {
-	bool is_cut, is_open;
-	const char *text = joined(j, words, first, &is_cut);
+	bool is_open;
 
-	if (!match_star(rule->wildcard, text, is_cut, &is_open))
+	if (!found->joined)
+		join(j, words, first, found);
+	judge_spend(j, (found->joined_len + strlen(rule->wildcard)) / 8);
+	if (!match_star(rule->wildcard, found->joined, found->is_cut, &is_open))
 		return MATCH_NO;
-	if (is_cut && !is_open)
+	if (found->is_cut && !is_open)
 		return rule->decision == POLICY_ALLOW ? MATCH_NO : MATCH_MAYBE;
 	return MATCH_YES;
 }
 
-static enum match match_rule(
-	struct judge *j, const struct policy_rule *rule, const shell_words *words, size_t first)
+static enum match match_rule(struct judge *j, const struct policy_rule *rule,
+	const shell_words *words, size_t first, struct found *found)
 {
 	const char *name = words->items[first].literal;
 	const char *wanted = rule->words.count ? rule->words.items[0] : NULL;
 	enum match result;
 
 	if (rule->wildcard)
-		return match_wildcard(j, rule, words, first);
+		return match_wildcard(j, rule, words, first, found);
 	if (!wanted)
 		return MATCH_YES;
 	if (rule->decision == POLICY_ALLOW) {
@@ -161,25 +179,37 @@ static enum match match_rule(
 	result = match_rest(rule, words, at);
 	if (rule->decision == POLICY_ALLOW)
 		return result == MATCH_YES ? MATCH_YES : MATCH_NO;
-	return result == MATCH_NO && is_scattered(rule, words, at) ? MATCH_MAYBE : result;
+	if (result != MATCH_NO || rule->words.count < 2 || !judge_spend(j, words->count - first))
+		return result;
+	return is_scattered(rule, words, at) ? MATCH_MAYBE : MATCH_NO;
 }
 
-struct found { /* the first rule of each decision that matches, and one that may */
-	const struct policy_rule *rules[POLICY_DENY + 1];
-	const struct policy_rule *maybe;
-};
+/* Whether the bucket was judged for this command: what it says doesn't depend on where in the
+ * command its second word was found. */
+static bool was_seen(struct judge *j, struct found *found, const struct policy_bucket *bucket)
+{
+	const struct str key = { (const char *)&bucket, sizeof bucket };
+
+	if (!found->seen.arena)
+		map_init(&found->seen, j->arena);
+	return map_set(&found->seen, key, found) != NULL;
+}
 
 static const struct policy_bucket *match_bucket(struct judge *j, struct str key,
 	const shell_words *words, size_t first, struct found *found)
 {
 	const struct policy_bucket *bucket = map_get(&j->policy->by_word, key);
 
+	if (!judge_spend(j, 4 + key.len / 8))
+		return bucket;
 	for (size_t i = 0; bucket && i < bucket->rules.count; i++) {
 		const struct policy_rule *rule = &j->policy->rules.items[bucket->rules.items[i]];
 
+		if (!judge_spend(j, 1 + rule->words.count))
+			break;
 		if (found->rules[rule->decision])
 			continue;
-		enum match match = match_rule(j, rule, words, first);
+		enum match match = match_rule(j, rule, words, first, found);
 		if (match == MATCH_MAYBE && !found->maybe)
 			found->maybe = rule;
 		if (match == MATCH_YES)
@@ -200,7 +230,7 @@ static void match_longer(struct judge *j, const char *name, const shell_words *w
 
 	if (!bucket || !bucket->has_longer)
 		return;
-	for (size_t i = first + 1; i < words->count; i++) {
+	for (size_t i = first + 1; i < words->count && judge_spend(j, 4); i++) {
 		const struct shell_word *word = &words->items[i];
 		struct str text = word->literal ? str_from(word->literal) : word->source, key;
 
@@ -215,7 +245,9 @@ static void match_longer(struct judge *j, const char *name, const shell_words *w
 		} else {
 			rule_key(j->arena, name, text, &key);
 		}
-		match_bucket(j, key, words, first, found);
+		const struct policy_bucket *longer = map_get(&j->policy->by_word, key);
+		if (longer && !was_seen(j, found, longer))
+			match_bucket(j, key, words, first, found);
 		if (i == second && !word->literal && bucket->has_longer_forbidding && !found->maybe)
 			found->maybe = &j->policy->rules.items[0];
 	}
@@ -284,14 +316,16 @@ void match_command(struct judge *j, const char *subject, const shell_words *word
 }
 
 /* `*` and `?` stop at '/', `**` doesn't, and "**" + "/" is any number of directories, also none.
- * Linear in the path for each star by remembering the last. */
-bool glob_matches(const char *glob, const char *path)
+ * The last star of either kind is tried at each byte of the path, so the work is bounded by
+ * *steps. */
+bool glob_matches(const char *glob, const char *path, size_t *steps)
 {
 	const char *star = NULL, *star_path = NULL, *deep = NULL, *deep_path = NULL;
 	const char *begin = glob;
 	bool is_directories = false;
 
-	for (;;) {
+	while (*steps > 0) {
+		--*steps;
 		if (glob[0] == '*' && glob[1] == '*') {
 			bool is_first = glob == begin || glob[-1] == '/';
 
@@ -330,15 +364,27 @@ bool glob_matches(const char *glob, const char *path)
 			return false;
 		}
 	}
+	return false;
+}
+
+static bool rule_globs(struct judge *j, const struct policy_rule *rule, const char *path)
+{
+	const size_t each = 4; /* bytes that are compared in a step of the judge's */
+	const size_t before = j->work->left * each;
+	size_t left = before;
+	bool is_match = glob_matches(rule->glob, path, &left);
+
+	judge_spend(j, 1 + (before - left) / each);
+	return is_match;
 }
 
 /* A rule for everything below a directory holds for the directory too. */
-static bool file_matches(const struct policy_rule *rule, const char *path)
+static bool file_matches(struct judge *j, const struct policy_rule *rule, const char *path)
 {
 	size_t len = strlen(rule->glob), path_len = strlen(path);
 	char above[4096];
 
-	if (glob_matches(rule->glob, path))
+	if (rule_globs(j, rule, path))
 		return true;
 	if (len > 3 && strcmp(rule->glob + len - 3, "/**") == 0 && path_len == len - 3 &&
 		strncmp(rule->glob, path, path_len) == 0)
@@ -348,7 +394,7 @@ static bool file_matches(const struct policy_rule *rule, const char *path)
 	for (char *slash = strrchr(above, '/'); slash && slash > above;
 		slash = strrchr(above, '/')) {
 		*slash = '\0';
-		if (glob_matches(rule->glob, above))
+		if (rule_globs(j, rule, above))
 			return true;
 	}
 	return false;
@@ -381,40 +427,43 @@ enum policy_decision match_default(
 	}
 }
 
-static void match_file_bucket(const struct policy *policy, struct str dir,
-	enum policy_operation operation, const char *path,
-	const struct policy_rule *found[POLICY_DENY + 1])
+static void match_file_bucket(struct judge *j, struct str dir, enum policy_operation operation,
+	const char *path, const struct policy_rule *found[POLICY_DENY + 1])
 {
-	const struct policy_bucket *bucket = map_get(&policy->by_dir, dir);
+	const struct policy *policy = j->policy;
 
-	for (size_t i = 0; bucket && i < bucket->rules.count; i++) {
+	if (!judge_spend(j, 4 + dir.len / 8))
+		return;
+	const struct policy_bucket *bucket = map_get(&policy->by_dir, dir);
+	for (size_t i = 0; bucket && i < bucket->rules.count && judge_spend(j, 1); i++) {
 		const struct policy_rule *r = &policy->rules.items[bucket->rules.items[i]];
 
-		if ((r->operations & operation) && !found[r->decision] && file_matches(r, path))
+		if ((r->operations & operation) && !found[r->decision] && file_matches(j, r, path))
 			found[r->decision] = r;
 	}
 }
 
-enum policy_decision match_file(const struct policy *policy, enum policy_operation operation,
-	const char *path, const struct policy_rule **by)
+enum policy_decision match_file(struct judge *j, enum policy_operation operation, const char *path,
+	const struct policy_rule **by)
 {
 	const struct policy_rule *found[POLICY_DENY + 1] = { 0 };
 
 	/* The fixed part of a rule that matches is the path, or a directory above it. */
-	match_file_bucket(policy, STR("/"), operation, path, found);
+	match_file_bucket(j, STR("/"), operation, path, found);
 	for (size_t len = 1; path[1]; len++) {
 		len += strcspn(path + len, "/");
-		match_file_bucket(policy, (struct str){ path, len }, operation, path, found);
+		match_file_bucket(j, (struct str){ path, len }, operation, path, found);
 		if (!path[len])
 			break;
 	}
-	return decide(found, match_default(policy, operation, path), by);
+	return decide(found, match_default(j->policy, operation, path), by);
 }
 
-bool match_is_forbidden_below(
-	const struct policy *policy, enum policy_operation operation, const char *dir)
+bool match_is_forbidden_below(struct judge *j, enum policy_operation operation, const char *dir)
 {
-	for (size_t i = 0; i < policy->rules.count; i++) {
+	const struct policy *policy = j->policy;
+
+	for (size_t i = 0; i < policy->rules.count && judge_spend(j, 4); i++) {
 		const struct policy_rule *r = &policy->rules.items[i];
 
 		if (r->kind == POLICY_FILE && r->decision != POLICY_ALLOW &&
@@ -425,10 +474,11 @@ bool match_is_forbidden_below(
 	return false;
 }
 
-bool match_is_forbidden_within(
-	const struct policy *policy, enum policy_operation operation, const char *dir)
+bool match_is_forbidden_within(struct judge *j, enum policy_operation operation, const char *dir)
 {
-	for (size_t i = 0; i < policy->rules.count; i++) {
+	const struct policy *policy = j->policy;
+
+	for (size_t i = 0; i < policy->rules.count && judge_spend(j, 4); i++) {
 		const struct policy_rule *r = &policy->rules.items[i];
 
 		if (r->kind == POLICY_FILE && r->decision != POLICY_ALLOW &&
@@ -440,13 +490,15 @@ bool match_is_forbidden_within(
 	return false;
 }
 
-enum policy_decision match_files_below(const struct policy *policy, enum policy_operation operation,
+enum policy_decision match_files_below(struct judge *j, enum policy_operation operation,
 	const char *dir, const struct policy_rule **by)
 {
+	const struct policy *policy = j->policy;
+
 	*by = NULL;
-	if (match_is_forbidden_below(policy, operation, dir))
+	if (match_is_forbidden_below(j, operation, dir))
 		return POLICY_ASK; /* it may name a file there */
-	for (size_t i = 0; i < policy->rules.count; i++) {
+	for (size_t i = 0; i < policy->rules.count && judge_spend(j, 4); i++) {
 		const struct policy_rule *r = &policy->rules.items[i];
 
 		if (r->kind != POLICY_FILE || !(r->operations & operation))
@@ -463,12 +515,13 @@ enum policy_decision match_files_below(const struct policy *policy, enum policy_
 	return match_default(policy, operation, dir);
 }
 
-static void match_host(const struct policy *policy, const char *key, unsigned port,
+static void match_host(struct judge *j, const char *key, unsigned port,
 	const struct policy_rule *found[POLICY_DENY + 1])
 {
+	const struct policy *policy = j->policy;
 	const struct policy_bucket *bucket = map_get(&policy->by_host, str_from(key));
 
-	for (size_t i = 0; bucket && i < bucket->rules.count; i++) {
+	for (size_t i = 0; bucket && i < bucket->rules.count && judge_spend(j, 1); i++) {
 		const struct policy_rule *r = &policy->rules.items[bucket->rules.items[i]];
 		/* A deny rule without a port holds for all; an allow rule for the usual two. */
 		bool is_port = r->port ? r->port == port
@@ -481,19 +534,19 @@ static void match_host(const struct policy *policy, const char *key, unsigned po
 }
 
 enum policy_decision match_network(
-	const struct judge *j, const char *host, unsigned port, const struct policy_rule **by)
+	struct judge *j, const char *host, unsigned port, const struct policy_rule **by)
 {
 	const struct policy_rule *found[POLICY_DENY + 1] = { 0 };
 
 	bool is_address = network_host_is_address(host);
 
-	match_host(j->policy, host, port, found);
-	match_host(j->policy, "*", port, found);
+	match_host(j, host, port, found);
+	match_host(j, "*", port, found);
 	/* An address is allowed only by the rule that names it. */
 	if (is_address && found[POLICY_ALLOW] && found[POLICY_ALLOW]->host[0] == '*')
 		found[POLICY_ALLOW] = NULL;
 	for (const char *dot = strchr(host, '.'); dot && !is_address; dot = strchr(dot + 1, '.'))
-		match_host(j->policy, arena_printf(j->arena, "*%s", dot), port, found);
+		match_host(j, arena_printf(j->arena, "*%s", dot), port, found);
 	return decide(found, j->policy->otherwise.network, by);
 }
 
@@ -514,7 +567,7 @@ void policy_judge_network(const struct policy *policy, const struct policy_reque
 				port == 443 || port == 80 ? "network(outbound:%s)"
 							  : "network(outbound:%s:%u)",
 				host, port));
-	if (request->sources && sources_check_domain(request->sources, host, &err) < 0)
+	if (request->sources && judge_check_domain(&j, host, &err) < 0)
 		judge_step(&j, subject, POLICY_DENY, NULL,
 			arena_printf(j.arena, "sources: %s", err.text));
 }

@@ -118,6 +118,14 @@ struct policy_verdict {
 	enum policy_decision decision;
 	VEC(struct policy_step) trail;
 };
+/* What a judgement may take at most. It is counted, not timed: the same question gets the same
+ * verdict on any machine. Beyond it a person is asked. */
+#define POLICY_WORK_MAX ((size_t)2 << 20) /* steps of about 10 ns */
+#define POLICY_MEMORY_MAX ((size_t)24 << 20)
+#define POLICY_TRAIL_MAX 4096 /* steps of a trail; what follows is asked for */
+struct policy_work {
+	size_t left;
+};
 struct sources;
 struct policy_inputs;
 struct policy_request {
@@ -129,6 +137,8 @@ struct policy_request {
 	/* Files that were read for the judge, and those that it wants (inputs.h). NULL: none can be
 	 * read. */
 	struct policy_inputs *inputs;
+	/* What is left for this judgement, which others may share. NULL: POLICY_WORK_MAX. */
+	struct policy_work *work;
 };
 /* A script as `sh -c` or `bash -c` gets it. With SHELL_SH, one that only bash understands is asked
  * for at least, and denied where bash would run what is denied. */

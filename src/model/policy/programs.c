@@ -64,7 +64,7 @@ static void judge_found_command(struct call *c, size_t from, size_t to, const ch
 		return;
 	}
 	if (++j->depth > POLICY_DEPTH_MAX) {
-		ask(c, "commands in commands are nested too deep");
+		judge_give_up(j, "commands in commands are nested too deep");
 	} else {
 		j->within = arena_printf(j->arena, "%s%s%.*s", within ? within : "",
 			within ? ", " : "", (int)len, c->shape->names);

@@ -1,5 +1,6 @@
 #include "model/policy/internal.h"
 
+#include "base/buf.h"
 #include "base/path.h"
 #include "format/uri.h"
 #include "model/network.h"
@@ -79,28 +80,36 @@ int rule_expand(struct arena *arena, const char *glob, const struct policy_place
 		const char *name, *value;
 	} variables[] = { { "${WORKSPACE}", places->workspace },
 		{ "${CONTEXT_ID}", places->context_id } };
-	const char *at;
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 
 	if (glob[0] == '~' && (glob[1] == '/' || !glob[1])) {
 		if (!places->home)
 			return fail(err, ERR_INVALID, "'~' has no meaning here");
 		glob = arena_printf(arena, "%s%s", places->home, glob + 1);
 	}
-	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
-		while ((at = strstr(glob, variables[i].name))) {
-			if (!variables[i].value)
-				return fail(err, ERR_INVALID, "'%s' has no value here",
-					variables[i].name);
-			if (strstr(variables[i].value, "${"))
-				return fail(err, ERR_INVALID, "the value of '%s' names a variable",
-					variables[i].name);
-			glob = arena_printf(arena, "%.*s%s%s", (int)(at - glob), glob,
-				variables[i].value, at + strlen(variables[i].name));
-		}
-	if (strstr(glob, "${"))
-		return fail(err, ERR_INVALID, "unknown variable in '%s'", glob);
-	*out = glob;
-	return 0;
+	for (const char *at = glob, *next; *at; at = next) {
+		size_t i = 0, len;
+
+		next = strstr(at, "${");
+		next = next ? next : at + strlen(at);
+		buf_append(&text, at, (size_t)(next - at));
+		if (!*next)
+			break;
+		while (i < 2 && strncmp(next, variables[i].name, strlen(variables[i].name)) != 0)
+			i++;
+		if (i == 2)
+			return fail(err, ERR_INVALID, "unknown variable in '%s'", glob);
+		if (!variables[i].value)
+			return fail(err, ERR_INVALID, "'%s' has no value here", variables[i].name);
+		if (strstr(variables[i].value, "${"))
+			return fail(err, ERR_INVALID, "the value of '%s' names a variable",
+				variables[i].name);
+		len = strlen(variables[i].name);
+		buf_append(&text, variables[i].value, strlen(variables[i].value));
+		next += len;
+	}
+	*out = arena_bytes(arena, text.data, text.len);
+	return text.overflow ? fail(err, ERR_INVALID, "a path that is too long") : 0;
 }
 
 int policy_operations_parse(struct str names, unsigned *operations, struct error *err)

@@ -187,8 +187,7 @@ static void judge_inner(
 	if (++j->depth <= POLICY_DEPTH_MAX)
 		judge_call(j, subject, inner, 0);
 	else
-		judge_step(
-			j, subject, POLICY_ASK, NULL, "commands in commands are nested too deep");
+		judge_give_up(j, "commands in commands are nested too deep");
 	j->depth--;
 	j->within = within;
 }
@@ -411,6 +410,9 @@ static void judge_call(struct judge *j, const char *subject, const shell_words *
 {
 	const char *name = words->items[first].literal;
 
+	/* Each word is looked for in tables of names and options. */
+	if (!judge_spend(j, 64 * (1 + words->count - first)))
+		return;
 	if (!name) {
 		match_command(j, subject, words, first);
 		return;
@@ -451,7 +453,7 @@ void judge_simple(struct judge *j, const struct shell_command *command)
 		judge_redirect(j, subject, &command->redirects.items[i]);
 	judge_words(j, subject, &command->words);
 	if (command->words.count > POLICY_WORDS_MAX)
-		judge_step(j, subject, POLICY_ASK, NULL, "a command of too many words");
+		judge_give_up(j, "a command of too many words");
 	else if (command->words.count)
 		judge_call(j, subject, &command->words, 0);
 	else

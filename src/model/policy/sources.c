@@ -37,7 +37,7 @@ static int read_amount(struct reader *r, const struct json_value *value, const c
 }
 #define MEBIBYTE ((uint64_t)1 << 20)
 
-static char *lower(struct arena *arena, const char *text)
+char *sources_lower(struct arena *arena, const char *text)
 {
 	char *copy = arena_text(arena, text);
 
@@ -124,6 +124,8 @@ static int read_blocked(struct reader *r, const struct json_value *v, const char
 
 	if (reader_texts(r, v, path, &names) < 0)
 		return -1;
+	if (!manager->blocked.arena)
+		map_init(&manager->blocked, r->arena);
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
 
@@ -133,9 +135,9 @@ static int read_blocked(struct reader *r, const struct json_value *v, const char
 			!(name[0] == '@' && !strpbrk(name + 1, " \t@=<>*")))
 			return reader_fail(
 				r, v, "%s: '%s': a name without a version expected", path, name);
-		vec_push(r->arena, &manager->blocked,
-			is_python ? requirement_normalize_name(r->arena, str_from(name))
-				  : lower(r->arena, name));
+		name = is_python ? requirement_normalize_name(r->arena, str_from(name))
+				 : sources_lower(r->arena, name);
+		map_set(&manager->blocked, str_from(name), arena_text(r->arena, name));
 	}
 	return 0;
 }
@@ -190,7 +192,7 @@ static int read_domains(
 		struct error why;
 		if (network_check_entry(NETWORK_DENY, name, &why) < 0)
 			return reader_fail(r, v, "%s: %s", path, why.text);
-		vec_push(r->arena, list, lower(r->arena, name));
+		vec_push(r->arena, list, sources_lower(r->arena, name));
 	}
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
 
@@ -26,7 +27,7 @@ struct sources_manager {
 	VEC(struct sources_registry) registries;
 	bool has_registries;	    /* the key is there: others are refused */
 	uint64_t max_install_bytes; /* 0: no limit */
-	text_list blocked;	    /* names; of Python normalised (PEP 503), else in lower case */
+	struct map blocked; /* by names; of Python normalised (PEP 503), else in lower case */
 };
 struct sources {
 	const char *agent_type; /* or NULL */

@@ -117,22 +117,20 @@ int sources_check_package(
 	const struct sources *sources, const char *program, const char *package, struct error *err)
 {
 	const struct sources_manager *manager = sources_find_manager(sources, program);
-	auto_arena struct arena arena;
+	auto_arena struct arena arena = { 0 };
 
-	arena_init(&arena);
 	if (sources_check_manager(sources, program, err) < 0)
 		return -1;
-	for (size_t i = 0; manager && i < manager->blocked.count; i++) {
-		const char *name = package, *blocked = manager->blocked.items[i];
-
-		if (manager_is_python(manager->name))
-			name = requirement_normalize_name(&arena, str_from(package));
-		if (strcasecmp(name, blocked) == 0)
-			return fail(err, ERR_DENIED,
-				"package_managers.%s.blocked_packages has '%s'", manager->name,
-				blocked);
-	}
-	return 0;
+	if (!manager || !manager->blocked.count)
+		return 0;
+	const char *name = manager_is_python(manager->name)
+				   ? requirement_normalize_name(&arena, str_from(package))
+				   : sources_lower(&arena, package);
+	const char *blocked = map_get(&manager->blocked, str_from(name));
+	if (!blocked)
+		return 0;
+	return fail(err, ERR_DENIED, "package_managers.%s.blocked_packages has '%s'", manager->name,
+		blocked);
 }
 
 /* Whether `url` is the registry's, or below it. */

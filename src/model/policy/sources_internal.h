@@ -14,6 +14,7 @@ bool url_parse(struct arena *arena, const char *text, struct url *url);
  * "ext::sh -c …". */
 bool url_parse_remote(struct arena *arena, const char *text, struct url *url, bool *is_odd);
 
+char *sources_lower(struct arena *arena, const char *text);
 bool manager_is_known(const char *name);
 bool manager_is_python(const char *name); /* its packages have Python's names */
 /* "python", "python3.11"; "node" … */

@@ -47,6 +47,35 @@ int policy_stack_build(struct policy_stack *stack, const struct policy_layer *la
 	return 0;
 }
 
+/* A subject is shown to people: of a long one its beginning is enough. */
+#define SUBJECT_MAX 1024
+
+static const char *keep(struct arena *arena, const char *text)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	if (len <= SUBJECT_MAX)
+		return arena_text(arena, text);
+	len = str_utf8_prefix(text, SUBJECT_MAX);
+	return arena_printf(arena, "%.*s…", (int)len, text);
+}
+
+/* A judgement's own memory goes with it: the trail is what stays. */
+static void keep_verdict(
+	struct arena *arena, const struct policy_verdict *from, struct policy_verdict *to)
+{
+	*to = (struct policy_verdict){ .decision = from->decision };
+	for (size_t i = 0; i < from->trail.count; i++) {
+		struct policy_step step = from->trail.items[i];
+
+		step.subject = keep(arena, step.subject);
+		step.reason = keep(arena, step.reason);
+		step.within = keep(arena, step.within);
+		step.suggestion = arena_text(arena, step.suggestion);
+		vec_push(arena, &to->trail, step);
+	}
+}
+
 static void deny(struct policy_verdict *verdict, struct arena *arena, const char *subject,
 	const char *reason)
 {
@@ -89,12 +118,13 @@ static void put(const struct policy *policy, const struct policy_question *quest
 void policy_stack_judge(const struct policy_stack *stack, const struct policy_question *question,
 	struct arena *arena, struct policy_verdict *verdict)
 {
+	struct policy_work work = { POLICY_WORK_MAX };
 	/* A script is what /bin/sh gets. */
 	struct policy_request request = { .dialect = SHELL_SH,
 		.cwd = question->cwd,
 		.home = question->home,
-		.arena = arena,
-		.inputs = question->inputs };
+		.inputs = question->inputs,
+		.work = question->work ? question->work : &work };
 
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	if (stack->failure) {
@@ -109,15 +139,17 @@ void policy_stack_judge(const struct policy_stack *stack, const struct policy_qu
 	}
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct policy *policy = &stack->policies[i];
+		auto_arena struct arena used = { 0 };
 		struct policy_verdict one;
 
 		if (question->path && !policy->has_file_rules)
 			continue;
+		request.arena = &used;
 		request.sources = &stack->sources[i];
 		put(policy, question, &request, &one);
 		/* Of policies that decide alike, the trail of the first one is told. */
 		if (!verdict->trail.count || one.decision > verdict->decision)
-			*verdict = one;
+			keep_verdict(arena, &one, verdict);
 	}
 }
 

@@ -3,7 +3,9 @@
  * 1. The strictest verdict of the stack holds, so that none of them can loosen another.
  * 2. The default and the rules that reviewers have added are the same for all of them.
  * 3. An empty stack judges nothing: everything is allowed. A stack that could not be built, or a
- * command that is too long to be judged in bounded time, is denied. */
+ * command that is too long to be judged in bounded time, is denied.
+ * 4. The memory of a judgement is freed at its end: what stays is the trail, in the caller's arena,
+ * whose texts are shortened. */
 #pragma once
 #include "model/network.h"
 #include "model/policy/policy.h"
@@ -43,6 +45,7 @@ struct policy_question {
 	enum policy_operation operation;
 	const char *cwd, *home;	      /* absolute and normal */
 	struct policy_inputs *inputs; /* as in struct policy_request */
+	struct policy_work *work;     /* as there; the policies of the stack share it */
 };
 /* The verdict and its trail live in `arena`. */
 void policy_stack_judge(const struct policy_stack *stack, const struct policy_question *question,

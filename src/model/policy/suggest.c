@@ -108,15 +108,17 @@ static void join_operations(struct arena *arena, text_list *rules)
 
 void policy_suggest(const struct policy_verdict *verdict, struct arena *arena, text_list *rules)
 {
+	struct map known;
+
+	map_init(&known, arena);
+	for (size_t i = 0; i < rules->count; i++)
+		map_set(&known, str_from(rules->items[i]), rules);
 	for (size_t i = 0; i < verdict->trail.count; i++) {
 		const struct policy_step *step = &verdict->trail.items[i];
-		bool is_there = false;
 
 		if (step->decision == POLICY_ALLOW || !step->suggestion)
 			continue;
-		for (size_t k = 0; k < rules->count && !is_there; k++)
-			is_there = strcmp(rules->items[k], step->suggestion) == 0;
-		if (!is_there)
+		if (!map_set(&known, str_from(step->suggestion), rules))
 			vec_push(arena, rules, step->suggestion);
 	}
 	join_operations(arena, rules);
