@@ -40,6 +40,11 @@ test-shell: ## the shell grammar, compared with shfmt, bash and dash on 100,000 
 	@ninja --quiet -C $(BUILD) tests/shell/shell-commands
 	@tests/shell/compare.py $(BUILD)/tests/shell/shell-commands
 
+test-judge: build ## the judge of commands, compared with what 100,000 commands run (COUNT=, SEED=); takes half an hour
+	@tools/install-deps build judge
+	@tools/allow-userns $(BUILD)/carrel
+	@tests/judge/compare.py $(BUILD)/carrel $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
+
 sdk: build ## write the generated files of sdk/, after a change of the API or of the clients
 	@sdk/generate-python $(BUILD)/carrel
 	@CARREL=$(abspath $(BUILD)/carrel) node sdk/typescript/tools/update.mjs
@@ -65,4 +70,4 @@ uninstall: ## remove what `make install` installed
 clean: ## remove what was built
 	rm -rf $(BUILD)
 
-.PHONY: help build run test test-vm test-use test-packages test-shell sdk bench lint fuzz install uninstall clean
+.PHONY: help build run test test-vm test-use test-packages test-shell test-judge sdk bench lint fuzz install uninstall clean

@@ -595,7 +595,7 @@ make -j4
 make -j 4 test
 make -C sub all
 make V=1
-make test TESTS=a
+make test CONFIG=release
 make -n
 make clean && make
 make -f Makefile.dev build
@@ -770,6 +770,11 @@ go build -o /etc/x
 patch -o /etc/x a b
 gzip -c /etc/shadow
 tee -ai /etc/x
+make DESTDIR=/etc install
+valgrind rm
+faketime x rm
+fd -x ls \; -x rm
+env -S 'ls' -S 'rm a'
 """)
 
 # Glued, abbreviated, bundled or unknown: asked for at least.
@@ -871,4 +876,20 @@ sed -i/etc/* s/a/b/ a
 sed --in-place=x/* s/a/b/ a
 sed -s -e 1e a
 sed -nef x a
+less '-pfoo$o/etc/x'
+less -j5o/etc/x a
+tar cL 1 -f a b
+xargs -I{} -n1 sort
+curl -T '{/etc/shadow,a}' https://a
+curl 'fil{e}:///etc/shadow'
+curl -o '#1/x' 'https://a/{..}'
+git push --repo=ext::rm
+git help -w log
+make X!=rm
+make TESTS=/usr/bin/rm check
+make 'CFLAGS=-wrapper rm' a.o
+ar r @x
+strip @x
+git remote add x ext::rm
+find . -exec ls + rm {} ;
 """)

@@ -30,8 +30,8 @@ static bool is_startup_file(const char *path)
 	static const char *const names[] = { ".bashrc", ".bash_profile", ".bash_login",
 		".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig",
 		".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "pip.conf", ".curlrc", ".wgetrc",
-		".inputrc", ".vimrc", ".exrc", ".envrc", ".netrc", ".git", "sitecustomize.py",
-		"usercustomize.py" };
+		".inputrc", ".vimrc", ".exrc", ".envrc", ".netrc", ".popt", ".git",
+		"sitecustomize.py", "usercustomize.py" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(path_basename(path), names[i]) == 0)

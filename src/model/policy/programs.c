@@ -160,6 +160,20 @@ static void judge_unruled_write(struct call *c, const struct shell_word *word)
 		ask(c, "a file outside of the working directory and /tmp, and no rule for files");
 }
 
+/* Which files are written in a directory isn't known. */
+static void judge_below(
+	struct call *c, enum policy_operation operation, const struct shell_word *word)
+{
+	struct judge *j = c->j;
+
+	if (!word->literal || !j->policy->has_file_rules)
+		return;
+	const char *path = path_normalize(j->arena, j->request->cwd, word->literal);
+	if (match_is_forbidden_within(j->policy, operation, path))
+		judge_step(j, file_subject(j, operation, path), POLICY_ASK, NULL,
+			"a rule forbids a file in that directory");
+}
+
 static void judge_file(struct call *c, unsigned operations, const struct shell_word *word)
 {
 	if (word->literal && strcmp(word->literal, "-") == 0)
@@ -168,8 +182,11 @@ static void judge_file(struct call *c, unsigned operations, const struct shell_w
 		!c->j->policy->is_claude)
 		judge_unruled_write(c, word);
 	for (unsigned operation = POLICY_READ; operation <= POLICY_DELETE; operation <<= 1)
-		if (operations & operation)
+		if (operations & operation) {
 			judge_path(c->j, (enum policy_operation)operation, word);
+			if (operation != POLICY_READ)
+				judge_below(c, (enum policy_operation)operation, word);
+		}
 }
 
 static void judge_part(struct call *c, unsigned operations, const char *path)
@@ -232,6 +249,12 @@ static bool value_is_harmless(char effect, const char *value)
 	case 'M':
 		return strcmp(value, "-") != 0 && strncmp(value, "/dev/", 5) != 0 &&
 		       strncmp(value, "/proc/", 6) != 0;
+	case 'W': /* a number after '#' is a part of the address to curl */
+		return !strchr(value, '#');
+	case 'u':
+		return !strpbrk(value, "{[");
+	case 'g':
+		return !strstr(value, "::");
 	case 'A': /* tar takes HOST:FILE for a file of another host */
 		return !strchr(value, ':');
 	default:
@@ -248,7 +271,7 @@ static void judge_value(struct call *c, char effect, const struct shell_word *wo
 		word->parts.items[0].kind == SHELL_TEXT && word->parts.items[0].text[0] &&
 		word->parts.items[0].text[0] != '@')
 		return;
-	if (strchr("ic%MAF@", effect) && !(value && value_is_harmless(effect, value))) {
+	if (value ? !value_is_harmless(effect, value) : strchr("ic%MAF@ug", effect) != NULL) {
 		ask(c, arena_printf(c->j->arena, "the value '%.*s' can run programs or name files",
 			       (int)(word->source.len < 80 ? word->source.len : 80),
 			       word->source.data));
@@ -280,10 +303,12 @@ static void judge_value(struct call *c, char effect, const struct shell_word *wo
 		judge_file(c, c->extracts ? POLICY_WRITE : POLICY_READ, word);
 		return;
 	case 'f':
-		if (value && strncasecmp(value, "file:", 5) == 0)
-			ask(c, "it reads a file as an address");
+		if (!value || strncasecmp(value, "file:", 5) == 0 ||
+			strcspn(value, "{[") < strcspn(value, ":"))
+			ask(c, "an address that may be a file");
 		return;
 	case 'M':
+	case 'u':
 		judge_file(c, POLICY_READ, word);
 		return;
 	default:
@@ -327,8 +352,7 @@ static void judge_make_variable(struct call *c, const struct shell_word *word)
 	static const char *const values[] = { "", "yes", "no", "on", "off", "true", "false", "y",
 		"n", "debug", "release", "Debug", "Release" };
 	static const char *const names[] = { "PREFIX", "prefix", "DESTDIR", "BUILD", "VERSION",
-		"CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "LDLIBS", "ARCH", "TARGET", "CONFIG",
-		"TESTS", "TEST" };
+		"ARCH", "CONFIG" };
 	const char *text = word->literal, *value = text ? strchr(text, '=') : NULL;
 
 	if (!text) {
@@ -345,8 +369,11 @@ static void judge_make_variable(struct call *c, const struct shell_word *word)
 			return;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strlen(names[i]) == len && strncmp(text, names[i], len) == 0 &&
-			!value[1 + strcspn(value + 1, "$`;|&()<>\n\\,%@")])
+			!value[1 + strcspn(value + 1, "$`;|&()<>\n\\ ")]) {
+			if (value[1] == '/')
+				judge_part(c, POLICY_WRITE, value + 1);
 			return;
+		}
 	ask(c, arena_printf(c->j->arena, "'%.*s' of make may name a program", (int)len, text));
 }
 
@@ -373,9 +400,10 @@ static void judge_operand_of(struct call *c, char letter, const struct shell_wor
 			judge_file(c, POLICY_READ, word);
 		return;
 	case 'k': /* @FILE has options */
+	case 'K':
 		if (!text || text[0] == '@')
 			ask(c, "options that aren't written here");
-		judge_file(c, POLICY_READ, word);
+		judge_file(c, letter == 'k' ? POLICY_READ : POLICY_READ | POLICY_WRITE, word);
 		return;
 	case 'l': /* commands of less */
 		if (!text || text[0] == '+')

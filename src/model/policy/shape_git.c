@@ -164,7 +164,7 @@ const struct shape shape_git_rows[] = {
 	{ "git/rev-parse git/describe git/merge-base git/name-rev git/symbolic-ref git/show-ref "
 	  "git/for-each-ref git/count-objects git/fsck git/gc git/prune git/check-ignore "
 	  "git/check-attr git/verify-commit git/var git/cherry git/hash-object git/version "
-	  "git/help",
+	  "",
 		"abbrev-ref? short? verify show-toplevel show-prefix show-cdup git-dir "
 		"absolute-git-dir "
 		"git-common-dir is-inside-work-tree is-inside-git-dir is-bare-repository "

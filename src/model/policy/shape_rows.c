@@ -50,11 +50,9 @@ const struct shape shape_rows[] = {
 		"s|shared x|e|exclusive u|unlock n|nb|nonblock w|wait|timeout= "
 		"E|conflict-exit-code= o|close F|no-fork verbose c|command=s" GNU,
 		"w>", SHAPE_FIRST },
-	{ "setpriv fakeroot faketime eatmydata unbuffer torsocks dbus-run-session catchsegv", GNU,
-		">", SHAPE_FIRST },
-	{ "valgrind",
-		"leak-check= track-origins= show-leak-kinds= error-exitcode= q|quiet v|verbose",
-		">", SHAPE_FIRST },
+	{ "setpriv fakeroot eatmydata unbuffer torsocks dbus-run-session catchsegv", GNU, ">",
+		SHAPE_FIRST },
+	{ "faketime", "f" GNU, "->", SHAPE_FIRST },
 
 	/* Programs with a program in their operands */
 	{ "sed gsed",
@@ -163,10 +161,11 @@ const struct shape shape_rows[] = {
 		"F|separator= f|files-from=! P|parameter= extension E l|list v" GNU,
 		"", SHAPE_MIXED },
 	{ "printf", GNU, "*-", SHAPE_FIRST },
+	/* Values of less may be followed by more options in the same word. */
 	{ "less",
-		"a b= c d e E f F g G i I j= J K L m M n N q Q r R s S u U w W x= X y= z= "
-		"p|pattern= RAW-CONTROL-CHARS quit-if-one-screen chop-long-lines no-init "
-		"LINE-NUMBERS ignore-case raw-control-chars" GNU,
+		"a c d e E f F g G i I J K L m M n N q Q r R s S u U w W X RAW-CONTROL-CHARS "
+		"quit-if-one-screen chop-long-lines no-init LINE-NUMBERS ignore-case "
+		"raw-control-chars" GNU,
 		"*l", SHAPE_MIXED },
 	{ "man",
 		"a|all k|apropos f|whatis w|where|path|location K|global-apropos l|local-file i I "
@@ -202,7 +201,7 @@ const struct shape shape_rows[] = {
 		"recursive-unlink one-file-system newer-mtime= N|newer|after-date= null "
 		"full-time show-transformed-names show-omitted-dirs remove-files,! no-unquote "
 		"unquote quoting-style= warning= posix xattrs acls selinux force-local utc "
-		"label= V= backup? suffix=i L= occurrence? starting-file= K= checkpoint? "
+		"label= V= backup? suffix=i occurrence? starting-file= K= checkpoint? "
 		"delay-directory-restore" GNU,
 		"", SHAPE_TAR },
 	{ "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma compress uncompress", "S|suffix=i " PACK,
@@ -222,7 +221,7 @@ const struct shape shape_rows[] = {
 		"create-dirs J|remote-header-name R|remote-time m|max-time= connect-timeout= "
 		"retry= "
 		"retry-delay= retry-max-time= retry-all-errors retry-connrefused x|proxy= "
-		"noproxy= w|write-out=% b|cookie=r c|cookie-jar=w D|dump-header=w T|upload-file=r "
+		"noproxy= w|write-out=% b|cookie=r c|cookie-jar=w D|dump-header=w T|upload-file=u "
 		"g|globoff G|get compressed 0|http1.0 http1.1 http2 http2-prior-knowledge http3 "
 		"4|ipv4 6|ipv6 N|no-buffer #|progress-bar progress-meter cacert=r E|cert=r key=r "
 		"pass= oauth2-bearer= resolve= connect-to= stderr=w trace=w trace-ascii=w "
@@ -285,17 +284,17 @@ const struct shape shape_rows[] = {
 		"fwrapv fno-strict-aliasing fstrict-aliasing funroll-loops fcommon fno-common "
 		"ffunction-sections fdata-sections flto? fno-lto fexceptions fno-exceptions "
 		"fno-rtti ffreestanding fno-builtin fcf-protection? fmax-errors= ftrapv "
-		"fanalyzer fno-plt fshort-enums fsigned-char funsigned-char fno-inline "
+		"fanalyzer fno-plt fshort-enums pg coverage fsigned-char funsigned-char fno-inline "
 		"fvisibility-inlines-hidden ftree-vectorize fpermissive print-file-name= "
 		"print-search-dirs print-libgcc-file-name print-multiarch dumpversion "
 		"dumpmachine dumpfullversion param= help? version,h",
 		".*k", SHAPE_DASH },
 	{ "as", "o=W g 32 64 I= W", ".*k", SHAPE_DASH },
-	{ "ar", "r c s t,h x p,h q d u v D U S o", ".b*r", SHAPE_TAR },
+	{ "ar", "r c s t,h x p,h q d u v D U S o", ".b*k", SHAPE_TAR },
 	{ "strip",
 		"s|strip-all g|S|d|strip-debug strip-unneeded x|discard-all o=W v "
 		"p|preserve-dates" GNU,
-		"*b", SHAPE_MIXED },
+		"*K", SHAPE_MIXED },
 	{ "make gmake",
 		"B|always-make C|directory=C d f|file|makefile=M i|ignore-errors j|jobs? "
 		"k|keep-going "

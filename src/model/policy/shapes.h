@@ -15,15 +15,16 @@
  *	R V  all operands are read, written    T  a directory: written, all operands are read
  *	C  the directory to work in    s  a script of sh    p  a program of sed or awk
  *	i  the end of a name of a copy    @  a file if it begins with '@'    c  a value without ','
- *	%  write-out of curl    F  a file after '@' or '<'    M  a makefile    Y  deletes in the
+ *	%  write-out of curl    F  a file after '@' or '<'    M  a makefile
+ *	u  a file of curl's, which isn't a pattern    g  a remote of git    Y  deletes in the
  *last f  an address    S  env -S    I  the string that xargs replaces    n  nothing is run    X  a
  *command up to ';' A D m x t  of tar: archive, directory; creates, extracts, lists
  *
  * `operands`, one letter each: - not a file, r w b, d read, written and deleted, p a program, g a
- * remote of git, o read where it is surely a path, k an input of a compiler, v a variable or
- * target of make, l an input of less, f an address, ! a person is asked; * the next one is for all
- *that follow, $ and one for the last; before those, '.' writes in `.`, ':' one with a colon is on
- *another host, and
+ * remote of git, o read where it is surely a path, k K an input of a compiler that is read,
+ *written, v a variable or target of make, l an input of less, f an address, ! a person is asked; *
+ *the next one is for all that follow, $ and one for the last; before those, '.' writes in `.`, ':'
+ *one with a colon is on another host, and
  * '=' assignments come first. "-->": a wrapper, whose command comes after two operands; ">+" adds
  * words to it. */
 #pragma once

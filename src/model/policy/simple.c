@@ -173,7 +173,8 @@ static shell_words inner_words(struct judge *j, const struct shape *shape, const
 			word = (struct shell_word){ .source = word.source };
 		vec_push(j->arena, &inner, word);
 	}
-	if (!replaced && strchr(shape->operands, '+'))
+	/* With -n after -I it adds words all the same. */
+	if (strchr(shape->operands, '+'))
 		vec_push(j->arena, &inner, (struct shell_word){ .source = STR("…") });
 	return inner;
 }
@@ -281,9 +282,10 @@ static bool judge_shell(
 		enum shell_dialect dialect;
 	} shells[] = { { "sh", true, SHELL_SH }, { "dash", true, SHELL_SH },
 		{ "bash", true, SHELL_BASH }, { "rbash", false, SHELL_SH },
-		{ "ash", false, SHELL_SH }, { "zsh", false, SHELL_SH }, { "ksh", false, SHELL_SH },
-		{ "mksh", false, SHELL_SH }, { "fish", false, SHELL_SH },
-		{ "csh", false, SHELL_SH }, { "tcsh", false, SHELL_SH } };
+		{ "ash", false, SHELL_SH }, { "hush", false, SHELL_SH }, { "zsh", false, SHELL_SH },
+		{ "ksh", false, SHELL_SH }, { "mksh", false, SHELL_SH },
+		{ "fish", false, SHELL_SH }, { "csh", false, SHELL_SH },
+		{ "tcsh", false, SHELL_SH } };
 	const char *name = path_basename(words->items[first].literal);
 	const size_t count = sizeof shells / sizeof *shells;
 	size_t i = 0, at = first + 1;
@@ -348,8 +350,8 @@ static bool judge_special(
 		"linux64", "i386", "x86_64", "unshare", "nsenter", "numactl", "runcon", "strace",
 		"ltrace", "proot", "rlwrap", "xvfb-run", "systemd-run", "systemd-inhibit",
 		"uclampset", "coresched", "cpulimit", "chroot", "prlimit", "choom", "proxychains",
-		"proxychains4", "gosu", "su-exec", "tini", "dumb-init", "chpst", "setuidgid",
-		"softlimit", "hyperfine", "sudoedit", "run-parts" };
+		"proxychains4", "valgrind", "gosu", "su-exec", "tini", "dumb-init", "chpst",
+		"setuidgid", "softlimit", "hyperfine", "sudoedit", "run-parts" };
 	const char *name = path_basename(words->items[first].literal);
 	auto_buf struct buf script = buf_empty(SHELL_SCRIPT_MAX);
 
