@@ -158,15 +158,15 @@ static void print_states(
 
 static void print_context_labels(struct buf *out, const char *name, const struct workspace *w)
 {
-	static const char *const labels[] = { WORKSPACE_CONTEXT_LABEL, "agent", "namespace" };
+	const struct text_pair labels[] = { { WORKSPACE_CONTEXT_LABEL, w->owner.context_id },
+		{ WORKSPACE_AGENT_LABEL, w->owner.agent },
+		{ WORKSPACE_NAMESPACE_LABEL, w->owner.namespace } };
 
 	buf_printf(out, "%s{", name);
 	for (EACH(i, labels)) {
-		const char *value = workspace_label(w, labels[i]);
-
 		if (i)
 			buf_char(out, ',');
-		print_label(out, labels[i], value ? value : "");
+		print_label(out, labels[i].key, labels[i].value ? labels[i].value : "");
 	}
 	buf_text(out, "} ");
 }
@@ -186,12 +186,10 @@ static void print_context_used(void *ctx, struct core_workspace *w)
 	buf_printf(ctx, "%.3f\n", (double)core_model(w)->last_used_ms / 1000);
 }
 
-/* Metrics under the names that kagenti uses: one series per workspace with a context_id label. */
+/* Metrics under the names that kagenti uses: one series per workspace with a context_id. */
 static void print_contexts(struct buf *out, const struct call *c)
 {
-	struct text_pair label = { WORKSPACE_CONTEXT_LABEL, NULL };
-	pair_list labels = { &label, 1, 1 };
-	struct core_filter all = { .labels = &labels, .state = -1, .limit = SIZE_MAX };
+	struct core_filter all = { .only_contexts = true, .state = -1, .limit = SIZE_MAX };
 	char next[CORE_CURSOR_SIZE];
 	struct error err;
 

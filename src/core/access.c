@@ -368,7 +368,7 @@ static const char *scope_name(unsigned scope)
  * something there could read those of others. */
 static bool is_for_core(const struct verb_row *row, const struct core_workspace *w)
 {
-	const char *service = w ? workspace_label(&w->model, WORKSPACE_SERVICE_LABEL) : NULL;
+	const char *service = w ? w->model.owner.service : NULL;
 	bool is_harmless =
 		row->flags & VERB_FREES || (row->scope == SCOPE_READ && row->noun != NOUN_FILE);
 	return service && !strcmp(service, WORKSPACE_PUSH) && !is_harmless;

@@ -182,9 +182,11 @@ static void on_stored(void *ctx, const struct json_value *answer, const struct e
 static void print_record(const struct core_workspace *w, struct buf *out)
 {
 	auto_buf struct buf kept = buf_empty(RECORD_MAX);
+	auto_arena struct arena arena = { 0 };
+	const struct workspace model = workspace_unowned(&w->model, &arena);
 	struct json j = json_to(out, false);
 	char now[32];
-	record_print_kept(&workspace_record, &w->model, &kept);
+	record_print_kept(&workspace_record, &model, &kept);
 	clock_format_now(now);
 	json_object(&j, NULL);
 	json_u64(&j, "version", 1);

@@ -348,6 +348,7 @@ void core_touch(struct core_workspace *w)
 	w->used_ms = clock_monotonic_ms();
 	w->model.last_used_ms = clock_now_ms();
 	w->is_dirty = true;
+	lifetime_used(w);
 }
 
 void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx)
@@ -415,7 +416,16 @@ struct workspace_now core_now(struct core_workspace *w)
 		(sandbox->exec_count || waiters > agents_waking(w) ||
 			(sandbox->state == SANDBOX_UP && sandbox_has_processes(w))))
 		now.state = WORKSPACE_RUNNING;
+	if (w->model.expires_ms && lifetime_is_held(w))
+		now.expires_ms = clock_now_ms() + (int64_t)w->model.ttl_ms;
 	return now;
+}
+
+static bool is_of(const struct workspace *w, const struct core_filter *filter)
+{
+	const char *service = w->owner.service;
+	return (!filter->service || (service && !strcmp(service, filter->service))) &&
+	       (!filter->only_contexts || w->owner.context_id);
 }
 
 static bool has_labels(const struct workspace *w, const pair_list *wanted)
@@ -445,7 +455,7 @@ int core_list(const struct request *request, struct core *core, const struct cor
 		if ((uint64_t)w->model.created_ms >= before ||
 			w->model.state == WORKSPACE_CREATING || !access_reaches(request, w) ||
 			(filter->state >= 0 && (int)core_now(w).state != filter->state) ||
-			!has_labels(&w->model, filter->labels))
+			!is_of(&w->model, filter) || !has_labels(&w->model, filter->labels))
 			continue;
 		if (count++ == filter->limit) {
 			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);

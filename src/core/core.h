@@ -86,7 +86,8 @@ core_verb int core_find(const struct request *request, struct core *core, const 
 	struct core_workspace **w, struct error *err);
 
 typedef void core_workspace_fn(void *ctx, struct core_workspace *w, const struct error *err);
-/* wanted: name NULL, id "": they are made; texts are copied; limits as given (0: default). done: it
+/* wanted: name NULL, id "": they are made; texts are copied; limits as given (0: default). owner:
+ * of a service, else empty: a client gives labels (workspace_take_labels). done: it
  * is on disk, in the store, and ready. Errors: ERR_CONFLICT (name or context_id taken),
  * ERR_INVALID, ERR_NOT_FOUND (environment), ERR_DISK_FULL, … On an error nothing is left.
  * Returns what is being made, until done is called; NULL when it is refused. */
@@ -122,7 +123,9 @@ core_verb void core_resume(const struct request *request, struct core_workspace 
 /* Newest first. `cursor`: as core_list gave it, or NULL. */
 #define CORE_CURSOR_SIZE 24
 struct core_filter {
-	const pair_list *labels; /* all must be equal; value NULL: the key must be there */
+	const pair_list *labels; /* all must be equal; value NULL: the key must be there; or NULL */
+	const char *service;	 /* that made it; NULL: whoever did */
+	bool only_contexts;	 /* that have a context_id */
 	int state;		 /* -1: any */
 	const char *cursor;
 	size_t limit;

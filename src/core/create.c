@@ -249,9 +249,8 @@ static void on_begin(struct loop *loop, void *ctx)
 
 /* ---- what is asked for ---- */
 
-/* Whether `context` may name w, or a new one (NULL). */
-static int check_context(
-	struct core *core, const char *context, const struct core_workspace *w, struct error *err)
+/* Whether `context` may name a new one. */
+static int check_context(struct core *core, const char *context, struct error *err)
 {
 	if (!context)
 		return 0;
@@ -263,7 +262,7 @@ static int check_context(
 		other = map_get(&core->names, str_from(context));
 	if (!other)
 		other = map_get(&core->ids, str_from(context));
-	if (!other || other == w)
+	if (!other)
 		return 0;
 	return fail_hint(err, ERR_CONFLICT, "choose another value, or use that workspace",
 		"'%s' is already the name, id or context_id of a workspace", context);
@@ -284,7 +283,7 @@ static int check_taken(struct core *core, const struct workspace *wanted, struct
 	if (wanted->name && create_check_name(core, wanted->name, err))
 		return -1;
 	auto_arena struct arena arena = { 0 };
-	return check_context(core, workspace_context_key(wanted, &arena), NULL, err);
+	return check_context(core, workspace_context_key(wanted, &arena), err);
 }
 
 /* One that isn't is what the workspace's sources let it reach. */
@@ -424,6 +423,7 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 	struct begin begin = { 0 };
 	if (access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
 		(!has_state && use_template(core, &wanted, &arena, &begin, &err)) ||
+		workspace_take_labels(&wanted, &arena, &err) ||
 		check(core, &wanted, has_state, &err) ||
 		grants_check(core, &wanted, voucher >= 0, &err) ||
 		check_files(&wanted, &begin.files, &err)) {
@@ -505,28 +505,15 @@ static int merge_pairs(struct core_workspace *w, const pair_list *old, const pai
 		       : 0;
 }
 
-static int apply_labels(struct core_workspace *w, const pair_list *change, struct error *err)
+static int change_labels(
+	struct core_workspace *w, const pair_list *change, pair_list *labels, struct error *err)
 {
-	struct core *core = w->core;
-	struct workspace next = w->model;
-	for (size_t i = 0; i < change->count; i++)
-		if (change->items[i].value &&
-			workspace_check_label(change->items[i].key, change->items[i].value, err))
-			return -1;
-	if (merge_pairs(
-		    w, &w->model.labels, change, WORKSPACE_LABELS_MAX, "labels", &next.labels, err))
-		return -1;
-	const char *old = workspace_context_key(&w->model, &w->arena);
-	const char *new = workspace_context_key(&next, &w->arena);
-	if (check_context(core, new, w, err))
-		return -1;
-	if (old && map_get(&core->contexts, str_from(old)) == w)
-		map_remove(&core->contexts, str_from(old));
-	w->model.labels = next.labels;
-	policies_forget(w); /* ${CONTEXT_ID} */
-	if (new && !map_get(&core->contexts, str_from(new)))
-		map_add(&core->contexts, str_from(new), w);
-	return 0;
+	pair_list changed;
+	return workspace_change_labels(&w->model, change, &w->arena, &changed, err) ||
+			       merge_pairs(w, &w->model.labels, &changed, WORKSPACE_LABELS_MAX,
+				       "labels", labels, err)
+		       ? -1
+		       : 0;
 }
 
 static int check_disk(
@@ -621,7 +608,7 @@ void core_update(const struct request *request, struct core_workspace *w,
 	struct limits limits = w->model.limits;
 	struct workspace_network network = w->model.network;
 	struct workspace_policy policy = w->model.policy;
-	pair_list env = w->model.env;
+	pair_list env = w->model.env, labels = w->model.labels;
 	if (!failed)
 		failed = check_bound(request, w, change, &err);
 	if (!failed && change->has_env)
@@ -632,16 +619,17 @@ void core_update(const struct request *request, struct core_workspace *w,
 			 check_disk(w, &limits, &err) || lifetime_release(w, &err);
 	if (!failed && change->has_network)
 		failed = change_network(w, &change->network, &network, &err);
+	if (!failed && change->has_labels)
+		failed = change_labels(w, &change->labels, &labels, &err);
 	if (!failed)
 		failed = change_policy(w, change, &policy, &err);
-	if (!failed && change->has_labels)
-		failed = apply_labels(w, &change->labels, &err);
 	if (failed) {
 		core_later(core, done, ctx, NULL, &err);
 		return;
 	}
 	w->model.limits = limits;
 	w->model.env = env;
+	w->model.labels = labels;
 	w->model.network = network;
 	w->model.policy = policy;
 	policies_forget(w);
@@ -650,6 +638,8 @@ void core_update(const struct request *request, struct core_workspace *w,
 	if (change->has_ttl) {
 		w->model.ttl_ms = change->ttl_ms;
 		w->model.expires_ms = change->ttl_ms ? clock_now_ms() + (int64_t)change->ttl_ms : 0;
+		if (workspace_ttl_is_idle(&w->model))
+			core_touch(w); /* from now on, also after a restart */
 	}
 	if (change->has_idle_timeout)
 		w->model.idle_timeout_ms = change->idle_timeout_ms;

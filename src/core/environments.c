@@ -471,8 +471,8 @@ static int list_indexes(
 /* The package that its environment is named after. */
 static const char *package_of(const struct workspace *model)
 {
-	const char *label = workspace_label(model, WORKSPACE_PACKAGE_LABEL);
-	return label && env_package_id_is_valid(label) ? label : PACKAGE_ID;
+	const char *id = model->owner.package_id;
+	return id && env_package_id_is_valid(id) ? id : PACKAGE_ID;
 }
 
 /* Clients of the daemon name packages whose code would run as it is built: that is the operator's
@@ -709,7 +709,7 @@ struct environment_job *environment_make(const struct request *request, struct c
 	struct arena *arena = &job->arena;
 	*job = (struct environment_job){ .core = w->core, .w = w, .done = done, .ctx = ctx };
 	arena_init(arena);
-	job->recipe.labels = pair_list_copy(arena, &recipe->labels);
+	job->recipe.owner.package_id = arena_text(arena, recipe->owner.package_id);
 	job->recipe.python = arena_text(arena, recipe->python);
 	job->recipe.requirements = arena_text(arena, recipe->requirements);
 	job->wheels = arena_text(arena, wheels);

@@ -159,7 +159,7 @@ static void take_workspace(struct fork *fork, const struct workspace *from)
 {
 	struct arena *arena = &fork->arena;
 	struct workspace *model = &fork->model;
-	pair_list labels = pair_list_copy(arena, &from->labels);
+	text_list dropped = { 0 };
 	struct snapshot state = { 0 };
 	snapshot_take_state(&state, from);
 	snapshot_give_state(arena, &state, model);
@@ -175,9 +175,9 @@ static void take_workspace(struct fork *fork, const struct workspace *from)
 	model->is_context = from->is_context;
 	model->env = pair_list_copy(arena, &from->env);
 	model->policy = workspace_copy_policy(arena, &from->policy);
-	for (size_t i = 0; i < labels.count; i++) /* that one finds one workspace */
-		if (strcmp(labels.items[i].key, WORKSPACE_CONTEXT_LABEL) != 0)
-			vec_push(arena, &model->labels, labels.items[i]);
+	model->labels = pair_list_copy(arena, &from->labels);
+	workspace_drop_labels(model, arena, &dropped);
+	workspace_copy_owner(arena, from, &model->owner);
 }
 
 static int check_names(struct fork *fork, struct error *err)
@@ -200,6 +200,8 @@ void core_fork(const struct request *request, struct core_workspace *w,
 	fork->done = done;
 	take_workspace(fork, &w->model);
 	fork->model.name = arena_text(&fork->arena, wanted->name);
+	if (wanted->owner)
+		fork->model.owner = workspace_keep_owner(&fork->arena, wanted->owner);
 	if (access_check(core, request, VERB_SNAPSHOT_FORK, w, &err) ||
 		access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
 		check_names(fork, &err) ||
@@ -247,6 +249,8 @@ static int take_request(
 		model->build_options = text_list_copy(arena, &asked->build_options);
 	}
 	memcpy(model->id, asked->id, sizeof model->id);
+	if (asked->owner.service)
+		model->owner = workspace_keep_owner(arena, &asked->owner);
 	model->name = arena_text(arena, asked->name);
 	if (asked->ttl_ms)
 		model->ttl_ms = asked->ttl_ms;

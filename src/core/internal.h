@@ -588,6 +588,10 @@ int workspace_check_unused(const struct core_workspace *w, struct error *err);
 /* Arms what its ttl, idle_timeout and sandbox ask for. */
 void lifetime_arm(struct core_workspace *w);
 void lifetime_disarm(struct core_workspace *w);
+/* It was used now: where its ttl runs from the last use, it runs anew. */
+void lifetime_used(struct core_workspace *w);
+/* Whether such a ttl stands still, because something runs in it or waits for an approval. */
+bool lifetime_is_held(const struct core_workspace *w);
 /* Ends its sandbox, if it has one. ERR_CONFLICT: something runs in it, or is under way. */
 int lifetime_release(struct core_workspace *w, struct error *err);
 /* Processes that outlive their exec keep the sandbox; init alone doesn't. */

@@ -113,10 +113,29 @@ static bool is_expired(const struct core_workspace *w)
 	return w->model.expires_ms && w->expires_at_ms <= clock_monotonic_ms();
 }
 
+/* Its life begins anew. Its timer may be early: it looks then. */
+void lifetime_used(struct core_workspace *w)
+{
+	struct workspace *model = &w->model;
+	if (!workspace_ttl_is_idle(model) || !model->ttl_ms)
+		return;
+	model->expires_ms = model->last_used_ms + (int64_t)model->ttl_ms;
+	w->expires_from_ms = model->expires_ms;
+	w->expires_at_ms = w->used_ms + model->ttl_ms;
+}
+
+bool lifetime_is_held(const struct core_workspace *w)
+{
+	return workspace_ttl_is_idle(&w->model) &&
+	       (is_busy(w) || (w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w)));
+}
+
 static void on_expiry(struct loop *loop, void *ctx)
 {
 	struct core_workspace *w = ctx;
 	w->expiry = NULL;
+	if (is_expired(w) && lifetime_is_held(w))
+		core_touch(w);
 	if (!is_expired(w)) {
 		lifetime_arm(w); /* a long life is timed in parts */
 		return;

@@ -20,13 +20,13 @@ struct core_policies { /* of a workspace, compiled */
 
 /* ---- compiled ---- */
 
-/* What may stand for ${CONTEXT_ID}: a label that could hide a pattern or ".." has no value. */
+/* What may stand for ${CONTEXT_ID}: one that could hide a pattern or ".." has no value. */
 static const char *context_of(const struct workspace *model)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				      "0123456789._-";
-	const char *label = workspace_label(model, WORKSPACE_CONTEXT_LABEL);
-	const char *context = label ? label : model->name ? model->name : "context";
+	const char *given = model->owner.context_id;
+	const char *context = given ? given : model->name ? model->name : "context";
 	return strspn(context, allowed) == strlen(context) && !strstr(context, "..") &&
 			       strcmp(context, ".") != 0
 		       ? context

@@ -246,6 +246,13 @@ static void find_layers(struct pull *pull)
 static int check_taken(struct pull *pull, const struct core_snapshot **known, struct error *err)
 {
 	const struct snapshot *s = &pull->model;
+	const struct core_workspace *w = map_get(&pull->core->ids, str_from(s->workspace));
+	/* Else it would be a snapshot of any workspace that the manifest names. */
+	if (w && strcmp(w->model.name, s->workspace_name) != 0)
+		return fail(err, ERR_CONFLICT,
+			"its manifest says that it is of workspace '%s' named '%s', but here that "
+			"is '%s'",
+			s->workspace, s->workspace_name, w->model.name);
 	*known = map_get(&pull->core->snapshots, str_from(s->id));
 	if (*known) {
 		const char *id = (*known)->model.content_id;

@@ -39,6 +39,9 @@ static void take_workspace(struct core *core, const struct workspace *row)
 		model.state = WORKSPACE_READY;
 	if (core->newest && model.created_ms <= core->newest->model.created_ms)
 		model.created_ms = core->newest->model.created_ms + 1;
+	/* Rows of earlier versions, and of a use that was not saved, say another time. */
+	if (workspace_ttl_is_idle(&model) && model.ttl_ms)
+		model.expires_ms = model.last_used_ms + (int64_t)model.ttl_ms;
 	workspace_new(core, &model);
 }
 

@@ -172,7 +172,7 @@ static void warn_of(struct arena *arena, const text_list *gone, const char *noun
 /* What names directories, layers and snapshots of the daemon that had it. */
 static void forget(struct workspace *w, struct arena *arena)
 {
-	text_list warnings = { 0 };
+	text_list warnings = { 0 }, labels = { 0 };
 	if (w->dir)
 		vec_push(arena, &warnings,
 			(const char *)arena_printf(
@@ -183,6 +183,10 @@ static void forget(struct workspace *w, struct arena *arena)
 	if (w->policy.rules.count)
 		vec_push(arena, &warnings, "rules that reviewers had added are not restored");
 	w->policy.rules = (text_list){ 0 };
+	/* An archive doesn't say whose a workspace is. */
+	workspace_drop_labels(w, arena, &labels);
+	warn_of(arena, &labels, "the label", &warnings);
+	w->owner = (struct workspace_owner){ 0 };
 	w->warnings = text_list_copy(arena, &warnings);
 	w->dir = w->snapshot = w->error = NULL;
 	w->mounts = w->attach = w->layers = (text_list){ 0 };

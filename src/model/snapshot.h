@@ -63,6 +63,7 @@ struct fork_wanted {
 	const char *snapshot;
 	int when_busy;
 	uint64_t timeout_ms;
+	const struct workspace_owner *owner; /* of a service that asks; else NULL */
 };
 #define FORK_COUNT_MAX 100
 extern const struct record snapshot_wanted_record, rollback_wanted_record, fork_wanted_record;

@@ -232,7 +232,7 @@ static const struct field rows[] = {
 		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
 		.check_pair = workspace_check_variable },
 	{ "labels", FIELD_PAIRS, AT(labels), NULL, SHOWN_OPTIONAL, .most = WORKSPACE_LABELS_MAX,
-		.pattern = WORKSPACE_LABEL_PATTERN, .check_pair = workspace_check_label },
+		.pattern = WORKSPACE_LABEL_PATTERN, .check_pair = workspace_check_template_label },
 	{ "files", FIELD_PAIRS, AT(files), "path below the workspace: text", SHOWN_OPTIONAL,
 		.most = TEMPLATE_FILES_MAX, .check_pair = template_check_file },
 	{ "view", FIELD_CHOICE, AT(view), "where its files are seen: at /workspace, or at / (root)",

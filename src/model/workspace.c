@@ -22,7 +22,7 @@ const char *const workspace_view_names[VIEW_COUNT + 1] = {
 	[VIEW_ROOT] = "root",
 };
 
-/* -- names and labels -- */
+/* -- names -- */
 
 int workspace_check_name(const char *name, struct error *err)
 {
@@ -67,49 +67,6 @@ void workspace_make_name(char out[WORKSPACE_NAME_MAX + 1])
 		digits % 10000);
 }
 
-int workspace_check_label(const char *key, const char *value, struct error *err)
-{
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				      "0123456789_./-";
-	size_t key_len = strlen(key), value_len = strlen(value);
-	if (key_len == 0 || key_len > WORKSPACE_LABEL_KEY_MAX || strspn(key, allowed) != key_len ||
-		strchr("_./-", key[0]))
-		return fail_hint(err, ERR_INVALID,
-			"1 to 128 of A-Z, a-z, 0-9 and _./-, the first a letter or a digit",
-			"'%.128s' is not the key of a label", key);
-	if (value_len > WORKSPACE_LABEL_VALUE_MAX)
-		return fail(err, ERR_INVALID,
-			"the value of label '%s' has %zu bytes; at most %d are kept", key,
-			value_len, WORKSPACE_LABEL_VALUE_MAX);
-	if (str_utf8_prefix(value, value_len) != value_len)
-		return fail(err, ERR_INVALID, "the value of label '%s' is not UTF-8", key);
-	return 0;
-}
-
-const char *workspace_label(const struct workspace *w, const char *key)
-{
-	for (size_t i = 0; i < w->labels.count; i++)
-		if (!strcmp(w->labels.items[i].key, key))
-			return w->labels.items[i].value;
-	return NULL;
-}
-
-const char *workspace_context_name(
-	struct arena *arena, const char *service, const char *agent, const char *context)
-{
-	bool is_agents = service && !strcmp(service, WORKSPACE_AGENTS);
-	return is_agents && agent && context ? arena_printf(arena, "%s/%s", agent, context) : NULL;
-}
-
-const char *workspace_context_key(const struct workspace *w, struct arena *arena)
-{
-	const char *context = workspace_label(w, WORKSPACE_CONTEXT_LABEL);
-	const char *name =
-		workspace_context_name(arena, workspace_label(w, WORKSPACE_SERVICE_LABEL),
-			workspace_label(w, WORKSPACE_AGENT_LABEL), context);
-	return name ? name : context;
-}
-
 struct workspace_policy workspace_copy_policy(
 	struct arena *arena, const struct workspace_policy *from)
 {
@@ -130,7 +87,7 @@ struct workspace_shown {
 	const char *isolation;
 	text_list layers;
 	bool is_warm;
-	pair_list env;
+	pair_list labels, env;
 };
 
 int workspace_check_variable(const char *key, const char *value, struct error *err)
@@ -182,11 +139,17 @@ static const struct record node_record = { "Node",
 	"The packages of a Node environment, which is built if it doesn't exist.",
 	RECORD_ROWS(node_rows), FIELD_IN };
 
+#define OWNER(member)                                                                              \
+	{                                                                                          \
+		"owner_" #member, FIELD_TEXT, AT(owner.member), NULL, FIELD_KEPT | FIELD_LATER     \
+	}
 #define SETTINGS_HELP                                                                              \
 	"what commands and files may be used: a settings.json, whose rules hold besides those of " \
 	"the operator and the template"
 static const struct field workspace_rows[] = {
-	{ "ttl", FIELD_DURATION, AT(ttl_ms), "the workspace is removed after this time",
+	{ "ttl", FIELD_DURATION, AT(ttl_ms),
+		"the workspace is removed after this time, a context of an agent when it was not "
+		"used for so long",
 		FIELD_IN | FIELD_KEPT, .least = 1, .most = WORKSPACE_TIME_MOST },
 	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN },
 	{ "name", FIELD_TEXT, AT(name), "generated when not given",
@@ -214,9 +177,25 @@ static const struct field workspace_rows[] = {
 	{ "idle_timeout", FIELD_DURATION, AT(idle_timeout_ms),
 		"the workspace is suspended after this time without activity",
 		FIELD_USES | FIELD_NULLABLE, .least = 1, .most = WORKSPACE_TIME_MOST },
-	{ "labels", FIELD_PAIRS, AT(labels), "the label context_id also names the workspace",
-		FIELD_USES, .most = WORKSPACE_LABELS_MAX, .pattern = WORKSPACE_LABEL_PATTERN,
-		.check_pair = workspace_check_label, .head = "LABELS", .column = 8 },
+	{ "labels", FIELD_PAIRS, AT(labels),
+		"context_id also names the workspace, and, as agent and namespace, stays as it is; "
+		"those that begin with carrel. are of services",
+		FIELD_IN | FIELD_KEPT, .most = WORKSPACE_LABELS_MAX,
+		.pattern = WORKSPACE_LABEL_PATTERN, .check_pair = workspace_check_label },
+	{ "labels", FIELD_PAIRS, SHOWN(labels),
+		"also what services and core say of it: carrel.service, context_id, agent, ...",
+		FIELD_OUT, .head = "LABELS", .column = 8 },
+	OWNER(service),
+	OWNER(agent),
+	OWNER(namespace),
+	OWNER(context_id),
+	OWNER(package_id),
+	OWNER(task),
+	OWNER(deployment),
+	OWNER(role),
+	OWNER(case_id),
+	OWNER(tool),
+	OWNER(tool_version),
 	{ "environment", FIELD_TEXT, AT(environment), "the name of an existing environment",
 		FIELD_USES | FIELD_NULLABLE, .least = 1, .most = 160, .head = "ENVIRONMENT",
 		.column = 7 },
@@ -336,7 +315,8 @@ static const struct record network_change_record = { "NetworkChange",
 #define CHANGE(member) offsetof(struct workspace_change, member)
 #define HAS(member) FIELD_HAS(struct workspace_change, member)
 static const struct field change_rows[] = {
-	{ "labels", FIELD_PAIRS, CHANGE(labels), "labels to set; null removes a label",
+	{ "labels", FIELD_PAIRS, CHANGE(labels),
+		"labels to set; null removes a label; context_id, agent and namespace stay",
 		FIELD_NULLABLE, .most = 2 * WORKSPACE_LABELS_MAX, .has = HAS(has_labels),
 		.pattern = WORKSPACE_LABEL_PATTERN, .check_pair = workspace_check_label },
 	{ "env", FIELD_PAIRS, CHANGE(env),
@@ -413,8 +393,11 @@ void workspace_print(
 		.limits = { w->limits, now->limiter },
 		.isolation = "native",
 		.is_warm = now->is_warm,
+		.labels = workspace_labels(w, &arena),
 		.env = shown_env(&arena, &w->env),
 	};
+	if (now->expires_ms)
+		shown.model.expires_ms = now->expires_ms;
 	if (now->is_brief)
 		shown.model.policy = (struct workspace_policy){ 0 };
 	if (now->network)
@@ -437,12 +420,12 @@ static void print_seconds(struct json *j, const char *key, int64_t unix_ms)
 
 void workspace_print_context(const struct workspace *w, struct buf *out)
 {
-	const char *context_id = workspace_label(w, WORKSPACE_CONTEXT_LABEL);
+	const struct workspace_owner *owner = &w->owner;
 	struct json j = json_to(out, true);
 	json_object(&j, NULL);
-	json_text(&j, "context_id", context_id ? context_id : w->name);
-	json_text(&j, "agent", workspace_label(w, "agent"));
-	json_text(&j, "namespace", workspace_label(w, "namespace"));
+	json_text(&j, "context_id", owner->context_id ? owner->context_id : w->name);
+	json_text(&j, "agent", owner->agent);
+	json_text(&j, "namespace", owner->namespace);
 	print_seconds(&j, "created_at", w->created_ms);
 	print_seconds(&j, "last_accessed_at", w->last_used_ms);
 	if (!w->ttl_ms)

@@ -1,8 +1,11 @@
 /* workspace.h -- a workspace as plain data: what it was asked to be, and what it is. Pure.
  * 1. A name is [a-z0-9][a-z0-9-]{0,63}; never one that is shaped like an id (id_is_valid). Rows of
  * earlier versions may have one that begins with '-': those are loaded as they are. A foreign id of
- * any characters is the label `context_id`, and finds the workspace like its name does.
- * 2. All texts live in the arena that the creator of the struct passed. */
+ * any characters is its context_id, and finds the workspace like its name does.
+ * 2. Labels decide nothing. Whose a workspace is, and its context, is in its owner
+ * (docs/design/0065-whose-a-workspace-is.md); wherever labels are shown or filtered, its members
+ * stand there under the names in owner_labels (workspace_labels.c).
+ * 3. All texts live in the arena that the creator of the struct passed. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,10 +25,10 @@
 #define WORKSPACE_CONTEXT_LABEL "context_id"
 #define WORKSPACE_AGENT_LABEL "agent"
 #define WORKSPACE_NAMESPACE_LABEL "namespace"
-#define WORKSPACE_SERVICE_LABEL "carrel.service" /* which service made it */
-#define WORKSPACE_AGENTS "agents"		 /* value of that label: contexts of agents */
-#define WORKSPACE_PUSH "push"			 /* notifications are posted from it */
-#define WORKSPACE_PACKAGE_LABEL "package_id"	 /* its environment of Python is named after it */
+#define WORKSPACE_SERVICE_LABEL "carrel.service"
+#define WORKSPACE_RESERVED_LABELS "carrel." /* no client sets a label that begins so */
+#define WORKSPACE_AGENTS "agents"	    /* the service of contexts of agents */
+#define WORKSPACE_PUSH "push"		    /* notifications are posted from it */
 #define WORKSPACE_LABEL_PATTERN "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$"
 #define WORKSPACE_VARIABLE_PATTERN "^[^=\\x00]+$"
 #define WORKSPACE_ENV_MAX 1024
@@ -94,6 +97,19 @@ struct workspace_policy {
 	text_list rules; /* that reviewers have added: allow rules of every policy */
 };
 
+/* Whose it is. Set when it is made, by core and services; a client may give context_id, agent and
+ * namespace of a workspace without a service then, as labels. Never read from what others wrote. */
+struct workspace_owner {
+	const char *service; /* which one made it; NULL: none, it is a client's */
+	const char *agent, *namespace;
+	const char *context_id;		 /* finds it, and is ${CONTEXT_ID} in its rules */
+	const char *package_id;		 /* its environment of Python is named after it */
+	const char *task;		 /* id, of a throw-away workspace */
+	const char *deployment, *role;	 /* id, and what of the deployment it is */
+	const char *case_id;		 /* of a case, and of its cells */
+	const char *tool, *tool_version; /* name */
+};
+
 /* An environment of each kind: `environment` is the first, `node_environment` the second. */
 #define WORKSPACE_ENVIRONMENTS 2
 /* An environment was replaced: what lies on top of it was made on the one before, and the files of
@@ -110,18 +126,19 @@ struct workspace {
 	int64_t created_ms, last_used_ms; /* Unix time */
 	int64_t expires_ms;		  /* 0: never */
 	uint64_t ttl_ms, idle_timeout_ms; /* 0: none */
-	pair_list labels, env;		  /* env: for every exec */
-	struct limits limits;		  /* as in force: defaults filled in */
-	const char *environment;	  /* name, or NULL */
-	const char *node_environment;	  /* of Node, beside it; or NULL */
-	const char *python;		  /* what the environment was made of: version or path, */
-	const char *requirements;	  /* text of a requirements file, */
-	text_list packages;		  /* and packages; NULL or empty: not asked for */
-	text_list build_options;	  /* how it is built: words of `carrel env build` that
-					   * workspace_build_option_is_valid allows */
-	const char *template;		  /* name, or NULL */
-	text_list warnings;		  /* of its template, when it was made */
-	struct workspace_node node;	  /* what the environment of Node was made of */
+	struct workspace_owner owner;
+	pair_list labels, env;	      /* env: for every exec */
+	struct limits limits;	      /* as in force: defaults filled in */
+	const char *environment;      /* name, or NULL */
+	const char *node_environment; /* of Node, beside it; or NULL */
+	const char *python;	      /* what the environment was made of: version or path, */
+	const char *requirements;     /* text of a requirements file, */
+	text_list packages;	      /* and packages; NULL or empty: not asked for */
+	text_list build_options;      /* how it is built: words of `carrel env build` that
+				       * workspace_build_option_is_valid allows */
+	const char *template;	      /* name, or NULL */
+	text_list warnings;	      /* of its template, when it was made */
+	struct workspace_node node;   /* what the environment of Node was made of */
 	struct workspace_unsettled unsettled[WORKSPACE_ENVIRONMENTS];
 	struct workspace_network network;
 	text_list layers; /* frozen ones below its uppers, topmost first: "snap-<id>" */
@@ -148,14 +165,40 @@ struct workspace {
 int workspace_check_name(const char *name, struct error *err);
 /* "brave-lamp-4821"-like: two words and digits; the caller looks whether it is free. */
 void workspace_make_name(char out[WORKSPACE_NAME_MAX + 1]);
-/* Key: [A-Za-z0-9][A-Za-z0-9_./-]*; value: any UTF-8 without NUL. */
+/* A label that a client gives. Key: [A-Za-z0-9][A-Za-z0-9_./-]*, not of WORKSPACE_RESERVED_LABELS;
+ * value: any UTF-8 without NUL. */
 int workspace_check_label(const char *key, const char *value, struct error *err);
-const char *workspace_label(const struct workspace *w, const char *key); /* or NULL */
-/* By what a context finds it: the label context_id; of a context of an agent AGENT/CONTEXT, so that
+/* The same of a template: one context would be that of each workspace. */
+int workspace_check_template_label(const char *key, const char *value, struct error *err);
+/* As it is shown, or NULL. */
+const char *workspace_label(const struct workspace *w, const char *key);
+/* All that are shown: those of its owner first. Values are those of w. */
+pair_list workspace_labels(const struct workspace *w, struct arena *arena);
+/* Of a workspace that is to be made: labels that stand for members of its owner leave the list,
+ * which is copied. Those that a client may give become its owner's, unless a service makes it.
+ * ERR_INVALID: a value of its owner. */
+int workspace_take_labels(struct workspace *wanted, struct arena *arena, struct error *err);
+/* Of an archive: the same leave the list, and nothing comes of them. Names what has left. */
+void workspace_drop_labels(struct workspace *w, struct arena *arena, text_list *dropped);
+/* A copy for an archive, which points at *w: nobody's, with the labels that a client may give. */
+struct workspace workspace_unowned(const struct workspace *w, struct arena *arena);
+/* What of a change may be merged into its labels; a value NULL: removed. ERR_INVALID: one that
+ * would change what is its owner's, and what says so of it stays as it is. */
+int workspace_change_labels(const struct workspace *w, const pair_list *change, struct arena *arena,
+	pair_list *changed, struct error *err);
+/* Of what others make of it: description without authority; nothing of one that a service made. */
+void workspace_copy_owner(
+	struct arena *arena, const struct workspace *from, struct workspace_owner *to);
+/* All of it. */
+struct workspace_owner workspace_keep_owner(
+	struct arena *arena, const struct workspace_owner *owner);
+/* Whether its ttl runs from its last use on: contexts of agents. Else from its creation on. */
+bool workspace_ttl_is_idle(const struct workspace *w);
+/* By what a context finds it: its context_id; of a context of an agent AGENT/CONTEXT, so that
  * agents can't take names of each other, or of other workspaces. NULL: it has none. In the
  * arena. */
 const char *workspace_context_key(const struct workspace *w, struct arena *arena);
-/* "AGENT/CONTEXT" of a context of an agent, by the values of its labels; else NULL. In the arena.
+/* "AGENT/CONTEXT" of a context of an agent, by the values that are shown; else NULL. In the arena.
  */
 const char *workspace_context_name(
 	struct arena *arena, const char *service, const char *agent, const char *context);
@@ -207,7 +250,8 @@ struct workspace_now {
 	struct workspace_traffic traffic;	 /* since the daemon began */
 	const struct workspace_network *network; /* as its policies let it be; NULL: as its record
 						  * says */
-	bool is_brief; /* one of many: the texts of its policies are left out */
+	int64_t expires_ms; /* at the earliest, while it is used; 0: as its record says */
+	bool is_brief;	    /* one of many: the texts of its policies are left out */
 };
 /* The names of the walls of its isolation (namespaces, seccomp, landlock, …). */
 void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers);
@@ -216,6 +260,5 @@ void workspace_list_active(const struct workspace_now *now, struct arena *arena,
 void workspace_print(struct json *j, const char *key, const struct workspace *w,
 	const struct workspace_now *now);
 
-/* .context.json as the fifth seed shows it; context_id is the label, else the name; agent and
- * namespace are labels too, null when absent. */
+/* .context.json as the fifth seed shows it: of its owner; context_id else the name. */
 void workspace_print_context(const struct workspace *w, struct buf *out);

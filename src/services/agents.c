@@ -358,13 +358,15 @@ static void free_all(void *state)
 }
 
 struct usage {
-	const char *name;
+	const char *agent;
 	uint64_t used, capacity;
 };
 
 static void add_usage(void *ctx, struct core_workspace *w)
 {
 	struct usage *usage = ctx;
+	if (strcmp(core_model(w)->owner.agent, usage->agent) != 0)
+		return;
 	usage->used += core_model(w)->disk_usage_bytes;
 	usage->capacity += core_model(w)->limits.disk_bytes;
 }
@@ -375,11 +377,10 @@ static void print_usage(struct agents *agents, struct buf *out, const char *name
 	const struct agent_entry *entry;
 	size_t at = 0;
 	while ((entry = map_next(&agents->entries, &at))) {
-		struct usage usage = { .name = name };
-		struct text_pair labels[] = { { WORKSPACE_SERVICE_LABEL, WORKSPACE_AGENTS },
-			{ WORKSPACE_AGENT_LABEL, entry->model.name } };
-		pair_list list = { labels, 2, 2 };
-		struct core_filter filter = { .labels = &list, .state = -1, .limit = SIZE_MAX };
+		struct usage usage = { .agent = entry->model.name };
+		struct core_filter filter = {
+			.service = WORKSPACE_AGENTS, .state = -1, .limit = SIZE_MAX
+		};
 		char next[CORE_CURSOR_SIZE];
 		struct error err;
 		if (core_list(core_system(), agents->base.core, &filter, add_usage, &usage, next,

@@ -1,5 +1,5 @@
 /* agents.h -- A2A agents and their tasks (docs/design/0058).
- * 1. A context of an agent is a workspace with the labels carrel.service=agents, agent and
+ * 1. A context of an agent is a workspace whose owner has the service agents, the agent and a
  * context_id; only tasks of that agent run in it.
  * 2. A task has one exec. One function (tasks.c) changes its state; a final state is in the store
  * before a listener is told.

@@ -9,8 +9,7 @@
 #include "services/cases_internal.h"
 
 #define SWEEP_MS 60000
-#define LABEL_SERVICE "carrel.service"
-#define LABEL_CASE "carrel.case"
+#define SERVICE_NAME "cases"
 
 static void arm_sweep(struct cases *cases);
 
@@ -309,15 +308,19 @@ static int check_room(const struct cases *cases, struct error *err)
 		       : 0;
 }
 
+struct workspace_owner case_owner(const struct eval_case *model)
+{
+	return (struct workspace_owner){ .service = SERVICE_NAME, .case_id = model->id };
+}
+
 static void make_workspace(struct creation *creation, const struct request *request)
 {
 	struct case_spec *spec = &creation->spec;
 	struct arena *arena = &creation->arena;
 	struct workspace wanted = { .name = arena_printf(arena, "case-%s", creation->model.id),
 		.limits = spec->limits,
-		.network = spec->network };
-	vec_push(arena, &wanted.labels, (struct text_pair){ LABEL_SERVICE, "cases" });
-	vec_push(arena, &wanted.labels, (struct text_pair){ LABEL_CASE, creation->model.id });
+		.network = spec->network,
+		.owner = case_owner(&creation->model) };
 	/* A cell is thrown away: what Python compiles there is of no use to the next one, and would
 	 * be taken for something that the harness has changed. */
 	vec_push(arena, &wanted.env, (struct text_pair){ "PYTHONDONTWRITEBYTECODE", "1" });
@@ -643,7 +646,7 @@ static void arm_sweep(struct cases *cases)
 
 static bool is_used(struct cases *cases, const struct workspace *w)
 {
-	const char *id = workspace_label(w, LABEL_CASE);
+	const char *id = w->owner.case_id;
 	const struct case_entry *c = id ? map_get(&cases->ids, str_from(id)) : NULL;
 	if (c && c->model.workspace && !strcmp(c->model.workspace, w->id))
 		return true;
@@ -671,13 +674,14 @@ static void on_leftover(void *ctx, struct core_workspace *w)
 static void remove_leftovers(struct cases *cases)
 {
 	struct leftovers left = { .cases = cases };
-	struct text_pair label = { LABEL_SERVICE, "cases" };
-	pair_list labels = { &label, 1, 1 };
 	char cursor[CORE_CURSOR_SIZE] = "";
 	struct error ignored;
 	do {
 		char next[CORE_CURSOR_SIZE] = "";
-		struct core_filter filter = { &labels, -1, cursor[0] ? cursor : NULL, 1000 };
+		struct core_filter filter = { .service = SERVICE_NAME,
+			.state = -1,
+			.cursor = cursor[0] ? cursor : NULL,
+			.limit = 1000 };
 		if (core_list(core_system(), cases->base.core, &filter, on_leftover, &left, next,
 			    &ignored))
 			break;
@@ -742,7 +746,7 @@ static void print_metrics(void *state, struct buf *out)
 }
 
 static const struct store_table *const tables[] = { &store_cases, &store_cells, NULL };
-const struct service cases_service = { .name = "cases",
+const struct service cases_service = { .name = SERVICE_NAME,
 	.tables = tables,
 	.size = sizeof(struct cases),
 	.take = take_row,

@@ -41,7 +41,8 @@ struct cell_entry {
 /* ---- cases.c ---- */
 void case_set_state(
 	struct case_entry *c, enum case_state state, const char *reason, const char *error);
-void case_unhold(struct case_entry *c); /* a job of it has ended */
+void case_unhold(struct case_entry *c);				  /* a job of it has ended */
+struct workspace_owner case_owner(const struct eval_case *model); /* of its workspaces */
 struct cell_entry *cell_add(struct case_entry *c, const struct cell *model);
 void cell_drop(struct cell_entry *cell);
 /* Stored, when it has ended. */

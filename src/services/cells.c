@@ -316,8 +316,10 @@ void cell_go_on(struct cell_entry *cell)
 			is_lost ? CASE_REASON_RESTARTED : "case", c->model.error);
 		return;
 	}
+	const struct workspace_owner owner = case_owner(&c->model);
 	struct fork_wanted wanted = { .name = arena_printf(&cell->arena, "cell-%s", cell->model.id),
-		.snapshot = c->model.snapshot };
+		.snapshot = c->model.snapshot,
+		.owner = &owner };
 	if (core_find(cell->request, c->cases->base.core, c->model.workspace, &w, &err))
 		fail_with(job, "workspace", &err);
 	else

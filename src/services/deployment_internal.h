@@ -5,9 +5,6 @@
 #include "services/deployments.h"
 #include "services/probe.h"
 
-#define LABEL_SERVICE "carrel.service"
-#define LABEL_DEPLOYMENT "carrel.deployment"
-#define LABEL_ROLE "carrel.role"
 #define SERVICE_NAME "deployments"
 #define LOG_BYTES 16384 /* of each stream of a surface */
 
@@ -148,7 +145,7 @@ void rollout_stop(struct revision_state *r); /* cancels what can be; frees nothi
 int rollout_unpack(struct revision_state *r, const char *workspace, const char *path,
 	void (*done)(void *ctx, const struct error *err), struct error *err);
 void rollout_unpacked(struct revision_state *r);
-pair_list rollout_labels(struct revision_state *r, const char *role);
+struct workspace_owner rollout_owner(struct revision_state *r, const char *role);
 /* ---- rollout_env.c ---- */
 /* Begins to build it while the package is fetched: that of the revision before, if there is one. */
 void env_begin_early(struct revision_state *r);

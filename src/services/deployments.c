@@ -637,13 +637,11 @@ static void note_orphan(void *ctx, struct core_workspace *w)
 static void sweep_orphans(struct deployments *all)
 {
 	struct sweep sweep = { .all = all };
-	pair_list labels = { 0 };
 	char next[CORE_CURSOR_SIZE] = "", cursor[CORE_CURSOR_SIZE];
 	struct error ignored;
-	vec_push(&sweep.arena, &labels, ((struct text_pair){ LABEL_SERVICE, SERVICE_NAME }));
 	do {
 		str_copy(cursor, sizeof cursor, next);
-		const struct core_filter filter = { .labels = &labels,
+		const struct core_filter filter = { .service = SERVICE_NAME,
 			.state = -1,
 			.cursor = cursor[0] ? cursor : NULL,
 			.limit = 100 };

@@ -75,10 +75,8 @@ static void on_created(void *ctx, struct core_workspace *w, const struct error *
 void desk_create(struct desk *desk, const char *service, const struct workspace *wanted,
 	desk_fn *done, void *ctx)
 {
-	auto_arena struct arena arena = { 0 };
 	struct workspace made = *wanted;
-	made.labels = pair_list_copy(&arena, &wanted->labels);
-	vec_push(&arena, &made.labels, (struct text_pair){ DESK_LABEL, service });
+	made.owner.service = service;
 	begin(desk, done, ctx);
 	core_create(desk->request, desk->core, &made, on_created, desk);
 }
@@ -292,9 +290,7 @@ void desk_sweep(struct core *core, const char *service,
 	bool (*is_kept)(void *ctx, const char *workspace), void *ctx)
 {
 	struct sweep sweep = { .is_kept = is_kept, .ctx = ctx };
-	struct text_pair label = { DESK_LABEL, service };
-	const pair_list labels = { &label, 1, 1 };
-	const struct core_filter filter = { .labels = &labels, .state = -1, .limit = SIZE_MAX };
+	const struct core_filter filter = { .service = service, .state = -1, .limit = SIZE_MAX };
 	char next[CORE_CURSOR_SIZE];
 	struct core_workspace *w;
 	struct error err;

@@ -9,8 +9,6 @@
 #include "core/nouns.h"
 #include "proc/fiber.h"
 
-#define DESK_LABEL "carrel.service" /* of its workspace: the name of the service */
-
 typedef void desk_fn(void *ctx, const struct error *err);
 struct desk {
 	struct core *core;
@@ -39,7 +37,7 @@ void desk_init(struct desk *desk, struct core *core, const struct request *reque
 /* No step may be under way. The workspace stays. */
 void desk_done(struct desk *desk);
 
-/* wanted: as for core_create; the label of the service is added. */
+/* wanted: as for core_create; its owner is the service. */
 void desk_create(struct desk *desk, const char *service, const struct workspace *wanted,
 	desk_fn *done, void *ctx);
 void desk_install(struct desk *desk, const text_list *packages, desk_fn *done, void *ctx);

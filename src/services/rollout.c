@@ -218,16 +218,13 @@ static void fetch_keep(struct revision_state *r)
 
 /* ---- its files ---- */
 
-pair_list rollout_labels(struct revision_state *r, const char *role)
+struct workspace_owner rollout_owner(struct revision_state *r, const char *role)
 {
-	pair_list list = { 0 };
-	const struct text_pair pairs[] = { { LABEL_SERVICE, SERVICE_NAME },
-		{ LABEL_DEPLOYMENT, r->deployment->id }, { LABEL_ROLE, role },
-		{ WORKSPACE_PACKAGE_LABEL, arena_printf(&r->arena, "%s@%s", r->model.agent_app_id,
-						   r->model.version) } };
-	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-		vec_push(&r->arena, &list, pairs[i]);
-	return list;
+	return (struct workspace_owner){ .service = SERVICE_NAME,
+		.deployment = r->deployment->id,
+		.role = role,
+		.package_id =
+			arena_printf(&r->arena, "%s@%s", r->model.agent_app_id, r->model.version) };
 }
 
 static void on_layer(void *ctx, struct core_workspace *w, const struct error *err)
@@ -243,7 +240,7 @@ static void on_layer(void *ctx, struct core_workspace *w, const struct error *er
 
 static void make_layer(struct revision_state *r)
 {
-	struct workspace wanted = { .labels = rollout_labels(r, "package") };
+	struct workspace wanted = { .owner = rollout_owner(r, "package") };
 	r->is_waiting = true;
 	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_layer, r);
 }
@@ -468,7 +465,7 @@ static void make_surface(struct revision_state *r)
 		return;
 	}
 	spec = &r->agent.surfaces[r->at];
-	struct workspace wanted = { .labels = rollout_labels(r, surface_names[r->at]),
+	struct workspace wanted = { .owner = rollout_owner(r, surface_names[r->at]),
 		.from = r->model.snapshot,
 		.env = surface_variables(r, (enum surface_kind)r->at, &r->arena),
 		.limits = spec->limits.limits,

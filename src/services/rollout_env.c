@@ -123,7 +123,7 @@ static void on_made(void *ctx, const struct environment_made *made, const struct
 
 static void build(struct revision_state *r, struct core_workspace *w)
 {
-	struct workspace recipe = { .labels = rollout_labels(r, "environment"),
+	struct workspace recipe = { .owner = rollout_owner(r, "environment"),
 		.python = r->env.python,
 		.requirements = r->env.requirements };
 	if (r->model.rebuild_venv)
@@ -227,7 +227,7 @@ static void on_workspace(void *ctx, struct core_workspace *w, const struct error
 
 static void begin(struct revision_state *r, const char *python, const char *requirements)
 {
-	struct workspace wanted = { .labels = rollout_labels(r, "environment"),
+	struct workspace wanted = { .owner = rollout_owner(r, "environment"),
 		.policy.settings = r->model.settings };
 	struct core_workspace *w;
 	struct error ignored;

@@ -26,15 +26,12 @@ static void on_made(void *ctx, struct core_workspace *w, const struct error *err
 
 void fetch_make(struct revision_state *r)
 {
-	struct workspace wanted = { .network = { .mode = "list" } };
+	struct workspace wanted = { .network = { .mode = "list" },
+		.owner = rollout_owner(r, "download") };
 	struct uri parts; /* valid: the model has checked it */
 	uri_split(r->model.package_url, &parts);
 	const char *host = arena_bytes(&r->arena, parts.host.data, parts.host.len);
 	vec_push(&r->arena, &wanted.network.allow, host);
-	vec_push(&r->arena, &wanted.labels, ((struct text_pair){ LABEL_SERVICE, SERVICE_NAME }));
-	vec_push(&r->arena, &wanted.labels,
-		((struct text_pair){ LABEL_DEPLOYMENT, r->deployment->id }));
-	vec_push(&r->arena, &wanted.labels, ((struct text_pair){ LABEL_ROLE, "download" }));
 	env_begin_early(r);
 	r->is_waiting = true;
 	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_made, r);

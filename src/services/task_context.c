@@ -3,8 +3,6 @@
 #include <string.h>
 #include "services/agents_internal.h"
 
-#define TASK_LABEL "carrel.task" /* of a throw-away workspace: id of its task */
-
 /* A context that is being made, and the tasks that wait for it. */
 struct opening {
 	struct agents *agents;
@@ -19,20 +17,17 @@ static struct core *core_of(const struct task_run *run)
 	return run->task->agents->base.core;
 }
 
-static void describe(const struct task_run *run, struct arena *arena, struct workspace *wanted)
+static void describe(const struct task_run *run, struct workspace *wanted)
 {
 	const struct a2a_agent *agent = &run->entry->model;
 	*wanted = (struct workspace){ .template = agent->template,
 		.limits = agent->limits.limits,
 		.ttl_ms = agent->ttl_ms,
 		.env = agent->env,
-		.policy = { .settings = agent->settings, .sources = agent->sources } };
-	vec_push(arena, &wanted->labels,
-		(struct text_pair){ WORKSPACE_SERVICE_LABEL, WORKSPACE_AGENTS });
-	vec_push(arena, &wanted->labels, (struct text_pair){ WORKSPACE_AGENT_LABEL, agent->name });
-	if (agent->namespace)
-		vec_push(arena, &wanted->labels,
-			(struct text_pair){ WORKSPACE_NAMESPACE_LABEL, agent->namespace });
+		.policy = { .settings = agent->settings, .sources = agent->sources },
+		.owner = { .service = WORKSPACE_AGENTS,
+			.agent = agent->name,
+			.namespace = agent->namespace } };
 }
 
 static void on_throwaway(void *ctx, struct core_workspace *w, const struct error *err)
@@ -48,10 +43,9 @@ static void on_throwaway(void *ctx, struct core_workspace *w, const struct error
 
 static void make_throwaway(struct task_run *run)
 {
-	auto_arena struct arena arena = { 0 };
 	struct workspace wanted;
-	describe(run, &arena, &wanted);
-	vec_push(&arena, &wanted.labels, (struct text_pair){ TASK_LABEL, run->task->model.id });
+	describe(run, &wanted);
+	wanted.owner.task = run->task->model.id;
 	task_save(run->task); /* in one commit with the workspace */
 	core_create(run->request, core_of(run), &wanted, on_throwaway, task_remember(run->task));
 }
@@ -106,9 +100,8 @@ static void open_context(struct task_run *run, const char *key)
 	agents->openings = opening;
 	wait_for(opening, run);
 	task_save(run->task); /* in one commit with the workspace */
-	describe(run, &opening->arena, &wanted);
-	vec_push(&opening->arena, &wanted.labels,
-		(struct text_pair){ WORKSPACE_CONTEXT_LABEL, run->task->model.context });
+	describe(run, &wanted);
+	wanted.owner.context_id = run->task->model.context;
 	wanted.is_context = true;
 	core_create(access_keep(run->request, &opening->arena), agents->base.core, &wanted,
 		on_opened, opening);
@@ -125,50 +118,52 @@ void context_leave_opening(struct task_run *run)
 	run->opening = NULL;
 }
 
+struct count {
+	const char *agent;
+	size_t contexts;
+};
+
 static void count(void *ctx, struct core_workspace *w)
 {
-	if (workspace_label(core_model(w), WORKSPACE_CONTEXT_LABEL))
-		++*(size_t *)ctx;
+	struct count *counted = ctx;
+	counted->contexts += !strcmp(core_model(w)->owner.agent, counted->agent);
 }
 
 int context_check(struct agents *agents, const struct a2a_agent *agent, const char *context,
 	struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
-	struct text_pair labels[] = { { WORKSPACE_SERVICE_LABEL, WORKSPACE_AGENTS },
-		{ WORKSPACE_AGENT_LABEL, agent->name } };
-	pair_list list = { labels, 2, 2 };
-	struct core_filter filter = { .labels = &list, .state = -1, .limit = SIZE_MAX };
+	const struct core_filter filter = {
+		.service = WORKSPACE_AGENTS, .only_contexts = true, .state = -1, .limit = SIZE_MAX
+	};
 	const char *key = context ? arena_printf(&arena, "%s/%s", agent->name, context) : NULL;
 	char next[CORE_CURSOR_SIZE];
-	size_t known = 0;
+	struct count known = { .agent = agent->name };
 	struct core_workspace *w;
 	struct error ignored;
 	if (key && !core_find(core_system(), agents->base.core, key, &w, &ignored))
 		return 0;
 	for (const struct opening *o = agents->openings; o; o = o->next) {
-		known += !strcmp(o->agent, agent->name);
+		known.contexts += !strcmp(o->agent, agent->name);
 		if (key && !strcmp(o->key, key))
 			return 0;
 	}
 	if (core_list(core_system(), agents->base.core, &filter, count, &known, next, err))
 		return -1;
-	if (known < agent->max_contexts)
+	if (known.contexts < agent->max_contexts)
 		return 0;
 	return fail_hint(err, ERR_LIMIT,
 		"use a context again, or wait until an unused one has expired",
-		"agent '%s' has %zu contexts already, which is its limit", agent->name, known);
+		"agent '%s' has %zu contexts already, which is its limit", agent->name,
+		known.contexts);
 }
 
 /* Whether the workspace that was found by the key is a context of this agent. */
 static bool is_context_of(const struct core_workspace *w, const struct task *task)
 {
-	const struct workspace *model = core_model(w);
-	const char *agent = workspace_label(model, WORKSPACE_AGENT_LABEL);
-	const char *service = workspace_label(model, WORKSPACE_SERVICE_LABEL);
-	const char *context = workspace_label(model, WORKSPACE_CONTEXT_LABEL);
-	return agent && service && context && !strcmp(agent, task->agent) &&
-	       !strcmp(service, WORKSPACE_AGENTS) && !strcmp(context, task->context);
+	const struct workspace_owner *owner = &core_model(w)->owner;
+	return owner->service && !strcmp(owner->service, WORKSPACE_AGENTS) && owner->context_id &&
+	       !strcmp(owner->context_id, task->context) && !strcmp(owner->agent, task->agent);
 }
 
 void context_find(struct task_run *run)
@@ -202,7 +197,7 @@ bool context_is_throwaway(struct agents *agents, const char *workspace)
 	struct core_workspace *w;
 	struct error ignored;
 	return !core_find(core_system(), agents->base.core, workspace, &w, &ignored) &&
-	       workspace_label(core_model(w), TASK_LABEL);
+	       core_model(w)->owner.task;
 }
 
 struct leftovers {
@@ -215,18 +210,17 @@ static void collect(void *ctx, struct core_workspace *w)
 {
 	struct leftovers *found = ctx;
 	const struct workspace *model = core_model(w);
-	const struct agent_task *task =
-		map_get(&found->agents->tasks, str_from(workspace_label(model, TASK_LABEL)));
-	if (!task || !task->run)
+	const char *id = model->owner.task;
+	const struct agent_task *task = id ? map_get(&found->agents->tasks, str_from(id)) : NULL;
+	if (id && (!task || !task->run))
 		vec_push(&found->arena, &found->ids, arena_text(&found->arena, model->id));
 }
 
 void contexts_begin(struct agents *agents)
 {
-	struct text_pair labels[] = { { WORKSPACE_SERVICE_LABEL, WORKSPACE_AGENTS },
-		{ TASK_LABEL, NULL } };
-	pair_list list = { labels, 2, 2 };
-	struct core_filter filter = { .labels = &list, .state = -1, .limit = SIZE_MAX };
+	const struct core_filter filter = {
+		.service = WORKSPACE_AGENTS, .state = -1, .limit = SIZE_MAX
+	};
 	struct leftovers found = { .agents = agents };
 	char next[CORE_CURSOR_SIZE];
 	struct core_workspace *w;

@@ -10,7 +10,7 @@
 #include "services/agents_internal.h"
 #include "services/desk.h"
 
-#define PUSH_SERVICE WORKSPACE_PUSH	  /* label of the workspaces */
+#define PUSH_SERVICE WORKSPACE_PUSH	  /* of the workspaces */
 #define PUSH_ENTRIES_MAX 64		  /* that wait, of one config */
 #define PUSH_BYTES_MAX ((size_t)64 << 20) /* that wait, of all */
 #define PUSH_ACTIVE_MAX 32		  /* workspaces at once */

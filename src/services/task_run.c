@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "services/agents_internal.h"
 
-#define TTL_STEP_MS 3600000 /* how exact the ttl of a context that is used is */
 #define PIECE ((size_t)65536)
 
 static struct core *core_of(const struct task_run *run)
@@ -441,7 +440,7 @@ int run_answer(const struct request *request, struct task_run *run,
 	return 0;
 }
 
-/* A context that is used lives on. */
+/* The agent may have a longer ttl than when the context was made. */
 static void prolong(struct task_run *run)
 {
 	struct workspace_change change = { .has_ttl = true, .ttl_ms = run->entry->model.ttl_ms };
@@ -450,8 +449,8 @@ static void prolong(struct task_run *run)
 	if (core_is_stopping(core_of(run)) ||
 		core_find(core_system(), core_of(run), run->workspace, &w, &err))
 		return;
-	int64_t left_ms = core_model(w)->expires_ms - clock_now_ms();
-	if (core_model(w)->expires_ms && left_ms + TTL_STEP_MS < (int64_t)change.ttl_ms)
+	uint64_t ttl_ms = core_model(w)->ttl_ms;
+	if (ttl_ms && ttl_ms < change.ttl_ms)
 		core_update(core_system(), w, &change, NULL, NULL);
 }
 

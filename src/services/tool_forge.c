@@ -82,11 +82,10 @@ static int create(
 	struct workspace made = { .python = environment ? NULL : tool->python,
 		.environment = environment,
 		.limits = tool->limits,
-		.network = tool->network };
-	vec_push(&forge->arena, &made.labels, (struct text_pair){ "carrel.tool", tool->name });
-	vec_push(&forge->arena, &made.labels,
-		(struct text_pair){ "carrel.tool-version",
-			arena_printf(&forge->arena, "%llu", (unsigned long long)tool->version) });
+		.network = tool->network,
+		.owner = { .tool = tool->name,
+			.tool_version = arena_printf(
+				&forge->arena, "%llu", (unsigned long long)tool->version) } };
 	return desk_create_wait(forge->fiber, desk, TOOLS_SERVICE, &made, err);
 }
 

@@ -48,8 +48,8 @@ static void create(struct tool_generate_job *job)
 {
 	const text_list *domains = &job->tools->settings.domains;
 	struct workspace made = { .network = { .mode = domains->count ? "list" : "none",
-					  .allow = *domains } };
-	vec_push(&job->arena, &made.labels, (struct text_pair){ "carrel.tool", job->spec.name });
+					  .allow = *domains },
+		.owner = { .tool = job->spec.name } };
 	desk_create(&job->desk, TOOLS_SERVICE, &made, on_step, job);
 }
 

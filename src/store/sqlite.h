@@ -6,7 +6,7 @@
 
 #define SQLITE_PATH_MAX 512    /* of SQLite's own */
 #define SQLITE_PAGE_BYTES 4096 /* PRAGMA page_size of a new one */
-#define SCHEMA_VERSION 9
+#define SCHEMA_VERSION 10
 #define SCHEMA_APPLICATION_ID 0x4361726c /* "Carl" */
 
 /* Sets *err from what db (or NULL) says last, and errno as it stands (0 before the call that

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <string.h>
+#include "base/fault.h"
 #include "base/str.h"
 #include "store/sqlite.h"
 
@@ -146,6 +147,62 @@ static const char *const migrations[SCHEMA_VERSION] = {
 	" sum INTEGER NOT NULL"
 	") STRICT;"
 	"CREATE INDEX push_configs_by_task ON push_configs(task);",
+	/* 10: whose a workspace is (docs/design/0065). Until now labels said so, which clients
+	 * could write: they are believed where a row of the service names the workspace. Labels of
+	 * services on others get a name without meaning. */
+	"CREATE TABLE claims (workspace TEXT, service TEXT, label TEXT, object TEXT, context TEXT);"
+	"INSERT INTO claims SELECT json_extract(document, '$.workspace'), 'agents', 'agent', agent,"
+	" context FROM tasks WHERE json_valid(document);"
+	"INSERT INTO claims SELECT json_extract(document, '$.workspace'), 'agents', 'carrel.task',"
+	" id, NULL FROM tasks WHERE json_valid(document);"
+	"INSERT INTO claims SELECT json_extract(document, '$.workspace'), 'cases', 'carrel.case',"
+	" id, NULL FROM cases WHERE json_valid(document);"
+	"INSERT INTO claims SELECT json_extract(document, '$.workspace'), 'cases', 'carrel.case',"
+	" case_id, NULL FROM cells WHERE json_valid(document);"
+	"INSERT INTO claims SELECT json_extract(document, '$.workspace'), 'tools', 'carrel.tool',"
+	" name, NULL FROM tools WHERE json_valid(document);"
+	"INSERT INTO claims SELECT json_extract(d.document, '$.' || r.value || p.value),"
+	" 'deployments', 'carrel.deployment', d.id, NULL FROM deployments d,"
+	" json_each('[\"live\",\"next\",\"previous\"]') r,"
+	" json_each('[\".layer\",\".rest.workspace\",\".a2a.workspace\",\".ui.workspace\"]') p"
+	" WHERE json_valid(d.document);"
+	"DELETE FROM claims WHERE workspace IS NULL;"
+	"CREATE INDEX claims_by_workspace ON claims(workspace);"
+	/* Of two labels of a name the first one counted. */
+	"CREATE TABLE labels (workspace TEXT, at INTEGER, name TEXT, value TEXT, member TEXT);"
+	"INSERT INTO labels SELECT w.id, l.key, json_extract(l.value, '$[0]'),"
+	" json_extract(l.value, '$[1]'), m.value FROM workspaces w, json_each(w.document, "
+	"'$.labels') l"
+	" LEFT JOIN json_each('{\"context_id\":\"context_id\",\"agent\":\"agent\","
+	"\"namespace\":\"namespace\",\"carrel.service\":\"service\",\"carrel.task\":\"task\","
+	"\"carrel.deployment\":\"deployment\",\"carrel.role\":\"role\",\"carrel.case\":"
+	"\"case_id\",\"carrel.tool\":\"tool\",\"carrel.tool-version\":\"tool_version\","
+	"\"package_id\":\"package_id\"}') m ON m.key = json_extract(l.value, '$[0]')"
+	" WHERE json_valid(w.document);"
+	"CREATE INDEX labels_by_workspace ON labels(workspace, name, at);"
+	"DELETE FROM labels AS l WHERE EXISTS (SELECT 1 FROM labels b WHERE b.workspace ="
+	" l.workspace AND b.name = l.name AND b.at < l.at);"
+	"CREATE TABLE owned AS SELECT DISTINCT c.workspace AS id FROM claims c"
+	" JOIN labels s ON s.workspace = c.workspace AND s.name = 'carrel.service'"
+	"  AND s.value = c.service"
+	" JOIN labels o ON o.workspace = c.workspace AND o.name = c.label AND o.value = c.object"
+	" LEFT JOIN labels x ON x.workspace = c.workspace AND x.name = 'context_id'"
+	" WHERE c.context IS NULL OR c.context = x.value;"
+	"UPDATE workspaces SET sum = 0, document = json_patch("
+	" json_set(document, '$.labels', json((SELECT json_group_array(json_array(name, value)) "
+	"FROM"
+	"  (SELECT name, value FROM labels WHERE workspace = workspaces.id AND member IS NULL"
+	"   AND name NOT GLOB 'carrel.*' ORDER BY at)))),"
+	" (SELECT json_group_object('owner_' || member, value) FROM labels"
+	"  WHERE workspace = workspaces.id AND member IS NOT NULL))"
+	" WHERE id IN (SELECT id FROM owned);"
+	"UPDATE workspaces SET sum = 0, document = json_set(document, '$.labels',"
+	" json((SELECT json_group_array(json_array(CASE WHEN name GLOB 'carrel.*' THEN"
+	"  substr('former-' || name, 1, 128) ELSE name END, value)) FROM"
+	"  (SELECT name, value FROM labels WHERE workspace = workspaces.id ORDER BY at))))"
+	" WHERE id NOT IN (SELECT id FROM owned)"
+	" AND id IN (SELECT workspace FROM labels WHERE name GLOB 'carrel.*');"
+	"DROP TABLE claims; DROP TABLE labels; DROP TABLE owned;",
 };
 
 int sqlite_exec(sqlite3 *db, const char *sql, struct error *err)
@@ -174,9 +231,13 @@ static int run_migration(sqlite3 *db, int from, struct error *err)
 	char end[128];
 	str_format(end, sizeof end, "PRAGMA user_version=%d; PRAGMA application_id=%d; COMMIT",
 		from + 1, SCHEMA_APPLICATION_ID);
-	if (!sqlite_exec(db, "BEGIN IMMEDIATE", err) && !sqlite_exec(db, migrations[from], err) &&
-		!sqlite_exec(db, end, err))
-		return 0;
+	if (!sqlite_exec(db, "BEGIN IMMEDIATE", err) && !sqlite_exec(db, migrations[from], err)) {
+		fault_point("store_migrate");
+		if (!sqlite_exec(db, end, err)) {
+			fault_point("store_migrated");
+			return 0;
+		}
+	}
 	if (!sqlite3_get_autocommit(db))
 		sqlite_exec(db, "ROLLBACK", NULL);
 	return error_context(err, "migrate %s to version %d", sqlite_name(db), from + 1);

@@ -94,12 +94,16 @@ def entry(name, kind=tarfile.REGTYPE, data=b"", **members):
     return info, data
 
 
-def put(daemon, name, entries, damage=lambda data: data):
+def packed(entries):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for info, data in entries:
             tar.addfile(info, io.BytesIO(data))
-    data = subprocess.run(["zstd", "-qc"], input=out.getvalue(), stdout=subprocess.PIPE, check=True).stdout
+    return subprocess.run(["zstd", "-qc"], input=out.getvalue(), stdout=subprocess.PIPE, check=True).stdout
+
+
+def put(daemon, name, entries, damage=lambda data: data):
+    data = packed(entries)
     archive = f"{name}-20261116T095152.123Z.tar.zst"
     (blobs(daemon) / archive).write_bytes(damage(data))
     (blobs(daemon) / archive).chmod(0o644)

@@ -156,9 +156,10 @@ static struct workspace sample(struct arena *arena)
 		.disk_usage_bytes = 52428800,
 		.disk_mechanism = "counted",
 		.error = NULL };
-	vec_push(arena, &w.labels, (struct text_pair){ "context_id", "ctx-abc123" });
-	vec_push(arena, &w.labels, (struct text_pair){ "agent", "weather-service" });
-	vec_push(arena, &w.labels, (struct text_pair){ "namespace", "team1" });
+	w.owner = (struct workspace_owner){
+		.context_id = "ctx-abc123", .agent = "weather-service", .namespace = "team1"
+	};
+	vec_push(arena, &w.labels, (struct text_pair){ "team", "red-team" });
 	vec_push(arena, &w.env, (struct text_pair){ "A", "" });
 	vec_push(arena, &w.env, (struct text_pair){ "A", "again \x01\xe2\x82\xac" });
 	vec_push(arena, &w.packages, "requests==2.32.3");
@@ -185,7 +186,7 @@ static void it_is_shown_exactly_as_the_contract_says(void **state)
 		"\"last_used_at\":\"2026-02-14T10:05:00.123Z\","
 		"\"expires_at\":\"2026-02-21T10:00:00.000Z\",\"idle_timeout_ms\":1800000,"
 		"\"labels\":{\"context_id\":\"ctx-abc123\",\"agent\":\"weather-service\","
-		"\"namespace\":\"team1\"},\"environment\":\"x_no-deps\","
+		"\"namespace\":\"team1\",\"team\":\"red-team\"},\"environment\":\"x_no-deps\","
 		"\"env\":{\"A\":\"again \\u0001\xe2\x82\xac\"},"
 		"\"limits\":{\"memory_bytes\":2147483648,\"disk_bytes\":1073741824,"
 		"\"tmp_bytes\":1073741824,\"pids\":1024,\"fds\":1024,\"cpus\":1.5,"
@@ -238,7 +239,8 @@ static void the_context_file_is_the_seeds(void **state)
 				      "  \"disk_usage_bytes\": 52428800\n"
 				      "}\n");
 	buf_clear(&out);
-	w.labels.count = 0;
+	w.owner = (struct workspace_owner){ 0 };
+	vec_push(&arena, &w.labels, (struct text_pair){ "agent", "of a label" });
 	w.ttl_ms = 12 * 3600000;
 	workspace_print_context(&w, &out);
 	assert_non_null(strstr(out.data, "\"context_id\": \"desk\",\n  \"agent\": null,\n  "
@@ -268,7 +270,7 @@ static void its_document_comes_back_as_it_was(void **state)
 	assert_int_equal(back.created_ms, 5);
 	assert_int_equal(back.limits.disk_bytes, INT64_MAX);
 	assert_int_equal(back.limits.millicpus, 1500);
-	assert_int_equal(back.labels.count, 3);
+	assert_int_equal(back.labels.count, 1);
 	assert_string_equal(workspace_label(&back, "agent"), "weather-service");
 	assert_null(workspace_label(&back, "nobody"));
 	assert_int_equal(back.env.count, 2);
@@ -347,10 +349,10 @@ static void a_document_that_is_not_exactly_one_is_refused(void **state)
 	check_damage(out.data, "604800000", "1.5", "ttl_ms");
 	check_damage(out.data, "604800000", "99999999999999999999", "ttl_ms");
 	check_damage(out.data, "604800000", "\"1\"", "ttl_ms");
-	check_damage(out.data, "[\"agent\",", "[", "labels");
-	check_damage(out.data, "[\"agent\",", "[\"agent\",\"x\",", "labels");
-	check_damage(out.data, "\"agent\"", "7", "labels");
-	check_damage(out.data, "ctx-abc123", "a\\u0000b", "labels");
+	check_damage(out.data, "[\"team\",", "[", "labels");
+	check_damage(out.data, "[\"team\",", "[\"team\",\"x\",", "labels");
+	check_damage(out.data, "\"team\"", "7", "labels");
+	check_damage(out.data, "red-team", "a\\u0000b", "labels");
 	check_damage(out.data, "\"memory_bytes\"", "\"memory\"", "limits");
 	check_damage(out.data, "\"fds\"", "\"x\":1,\"fds\"", "limits");
 	check_damage(out.data, "\"x_no-deps\"", "false", "environment");

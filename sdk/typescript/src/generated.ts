@@ -817,7 +817,7 @@ export interface ToolRollback {
 
 /** The schema `WorkspaceWanted` of the REST API. */
 export interface WorkspaceWanted {
-  /** the workspace is removed after this time */
+  /** the workspace is removed after this time, a context of an agent when it was not used for so long */
   ttl?: string | null | number;
   /** ttl in milliseconds, instead of it */
   ttlMs?: number | null;
@@ -829,7 +829,7 @@ export interface WorkspaceWanted {
   idleTimeout?: string | null | number;
   /** idle_timeout in milliseconds, instead of it */
   idleTimeoutMs?: number | null;
-  /** the label context_id also names the workspace */
+  /** context_id also names the workspace, and, as agent and namespace, stays as it is; those that begin with carrel. are of services */
   labels?: Record<string, string> | null;
   /** the name of an existing environment */
   environment?: string | null;
@@ -908,6 +908,7 @@ export interface WorkspaceInfo {
   lastUsedAt: string | null;
   expiresAt: string | null;
   idleTimeoutMs: number | null;
+  /** also what services and core say of it: carrel.service, context_id, agent, ... */
   labels: Record<string, string>;
   environment: string | null;
   /** that of Node */
@@ -949,7 +950,7 @@ export interface Workspaces {
 
 /** Fields that are not given stay unchanged. */
 export interface WorkspaceChange {
-  /** labels to set; null removes a label */
+  /** labels to set; null removes a label; context_id, agent and namespace stay */
   labels?: Record<string, string | null> | null;
   /** variables to set for new execs; null removes a variable */
   env?: Record<string, string | null> | null;

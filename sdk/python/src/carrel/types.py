@@ -1321,6 +1321,7 @@ class Workspace:
     last_used_at: Optional[datetime]
     expires_at: Optional[datetime]
     idle_timeout_ms: Optional[int]
+    # also what services and core say of it: carrel.service, context_id, agent, ...
     labels: Dict[str, str]
     environment: Optional[str]
     # variables of every exec; null: set, but hidden, since its name or value looks like a secret
@@ -1396,7 +1397,7 @@ class Workspace:
 class WorkspaceChange(TypedDict, total=False):
     """Fields that are not given stay unchanged."""
 
-    # labels to set; null removes a label
+    # labels to set; null removes a label; context_id, agent and namespace stay
     labels: Optional[Mapping[str, Optional[str]]]
     # variables to set for new execs; null removes a variable
     env: Optional[Mapping[str, Optional[str]]]
@@ -3609,7 +3610,7 @@ Document = Dict[str, Any]
 WorkspaceWanted = TypedDict(
     "WorkspaceWanted",
     {
-        # the workspace is removed after this time
+        # the workspace is removed after this time, a context of an agent when it was not used for so long
         "ttl": Optional[Union[str, float]],
         # ttl in milliseconds, instead of it
         "ttl_ms": Optional[int],
@@ -3621,7 +3622,8 @@ WorkspaceWanted = TypedDict(
         "idle_timeout": Optional[Union[str, float]],
         # idle_timeout in milliseconds, instead of it
         "idle_timeout_ms": Optional[int],
-        # the label context_id also names the workspace
+        # context_id also names the workspace, and, as agent and namespace, stays as it is; those that begin with
+        # carrel. are of services
         "labels": Optional[Mapping[str, str]],
         # the name of an existing environment
         "environment": Optional[str],
