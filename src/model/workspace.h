@@ -178,7 +178,8 @@ pair_list workspace_labels(const struct workspace *w, struct arena *arena);
  * which is copied. Those that a client may give become its owner's, unless a service makes it.
  * ERR_INVALID: a value of its owner. */
 int workspace_take_labels(struct workspace *wanted, struct arena *arena, struct error *err);
-/* Of an archive: the same leave the list, and nothing comes of them. Names what has left. */
+/* Of an archive or a fork: the same leave the list, and nothing comes of them. Names what has left,
+ * each once; those without a meaning together as WORKSPACE_RESERVED_LABELS. */
 void workspace_drop_labels(struct workspace *w, struct arena *arena, text_list *dropped);
 /* A copy for an archive, which points at *w: nobody's, with the labels that a client may give. */
 struct workspace workspace_unowned(const struct workspace *w, struct arena *arena);

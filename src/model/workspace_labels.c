@@ -151,6 +151,14 @@ int workspace_take_labels(struct workspace *wanted, struct arena *arena, struct 
 	return 0;
 }
 
+static void add_once(struct arena *arena, text_list *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!strcmp(list->items[i], text))
+			return;
+	vec_push(arena, list, text);
+}
+
 void workspace_drop_labels(struct workspace *w, struct arena *arena, text_list *dropped)
 {
 	const pair_list given = w->labels;
@@ -158,7 +166,7 @@ void workspace_drop_labels(struct workspace *w, struct arena *arena, text_list *
 	for (size_t i = 0; i < given.count; i++) {
 		const struct owner_label *row = find_row(given.items[i].key);
 		if ((row && row->is_given) || is_reserved(given.items[i].key))
-			vec_push(arena, dropped, given.items[i].key);
+			add_once(arena, dropped, row ? row->label : WORKSPACE_RESERVED_LABELS);
 		else
 			vec_push(arena, &w->labels, given.items[i]);
 	}

@@ -231,6 +231,20 @@ def test_a_forged_manifest_is_refused(far, bucket, pushed, change, word):
     assert far.get(f"/v1/snapshots/{pushed['id']}").status == 404
 
 
+@pytest.mark.once
+def test_a_manifest_makes_no_snapshot_of_another_workspace(far, bucket, pushed):
+    """Its files would be those that a rollback goes to, and its copies would have the variables of the other one."""
+    server, proxy = bucket
+    path = server.objects / good_manifest(server)
+    right = path.read_bytes()
+    with created(far, name="victim", env={"SECRET": "x"}) as w:
+        path.write_text(json.dumps({**json.loads(right), "workspace": w["id"]}))
+        answer = pull(far, "pushed", "good")
+        path.write_bytes(right)
+        problem(answer, 409, "conflict", "victim", "pushed")
+        assert far.get(f"/v1/workspaces/{w['id']}/snapshots").json()["items"] == []
+
+
 def test_half_a_manifest_is_refused(far, bucket, pushed):
     server, proxy = bucket
     path = server.objects / good_manifest(server)

@@ -149,6 +149,14 @@ static void copies_and_archives_are_nobodys(void **state)
 		assert_int_equal(
 			dropped.count + bare.labels.count, workspace_labels(&w, &arena).count);
 	}
+	struct workspace many = { 0 };
+	text_list dropped = { 0 };
+	for (int i = 0; i < 1000; i++)
+		vec_push(&arena, &many.labels,
+			((struct text_pair){ i % 2 ? "agent" : "carrel.later", "x" }));
+	workspace_drop_labels(&many, &arena, &dropped);
+	assert_int_equal(many.labels.count, 0);
+	assert_int_equal(dropped.count, 2);
 	struct workspace w = { .owner = { .agent = "a", .namespace = "n", .context_id = "c" } };
 	struct workspace_owner copy;
 	workspace_copy_owner(&arena, &w, &copy);
