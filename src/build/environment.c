@@ -75,6 +75,8 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 		.plan = { .target = kind->target,
 			.again = kind->again,
 			.variables = kind->variables,
+			.programs = kind->programs,
+			.has_interpreter = kind == &env_python,
 			.base = home->path,
 			.layers = "layers",
 			.upper = upper,
@@ -92,7 +94,9 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 		const struct env_path *path = &paths.items[i];
 		struct plan_bind bind = { .source = path->path,
 			.target = path->target ? path->target : path->path,
-			.read_only = true };
+			.read_only = true,
+			.is_environment = true,
+			.is_tool = path->target != NULL };
 		if (environment_look_at_source(home, &bind, path->what, arena, err))
 			return -1;
 		vec_push(arena, &options->binds, bind);

@@ -23,6 +23,7 @@
 #include "plan/grants.h"
 #include "linux/home.h"
 #include "plan/plan.h"
+#include "plan/programs.h"
 #include "sandbox/host.h"
 #include "sandbox/isolation.h"
 
@@ -164,6 +165,7 @@ static int add_binds(const struct options *run, struct arena *arena, struct plan
 	for (size_t i = 0; i < run->binds.count; i++) {
 		struct plan_bind bind = { 0 };
 		if (plan_parse_bind(run->binds.items[i], arena, &bind, err) ||
+			plan_check_attached(bind.target, err) ||
 			host_look_at_source(&bind, "-v", arena, err))
 			return -1;
 		vec_push(arena, &options->binds, bind);
@@ -185,7 +187,8 @@ static int add_trees(const struct options *run, struct arena *arena, struct plan
 	for (size_t i = 0; i < run->attach.count; i++) {
 		struct grant grant;
 		struct stat st;
-		if (grant_parse_tree(run->attach.items[i], arena, &grant, err))
+		if (grant_parse_tree(run->attach.items[i], arena, &grant, err) ||
+			plan_check_attached(grant.target, err))
 			return -1;
 		struct plan_bind bind = { .source = home,
 			.beneath = arena_printf(arena, "trees/%s", grant.source),
@@ -261,6 +264,10 @@ static void hint_at_command(const struct plan *plan, struct error *err)
 	const char *name = plan->argv[0];
 	if (err->code == ERR_NOT_EXECUTABLE && err->sys_errno == ENOEXEC)
 		error_hint(err, "a script needs a first line such as #!/bin/sh");
+	if (err->code == ERR_COMMAND_NOT_FOUND && plan->judged && !strchr(name, '/')) {
+		error_hint(err, PLAN_PROGRAMS_HINT);
+		return;
+	}
 	cli_hint_at_command(plan->argv,
 		"python3 exists; --python 3 adds an environment that has python",
 		has_environment(plan) ? "/env/bin, " : "", err);

@@ -195,6 +195,7 @@ int run_policy(struct command *command, struct plan_options *options, struct pol
 		cli_say("--ask: no rules hold, so nothing is asked; -s FILE gives rules");
 	if (!stack->count)
 		return 0;
+	options->judged = true;
 	denials_of(stack, arena, &options->denials, NULL);
 	options->limits.memory_bytes = policy_stack_limit_memory(stack,
 		options->limits.memory_bytes ? options->limits.memory_bytes : LIMIT_MEMORY_DEFAULT);

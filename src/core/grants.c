@@ -10,6 +10,7 @@
 #include "core/internal.h"
 #include "plan/grants.h"
 #include "plan/plan.h"
+#include "plan/programs.h"
 
 bool grants_are_asked(const struct workspace *model)
 {
@@ -44,7 +45,8 @@ static int check_attached(const struct core *core, const struct workspace *wante
 	for (size_t i = 0; i < wanted->attach.count; i++) {
 		struct grant grant;
 		struct stat st;
-		if (grant_parse_tree(wanted->attach.items[i], arena, &grant, err))
+		if (grant_parse_tree(wanted->attach.items[i], arena, &grant, err) ||
+			plan_check_attached(grant.target, err))
 			return -1;
 		if (fstatat(core->home.dir, arena_printf(arena, "trees/%s", grant.source), &st,
 			    AT_SYMLINK_NOFOLLOW) ||
@@ -81,7 +83,8 @@ int grants_check(
 			"directories of the host");
 	for (size_t i = 0; i < wanted->mounts.count; i++) {
 		struct plan_bind bind;
-		if (plan_parse_bind(wanted->mounts.items[i], &arena, &bind, err))
+		if (plan_parse_bind(wanted->mounts.items[i], &arena, &bind, err) ||
+			plan_check_attached(bind.target, err))
 			return -1;
 	}
 	return check_attached(core, wanted, &arena, err);

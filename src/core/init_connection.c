@@ -9,8 +9,10 @@
 #include "base/foreign.h"
 #include "core/exec_internal.h"
 #include "core/networks.h"
+#include "core/policies.h"
 #include "envs/kind.h"
 #include "plan/plan.h"
+#include "plan/programs.h"
 #include "sandbox/init_client.h"
 
 #define REPLIES_A_TURN 256 /* then other connections get their turn */
@@ -45,6 +47,8 @@ void connection_make_env(struct core_workspace *w)
 		for (size_t k = 0; kind && kind->variables[k]; k++)
 			plan_set_env(&connection->arena, &connection->env, kind->variables[k]);
 	}
+	if (policies_hold(w))
+		plan_set_env(&connection->arena, &connection->env, PLAN_PROGRAMS_PATH);
 	set_variables(&connection->arena, &connection->env, &w->model.env);
 	end_texts(&connection->arena, &connection->env);
 }
@@ -339,6 +343,9 @@ static void on_failed(struct core_workspace *w, const struct init_reply *reply)
 	else {
 		struct init_spawn what = { e->record.argv.items, NULL, e->record.cwd, 0 };
 		init_client_failure(reply, &what, &err);
+		if (err.code == ERR_COMMAND_NOT_FOUND && policies_hold(w) &&
+			!strchr(what.argv[0], '/'))
+			error_hint(&err, PLAN_PROGRAMS_HINT);
 	}
 	exec_not_run(e, &err);
 }

@@ -20,6 +20,7 @@ struct env_kind {
 	const char *target; /* where its environments are mounted */
 	const char *again;  /* and where else, in a workspace of our own; NULL: nowhere */
 	const char *upper;  /* the name in the directory of a workspace of what is changed in it */
+	const char *programs;	      /* the directory in them that holds programs */
 	const char *const *variables; /* "K=V" that they set, NULL-terminated */
 	const char *command;	      /* bin/<command> of an environment runs it in a sandbox */
 	const char *command_alias;    /* another name of that, or NULL */

@@ -223,10 +223,12 @@ static void make_base(struct launcher *launcher, bool has_names)
 	struct base *base = &launcher->bases[has_names];
 	const struct plan_network network = { .mode = has_names ? NETWORK_LIST : NETWORK_NONE };
 	auto_arena struct arena arena = { 0 };
-	struct plan_tree any = {
-		.target = env_python.target, .base = "/", .layers = "any", .upper = "any"
-	};
-	struct plan_options options = { .warm = true, .network = &network };
+	struct plan_tree any = { .target = env_python.target,
+		.programs = env_python.programs,
+		.base = "/",
+		.layers = "any",
+		.upper = "any" };
+	struct plan_options options = { .warm = true, .network = &network, .judged = true };
 	struct plan_facts facts = launcher->host.facts;
 	struct plan plan;
 	struct error err;

@@ -147,6 +147,7 @@ static int add_frozen(struct start_trees *trees, const struct launch_tree *said,
 	text_list lowers = { 0 };
 	if (list_frozen(trees, said, part, &lowers, err))
 		return -1;
+	tree->frozen = lowers.count;
 	for (size_t i = 0; i < tree->lowers.count; i++)
 		vec_push(trees->arena, &lowers, tree->lowers.items[i]);
 	tree->lowers = lowers;
@@ -363,6 +364,7 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 		.writable_config = true,
 		.home = launcher->home->path,
 		.limits = head->limits,
+		.judged = head->flags & LAUNCH_JUDGED,
 		.ptrace = head->flags & LAUNCH_PTRACE,
 		.view = head->flags & LAUNCH_ROOT_VIEW ? VIEW_ROOT : VIEW_WORKSPACE,
 	};

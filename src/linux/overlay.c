@@ -33,8 +33,10 @@ static int make_by_list(
 	buf_text(&options, "userxattr");
 	if (overlay->is_throwaway)
 		buf_text(&options, ",volatile");
-	buf_printf(&options, ",upperdir=../../../%s,workdir=../../../%s,lowerdir=", overlay->upper,
-		overlay->work);
+	if (overlay->upper)
+		buf_printf(&options, ",upperdir=../../../%s,workdir=../../../%s", overlay->upper,
+			overlay->work);
+	buf_text(&options, ",lowerdir=");
 	int failed = 0;
 	for (size_t i = 0; !failed && i < overlay->lower_count; i++) {
 		str_format(link, sizeof link, "%zu", i);
@@ -88,7 +90,8 @@ static int make(const struct overlay *overlay, unsigned attributes, int *tree, s
 		if (fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir+", path, 0))
 			return fail_errno(err, "add layer '%s'", overlay->lowers[i]);
 	}
-	if (set(fs, "upperdir", overlay->upper, err) || set(fs, "workdir", overlay->work, err) ||
+	if ((overlay->upper && (set(fs, "upperdir", overlay->upper, err) ||
+				       set(fs, "workdir", overlay->work, err))) ||
 		set(fs, "userxattr", NULL, err) ||
 		(overlay->is_throwaway && set(fs, "volatile", NULL, err)))
 		return -1;
@@ -109,7 +112,7 @@ int overlay_make(const struct overlay *overlay, unsigned attributes, int *tree, 
 {
 	if (make(overlay, attributes, tree, err))
 		return -1;
-	if (!overlay->is_throwaway)
+	if (overlay->upper && !overlay->is_throwaway)
 		let_owner_remove(overlay);
 	return 0;
 }

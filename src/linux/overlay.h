@@ -11,7 +11,8 @@ struct overlay {
 	const char *layers;	   /* the directory that holds the lowers */
 	const char *const *lowers; /* names in it, topmost first */
 	size_t lower_count;
-	const char *upper, *work; /* two directories of one file system */
+	const char *upper, *work; /* two directories of one file system; NULL: it is read-only, of
+				   * two layers at least */
 	bool is_throwaway;   /* nothing of the upper is needed after a crash: no sync at the end */
 	const char *scratch; /* a name three levels down that is free, to work at, for kernels
 				without lowerdir+ (before 6.8) */

@@ -86,6 +86,19 @@ static int check_again(const struct plan *plan, size_t index, struct error *err)
 		again->target);
 }
 
+/* The layers of an overlay that was mounted just before, whose parts are there still. */
+static int check_packages(const struct plan *plan, size_t index, struct error *err)
+{
+	const struct plan_mount *packages = &plan->mounts.items[index];
+	const struct plan_mount *overlay = index ? packages - 1 : NULL;
+	if (overlay && overlay->kind == MOUNT_OVERLAY && overlay->tree == packages->tree &&
+		packages->tree->frozen < packages->tree->lowers.count &&
+		packages->flags & MOUNT_RO && plan->judged)
+		return 0;
+	return fail(err, ERR_INVALID, "the package layers at '%s' are not those of an environment",
+		packages->target);
+}
+
 /* The workspace in view root, a file system of its own: what was mounted before is put into it. */
 static bool is_workspace_root(const struct plan *plan, const struct plan_mount *mount)
 {
@@ -110,6 +123,8 @@ static int check_mounts(const struct plan *plan, struct error *err)
 		if (mount->kind == MOUNT_OVERLAY && check_overlay(mount, err))
 			return -1;
 		if (mount->kind == MOUNT_AGAIN && check_again(plan, i, err))
+			return -1;
+		if (mount->kind == MOUNT_PACKAGES && check_packages(plan, i, err))
 			return -1;
 		for (size_t j = 0; !is_root && j < i; j++) {
 			const struct plan_mount *other = &plan->mounts.items[j];

@@ -184,8 +184,7 @@ static int check_fields(
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
 		if (!(shape->has & fields[i].kind) && !is_zero(fields[i].data, fields[i].size))
 			return corrupt(err, "a field that its type must not have");
-	if (head->flags & ~(LAUNCH_PTRACE | LAUNCH_ROOT_VIEW | LAUNCH_NETWORK) ||
-		head->held.has_written > 1)
+	if (head->flags & ~LAUNCH_FLAGS_ALL || head->held.has_written > 1)
 		return corrupt(err, "a field out of range");
 	if (head->type == LAUNCH_START && head->other && !(head->flags & LAUNCH_NETWORK))
 		return corrupt(err, "ports without a network");

@@ -6,6 +6,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "plan/grants.h"
+#include "plan/programs.h"
 
 /* What tools on the host execute or obey when they next open this directory. */
 const char *const plan_protected_names[] = {
@@ -111,11 +112,11 @@ static const struct plan_node own_nodes[] = {
 const char *const *plan_own_env(enum workspace_view view)
 {
 	static const char *const of_workspace[] = {
-		"PATH=/env/bin:/workspace/node_modules/.bin:/usr/local/bin:/usr/bin:/bin",
-		"HOME=/workspace", OWN_ENV
+		"PATH=/env/bin:/workspace/node_modules/.bin:" PLAN_SYSTEM_PATH, "HOME=/workspace",
+		OWN_ENV
 	};
 	static const char *const of_root[] = {
-		"PATH=/.venv/bin:/node_modules/.bin:/usr/local/bin:/usr/bin:/bin", "HOME=/",
+		"PATH=/.venv/bin:/node_modules/.bin:" PLAN_SYSTEM_PATH, "HOME=/",
 		"UV_CACHE_DIR=/.cache/uv", OWN_ENV
 	};
 	return view == VIEW_ROOT ? of_root : of_workspace;
@@ -174,6 +175,10 @@ static int fill_limits(struct builder *b, struct error *err)
 	b->plan.root_bytes =
 		b->plan.limits.tmp_bytes + (256 << 10); /* for our own nodes and views */
 	b->plan.root_inodes = inodes_for(b->plan.limits.tmp_bytes) + 256;
+	if (b->options->judged) {
+		b->plan.root_bytes += 1 << 20;
+		b->plan.root_inodes += 2 * PLAN_PROGRAMS_MAX;
+	}
 	return 0;
 }
 
@@ -302,6 +307,11 @@ static void add_own(struct builder *b)
 			add_bind(b, b->options->cache, PLAN_CACHE, 0);
 		else
 			add_mount(b, mounts[i]);
+	if (b->options->judged)
+		add_mount(b, (struct plan_mount){ .kind = MOUNT_SCRATCH,
+				     .target = PLAN_PROGRAMS,
+				     .flags = MOUNT_RO | MOUNT_NODEV,
+				     .mode = 0755 });
 	for (size_t i = 0; i < COUNT(proc_masks); i++)
 		vec_push(b->arena, &b->plan.masks, proc_masks[i]);
 	for (size_t i = 0; i < COUNT(proc_read_only); i++)
@@ -363,6 +373,13 @@ static void add_overlay(struct builder *b, const struct plan_tree *tree, const c
 			     .source_kind = PATH_DIRECTORY,
 			     .tree = tree,
 			     .upper = upper });
+	if (b->options->judged && tree->programs)
+		add_mount(b,
+			(struct plan_mount){ .kind = MOUNT_PACKAGES,
+				.target = arena_printf(b->arena, PLAN_PACKAGES "%s", tree->target),
+				.flags = MOUNT_RO | MOUNT_NODEV,
+				.source_kind = PATH_DIRECTORY,
+				.tree = tree });
 }
 
 /* Those whose changes are gone afterwards share one tmpfs: one thing to bound and to count. */
@@ -449,45 +466,6 @@ static int add_workspace(struct builder *b, struct error *err)
 	return add_protection(b, err);
 }
 
-int plan_check_target(const char *target, struct error *err)
-{
-	static const char *const closed[] = { "/proc", "/dev", "/sys" };
-	if (!path_is_normal(target))
-		return fail(err, ERR_INVALID,
-			"'%s' is not an absolute, plain path inside the sandbox", target);
-	if (!strcmp(target, "/"))
-		return fail(err, ERR_INVALID, "nothing can be mounted over '/'");
-	for (size_t i = 0; i < COUNT(closed); i++)
-		if (path_is_beneath(target, closed[i]))
-			return fail(err, ERR_INVALID,
-				"nothing can be mounted at '%s': %s is part of the sandbox", target,
-				closed[i]);
-	return 0;
-}
-
-int plan_parse_bind(
-	const char *text, struct arena *arena, struct plan_bind *bind, struct error *err)
-{
-	size_t len = strlen(text);
-	bool read_only = len > 3 && !strcmp(text + len - 3, ":ro");
-	if (read_only || (len > 3 && !strcmp(text + len - 3, ":rw")))
-		len -= 3;
-	const char *colon = memrchr(text, ':', len);
-	if (!colon || colon == text || colon == text + len - 1)
-		return fail_hint(err, ERR_INVALID, "-v /data/set:/workspace/set:ro",
-			"-v '%s' is not SRC:DST[:ro]", text);
-	const char *target = arena_bytes(arena, colon + 1, len - (size_t)(colon + 1 - text));
-	if (!strchr(target, '/'))
-		return fail(err, ERR_INVALID,
-			"-v '%s': '%s' is neither ro nor rw, nor a path inside", text, target);
-	if (plan_check_target(target, err))
-		return error_context(err, "-v '%s'", text);
-	bind->source = arena_bytes(arena, text, (size_t)(colon - text));
-	bind->target = target;
-	bind->read_only = read_only;
-	return 0;
-}
-
 /* Where a path inside really lies: /var/tmp is a link to /tmp, and a mount can't go through one. */
 static const char *follow_links(struct builder *b, const char *target)
 {
@@ -545,6 +523,20 @@ static void add_covers(struct builder *b)
 	for (size_t i = 0; i < b->plan.mounts.count; i++)
 		if (!(b->plan.mounts.items[i].flags & MOUNT_STAGING))
 			add_cover(b, b->plan.mounts.items[i].target);
+}
+
+/* Settings can be older than a check of what is attached, and come after it. */
+static int add_tools(struct builder *b, struct error *err)
+{
+	for (size_t i = 0; b->plan.judged && i < b->options->binds.count; i++) {
+		const struct plan_bind *bind = &b->options->binds.items[i];
+		if (!bind->is_environment && plan_check_attached(bind->target, err))
+			return -1;
+		if (bind->is_tool)
+			vec_push(b->arena, &b->plan.tools,
+				arena_printf(b->arena, "%s/bin", bind->target));
+	}
+	return 0;
 }
 
 /* `covered`: those that are of the sandbox's own trees, else those of the workspace's. */
@@ -710,6 +702,8 @@ static int add_env(struct builder *b, struct error *err)
 		for (size_t j = 0; variables && variables[j]; j++)
 			plan_set_env(b->arena, &b->plan.env, variables[j]);
 	}
+	if (b->plan.judged)
+		plan_set_env(b->arena, &b->plan.env, PLAN_PROGRAMS_PATH);
 	if (b->plan.tty && b->facts->term)
 		vec_push(b->arena, &b->plan.env, arena_printf(b->arena, "TERM=%s", b->facts->term));
 	for (size_t i = 0; i < b->options->env.count; i++) {
@@ -761,6 +755,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 		.workspace = find_workspace(b),
 		.environments = options->environments,
 		.limiter = facts->limiter,
+		.judged = options->judged,
 		.ptrace = options->ptrace,
 		.memfd = true,
 		.umask = facts->umask,
@@ -777,7 +772,7 @@ int plan_build(const struct plan_options *options, const struct plan_facts *fact
 	add_environments(b);
 	add_covers(b);
 	add_user_binds(b, true);
-	if (add_workspace(b, err) || add_env(b, err))
+	if (add_tools(b, err) || add_workspace(b, err) || add_env(b, err))
 		return -1;
 	add_again(b);
 	add_user_binds(b, false);

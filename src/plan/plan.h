@@ -69,6 +69,8 @@ struct plan_bind {
 	const char *beneath; /* NULL, or a name below source: opened following no link */
 	const char *target;  /* absolute inside */
 	bool read_only;
+	bool is_environment;	       /* an environment needs it, no user named it */
+	bool is_tool;		       /* its bin/ holds programs of the environment's own */
 	enum plan_path_kind kind;      /* of the source: directory or file */
 	uint32_t owner_uid, owner_gid; /* of the source */
 };
@@ -85,6 +87,9 @@ struct plan_tree {
 	const char *upper; /* the name there of a directory with `upper` and `work`; without lowers:
 			    * of the directory itself. NULL: a tmpfs, gone afterwards */
 	uint32_t owner_uid, owner_gid; /* of all of them */
+	size_t frozen;		       /* lowers on top that hold what commands wrote */
+	const char *programs; /* the directory in it that holds programs; NULL: there is none */
+	bool has_interpreter; /* python* there lead to its interpreter */
 };
 #define PLAN_LAYERS_THEMSELVES "." /* as the only lower: `layers` is the tree below */
 typedef VEC(const struct plan_tree *) plan_trees;
@@ -106,6 +111,7 @@ struct plan_options {
 	plan_denials denials;
 	bool writable_config;
 	enum workspace_view view;
+	bool judged;  /* by a policy: see plan/programs.h */
 	bool ptrace;  /* debuggers work inside */
 	bool observe; /* the paths that its processes name are reported */
 	/* Carrel's home: a bind of a directory above it doesn't show it, and a bind of something
@@ -136,11 +142,14 @@ enum plan_mount_kind {
 	MOUNT_TMPFS,   /* one of its own: size_bytes, inodes */
 	MOUNT_PROC,
 	MOUNT_DEVPTS,
-	MOUNT_OVERLAY, /* of `tree`, whose layers are at PLAN_LAYERS, its upper at `upper` */
-	MOUNT_AGAIN,   /* what is mounted at `source`, a path inside, in another place */
-	MOUNT_VIEWS,   /* the views below `target`, over an empty cgroup2 where the host has one */
+	MOUNT_OVERLAY,	/* of `tree`, whose layers are at PLAN_LAYERS, its upper at `upper` */
+	MOUNT_AGAIN,	/* what is mounted at `source`, a path inside, in another place */
+	MOUNT_PACKAGES, /* of `tree` the layers that no command wrote, read-only; the lowest first
+			 */
+	MOUNT_VIEWS,	/* the views below `target`, over an empty cgroup2 where the host has one */
 };
-#define PLAN_LOWERS_MAX 500 /* the kernel takes no more */
+#define PLAN_LOWERS_MAX 500    /* the kernel takes no more */
+#define PLAN_PROGRAMS_MAX 4096 /* names in PLAN_PROGRAMS */
 /* Where an overlay's parts are mounted (MOUNT_STAGING) until it is made of them. The parts of the
  * next overlay take their place; in the end the workspace covers the names. */
 #define PLAN_LAYERS PLAN_WORKSPACE "/.layers"
@@ -258,12 +267,14 @@ struct plan {
 	text_list masks;      /* of /proc: replaced by something empty when they exist */
 	text_list read_only;  /* of /proc */
 	plan_denials denials; /* shorter paths first */
+	text_list tools;      /* judged: directories of an environment's own programs */
 	int landlock_abi;
 	bool landlock_writes; /* what can be seen can be read: the mounts alone decide that */
 	VEC(struct plan_rule) rules;
 	VEC(struct plan_rlimit) rlimits;
 	struct limits limits;
 	enum plan_limiter limiter;
+	bool judged; /* it has PLAN_PROGRAMS */
 	bool ptrace; /* processes of the sandbox may trace each other, but not PID 1 */
 	bool setgid; /* setgid bits can be set: no directory of the host is writable */
 	bool memfd;  /* memfd_create works */

@@ -94,7 +94,7 @@ static void print_root(struct json *j, const struct plan *plan)
 static void print_mounts(struct json *j, const struct plan *plan)
 {
 	static const char *const kinds[] = { "bind", "scratch", "tmpfs", "proc", "devpts",
-		"overlay", "again", "views" };
+		"overlay", "again", "packages", "views" };
 	static const char *const flags[] = { "ro", "nodev", "noexec", "", "staging", NULL };
 	json_array(j, "mounts");
 	for (size_t i = 0; i < plan->mounts.count; i++) {
@@ -240,6 +240,8 @@ void plan_print(const struct plan *plan, struct buf *out)
 	print_landlock(&j, plan);
 	print_flags(&j, "filters", plan->filters, filters);
 	json_text(&j, "seccomp", plan->seccomp);
+	if (plan->judged)
+		json_bool(&j, "judged", true);
 	json_bool(&j, "ptrace", plan->ptrace);
 	if (plan->filters & FILTER_OBSERVE)
 		json_bool(&j, "observe", true);

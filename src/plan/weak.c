@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "base/path.h"
+#include "plan/programs.h"
 
 /* Of the host's own, where a namespace would have files and devices of its own. What is missing is
  * passed over. */
@@ -110,8 +111,10 @@ static void make_env(const struct plan_options *options, struct arena *arena, st
 {
 	const char *workspace = plan->workspace->target;
 	const char *const own[] = {
-		arena_printf(
-			arena, "PATH=%s/node_modules/.bin:/usr/local/bin:/usr/bin:/bin", workspace),
+		/* Where a policy judges names, no directory that can be written to. */
+		options->judged ? "PATH=" PLAN_SYSTEM_PATH
+				: arena_printf(arena, "PATH=%s/node_modules/.bin:" PLAN_SYSTEM_PATH,
+					  workspace),
 		arena_printf(arena, "HOME=%s", workspace),
 		arena_printf(arena, "TMPDIR=%s/tmp", plan->scratch),
 		arena_printf(arena, "XDG_CACHE_HOME=%s/cache", plan->scratch),

@@ -20,6 +20,7 @@
 #include "linux/netns.h"
 #include "linux/overlay.h"
 #include "linux/pty.h"
+#include "plan/programs.h"
 #include "sandbox/child.h"
 #include "sandbox/point.h"
 #include "sandbox/root.h"
@@ -189,7 +190,11 @@ static int open_hidden(struct sandbox_child *child, struct error *err)
 	child->mask_file = openat(masks, ROOT_MASK_FILE, O_PATH | O_CLOEXEC);
 	if (child->hidden < 0 || child->mask < 0 || child->mask_file < 0)
 		return fail_errno(err, "list the paths to mask");
-	return 0;
+	if (!child->plan->judged)
+		return 0;
+	child->programs = openat(
+		child->scratch, BELOW_ROOT(PLAN_PROGRAMS), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return child->programs < 0 ? fail_errno(err, "open '%s'", PLAN_PROGRAMS) : 0;
 }
 
 static int make_root(struct sandbox_child *child, struct error *err)
@@ -299,6 +304,32 @@ static int make_overlay(const struct plan_mount *mount, int *tree, struct error 
 	return overlay_make(&overlay, (unsigned)child_attributes(mount->flags), tree, err);
 }
 
+/* The lowest layer is what makes an environment one: no package takes a name from it. */
+static int make_packages(
+	const struct plan_mount *mount, struct arena *arena, int *tree, struct error *err)
+{
+	const text_list *all = &mount->tree->lowers;
+	size_t from = mount->tree->frozen, last = all->count - 1;
+	struct mount_change shut = { .set = child_attributes(mount->flags) };
+	if (from == last)
+		return mount_clone(AT_FDCWD,
+			       arena_printf(
+				       arena, "%s/%s", BELOW_ROOT(PLAN_LAYERS), all->items[last]),
+			       tree, err) ||
+				       mount_change(*tree, "", &shut, err)
+			       ? -1
+			       : 0;
+	text_list lowers = { 0 };
+	vec_push(arena, &lowers, all->items[last]);
+	for (size_t i = from; i < last; i++)
+		vec_push(arena, &lowers, all->items[i]);
+	const struct overlay overlay = { .layers = BELOW_ROOT(PLAN_LAYERS),
+		.lowers = lowers.items,
+		.lower_count = lowers.count,
+		.scratch = BELOW_ROOT(PLAN_UPPER "/scratch") };
+	return overlay_make(&overlay, (unsigned)shut.set, tree, err);
+}
+
 /* Parts of overlays that are made already go: where other parts come, and before the workspace
  * covers their names. */
 static int make_way(struct sandbox_child *child, const struct plan_mount *mount, struct error *err)
@@ -323,7 +354,9 @@ static int open_overlay(
 	auto_close int old = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (old < 0 || fchdir(child->root) || chroot("."))
 		return fail_errno(err, "enter the new root");
-	int failed = make_overlay(mount, tree, err);
+	int failed = mount->kind == MOUNT_OVERLAY
+			     ? make_overlay(mount, tree, err)
+			     : make_packages(mount, &child->start->arena, tree, err);
 	if (!failed && (fchdir(old) || chroot(".")))
 		failed = fail_errno(err, "leave the new root");
 	return failed;
@@ -344,6 +377,7 @@ static int open_tree_of(struct sandbox_child *child, size_t index, int *tree, st
 	case MOUNT_VIEWS:
 		return open_scratch(child, mount, tree, err);
 	case MOUNT_OVERLAY:
+	case MOUNT_PACKAGES:
 		return open_overlay(child, mount, tree, err);
 	case MOUNT_AGAIN:
 		return mount_clone(child->root, BELOW_ROOT(mount->source), tree, err);
@@ -533,6 +567,7 @@ static const struct child_step steps[] = {
 	{ "network", enter_network },
 	{ "/proc", child_narrow_proc },
 	{ "listeners", open_listeners },
+	{ "programs", child_make_programs },
 	{ "denied paths", child_deny_paths },
 	{ "mount attributes", seal_mounts },
 	{ "terminal", open_terminal },
@@ -559,7 +594,8 @@ _Noreturn void child_do(struct start *start, const struct child_step *steps_of)
 		.hidden = -1,
 		.netns = -1,
 		.mask = -1,
-		.mask_file = -1 };
+		.mask_file = -1,
+		.programs = -1 };
 	struct setup_message message = { .magic = SETUP_MAGIC, .type = SETUP_FAILED };
 	for (int i = 0; i < SETUP_FD_MAX; i++)
 		child.report[i] = -1;

@@ -10,6 +10,7 @@ struct sandbox_child {
 	int scratch; /* the tmpfs that /tmp and others lie on; our own root is it */
 	int hidden;  /* the directory of `scratch` that the workspace will cover */
 	int mask, mask_file;
+	int programs; /* the directory of PLAN_PROGRAMS, to be filled; -1: the plan has none */
 	int report[SETUP_FD_MAX]; /* descriptors for the supervisor */
 	struct worker worker;
 	size_t network, files, old_root; /* its jobs */
@@ -23,6 +24,10 @@ int child_finish_files(struct sandbox_child *child, struct error *err);
 /* Masks the entries of the mounted /proc that processes inside may not see or change, and mounts
  * the views of the limits over theirs. */
 int child_narrow_proc(struct sandbox_child *child, struct error *err);
+/* Binds it on itself: what is a mount point can't be renamed or removed. */
+int child_pin(int root, const char *path, uint64_t attributes, struct error *err);
+/* Fills PLAN_PROGRAMS, and keeps interpreters of environments as their layers have them. */
+int child_make_programs(struct sandbox_child *child, struct error *err);
 /* Covers the paths that the plan denies. */
 int child_deny_paths(struct sandbox_child *child, struct error *err);
 /* View root: `workspace`, mounted in child->root, takes its place, with all that is mounted there

@@ -63,8 +63,7 @@ static int resolve(int root, const char *path, char real[PATH_MAX], struct error
 	return 0;
 }
 
-/* Binds it on itself: what is a mount point can't be renamed or removed. */
-static int pin(int root, const char *path, uint64_t attributes, struct error *err)
+int child_pin(int root, const char *path, uint64_t attributes, struct error *err)
 {
 	struct mount_change change = { .set = attributes, .recursive = true };
 	auto_close int tree = -1, at = open_path(root, path);
@@ -113,7 +112,7 @@ static int pin_parents(struct sandbox_child *child, int root, const char *path,
 			is_done |= !strcmp(pinned->items[k], parent);
 		if (is_done)
 			continue;
-		if (pin(root, parent, 0, err))
+		if (child_pin(root, parent, 0, err))
 			return -1;
 		vec_push(arena, pinned, parent);
 	}
@@ -167,7 +166,8 @@ static int deny(struct sandbox_child *child, int root, const struct plan_denial 
 		return -1;
 	if (denial->what == DENIED_READ)
 		return hide(child, root, denial->path, &st, err);
-	return pin(root, denial->path, denial->what == DENIED_WRITE ? MOUNT_ATTR_RDONLY : 0, err);
+	return child_pin(
+		root, denial->path, denial->what == DENIED_WRITE ? MOUNT_ATTR_RDONLY : 0, err);
 }
 
 int child_deny_paths(struct sandbox_child *child, struct error *err)

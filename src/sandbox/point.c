@@ -13,7 +13,7 @@
 
 #define SUFFIX_LEN 8 /* of an id: nobody can take all such names */
 
-static int move_aside(int dir, const char *name)
+int point_move_aside(int dir, const char *name)
 {
 	char id[ID_LEN + 1], aside[NAME_MAX + 1];
 	id_make(id);
@@ -43,7 +43,7 @@ static int open_one(int dir, const char *name, bool is_directory)
 			errno = EISDIR;
 			return -1;
 		}
-		if (move_aside(dir, name))
+		if (point_move_aside(dir, name))
 			return -1;
 	}
 	if (make(dir, name, is_directory))

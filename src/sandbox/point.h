@@ -9,3 +9,5 @@
  * directory) gets the name NAME.aside-XXXXXXXX, so that it can't keep the sandbox from starting. A
  * file as mount point: is_directory = false. */
 int point_open(int root, const char *path, bool is_directory, int *fd, struct error *err);
+/* Gives what has this name in `dir` that other name. -1 with errno. */
+int point_move_aside(int dir, const char *name);

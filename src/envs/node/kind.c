@@ -45,5 +45,5 @@ static const char *const variables[] = { "PATH=/env/bin:" NODE_AGAIN "/.bin:" NO
 					 "/npm/bin:/usr/local/bin:/usr/bin:/bin",
 	"npm_config_cache=/.cache/npm", "npm_config_update_notifier=false",
 	"BUN_INSTALL_CACHE_DIR=/.cache/bun", NULL };
-const struct env_kind env_node = { "node", NODE_TARGET, NODE_AGAIN, "node", variables, "node", NULL,
-	check, list_paths, node_upper_settle };
+const struct env_kind env_node = { "node", NODE_TARGET, NODE_AGAIN, "node", ".bin", variables,
+	"node", NULL, check, list_paths, node_upper_settle };

@@ -113,5 +113,5 @@ static int list_paths(const struct home *home, const struct env_meta *meta, stru
 }
 
 static const char *const variables[] = { "VIRTUAL_ENV=/env", NULL };
-const struct env_kind env_python = { "python", "/env", NULL, "env", variables, "python", "python3",
-	check, list_paths, python_upper_settle };
+const struct env_kind env_python = { "python", "/env", NULL, "env", "bin", variables, "python",
+	"python3", check, list_paths, python_upper_settle };
