@@ -35,3 +35,13 @@ typedef void core_repair_fn(void *ctx, const struct repair *repair, const struct
  * have to be ended for the repair, and something runs in it. */
 core_verb int core_repair(const struct request *request, struct core_workspace *w, bool is_deep,
 	core_repair_fn *done, void *ctx, struct error *err);
+
+struct core_healing;
+/* was_damaged: an environment was, and is built again. err: it can't be told, or not be built. */
+typedef void core_heal_fn(void *ctx, bool was_damaged, const struct error *err);
+/* Ends its sandbox with all that runs in it, compares the layers of its environments with their
+ * hashes, and builds those again that are damaged. done: once, from the loop. */
+core_verb struct core_healing *core_heal(
+	const struct request *request, struct core_workspace *w, core_heal_fn *done, void *ctx);
+/* NULL: nothing. Before done, which isn't called any more. */
+void core_heal_forget(struct core_healing *healing);

@@ -92,6 +92,25 @@ static void show(const struct builder *builder, const char *phase, size_t done, 
 		progress->show(progress->ctx, phase, done, total, 0);
 }
 
+/* Makes it of layers that are whole: of those that were there, one may have been altered. */
+static int make(struct build_run *run, const struct env_maker *maker, struct error *err)
+{
+	const char *damaged = NULL;
+
+	for (int tries = 0; tries < 2; tries++) {
+		run->layers = -1;
+		if (maker->make(run, err) < 0)
+			return -1;
+		int whole = env_compare_layers(
+			run->builder->store, run->wanted, &run->meta, &damaged, err);
+		if (whole != 0)
+			return whole < 0 ? -1 : 0;
+		buf_printf(&run->log, "layer %s is damaged: making it again\n", damaged);
+		fd_close(&run->layers);
+	}
+	return fail(err, ERR_CORRUPT, "layer '%s' is damaged as soon as it is made", damaged);
+}
+
 /* Everything that a full disk can end. */
 static int attempt(struct build_run *run, const struct env_maker *maker, struct error *err)
 {
@@ -100,7 +119,7 @@ static int attempt(struct build_run *run, const struct env_maker *maker, struct 
 
 	run->layers = -1;
 	*run->problem = BUILD_NO_PROBLEM;
-	int failed = maker->make(run, err);
+	int failed = make(run, maker, err);
 	layers = run->layers;
 	if (failed)
 		return build_settle(-1, run->problem, err);

@@ -31,6 +31,11 @@ int policy_judge_index(const struct env_request *request, const char *url, struc
 int policy_judge_indexes(const struct env_request *request, const struct env_meta *meta,
 	struct arena *arena, struct build_problem *problem, struct error *err);
 
+/* When an environment is asked for anew (--rebuild, --no-cache), its layers are compared with their
+ * hashes: a damaged one is not found any more, and is made again. 1: all are whole, or it isn't
+ * asked for anew; 0: *damaged names one that is not; -1. */
+int env_compare_layers(const struct env_store *store, const struct env_wanted *wanted,
+	const struct env_meta *meta, const char **damaged, struct error *err);
 /* As env_compose; the caller holds env_lock of the name. */
 int compose_locked(const struct env_store *store, const struct env_wanted *wanted,
 	struct arena *arena, struct env_meta *meta, bool *was_there, struct build_problem *problem,

@@ -203,6 +203,26 @@ static void tidy(const struct env_store *store, const char *keep, struct arena *
 		env_evict(store, keep, 0, &count, &ignored);
 }
 
+int env_compare_layers(const struct env_store *store, const struct env_wanted *wanted,
+	const struct env_meta *meta, const char **damaged, struct error *err)
+{
+	bool is_anew = wanted->request->rebuild || wanted->request->no_cache;
+
+	*damaged = NULL;
+	for (size_t i = 0; is_anew && i < meta->layers.count + meta->tools.count; i++) {
+		auto_arena struct arena arena = { 0 };
+		const char *id = env_meta_layer(meta, i);
+		layer_damages damages = { 0 };
+		int failed = layer_verify(&store->layers, id, &arena, &damages, err);
+
+		if (failed && err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
+			return -1;
+		if ((failed || damages.count) && !*damaged)
+			*damaged = id;
+	}
+	return !*damaged;
+}
+
 static int compose(const struct env_store *store, const struct env_wanted *wanted,
 	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
 	struct error *err)
@@ -210,12 +230,15 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 	uint64_t started_ns = clock_monotonic_ns();
 	auto_close int layers = -1;
 	struct env_meta made;
+	const char *damaged;
 	struct str lock = STR("");
 
 	if (layer_store_lock(&store->layers, false, &layers, err) < 0)
 		return -1;
 	int found =
 		reader_of(wanted->kind)->compose(store, wanted, arena, &made, &lock, problem, err);
+	if (found > 0)
+		found = env_compare_layers(store, wanted, &made, &damaged, err);
 	if (found <= 0)
 		return found;
 	auto_leave const struct home *home = home_entered(store->home);

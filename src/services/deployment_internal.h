@@ -15,7 +15,9 @@ struct surface {
 	struct revision_state *revision;
 	enum surface_kind kind;
 	enum surface_status status;
-	bool was_healthy; /* of this revision: a failure is for the supervisor */
+	bool was_healthy;	      /* of this revision: a failure is for the supervisor */
+	bool is_healed;		      /* its environment was compared with its hashes, once */
+	struct core_healing *healing; /* under way */
 	unsigned restarts, failures, crashes;
 	unsigned ends; /* in a row: for its back-off */
 	uint64_t healthy_since_ms;

@@ -126,7 +126,8 @@ static void build(struct revision_state *r, struct core_workspace *w)
 	struct workspace recipe = { .owner = rollout_owner(r, "environment"),
 		.python = r->env.python,
 		.requirements = r->env.requirements };
-	if (r->model.rebuild_venv)
+	/* What was altered on disk is found then: the layers are compared with their hashes. */
+	if (r->model.rebuild_venv || r->model.force_refresh)
 		vec_push(&r->arena, &recipe.build_options, "--rebuild");
 	if (r->model.skip_venv_cache)
 		vec_push(&r->arena, &recipe.build_options, "--no-cache");

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
+#include "core/health.h"
 #include "services/backoff.h"
 #include "services/deployment_internal.h"
 
@@ -53,6 +54,8 @@ void surface_stop(struct surface *s)
 	if (s->starting)
 		exec_detach(s->starting);
 	s->starting = NULL;
+	core_heal_forget(s->healing);
+	s->healing = NULL;
 	unfollow(s);
 }
 
@@ -152,10 +155,37 @@ static void check_later(struct surface *s, uint64_t delay_ms)
 
 /* ---- its exec ---- */
 
+static void on_healed(void *ctx, bool was_damaged, const struct error *err)
+{
+	struct surface *s = ctx;
+	s->healing = NULL;
+	if (was_damaged)
+		s->crashes = 0;
+	restart_later(s, err ? err->text : s->why);
+}
+
+/* A package that was altered on disk fails all starts alike: it is looked for once. */
+static bool heal(struct surface *s, const char *why)
+{
+	struct core_workspace *w = surface_workspace(s);
+	if (s->was_healthy || s->is_healed || !w || !s->revision->model.environment)
+		return false;
+	s->is_healed = true;
+	s->crashes++;
+	loop_cancel(core_loop(core_of(s)), s->timer);
+	s->timer = NULL;
+	unfollow(s);
+	set_status(s, SURFACE_STARTING, why);
+	s->healing = core_heal(core_system(), w, on_healed, s);
+	return true;
+}
+
 /* It has ended by itself, or was never begun. */
 static void crashed(struct surface *s, const char *why)
 {
 	probe_stop(&s->probe);
+	if (heal(s, why))
+		return;
 	if (!s->was_healthy && ++s->crashes >= CRASHES_MAX) {
 		auto_buf struct buf text = buf_empty(400);
 		struct error err;

@@ -242,6 +242,42 @@ def test_force_refresh_unpacks_again_and_keeps_the_environment(clean):
     assert len(layers(clean) - before) == 1
 
 
+def alter(daemon, name, package, line):
+    """An appended line in the layer of an environment."""
+    store = daemon.home / "carrel" if (daemon.home / "carrel").is_dir() else daemon.home
+    for layer in json.loads((store / "envs" / name / "meta.json").read_text())["layers"]:
+        for path in (store / "layers" / layer).glob(f"tree/lib/python3*/site-packages/{package}.py"):
+            path.chmod(0o644)
+            path.write_text(path.read_text() + line)
+            return path
+    raise AssertionError(name)
+
+
+IMPORTS = {"src/server.py": "import usual\nassert usual.VERSION == '1.0'\n" + SERVER}
+
+
+@pytest.mark.parametrize("flag", ["rebuildVenv", "skipVenvCache", "forceRefresh"])
+def test_each_flag_finds_a_layer_that_was_altered_and_builds_it_again(clean, flag):
+    data = package("usual", more=IMPORTS)
+    name = venv(clean, data)["name"]
+    path = alter(clean, name, "usual", "VERSION = 'altered'\n")
+    shown = deploy(clean, data, **{flag: True})
+    assert exec_in(clean, shown, "python3", "-c", "import usual; print(usual.VERSION)")["stdout"] == "1.0\n"
+    assert "altered" not in path.read_text() and [one["restarts"] for one in shown["surfaces"]] == [0]
+
+
+def test_a_start_that_fails_by_an_altered_layer_heals_it(clean):
+    data = package("usual", more=IMPORTS)
+    name = venv(clean, data)["name"]
+    path = alter(clean, name, "usual", "raise ImportError('altered')\n")
+    shown = deploy(clean, package("usual", more=IMPORTS))
+    assert "altered" not in path.read_text()
+    assert exec_in(clean, shown, "python3", "-c", "import usual; print(usual.VERSION)")["stdout"] == "1.0\n"
+    # What is the package's own fault stays so, with the environment whole.
+    shown = deploy(clean, package("usual", more={"src/server.py": "import missing_module\n"}), status="failed")
+    assert "has ended 3 times" in shown["error"], shown
+
+
 def exec_in(daemon, shown, *argv):
     return daemon.post(f"/v1/workspaces/{shown['surfaces'][0]['workspace']}/exec", {"argv": argv}).json()
 

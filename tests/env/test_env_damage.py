@@ -200,6 +200,22 @@ def test_a_repair_with_another_interpreter_keeps_what_options_asked_for(own_env,
     assert own_env.build("agent", *asked)["cached"]
 
 
+@pytest.mark.parametrize("flag", ["--rebuild", "--no-cache"])
+def test_what_is_built_anew_is_made_of_whole_layers(built, flag):
+    """An appended line is enough; without the flag an environment that is there is used as it is, for speed."""
+    asked = ["--pip", "victim", "--pip", "bystander"]
+    layers = built.show(built.name)["layers"]
+    path = site(built.layer(built.name, "victim"), "victim/__init__.py")
+    rewrite(path, path.read_bytes() + b"VALUE = 'altered'\n")
+    found = built.build("agent", flag, *asked)
+    assert found["layers"] == layers and built.python("agent", "import victim; print(victim.VALUE)") == "original\n"
+    assert built.json("verify", built.name)["ok"]
+    # Nothing is fetched when all is whole.
+    before = len(built.index.requests)
+    built.build("agent", "--rebuild", *asked)
+    assert len(built.index.requests) == before
+
+
 def test_verify_checks_all_when_none_is_named(built):
     rows = built.json("verify")
     assert {row["name"]: row["ok"] for row in rows} == {built.name: True, "template_no-deps": True}

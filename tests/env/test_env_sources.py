@@ -2,6 +2,7 @@
 import json
 import os
 import shutil
+import subprocess
 import textwrap
 
 import pytest
@@ -424,3 +425,45 @@ def test_real_backends_make_editable_projects(real, tmp, backend):
     assert real.inside(name, name) == "value 2\n"
     assert name.replace("_", "-") in real.inside(name, "pip", "list").replace("_", "-")
     assert sorted(os.listdir(tmp)) == sorted(["src", "setup.py" if backend == "setup.py" else "pyproject.toml"])
+
+
+# ---- code of packages beside nothing
+
+SEARCH = """
+import os, socket
+needle, found = "-".join(["stolen", "password"]), []     # not a constant that Python folds
+for name, value in os.environ.items():
+    if needle in value or "://" in value:
+        found.append(name)
+for top, names, files in os.walk("/"):
+    names[:] = [name for name in names if os.path.join(top, name) not in ("/usr", "/sys", "/dev")]
+    for file in files:
+        try:
+            with open(os.path.join(top, file), "rb") as stream:
+                if needle.encode() in stream.read(50 << 20):
+                    found.append(os.path.join(top, file))
+        except OSError:
+            pass
+try:
+    socket.create_connection(("127.0.0.1", 8080), 5)
+    found.append("network")
+except OSError:
+    pass
+return "found: " + ", ".join(sorted(found))
+"""
+
+
+@pytest.mark.parametrize("how", ["configuration", "netrc"])
+def test_code_that_builds_finds_neither_the_login_of_the_index_nor_a_network(env, index, tmp_path, how):
+    index.add(sources("searcher", code=SEARCH, build_requires=["helper"]), wheel("helper"))
+    index.wants("me", "stolen-password")
+    if how == "configuration":
+        url = index.url.replace("http://", "http://me:stolen-password@")
+    else:
+        url = index.url
+        (tmp_path / "netrc").write_text("machine 127.0.0.1 login me password stolen-password\n")
+        env.env["NETRC"] = str(tmp_path / "netrc")
+    found = env.build("agent", ALLOW, "--index", url, "--pip", "searcher")
+    assert env.python("agent", "import searcher; print(searcher.FOUND)") == "found: \n"
+    assert subprocess.run(["grep", "-rlF", "stolen-password", env.store], capture_output=True, text=True).stdout == ""
+    assert found["installed_packages"] == {"searcher": "1.0"}
