@@ -169,7 +169,7 @@ static void judge_below(
 	if (!word->literal || !j->policy->has_file_rules)
 		return;
 	const char *path = path_normalize(j->arena, j->request->cwd, word->literal);
-	if (match_is_forbidden_within(j->policy, operation, path))
+	if (match_is_forbidden_within(j, operation, path))
 		judge_step(j, file_subject(j, operation, path), POLICY_ASK, NULL,
 			"a rule forbids a file in that directory");
 }
