@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/health_internal.h"
+#include "core/packages_internal.h"
+#include "format/node_package.h"
 #include "format/json_read.h"
 #include "format/quantity.h"
 
@@ -16,6 +18,7 @@
 #define VENV ".venv"
 #define NODE_MODULES "node_modules"
 #define PACKAGE_JSON "package.json"
+#define PYPROJECT "pyproject.toml"
 #define PACKAGE_JSON_MAX ((size_t)1 << 20)
 #define NODE_PACKAGES_MAX 2000
 #define NODE_NAME_MAX 214
@@ -55,8 +58,13 @@ void checkup_finish(struct checkup *c)
 	for (size_t i = 0; i < c->found.count; i++)
 		vec_push(&c->arena, &health->issues, c->found.items[i].text);
 	health->is_healthy = !c->found.count;
+	/* No command may begin on layers that are damaged; the next start repairs them, or is
+	 * refused. */
+	bool is_damaged = c->is_deep && (findings_have(&c->found, FINDING_ENVIRONMENT) ||
+						findings_have(&c->found, FINDING_LAYER));
 	/* Suspended as it was found; refused when somebody uses it by now. */
-	if (health->state == WORKSPACE_SUSPENDED && w->model.state == WORKSPACE_READY)
+	if ((is_damaged || health->state == WORKSPACE_SUSPENDED) &&
+		w->model.state == WORKSPACE_READY)
 		core_suspend(&request_system, w, false, tell, c);
 	else
 		core_later(w->core, tell, c, w, NULL);
@@ -143,17 +151,54 @@ static void read_package_json(struct checkup *c, int fd)
 		checkup_find(c, FINDING_NODE, NULL, "node_modules is missing");
 }
 
-static void on_package_json(void *ctx, const struct agent_answer *answer, const struct error *err)
+/* What its environment was made of, where no package.json says what is wanted. */
+static void add_node_packages(struct checkup *c)
+{
+	const struct env_meta *meta = pin_meta(c->w->pins[1]);
+	node_specs specs = { 0 };
+	struct str text, kept;
+	const char *package;
+	struct error ignored;
+	if (!meta || node_recipe_read(&c->w->core->envs, meta, &c->arena, &text, &ignored) ||
+		package_json_read(text, &c->arena, &specs, &kept, &package, &ignored))
+		return;
+	for (size_t i = 0; i < specs.count && i < NODE_PACKAGES_MAX; i++)
+		vec_push(&c->arena, &c->node_packages, specs.items[i].name);
+}
+
+/* One that is not there is nobody's fault; one that can't be opened hides what is wanted. */
+static void find_unreadable(struct checkup *c, const char *file, const struct error *err)
+{
+	if (err && err->code != ERR_NOT_FOUND)
+		checkup_find(c, FINDING_OTHER, NULL, "%s can't be read: %s", file, err->text);
+}
+
+static void on_pyproject(void *ctx, const struct agent_answer *answer, const struct error *err)
 {
 	struct checkup *c = ctx;
 	if (!is_answer(c, err))
 		return;
 	if (!err) {
 		auto_close int fd = answer->fd;
-		read_package_json(c, fd);
 	}
+	find_unreadable(c, PYPROJECT, err);
 	c->health.node_deps_installed = c->health.node_modules;
 	check_node_package(c);
+}
+
+static void on_package_json(void *ctx, const struct agent_answer *answer, const struct error *err)
+{
+	struct checkup *c = ctx;
+	if (!is_answer(c, err))
+		return;
+	find_unreadable(c, PACKAGE_JSON, err);
+	if (!err) {
+		auto_close int fd = answer->fd;
+		read_package_json(c, fd);
+	} else if (err->code == ERR_NOT_FOUND) {
+		add_node_packages(c);
+	}
+	ask(c, AGENT_OPEN, PYPROJECT, on_pyproject);
 }
 
 static void on_node_modules(void *ctx, const struct agent_answer *answer, const struct error *err)
@@ -165,14 +210,31 @@ static void on_node_modules(void *ctx, const struct agent_answer *answer, const 
 	ask(c, AGENT_OPEN, PACKAGE_JSON, on_package_json);
 }
 
-static void on_venv(void *ctx, const struct agent_answer *answer, const struct error *err)
+static void on_venv_programs(void *ctx, const struct agent_answer *answer, const struct error *err)
 {
 	struct checkup *c = ctx;
 	if (!is_answer(c, err))
 		return;
 	c->health.python_venv = !err;
 	if (err && c->w->model.environment)
-		checkup_find(c, FINDING_VENV, NULL, "Python venv missing: '.venv' does not exist");
+		checkup_find(c, FINDING_VENV, NULL,
+			"Python venv missing: '" VENV "' does not lead to an environment");
+	ask(c, AGENT_STAT, NODE_MODULES, on_node_modules);
+}
+
+static void on_venv(void *ctx, const struct agent_answer *answer, const struct error *err)
+{
+	struct checkup *c = ctx;
+	if (!is_answer(c, err))
+		return;
+	if (!err) { /* a link that dangles is there, too, and so is a directory of any kind */
+		ask(c, AGENT_STAT, VENV "/bin", on_venv_programs);
+		return;
+	}
+	c->health.python_venv = false;
+	if (c->w->model.environment)
+		checkup_find(
+			c, FINDING_VENV, NULL, "Python venv missing: '" VENV "' does not exist");
 	ask(c, AGENT_STAT, NODE_MODULES, on_node_modules);
 }
 

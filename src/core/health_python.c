@@ -12,19 +12,22 @@
 /* Reads requirement lines from stdin and the dependencies of pyproject.toml; its arguments are the
  * names of all packages of the environment. A module is found from the files that a distribution
  * has installed, and is imported in a process of its own: one that crashes or exits ends nothing
- * else. */
+ * else. Of the packages of the environment that are installed, all files must be there. */
 static const char script[] =
 	"import importlib.metadata as md, json, os, re, signal, sys\n"
 	"norm = lambda n: re.sub('[-_.]+', '-', n).lower()\n"
 	"known = set(sys.argv[1:])\n"
 	"lines = sys.stdin.read().splitlines()\n"
+	"trouble = ''\n"
 	"try:\n"
 	"    import tomllib\n"
 	"    with open(os.path.join(os.environ.get('HOME', '/workspace'), 'pyproject.toml'), 'rb') "
 	"as f:\n"
 	"        more = tomllib.load(f).get('project', {}).get('dependencies', [])\n"
-	"except Exception:\n"
+	"except (ImportError, OSError):\n" /* who can't be opened was found already */
 	"    more = []\n"
+	"except Exception as e:\n"
+	"    more, trouble = [], str(e)[:300]\n"
 	"wanted = {}\n"
 	"for line in lines + [one for one in more if isinstance(one, str)]:\n"
 	"    m = "
@@ -80,7 +83,17 @@ static const char script[] =
 	"    why = attempt(names) if names else None\n"
 	"    if why:\n"
 	"        bad.append([name, why, line])\n"
-	"json.dump({'checked': len(wanted), 'bad': bad}, sys.stdout)\n";
+	"told = {norm(one[0]) for one in bad}\n"
+	"for name in sorted(known - told):\n"
+	"    try:\n"
+	"        dist = md.distribution(name)\n"
+	"        gone = [str(f) for f in dist.files or () if '__pycache__' not in f.parts and not "
+	"os.path.lexists(f.locate())]\n"
+	"    except Exception:\n"
+	"        continue\n" /* removed as a whole, which is anybody's right */
+	"    if gone:\n"
+	"        bad.append([name, 'lacks', gone[0][:300]])\n"
+	"json.dump({'checked': len(wanted), 'bad': bad, 'trouble': trouble}, sys.stdout)\n";
 
 static void read_probe(struct checkup *c, struct str text)
 {
@@ -94,6 +107,9 @@ static void read_probe(struct checkup *c, struct str text)
 		checkup_find(c, FINDING_PYTHON, NULL, "Python in the workspace printed no result");
 		return;
 	}
+	const char *trouble = json_member_text(value, "trouble");
+	if (trouble && trouble[0])
+		checkup_find(c, FINDING_OTHER, NULL, "pyproject.toml can't be read: %s", trouble);
 	c->health.python_deps_installed = true;
 	for (const struct json_value *at = bad->first; at; at = at->next) {
 		const struct json_value *name = at->first, *why = name ? name->next : NULL;
@@ -104,11 +120,16 @@ static void read_probe(struct checkup *c, struct str text)
 		if (!strcmp(why->string.data, "not installed"))
 			checkup_find(c, FINDING_PACKAGE, name->string.data,
 				"Python package '%s' is not installed", name->string.data);
+		else if (!strcmp(why->string.data, "lacks"))
+			checkup_find(c, FINDING_PACKAGE, name->string.data,
+				"Python package '%s' lacks its file '%s'", name->string.data,
+				line && line->kind == JSON_STRING ? line->string.data : "");
 		else
 			checkup_find(c, FINDING_PACKAGE, name->string.data,
 				"Python package '%s' can't be imported: %s", name->string.data,
 				why->string.data);
-		if (c->found.count && line && line->kind == JSON_STRING)
+		if (c->found.count && line && line->kind == JSON_STRING &&
+			strcmp(why->string.data, "lacks") != 0)
 			c->found.items[c->found.count - 1].wanted = line->string.data;
 	}
 }

@@ -151,7 +151,11 @@ static void make_marks(struct repairing *r)
 {
 	static const char script[] =
 		"[ -e .workspace_configured ] || : > .workspace_configured\n"
-		"[ -z \"$1\" ] || [ -L .venv ] || [ -e .venv ] || ln -s /env .venv\n";
+		"[ -n \"$1\" ] && [ ! -d .venv/bin ] || exit 0\n"
+		/* What somebody has put in its place is kept beside it. */
+		"if [ -L .venv ]; then rm .venv; elif [ -e .venv ]; then\n"
+		"	rmdir .venv 2>/dev/null || mv -nT .venv .venv.replaced; fi\n"
+		"[ -e .venv ] || ln -s /env .venv\n";
 	const char *words[] = { "/bin/sh", "-c", script, "sh",
 		findings_have(&r->found, FINDING_VENV) ? "venv" : "" };
 	const struct exec_spec spec = { .argv = { words, 5, 5 } };

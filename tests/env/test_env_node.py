@@ -470,6 +470,10 @@ def test_layers_of_a_workspace_are_named_repaired_and_never_run(node, index, tem
         assert ask("health", "patient", code=1)["issues"] == ["Node package 'one' is not installed"]
         assert ask("repair", "patient")["done"] == ["restored 'one' from its layer"]
         assert node("exec", "patient", "--", "ls", "node_modules/one/index.js").returncode == 0
+        # Also when all of them are gone.
+        assert node("exec", "patient", "--", "sh", "-c", "rm -rf node_modules/* node_modules/.bin; rm -f package.json").returncode == 0
+        assert "Node package 'one' is not installed" in ask("health", "patient", code=1)["issues"]
+        assert ask("repair", "patient")["health"]["healthy"]
         serve("true")
         for layer in (path for kind in ("node_environment", "environment") for path in ask("env", "show", shown[kind])["layers"][:1]):
             shutil.rmtree(node.store / "layers" / layer)

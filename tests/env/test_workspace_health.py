@@ -77,6 +77,10 @@ DAMAGES = [
     (f"{SITE}; echo 'raise ValueError(7)' > victim_lib/__init__.py; echo > victim_lib/mine.py", "python_deps_installed", "ValueError: 7", "restored 'victim'"),
     (f"{SITE}; rm -r victim_lib victim-1.5.dist-info; mkdir victim_lib", "python_deps_installed", "'victim' is not installed", "restored 'victim'"),
     (f"{SITE}; rm -r shared_ns; mkdir shared_ns; touch shared_ns/other", "python_deps_installed", "shared_ns", "restored 'name-space'"),
+    ("rm .venv; mkdir .venv", "python_venv", "'.venv' does not lead to an environment", "made the link '.venv'"),
+    ("rm .venv; mkdir .venv; echo mine > .venv/mine", "python_venv", "'.venv' does not lead to an environment", "made the link '.venv'"),
+    ("grep -q mine .venv.replaced/mine; rm -r .venv.replaced .venv; ln -s /nowhere .venv", "python_venv", "'.venv' does not lead to an environment", "made the link '.venv'"),
+    (f"{SITE}; rm victim_lib/other.py", "python_deps_installed", "'victim' lacks its file 'victim_lib/other.py'", "restored 'victim'"),
     ("rm /env/bin/python3", "python_venv", "Python", "restored 'Python'"),
 ]
 
@@ -88,6 +92,18 @@ def what_a_command_broke_is_named_and_repaired(building, name):
         assert not found["healthy"] and not found[field] and issue in " ".join(found["issues"]), (damage, found)
         done = repair(building, name)
         assert done["failed"] == [] and action in " ".join(done["done"]) and done["health"]["healthy"], (damage, done)
+
+
+def a_project_that_can_not_be_read_is_named(building, name):
+    for file, break_it in (("pyproject.toml", "chmod 0"), ("package.json", "chmod 0"), ("pyproject.toml", "echo '[[' >"), ("package.json", "echo '{' >")):
+        sh(building, name, f"touch {file}; {break_it} {file}")
+        found = health(building, name)
+        assert not found["healthy"] and f"{file} can't be read" in " ".join(found["issues"]), (file, break_it, found)
+        sh(building, name, f"rm -f {file}")
+    assert health(building, name)["healthy"]
+    # A package that was removed as a whole is anybody's choice, unless it was declared.
+    sh(building, name, "pip uninstall -qy pip")
+    assert health(building, name)["healthy"]
 
 
 def other_changes_survive_a_repair(building, name):
@@ -105,6 +121,12 @@ def a_damaged_layer_is_built_again(building, name):
     assert health(building, name)["healthy"]
     damaged = health(building, name, "?deep")
     assert any("victim" in issue for issue in damaged["issues"]), damaged
+    # Its warm sandbox runs on the damaged layer no more: the next command has a repaired one.
+    assert building.get(f"/v1/workspaces/{name}").json()["state"] == "suspended"
+    sh(building, name, f"{SITE}; grep -q 1 victim_lib/other.py")
+    found.chmod(0o644)
+    found.write_text("X = 2\n")
+    assert any("victim" in issue for issue in health(building, name, "?deep")["issues"])
     done = repair(building, name, "?deep")
     assert done["health"]["healthy"] and "built environment" in " ".join(done["done"]), done
     assert health(building, name, "?deep")["healthy"]
@@ -139,6 +161,7 @@ def test_a_workspace_is_checked_and_repaired(building, name):
     """One after the other: they share a workspace whose environment takes longer to build than they do."""
     a_whole_workspace_is_healthy_also_while_suspended(building, name)
     what_a_command_broke_is_named_and_repaired(building, name)
+    a_project_that_can_not_be_read_is_named(building, name)
     other_changes_survive_a_repair(building, name)
     a_damaged_layer_is_built_again(building, name)
     what_runs_is_not_ended_and_what_is_declared_too_much_is_said(building, name)
