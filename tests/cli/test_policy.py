@@ -91,6 +91,16 @@ def test_without_file_rules_an_option_writes_in_the_working_directory_or_tmp_alo
     assert [row for row in decide(outside, settings) if row[1] != "ask"] == []
 
 
+def test_a_directory_that_a_rule_reaches_into_is_asked_about_where_names_are_not_known():
+    settings = {"permissions": {"allow": [*SHAPES["permissions"]["allow"]],
+                                "deny": ["file(write:${WORKSPACE}/out/keep/**)", "file(read:${WORKSPACE}/src/*.pem)"]}}
+    asked = ["tar xf a.tar", "tar xf a.tar -C out", "unzip a.zip -d out", "wget -P out https://a.example", "curl --output-dir out -O https://a.example",
+             "rsync -a lib out", "tar cf a.tar src", "tar cf a.tar -C . src", "zip -r a.zip src", "cp -t out a"]
+    allowed = ["tar xf a.tar -C lib", "unzip a.zip -d lib", "tar cf a.tar lib", "rsync -a lib lib2", "gcc -o out/a a.c", "sort -o out/a b"]
+    assert [row for row in decide(asked, settings) if row[1] != "ask"] == []
+    assert [row for row in decide(allowed, settings) if row[1] != "allow"] == []
+
+
 def test_files_and_hosts_are_judged_in_the_syntax_of_rules():
     files = {"file(read:/workspace/a.py)": "allow", "file(write:/workspace/a/b)": "allow", "file(read:/etc/passwd)": "ask",
              "file(read:/workspace/../etc/shadow)": "deny", "file(read:a.py)": "allow", "file(write:/etc/x)": "deny",

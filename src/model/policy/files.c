@@ -154,7 +154,7 @@ static void judge_unruled_in(
 		(j->policy->workspace && path_is_beneath(path, j->policy->workspace)))
 		return;
 	judge_step(j, file_subject(j, operation, path), match_default(j->policy, operation, path),
-		NULL, "a redirection outside of the workspace and /tmp, and no rule for files");
+		NULL, "it is outside of the workspace and /tmp, and there is no rule for files");
 }
 
 static void judge_unruled(struct judge *j, enum policy_operation operation, const char *text)
@@ -170,13 +170,15 @@ static void judge_unruled(struct judge *j, enum policy_operation operation, cons
 		judge_unruled_in(j, operation, j->moved_to, text);
 }
 
-static void judge_redirected(
-	struct judge *j, enum policy_operation operation, const struct shell_word *target)
+void judge_output(struct judge *j, enum policy_operation operation, const struct shell_word *target)
 {
 	if (j->policy->has_file_rules || j->policy->is_claude)
 		judge_path(j, operation, target);
-	else
+	else if (target->literal)
 		judge_unruled(j, operation, target->literal);
+	else
+		judge_step(j, arena_bytes(j->arena, target->source.data, target->source.len),
+			POLICY_ASK, NULL, "it isn't known which file that names");
 }
 
 void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect)
@@ -207,9 +209,9 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 		judge_step(j, subject, POLICY_ASK, NULL,
 			"a redirection writes outside of the working directories");
 	if (redirect->kind == SHELL_READ || redirect->kind == SHELL_READ_WRITE)
-		judge_redirected(j, POLICY_READ, &redirect->target);
+		judge_output(j, POLICY_READ, &redirect->target);
 	if (redirect->kind != SHELL_READ)
-		judge_redirected(j, POLICY_WRITE, &redirect->target);
+		judge_output(j, POLICY_WRITE, &redirect->target);
 }
 
 /* What a program does with the files that its arguments name. */
@@ -330,7 +332,7 @@ static bool has_option(const shell_words *words, size_t first, const char *lette
 }
 
 /* Directories that are walked: a rule may forbid a file in them. */
-static void judge_tree(struct judge *j, unsigned operations, const struct shell_word *word)
+void judge_tree(struct judge *j, unsigned operations, const struct shell_word *word)
 {
 	const char *dir;
 

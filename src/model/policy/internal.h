@@ -139,6 +139,13 @@ const char *file_subject(struct judge *j, enum policy_operation operation, const
 void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect);
 /* A path that a command names, against the file rules. */
 void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word);
+/* The same of a redirection's target or of a file that an option writes. Without any file rule, one
+ * inside the workspace or /tmp follows the command. */
+void judge_output(
+	struct judge *j, enum policy_operation operation, const struct shell_word *target);
+/* A directory that is walked, or written in by names that aren't known: a rule may forbid a file in
+ * it. There are file rules. */
+void judge_tree(struct judge *j, unsigned operations, const struct shell_word *word);
 /* The file operations that the program at words[first] is known for. */
 void judge_operands(struct judge *j, const shell_words *words, size_t first);
 /* The files that options of a wrapper name, before the command at words[end]. */

@@ -145,48 +145,24 @@ static void judge_text(struct call *c, const struct shell_word *word)
 
 /* ---- files ---- */
 
-/* A file that is written where no rule is about files: one below the working directory or /tmp
- * follows the command. */
-static void judge_unruled_write(struct call *c, const struct shell_word *word)
-{
-	struct judge *j = c->j;
-	const char *path =
-		word->literal ? path_normalize(j->arena, j->request->cwd, word->literal) : NULL;
-
-	if (!path || (word->literal[0] != '/' && (j->is_moved || j->moved_to)))
-		ask(c, "it isn't known which file is written");
-	else if (!path_is_beneath(path, j->request->cwd) && !path_is_beneath(path, "/tmp") &&
-		 strncmp(path, "/dev/", 5) != 0)
-		ask(c, "a file outside of the working directory and /tmp, and no rule for files");
-}
-
-/* Which files are written in a directory isn't known. */
-static void judge_below(
-	struct call *c, enum policy_operation operation, const struct shell_word *word)
-{
-	struct judge *j = c->j;
-
-	if (!word->literal || !j->policy->has_file_rules)
-		return;
-	const char *path = path_normalize(j->arena, j->request->cwd, word->literal);
-	if (match_is_forbidden_within(j, operation, path))
-		judge_step(j, file_subject(j, operation, path), POLICY_ASK, NULL,
-			"a rule forbids a file in that directory");
-}
-
 static void judge_file(struct call *c, unsigned operations, const struct shell_word *word)
 {
 	if (word->literal && strcmp(word->literal, "-") == 0)
 		return;
-	if ((operations & ~(unsigned)POLICY_READ) && !c->j->policy->has_file_rules &&
-		!c->j->policy->is_claude)
-		judge_unruled_write(c, word);
-	for (unsigned operation = POLICY_READ; operation <= POLICY_DELETE; operation <<= 1)
-		if (operations & operation) {
-			judge_path(c->j, (enum policy_operation)operation, word);
-			if (operation != POLICY_READ)
-				judge_below(c, (enum policy_operation)operation, word);
-		}
+	if (operations & POLICY_READ)
+		judge_path(c->j, POLICY_READ, word);
+	if (operations & POLICY_WRITE)
+		judge_output(c->j, POLICY_WRITE, word);
+	if (operations & POLICY_DELETE)
+		judge_output(c->j, POLICY_DELETE, word);
+}
+
+/* A directory with all that is in it. */
+static void judge_directory(struct call *c, unsigned operations, const struct shell_word *word)
+{
+	judge_file(c, operations, word);
+	if (c->j->policy->has_file_rules)
+		judge_tree(c->j, operations, word);
 }
 
 static void judge_part(struct call *c, unsigned operations, const char *path)
@@ -202,7 +178,8 @@ static unsigned operations_of(char effect)
 		char effect;
 		unsigned operations;
 	} effects[] = { { 'r', POLICY_READ }, { 'w', POLICY_WRITE }, { 'W', POLICY_WRITE },
-		{ 'T', POLICY_WRITE }, { 'b', POLICY_READ | POLICY_WRITE },
+		{ 'T', POLICY_WRITE }, { 'O', POLICY_WRITE }, { 'E', POLICY_READ },
+		{ 'b', POLICY_READ | POLICY_WRITE },
 		{ 'd', POLICY_READ | POLICY_WRITE | POLICY_DELETE } };
 
 	for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
@@ -220,7 +197,7 @@ static void note_option(struct call *c, char effect)
 	c->deletes |= effect == 'Y';
 	c->has_program |= effect == 'p';
 	c->writes_here |= effect == '.';
-	c->writes_elsewhere |= effect == 'W' || effect == 'h' || effect == 'D';
+	c->writes_elsewhere |= effect == 'W' || effect == 'O' || effect == 'h' || effect == 'D';
 	c->creates |= effect == 'm';
 	c->extracts |= effect == 'x';
 	c->lists |= effect == 't';
@@ -249,6 +226,7 @@ static bool value_is_harmless(char effect, const char *value)
 	case 'M':
 		return strcmp(value, "-") != 0 && strncmp(value, "/dev/", 5) != 0 &&
 		       strncmp(value, "/proc/", 6) != 0;
+	case 'O':
 	case 'W': /* a number after '#' is a part of the address to curl */
 		return !strchr(value, '#');
 	case 'u':
@@ -300,7 +278,11 @@ static void judge_value(struct call *c, char effect, const struct shell_word *wo
 			word);
 		return;
 	case 'D':
-		judge_file(c, c->extracts ? POLICY_WRITE : POLICY_READ, word);
+		judge_directory(c, c->extracts ? POLICY_WRITE : POLICY_READ, word);
+		return;
+	case 'O':
+	case 'T':
+		judge_directory(c, POLICY_WRITE, word);
 		return;
 	case 'f':
 		if (!value || strncasecmp(value, "file:", 5) == 0 ||
@@ -418,6 +400,10 @@ static void judge_operand_of(struct call *c, char letter, const struct shell_wor
 	case '!':
 		ask(c, "it isn't known what that does");
 		return;
+	case 'O':
+	case 'E':
+		judge_directory(c, operations_of(letter), word);
+		return;
 	default:
 		c->writes_elsewhere |= letter == 'W';
 		judge_file(c, operations_of(letter), word);
@@ -429,11 +415,11 @@ static void judge_member(struct call *c, const struct shell_word *word)
 {
 	if (!c->creates)
 		return;
+	struct shell_word member = *word;
+
 	if (c->directory && word->literal && word->literal[0] != '/')
-		judge_part(c, POLICY_READ,
-			arena_printf(c->j->arena, "%s/%s", c->directory, word->literal));
-	else
-		judge_file(c, POLICY_READ, word);
+		member.literal = arena_printf(c->j->arena, "%s/%s", c->directory, word->literal);
+	judge_directory(c, POLICY_READ, &member);
 }
 
 static void judge_operand_at(struct call *c, const struct shell_word *word, size_t k, size_t count)
@@ -484,7 +470,8 @@ static void judge_read(struct call *c, const struct shape_reading *reading)
 	}
 	if ((c->writes_here || c->extracts || strchr(c->shape->operands, '.')) &&
 		!c->writes_elsewhere)
-		judge_part(c, POLICY_WRITE, ".");
+		judge_directory(c, POLICY_WRITE,
+			&(const struct shell_word){ .literal = ".", .source = STR(".") });
 }
 
 /* ---- find ---- */

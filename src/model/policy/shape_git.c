@@ -181,7 +181,7 @@ const struct shape shape_git_rows[] = {
 		"format= l|list v|verbose prefix= o|output=w add-file=r worktree-attributes NUM",
 		"*-", SHAPE_NEGATED },
 	{ "git/format-patch",
-		LOG "o|output-directory=w stdout N|no-numbered k|keep-subject s|signoff "
+		LOG "o|output-directory=O stdout N|no-numbered k|keep-subject s|signoff "
 		    "start-number= v|reroll-count= subject-prefix= rfc cover-letter base= "
 		    "numbered thread? to= cc= in-reply-to= suffix=i signature= zero-commit",
 		"", SHAPE_NEGATED },

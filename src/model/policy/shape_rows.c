@@ -208,8 +208,8 @@ const struct shape shape_rows[] = {
 		"*d", SHAPE_MIXED },
 	{ "zstd unzstd zstdmt", "NUM o=w D=r ultra long? adapt progress " PACK, "*d", SHAPE_MIXED },
 	{ "zip", "r|recurse-paths q|quiet j|junk-paths v u y|symlinks o D 0 1 2 3 4 5 6 7 8 9 x=",
-		"w*r", SHAPE_MIXED },
-	{ "unzip", "o n q j a L C V Z1,h l,h t,h v,h p,h z,h d=W x= u f X K", ".r*-", SHAPE_MIXED },
+		"w*E", SHAPE_MIXED },
+	{ "unzip", "o n q j a L C V Z1,h l,h t,h v,h p,h z,h d=O x= u f X K", ".r*-", SHAPE_MIXED },
 
 	/* Programs that fetch */
 	{ "curl",
@@ -217,7 +217,7 @@ const struct shape shape_rows[] = {
 		"i|include|show-headers v|verbose k|insecure X|request= H|header=@ d|data=@ "
 		"data-ascii=@ data-raw= data-urlencode=F data-binary=@ json=@ F|form=F "
 		"form-string= "
-		"u|user= A|user-agent= e|referer= o|output=W O|remote-name,. output-dir=W "
+		"u|user= A|user-agent= e|referer= o|output=W O|remote-name,. output-dir=O "
 		"create-dirs J|remote-header-name R|remote-time m|max-time= connect-timeout= "
 		"retry= "
 		"retry-delay= retry-max-time= retry-all-errors retry-connrefused x|proxy= "
@@ -232,7 +232,7 @@ const struct shape shape_rows[] = {
 		"h|help q|disable n|netrc anyauth basic digest styled-output",
 		"*f", SHAPE_NEGATED },
 	{ "wget",
-		"q|quiet n= nv|no-verbose v|verbose O|output-document=W P|directory-prefix=W "
+		"q|quiet n= nv|no-verbose v|verbose O|output-document=W P|directory-prefix=O "
 		"o|output-file=w a|append-output=w c|continue r|recursive l|level= "
 		"p|page-requisites k|convert-links E|adjust-extension N|timestamping "
 		"S|server-response T|timeout= t|tries= U|user-agent= header= referer= "
@@ -261,8 +261,8 @@ const struct shape shape_rows[] = {
 		"T|temp-dir=w compare-dest=r copy-dest=r link-dest=r info= chmod= chown= mkpath "
 		"out-format= list-only safe-links specials devices modify-window= E|executability "
 		"force 0|from0 fuzzy y implied-dirs bwlimit= contimeout= 4|ipv4 6|ipv6" GNU,
-		":*r$w", SHAPE_NEGATED },
-	{ "scp", "3 4 6 A,! B C p q r v l= P= c= i=r", ":*r$w", SHAPE_MIXED },
+		":*E$O", SHAPE_NEGATED },
+	{ "scp", "3 4 6 A,! B C p q r v l= P= c= i=r", ":*E$O", SHAPE_MIXED },
 	{ "sftp", "4 6 a C f p q r v B= b=! c= i=r l= P= R=", "*!", SHAPE_MIXED },
 	{ "tcpdump", "c= i= n q v e t A x X S l U D nn vv vvv ttt s= r=r w=w F=r host= port=", "*-",
 		SHAPE_MIXED },

@@ -4,23 +4,30 @@
 #include "base/path.h"
 #include "model/policy/shape_rows.h"
 
-static bool has_word(const char *words, const char *word)
-{
-	struct str rest = str_from(words), one;
+/* Longer bundles of letters aren't read: nobody writes them. */
+#define LETTERS_MAX 64
 
-	while (str_next(&rest, ' ', &one))
-		if (str_is(one, word))
+static bool has_word(const char *words, const char *word, size_t len)
+{
+	for (const char *at = words; *at; at += *at == ' ') {
+		size_t one = strcspn(at, " ");
+
+		if (one == len && *at == *word && memcmp(at, word, len) == 0)
 			return true;
+		at += one;
+	}
 	return false;
 }
 
 static const struct shape *find_exact(const char *name)
 {
+	size_t len = strlen(name);
+
 	for (size_t i = 0; i < shape_row_count; i++)
-		if (has_word(shape_rows[i].names, name))
+		if (has_word(shape_rows[i].names, name, len))
 			return &shape_rows[i];
 	for (size_t i = 0; i < shape_git_row_count; i++)
-		if (has_word(shape_git_rows[i].names, name))
+		if (has_word(shape_git_rows[i].names, name, len))
 			return &shape_git_rows[i];
 	return NULL;
 }
@@ -34,7 +41,7 @@ const struct shape *shape_find(struct arena *arena, const char *name)
 	/* gcc-12, x86_64-linux-gnu-gcc-12, gawk-5.2.1 */
 	while (len && strchr("0123456789.", base[len - 1]))
 		len--;
-	if (shape || !len)
+	if (shape || !len || (!base[len] && !strstr(base, "-linux-gnu")))
 		return shape;
 	const char *bare = arena_bytes(arena, base, len - (base[len - 1] == '-'));
 	const char *triplet = strstr(bare, "-linux-gnu");
@@ -169,8 +176,9 @@ static void take_letters(struct reader *r, const char *letters)
 	if (!letters[strspn(letters, "0123456789")] &&
 		shape_option(r->shape, STR("NUM"), &kind, &effect))
 		return;
-	for (; *letters; letters++) {
-		if (!shape_option(r->shape, (struct str){ letters, 1 }, &kind, &effect)) {
+	for (size_t count = 0; *letters; letters++) {
+		if (count++ == LETTERS_MAX ||
+			!shape_option(r->shape, (struct str){ letters, 1 }, &kind, &effect)) {
 			is_unknown_option(r);
 			return;
 		}
@@ -188,8 +196,9 @@ static void take_old_letters(struct reader *r, const char *letters)
 {
 	char kind, effect;
 
-	for (; *letters; letters++)
-		if (shape_option(r->shape, (struct str){ letters, 1 }, &kind, &effect))
+	for (size_t count = 0; *letters && !r->reading->unknown; letters++)
+		if (count++ < LETTERS_MAX &&
+			shape_option(r->shape, (struct str){ letters, 1 }, &kind, &effect))
 			take_option(r, kind == '?' ? 0 : kind, effect, NULL);
 		else
 			is_unknown_option(r);

@@ -8,25 +8,31 @@
  * short option, "NUM" is -1, -20 and so on.
  * KIND: none, or ',' no value; '=' a value, glued or the next word; '?' a value only if it is
  * glued; ':' as '=', but only the next word.
- * EFFECT, of the option or its value: none: harmless
- *	!  can run programs or write files: a person is asked
- *	r w b  a file that is read, written, both    W  written, and nothing is written in `.`
- *	.  writes in the directory `.`    h  doesn't
- *	R V  all operands are read, written    T  a directory: written, all operands are read
- *	C  the directory to work in    s  a script of sh    p  a program of sed or awk
- *	i  the end of a name of a copy    @  a file if it begins with '@'    c  a value without ','
- *	%  write-out of curl    F  a file after '@' or '<'    M  a makefile
- *	u  a file of curl's, which isn't a pattern    g  a remote of git    Y  deletes in the
- *last f  an address    S  env -S    I  the string that xargs replaces    n  nothing is run    X  a
- *command up to ';' A D m x t  of tar: archive, directory; creates, extracts, lists
+ * EFFECT, of the option or its value; none: harmless
+ * !  can run programs or write files: a person is asked
+ * r w b  a file that is read, written, both
+ * W O  a file, a directory, that is written, and nothing in `.`
+ * . h  writes in the directory `.`, doesn't
+ * R V  all operands are read, written
+ * T  a directory: written, and all operands are read
+ * Y  deletes in the last operand
+ * C  the directory to work in
+ * s p  a script of sh, a program of sed or awk
+ * i c  an end of a name without '/' and '*', a value without ','
+ * g f  a remote of git, an address
+ * @ F  a file after a leading '@', after any '@' or '<'
+ * u %  a file of curl's that is no pattern, what curl prints at the end
+ * M  a makefile
+ * X  a command up to ';'
+ * S I n  of wrappers: env -S, the string that xargs replaces, nothing is run
+ * A D m x t  of tar: archive, directory; creates, extracts, lists
  *
- * `operands`, one letter each: - not a file, r w b, d read, written and deleted, p a program, g a
- * remote of git, o read where it is surely a path, k K an input of a compiler that is read,
- *written, v a variable or target of make, l an input of less, f an address, ! a person is asked; *
- *the next one is for all that follow, $ and one for the last; before those, '.' writes in `.`, ':'
- *one with a colon is on another host, and
- * '=' assignments come first. "-->": a wrapper, whose command comes after two operands; ">+" adds
- * words to it. */
+ * `operands`, one letter each: '-' not a file; r w b O p g f as above; E a tree that is read;
+ * d read, written and deleted; o read where it is surely a path; k K an input of a compiler that
+ * is read, written; v a variable or target of make; l an input of less; ! a person is asked.
+ * '*' the next one is for all that follow, '$' and one for the last.
+ * Before those: '.' writes in `.`, ':' one with a colon is on another host, '=' assignments.
+ * "-->": a wrapper, whose command comes after two operands; ">+" adds words to it. */
 #pragma once
 #include "model/policy/internal.h"
 
