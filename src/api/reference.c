@@ -207,7 +207,8 @@ static const struct operation_text operations[] = {
 		"with `tty` has no time limit. A command that doesn't exist, or can't be executed, "
 		"has a result like any other: exit_code 127 or 126, and the cause in stderr. "
 		"`exit_code` is the command's own, or 124 (timeout, "
-		"cpu_limit), 137 (memory_limit, output_limit, disk_limit), 130 (canceled), 126 "
+		"cpu_limit), 137 (memory_limit, output_limit, disk_limit), 130 (canceled, "
+		"daemon_lost: a background exec that ended with a daemon that was killed), 126 "
 		"(denied), 128+n (signal n)." },
 	{ "execSocket", "execs",
 		"Stdin, stdout, stderr, the size of the terminal and signals as messages: "

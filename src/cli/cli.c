@@ -490,6 +490,9 @@ void cli_explain(const struct result *result, const struct limits *limits)
 		[REASON_DISK_LIMIT] = { "failed: disk_limit, the disk of the workspace is full at ",
 			" (--disk)" },
 		[REASON_CANCELED] = { "was ended: canceled", NULL },
+		[REASON_DAEMON_LOST] = { "was ended: daemon_lost, the daemon was killed while it "
+					 "ran",
+			NULL },
 	};
 	char limit[32] = "";
 	if (!texts[result->reason].before)

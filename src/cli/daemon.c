@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -18,11 +19,14 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "cli/cli.h"
 #include "linux/child.h"
 #include "linux/pidfd.h"
 #include "linux/unix_address.h"
 
 #define START_WAIT_MS 12000 /* longer than one that starts may take */
+#define SAID_MAX 8192
+#define OPTIONS_MAX 2048
 static const struct timespec look_again = { .tv_nsec = 10 * 1000000L };
 
 int daemon_open_file(
@@ -59,18 +63,24 @@ static int find_holder(int lock, bool *held, pid_t *pid, struct error *err)
 	return 0;
 }
 
-/* Where it says that it listens, "" when it hasn't said yet. */
+enum said { SAID_PID, SAID_SOCKET, SAID_OPTIONS }; /* lines of the lock's file */
+
+/* "" when it hasn't said so. */
+static void read_said(int lock, enum said which, char *out, size_t size)
+{
+	char text[SAID_MAX];
+	ssize_t len = pread(lock, text, sizeof text, 0);
+	struct str rest = { text, len > 0 ? (size_t)len : 0 }, line = STR("");
+	for (int i = 0; i <= (int)which; i++)
+		if (!str_next(&rest, '\n', &line))
+			line = STR("");
+	str_format(out, size, "%.*s", (int)line.len, line.data);
+}
+
+/* Where it says that it listens. */
 static void read_socket(int lock, char *out, size_t size)
 {
-	char text[4400];
-	struct str pid, socket, rest;
-	ssize_t len = pread(lock, text, sizeof text, 0);
-	out[0] = 0;
-	if (len <= 0)
-		return;
-	str_cut((struct str){ text, (size_t)len }, '\n', &pid, &rest);
-	str_cut(rest, '\n', &socket, &rest);
-	str_format(out, size, "%.*s", (int)socket.len, socket.data);
+	read_said(lock, SAID_SOCKET, out, size);
 }
 
 static int say_held(const struct home *home, int lock, pid_t pid, struct error *err)
@@ -112,14 +122,42 @@ int daemon_lock(const struct home *home, int *lock, struct error *err)
 	return 0;
 }
 
+/* What `carrel serve` was given, but for the way it runs. */
+static void list_options(char out[OPTIONS_MAX])
+{
+	char words[OPTIONS_MAX];
+	bool is_behind = false;
+	size_t used = 0;
+	ssize_t len = fd_read_file(AT_FDCWD, "/proc/self/cmdline", words, sizeof words);
+	struct str rest = { words, len > 0 ? (size_t)len : 0 }, word;
+	out[0] = 0;
+	while (str_next(&rest, '\0', &word)) {
+		char shown[OPTIONS_MAX];
+		bool is_option = is_behind && word.len && !str_is(word, "--background");
+		is_behind |= str_is(word, "serve");
+		if (!is_option)
+			continue;
+		str_printable(shown, sizeof shown, word);
+		str_format(out + used, OPTIONS_MAX - used, " %s", shown);
+		used = strlen(out);
+	}
+}
+
 int daemon_announce(int lock, const char *socket_path, struct error *err)
 {
-	char text[4400];
-	if (!str_format(text, sizeof text, "%d\n%s\n", (int)getpid(), socket_path))
+	char text[SAID_MAX], options[OPTIONS_MAX];
+	list_options(options);
+	if (!str_format(text, sizeof text, "%d\n%s\n%s\n", (int)getpid(), socket_path, options))
 		return fail(err, ERR_LIMIT, "the path of the socket is too long");
 	if (pwrite(lock, text, strlen(text), 0) != (ssize_t)strlen(text))
 		return fail_errno(err, "write 'run/lock'");
 	return 0;
+}
+
+void daemon_retire(int lock)
+{
+	if (lock >= 0)
+		(void)!ftruncate(lock, 0);
 }
 
 int daemon_find(const struct home *home, pid_t *pid, char *socket, size_t size, struct error *err)
@@ -340,13 +378,41 @@ static bool is_held(const struct home *home)
 	       (!socket[0] || !strcmp(socket, own));
 }
 
+/* The options of the last daemon, if it was killed: one that ends in order takes them back. The
+ * daemon that a command starts has none, and a port that is closed since looks like a fault of the
+ * network to those who used it. */
+static void find_lost(const struct home *home, char out[OPTIONS_MAX])
+{
+	struct error ignored;
+	auto_close int lock = -1;
+	out[0] = 0;
+	if (!open_lock(home, &lock, &ignored))
+		read_said(lock, SAID_OPTIONS, out, OPTIONS_MAX);
+}
+
+static void say_lost(const char *options)
+{
+	char shown[OPTIONS_MAX];
+	str_printable(shown, sizeof shown, str_from(options));
+	if (!options[0])
+		return;
+	cli_say("the daemon was killed, and another one was started without its options: carrel "
+		"serve%s",
+		shown);
+	fprintf(stderr,
+		"hint: carrel serve --stop, then start it so again; serve in config.yaml holds for "
+		"every daemon\n");
+}
+
 /* A daemon that another process starts meanwhile will do; one that is ending is waited for. */
 static int start(const struct home *home, struct client *client, struct error *err)
 {
 	uint64_t end_ms = clock_monotonic_ms() + START_WAIT_MS;
+	char lost[OPTIONS_MAX];
 	auto_close int lock = -1;
 	if (lock_start(home, &lock, err))
 		return -1;
+	find_lost(home, lost);
 	while (clock_monotonic_ms() < end_ms) {
 		if (!client_connect(client, NULL, err))
 			return 0;
@@ -358,6 +424,7 @@ static int start(const struct home *home, struct client *client, struct error *e
 		}
 		if (!start_server(err)) {
 			client->is_started_here = !client_connect(client, NULL, err);
+			say_lost(lost);
 			return client->is_started_here ? 0 : -1;
 		}
 		if (!is_held(home))

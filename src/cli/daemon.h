@@ -1,7 +1,7 @@
 /* daemon.h -- the daemon of a home: found, started as tmux does, stopped.
  * 1. The process that serves a home holds a lock on <home>/run/lock, which the kernel frees when
- * that process ends, however it ended; the file's text names pid and socket. A socket without the
- * lock is stale.
+ * that process ends, however it ended; the file's text names pid, socket and options. A socket
+ * without the lock is stale.
  * 2. The socket is replaced under the lock only; a daemon is started by a command under the lock of
  * <home>/run/start, so that ten commands at once start one. */
 #pragma once
@@ -27,8 +27,11 @@ int daemon_open_file(
 /* The lock of a home: held by *lock as long as that is open. ERR_CONFLICT: a daemon has it; the
  * text names its pid and socket. */
 int daemon_lock(const struct home *home, int *lock, struct error *err);
-/* Says in the lock's file who we are and where we listen. */
+/* Says in the lock's file who we are, where we listen, and the options of our command line: the
+ * command that starts a daemon after one that was killed says which of them are lost. */
 int daemon_announce(int lock, const char *socket_path, struct error *err);
+/* Ends in order: takes back what was announced. */
+void daemon_retire(int lock);
 /* 1 when the home has a daemon, 0 when it has none, -1. *pid: 0 when it is in another pid
  * namespace; socket: where it listens, "" before it does. */
 int daemon_find(const struct home *home, pid_t *pid, char *socket, size_t size, struct error *err);

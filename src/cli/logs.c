@@ -77,6 +77,20 @@ static int begin_tails(struct tail tails[2], const char *stream, struct error *e
 	return 0;
 }
 
+/* Output that was cut by the end of the daemon looks like that of a command that ended itself. */
+static void say_lost(struct command *command)
+{
+	struct error ignored;
+	struct remote_answer answer;
+	const char *path = remote_exec_path(&command->remote, command->operands.items[0], "");
+	const char *reason;
+	if (remote_call(&command->remote, "GET", path, NULL, &answer, &ignored))
+		return;
+	reason = json_member_text(answer.value, "reason");
+	if (reason && !strcmp(reason, reason_names[REASON_DAEMON_LOST]))
+		cli_explain(&(struct result){ .reason = REASON_DAEMON_LOST }, NULL);
+}
+
 static int run(struct command *command, struct error *err)
 {
 	const struct options *options = &command->options;
@@ -98,6 +112,8 @@ static int run(struct command *command, struct error *err)
 	int failed = begin_tails(tails, options->stream, err) || pump_all(tails, err);
 	if (!failed && command->json)
 		print_json(&captured[0], &captured[1], &command->value);
+	else if (!failed)
+		say_lost(command);
 	for (int i = 0; i < 2; i++) {
 		remote_close(&tails[i].remote);
 		buf_done(&captured[i]);

@@ -291,6 +291,7 @@ static void close_server(struct server *server)
 {
 	for (size_t i = 0; i < server->listeners.count; i++)
 		listen_done(server->home, &server->listeners.items[i]);
+	daemon_retire(server->lock);
 	fd_close(&server->lock);
 }
 

@@ -8,8 +8,8 @@
 #include "base/fd.h"
 #include "core/exec_internal.h"
 
-static const char unknown_end[] =
-	"its sandbox had ended when core restarted, so its exit status is unknown";
+static const char lost[] = "the daemon was killed, and its sandbox ended before the daemon was "
+			   "there again: its exit status is unknown";
 
 int execs_attach(struct core_workspace *w, struct error *err)
 {
@@ -108,7 +108,7 @@ static void settle(struct core_exec *e)
 	}
 	core_hold(e->workspace);
 	e->began_ns = clock_monotonic_ns();
-	exec_lost(e, REASON_CANCELED, unknown_end);
+	exec_lost(e, REASON_DAEMON_LOST, lost);
 }
 
 /* All execs are loaded: starts reading from the adopted inits, and asks each for its execs. */

@@ -326,7 +326,7 @@ static void on_failed(struct core_workspace *w, const struct init_reply *reply)
 	struct core_exec *e = find_exec(w, reply->id);
 	struct error err;
 	if (is_late(reply) && e && e->is_restored) {
-		exec_lost(e, REASON_CANCELED,
+		exec_lost(e, REASON_DAEMON_LOST,
 			"core was restarted before the command had started, or its end was not "
 			"recorded");
 		return;

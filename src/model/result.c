@@ -11,6 +11,7 @@ const char *const reason_names[REASON_COUNT + 1] = {
 	[REASON_DISK_LIMIT] = "disk_limit",
 	[REASON_CANCELED] = "canceled",
 	[REASON_DENIED] = "denied",
+	[REASON_DAEMON_LOST] = "daemon_lost",
 };
 /* 0: that of the command. */
 static const int exit_codes[REASON_COUNT] = {
@@ -21,6 +22,7 @@ static const int exit_codes[REASON_COUNT] = {
 	[REASON_DISK_LIMIT] = 137,
 	[REASON_CANCELED] = 130,
 	[REASON_DENIED] = 126,
+	[REASON_DAEMON_LOST] = 130,
 };
 
 bool result_has_failed(const struct result *result)

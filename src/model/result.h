@@ -13,6 +13,7 @@ enum reason {
 	REASON_DISK_LIMIT,
 	REASON_CANCELED,
 	REASON_DENIED,
+	REASON_DAEMON_LOST, /* how it ended is unknown: the daemon was killed meanwhile */
 	REASON_COUNT
 };
 

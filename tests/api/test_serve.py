@@ -478,3 +478,45 @@ def test_a_daemon_does_not_start_with_mounts_that_others_could_have_granted(carr
     place.chmod(0o750)
     done = carrel("serve", "--background")
     assert done.returncode == 125 and f"'{place}' belongs to uid {os.getuid()} and has the mode 0750" in done.stderr, done.stderr
+
+
+# ---- the options of one that was killed ----
+
+LISTEN = ("--listen", "127.0.0.1:0", "--idle-sandbox", "7s")
+
+
+def kill_one_with_options(carrel):
+    """A daemon with a TCP address, which is killed."""
+    assert carrel("token", "create").returncode == 0 and carrel("serve", "--stop").returncode == 0
+    assert carrel("serve", "--background", *LISTEN).returncode == 0
+    pid = int(pathlib.Path(carrel.env["CARREL_HOME"], "run/lock").read_text().splitlines()[0])
+    os.kill(pid, signal.SIGKILL)
+    assert eventually(lambda: not is_served(socket_of(carrel)))
+
+
+def test_the_daemon_that_a_command_starts_says_which_options_are_lost(stopped):
+    kill_one_with_options(stopped)
+    done = stopped("ls")
+    assert done.returncode == 0, done
+    hint = one_line(done.stderr, "was killed", "carrel serve --listen 127.0.0.1:0 --idle-sandbox 7s")
+    assert "carrel serve --stop" in hint and "config.yaml" in hint
+    assert stopped("ls").stderr == ""       # once
+    assert stopped("serve", "--stop").returncode == 0 and stopped("ls").stderr == ""
+
+
+def test_one_that_was_stopped_has_no_options_to_lose(stopped):
+    assert stopped("token", "create").returncode == 0 and stopped("serve", "--stop").returncode == 0
+    assert stopped("serve", "--background", *LISTEN).returncode == 0
+    assert stopped("serve", "--stop").returncode == 0 and stopped("ls").stderr == ""
+
+
+def test_settings_of_config_yaml_hold_for_the_daemon_that_a_command_starts(stopped):
+    home = pathlib.Path(stopped.env["CARREL_HOME"])
+    assert stopped("token", "create").returncode == 0 and stopped("serve", "--stop").returncode == 0
+    (home / "config.yaml").write_text("serve:\n  listen: ['127.0.0.1:0']\n")
+    for _ in range(2):
+        (home / "run/carrel.log").write_text("")
+        assert stopped("ls").stderr == "" and "socket=127.0.0.1:" in (home / "run/carrel.log").read_text()
+        pid = int((home / "run/lock").read_text().splitlines()[0])
+        os.kill(pid, signal.SIGKILL)
+        assert eventually(lambda: not is_served(socket_of(stopped)))

@@ -483,7 +483,7 @@ export interface CodeResult {
   id: string;
   exitCode: number;
   signal: number | null;
-  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied";
+  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | "daemon_lost";
   stdout: string;
   stderr: string;
   /** encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than twice their bytes */
@@ -512,7 +512,7 @@ export interface ResultInfo {
   id: string;
   exitCode: number;
   signal: number | null;
-  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied";
+  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | "daemon_lost";
   stdout: string;
   stderr: string;
   /** encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than twice their bytes */
@@ -1525,7 +1525,7 @@ export interface ExecExitEvent {
   id: string;
   exitCode: number;
   signal: number | null;
-  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied";
+  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | "daemon_lost";
   stdout: string;
   stderr: string;
   /** encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than twice their bytes */
@@ -1567,7 +1567,7 @@ export interface ExecInfo {
   endedAt: string | null;
   exitCode: number | null;
   signal: number | null;
-  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | null;
+  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | "daemon_lost" | null;
   outputBytes: number;
   /** how many of output_bytes are not kept: the oldest, of a background exec that has written more than its limit */
   outputDroppedBytes: number;
@@ -1634,7 +1634,7 @@ export interface OutputExitEvent {
   endedAt: string | null;
   exitCode: number | null;
   signal: number | null;
-  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | null;
+  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | "daemon_lost" | null;
   outputBytes: number;
   /** how many of output_bytes are not kept: the oldest, of a background exec that has written more than its limit */
   outputDroppedBytes: number;
@@ -1965,7 +1965,7 @@ export interface ExecEndedEvent {
   type: "exec.ended";
   /** its id */
   exec: string;
-  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied";
+  reason: "exited" | "signaled" | "timeout" | "cpu_limit" | "memory_limit" | "output_limit" | "disk_limit" | "canceled" | "denied" | "daemon_lost";
   exitCode: number;
 }
 

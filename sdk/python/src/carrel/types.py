@@ -738,7 +738,7 @@ class CodeResult:
     id: str
     exit_code: int
     signal: Optional[int]
-    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
+    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied", "daemon_lost"]
     stdout: str
     stderr: str
     # encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than
@@ -799,7 +799,7 @@ class Result:
     id: str
     exit_code: int
     signal: Optional[int]
-    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
+    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied", "daemon_lost"]
     stdout: str
     stderr: str
     # encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than
@@ -2268,7 +2268,7 @@ class ExecExitEvent:
     id: str
     exit_code: int
     signal: Optional[int]
-    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
+    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied", "daemon_lost"]
     stdout: str
     stderr: str
     # encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON would need more than 64 KiB and more than
@@ -2345,7 +2345,7 @@ class Exec:
     ended_at: Optional[datetime]
     exit_code: Optional[int]
     signal: Optional[int]
-    reason: Optional[Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]]
+    reason: Optional[Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied", "daemon_lost"]]
     output_bytes: int
     # how many of output_bytes are not kept: the oldest, of a background exec that has written more than its limit
     output_dropped_bytes: int
@@ -2458,7 +2458,7 @@ class OutputExitEvent:
     ended_at: Optional[datetime]
     exit_code: Optional[int]
     signal: Optional[int]
-    reason: Optional[Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]]
+    reason: Optional[Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied", "daemon_lost"]]
     output_bytes: int
     # how many of output_bytes are not kept: the oldest, of a background exec that has written more than its limit
     output_dropped_bytes: int
@@ -3039,7 +3039,7 @@ class ExecEndedEvent:
     type: Literal["exec.ended"]
     # its id
     exec: str
-    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied"]
+    reason: Literal["exited", "signaled", "timeout", "cpu_limit", "memory_limit", "output_limit", "disk_limit", "canceled", "denied", "daemon_lost"]
     exit_code: int
 
     @classmethod
