@@ -50,6 +50,9 @@ class IndexHandler(Handler):
             self.connection.close()
             self.rfile = self.wfile = open("/dev/null", "r+b")
             return
+        if kind and kind.startswith("http"):
+            self.send(302, "text/plain", 0, Location=kind + path)
+            return
         if kind in ("500", "503", "404"):
             self.answer(int(kind), "text/plain", b"as the test wants it\n")
             return
@@ -122,7 +125,7 @@ class Index(Site):
 
     def misbehave(self, prefix, kind, times=None):
         """Requests whose path begins so get that answer; so often, else always."""
-        assert kind in KINDS, kind
+        assert kind in KINDS or kind.startswith("http"), kind     # an address: redirected there
         self.faults.append([prefix, kind, times])
 
     def behave(self):

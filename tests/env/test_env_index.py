@@ -1,4 +1,5 @@
 """The tests' own index does what the tests rely on."""
+import time
 import hashlib
 import http.client
 import json
@@ -56,3 +57,15 @@ def test_the_evil_wheels_are_as_evil_as_they_say():
     large = bomb("x", 50)
     assert len(large.data) < 1 << 20 and sum(item.file_size for item in zipfile.ZipFile(BytesIO(large.data)).infolist()) > 50 << 20
     assert sdist("x").filename == "x-1.0.tar.gz"
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("elsewhere", ["http://127.0.0.1:9", "http://unlisted.invalid"])
+def test_a_page_that_redirects_to_another_host_is_refused_by_name(env, index, elsewhere):
+    """At once: it doesn't wait until the time of the build is over."""
+    index.add(wheel("moved"))
+    index.misbehave("/simple/moved", elsewhere)
+    started = time.monotonic()
+    error = env.fails("agent", "--pip", "moved", code={"denied", "network", "failed"}, timeout=100)
+    assert elsewhere.partition("//")[2].partition(":")[0] in error["message"] + (error["hint"] or ""), error
+    assert time.monotonic() - started < 25, error

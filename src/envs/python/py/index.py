@@ -45,10 +45,22 @@ def place(url):
     return parts.scheme, parts.hostname.lower(), parts.port or (443 if parts.scheme == "https" else 80)
 
 
+# A page that is elsewhere would wait in the proxy for a host that nobody names. Files may be elsewhere.
+class AtHome(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, request, fp, code, message, headers, url):
+        scheme, host, port = place(url)
+        if request.get_header("Accept") == ACCEPT and (scheme, host, port) not in Client.homes:
+            raise Failure("the index redirects to %s:%d, which is not an index of this build" % (host[:200], port))
+        return super().redirect_request(request, fp, code, message, headers, url)
+
+
 class Client:
+    homes = []
+
     def __init__(self, index):
         parts = urllib.parse.urlsplit(index)
         self.home = place(index)
+        self.homes.append(self.home)
         self.authorization = None
         if parts.username is not None:
             pair = urllib.parse.unquote(parts.username) + ":" + urllib.parse.unquote(parts.password or "")
@@ -63,7 +75,7 @@ class Client:
             context = ssl._create_unverified_context()
         else:
             context = ssl.create_default_context(cafile=os.environ.get("SSL_CERT_FILE") or None)
-        return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
+        return urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), AtHome())
 
     def open(self, url, accept):
         # A new one each time: urllib makes a request for another scheme of one that went through a tunnel.
