@@ -23,11 +23,15 @@ static bool is_of_daemon(struct str name)
 }
 
 /* Of a response: what a browser keeps for the whole origin, which is the daemon's and that of all
- * other ports. */
+ * other ports; and what makes a browser ask its user for a password under the daemon's name
+ * (Proxy-Authenticate is of a connection). A Refresh stays: it does no more than a link or a script
+ * of the page. */
 static bool is_of_origin(struct str name)
 {
 	static const char *const names[] = { "alt-svc", "clear-site-data", "nel", "public-key-pins",
-		"report-to", "service-worker-allowed", "set-cookie2", "strict-transport-security" };
+		"report-to", "service-worker-allowed", "set-cookie2", "strict-transport-security",
+		"www-authenticate", "authentication-info", "accept-ch", "critical-ch", "expect-ct",
+		"set-login" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (http1_is(name, names[i]))

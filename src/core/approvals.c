@@ -216,15 +216,23 @@ static void arm(struct core_approval *a, uint64_t left_ms)
 
 /* ---- asking ---- */
 
-static int check_room(const struct core_workspace *w, size_t bytes, struct error *err)
+static int check_room(
+	const struct core_workspace *w, const char *requested_by, size_t bytes, struct error *err)
 {
 	const struct core *core = w->core;
-	size_t all = 0, here = 0;
+	size_t all = 0, here = 0, share = 0;
 	for (const struct core_approval *a = core->newest_approval; a; a = a->older)
 		if (is_pending(a)) {
 			all++;
 			here += !strcmp(a->model.workspace, w->model.id);
+			share += !strcmp(a->model.requested_by, requested_by);
 		}
+	if (share >= APPROVALS_SHARE_MAX)
+		return fail_hint(err, ERR_LIMIT,
+			"carrel approval ls --state pending lists what waits for an answer",
+			"%zu commands of %s wait for an approval, and %d are the limit of one "
+			"principal",
+			share, requested_by, APPROVALS_SHARE_MAX);
 	if (here >= APPROVALS_WAITING_MAX || all >= APPROVALS_PENDING_MAX ||
 		core->approval_bytes + bytes > APPROVALS_BYTES_MAX)
 		return fail_hint(err, ERR_LIMIT,
@@ -273,7 +281,7 @@ int approval_ask(const char *requested_by, struct core_workspace *w,
 	if (approval_describe(&model, question->spec, question->is_kept, &arena, err))
 		return -1;
 	policy_fill_approval(&model, question->verdict, &arena);
-	if (check_room(w, bytes_of(&model), err))
+	if (check_room(w, requested_by, bytes_of(&model), err))
 		return -1;
 	id_make(model.id);
 	memcpy(model.workspace, w->model.id, sizeof model.workspace);

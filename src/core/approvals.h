@@ -13,6 +13,7 @@
 
 #define APPROVALS_PENDING_MAX 256 /* of all workspaces */
 #define APPROVALS_WAITING_MAX 32  /* of one workspace */
+#define APPROVALS_SHARE_MAX 64	  /* of one principal */
 #define APPROVALS_ENDED_MAX 1000
 #define APPROVALS_BYTES_MAX (64u << 20) /* of all of them */
 #define APPROVALS_KEPT_MS (30ll * 24 * 3600 * 1000)

@@ -379,6 +379,10 @@ static void go(struct core_exec *e)
 		core_wake(e->workspace, e->request_id, on_awake, e);
 		return;
 	}
+	if (policies_check_env(e->workspace, &e->spec->env, &err)) {
+		exec_lost(e, REASON_DENIED, arena_text(&e->arena, err.text));
+		return;
+	}
 	if (spawn(e, e->spec, NULL, &err))
 		exec_failed(e, &err);
 }
@@ -419,6 +423,7 @@ void exec_keep_spec(struct core_exec *e, const struct exec_spec *spec)
 	kept->command = spec->command ? kept->argv.items[kept->argv.count - 1] : NULL;
 	kept->cwd = e->record.cwd;
 	kept->env = pair_list_copy(&e->arena, &spec->env);
+	policies_keep_env(e->workspace, &e->arena, &kept->env);
 	if (spec->stdin_text.len)
 		kept->stdin_text.data =
 			arena_bytes(&e->arena, spec->stdin_text.data, spec->stdin_text.len);

@@ -182,11 +182,52 @@ static void judge(struct core_workspace *w, struct policy_question *question, st
 	judge_by(stack_of(w), w, question, arena, verdict);
 }
 
-static struct policy_question question_of(const struct exec_spec *spec)
+static bool is_set(const pair_list *env, const char *name)
 {
+	for (size_t i = 0; i < env->count; i++)
+		if (!strcmp(env->items[i].key, name))
+			return true;
+	return false;
+}
+
+/* With all variables that the command gets, whoever has set them. Those that Carrel sets itself
+ * need no judgement. */
+static struct policy_question question_of(
+	struct core_workspace *w, const struct exec_spec *spec, struct arena *arena)
+{
+	const pair_list *shared = &w->model.env;
+	pair_list *env = arena_alloc(arena, sizeof *env);
+	*env = pair_list_copy(arena, &spec->env);
+	for (size_t i = 0; i < shared->count; i++)
+		if (!is_set(&spec->env, shared->items[i].key))
+			vec_push(arena, env, shared->items[i]);
 	return (struct policy_question){
-		.argv = &spec->argv, .script = spec->command, .env = &spec->env, .cwd = spec->cwd
+		.argv = &spec->argv, .script = spec->command, .env = env, .cwd = spec->cwd
 	};
+}
+
+void policies_keep_env(struct core_workspace *w, struct arena *arena, pair_list *env)
+{
+	pair_list shared = pair_list_copy(arena, &w->model.env);
+	for (size_t i = 0; i < shared.count; i++)
+		if (policy_variable_matters(shared.items[i].key) &&
+			!is_set(env, shared.items[i].key))
+			vec_push(arena, env, shared.items[i]);
+}
+
+int policies_check_env(struct core_workspace *w, const pair_list *env, struct error *err)
+{
+	const pair_list *shared = &w->model.env;
+	if (!policies_hold(w))
+		return 0;
+	for (size_t i = 0; i < shared->count; i++)
+		if (policy_variable_matters(shared->items[i].key) &&
+			!is_set(env, shared->items[i].key))
+			return fail(err, ERR_POLICY,
+				"workspace '%s' has got the variable '%s', which changes what "
+				"runs, since the command was judged",
+				w->model.name, shared->items[i].key);
+	return 0;
 }
 
 int policies_judge_exec(const struct request *request, struct core_workspace *w,
@@ -204,7 +245,7 @@ int policies_judge_exec(const struct request *request, struct core_workspace *w,
 void policies_judge_inputs(struct core_workspace *w, const struct exec_spec *spec,
 	struct policy_inputs *inputs, struct arena *arena, struct policy_verdict *verdict)
 {
-	struct policy_question question = question_of(spec);
+	struct policy_question question = question_of(w, spec, arena);
 	question.inputs = inputs;
 	judge(w, &question, arena, verdict);
 }
@@ -224,7 +265,7 @@ static void judge_with(struct core_workspace *w, struct policy_question *questio
 void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,
 	const text_list *rules, struct arena *arena, struct policy_verdict *verdict)
 {
-	struct policy_question question = question_of(spec);
+	struct policy_question question = question_of(w, spec, arena);
 	judge_with(w, &question, rules, arena, verdict);
 }
 
@@ -269,7 +310,7 @@ int policies_learn_exec(const struct request *request, struct core_workspace *w,
 {
 	auto_arena struct arena arena = { 0 };
 	struct policy_work work = { POLICY_WORK_MAX };
-	struct policy_question question = question_of(spec);
+	struct policy_question question = question_of(w, spec, &arena);
 	struct policy_verdict verdict, left;
 	text_list rules = { 0 };
 	question.work = &work;

@@ -28,12 +28,19 @@ void policies_forget(struct core_workspace *w);
 /* Whether anything is judged in it. */
 bool policies_hold(struct core_workspace *w);
 
-/* The command of *spec, with its variables. POLICY_DENY is ERR_POLICY; else *verdict, which lives
- * in the arena of *inputs, says whether it may run at once or has to be approved; with files that
- * *inputs wants, that is known when those are read. */
+/* The command of *spec, with all variables that it gets: its own and those of the workspace.
+ * POLICY_DENY is ERR_POLICY; else *verdict, which lives in the arena of *inputs, says whether it
+ * may run at once or has to be approved; with files that *inputs wants, that is known when those
+ * are read. */
 int policies_judge_exec(const struct request *request, struct core_workspace *w,
 	const struct exec_spec *spec, struct policy_inputs *inputs, struct policy_verdict *verdict,
 	struct error *err);
+/* A command that waits before it runs has the variables of the workspace that change what runs as
+ * its own: what was judged, and shown to a reviewer, is what it gets. */
+void policies_keep_env(struct core_workspace *w, struct arena *arena, pair_list *env);
+/* `env` is that of such a command, which runs now. ERR_POLICY: the workspace has got another such
+ * variable meanwhile. */
+int policies_check_env(struct core_workspace *w, const pair_list *env, struct error *err);
 /* The same with the files that were read. Nothing is noted or recorded. */
 void policies_judge_inputs(struct core_workspace *w, const struct exec_spec *spec,
 	struct policy_inputs *inputs, struct arena *arena, struct policy_verdict *verdict);

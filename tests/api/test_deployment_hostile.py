@@ -26,6 +26,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = json.dumps(said).encode()
         self.send_response(200)
         for name, value in (('Set-Cookie', 'a=b; Path=/; Domain=localhost'), ('Clear-Site-Data', '"*"'), ('Service-Worker-Allowed', '/'),
+                            ('WWW-Authenticate', 'Basic realm="carreld"'),
                             ('Location', '/other'), ('Content-Length', str(len(body)))):
             self.send_header(name, value)
         self.end_headers()
@@ -117,7 +118,7 @@ def test_credentials_of_the_daemon_stay_here(served):
     assert seen["x-forwarded-prefix"] == URL
     # What a browser would keep for the whole daemon, or send to others, is of this surface alone.
     assert answer.headers.get_all("Set-Cookie") == [f"a=b; Path={URL}/"] and answer.headers["Location"] == f"{URL}/other"
-    assert not {"clear-site-data", "service-worker-allowed"} & {name.lower() for name in answer.headers}
+    assert not {"clear-site-data", "service-worker-allowed", "www-authenticate"} & {name.lower() for name in answer.headers}
     assert not [name for name in said["environment"] if "TOKEN" in name or name == "CARREL_HOME"]
 
 

@@ -279,6 +279,32 @@ static void test_what_waits_is_bounded(void **state)
 	assert_int_equal(err.code, ERR_LIMIT);
 }
 
+static void test_a_principal_has_a_share_of_what_may_wait(void **state)
+{
+	struct fixture *f = *state;
+	struct told told = { 0 };
+	const char *argv[] = { "a", NULL }, *names[] = { "one", "two", "three" };
+	const struct exec_spec spec = { .argv = { argv, 1, 1 } };
+	const struct policy_verdict verdict = { .decision = POLICY_ASK };
+	const struct approval_question question = { EXEC, &spec, &verdict, false };
+	struct error err;
+	char id[ID_LEN + 1];
+	for (size_t i = 0; i < 3; i++)
+		create(f, names[i], (struct workspace){ 0 });
+	for (int i = 0; i < APPROVALS_SHARE_MAX; i++)
+		assert_int_equal(approval_ask("token one", find(f, names[i % 2]), &question,
+					 on_decided, &told, id, &err),
+			0);
+	assert_int_equal(
+		approval_ask("token one", find(f, "three"), &question, on_decided, &told, id, &err),
+		-1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	assert_non_null(strstr(err.text, "of token one"));
+	assert_int_equal(
+		approval_ask("token two", find(f, "three"), &question, on_decided, &told, id, &err),
+		0);
+}
+
 static void count(void *ctx, const struct approval *approval)
 {
 	++*(int *)ctx;
@@ -342,6 +368,7 @@ int main(void)
 		TEST(test_after_a_restart_what_nobody_waits_for_expires),
 		TEST(test_an_answer_of_before_a_restart_is_told_again),
 		TEST(test_what_waits_is_bounded),
+		TEST(test_a_principal_has_a_share_of_what_may_wait),
 		TEST(test_lists_filter_and_page),
 		TEST(test_a_webhook_that_fails_is_called_again_and_delays_nothing),
 	};

@@ -89,7 +89,9 @@ static void a_response_is_about_its_port(void **state)
 	assert_response("Set-Cookie: path=1\r\n",
 		"Set-Cookie: path=1; Path=/v1/workspaces/w/ports/8000/\r\n");
 	assert_response("Service-Worker-Allowed: /\r\nAlt-Svc: h3=\":1\"\r\nX-A: 1\r\n"
-			"Clear-Site-Data: \"*\"\r\nStrict-Transport-Security: max-age=1\r\n",
+			"Clear-Site-Data: \"*\"\r\nStrict-Transport-Security: max-age=1\r\n"
+			"WWW-Authenticate: Basic realm=x\r\nProxy-Authenticate: Basic\r\n"
+			"Authentication-Info: a=b\r\nSet-Login: logged-in\r\nAccept-CH: dpr\r\n",
 		"X-A: 1\r\n");
 }
 

@@ -347,7 +347,7 @@ void policy_judge_variables(const struct policy *policy, const struct policy_req
 {
 	struct judge j = judge_begin(policy, request, verdict);
 
-	for (size_t i = 0; i < variables->count && judge_spend(&j, 16); i++)
+	for (size_t i = 0; i < variables->count && judge_spend(&j, 128); i++)
 		if (variables->items[i].value && variable_is_dangerous(variables->items[i].key))
 			judge_step(&j,
 				arena_printf(j.arena, "%s=%s", variables->items[i].key,
