@@ -165,7 +165,6 @@ static int add_binds(const struct options *run, struct arena *arena, struct plan
 	for (size_t i = 0; i < run->binds.count; i++) {
 		struct plan_bind bind = { 0 };
 		if (plan_parse_bind(run->binds.items[i], arena, &bind, err) ||
-			plan_check_attached(bind.target, err) ||
 			host_look_at_source(&bind, "-v", arena, err))
 			return -1;
 		vec_push(arena, &options->binds, bind);
@@ -187,8 +186,7 @@ static int add_trees(const struct options *run, struct arena *arena, struct plan
 	for (size_t i = 0; i < run->attach.count; i++) {
 		struct grant grant;
 		struct stat st;
-		if (grant_parse_tree(run->attach.items[i], arena, &grant, err) ||
-			plan_check_attached(grant.target, err))
+		if (grant_parse_tree(run->attach.items[i], arena, &grant, err))
 			return -1;
 		struct plan_bind bind = { .source = home,
 			.beneath = arena_printf(arena, "trees/%s", grant.source),

@@ -525,7 +525,8 @@ static void add_covers(struct builder *b)
 			add_cover(b, b->plan.mounts.items[i].target);
 }
 
-/* Settings can be older than a check of what is attached, and come after it. */
+/* A workspace can be older than its settings, and than this check; `carrel run` has it here alone.
+ */
 static int add_tools(struct builder *b, struct error *err)
 {
 	for (size_t i = 0; b->plan.judged && i < b->options->binds.count; i++) {

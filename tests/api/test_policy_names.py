@@ -1,5 +1,7 @@
 """What a name runs where a policy holds: the system's program, whatever was written or attached (docs/design/0069). The
 cases with environments are in tests/env/test_policy_names.py."""
+import json
+
 import pytest
 from rest import created, file_url, problem
 
@@ -116,7 +118,9 @@ def test_the_workspace_as_root_plants_no_program(daemon):
 @pytest.mark.parametrize("target", ["/usr", "/usr/bin", "/usr/local/bin", "/bin", "/sbin", "/lib", "/lib/x86_64-linux-gnu", "/env", "/env/bin",
                                     "/opt", "/opt/carrel", "/opt/carrel/node", "/run", "/run/programs", "/run/layers", "/etc",
                                     "/etc/ld.so.preload"])
-def test_nothing_is_attached_over_programs(daemon, target):
+def test_nothing_is_attached_over_programs(daemon, target, tmp_path):
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps(SETTINGS))
     assert daemon("tree", "create", "planted").returncode == 0
     try:
         problem(daemon.post("/v1/workspaces", {"attach": [f"planted:{target}"]}), 400, "invalid", target, "programs")
@@ -125,10 +129,17 @@ def test_nothing_is_attached_over_programs(daemon, target):
         done = daemon("create", "-v", f"{daemon.home}:{target}:ro")
         assert done.returncode == 125 and "holds programs" in done.stderr, done
         for option in (["--attach", f"planted:{target}"], ["-v", f"{daemon.home}:{target}:ro"]):
-            done = daemon("run", *option, "--", "true")
+            done = daemon("run", "-s", settings, *option, "--", "true")
             assert done.returncode == 125 and "holds programs" in done.stderr, done
     finally:
         daemon("tree", "rm", "planted")
+
+
+def test_a_run_without_a_policy_mounts_over_a_program(daemon, tmp_path):
+    program = tmp_path / "program"
+    program.write_bytes(PLANTED)
+    program.chmod(0o755)
+    assert daemon("run", "-v", f"{program}:/usr/bin/env:ro", "--", "env").stdout == "planted\n"
 
 
 def test_a_template_attaches_nothing_over_programs(daemon, tmp_path):
