@@ -156,11 +156,15 @@ struct operation {
 	struct call *call;		 /* NULL: the client has disconnected */
 	struct idempotency_entry *entry; /* or NULL */
 	bool frees_key;			 /* when it fails */
-	char id[ID_LEN + 1];		 /* that the new object gets, or "" */
+	void (*cancel)(void *what);	 /* when the client disconnects; or NULL */
+	void *what;
+	char id[ID_LEN + 1]; /* that the new object gets, or "" */
 };
 /* `size` bytes that begin with struct operation, zeroed. The call is this operation's until one of
  * the two that follow. */
 void *operation_new(struct call *c, size_t size);
+/* For a client that said so (Carrel-Cancel: disconnect): cancels `what` when it disconnects. */
+void operation_cancel_with(struct operation *op, void (*cancel)(void *what), void *what);
 /* Answers (when the client is still there) and frees. */
 void operation_answer(
 	struct operation *op, int status, const char *location, const struct buf *body);

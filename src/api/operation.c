@@ -4,7 +4,19 @@
 
 static void on_gone(struct call *c)
 {
-	((struct operation *)c->priv)->call = NULL;
+	struct operation *op = c->priv;
+
+	op->call = NULL;
+	if (op->cancel)
+		op->cancel(op->what);
+}
+
+void operation_cancel_with(struct operation *op, void (*cancel)(void *what), void *what)
+{
+	if (!op->call || !str_is(http_header(op->call->r, "carrel-cancel"), "disconnect"))
+		return;
+	op->cancel = cancel;
+	op->what = what;
 }
 
 void *operation_new(struct call *c, size_t size)

@@ -36,14 +36,20 @@ static void on_pushed(void *ctx, const struct push_result *result, const struct 
 	operation_answer_record(ctx, err, 200, NULL, &push_result_record, result);
 }
 
+static void cancel_push(void *what)
+{
+	push_cancel(what);
+}
+
 int api_snapshot_push(struct call *c, struct error *err)
 {
 	struct core_workspace *w;
 
 	if (call_workspace(c, &w, err))
 		return -1;
-	core_snapshot_push(
-		c->request, w, c->body, on_pushed, operation_new(c, sizeof(struct operation)));
+	struct operation *op = operation_new(c, sizeof *op);
+	operation_cancel_with(
+		op, cancel_push, core_snapshot_push(c->request, w, c->body, on_pushed, op));
 	return 0;
 }
 

@@ -165,11 +165,20 @@ static int await(
 	};
 	watch.follow.client = (struct client){ .socket = -1 };
 	sse_init(&watch.sse);
+	remote_catch_interrupts(&watch.follow);
 	int failed = begin_events(&watch, err) || look(&watch, err);
 	while (!failed && !watch.is_over)
 		failed = take_event(&watch, err);
 	sse_done(&watch.sse);
 	remote_close(&watch.follow);
+	if (failed && remote_is_interrupted())
+		return fail_hint(err, ERR_CANCELED,
+			arena_printf(&command->arena,
+				"carrel deployment show %s shows it; carrel deployment rm --force "
+				"%s "
+				"ends it",
+				id, id),
+			"interrupted: the rollout goes on");
 	return failed ? -1 : 0;
 }
 

@@ -106,6 +106,8 @@ static bool may_repeat(const struct client_request *request)
 /* What a signal handler can reach. */
 static volatile sig_atomic_t is_interrupted;
 static struct client *interruptible;
+static const int interrupts[] = { SIGINT, SIGTERM, SIGHUP };
+#define INTERRUPTS (sizeof interrupts / sizeof *interrupts)
 
 static void on_interrupt(int signo)
 {
@@ -117,12 +119,11 @@ static void on_interrupt(int signo)
 
 void remote_catch_interrupts(struct remote *remote)
 {
-	static const int signals[] = { SIGINT, SIGTERM, SIGHUP };
 	struct sigaction action = { .sa_handler = on_interrupt }, old;
 	interruptible = &remote->client;
-	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
-		if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
-			sigaction(signals[i], &action, NULL);
+	for (size_t i = 0; i < INTERRUPTS; i++)
+		if (!sigaction(interrupts[i], NULL, &old) && old.sa_handler != SIG_IGN)
+			sigaction(interrupts[i], &action, NULL);
 }
 
 bool remote_is_interrupted(void)
@@ -191,11 +192,43 @@ static struct client_request request_of(
 	return request;
 }
 
+static int say_interrupted(const struct remote *remote, struct error *err)
+{
+	if (!remote->interrupted)
+		return fail_hint(err, ERR_CANCELED, "carrel events shows how it ends",
+			"interrupted: the daemon goes on with what it was asked for");
+	fail(err, ERR_CANCELED, "interrupted: %s", remote->interrupted);
+	return remote->interrupted_hint ? error_hint(err, "%s", remote->interrupted_hint) : -1;
+}
+
+/* A request that changes something outlives a command that is killed: it says so. */
+static int call_interruptibly(struct remote *remote, const struct client_request *request,
+	struct remote_answer *answer, struct error *err)
+{
+	struct sigaction old[INTERRUPTS];
+	if (is_interrupted)
+		return fail(err, ERR_CANCELED, "interrupted");
+	if (remote_open(remote, err)) /* which may start a daemon */
+		return -1;
+	for (size_t i = 0; i < INTERRUPTS; i++)
+		sigaction(interrupts[i], NULL, &old[i]);
+	remote_catch_interrupts(remote);
+	int failed = call(remote, request, answer, err);
+	for (size_t i = 0; i < INTERRUPTS; i++)
+		sigaction(interrupts[i], &old[i], NULL);
+	interruptible = NULL;
+	return failed && is_interrupted ? say_interrupted(remote, err) : failed;
+}
+
 int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
 	struct remote_answer *answer, struct error *err)
 {
-	const struct client_request request = request_of(method, path, body);
-	return call(remote, &request, answer, err);
+	struct client_request request = request_of(method, path, body);
+	if (!strcmp(method, "GET") || interruptible)
+		return call(remote, &request, answer, err);
+	if (remote->cancels)
+		request.headers = "Carrel-Cancel: disconnect\r\n";
+	return call_interruptibly(remote, &request, answer, err);
 }
 
 int remote_call_once(struct remote *remote, const char *path, const struct buf *body,

@@ -20,6 +20,10 @@ struct remote {
 	const char *by; /* what chose the host, for messages: "--host", "CARREL_HOST", … */
 	bool was_lost;	/* and connected again */
 	int fd;		/* > 0: sent with the next remote_call_once */
+	/* What an interrupt during a request that isn't a GET means. NULL: the daemon goes on with
+	 * it. One that `cancels` is ended by the daemon when the connection ends. */
+	const char *interrupted, *interrupted_hint;
+	bool cancels;
 };
 /* Connects to the daemon unless connected; starts the daemon of this home if it isn't running. The
  * calls below do this themselves. */
@@ -39,7 +43,9 @@ struct remote_answer {
 	const struct json_value *value; /* the same, parsed; NULL: none */
 };
 /* One request; body NULL: none. What isn't 2xx is *err. answer may be NULL. A GET whose connection
- * is lost, as by a core that is killed, is sent again for five seconds. */
+ * is lost, as by a core that is killed, is sent again for five seconds. ERR_CANCELED: a signal that
+ * ends programs came before the answer to another method, unless remote_catch_interrupts was called
+ * before: then the caller looks. */
 int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
 	struct remote_answer *answer, struct error *err);
 /* A POST that creates something, with an Idempotency-Key: sent again as a GET is, and carried out

@@ -338,6 +338,10 @@ static int run_push(struct command *command, struct error *err)
 	if (command->options.force)
 		json_bool(&j, "force", true);
 	json_end(&j);
+	command->remote.cancels = true;
+	command->remote.interrupted = "the push ends after the layer that is being sent, and the "
+				      "store shows no snapshot unless that was the last one";
+	command->remote.interrupted_hint = "carrel snapshot push sends what is missing";
 	if (remote_call(&command->remote, "POST",
 		    remote_workspace_path(&command->remote, command->operands.items[0], "/push"),
 		    &body, &answer, err))

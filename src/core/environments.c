@@ -553,7 +553,7 @@ const struct env_meta *environment_meta(const struct core_workspace *w)
 	return w->pins[0] ? &w->pins[0]->meta : NULL;
 }
 
-static void cancel_build(struct core *core, uint64_t tag)
+void environment_cancel_build(struct core *core, uint64_t tag)
 {
 	struct launch_message head = { .type = LAUNCH_CANCEL, .other = tag };
 	if (tag)
@@ -562,7 +562,7 @@ static void cancel_build(struct core *core, uint64_t tag)
 
 void environment_cancel(struct core_workspace *w)
 {
-	cancel_build(w->core, w->build_tag);
+	environment_cancel_build(w->core, w->build_tag);
 }
 
 /* One that exists. 0: it has to be built. */
@@ -628,7 +628,7 @@ void environment_prepare(
 }
 
 void environment_build(struct core_workspace *w, const struct workspace *recipe, size_t slot,
-	const char *request_id, environment_built_fn *built, void *ctx)
+	const char *request_id, uint64_t *tag, environment_built_fn *built, void *ctx)
 {
 	struct preparation *p = new_preparation(w, recipe, request_id);
 	struct error err;
@@ -637,6 +637,8 @@ void environment_build(struct core_workspace *w, const struct workspace *recipe,
 	p->slot = slot;
 	if (build(p, &err))
 		finish(p, &err);
+	else
+		*tag = p->tag;
 }
 
 /* ---- for no workspace yet ---- */
@@ -727,7 +729,7 @@ void environment_release(struct environment_job *job)
 		return;
 	job->is_released = true;
 	if (job->build) {
-		cancel_build(job->core, job->build->tag);
+		environment_cancel_build(job->core, job->build->tag);
 		return;
 	}
 	if (job->start)

@@ -510,9 +510,11 @@ void inquiries_done(struct core *core);
 typedef void environment_fn(void *ctx, const struct error *err);
 typedef void environment_built_fn(void *ctx, struct env_pin *pin, const struct error *err);
 /* Finds or builds environment `slot` of `recipe`, which must stay until then; w's own stays as
- * it is. The pin is yours, for environment_unpin. May call back before it returns. */
+ * it is. The pin is yours, for environment_unpin. May call back before it returns. *tag: of a build
+ * that is under way then, for environment_cancel_build. */
 void environment_build(struct core_workspace *w, const struct workspace *recipe, size_t slot,
-	const char *request_id, environment_built_fn *built, void *ctx);
+	const char *request_id, uint64_t *tag, environment_built_fn *built, void *ctx);
+void environment_cancel_build(struct core *core, uint64_t tag); /* 0: nothing */
 void environment_unpin(struct core *core, struct env_pin *pin); /* NULL: nothing */
 const struct env_meta *pin_meta(const struct env_pin *pin);	/* NULL: NULL */
 /* Finds or builds (through the launcher) the environments that the workspace requests, and pins

@@ -66,12 +66,23 @@ static void release_sandbox(struct core_workspace *w)
 	core_end_sandbox(w, REASON_CANCELED);
 }
 
+/* By what, since `ps` lists commands alone. */
+static int fail_busy(const struct core_workspace *w, struct error *err)
+{
+	const char *what = w->changes	 ? "packages are being installed or removed"
+			   : w->is_taken ? "its files are being kept, copied or archived"
+			   : w->sandbox.state == SANDBOX_STARTING ? "its sandbox is starting"
+								  : "a request to it is under way";
+	if (!workspace_check_unused(w, err))
+		fail(err, ERR_CONFLICT, "workspace '%s' is in use: %s", w->model.name, what);
+	return error_hint(err, "try again when nothing runs in it");
+}
+
 int lifetime_release(struct core_workspace *w, struct error *err)
 {
 	if (is_busy(w) || w->sandbox.state == SANDBOX_STARTING ||
 		(w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w)))
-		return fail_hint(err, ERR_CONFLICT, "try again when nothing runs in it",
-			"workspace '%s' is in use", w->model.name);
+		return fail_busy(w, err);
 	if (w->sandbox.state == SANDBOX_UP)
 		release_sandbox(w);
 	return 0;

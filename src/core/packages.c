@@ -349,15 +349,24 @@ static void write_next(struct package_change *c)
 			&request_system, c->w, c->files[c->file].path, 0, 0, on_write_begun, c);
 }
 
+/* Its client may have canceled it: up to the first file that is written, nothing has changed. */
+static int check_wanted(const struct package_change *c, struct error *err)
+{
+	return c->is_canceled ? fail(err, ERR_CANCELED, "its client has disconnected") : 0;
+}
+
 static void on_built(void *ctx, struct env_pin *pin, const struct error *err)
 {
 	struct package_change *c = ctx;
 	struct error gone;
 	c->pin = pin;
+	c->build = 0;
 	if (!err && (c->w->removal || c->w->is_gone)) {
 		fail(&gone, ERR_NOT_FOUND, "workspace '%s' is being removed", c->w->model.name);
 		err = &gone;
 	}
+	if (!err && check_wanted(c, &gone))
+		err = &gone;
 	fault_point("packages_built");
 	/* With what it depends on. */
 	if (!err && policies_check_environment(c->w, pin_meta(pin), &gone))
@@ -376,10 +385,11 @@ static void on_built(void *ctx, struct env_pin *pin, const struct error *err)
 static void build(struct package_change *c)
 {
 	struct error err;
-	if (c->files[0].path && c->manager->edit(c, &err))
+	if (check_wanted(c, &err) || (c->files[0].path && c->manager->edit(c, &err)))
 		undo(c, &err);
 	else
-		environment_build(c->w, &c->next, c->manager->slot, c->request_id, on_built, c);
+		environment_build(
+			c->w, &c->next, c->manager->slot, c->request_id, &c->build, on_built, c);
 }
 
 static void open_next(struct package_change *c);
@@ -456,7 +466,7 @@ static void on_refused(void *ctx, struct core_workspace *w, const struct error *
 	free(c);
 }
 
-void packages_change(const struct request *request, struct core_workspace *w,
+struct package_change *packages_change(const struct request *request, struct core_workspace *w,
 	const struct packages_wanted *wanted, packages_fn *done, void *ctx)
 {
 	struct package_change *c = xzalloc(sizeof *c), **last = &w->changes;
@@ -474,7 +484,7 @@ void packages_change(const struct request *request, struct core_workspace *w,
 		(!wanted->is_removal &&
 			policies_judge_packages(request, w, wanted->is_node, &c->names, &err))) {
 		core_later(w->core, on_refused, c, w, &err);
-		return;
+		return c;
 	}
 	audit_packages(request, w, wanted);
 	while (*last)
@@ -482,4 +492,11 @@ void packages_change(const struct request *request, struct core_workspace *w,
 	*last = c;
 	if (w->changes == c)
 		loop_after(w->core->loop, 0, begin, c);
+	return c;
+}
+
+void packages_cancel(struct package_change *c)
+{
+	c->is_canceled = true;
+	environment_cancel_build(c->w->core, c->build);
 }

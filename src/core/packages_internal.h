@@ -34,7 +34,8 @@ struct package_change {
 	struct env_pin *pin;   /* of the new environment, until it is the workspace's */
 	struct packages_result result;
 	bool waits_for_trees; /* of the workspace, which an operation has taken */
-	bool has_failed;
+	bool has_failed, is_canceled;
+	uint64_t build; /* that is under way, or 0 */
 	struct error err;
 	struct package_change *later; /* that waits for this one */
 };

@@ -13,7 +13,7 @@ struct push {
 	struct core *core;
 	struct arena arena;
 	struct snapshot model; /* its layers are held */
-	bool force;
+	bool force, is_canceled;
 	char request_id[ID_LEN + 1];
 	pushed_layers layers;
 	size_t at; /* the layer that is looked at */
@@ -167,6 +167,12 @@ static void on_looked(void *ctx, const struct json_value *answer, const struct e
 
 static void look_at_next(struct push *push)
 {
+	struct error err;
+	if (push->is_canceled) {
+		fail(&err, ERR_CANCELED, "its client has disconnected");
+		fail_with(push, &err);
+		return;
+	}
 	if (push->at == 0) {
 		send_manifest(push);
 		return;
@@ -208,7 +214,7 @@ static void on_hashed(void *ctx, const struct json_value *answer, const struct e
 	look_at_next(push);
 }
 
-void core_snapshot_push(const struct request *request, struct core_workspace *w,
+struct push *core_snapshot_push(const struct request *request, struct core_workspace *w,
 	const struct push_wanted *wanted, core_push_fn *done, void *ctx)
 {
 	struct core *core = w->core;
@@ -219,7 +225,7 @@ void core_snapshot_push(const struct request *request, struct core_workspace *w,
 	if (access_check(core, request, VERB_SNAPSHOT_PUSH, w, &push->err) ||
 		snapshot_of(request, w, wanted->snapshot, &s, &push->err)) {
 		core_later(core, on_refused, push, NULL, &push->err);
-		return;
+		return push;
 	}
 	snapshot_copy_model(&push->arena, &s->model, &push->model);
 	layers_hold_all(core, &push->model.layers);
@@ -228,7 +234,7 @@ void core_snapshot_push(const struct request *request, struct core_workspace *w,
 		.key = pushed_key(&push->model, &push->arena) };
 	if (!push->model.layers.count) {
 		send_manifest(push);
-		return;
+		return push;
 	}
 	const struct tree_job_order order = { .verb = "hash",
 		.names = push->model.layers.items,
@@ -237,4 +243,10 @@ void core_snapshot_push(const struct request *request, struct core_workspace *w,
 		.output = -1,
 		.request_id = push->request_id };
 	tree_job_start(core, &order, on_hashed, push);
+	return push;
+}
+
+void push_cancel(struct push *push)
+{
+	push->is_canceled = true;
 }

@@ -1,6 +1,8 @@
 """carrel install and uninstall: packages of a workspace that is there, idle or busy, and pyproject.toml."""
 import contextlib
 import pathlib
+import signal
+import subprocess
 import threading
 
 import pytest
@@ -487,3 +489,32 @@ def test_only_listed_indexes_are_used(site):
     assert site("rm", "bound").returncode == 0
     done = site("env", "build", "x", "--pip", "gamma", "--index", site.index.url, "--allow-index", "https://index.example/")
     assert done.returncode == 125 and f"index {site.index.url} is not among the allowed ones" in done.stderr, done
+
+
+
+@pytest.mark.parametrize("signo", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_install_changes_nothing_and_leaves_nothing_in_use(site, signo):
+    """The index hangs: only an end of the build lets the next install begin before the build gives up."""
+    with created(site, "--pip", "beta") as name:
+        before = packages(site, name)
+        site.index.misbehave("/simple/alpha/", "hang")
+        try:
+            site.index.requests.clear()
+            with subprocess.Popen([site.path, "install", name, "alpha"], env=site.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True) as process:
+                assert eventually(lambda: "/simple/alpha/" in site.index.requests)
+                process.send_signal(signo)
+                out, said = process.communicate(timeout=60)
+            assert (process.returncode, out) == (130, "") and "carrel: interrupted: the packages stay as they are" in said, said
+            said = set()        # the build takes a moment to end; what is in use refuses the change, and says by what
+
+            def is_free():
+                done = site("update", name, "--memory", "1G")
+                said.add(done.stderr.partition("\n")[0])
+                return done.returncode == 0
+            assert eventually(is_free, 30), said
+            assert said <= {"", f"carrel: workspace '{name}' is in use: packages are being installed or removed"}, said
+            assert packages(site, name) == before
+        finally:
+            site.index.behave()
+        assert install(site, name, "alpha")["installed"]
