@@ -6,6 +6,8 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
+#include "envs/shown.h"
+#include "model/config.h"
 
 const struct arg_option policy_rows[] = {
 	{ 's', "settings", ARG_TEXT, AT(settings), "FILE", "the rules: a settings.json" },
@@ -51,6 +53,39 @@ static int check_directory(const char *option, const char *path, struct error *e
 	return 0;
 }
 
+int policy_read_network(struct arena *arena, struct policy_network *network, struct error *err)
+{
+	struct config config;
+	struct error no_home;
+	const char *home;
+	*network = (struct policy_network){ 0 };
+	map_init(&network->hosts, arena);
+	if (home_find_path(arena, &home, &no_home))
+		return 0;
+	if (shown_read(home, arena, &config, err))
+		return -1;
+	const struct network_settings *egress = &config.egress;
+	struct address_range *ranges = arena_array(arena, egress->ranges.count + 1, sizeof *ranges);
+	for (size_t i = 0; i < egress->ranges.count; i++)
+		if (address_range_parse(str_from(egress->ranges.items[i]), &ranges[i], err))
+			return -1;
+	for (size_t i = 0; i < egress->hosts.count; i++) {
+		char host[NETWORK_HOST_SIZE];
+		if (network_normalize(str_from(egress->hosts.items[i].key), host, err))
+			return -1;
+		const char *name = arena_text(arena, host);
+		vec_push(arena, &network->names, name);
+		map_set(&network->hosts, str_from(name), network);
+	}
+	network->opened = (struct network_opened){ ranges, egress->ranges.count, &network->hosts };
+	network->defaults = (struct network_defaults){ .port_count = egress->port_count,
+		.hosts = &network->names };
+	uint16_t *ports = arena_alloc(arena, sizeof egress->ports);
+	memcpy(ports, egress->ports, sizeof egress->ports);
+	network->defaults.ports = ports;
+	return 0;
+}
+
 int policy_load(struct command *command, struct policy_rules *rules, struct error *err)
 {
 	const struct options *options = &command->options;
@@ -84,6 +119,9 @@ int policy_load(struct command *command, struct policy_rules *rules, struct erro
 	if (policy_read_file(options->settings, POLICY_SETTINGS_MAX, arena, &file.text, err) ||
 		policy_add_file(&rules->policy, &file, &places, err))
 		return -1;
+	if (options->network && policy_read_network(arena, &rules->network, err))
+		return -1;
+	rules->request.opened = &rules->network.opened;
 	if (!options->sources)
 		return 0;
 	if (policy_read_file(options->sources, SOURCES_MAX, arena, &text, err) ||

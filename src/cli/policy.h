@@ -10,11 +10,20 @@
 /* Rows of several commands: --settings, --settings-format, --sources, -w, --home, --shell. */
 extern const struct arg_option policy_rows[6];
 
+/* What config.yaml says of the networks of sandboxes; nothing without a home. */
+struct policy_network {
+	struct network_defaults defaults;
+	struct network_opened opened;
+	text_list names; /* of opened.hosts */
+	struct map hosts;
+};
+int policy_read_network(struct arena *arena, struct policy_network *network, struct error *err);
 struct policy_rules { /* settings and sources, and where they hold */
 	struct policy policy;
 	struct sources sources;
 	bool has_sources;
 	struct policy_request request;
+	struct policy_network network; /* of --network */
 };
 /* Reads the files that the options name; everything lives in the command's arena. */
 int policy_load(struct command *command, struct policy_rules *rules, struct error *err);

@@ -22,6 +22,10 @@ struct stream {
 	size_t cached_bytes;
 	struct map policies, sources;
 	struct arena arena; /* of one line */
+	/* Of config.yaml, when a connection is judged. */
+	struct arena read_once;
+	struct policy_network network;
+	bool has_network;
 };
 
 static void reset_cache(struct stream *s)
@@ -150,6 +154,14 @@ static int read_where(
 
 /* -- kinds of requests -- */
 
+static int need_network(struct stream *s, struct error *err)
+{
+	if (!s->has_network && policy_read_network(&s->read_once, &s->network, err))
+		return -1;
+	s->has_network = true;
+	return 0;
+}
+
 static int read_dialect(struct stream *s, const struct json_value *request,
 	enum shell_dialect *dialect, struct error *err)
 {
@@ -193,8 +205,10 @@ static int judge_request(struct stream *s, const struct json_value *request,
 	struct str text;
 	if (!kind || (strcmp(kind, "shell") && strcmp(kind, "file") && strcmp(kind, "network")))
 		return fail(err, ERR_INVALID, "'kind': shell, file or network expected");
-	if (read_where(s, request, &where, err) || read_dialect(s, request, &with.dialect, err))
+	if (read_where(s, request, &where, err) || read_dialect(s, request, &with.dialect, err) ||
+		(!strcmp(kind, "network") && need_network(s, err)))
 		return -1;
+	with.opened = &s->network.opened;
 	struct json_value path = { .kind = JSON_STRING };
 	if (!settings && s->command->options.settings) {
 		path.string = str_from(s->command->options.settings);
@@ -257,12 +271,13 @@ static int judge_target(struct stream *s, const struct json_value *request,
 		return fail(err, ERR_INVALID, "'target': a URL or host:port expected");
 	if (read_entries(s, json_member(request, "allow"), "allow", &allow, err) ||
 		read_entries(s, json_member(request, "deny"), "deny", &deny, err) ||
-		network_list_parse(&s->arena, &allow, &deny, NULL, &list, err))
+		need_network(s, err) ||
+		network_list_parse(&s->arena, &allow, &deny, &s->network.defaults, &list, err))
 		return -1;
 	/* What isn't a host is not reached: no list can open it. */
 	*verdict = (struct network_verdict){ .reason = NETWORK_REASON_UNLISTED };
 	if (!network_target_parse(target->string, host, &port, &ignored))
-		*verdict = network_decide(&list, host, port);
+		*verdict = network_judge(&list, host, port, &s->network.opened);
 	return 0;
 }
 
@@ -408,6 +423,7 @@ int policy_stream(struct command *command, struct error *err)
 		answer_line(&s, (struct str){ s.in.data, s.in.len });
 	if (!code)
 		code = cli_print(&s.out, err);
+	arena_done(&s.read_once);
 	arena_done(&s.cached);
 	arena_done(&s.arena);
 	buf_done(&s.in);

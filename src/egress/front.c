@@ -132,7 +132,8 @@ void front_judge(struct connection *c)
 			exchange_connected(c);
 		else
 			upstream_begin(c);
-	} else if (policy->is_settled || c->verdict.reason == NETWORK_REASON_DENIED) {
+	} else if (policy->is_settled || c->verdict.reason == NETWORK_REASON_DENIED ||
+		   c->verdict.reason == NETWORK_REASON_ADDRESS) {
 		front_refuse(c, network_reason_text(c->verdict.reason));
 	} else {
 		c->state = WAITING;

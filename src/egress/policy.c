@@ -27,8 +27,13 @@ struct network_verdict policy_decide(const struct policy *policy, const char *ho
 {
 	struct network_verdict verdict = { .reason = NETWORK_REASON_NONE };
 
-	if (policy->rules)
-		verdict = network_decide(&policy->rules->list, host, port);
+	if (policy->rules) {
+		const struct rules *rules = policy->rules;
+		const struct network_opened opened = { rules->ranges, rules->range_count,
+			&rules->hosts };
+
+		verdict = network_judge(&rules->list, host, port, &opened);
+	}
 	if (verdict.is_allowed || verdict.reason == NETWORK_REASON_DENIED || !policy->added)
 		return verdict;
 	struct network_verdict added = network_decide(policy->added, host, port);

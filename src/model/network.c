@@ -1,6 +1,7 @@
 #include "model/network.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <strings.h>
 #include "format/idna.h"
@@ -365,21 +366,64 @@ int network_list_parse(struct arena *arena, const text_list *allow, const text_l
 
 /* ---- the decision ---- */
 
+static bool is_below(const char *host, const char *domain)
+{
+	size_t len = strlen(host), below = strlen(domain);
+
+	return len > below && host[len - below - 1] == '.' && !strcmp(host + len - below, domain);
+}
+
 /* Names that only a private network has. */
 static bool is_private_name(const char *host)
 {
-	static const char *const domains[] = { "localhost", "local", "internal", "home.arpa" };
-	size_t len = strlen(host);
+	static const char *const domains[] = { "localhost", "localdomain", "local", "internal",
+		"home.arpa" };
 
 	if (!strchr(host, '.'))
 		return true;
-	for (size_t i = 0; i < sizeof domains / sizeof *domains; i++) {
-		size_t below = strlen(domains[i]);
-		if (len > below && host[len - below - 1] == '.' &&
-			!strcmp(host + len - below, domains[i]))
+	for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
+		if (is_below(host, domains[i]))
 			return true;
-	}
 	return false;
+}
+
+/* Names that every machine has for itself. */
+static bool is_local_name(const char *host)
+{
+	static const char *const names[] = { "localhost", "localhost.localdomain", "localhost4",
+		"localhost6", "localhost4.localdomain4", "localhost6.localdomain6", "ip6-localhost",
+		"ip6-loopback" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(host, names[i]))
+			return true;
+	return is_below(host, "localhost");
+}
+
+static bool is_open_address(int family, const char *text, const struct network_opened *opened)
+{
+	union {
+		struct sockaddr any;
+		struct sockaddr_in ipv4;
+		struct sockaddr_in6 ipv6;
+	} address = { .any.sa_family = (sa_family_t)family };
+
+	if (inet_pton(family, text,
+		    family == AF_INET ? (void *)&address.ipv4.sin_addr
+				      : (void *)&address.ipv6.sin6_addr) != 1)
+		return false;
+	return !address_is_closed(&address.any) ||
+	       (opened && address_is_within(&address.any, opened->ranges, opened->range_count));
+}
+
+bool network_host_is_closed(const char *host, const struct network_opened *opened)
+{
+	if (opened && opened->hosts && map_get(opened->hosts, str_from(host)))
+		return false;
+	if (network_host_is_address(host))
+		return !is_open_address(strchr(host, ':') ? AF_INET6 : AF_INET, host, opened);
+	return is_local_name(host) && !is_open_address(AF_INET, "127.0.0.1", opened) &&
+	       !is_open_address(AF_INET6, "::1", opened);
 }
 
 static bool is_default_port(const struct network_list *list, uint16_t port)
@@ -507,6 +551,17 @@ struct network_verdict network_decide(
 		.is_trusted = search.allowed->effect == NETWORK_TRUST };
 }
 
+struct network_verdict network_judge(const struct network_list *list, const char *host,
+	uint16_t port, const struct network_opened *opened)
+{
+	struct network_verdict verdict = network_decide(list, host, port);
+
+	if (verdict.is_allowed && !verdict.is_trusted && network_host_is_closed(host, opened))
+		return (struct network_verdict){ .reason = NETWORK_REASON_ADDRESS,
+			.rule = verdict.rule };
+	return verdict;
+}
+
 bool network_is_named(const struct network_list *list, const char *host)
 {
 	struct search search = { .list = list };
@@ -525,6 +580,7 @@ const char *network_reason_text(enum network_reason reason)
 		[NETWORK_REASON_UNLISTED] = "isn't a host that may be reached from here",
 		[NETWORK_REASON_PORT] = "may not be reached on this port",
 		[NETWORK_REASON_NONE] = "can't be reached: this sandbox has no network",
+		[NETWORK_REASON_ADDRESS] = "is at an address that isn't public",
 		[NETWORK_REASON_BOUND] = "isn't a host that the policy of this sandbox allows",
 	};
 

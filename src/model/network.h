@@ -8,8 +8,8 @@
  * 4. An address is reached only by the entry that names it, in the one spelling of inet_ntop. `*`
  * and `*.host` don't hold for it, and its other spellings (127.1, 0x7f.1, 017700000001) are refused
  * before they are looked up. `*` doesn't hold for names that only a private network has either:
- * those without a dot, below localhost, local, internal and home.arpa, unless the operator's
- * configuration answers them.
+ * those without a dot, below localhost, localdomain, local, internal and home.arpa, unless the
+ * operator's configuration answers them.
  * 5. A list may have bounds: what it allows is reached only if each of them allows it, too. */
 #pragma once
 #include <stdbool.h>
@@ -19,6 +19,7 @@
 #include "base/map.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "model/address.h"
 
 #define NETWORK_HOST_SIZE 256	  /* of a host in its normal form with its NUL */
 #define NETWORK_ENTRIES_MAX 65536 /* of one list */
@@ -101,6 +102,7 @@ enum network_reason {
 	NETWORK_REASON_PORT,	 /* `rule` names the host, but not for this port */
 	NETWORK_REASON_NONE,	 /* the mode is NETWORK_NONE */
 	NETWORK_REASON_BOUND,	 /* `rule` allows it, but a bound of the list doesn't */
+	NETWORK_REASON_ADDRESS,	 /* `rule` allows it, but its address isn't public */
 };
 struct network_verdict {
 	bool is_allowed;
@@ -112,6 +114,20 @@ struct network_verdict {
 /* `host`: in its normal form (network_normalize); another form is not listed. */
 struct network_verdict network_decide(
 	const struct network_list *list, const char *host, uint16_t port);
+/* What the operator opens of addresses that aren't public; hosts: names with an address of their
+ * own, as keys, or NULL. */
+struct network_opened {
+	const struct address_range *ranges;
+	size_t range_count;
+	const struct map *hosts;
+};
+/* Whether the host is known, without a resolver, to have an address that isn't public and isn't
+ * opened: such an address itself, or a name of the local machine. opened may be NULL. */
+bool network_host_is_closed(const char *host, const struct network_opened *opened);
+/* network_decide, and network_host_is_closed for what isn't trusted: all that is known of a
+ * connection before its name is resolved. */
+struct network_verdict network_judge(const struct network_list *list, const char *host,
+	uint16_t port, const struct network_opened *opened);
 /* Whether some port of the host may be reached: for resolvers. */
 bool network_is_named(const struct network_list *list, const char *host);
 /* One sentence without the host: "isn't in the list of this sandbox". */

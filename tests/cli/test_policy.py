@@ -114,9 +114,10 @@ def test_files_and_hosts_are_judged_in_the_syntax_of_rules():
              "network(outbound:c.example:8080)": "allow", "network(outbound:c.example)": "ask", "network(outbound:1.2.3.4)": "ask", "network(outbound:0x7f.1)": "deny",
              "network(outbound:a.example@evil.example)": "deny"}
     assert dict(decide(list(hosts), rules, kind="network")) == hosts
-    wide = {"permissions": {"allow": ["network(outbound:*)", "network(outbound:192.0.2.1)"]}}
+    wide = {"permissions": {"allow": ["network(outbound:*)", "network(outbound:192.0.2.1)", "network(outbound:10.0.0.5)",
+                                      "network(outbound:localhost.localdomain)"]}}
     hosts = {"network(outbound:a.example)": "allow", "network(outbound:127.0.0.1)": "ask", "network(outbound:192.0.2.1)": "allow",
-             "network(outbound:[::1]:80)": "ask"}
+             "network(outbound:[::1]:80)": "ask", "network(outbound:10.0.0.5)": "deny", "network(outbound:localhost.localdomain)": "deny"}
     assert dict(decide(list(hosts), wide, kind="network")) == hosts
 
 

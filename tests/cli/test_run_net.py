@@ -1,5 +1,6 @@
 """carrel run with a network: --net, --allow-domain, --deny-domain."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -145,3 +146,30 @@ def test_a_role_that_cannot_start_closes_the_network_and_is_named(site, tmp_path
     assert done.returncode == 0 and len(done.stderr.splitlines()) == 1, done
     assert f"warning: the network of the command: start '{tmp_path}/carrel-build': " in done.stderr, done
     assert not [path for _, path in site.plain.requests if path == "/broken"]
+
+
+ASK_PROXY = """
+import socket, sys
+for target in sys.argv[1:]:
+    with socket.create_connection(("127.0.0.1", 3128), 60) as s:
+        host = target.split("/")[2]
+        s.sendall(f"GET {target} HTTP/1.1\\r\\nHost: {host}\\r\\nConnection: close\\r\\n\\r\\n".encode())
+        print(target, "closed" if s.recv(4096).split()[1] == b"403" else "open")
+"""
+
+
+def test_policy_check_answers_as_the_network_of_a_sandbox_does(site):
+    port = site.plain.port
+    listed = [f"origin.test:{port}", "10.0.0.5", f"127.0.0.1:{port}", f"[::1]:{port}", "169.254.169.254", "localhost", "localhost.localdomain",
+              f"a.localhost:{port}", "100.64.0.1:80"]
+    targets = {f"http://origin.test:{port}/": "open", f"http://other.test:{port}/": "closed", "http://origin.test:1/": "closed",
+               "http://10.0.0.5/": "closed", f"http://127.0.0.1:{port}/": "closed", f"http://[::1]:{port}/": "closed",
+               "http://169.254.169.254/": "closed", "http://localhost/": "closed", "http://localhost.localdomain/": "closed",
+               f"http://a.localhost:{port}/": "closed", "http://100.64.0.1/": "closed"}
+    for allow in (listed, [*listed, "*"]):
+        options = [word for entry in allow for word in ("--allow-domain", entry)]
+        done = site.run(*options, "--", "python3", "-c", ASK_PROXY, *targets)
+        assert dict(line.split() for line in done.stdout.splitlines()) == targets, done
+        asked = "".join(json.dumps({"allow": allow, "target": target}) + "\n" for target in targets)
+        done = site("policy", "check", "--stream", input=asked)
+        assert dict(zip(targets, done.stdout.split())) == targets, done

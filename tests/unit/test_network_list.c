@@ -49,6 +49,45 @@ static void check_rows(const struct network_list *list, const struct row *rows, 
 		check_rows(list, rows_, sizeof rows_ / sizeof *rows_);                             \
 	} while (0)
 
+static void test_addresses_that_are_not_public_are_closed(void **state)
+{
+	static const char *const hosts[] = { "10.0.0.5", "127.0.0.1", "169.254.169.254", "::1",
+		"fd00::1", "localhost", "localhost.localdomain", "a.localhost" };
+	const char *allow[] = { "10.0.0.5", "127.0.0.1", "169.254.169.254", "::1", "fd00::1",
+		"localhost", "localhost.localdomain", "a.localhost", "192.0.2.1", "a.example", "*",
+		NULL };
+	auto_arena struct arena arena = { 0 };
+	struct address_range ranges[2];
+	struct map known;
+	struct network_list list;
+	struct error err;
+
+	make(&arena, allow, NULL, &list);
+	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+		struct network_verdict verdict = network_judge(&list, hosts[i], 80, NULL);
+
+		assert_true(network_decide(&list, hosts[i], 80).is_allowed);
+		assert_false(verdict.is_allowed);
+		assert_int_equal(verdict.reason, NETWORK_REASON_ADDRESS);
+	}
+	assert_true(network_judge(&list, "192.0.2.1", 80, NULL).is_allowed);
+	assert_true(network_judge(&list, "a.example", 80, NULL).is_allowed);
+	assert_false(network_decide(&list, "b.localdomain", 80).is_allowed);
+	/* What the operator opens: ranges, and names with an address of their own. */
+	map_init(&known, &arena);
+	map_set(&known, STR("a.localhost"), &known);
+	assert_int_equal(address_range_parse(STR("10.0.0.0/8"), &ranges[0], &err), 0);
+	assert_int_equal(address_range_parse(STR("127.0.0.0/8"), &ranges[1], &err), 0);
+	struct network_opened opened = { ranges, 1, &known };
+	assert_true(network_judge(&list, "10.0.0.5", 80, &opened).is_allowed);
+	assert_true(network_judge(&list, "a.localhost", 80, &opened).is_allowed);
+	assert_false(network_judge(&list, "localhost", 80, &opened).is_allowed);
+	opened.range_count = 2;
+	assert_true(network_judge(&list, "localhost", 80, &opened).is_allowed);
+	assert_int_equal(network_list_add(&list, NETWORK_TRUST, "10.1.1.1", &err), 0);
+	assert_true(network_judge(&list, "10.1.1.1", 80, NULL).is_allowed);
+}
+
 static void test_hosts_domains_and_ports(void **state)
 {
 	auto_arena struct arena arena = { 0 };
@@ -376,6 +415,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_hosts_domains_and_ports),
+		cmocka_unit_test(test_addresses_that_are_not_public_are_closed),
 		cmocka_unit_test(test_a_star_opens_public_names_only),
 		cmocka_unit_test(test_what_programs_read_in_two_ways_is_closed),
 		cmocka_unit_test(test_malformed_entries_make_the_list_invalid),

@@ -559,7 +559,10 @@ void policy_judge_network(const struct policy *policy, const struct policy_reque
 	struct error err;
 
 	enum policy_decision decision = match_network(&j, host, port, &by);
-	if (by || decision == POLICY_ALLOW)
+	if (decision == POLICY_ALLOW && network_host_is_closed(host, request->opened))
+		judge_step(&j, subject, POLICY_DENY, NULL,
+			"its address isn't public, and egress.allow_ranges doesn't open it");
+	else if (by || decision == POLICY_ALLOW)
 		judge_step(&j, subject, decision, by, by ? NULL : "no rule matches");
 	else
 		judge_open_step(&j, subject, decision, "no rule matches",

@@ -15,6 +15,7 @@
 #include "base/vec.h"
 #include "format/shell/shell.h"
 #include "model/decision.h"
+#include "model/network.h"
 
 enum policy_kind { POLICY_SHELL, POLICY_FILE, POLICY_NETWORK };
 enum policy_operation { POLICY_READ = 1, POLICY_WRITE = 2, POLICY_DELETE = 4 };
@@ -139,6 +140,7 @@ struct policy_request {
 	struct policy_inputs *inputs;
 	/* What is left for this judgement, which others may share. NULL: POLICY_WORK_MAX. */
 	struct policy_work *work;
+	const struct network_opened *opened; /* of addresses that aren't public; NULL: none */
 };
 /* A script as `sh -c` or `bash -c` gets it. With SHELL_SH, one that only bash understands is asked
  * for at least, and denied where bash would run what is denied. */
@@ -158,7 +160,8 @@ void policy_judge_variables(const struct policy *policy, const struct policy_req
 	const pair_list *variables, struct policy_verdict *verdict);
 /* Whether a variable of that name changes what runs. */
 bool policy_variable_matters(const char *name);
-/* `host` is a name in lower case, or an address. */
+/* `host` is a name in lower case, or an address. What rules allow is denied all the same where
+ * egress refuses its address. */
 void policy_judge_network(const struct policy *policy, const struct policy_request *request,
 	const char *host, unsigned port, struct policy_verdict *verdict);
 
