@@ -95,11 +95,68 @@ static void without_file_rules_redirections_stay_in_the_workspace_and_tmp(void *
 		{ "echo >/srv/a", "allow" }, { "echo >a", "ask" });
 }
 
+/* A wildcard is no dot at the beginning of a name, and no '/'. */
+static void a_word_with_wildcards_is_each_file_that_it_may_become(void **state)
+{
+	static const char rules[] =
+		"\"allow\": [\"shell(ls:*)\", \"shell(cat:*)\", \"shell(grep:*)\", "
+		"\"shell(tar:*)\","
+		"\"file(*:/workspace/**)\"],"
+		"\"deny\": [\"file(read:/workspace/**/*.pem)\", \"file(read:/workspace/.env)\","
+		"\"file(read:/workspace/keys/**)\", \"file(read:/workspace/?.bin)\"]";
+
+	check_rows(rules, { "ls *.py", "allow" }, { "cat *.py", "allow" },
+		{ "cat ./*.py", "allow" }, { "cat src/*.py", "allow" }, { "cat */a.txt", "ask" },
+		{ "cat s*/a.txt", "allow" }, { "cat /workspace/src/*.c", "allow" },
+		{ "cat a*/b?.c", "allow" }, { "ls s*/", "ask" }, { "ls s*.d/", "allow" },
+		{ "cat s*/../a", "ask" }, { "cat s*/.*/a", "ask" }, { "cat .*", "ask" },
+		{ "cat .e*", "ask" }, { "cat .gi*.txt", "allow" }, { "cat *", "ask" },
+		{ "cat *.pe?", "ask" }, { "cat a[b].txt", "ask" }, { "cat src/a.[ch]", "ask" },
+		{ "cat ?.bin", "ask" }, { "cat ??.bin", "allow" }, { "cat k*/a", "ask" },
+		{ "cat ../*", "ask" }, { "cat /etc/*.conf", "ask" },
+		{ "cd src && cat *.py", "allow" }, { "cd /etc && cat *.py", "ask" },
+		{ "cd a; cd b; cat *.py", "ask" }, { "cat *.p\"y\"", "allow" },
+		{ "cat \"*\".pem", "deny" }, { "cat *$x", "ask" }, { "cat {a,b}.py", "ask" },
+		/* It may be an option: a file "-re.py". */
+		{ "grep x *.py", "ask" }, { "grep x ./*.py", "allow" }, { "grep x s*.py", "allow" },
+		{ "tar cf a.tar *.py", "ask" });
+	check_rows("\"allow\": [\"shell(cat:*)\", \"file(read:/workspace/*.py)\","
+		   "\"file(read:/workspace/a?b)\"]",
+		{ "cat *.py", "allow" }, { "cat a*.py", "allow" }, { "cat *", "ask" },
+		{ "cat s/*.py", "ask" }, { "cat a?b", "allow" }, { "cat a*b", "ask" });
+}
+
+static void what_reads_a_directory_in_which_a_file_is_denied_is_asked_for(void **state)
+{
+	static const char rules[] = "\"allow\": [\"shell(*)\", \"file(*:/workspace/**)\"],"
+				    "\"deny\": [\"file(read:/workspace/src/**/*.pem)\", "
+				    "\"file(write:/workspace/lib/*.so)\"]";
+
+	check_rows(rules, { "grep -r x .", "ask" }, { "grep -d recurse x .", "ask" },
+		{ "grep -drecurse x src", "ask" }, { "grep --directories=recurse x src", "ask" },
+		{ "grep -r x docs", "allow" }, { "grep x src/a", "allow" }, { "rgrep x", "ask" },
+		{ "diff . x", "ask" }, { "diff x src/", "ask" }, { "diff -r src x", "ask" },
+		{ "diff a b", "allow" }, { "cp -a src x", "ask" }, { "cp -a docs x", "allow" },
+		{ "rsync -a src x", "ask" }, { "rsync -a --files-from=l docs x", "ask" },
+		{ "zip -r x.zip src", "ask" }, { "zip x.zip -@", "ask" },
+		{ "python3 x.py src/", "ask" }, { "python3 x.py .", "ask" },
+		{ "python3 x.py ..", "ask" }, { "python3 x.py docs/", "allow" },
+		{ "python3 src/x.py", "allow" }, { "chmod -R 600 .", "ask" },
+		{ "chmod -R 600 docs", "allow" }, { "ls src/", "allow" }, { "ls -la .", "allow" },
+		{ "mkdir -p src/", "allow" }, { "echo .", "allow" });
+	check_rows(rules, { "tar cf x.tar .", "ask" }, { "tar cf x.tar src", "ask" },
+		{ "tar -cf x.tar docs", "allow" }, { "tar xf x.tar", "allow" },
+		{ "tar tf x.tar", "allow" }, { "tar cf x.tar -T list", "ask" },
+		{ "tar cTf list x.tar", "ask" }, { "tar -rf x.tar -C src .", "ask" });
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_star_stands_for_every_operation),
 		cmocka_unit_test(what_all_operations_ask_for_is_suggested_as_one_rule),
+		cmocka_unit_test(a_word_with_wildcards_is_each_file_that_it_may_become),
+		cmocka_unit_test(what_reads_a_directory_in_which_a_file_is_denied_is_asked_for),
 		cmocka_unit_test(without_file_rules_redirections_stay_in_the_workspace_and_tmp),
 	};
 

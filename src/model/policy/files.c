@@ -70,24 +70,35 @@ static void judge_text(struct judge *j, enum policy_operation operation, const c
 		judge_one(j, operation, path_normalize(j->arena, j->moved_to, text));
 }
 
-/* A word with wildcards names files below the directory before the first of them. */
+static void judge_pattern_in(struct judge *j, enum policy_operation operation, const char *dir,
+	const struct shell_word *word)
+{
+	const char *text = arena_bytes(j->arena, word->source.data, word->source.len);
+	const char *pattern = pattern_of(j, dir, word);
+	const struct policy_rule *by = NULL;
+	enum policy_decision decision =
+		pattern ? match_pattern(j, operation, pattern, &by) : POLICY_ASK;
+
+	judge_step(j, file_subject(j, operation, text), decision, by,
+		by ? NULL : "it isn't known which files that names");
+}
+
+/* A word with wildcards: each file that the shell may make of it. */
 static void judge_pattern(
 	struct judge *j, enum policy_operation operation, const struct shell_word *word)
 {
-	const char *text = arena_bytes(j->arena, word->source.data, word->source.len);
-	const struct policy_rule *by = NULL;
-	size_t len = strcspn(text, "*?[");
+	bool is_relative = word->source.len == 0 || word->source.data[0] != '/';
 
-	while (len > 0 && text[len - 1] != '/')
-		len--;
-	const char *dir = path_normalize(
-		j->arena, j->request->cwd, len ? arena_bytes(j->arena, text, len) : ".");
-	enum policy_decision decision = POLICY_ASK;
-	if (!strstr(text + len, "..") && !strpbrk(text, "\\'\"") &&
-		!((j->is_moved || j->moved_to) && text[0] != '/'))
-		decision = match_files_below(j, operation, dir, &by);
-	judge_step(j, file_subject(j, operation, text), decision, by,
-		by ? NULL : "it isn't known which files that names");
+	if (is_relative && j->is_moved) {
+		judge_step(j,
+			file_subject(j, operation,
+				arena_bytes(j->arena, word->source.data, word->source.len)),
+			POLICY_ASK, NULL, "the script changes its directory");
+		return;
+	}
+	judge_pattern_in(j, operation, j->request->cwd, word);
+	if (is_relative && j->moved_to)
+		judge_pattern_in(j, operation, j->moved_to, word);
 }
 
 void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word)
@@ -262,9 +273,9 @@ static const struct tool {
 	{ "dir", POLICY_READ, 0, 0, NULL, true },
 	{ "tree", POLICY_READ, 0, 0, NULL, true },
 	{ "du", POLICY_READ, 0, 0, NULL, true },
-	{ "grep", POLICY_READ, 0, 1, "ef", false, "rR" },
-	{ "egrep", POLICY_READ, 0, 1, "ef", false, "rR" },
-	{ "fgrep", POLICY_READ, 0, 1, "ef", false, "rR" },
+	{ "grep", POLICY_READ, 0, 1, "ef", false, "rRd" },
+	{ "egrep", POLICY_READ, 0, 1, "ef", false, "rRd" },
+	{ "fgrep", POLICY_READ, 0, 1, "ef", false, "rRd" },
 	{ "rg", POLICY_READ, 0, 1, "ef", true, "" },
 	{ "ag", POLICY_READ, 0, 1, NULL, true, "" },
 	{ "sed", POLICY_READ, 0, 1, "ef", false },
@@ -277,9 +288,9 @@ static const struct tool {
 	{ "touch", POLICY_WRITE, 0, 0, NULL, false },
 	{ "mkdir", POLICY_WRITE, 0, 0, NULL, false },
 	{ "truncate", POLICY_WRITE, 0, 0, NULL, false },
-	{ "chmod", POLICY_WRITE, 0, 1, NULL, false },
-	{ "chown", POLICY_WRITE, 0, 1, NULL, false },
-	{ "chgrp", POLICY_WRITE, 0, 1, NULL, false },
+	{ "chmod", POLICY_WRITE, 0, 1, NULL, false, "R" },
+	{ "chown", POLICY_WRITE, 0, 1, NULL, false, "R" },
+	{ "chgrp", POLICY_WRITE, 0, 1, NULL, false, "R" },
 	{ "cp", POLICY_READ, POLICY_WRITE, 0, NULL, false, "rRa" },
 	{ "install", POLICY_READ, POLICY_WRITE, 0, NULL, false },
 	{ "ln", POLICY_READ, POLICY_WRITE, 0, NULL, false },
@@ -331,21 +342,6 @@ static bool has_option(const shell_words *words, size_t first, const char *lette
 	return false;
 }
 
-/* Directories that are walked: a rule may forbid a file in them. */
-void judge_tree(struct judge *j, unsigned operations, const struct shell_word *word)
-{
-	const char *dir;
-
-	if (!word->literal || (word->literal[0] != '/' && (j->is_moved || j->moved_to)))
-		return; /* asked for already, or judged for both places */
-	dir = path_normalize(j->arena, j->request->cwd, word->literal);
-	for (unsigned operation = POLICY_READ; operation <= POLICY_DELETE; operation <<= 1)
-		if ((operations & operation) &&
-			match_is_forbidden_within(j, (enum policy_operation)operation, dir))
-			judge_step(j, file_subject(j, (enum policy_operation)operation, dir),
-				POLICY_ASK, NULL, "a rule forbids a file in that directory");
-}
-
 static bool is_recursive(const struct tool *tool, const shell_words *words, size_t first)
 {
 	if (!tool->recursive)
@@ -355,8 +351,11 @@ static bool is_recursive(const struct tool *tool, const shell_words *words, size
 	for (size_t i = first + 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
 
-		if (!text || (text[0] == '-' && text[1] && text[1] != '-' &&
-				     strpbrk(text, tool->recursive)))
+		if (!text && word_may_be_option(&words->items[i]))
+			return true;
+		if (!text)
+			continue;
+		if (text[0] == '-' && text[1] && text[1] != '-' && strpbrk(text, tool->recursive))
 			return true;
 		if (text[0] == '-' && text[1] == '-' &&
 			(text[2] == 'r' || text[2] == 'd' || text[2] == 'a'))
@@ -369,7 +368,7 @@ static void judge_operand(
 	struct judge *j, unsigned operations, bool is_tree, const struct shell_word *word)
 {
 	judge_operations(j, operations, word);
-	if (is_tree && j->policy->has_file_rules)
+	if (is_tree)
 		judge_tree(j, operations, word);
 }
 
@@ -532,10 +531,14 @@ void judge_operands(struct judge *j, const shell_words *words, size_t first)
 	for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
 		if (strcmp(name, tools[i].name) == 0) {
 			judge_tool(j, &tools[i], words, first);
+			/* Two directories are compared file by file. */
+			if (strcmp(name, "diff") == 0)
+				judge_walks(j, words, first);
 			return;
 		}
 	if (strcmp(name, "echo") == 0 || strcmp(name, "printf") == 0 || strcmp(name, "find") == 0)
 		return;
+	judge_walks(j, words, first);
 	for (size_t i = first + 1; i < words->count; i++)
 		if (words->items[i].literal)
 			judge_named(j, words->items[i].literal);

@@ -108,11 +108,19 @@ enum policy_decision match_files_below(struct judge *j, enum policy_operation op
 	const char *dir, const struct policy_rule **by);
 /* Whether a rule denies, or asks for, a file that may lie below `dir`. */
 bool match_is_forbidden_below(struct judge *j, enum policy_operation operation, const char *dir);
-/* The same for files in `dir` alone: not where a rule for a directory above it says so, which
- * match_file finds. */
-bool match_is_forbidden_within(struct judge *j, enum policy_operation operation, const char *dir);
-/* Takes one of *steps for each byte that it compares; false when none is left. */
-bool glob_matches(const char *glob, const char *path, size_t *steps);
+/* Whether the glob matches each path that the pattern (pattern.c) stands for. */
+bool glob_covers(struct judge *j, const char *glob, const char *pattern);
+
+/* pattern.c */
+/* The paths that a word with wildcards may become in `dir`; NULL: it isn't known which. */
+const char *pattern_of(struct judge *j, const char *dir, const struct shell_word *word);
+/* All paths below those of a pattern, or of a plain path. */
+const char *pattern_below(struct arena *arena, const char *pattern);
+/* Whether a rule denies, or asks for, a path that the pattern stands for. */
+bool pattern_is_forbidden(struct judge *j, enum policy_operation operation, const char *pattern);
+/* The decision on all its paths; POLICY_ASK without *by where a rule forbids one of them. */
+enum policy_decision match_pattern(struct judge *j, enum policy_operation operation,
+	const char *pattern, const struct policy_rule **by);
 
 /* settings_claude.c */
 /* Commands that Claude Code takes for harmless, where no rule matches. */
@@ -134,6 +142,12 @@ void order_note_command(struct judge *j, const struct shell_command *command);
 /* What sources.json says of the command at words[first]. */
 void judge_sources(struct judge *j, const char *subject, const shell_words *words, size_t first);
 
+/* walks.c */
+/* Directories that the program at words[first] reads with all that is in them. */
+void judge_walks(struct judge *j, const shell_words *words, size_t first);
+/* The file or directory that a word names, and all that is below it. */
+void judge_tree(struct judge *j, unsigned operations, const struct shell_word *word);
+
 /* files.c */
 const char *file_subject(struct judge *j, enum policy_operation operation, const char *path);
 void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect);
@@ -143,9 +157,6 @@ void judge_path(struct judge *j, enum policy_operation operation, const struct s
  * inside the workspace or /tmp follows the command. */
 void judge_output(
 	struct judge *j, enum policy_operation operation, const struct shell_word *target);
-/* A directory that is walked, or written in by names that aren't known: a rule may forbid a file in
- * it. There are file rules. */
-void judge_tree(struct judge *j, unsigned operations, const struct shell_word *word);
 /* The file operations that the program at words[first] is known for. */
 void judge_operands(struct judge *j, const shell_words *words, size_t first);
 /* The files that options of a wrapper name, before the command at words[end]. */

@@ -318,7 +318,7 @@ void match_command(struct judge *j, const char *subject, const shell_words *word
 /* `*` and `?` stop at '/', `**` doesn't, and "**" + "/" is any number of directories, also none.
  * The last star of either kind is tried at each byte of the path, so the work is bounded by
  * *steps. */
-bool glob_matches(const char *glob, const char *path, size_t *steps)
+static bool match_glob(const char *glob, const char *path, bool is_pattern, size_t *steps)
 {
 	const char *star = NULL, *star_path = NULL, *deep = NULL, *deep_path = NULL;
 	const char *begin = glob;
@@ -345,7 +345,8 @@ bool glob_matches(const char *glob, const char *path, size_t *steps)
 		}
 		if (!*path && !*glob)
 			return true;
-		if (*path && (*glob == *path || (*glob == '?' && *path != '/'))) {
+		bool is_many = is_pattern && (unsigned char)*path < ' ';
+		if (*path && (*glob == *path || (*glob == '?' && *path != '/' && !is_many))) {
 			glob++;
 			path++;
 			continue;
@@ -367,15 +368,30 @@ bool glob_matches(const char *glob, const char *path, size_t *steps)
 	return false;
 }
 
-static bool rule_globs(struct judge *j, const struct policy_rule *rule, const char *path)
+static bool spend_glob(struct judge *j, const char *glob, const char *path, bool is_pattern)
 {
 	const size_t each = 4; /* bytes that are compared in a step of the judge's */
 	const size_t before = j->work->left * each;
 	size_t left = before;
-	bool is_match = glob_matches(rule->glob, path, &left);
+	bool is_match = match_glob(glob, path, is_pattern, &left);
 
 	judge_spend(j, 1 + (before - left) / each);
 	return is_match;
+}
+
+bool glob_matches(const char *glob, const char *path, size_t *steps)
+{
+	return match_glob(glob, path, false, steps);
+}
+
+bool glob_covers(struct judge *j, const char *glob, const char *pattern)
+{
+	return spend_glob(j, glob, pattern, true);
+}
+
+static bool rule_globs(struct judge *j, const struct policy_rule *rule, const char *path)
+{
+	return spend_glob(j, rule->glob, path, false);
 }
 
 /* A rule for everything below a directory holds for the directory too. */
@@ -469,22 +485,6 @@ bool match_is_forbidden_below(struct judge *j, enum policy_operation operation, 
 		if (r->kind == POLICY_FILE && r->decision != POLICY_ALLOW &&
 			(r->operations & operation) &&
 			(path_is_beneath(r->fixed, dir) || path_is_beneath(dir, r->fixed)))
-			return true;
-	}
-	return false;
-}
-
-bool match_is_forbidden_within(struct judge *j, enum policy_operation operation, const char *dir)
-{
-	const struct policy *policy = j->policy;
-
-	for (size_t i = 0; i < policy->rules.count && judge_spend(j, 4); i++) {
-		const struct policy_rule *r = &policy->rules.items[i];
-
-		if (r->kind == POLICY_FILE && r->decision != POLICY_ALLOW &&
-			(r->operations & operation) &&
-			(path_is_beneath(r->fixed, dir) ||
-				(path_is_beneath(dir, r->fixed) && strchr(r->glob, '*'))))
 			return true;
 	}
 	return false;

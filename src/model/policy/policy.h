@@ -174,6 +174,9 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
  * yet. What no rule can allow has none. */
 void policy_suggest(const struct policy_verdict *verdict, struct arena *arena, text_list *rules);
 
+/* `*` and `?` stop at '/', `**` doesn't. Takes one of *steps for each byte that it compares; false
+ * when none is left. */
+bool glob_matches(const char *glob, const char *path, size_t *steps);
 /* [{"subject","decision","rule","reason"}, …] */
 struct json;
 void policy_print_trail(struct json *j, const char *key, const struct policy_verdict *verdict);
