@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -170,17 +171,35 @@ static int deny(struct sandbox_child *child, int root, const struct plan_denial 
 		root, denial->path, denial->what == DENIED_WRITE ? MOUNT_ATTR_RDONLY : 0, err);
 }
 
+/* Shorter paths first: a directory is bound on itself before anything below it is covered. */
+static int compare_length(const void *a, const void *b)
+{
+	const struct plan_denial *one = a, *other = b;
+	size_t len = strlen(one->path), other_len = strlen(other->path);
+	return (len > other_len) - (len < other_len);
+}
+
 int child_deny_paths(struct sandbox_child *child, struct error *err)
 {
 	const plan_denials *denials = &child->plan->denials;
+	plan_denials all = { 0 };
 	text_list pinned = { 0 };
 	if (!denials->count)
 		return 0;
 	auto_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return fail_errno(err, "open '/'");
-	for (size_t i = 0; i < denials->count; i++)
-		if (deny(child, root, &denials->items[i], &pinned, err))
+	for (size_t i = 0; i < denials->count; i++) {
+		const struct plan_denial *denial = &denials->items[i];
+		if (!denial_is_pattern(denial))
+			vec_push(&child->start->arena, &all, *denial);
+		else if (child_find_matches(child, root, denial, &all, err))
+			return -1;
+	}
+	if (all.count)
+		qsort(all.items, all.count, sizeof *all.items, compare_length);
+	for (size_t i = 0; i < all.count; i++)
+		if (deny(child, root, &all.items[i], &pinned, err))
 			return -1;
 	return 0;
 }

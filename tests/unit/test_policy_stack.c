@@ -152,11 +152,12 @@ static void test_file_rules_become_denials(void **state)
 	plan_denials denials = { 0 };
 	text_list judged = { 0 };
 	denials_of(&stack, &arena, &denials, &judged);
-	assert_int_equal(denials.count, 3);
+	assert_int_equal(denials.count, 4);
+	assert_string_equal(denial_print(&denials.items[3], &arena), "read:/workspace/*.pem");
 	assert_string_equal(denial_print(&denials.items[0], &arena), "read:/workspace/.env");
 	assert_string_equal(denial_print(&denials.items[1], &arena), "write:/workspace/conf");
 	assert_string_equal(denial_print(&denials.items[2], &arena), "delete:/workspace/kept");
-	assert_int_equal(judged.count, 4);
+	assert_int_equal(judged.count, 3);
 	assert_string_equal(judged.items[0], "file(delete:/workspace/all/**)");
 }
 

@@ -345,7 +345,7 @@ static bool match_glob(const char *glob, const char *path, bool is_pattern, size
 		}
 		if (!*path && !*glob)
 			return true;
-		bool is_many = is_pattern && (unsigned char)*path < ' ';
+		bool is_many = is_pattern && *path > '\1' && *path < ' ';
 		if (*path && (*glob == *path || (*glob == '?' && *path != '/' && !is_many))) {
 			glob++;
 			path++;
