@@ -1,5 +1,5 @@
 """What a name runs where a policy holds: the system's program, whatever was written or attached (docs/design/0069). The
-cases with environments are in tests/env/test_policy_names.py."""
+cases with environments are in tests/env/test_policy_env_names.py."""
 import json
 
 import pytest
