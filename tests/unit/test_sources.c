@@ -201,7 +201,8 @@ static void commands_are_judged_by_sources(void **state)
 	struct policy policy;
 
 	policy_init(&policy, &arena);
-	policy_add_rule(&policy, POLICY_ALLOW, "shell(*)", &(struct policy_places){ 0 }, NULL);
+	policy_add_rule(&policy, POLICY_ALLOW, "shell(*)",
+		&(struct policy_places){ .workspace = "/workspace" }, NULL);
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		policy_judge_script(&policy, &request, str_from(cases[i].command), &verdict);
 		if (verdict.decision != cases[i].decision)
