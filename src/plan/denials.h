@@ -3,7 +3,8 @@
  * 1. They hold for what is there when the sandbox starts, and for every program in it. A path that
  * doesn't exist then, or that a link is part of, is passed over: what is judged is judged still.
  * 2. A pattern stands for what it matches then. One that matches more than PLAN_MATCHES_MAX files,
- * or lies among too many of them, is passed over as a whole, and the sandbox's parent logs it.
+ * in too many directories, or among too many or too deep ones, is passed over as a whole, and the
+ * sandbox's parent logs it.
  * 3. Directories above such a path, up to the tree that it lies in, can't be renamed or removed. */
 #pragma once
 #include <stdbool.h>

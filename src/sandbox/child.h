@@ -30,9 +30,9 @@ int child_pin(int root, const char *path, uint64_t attributes, struct error *err
 int child_make_programs(struct sandbox_child *child, struct error *err);
 /* Covers the paths that the plan denies. */
 int child_deny_paths(struct sandbox_child *child, struct error *err);
-/* Appends what a denied pattern matches. */
-int child_find_matches(struct sandbox_child *child, int root, const struct plan_denial *denial,
-	plan_denials *found, struct error *err);
+/* Appends what the plan's denied patterns match. */
+int child_find_matches(
+	struct sandbox_child *child, int root, plan_denials *found, struct error *err);
 /* View root: `workspace`, mounted in child->root, takes its place, with all that is mounted there
  * until now over it. */
 int child_take_workspace_root(struct sandbox_child *child, int workspace, struct error *err);

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/map.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "linux/mount.h"
@@ -100,7 +101,7 @@ static int hide(struct sandbox_child *child, int root, const char *path, const s
 
 /* The directories between the tree that the path lies in and itself. */
 static int pin_parents(struct sandbox_child *child, int root, const char *path,
-	const struct plan_mount *mount, text_list *pinned, struct error *err)
+	const struct plan_mount *mount, struct map *pinned, struct error *err)
 {
 	struct arena *arena = &child->start->arena;
 	size_t top = strlen(mount->target);
@@ -108,24 +109,21 @@ static int pin_parents(struct sandbox_child *child, int root, const char *path,
 		if (path[i] != '/')
 			continue;
 		const char *parent = arena_bytes(arena, path, i);
-		bool is_done = false;
-		for (size_t k = 0; k < pinned->count; k++)
-			is_done |= !strcmp(pinned->items[k], parent);
-		if (is_done)
+		if (map_get(pinned, str_from(parent)))
 			continue;
 		if (child_pin(root, parent, 0, err))
 			return -1;
-		vec_push(arena, pinned, parent);
+		map_set(pinned, str_from(parent), (void *)(uintptr_t)parent);
 	}
 	return 0;
 }
 
 static int deny(struct sandbox_child *child, int root, const struct plan_denial *denial,
-	text_list *pinned, struct error *err);
+	struct map *pinned, struct error *err);
 
 /* Of a path with links. */
 static int deny_real(struct sandbox_child *child, int root, const struct plan_denial *denial,
-	text_list *pinned, struct error *err)
+	struct map *pinned, struct error *err)
 {
 	char real[PATH_MAX];
 	if (resolve(root, denial->path, real, err))
@@ -140,7 +138,7 @@ static int deny_real(struct sandbox_child *child, int root, const struct plan_de
 }
 
 static int deny(struct sandbox_child *child, int root, const struct plan_denial *denial,
-	text_list *pinned, struct error *err)
+	struct map *pinned, struct error *err)
 {
 	const struct plan_mount *mount = mount_of(child->plan, denial->path);
 	struct stat st;
@@ -183,19 +181,18 @@ int child_deny_paths(struct sandbox_child *child, struct error *err)
 {
 	const plan_denials *denials = &child->plan->denials;
 	plan_denials all = { 0 };
-	text_list pinned = { 0 };
+	struct map pinned;
 	if (!denials->count)
 		return 0;
+	map_init(&pinned, &child->start->arena);
 	auto_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return fail_errno(err, "open '/'");
-	for (size_t i = 0; i < denials->count; i++) {
-		const struct plan_denial *denial = &denials->items[i];
-		if (!denial_is_pattern(denial))
-			vec_push(&child->start->arena, &all, *denial);
-		else if (child_find_matches(child, root, denial, &all, err))
-			return -1;
-	}
+	for (size_t i = 0; i < denials->count; i++)
+		if (!denial_is_pattern(&denials->items[i]))
+			vec_push(&child->start->arena, &all, denials->items[i]);
+	if (child_find_matches(child, root, &all, err))
+		return -1;
 	if (all.count)
 		qsort(all.items, all.count, sizeof *all.items, compare_length);
 	for (size_t i = 0; i < all.count; i++)

@@ -1,7 +1,9 @@
 """File rules that are patterns: what they match when a sandbox starts is covered like a path that a rule names."""
 import json
 import os
+import pathlib
 import socket
+import subprocess
 
 import pytest
 
@@ -129,6 +131,49 @@ def test_a_socket_and_a_mode_that_was_taken_away_are_covered(carrel, tmp, rules)
     (tmp / "shut").chmod(0o755)
     listener.close()
     assert "secret" not in done.stdout and "seen" not in done.stdout, done
+
+
+def make_deep(directory, depth, name="d", files=0):
+    """Directories one in the other; returns to where it was. Paths may be longer than one call takes."""
+    here = os.open(".", os.O_RDONLY)
+    os.chdir(directory)
+    for _ in range(depth):
+        os.mkdir(name)
+        os.chdir(name)
+    for i in range(files):
+        pathlib.Path(f"f{i}").touch()
+    os.fchdir(here)
+    os.close(here)
+
+
+@pytest.mark.parametrize("depth,name,why", [(20, "d" * 250, "a path is longer than 4095 bytes"), (66, "d", "nested deeper than 64")])
+def test_a_tree_too_deep_to_walk_neither_keeps_the_sandbox_from_starting_nor_uncovers_other_patterns(carrel, tmp, depth, name, why):
+    make_deep(tmp, depth, name, 1)
+    (tmp / "x.pem").write_text("one")
+    (tmp / "lib").mkdir()
+    (tmp / "lib/y.pem").write_text("two")
+    rules = settings_of(tmp, ["file(read:${WORKSPACE}/**/*.pem)", "file(read:${WORKSPACE}/*.pem)", "file(read:${WORKSPACE}/*/y.pem)"])
+    done = carrel.run("--dir", tmp, "-s", rules, *program(tmp, "cat x.pem lib/y.pem; true"))
+    assert done.returncode == 0 and done.stdout == "", done
+    assert done.stderr.count("is only judged here") == 1 and "'read:/workspace/**/*.pem'" in done.stderr and why in done.stderr, done
+
+
+def test_matches_in_too_many_directories_are_said(carrel, tmp):
+    for i in range(210):
+        deep = tmp / "many" / str(i) / "/".join("d" * 20)
+        deep.mkdir(parents=True)
+        (deep / "x.pem").write_text("x")
+    done = carrel.run("--dir", tmp, "-s", settings_of(tmp, RULES), "--", "true")
+    assert done.returncode == 0 and "too many directories" in done.stderr and done.stderr.count("is only judged here") == 1, done
+
+
+def test_the_walk_for_many_patterns_holds_no_memory(carrel, tmp):
+    make_deep(tmp, 15, "d" * 250, 4000)
+    rules = settings_of(tmp, [f"file(read:${{WORKSPACE}}/**/*.x{i})" for i in range(10)])
+    process = subprocess.Popen([carrel.path, "run", "--dir", tmp, "-s", rules, "--", "true"], env=carrel.env)
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0 and usage.ru_maxrss < 80000, (process.returncode, usage.ru_maxrss)
 
 
 def test_the_plan_shows_patterns(carrel, tmp, rules):
