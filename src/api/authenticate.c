@@ -20,17 +20,28 @@ static int find_authorization(struct http_request *r, struct str *header, struct
 	return 0;
 }
 
+static int count_request(struct api *api, struct http_request *r, const struct principal *principal,
+	struct error *err)
+{
+	char name[PRINCIPAL_NAME_SIZE];
+
+	return visits_ask(
+		&api->visits, r->visit, access_name(principal, name), clock_monotonic_ms(), err);
+}
+
 int authenticate_unix(
 	void *ctx, struct http_request *r, const struct principal **principal, struct error *err)
 {
-	const struct api *api = ctx;
+	struct api *api = ctx;
 	const struct access_from from = { .uid = r->peer.uid };
 	struct str header;
 
 	if (door_check(&api->door, r, err) || find_authorization(r, &header, err))
 		return -1;
-	return header.data ? access_token(api->core, header, &from, &r->arena, principal, err)
-			   : access_peer(api->core, from.uid, &r->arena, principal, err);
+	if (header.data ? access_token(api->core, header, &from, &r->arena, principal, err)
+			: access_peer(api->core, from.uid, &r->arena, principal, err))
+		return -1;
+	return count_request(api, r, *principal, err);
 }
 
 /* The agent without authentication whose route that is, or NULL. A credential that comes along is
@@ -95,7 +106,6 @@ int authenticate_tcp(
 	void *ctx, struct http_request *r, const struct principal **principal, struct error *err)
 {
 	struct api *api = ctx;
-	char name[PRINCIPAL_NAME_SIZE];
 	int checked = door_check(&api->door, r, err);
 
 	if (checked > 0)
@@ -106,6 +116,5 @@ int authenticate_tcp(
 		return -1;
 	if (*principal == access_nobody())
 		return 0;
-	return visits_ask(&api->visits, (struct visitor **)r->visit, access_name(*principal, name),
-		clock_monotonic_ms(), err);
+	return count_request(api, r, *principal, err);
 }

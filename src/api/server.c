@@ -203,7 +203,7 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 	idempotency_init(&api->idempotency, options->core);
 	api->websockets = websocket_group_new(options->loop, &websocket_times_default);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
-	visits_init(&api->visits, &api->door);
+	visits_init(&api->visits, &api->door, http_drop);
 	if (door_init(&api->door, options->settings ? options->settings : "", err)) {
 		api_free(api);
 		return -1;
@@ -220,20 +220,11 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 	return 0;
 }
 
-int api_listen_peers(struct api *api, int listener, struct error *err)
-{
-	const struct http_listener peers = {
-		.fd = listener, .authenticate = authenticate_unix, .ctx = api
-	};
-	return http_server_listen(api->server, &peers, err);
-}
-
-static bool admit(void *ctx, const char *address, void **visit)
+static void *arrive(void *ctx, const struct http_peer *peer, struct http_connection *connection)
 {
 	struct api *api = ctx;
 
-	*visit = visits_come(&api->visits, address);
-	return *visit;
+	return visits_come(&api->visits, peer, connection);
 }
 
 static void leave(void *ctx, void *visit)
@@ -243,6 +234,16 @@ static void leave(void *ctx, void *visit)
 	visits_leave(&api->visits, visit);
 }
 
+int api_listen_peers(struct api *api, int listener, struct error *err)
+{
+	const struct http_listener peers = { .fd = listener,
+		.authenticate = authenticate_unix,
+		.ctx = api,
+		.arrived = arrive,
+		.left = leave };
+	return http_server_listen(api->server, &peers, err);
+}
+
 int api_listen_tcp(struct api *api, int listener, struct tls *tls, struct error *err)
 {
 	const struct http_listener clients = { .fd = listener,
@@ -250,8 +251,9 @@ int api_listen_tcp(struct api *api, int listener, struct tls *tls, struct error 
 		.open = tls ? tls_open : NULL,
 		.ctx = api,
 		.stream_ctx = tls,
-		.admit = admit,
-		.left = leave };
+		.arrived = arrive,
+		.left = leave,
+		.is_remote = true };
 	return http_server_listen(api->server, &clients, err);
 }
 

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/fd.h"
+#include "format/inet_address.h"
 
 #define NAME_SIZE 192
 #define VISITORS_MAX 8192 /* then those that have no connection are forgotten */
@@ -9,14 +11,23 @@
 struct visitor {
 	char name[NAME_SIZE];
 	unsigned connections;
-	bool is_pending;    /* an address */
+	bool is_pending;    /* an address, a range or a uid, and no principal */
 	uint64_t at_ms;	    /* of `allowance` */
 	uint64_t allowance; /* thousandths of requests */
 };
+struct visit {
+	enum http_peer_kind kind;
+	struct http_connection *connection;
+	struct visit *older, *newer; /* pending ones */
+	struct visitor *range;	     /* or the uid; NULL: it is not pending */
+	struct visitor *address;     /* while it is pending; NULL: a proxy, or a uid */
+	struct visitor *principal;   /* NULL: it is pending */
+};
 
-void visits_init(struct visits *visits, const struct front_door *door)
+void visits_init(struct visits *visits, const struct front_door *door,
+	void (*drop_connection)(struct http_connection *connection))
 {
-	*visits = (struct visits){ .door = door };
+	*visits = (struct visits){ .door = door, .drop = drop_connection };
 	map_init(&visits->visitors, NULL);
 }
 
@@ -54,34 +65,121 @@ static void drop(struct visits *visits, struct visitor *visitor)
 	free(visitor);
 }
 
-struct visitor *visits_come(struct visits *visits, const char *address)
-{
-	char name[NAME_SIZE];
-	unsigned most = door_is_proxy(visits->door, address) ? VISITS_PENDING_MAX
-							     : VISITS_PENDING_ADDRESS_MAX;
+/* ---- pending ones ---- */
 
-	if (visits->pending >= VISITS_PENDING_MAX)
-		return NULL;
-	str_format(name, sizeof name, "address %s", address);
-	struct visitor *visitor = find(visits, name, true);
-	if (visitor->connections >= most)
-		return NULL;
-	visitor->connections++;
-	visits->pending++;
-	return visitor;
+static void enter(struct visits *visits, struct visitor **place, const char *kind, const char *name)
+{
+	char full[NAME_SIZE];
+
+	str_format(full, sizeof full, "%s %s", kind, name);
+	*place = find(visits, full, true);
+	(*place)->connections++;
 }
 
-void visits_leave(struct visits *visits, struct visitor *visitor)
+static void leave(struct visits *visits, struct visitor **place)
 {
+	struct visitor *visitor = take_ptr(*place);
+
+	if (!visitor)
+		return;
 	visitor->connections--;
-	if (visitor->is_pending)
-		visits->pending--;
 	/* The allowance of a principal outlives its connections: else each new one had all of it.
 	 */
 	bool is_counted = !visitor->is_pending && visits->door->settings.rate;
 	if (!visitor->connections && (!is_counted || visits->visitors.live > VISITORS_MAX))
 		drop(visits, visitor);
 }
+
+static void append(struct visit_list *list, struct visit *visit)
+{
+	visit->older = list->newest;
+	*(list->newest ? &list->newest->newer : &list->oldest) = visit;
+	list->newest = visit;
+	list->count++;
+}
+
+/* Its principal is known, or it ends. */
+static void end_pending(struct visits *visits, struct visit *visit)
+{
+	struct visit_list *list = &visits->pending[visit->kind];
+
+	*(visit->older ? &visit->older->newer : &list->oldest) = visit->newer;
+	*(visit->newer ? &visit->newer->older : &list->newest) = visit->older;
+	visit->older = visit->newer = NULL;
+	list->count--;
+	leave(visits, &visit->address);
+	leave(visits, &visit->range);
+}
+
+/* The oldest of that address, range or uid; NULL: of the range or uid that has the most. */
+static struct visit *find_oldest(const struct visit_list *list, const struct visitor *of)
+{
+	struct visit *found = list->oldest;
+
+	for (struct visit *at = found; at; at = at->newer) {
+		if (of && (at->address == of || at->range == of))
+			return at;
+		if (at->range->connections > found->range->connections)
+			found = at;
+	}
+	return found;
+}
+
+/* `visit`, which is counted already and not in the list yet, may be one too many. */
+static void make_room(struct visits *visits, const struct visit *visit, unsigned range_max)
+{
+	const struct visit_list *list = &visits->pending[visit->kind];
+	unsigned most = visit->kind == HTTP_PEER_UNIX ? VISITS_UNIX_MAX : VISITS_TCP_MAX;
+	struct visit *victim = NULL;
+
+	if (visit->address && visit->address->connections > VISITS_ADDRESS_MAX)
+		victim = find_oldest(list, visit->address);
+	else if (visit->range->connections > range_max)
+		victim = find_oldest(list, visit->range);
+	else if (list->count >= most)
+		victim = find_oldest(list, NULL);
+	if (victim)
+		visits->drop(victim->connection); /* which leaves */
+}
+
+struct visit *visits_come(
+	struct visits *visits, const struct http_peer *peer, struct http_connection *connection)
+{
+	struct visit *visit = calloc(1, sizeof *visit);
+	char name[INET_ADDRESS_TEXT_SIZE];
+	unsigned range_max = VISITS_RANGE_MAX;
+	union inet_address address;
+
+	if (!visit)
+		abort();
+	*visit = (struct visit){ .kind = peer->kind, .connection = connection };
+	if (peer->kind == HTTP_PEER_UNIX) {
+		str_format(name, sizeof name, "%u", peer->uid);
+		enter(visits, &visit->range, "pending uid", name);
+		range_max = VISITS_UID_MAX;
+	} else if (door_is_proxy(visits->door, peer->address) ||
+		   !inet_address_parse_host(str_from(peer->address), &address)) {
+		enter(visits, &visit->range, "proxy", peer->address);
+		range_max = VISITS_TCP_MAX;
+	} else {
+		inet_address_print_range(&address, name);
+		enter(visits, &visit->range, "range", name);
+		enter(visits, &visit->address, "address", peer->address);
+	}
+	make_room(visits, visit, range_max);
+	append(&visits->pending[visit->kind], visit);
+	return visit;
+}
+
+void visits_leave(struct visits *visits, struct visit *visit)
+{
+	if (visit->range)
+		end_pending(visits, visit);
+	leave(visits, &visit->principal);
+	free(visit);
+}
+
+/* ---- principals ---- */
 
 static bool may_ask(struct visitor *visitor, uint64_t rate, uint64_t now_ms)
 {
@@ -100,24 +198,35 @@ static bool may_ask(struct visitor *visitor, uint64_t rate, uint64_t now_ms)
 	return true;
 }
 
-int visits_ask(struct visits *visits, struct visitor **visitor, const char *principal,
-	uint64_t now_ms, struct error *err)
+static int fail_connections(
+	const struct visit *visit, const char *principal, unsigned count, struct error *err)
+{
+	if (visit->kind == HTTP_PEER_UNIX)
+		return fail_hint(err, ERR_LIMIT, "close some", "%s has %u connections already",
+			principal, count);
+	return fail_hint(err, ERR_LIMIT,
+		"close some; serve.connections of config.yaml is the limit",
+		"%s has %u connections already", principal, count);
+}
+
+int visits_ask(struct visits *visits, struct visit *visit, const char *principal, uint64_t now_ms,
+	struct error *err)
 {
 	const struct serve_settings *settings = &visits->door->settings;
 	uint64_t most = settings->connections ? settings->connections : SERVE_CONNECTIONS_DEFAULT;
+	bool is_unix = visit->kind == HTTP_PEER_UNIX;
 
-	if (!*visitor || strcmp((*visitor)->name, principal) != 0) {
+	if (!visit->principal || strcmp(visit->principal->name, principal) != 0) {
 		struct visitor *next = find(visits, principal, false);
-		if (next->connections >= most)
-			return fail_hint(err, ERR_LIMIT,
-				"close some; serve.connections of config.yaml is the limit",
-				"%s has %u connections already", principal, next->connections);
+		if (next->connections >= (is_unix ? VISITS_PEER_MAX : most))
+			return fail_connections(visit, principal, next->connections, err);
 		next->connections++;
-		if (*visitor)
-			visits_leave(visits, *visitor);
-		*visitor = next;
+		if (visit->range)
+			end_pending(visits, visit);
+		leave(visits, &visit->principal);
+		visit->principal = next;
 	}
-	if (settings->rate && !may_ask(*visitor, settings->rate, now_ms))
+	if (!is_unix && settings->rate && !may_ask(visit->principal, settings->rate, now_ms))
 		return fail_hint(err, ERR_LIMIT, "serve.rate of config.yaml is the limit",
 			"%s asks more than %llu times a second", principal,
 			(unsigned long long)settings->rate);

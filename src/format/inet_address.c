@@ -65,6 +65,22 @@ void inet_address_print_host(const union inet_address *address, char out[INET6_A
 		inet_ntop(AF_INET6, &address->ipv6.sin6_addr, out, INET6_ADDRSTRLEN);
 }
 
+void inet_address_print_range(const union inet_address *address, char out[INET_ADDRESS_TEXT_SIZE])
+{
+	union inet_address network = *address;
+	bool is_ipv4 = address->any.sa_family == AF_INET;
+	char host[INET6_ADDRSTRLEN];
+	if (is_ipv4)
+		network.ipv4.sin_addr.s_addr &= htonl(0xffffff00);
+	else if (is_mapped(address))
+		network.ipv6.sin6_addr.s6_addr[15] = 0;
+	else
+		memset(network.ipv6.sin6_addr.s6_addr + 8, 0, 8);
+	inet_address_print_host(&network, host);
+	str_format(out, INET_ADDRESS_TEXT_SIZE, "%s/%d", host,
+		is_ipv4 || is_mapped(address) ? 24 : 64);
+}
+
 void inet_address_print(const union inet_address *address, char out[INET_ADDRESS_TEXT_SIZE])
 {
 	char host[INET6_ADDRSTRLEN] = "";

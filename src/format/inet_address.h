@@ -23,5 +23,8 @@ socklen_t inet_address_len(const union inet_address *address);
 /* With the port; _host: without, and an IPv4 address that is mapped into IPv6 as itself. */
 void inet_address_print(const union inet_address *address, char out[INET_ADDRESS_TEXT_SIZE]);
 void inet_address_print_host(const union inet_address *address, char out[INET6_ADDRSTRLEN]);
+/* The network that one user of it may have to himself, without the port: "192.0.2.0/24",
+ * "2001:db8:0:1::/64"; IPv4 mapped into IPv6 is IPv4. */
+void inet_address_print_range(const union inet_address *address, char out[INET_ADDRESS_TEXT_SIZE]);
 /* Whether only this host reaches it. */
 bool inet_address_is_loopback(const union inet_address *address);

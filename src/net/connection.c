@@ -34,6 +34,18 @@ struct http_connection *connection_new(const struct listening *listening, int fd
 	return NULL;
 }
 
+struct http_peer connection_peer(const struct http_connection *c)
+{
+	bool is_unix = c->stream.is_unix;
+
+	return (struct http_peer){ .kind = is_unix ? HTTP_PEER_UNIX : HTTP_PEER_TCP,
+		.uid = c->peer_uid,
+		.address = is_unix ? NULL : c->address,
+		.local = is_unix ? NULL : c->local,
+		.is_tls = c->stream.is_tls,
+		.subject = c->stream.subject };
+}
+
 /* ---- the end of a turn ---- */
 static void end_turn(struct loop *loop, void *ctx)
 {
@@ -355,6 +367,11 @@ void connection_close(struct http_connection *c)
 		c->server->lingering--;
 	server_forget(c);
 	connection_again(c);
+}
+
+void http_drop(struct http_connection *c)
+{
+	connection_close(c);
 }
 
 void connection_hand_over(struct http_connection *c)

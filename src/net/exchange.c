@@ -14,17 +14,11 @@ static struct exchange *new_exchange(struct http_connection *c)
 	arena_init(&x->request.arena);
 	buf_init(&x->body, 0);
 	x->request.connection = c;
-	x->request.visit = &c->visit;
+	x->request.visit = c->visit;
 	x->request.headers.items = x->headers;
 	x->request.headers.capacity = HTTP_INLINE_HEADERS;
 	x->request.began_ns = clock_monotonic_ns();
-	x->request.peer =
-		(struct http_peer){ .kind = c->stream.is_unix ? HTTP_PEER_UNIX : HTTP_PEER_TCP,
-			.uid = c->peer_uid,
-			.address = c->stream.is_unix ? NULL : c->address,
-			.local = c->stream.is_unix ? NULL : c->local,
-			.is_tls = c->stream.is_tls,
-			.subject = c->stream.subject };
+	x->request.peer = connection_peer(c);
 	for (int i = 0; i < HTTP_FDS_MAX; i++)
 		x->request.fds[i] = -1;
 	x->file = x->pipe = -1;

@@ -81,7 +81,7 @@ struct http_request {
 	/* Header lines ("Name: value\r\n") that every response to it gets; NULL: none. The
 	 * authenticator sets them. */
 	const char *common_headers;
-	void **visit; /* of its connection: what the listener's `admit` has set */
+	void *visit; /* of its connection: what the listener's `arrived` returned */
 	/* private */
 	struct http_connection *connection;
 };
@@ -94,7 +94,8 @@ bool http_query_at(struct http_request *r, size_t index, struct str *name, struc
 /* Percent-decodes into the request's arena. false: malformed, or a NUL. */
 bool http_decode(struct http_request *r, struct str text, struct str *out);
 
-struct principal;  /* opaque here */
+struct principal; /* opaque here */
+struct http_connection;
 struct net_stream; /* net/stream.h */
 struct http_listener {
 	int fd; /* stays the caller's */
@@ -106,11 +107,13 @@ struct http_listener {
 	/* Makes the stream of an accepted socket, which it takes. NULL: stream_open_plain. */
 	void (*open)(void *stream_ctx, int fd, struct net_stream *stream);
 	void *ctx, *stream_ctx;
-	/* Of a TCP listener, or NULL: whether a new connection of that address is served; *visit is
-	 * kept with it, also for the authenticator, which may change it, and `left` gets it when
-	 * the connection ends or is upgraded, unless it is NULL. */
-	bool (*admit)(void *ctx, const char *address, void **visit);
+	/* A connection was accepted, or NULL. What it returns is kept with the connection, also for
+	 * the authenticator, and `left` gets it when the connection ends or is upgraded, unless it
+	 * is NULL. May http_drop other connections of the server. */
+	void *(*arrived)(
+		void *ctx, const struct http_peer *peer, struct http_connection *connection);
 	void (*left)(void *ctx, void *visit);
+	bool is_remote; /* its clients leave a sixteenth of limits.connections to the others */
 };
 
 struct http_handler {
@@ -145,6 +148,8 @@ void http_server_drain(struct http_server *server, void (*done)(void *ctx), void
 /* Not from a handler's function; from `done` of the drain it may be. What is under way is aborted.
  */
 void http_server_free(struct http_server *server);
+/* Closes a connection as if its client had gone, without an answer. Only from `arrived`. */
+void http_drop(struct http_connection *connection);
 size_t http_server_connections(const struct http_server *server);
 
 void http_take_body(struct http_request *r, size_t max); /* more: 413 by itself */

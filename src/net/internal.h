@@ -80,7 +80,7 @@ struct http_connection {
 	size_t out_at; /* bytes of `out` already sent */
 	struct net_stream stream;
 	const struct listening *listening;
-	void *visit; /* of the listener's `admit` */
+	void *visit; /* of the listener's `arrived` */
 	uint32_t events, peer_uid;
 	/* Of TCP: the peer's, and our own; "": a unix socket. */
 	char address[INET6_ADDRSTRLEN], local[INET6_ADDRSTRLEN];
@@ -135,6 +135,7 @@ void server_check_drained(struct http_server *server);
 
 /* connection.c */
 struct http_connection *connection_new(const struct listening *listening, int fd);
+struct http_peer connection_peer(const struct http_connection *c); /* as long as c */
 void connection_run(struct http_connection *c);
 /* Schedules a run at the end of this turn, unless c is running; connection_again: also then. */
 void connection_wake(struct http_connection *c);

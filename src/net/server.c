@@ -130,7 +130,7 @@ static void take_connection(const struct listening *listening, int fd)
 	size_t most = server->limits.connections;
 
 	/* Clients of other hosts leave room for those of this one. */
-	if (from->admit)
+	if (from->is_remote)
 		most -= most / 16;
 	if (server->count - server->lingering >= most) {
 		(void)!send(fd, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -152,9 +152,9 @@ static void take_connection(const struct listening *listening, int fd)
 		c->older->newer = c;
 	server->connections = c;
 	server->count++;
-	if (from->admit && !from->admit(from->ctx, c->address, &c->visit)) {
-		connection_close(c);
-		return;
+	if (from->arrived) {
+		const struct http_peer who = connection_peer(c);
+		c->visit = from->arrived(from->ctx, &who, c);
 	}
 	connection_set_deadline(c, c->stream.is_unix ? DEADLINE_KEEP_ALIVE : DEADLINE_FIRST);
 }

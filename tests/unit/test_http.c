@@ -556,22 +556,21 @@ static void each_listener_has_its_authenticator(void **state)
 /* ---- TCP ---- */
 
 struct visits {
-	int refused, admitted, left;
+	int arrived, left;
+	struct http_connection *last; /* dropped when another arrives */
 	char address[64];
 };
 
-static bool admit(void *ctx, const char *address, void **visit)
+static void *arrive(void *ctx, const struct http_peer *peer, struct http_connection *connection)
 {
 	struct visits *visits = ctx;
 
-	str_copy(visits->address, sizeof visits->address, address);
-	if (visits->refused) {
-		visits->refused--;
-		return false;
-	}
-	visits->admitted++;
-	*visit = visits;
-	return true;
+	str_copy(visits->address, sizeof visits->address, peer->address);
+	if (visits->last)
+		http_drop(visits->last);
+	visits->last = connection;
+	visits->arrived++;
+	return visits;
 }
 
 static void leave(void *ctx, void *visit)
@@ -601,7 +600,7 @@ static int listen_tcp(
 	assert_int_equal(listen(fd, 16), 0);
 	assert_int_equal(getsockname(fd, (void *)address, &len), 0);
 	const struct http_listener listener = {
-		.fd = fd, .ctx = visits, .admit = admit, .left = leave
+		.fd = fd, .ctx = visits, .arrived = arrive, .left = leave
 	};
 	assert_int_equal(http_server_listen(world->server, &listener, &err), 0);
 	return fd;
@@ -614,18 +613,13 @@ static void connect_tcp(struct world *world, const struct sockaddr_in *address)
 	assert_int_equal(connect(world->client, (const void *)address, sizeof *address), 0);
 }
 
-static void who_connects_by_tcp_is_admitted_and_leaves(void **state)
+static void who_connects_by_tcp_arrives_and_leaves(void **state)
 {
 	struct world *world = *state;
-	struct visits visits = { .refused = 1 };
+	struct visits visits = { 0 };
 	struct sockaddr_in address;
 	auto_close int listener = listen_tcp(world, &visits, 60000, &address);
 
-	connect_tcp(world, &address);
-	while (visits.refused)
-		run(world);
-	assert_string_equal(visits.address, "127.0.0.1");
-	assert_int_equal(http_server_connections(world->server), 0);
 	connect_tcp(world, &address);
 	send_text(world, GET("/later"));
 	while (!world->request)
@@ -634,7 +628,8 @@ static void who_connects_by_tcp_is_admitted_and_leaves(void **state)
 	assert_int_equal(world->request->peer.uid, HTTP_NO_UID);
 	assert_string_equal(world->request->peer.address, "127.0.0.1");
 	assert_string_equal(world->request->peer.local, "127.0.0.1");
-	assert_ptr_equal(*world->request->visit, &visits);
+	assert_string_equal(visits.address, "127.0.0.1");
+	assert_ptr_equal(world->request->visit, &visits);
 	answer(world, world->request, "yes");
 	while (!strstr(received(world), "yes"))
 		;
@@ -642,7 +637,33 @@ static void who_connects_by_tcp_is_admitted_and_leaves(void **state)
 	fd_close(&world->client);
 	while (!visits.left)
 		run(world);
-	assert_int_equal(visits.admitted, 1);
+	assert_int_equal(visits.arrived, 1);
+	http_server_free(world->server);
+	world->server = NULL;
+}
+
+static void a_connection_can_be_dropped_for_the_next_one(void **state)
+{
+	static const char *const begun[] = { "", "GET /la", GET("/later") };
+	struct world *world = *state;
+	struct visits visits = { 0 };
+	struct sockaddr_in address;
+	auto_close int listener = listen_tcp(world, &visits, 60000, &address);
+	char byte;
+
+	for (size_t i = 0; i < sizeof begun / sizeof *begun; i++) {
+		connect_tcp(world, &address);
+		send_text(world, begun[i]);
+		while (visits.arrived < (int)(2 * i + 1) || (i == 2 && !world->request))
+			run(world);
+		auto_close int former = take_fd(&world->client);
+		connect_tcp(world, &address);
+		while (visits.left < (int)(2 * i + 1))
+			run(world);
+		assert_true(recv(former, &byte, 1, 0) <= 0);
+		assert_int_equal(http_server_connections(world->server), 1);
+	}
+	assert_int_equal(world->done, 1);
 	http_server_free(world->server);
 	world->server = NULL;
 }
@@ -793,7 +814,8 @@ int main(void)
 		TEST(a_request_with_a_body_is_not_upgraded),
 		TEST(each_listener_has_its_authenticator),
 		TEST(every_byte_goes_through_the_stream_of_the_listener),
-		TEST(who_connects_by_tcp_is_admitted_and_leaves),
+		TEST(who_connects_by_tcp_arrives_and_leaves),
+		TEST(a_connection_can_be_dropped_for_the_next_one),
 		TEST(a_client_that_never_asks_is_dropped),
 		TEST(a_client_that_goes_is_told_once),
 		TEST(freeing_the_server_ends_what_is_under_way),

@@ -57,6 +57,23 @@ static void a_mapped_address_is_printed_as_ipv4(void **state)
 	assert_string_equal(text, "192.0.2.7");
 }
 
+static void the_range_of_an_address_is_its_network(void **state)
+{
+	static const struct {
+		const char *address, *range;
+	} rows[] = { { "192.0.2.7", "192.0.2.0/24" }, { "192.0.2.255", "192.0.2.0/24" },
+		{ "192.0.3.7", "192.0.3.0/24" }, { "::ffff:192.0.2.7", "192.0.2.0/24" },
+		{ "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64" },
+		{ "2001:db8:1:3::1", "2001:db8:1:3::/64" }, { "::1", "::/64" } };
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		union inet_address address;
+		char text[INET_ADDRESS_TEXT_SIZE];
+		assert_true(inet_address_parse_host(str_from(rows[i].address), &address));
+		inet_address_print_range(&address, text);
+		assert_string_equal(text, rows[i].range);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -64,6 +81,7 @@ int main(void)
 		cmocka_unit_test(other_texts_are_refused),
 		cmocka_unit_test(loopback_is_what_only_this_host_reaches),
 		cmocka_unit_test(a_mapped_address_is_printed_as_ipv4),
+		cmocka_unit_test(the_range_of_an_address_is_its_network),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
