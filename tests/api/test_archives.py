@@ -63,7 +63,7 @@ def test_an_archive_is_a_tar_of_the_whole_workspace(daemon):
 def test_an_archive_ends_what_runs_and_tells_of_it(daemon):
     ok(daemon, "create", "busy")
     ok(daemon, "exec", "-d", "busy", "--", "sleep", "1000")
-    ok(daemon, "rm", "busy", "--archive")
+    ok(daemon, "rm", "--force", "busy", "--archive")
     listed = json_of(daemon("archive", "ls", "-o", "json"))
     assert [item["workspace"] for item in listed].count("busy") == 1
     assert "busy-" in ok(daemon, "archive", "ls").stdout

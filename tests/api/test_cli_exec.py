@@ -366,7 +366,7 @@ def test_many_at_once(daemon, workspace):
 def test_a_workspace_removed_under_a_command_ends_it(daemon):
     with created(daemon) as name, daemon.start("exec", name, "--", "sh", "-c", "echo ready; exec sleep 100") as process:
         assert process.stdout.readline() == "ready\n"
-        assert daemon("rm", name).returncode == 0
+        assert daemon("rm", "--force", name).returncode == 0
         assert process.wait(120) in (130, 125)
 
 

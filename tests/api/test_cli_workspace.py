@@ -400,7 +400,7 @@ def test_reads_and_keyed_requests_are_sent_again_when_the_connection_is_lost(dae
 
 def test_what_can_not_be_asked_twice_is_not(daemon, tmp_path):
     with stand_in(tmp_path, None, (204, b"")) as (host, came):
-        done = daemon("rm", "x", "--host", host)
+        done = daemon("rm", "--force", "x", "--host", host)
         assert done.returncode == 125 and "without a response" in done.stderr and len(came) == 1
 
 

@@ -79,7 +79,7 @@ def far(tmp_path_factory):
 def workspace(far):
     assert far("create", "demo", "--label", "team=search").stdout == "demo\n"
     yield "demo"
-    assert far("rm", "demo").returncode == 0
+    assert far("rm", "--force", "demo").returncode == 0
 
 
 def test_a_session_from_the_beginning_to_the_end(far, workspace, tmp_path):

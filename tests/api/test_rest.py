@@ -89,8 +89,8 @@ def test_limits_are_changed_when_nothing_runs(daemon):
     with created(daemon, limits={"memory": "64M", "disk": "4M", "timeout": "900s"}) as workspace:
         path = f"/v1/workspaces/{workspace['id']}"
         run = lambda command, **more: daemon.post(path + "/exec", {"command": command, **more}).json()
-        fill = "dd if=/dev/zero of=f bs=1M count=6 && rm f"
-        assert run(fill)["reason"] == "disk_limit"
+        fill = "dd if=/dev/zero of=f bs=1M count=%d && rm f"
+        assert run(fill % 1000)["reason"] == "disk_limit"
         is_counted = workspace["disk_limit_mechanism"] == "counted"
         if not is_counted:
             problem(daemon.request("PATCH", path, {"limits": {"disk": "8M"}}), 409, "conflict", "can't be changed after creation")
@@ -104,7 +104,7 @@ def test_limits_are_changed_when_nothing_runs(daemon):
         assert eventually(lambda: daemon.request("PATCH", path, change).status == 200)
         limits = daemon.get(path).json()["limits"]
         assert (limits["memory_bytes"], limits["tmp_bytes"], limits["timeout_ms"]) == (256 << 20, 128 << 20, 900_000)
-        assert run(fill)["reason"] == ("exited" if is_counted else "disk_limit")
+        assert run(fill % 6)["reason"] == ("exited" if is_counted else "disk_limit")
         assert run("ulimit -n")["stdout"] == "99\n"
         problem(daemon.request("PATCH", path, {"limits": {"memory": "1k"}}), 400, "invalid", "memory")
         assert daemon.get(path).json()["limits"]["memory_bytes"] == 256 << 20
