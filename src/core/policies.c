@@ -8,6 +8,7 @@
 #include "core/audit_internal.h"
 #include "core/internal.h"
 #include "core/networks.h"
+#include "model/deployment.h"
 #include "model/environment.h"
 #include "plan/plan.h"
 
@@ -199,19 +200,27 @@ static struct policy_question question_of(
 	pair_list *env = arena_alloc(arena, sizeof *env);
 	*env = pair_list_copy(arena, &spec->env);
 	for (size_t i = 0; i < shared->count; i++)
-		if (!is_set(&spec->env, shared->items[i].key))
+		if (!is_set(&spec->env, shared->items[i].key) &&
+			!deployment_sets_variable(&w->model, &shared->items[i]))
 			vec_push(arena, env, shared->items[i]);
 	return (struct policy_question){
 		.argv = &spec->argv, .script = spec->command, .env = env, .cwd = spec->cwd
 	};
 }
 
+/* A variable of the workspace that changes what a command with `env` runs. */
+static bool is_to_be_judged(
+	const struct core_workspace *w, const struct text_pair *variable, const pair_list *env)
+{
+	return policy_variable_matters(variable->key) && !is_set(env, variable->key) &&
+	       !deployment_sets_variable(&w->model, variable);
+}
+
 void policies_keep_env(struct core_workspace *w, struct arena *arena, pair_list *env)
 {
 	pair_list shared = pair_list_copy(arena, &w->model.env);
 	for (size_t i = 0; i < shared.count; i++)
-		if (policy_variable_matters(shared.items[i].key) &&
-			!is_set(env, shared.items[i].key))
+		if (is_to_be_judged(w, &shared.items[i], env))
 			vec_push(arena, env, shared.items[i]);
 }
 
@@ -221,8 +230,7 @@ int policies_check_env(struct core_workspace *w, const pair_list *env, struct er
 	if (!policies_hold(w))
 		return 0;
 	for (size_t i = 0; i < shared->count; i++)
-		if (policy_variable_matters(shared->items[i].key) &&
-			!is_set(env, shared->items[i].key))
+		if (is_to_be_judged(w, &shared->items[i], env))
 			return fail(err, ERR_POLICY,
 				"workspace '%s' has got the variable '%s', which changes what "
 				"runs, since the command was judged",

@@ -245,3 +245,15 @@ static const struct field wanted_rows[] = {
 #undef AT
 const struct record deployment_wanted_record = { "DeploymentWanted", NULL, RECORD_ROWS(wanted_rows),
 	FIELD_IN };
+
+bool deployment_sets_variable(const struct workspace *workspace, const struct text_pair *variable)
+{
+	static const struct text_pair own[] = { { "PYTHONPATH", DEPLOYMENT_PYTHONPATH },
+		{ "PYTHONUNBUFFERED", DEPLOYMENT_PYTHONUNBUFFERED } };
+	const char *service = workspace->owner.service;
+	for (size_t i = 0; service && i < sizeof own / sizeof *own; i++)
+		if (!strcmp(service, WORKSPACE_DEPLOYMENTS) && !strcmp(own[i].key, variable->key) &&
+			!strcmp(own[i].value, variable->value))
+			return true;
+	return false;
+}

@@ -89,3 +89,9 @@ struct deployment_wanted {
 	const char *settings;
 };
 extern const struct record deployment_wanted_record;
+
+/* What a surface finds its modules by. Variables of its workspace with these values are Carrel's.
+ */
+#define DEPLOYMENT_PYTHONPATH "/workspace/src:/workspace"
+#define DEPLOYMENT_PYTHONUNBUFFERED "1"
+bool deployment_sets_variable(const struct workspace *workspace, const struct text_pair *variable);

@@ -28,6 +28,7 @@
 #define WORKSPACE_SERVICE_LABEL "carrel.service"
 #define WORKSPACE_RESERVED_LABELS "carrel." /* no client sets a label that begins so */
 #define WORKSPACE_AGENTS "agents"	    /* the service of contexts of agents */
+#define WORKSPACE_DEPLOYMENTS "deployments" /* and of surfaces */
 #define WORKSPACE_PUSH "push"		    /* notifications are posted from it */
 #define WORKSPACE_LABEL_PATTERN "^[A-Za-z0-9][A-Za-z0-9._/-]{0,127}$"
 #define WORKSPACE_VARIABLE_PATTERN "^[^=\\x00]+$"

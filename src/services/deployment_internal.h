@@ -5,7 +5,7 @@
 #include "services/deployments.h"
 #include "services/probe.h"
 
-#define SERVICE_NAME "deployments"
+#define SERVICE_NAME WORKSPACE_DEPLOYMENTS
 #define LOG_BYTES 16384 /* of each stream of a surface */
 
 enum surface_status { SURFACE_ABSENT, SURFACE_STARTING, SURFACE_HEALTHY, SURFACE_UNHEALTHY };

@@ -744,7 +744,7 @@ static void print_metrics(void *state, struct buf *out)
 
 static const struct store_table *const tables[] = { &store_deployments, NULL };
 const struct service deployments_service = {
-	.name = "deployments",
+	.name = SERVICE_NAME,
 	.tables = tables,
 	.size = sizeof(struct deployments),
 	.take = take,

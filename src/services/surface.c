@@ -253,8 +253,8 @@ pair_list surface_variables(
 	const struct text_pair own[] = {
 		{ "PORT", arena_printf(arena, "%u", (unsigned)apkg_port(&r->agent, kind)) },
 		{ "HOST", "127.0.0.1" },
-		{ "PYTHONPATH", "/workspace/src:/workspace" },
-		{ "PYTHONUNBUFFERED", "1" },
+		{ "PYTHONPATH", DEPLOYMENT_PYTHONPATH },
+		{ "PYTHONUNBUFFERED", DEPLOYMENT_PYTHONUNBUFFERED },
 		{ "CARREL_DEPLOYMENT", r->deployment->name },
 		{ "CARREL_SURFACE", surface_names[kind] },
 	};
