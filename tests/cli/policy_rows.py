@@ -893,3 +893,75 @@ strip @x
 git remote add x ext::rm
 find . -exec ls + rm {} ;
 """)
+
+# An expansion that becomes several words, none, or an option or an end that isn't written.
+SPLITTING = rows(r"""
+find . -exec ls "$x" -exec rm \;
+x='; -exec rm'; find . -exec ls $x \;
+x=';'; find . -exec ls "$x" -exec rm \;
+find . -exec ls ? -exec rm \;
+find . -exec ls {,a} {} +
+find . -exec tar -f x.tar + -path --use-compress-program=rm -ok ls \;
+find . -exec sort + -o -exec ls \;
+x=' -exec rm ;'; find a$x
+x='a -exec rm ;'; find . -name $x
+find . -name *
+x=';'; fdfind . -x ls "$x" -x rm
+y=fI; tar x"$y" a.tar rm
+tar "xf$y" a.tar
+x=' --checkpoint=1 --checkpoint-action=exec=rm'; tar cf b.tar a$x
+x=' --compress-program=rm'; sort a$x
+sort a{,--compress-program=rm}
+sort a$(echo ' --compress-program=rm')
+sort a`echo ' --compress-program=rm'`
+sort a"$@"
+sort "a${b[@]}"
+sort -k $x a
+git log a$x
+x='. -c core.fsmonitor=rm'; git -C $x status
+x=' rm'; timeout 5$x ls
+timeout $x ls
+x='5 rm'; nice -n $x ls
+x='1 rm'; env A=$x ls
+x='a rm'; flock a$x ls
+x='1 rm'; xargs -n $x ls
+x='-v a[$(rm)]'; [ $x ]
+x=-v; [ "$x" 'a[$(rm)]' ]
+x=-v; test "$x" 'a[$(rm)]'
+x='-n -p a[$(rm)]'; wait $x
+command export A=$x
+\export A=$x
+""")
+# Such that stay one word, or whose words mean the same wherever they come from.
+WHOLE = rows(r"""
+[ "$x" = y ]
+[ -n "$x" ]
+[ "$x" -gt 1 ] && [ "$y" != "$x" ]
+[ "$x" ]
+[ $? -eq 0 ]
+[ $# -eq 2 ]
+true & wait $!
+export A=$x
+export A="$x" B=a$y
+ls $x
+ls a$x "$@"
+grep foo $x
+cat src/"$x"
+sort "./$x"
+sort -t= -k2 a
+git log "a$x"
+tar cf a.tar "src/$x"
+find . -name "$x"
+find . -name *.py
+find . -name '*.py' -exec grep foo {} +
+find . -exec grep "$x/a" {} \;
+for f in *.py; do cat "$f"; done
+printf '%s\n' $x
+awk '{print}' $x
+""")
+
+# Variables by which programs find others.
+VARIABLES = """CFLAGS LDFLAGS RUSTFLAGS LDLIBS TEX CO LUA_INIT LESSECHO LESSKEY_CONTENT PHPRC R_PROFILE DOTNET_STARTUP_HOOKS ERL_AFLAGS
+NODE_V8_COVERAGE SSLKEYLOGFILE""".split()
+# Files in which programs find others.
+STARTUP = """.gitconfig .config/git/config .lesskey .manpath .gdbinit .git/config a/.git sub/.config/x""".split()

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from harness import CARREL
-from policy_rows import ALLOWED, DENIED, DENIED_SHAPES, HIDING, KNOWN_SHAPES, UNKNOWN_SHAPES
+from policy_rows import ALLOWED, DENIED, DENIED_SHAPES, HIDING, KNOWN_SHAPES, SPLITTING, STARTUP, UNKNOWN_SHAPES, VARIABLES, WHOLE
 
 pytestmark = pytest.mark.once
 
@@ -81,6 +81,26 @@ def test_known_shapes_of_programs_are_allowed_and_no_others():
         assert [row for row in decide(KNOWN_SHAPES, SHAPES, shell=shell) if row[1] != "allow"] == []
     assert [row for row in decide(DENIED_SHAPES, SHAPES, shell="bash") if row[1] != "deny"] == []
     assert [row for row in decide(UNKNOWN_SHAPES, SHAPES, shell="bash") if row[1] not in ("ask", "deny")] == []
+
+
+def test_an_expanded_word_that_may_be_several_or_an_option_or_an_end_is_asked_for():
+    settings = {"permissions": {"allow": [f"shell({name}:*)" for name in [*PROGRAMS, "flock", "xargs", "cat"]], "deny": ["shell(rm:*)"]}}
+    for shell in ("sh", "bash"):
+        assert [row for row in decide(SPLITTING, settings, shell=shell) if row[1] not in ("ask", "deny")] == []
+        assert [row for row in decide(WHOLE, settings, shell=shell) if row[1] != "allow"] == []
+
+
+def test_variables_and_files_that_name_programs_are_asked_for():
+    settings = {"permissions": {"allow": ["shell(ls:*)", "shell(cp:*)", "file(read:/workspace/**)", "file(write:/workspace/**)"]}}
+    commands = [f"{name}=x ls" for name in VARIABLES] + [f"cp a {name}" for name in STARTUP] + [f"ls > {name}" for name in STARTUP]
+    assert [row for row in decide(commands, settings) if row[1] != "ask"] == []
+    assert [row for row in decide(["NODE_ENV=production ls", "FOO=1 ls", "cp a config", "ls > a.config"], settings) if row[1] != "allow"] == []
+
+
+def test_every_spelling_of_an_edit_in_place_is_a_write():
+    settings = {"permissions": {"allow": ["shell(sed:*)", "file(read:/workspace/**)"], "deny": ["file(write:/workspace/fixed/**)"]}}
+    rows = [f"sed {option} s/a/b/ fixed/a" for option in ("-i", "-ni", "-i.bak", "--in-place", "--in-place=.bak")]
+    assert [row for row in decide(rows, settings) if row[1] != "deny"] == []
 
 
 def test_without_file_rules_an_option_writes_in_the_working_directory_or_tmp_alone():

@@ -34,6 +34,8 @@ ALLOWED = [*WRAPPERS, *PROGRAMS, *SLOW, "sh", "bash", "ls", "true", "test", "jq"
 SETTINGS = {"permissions": {
     "allow": [f"shell({name}:*)" for name in ALLOWED] + [f"file({operation}:/workspace/**)" for operation in ("read", "write", "delete")],
     "deny": [f"shell({DENIED}:*)", "file(write:/tmp/guard/**)", "file(delete:/tmp/guard/**)"]}}
+# Without a rule for files nothing is asked for because it isn't known which file a word names.
+NO_FILES = {"permissions": {"allow": SETTINGS["permissions"]["allow"][:len(ALLOWED)], "deny": SETTINGS["permissions"]["deny"][:1]}}
 FIND = """-name -iname -path -type -size -mtime -newer -maxdepth -mindepth -exec -execdir -ok -okdir -delete -fprint -fprintf -fls -print
 -print0 -printf -prune -regex -o -a -not ! ( ) -H -L -P -O3 -D -files0-from -perm -user -empty -newermt -regextype -samefile""".split()
 GCC = """-o -c -S -E -wrapper -B -specs= -fplugin= -Wl, -Wp, -Wa, -Xlinker -I -D -include -O2 -g -Wall -x c -save-temps -MF -MD -no-canonical-prefixes
@@ -50,7 +52,7 @@ script.sed script.awk exec=factor |factor !factor =factor src a.tar a.tgz a.zip 
 `echo~factor` {factor,} 'a[$(factor)]' '1e~factor' 's/a/factor/e' 's/a/b/' 'BEGIN{system("factor")}' 'BEGIN{print|"factor"}' '{print}' p 1p
 /tmp/guard/x /tmp/guard -o/tmp/guard/x GIT_PAGER=factor PATH=. SHELL=/usr/bin/factor CC=factor X=1 'X=$(shell~factor)' --checkpoint=1
 --checkpoint-action=exec=factor -wfactor ext::factor 'ext::sh~-c~factor' file:///workspace/a host:a ./ls 'sh~-c~factor' 'factor~x'
-%output{/tmp/guard/x} x:5""")
+%output{/tmp/guard/x} x:5 a$M "a$M" $M "$M" a$O src$O $E "$S" a$E a{,factor} "a$@" ?""")
 VARIABLES = listed("""RANDOM SECONDS LINENO OPTIND HISTCMD SRANDOM EPOCHSECONDS BASHPID UID COLUMNS SHLVL X A GCC_EXEC_PREFIX COMPILER_PATH
 CC RIPGREP_CONFIG_PATH GIT_PAGER PAGER GIT_EXTERNAL_DIFF EDITOR LESSOPEN TAR_OPTIONS MAKEFLAGS BASH_ENV ENV PS4 IFS PATH LD_PRELOAD
 RSYNC_RSH GIT_SSH_COMMAND MANPAGER GZIP ZIPOPT SHELL FOO""")
@@ -97,7 +99,7 @@ f() { local V=Y; }; f|readonly V=Y|read V < list|printf -v V Y|[[ W -eq 1 ]]|[[ 
 A[W]=1|echo ${A:W}|echo ${A:1:W}|echo ${!A}|eval I|eval W|trap I EXIT|cd src; I|xargs I < lines|set -- W; "$@"|I > W|I < W|bash -c Q
 sh -c Q|sh -c W|unset W|getopts W V|shift W|alias ls=W; ls|mapfile -C W -c 1 A < list|ulimit W|wait W|: ${V:=Y}|exec I|time I|coproc I
 find . -exec I \;|echo {W,a}|A=Y; echo $((A))|A=Y; ((A))|A=W; echo ${A:A}|cat <<< "$(I)"|cat < W|for ((V=W;;)); do break; done|trap -- W EXIT
-find . -name a | xargs I|fdfind -x I|cat lines | xargs -I W I|cat lines | xargs I|V=Y; export V; I|A=(W); echo "${A[V]}"|I; I; I
+find . -exec ls W -exec I \;|find . -exec I + W -ok ls \;|find aW|tar cf b.tar aW|find . -name a | xargs I|fdfind -x I|cat lines | xargs -I W I|cat lines | xargs I|V=Y; export V; I|A=(W); echo "${A[V]}"|I; I; I
 declare -n A=W; echo $A|select V in W; do break; done|select V in I; do break; done""".replace("\n", "|").split("|")
 SCRIPTS = [script for script in SCRIPTS if script.strip()] + ["echo W | I", "echo W | xargs I", "I || I", "cat <<E\n$(I)\nE\n", "I |& I"]
 
@@ -278,8 +280,8 @@ class Maker:
         return made
 
 
-def judged(carrel, commands):
-    lines = "".join(json.dumps({"kind": "shell", "settings": SETTINGS, "command": command, "shell": shell}) + "\n" for shell, command in commands)
+def judged(carrel, commands, settings):
+    lines = "".join(json.dumps({"kind": "shell", "settings": settings, "command": command, "shell": shell}) + "\n" for shell, command in commands)
     done = subprocess.run([carrel, "policy", "check", "--stream"], input=lines, capture_output=True, text=True, check=True)
     decisions = done.stdout.split()
     if len(decisions) != len(commands):
@@ -302,19 +304,26 @@ def build_recorder(work):
     return f"{work}/recorder"
 
 
+def is_bad(command, result, may_write):
+    return result[0] or (result[1] and tuple(command) not in may_write)
+
+
 def compare(carrel, recorder, commands, jobs=1):
     """The commands that were allowed and shouldn't; how many were allowed, and how many of some others did what is denied."""
-    decisions = judged(carrel, commands)
-    allowed = [command for command, decision in zip(commands, decisions) if decision == "allow"]
-    others = [command for command, decision in zip(commands, decisions) if decision != "allow"][:max(20, len(commands) // 50)]
+    decisions = list(zip(judged(carrel, commands, SETTINGS), judged(carrel, commands, NO_FILES)))
+    allowed = [command for command, decision in zip(commands, decisions) if "allow" in decision]
+    # Only the first settings deny what is written.
+    may_write = {tuple(command) for command, decision in zip(commands, decisions) if decision[0] != "allow"}
+    others = [command for command, decision in zip(commands, decisions) if "allow" not in decision][:max(20, len(commands) // 50)]
     batches = [allowed[i:i + 500] for i in range(0, len(allowed), 500)]
     found = []
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         for batch, results in zip(batches, pool.map(lambda batch: ran(carrel, recorder, batch), batches)):
-            found += [command for command, result in zip(batch, results) if any(result)]
+            found += [command for command, result in zip(batch, results) if is_bad(command, result, may_write)]
         caught = sum(any(result) for result in ran(carrel, recorder, others))
     # Alone: what a command left behind may have done it.
-    return [command for command in found if any(ran(carrel, recorder, [command])[0])], len(allowed), caught, len(others)
+    found = [command for command in found if is_bad(command, ran(carrel, recorder, [command])[0], may_write)]
+    return found, len(allowed), caught, len(others)
 
 
 def main():

@@ -17,6 +17,8 @@ FILES = {
     "options": "-wrapper factor\n", "rc": "--pre=factor\n", "curlrc": "output=/tmp/guard/x\nurl=file:///workspace/a\n", "--checkpoint-action=exec=factor": "", "--checkpoint=1": "",
     "lines": "exit\nfactor\n-c factor\na\n1e factor\n--checkpoint-action=exec=factor\nBEGIN{system(\"factor\")}\n",
 }
+# Values that become several words, or the end of a command in arguments.
+SPLIT = {"M": " factor ", "S": ";", "E": "; -exec factor ;", "O": " -exec factor ; --checkpoint=1 --checkpoint-action=exec=factor --compress-program=factor"}
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
@@ -46,7 +48,7 @@ def run(shell, command):
     renew()
     with open(f"{WORKSPACE}/lines", encoding="utf-8") as lines:
         with subprocess.Popen([*SHELLS[shell], command], cwd=WORKSPACE, stdin=lines, env={"PATH": "/usr/local/bin:/usr/bin:/bin",
-                                                                                   "HOME": WORKSPACE, "X": "factor"}, **QUIET) as process:
+                                                                                   "HOME": WORKSPACE, "X": "factor", **SPLIT}, **QUIET) as process:
             try:
                 process.wait(3)
             except subprocess.TimeoutExpired:

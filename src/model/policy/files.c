@@ -30,13 +30,16 @@ static bool is_startup_file(const char *path)
 	static const char *const names[] = { ".bashrc", ".bash_profile", ".bash_login",
 		".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig",
 		".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "pip.conf", ".curlrc", ".wgetrc",
-		".inputrc", ".vimrc", ".exrc", ".envrc", ".netrc", ".popt", ".git",
+		".inputrc", ".vimrc", ".exrc", ".envrc", ".netrc", ".popt", ".git", ".config",
+		".zlogin", ".zlogout", ".kshrc", ".lesskey", ".less", ".manpath", ".gdbinit",
+		".gdbearlyinit", ".lldbinit", ".nanorc", ".tmux.conf", ".screenrc", ".emacs",
+		".pdbrc", ".pythonrc", ".Rprofile", ".sqliterc", ".psqlrc", ".hgrc", ".ackrc",
 		"sitecustomize.py", "usercustomize.py" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(path_basename(path), names[i]) == 0)
 			return true;
-	return strstr(path, "/.git/") || strstr(path, "/.ssh/");
+	return strstr(path, "/.git/") || strstr(path, "/.ssh/") || strstr(path, "/.config/");
 }
 
 static void judge_one(struct judge *j, enum policy_operation operation, const char *path)
@@ -342,6 +345,15 @@ static bool has_option(const shell_words *words, size_t first, const char *lette
 	return false;
 }
 
+/* sed -i, -ni, --in-place=.bak */
+static bool edits_in_place(const shell_words *words, size_t first)
+{
+	for (size_t i = first + 1; i < words->count; i++)
+		if (words->items[i].literal && strncmp(words->items[i].literal, "--i", 3) == 0)
+			return true;
+	return has_option(words, first, "i");
+}
+
 static bool is_recursive(const struct tool *tool, const shell_words *words, size_t first)
 {
 	if (!tool->recursive)
@@ -381,7 +393,7 @@ static void judge_tool(
 	unsigned operations = tool->operations;
 	struct shell_word here = { .literal = ".", .source = STR(".") };
 
-	if (strcmp(tool->name, "sed") == 0 && has_option(words, first, "i"))
+	if (strcmp(tool->name, "sed") == 0 && edits_in_place(words, first))
 		operations |= POLICY_WRITE;
 	for (size_t i = first + 1; i < words->count; i++) {
 		const struct shell_word *word = &words->items[i];

@@ -170,5 +170,13 @@ void judge_script_path(struct judge *j, const char *subject, const struct shell_
 void judge_program(struct judge *j, const char *subject, const shell_words *words, size_t first);
 /* Variables that change which program runs, or what it does. */
 bool variable_is_dangerous(const char *name);
-/* Whether the word may begin with '-' once it is expanded. */
+
+/* words.c */
+/* Whether the word may become several words, or none, once it is expanded. File names that a
+ * wildcard matches aren't counted. */
+bool word_splits(const struct shell_word *word);
+/* Whether it may begin with '-', or one of several words that it becomes may be an option. */
+bool word_may_begin_option(const struct shell_word *word);
 bool word_may_be_option(const struct shell_word *word);
+/* Whether an expanded word may be, or have, the ';' that ends a command in arguments. */
+bool word_may_end_command(const struct shell_word *word);

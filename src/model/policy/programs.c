@@ -5,18 +5,6 @@
 #include "base/buf.h"
 #include "base/path.h"
 
-bool word_may_be_option(const struct shell_word *word)
-{
-	if (word->literal)
-		return word->literal[0] == '-';
-	if (!word->parts.count)
-		return true;
-	const struct shell_part *first = &word->parts.items[0];
-	if (first->kind == SHELL_TEXT && first->text[0])
-		return first->text[0] == '-';
-	return first->kind != SHELL_TILDE;
-}
-
 struct call { /* of a program that has a row */
 	struct judge *j;
 	const char *subject;
@@ -485,15 +473,44 @@ static bool is_expression(const struct shell_word *word)
 	return text[0] == '-' ? text[1] != '\0' : strlen(text) == 1 && strchr("()!,", text[0]);
 }
 
-static size_t find_command_end(const shell_words *words, size_t at)
+/* The command ends at ';', and at '+' behind "{}". Where finds differ on that, or a word may become
+ * its end, the rest may be another command. */
+static size_t find_command_end(struct call *c, size_t at)
 {
+	const shell_words *words = c->words;
+	size_t begin = at;
+
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
+		const char *before = at > begin ? words->items[at - 1].literal : NULL;
 
-		if (text && (strcmp(text, ";") == 0 || strcmp(text, "+") == 0))
+		if (!text && word_may_end_command(&words->items[at]))
+			ask(c, "an expanded word may end the command that 'find' runs");
+		if (!text)
+			continue;
+		if (strcmp(text, ";") == 0)
 			break;
+		if (strcmp(text, "+") != 0)
+			continue;
+		if (before && strcmp(before, "{}") == 0)
+			break;
+		ask(c, "a '+' that isn't behind '{}' doesn't end the command that 'find' runs");
 	}
 	return at;
+}
+
+/* A value that may become several words, which then are a part of the expression: of *.py none can
+ * be. */
+static bool is_one_value(const struct shell_word *word)
+{
+	const struct shell_part *last =
+		word->parts.count ? &word->parts.items[word->parts.count - 1] : NULL;
+	bool is_pattern = false;
+
+	for (size_t i = 0; i < word->parts.count; i++)
+		is_pattern |= word->parts.items[i].kind == SHELL_PATTERN;
+	return !word_splits(word) && (!is_pattern || !word_may_begin_option(word) ||
+					     (last->kind == SHELL_TEXT && strchr(last->text, '.')));
 }
 
 static size_t judge_test(struct call *c, size_t at)
@@ -506,7 +523,7 @@ static size_t judge_test(struct call *c, size_t at)
 		return at;
 	for (size_t k = 0; text && k < sizeof runs / sizeof *runs; k++)
 		if (strcmp(text, runs[k]) == 0) {
-			size_t end = find_command_end(c->words, at + 1);
+			size_t end = find_command_end(c, at + 1);
 
 			/* in the directory of each file */
 			c->j->is_moved |= strstr(text, "dir") != NULL;
@@ -521,6 +538,8 @@ static size_t judge_test(struct call *c, size_t at)
 				       "'%s' isn't among the known shapes of 'find'", text));
 		return at;
 	}
+	if (kind && !is_one_value(&c->words->items[at + 1]))
+		ask(c, "an expanded word may be more of the expression of 'find'");
 	if (kind && operations_of(effect))
 		judge_file(c, operations_of(effect), &c->words->items[at + 1]);
 	return at + (kind != 0);

@@ -105,6 +105,12 @@ static void is_unknown(struct reader *r, const char *reason)
 		r->reading->unknown = reason;
 }
 
+static void is_unknown_expansion(struct reader *r)
+{
+	is_unknown(r, arena_printf(r->arena, "an expanded word may be an option of '%.*s'",
+			      (int)strcspn(r->shape->names, " "), r->shape->names));
+}
+
 static void is_unknown_option(struct reader *r)
 {
 	is_unknown(r, arena_printf(r->arena, "'%.*s' isn't among the known shapes of '%.*s'",
@@ -120,8 +126,11 @@ static void take_command(struct reader *r, struct shape_item *item)
 {
 	item->from = r->at + 1;
 	while (r->at + 1 < r->words->count) {
-		const char *text = r->words->items[++r->at].literal;
+		const struct shell_word *word = &r->words->items[++r->at];
+		const char *text = word->literal;
 
+		if (!text && word_may_end_command(word))
+			is_unknown_expansion(r);
 		if (text && strcmp(text, ";") == 0) {
 			item->to = r->at;
 			return;
@@ -131,15 +140,18 @@ static void take_command(struct reader *r, struct shape_item *item)
 }
 
 /* Adds an option; glued: the rest of its word that may be its value, or NULL. */
-static void take_option(struct reader *r, char kind, char effect, const char *glued)
+static void take_option(struct reader *r, char kind, char effect, const char *glued, bool is_letter)
 {
 	struct shape_item item = { .effect = effect, .has_value = true };
 
-	if (kind && kind != ':' && glued) {
+	/* Some programs take -f=FILE for -f FILE, and others for the file "=FILE". */
+	if (kind && kind != ':' && glued && !(effect && is_letter && glued[0] == '=')) {
 		item.value.literal = glued;
 		item.value.source = str_from(glued);
 	} else if ((kind == '=' || kind == ':') && !glued && r->at + 1 < r->words->count) {
 		item.value = r->words->items[++r->at];
+		if (word_splits(&item.value))
+			is_unknown_expansion(r);
 	} else if ((kind && kind != '?') || glued) {
 		is_unknown_option(r);
 		return;
@@ -160,12 +172,12 @@ static bool take_name(struct reader *r, const char *name)
 		if (r->shape->style == SHAPE_NEGATED && strncmp(name, "no-", 3) == 0 && len > 4 &&
 			!name[len] &&
 			shape_option(r->shape, (struct str){ name + 3, len - 3 }, &kind, &effect)) {
-			take_option(r, 0, 0, NULL);
+			take_option(r, 0, 0, NULL, false);
 			return true;
 		}
 		return false;
 	}
-	take_option(r, kind, effect, name[len] ? name + len + 1 : NULL);
+	take_option(r, kind, effect, name[len] ? name + len + 1 : NULL, false);
 	return true;
 }
 
@@ -184,10 +196,10 @@ static void take_letters(struct reader *r, const char *letters)
 		}
 		/* What isn't a name of gcc's is no bundle of letters either. */
 		if (kind || effect == 'X' || r->shape->style == SHAPE_DASH) {
-			take_option(r, kind, effect, letters[1] ? letters + 1 : NULL);
+			take_option(r, kind, effect, letters[1] ? letters + 1 : NULL, true);
 			return;
 		}
-		take_option(r, 0, effect, NULL);
+		take_option(r, 0, effect, NULL, true);
 	}
 }
 
@@ -199,7 +211,7 @@ static void take_old_letters(struct reader *r, const char *letters)
 	for (size_t count = 0; *letters && !r->reading->unknown; letters++)
 		if (count++ < LETTERS_MAX &&
 			shape_option(r->shape, (struct str){ letters, 1 }, &kind, &effect))
-			take_option(r, kind == '?' ? 0 : kind, effect, NULL);
+			take_option(r, kind == '?' ? 0 : kind, effect, NULL, true);
 		else
 			is_unknown_option(r);
 }
@@ -216,7 +228,7 @@ static void take_pair(struct reader *r, const char *text)
 	char kind, effect;
 
 	if (text[len] && shape_option(r->shape, (struct str){ text, len }, &kind, &effect))
-		take_option(r, kind, effect, text + len + 1);
+		take_option(r, kind, effect, text + len + 1, false);
 	else
 		is_unknown_option(r);
 }
@@ -242,6 +254,8 @@ void shape_read(struct arena *arena, const struct shape *shape, const shell_word
 	bool is_over = false;
 
 	*reading = (struct shape_reading){ 0 };
+	if (shape->style == SHAPE_TAR && r.at < words->count && !words->items[r.at].literal)
+		is_unknown_expansion(&r);
 	if (shape->style == SHAPE_TAR && r.at < words->count && words->items[r.at].literal &&
 		words->items[r.at].literal[0] != '-') {
 		take_old_letters(&r, words->items[r.at].literal);
@@ -253,10 +267,11 @@ void shape_read(struct arena *arena, const struct shape *shape, const shell_word
 		bool is_operand = is_over || (text && shape->style != SHAPE_PAIRS &&
 						     (text[0] != '-' || !text[1]));
 
-		if (!text && !is_over && word_may_be_option(word))
-			is_unknown(&r,
-				arena_printf(arena, "an expanded word may be an option of '%.*s'",
-					(int)strcspn(shape->names, " "), shape->names));
+		/* No option follows the first operand of such a program. */
+		if (!text && !is_over &&
+			(shape->style == SHAPE_FIRST ? word_may_begin_option(word)
+						     : word_may_be_option(word)))
+			is_unknown_expansion(&r);
 		if (text && !is_operand && strcmp(text, "--") == 0) {
 			is_over = true;
 		} else if (is_operand || !text) {

@@ -31,6 +31,23 @@ static void judge_declared(struct judge *j, const char *subject, const struct sh
 	judge_variable(j, subject, arena_bytes(j->arena, text, strcspn(text, "=+")));
 }
 
+/* A word behind which the command of a wrapper begins, if it stays one word. */
+static void judge_one_word(struct judge *j, const char *subject, const struct shell_word *word)
+{
+	if (word_splits(word))
+		judge_step(j, subject, POLICY_ASK, NULL,
+			"an expanded word may be several, and the command another one");
+}
+
+/* Shells leave NAME=$value one word only where they read the name of the command as such. */
+static bool shell_knows_declaration(const struct judge *j, const struct shell_word *name)
+{
+	const char *wrapper = j->within ? strrchr(j->within, ' ') : NULL;
+
+	wrapper = wrapper ? wrapper + 1 : j->within ? j->within : "";
+	return name->is_bare && strcmp(wrapper, "command") != 0 && strcmp(wrapper, "builtin") != 0;
+}
+
 /* Commands of the shell that set variables by their arguments. */
 static bool judge_declaration(
 	struct judge *j, const char *subject, const shell_words *words, size_t first)
@@ -49,7 +66,10 @@ static bool judge_declaration(
 
 		if (!text || text[0] != '-')
 			judge_declared(j, subject, &words->items[i]);
-		else if (strpbrk(text, "niACc")) /* a reference, an evaluated number, a callback */
+		if (!text && !shell_knows_declaration(j, &words->items[first]))
+			judge_one_word(j, subject, &words->items[i]);
+		if (text && text[0] == '-' &&
+			strpbrk(text, "niACc")) /* a reference, an evaluated number, a callback */
 			judge_step(j, subject, POLICY_ASK, NULL, "an option that evaluates values");
 	}
 	match_harmless(j, subject, words, first, "sets variables of the shell");
@@ -69,6 +89,20 @@ static bool set_option_is_harmless(const shell_words *words, size_t i)
 			return true;
 	return (text[0] == '-' || text[0] == '+') && text[1] &&
 	       !text[1 + strspn(text + 1, "euxovf")];
+}
+
+/* Whether an expanded word may make `test` evaluate a subscript, as in -v 'a[$(id)]': it does not
+ * if it is one word, and an operator or the end comes next. `wait -p` evaluates one as well. */
+static bool may_evaluate(const char *name, const shell_words *words, size_t i)
+{
+	const struct shell_word *word = &words->items[i];
+	bool is_test = strcmp(name, "test") == 0 || strcmp(name, "[") == 0;
+	const char *next = i + 1 < words->count ? words->items[i + 1].literal : "]";
+
+	if (strcmp(name, "wait") == 0)
+		return word_splits(word) || word_may_begin_option(word);
+	return is_test && (word_splits(word) || (word_may_begin_option(word) &&
+							(!next || !strchr("-=!<>]", next[0]))));
 }
 
 /* Commands of the shell that have no effect outside of it. */
@@ -92,8 +126,9 @@ static bool judge_inert(
 				"'set' with more than harmless options");
 			return true;
 		}
-		if (text && (strcmp(text, "-v") == 0 || strcmp(text, "-R") == 0 ||
-				    (strcmp(name, "wait") == 0 && text[0] == '-'))) {
+		if (text ? strcmp(text, "-v") == 0 || strcmp(text, "-R") == 0 ||
+					(strcmp(name, "wait") == 0 && text[0] == '-')
+			 : may_evaluate(name, words, i)) {
 			judge_step(j, subject, POLICY_ASK, NULL, "a test that evaluates values");
 			return true;
 		}
@@ -151,10 +186,13 @@ static size_t wrapped_at(struct judge *j, const struct shape *shape, const char 
 		if (!text || !strchr(text, '='))
 			break;
 		judge_declared(j, subject, word);
+		judge_one_word(j, subject, word);
 	}
-	for (operand += *operand == '='; *operand != '>' && at < words->count; operand++, at++)
+	for (operand += *operand == '='; *operand != '>' && at < words->count; operand++, at++) {
+		judge_one_word(j, subject, &words->items[at]);
 		if (*operand == 'w')
 			judge_path(j, POLICY_WRITE, &words->items[at]);
+	}
 	return at;
 }
 
