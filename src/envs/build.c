@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "envs/internal.h"
+#include "envs/logins.h"
 #include "format/quantity.h"
 #include "plan/plan.h"
 
@@ -261,33 +262,45 @@ int env_read_text(const struct env_store *store, const char *name, const char *f
 	return 0;
 }
 
+/* Against its manifest; and one that is whole, for logins. */
+static int verify_layer(const struct builder *builder, const char *id, const char *package,
+	const text_list *logins, struct arena *arena, env_findings *findings, struct error *err)
+{
+	const struct env_store *store = builder->store;
+	layer_damages damages = { 0 };
+
+	if (layer_verify(&store->layers, id, arena, &damages, err) < 0) {
+		if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
+			return -1;
+		finding_add(arena, findings, id, package, "",
+			err->code == ERR_NOT_FOUND ? "missing" : err->text);
+		return 0;
+	}
+	for (size_t d = 0; d < damages.count; d++)
+		finding_add(
+			arena, findings, id, package, damages.items[d].path, damages.items[d].what);
+	return damages.count ? 0 : logins_search(store, id, package, logins, arena, findings, err);
+}
+
 static int verify_layers(const struct builder *builder, const struct env_meta *meta,
 	struct arena *arena, env_findings *findings, struct error *err)
 {
 	const struct env_store *store = builder->store;
 	const struct env_maker *maker = maker_of(env_kind_of(meta));
-
 	size_t count = meta->layers.count + meta->tools.count;
+	text_list logins = { 0 };
 
+	if (logins_find(builder, arena, &logins, err) < 0)
+		return -1;
 	for (size_t i = 0; i < count; i++) {
-		const char *id = env_meta_layer(meta, i);
-		layer_damages damages = { 0 };
-
 		show(builder, "verifying", i, count);
 		/* A signal that came before; later ones end the process while it only reads. */
 		if (is_interrupted(builder))
 			return fail(err, ERR_CANCELED, "env verify was interrupted");
-
-		if (layer_verify(&store->layers, id, arena, &damages, err) < 0) {
-			if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
-				return -1;
-			finding_add(arena, findings, id, maker->name_layer(store, meta, i, arena),
-				"", err->code == ERR_NOT_FOUND ? "missing" : err->text);
-			continue;
-		}
-		for (size_t d = 0; d < damages.count; d++)
-			finding_add(arena, findings, id, maker->name_layer(store, meta, i, arena),
-				damages.items[d].path, damages.items[d].what);
+		if (verify_layer(builder, env_meta_layer(meta, i),
+			    maker->name_layer(store, meta, i, arena), &logins, arena, findings,
+			    err) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -332,6 +345,27 @@ int findings_set_aside(
 	return 0;
 }
 
+/* A login that a package brings is in what was built, too. */
+static int judge_repaired(const struct builder *builder, const struct env_meta *meta,
+	struct arena *arena, struct error *err)
+{
+	text_list logins = { 0 };
+	env_findings again = { 0 };
+
+	if (logins_find(builder, arena, &logins, err) < 0)
+		return -1;
+	for (size_t i = 0; i < meta->layers.count + meta->tools.count; i++)
+		if (logins_search(builder->store, env_meta_layer(meta, i), NULL, &logins, arena,
+			    &again, err) < 0)
+			return -1;
+	if (!again.count)
+		return 0;
+	return fail_hint(err, ERR_DENIED,
+		"replace the login at the registry, and in the configuration of this host",
+		"the packages of environment '%s', built again, bring a login of this host in '%s'",
+		meta->name, again.items[0].path);
+}
+
 int env_repair(const struct builder *builder, const char *name, const env_findings *findings,
 	struct arena *arena, struct env_meta *meta, struct build_problem *problem,
 	struct error *err)
@@ -355,5 +389,7 @@ int env_repair(const struct builder *builder, const char *name, const env_findin
 		maker_of(kind)->ask_again(builder, &old, arena, request, wanted, err) < 0)
 		return build_failed_as(problem, err);
 	wanted->kind = kind;
-	return env_build(builder, wanted, arena, meta, &was_there, problem, err) < 0 ? -1 : 0;
+	if (env_build(builder, wanted, arena, meta, &was_there, problem, err) < 0)
+		return -1;
+	return build_settle(judge_repaired(builder, meta, arena, err), problem, err);
 }

@@ -57,44 +57,79 @@ static void skip_to(struct reader *r, const char *mark)
 	r->rest.len = (size_t)(end - r->rest.data);
 }
 
+struct entry {
+	const char *machine; /* NULL: "default", or a name that is missing */
+	const char *login, *password;
+	bool is_default;
+};
+
+/* *begins is the word that begins it; or NULL: the text goes on. Afterwards that of the next. */
+static bool next_entry(struct reader *r, const char **begins, struct entry *entry)
+{
+	const char *word = *begins ? *begins : next_word(r);
+	bool is_begun = false;
+
+	*entry = (struct entry){ 0 };
+	for (; word; word = next_word(r)) {
+		bool is_machine = !strcmp(word, "machine"), is_default = !strcmp(word, "default");
+
+		if (is_begun && (is_machine || is_default))
+			break;
+		if (is_machine || is_default) {
+			is_begun = true;
+			entry->is_default = is_default;
+			entry->machine = is_machine ? next_word(r) : NULL;
+		} else if (word[0] == '#') {
+			skip_to(r, "\n");
+		} else if (strcmp(word, "macdef") == 0) {
+			skip_to(r, "\n\n");
+		} else {
+			const char *value = next_word(r);
+
+			if (strcmp(word, "login") == 0)
+				entry->login = value;
+			else if (strcmp(word, "password") == 0)
+				entry->password = value;
+		}
+		/* What stands before the first is nobody's. */
+		if (!is_begun)
+			*entry = (struct entry){ 0 };
+	}
+	*begins = word;
+	return is_begun;
+}
+
 bool netrc_find(struct str text, const char *host, struct arena *arena, const char **login,
 	const char **password)
 {
 	struct reader r = { text, arena };
-	const char *word, *user = NULL, *secret = NULL;
-	bool is_match = false;
+	const char *begins = NULL;
+	struct entry entry;
 
 	if (text.len > NETRC_MAX)
 		return false;
-	while ((word = next_word(&r))) {
-		bool is_machine = strcmp(word, "machine") == 0,
-		     is_default = !strcmp(word, "default");
+	while (next_entry(&r, &begins, &entry)) {
+		bool is_match =
+			entry.is_default || (entry.machine && strcasecmp(entry.machine, host) == 0);
 
-		if (word[0] == '#') {
-			skip_to(&r, "\n");
+		if (!is_match || !entry.password)
 			continue;
-		}
-		if ((is_machine || is_default) && is_match && secret)
-			break;
-		if (is_machine || is_default) {
-			const char *name = is_machine ? next_word(&r) : host;
-
-			is_match = name && strcasecmp(name, host) == 0;
-			user = secret = NULL;
-		} else if (strcmp(word, "macdef") == 0) {
-			skip_to(&r, "\n\n");
-		} else {
-			const char *value = next_word(&r);
-
-			if (is_match && strcmp(word, "login") == 0)
-				user = value;
-			else if (is_match && strcmp(word, "password") == 0)
-				secret = value;
-		}
+		*login = entry.login ? entry.login : "";
+		*password = entry.password;
+		return true;
 	}
-	if (!is_match || !secret)
-		return false;
-	*login = user ? user : "";
-	*password = secret;
-	return true;
+	return false;
+}
+
+void netrc_list(struct str text, struct arena *arena, netrc_logins *logins)
+{
+	struct reader r = { text, arena };
+	const char *begins = NULL;
+	struct entry entry;
+
+	while (text.len <= NETRC_MAX && next_entry(&r, &begins, &entry))
+		if (entry.password)
+			vec_push(arena, logins,
+				(struct netrc_login){
+					entry.login ? entry.login : "", entry.password });
 }

@@ -119,6 +119,10 @@ typedef VEC(struct layer_damage) layer_damages;
  * it away. ERR_NOT_FOUND: no such layer. */
 int layer_verify(const struct layer_store *store, const char *id, struct arena *arena,
 	layer_damages *damages, struct error *err);
+/* The paths of its files that hold one of these texts, anywhere in their bytes; in the order of the
+ * manifest. ERR_NOT_FOUND, ERR_CORRUPT: what was damaged can't be searched. */
+int layer_search(const struct layer_store *store, const char *id, const text_list *texts,
+	struct arena *arena, text_list *paths, struct error *err);
 /* Moves a damaged layer out of the way (its keys lead nowhere then), so that it is built again; its
  * files are removed once it is unused: see layers_collect. The caller holds the exclusive lock. */
 int layer_quarantine(const struct layer_store *store, const char *id, struct error *err);

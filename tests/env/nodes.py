@@ -1,5 +1,7 @@
 """Carrel with a registry of Node packages, for tests."""
+import hashlib
 import json
+import os
 import subprocess
 import tempfile
 
@@ -49,3 +51,31 @@ def configured_registry():
     with tempfile.TemporaryDirectory() as home:     # npm writes logs there
         return subprocess.run(["npm", "config", "get", "registry"], env={"PATH": PATH, "HOME": home}, check=True,
                               capture_output=True, text=True).stdout.strip()
+
+
+def replant(store, name, layer, files):
+    """Makes the layer of an environment anew with these files ({path: text}) in it, whole by its manifest, as an older program
+    could have made it. Returns its id."""
+    at = store / "layers" / layer
+    head, entries = at.joinpath("manifest").read_text().splitlines()[:4], {}
+    for line in at.joinpath("manifest").read_text().splitlines()[4:]:
+        entries[line.split(" ")[-1]] = line
+    for path, text in files.items():
+        (at / "tree" / path).unlink(missing_ok=True)
+        (at / "tree" / path).write_text(text)
+        (at / "tree" / path).chmod(0o644)
+        os.chown(at / "tree" / path, at.stat().st_uid, at.stat().st_gid)
+        entries[path] = f"f 644 {len(text)} {hashlib.sha256(text.encode()).hexdigest()} {path}"
+    for path in [at / "tree", *(at / "tree").rglob("*")]:
+        os.utime(path, (1000000000, 1000000000), follow_symlinks=False)
+    manifest = "\n".join([*head, *(entries[path] for path in sorted(entries, key=str.encode))]) + "\n"
+    at.joinpath("manifest").write_text(manifest)
+    made = hashlib.sha256(manifest.encode()).hexdigest()
+    at.rename(store / "layers" / made)
+    for key in (store / "layers/.keys").iterdir():
+        if os.readlink(key) == layer:
+            key.unlink()
+            key.symlink_to(made)
+    meta = store / "envs" / name / "meta.json"
+    meta.write_text(meta.read_text().replace(layer, made))
+    return made

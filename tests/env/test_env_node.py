@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 from harness import PATH, copy_home
-from nodes import Nodes, configured_registry
+from nodes import Nodes, configured_registry, replant
 from npm_registry import Registry, integrity, tarball
 
 once = pytest.mark.once
@@ -285,6 +285,40 @@ def test_scripts_of_packages_find_neither_a_login_nor_a_network(node, registry, 
     assert json.loads((tree / "thief/report.json").read_text()) == {"found": {}, "proxies": []}
     assert registry.written[before:] == []
     assert subprocess.run(["grep", "-rl", "stolen-token", node.store], capture_output=True, text=True).stdout == ""
+
+
+@once
+@pytest.mark.parametrize("package, path, text", [("greedy", "greedy/report", "_authToken=operators-own-token\n"), ("sly", ".npmrc", "registry=x\n")])
+def test_verify_finds_layers_that_hold_a_login_and_repairs_them(node, registry, tmp, package, path, text):
+    registry.add(package, "1.0.0", scripts={"postinstall": "cp /env/.npmrc report"})
+    found = node.build("old", "--npm", package, "--node-runtime", "npm", "--allow-scripts")
+    (tmp / "npmrc").write_text(f"//{registry.host}/:_authToken=operators-own-token\n//elsewhere.example/:_password=abc\n")
+    node.env["NPM_CONFIG_USERCONFIG"] = str(tmp / "npmrc")
+    assert node("env", "verify", "old", timeout=120).stdout == f"{found['name']}: ok\n"
+    layer = replant(node.store, found["name"], found["layers"][0], {path: text})
+    done = node("env", "verify", "old", timeout=120)
+    assert done.returncode == 1 and path in done.stdout and "login" in done.stdout, (done.stdout, done.stderr)
+    assert "operators-own-token" not in done.stdout + done.stderr
+    done = node("env", "verify", "--repair", "old", timeout=180)
+    assert done.returncode == 0 and "repaired" in done.stdout, (done.stdout, done.stderr)
+    assert node("env", "verify", "old", timeout=120).stdout == f"{found['name']}: ok\n"
+    assert not (node.store / "layers" / layer).exists() and node.inside("old", "cat", f"node_modules/{package}/report").startswith("registry=")
+    assert node("env", "prune").returncode == 0
+    assert subprocess.run(["grep", "-rl", "operators-own-token", node.store], capture_output=True, text=True).stdout == ""
+
+
+@once
+def test_a_login_that_a_package_brings_is_named_and_stays_a_finding(node, registry, tmp):
+    registry.add("leaky", "1.0.0", {"index.js": "// https://me:short@host.example, operators-own-token\n"})
+    node.build("leaky", "--npm", "leaky")
+    node.env["NETRC"] = str(tmp / "netrc")
+    for password, is_found in (("operators-own-token", True), ("short", True), ("host", False)):
+        (tmp / "netrc").write_text(f"machine host.example login me password {password}\n")
+        done = node("env", "verify", "leaky", timeout=120)
+        assert done.returncode == is_found and ("index.js" in done.stdout) == is_found, (password, done.stdout, done.stderr)
+    (tmp / "netrc").write_text("machine host.example login me password operators-own-token\n")
+    done = node("env", "verify", "--repair", "leaky", timeout=120)
+    assert done.returncode == 1 and "bring a login" in done.stderr and "operators-own-token" not in done.stdout + done.stderr, done.stderr
 
 
 @once

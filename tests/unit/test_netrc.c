@@ -33,6 +33,22 @@ static void the_entry_of_the_host_is_found(void **state)
 	assert_found("machine b.example login me password pw\n", "a.example", "none");
 }
 
+static void all_logins_are_listed(void **state)
+{
+	netrc_logins logins = { 0 };
+
+	netrc_list(STR("password stray\nmachine a.example login me password pw\n"
+		       "machine none.example login x\n# password y\nmachine b.example password q\n"
+		       "default login any password last"),
+		&arena, &logins);
+	assert_int_equal(logins.count, 3);
+	assert_string_equal(logins.items[0].login, "me");
+	assert_string_equal(logins.items[0].password, "pw");
+	assert_string_equal(logins.items[1].login, "");
+	assert_string_equal(logins.items[1].password, "q");
+	assert_string_equal(logins.items[2].password, "last");
+}
+
 /* A copy of the rest of the file for each word would take hundreds of gigabytes. */
 static void a_file_of_many_words_takes_memory_by_its_size(void **state)
 {
@@ -49,6 +65,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(the_entry_of_the_host_is_found, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(all_logins_are_listed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			a_file_of_many_words_takes_memory_by_its_size, set_up, tear_down),
 	};

@@ -7,9 +7,11 @@
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/path.h"
+#include "envs/logins.h"
 #include "envs/python/inputs.h"
 #include "envs/python/known.h"
 #include "envs/python/scripts.h"
+#include "format/base64.h"
 #include "format/uri.h"
 
 #define ROOM "tools"
@@ -155,6 +157,40 @@ static void find_login(
 		if (strlen(value) >= INPUTS_SECRET_MIN)
 			vec_push(arena, secrets, value);
 		return;
+	}
+}
+
+/* _auth and _password are in base64; _auth is "user:password". */
+static void add_decoded(struct arena *arena, const char *value, text_list *texts)
+{
+	struct str decoded, user, password;
+
+	if (!base64_decode(str_from(value), arena, &decoded) ||
+		memchr(decoded.data, '\0', decoded.len))
+		return;
+	login_add(arena, texts, "", decoded.data, "");
+	if (str_cut(decoded, ':', &user, &password))
+		login_add(arena, texts, "", password.data, "");
+}
+
+void npm_registry_logins(struct arena *arena, text_list *texts)
+{
+	static const char *const keys[] = { "_authToken", "_auth", "_password" };
+	npmrc_lines lines = read_files(arena);
+
+	for (size_t i = 0; i < lines.count; i++) {
+		const struct text_pair *line = &lines.items[i];
+		const char *colon = strrchr(line->key, ':');
+		const char *key = colon ? colon + 1 : line->key;
+
+		for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+			if (strcmp(key, keys[k]) != 0 || !is_secret(line->value))
+				continue;
+			login_add(arena, texts, arena_printf(arena, "%s=", line->key), line->value,
+				"");
+			if (k > 0)
+				add_decoded(arena, line->value, texts);
+		}
 	}
 }
 

@@ -26,3 +26,6 @@ int npm_registry_find(const char *asked, struct arena *arena, struct npm_registr
  * kept: ERR_NOT_FOUND. ERR_UNAVAILABLE: there is no npm here, and nothing is configured. */
 int npm_registry_ask(const struct home *home, const struct runner *runner, struct arena *arena,
 	struct npm_registry *out, struct error *err);
+/* All logins in these files, for any registry, as texts that name them: a short one with its key.
+ */
+void npm_registry_logins(struct arena *arena, text_list *texts);

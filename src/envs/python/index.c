@@ -443,7 +443,7 @@ static void log_in(
 				     user, escaped, parts.host.data) });
 }
 
-static int read_netrc(struct arena *arena, struct str *text, struct error *err)
+int index_netrc(struct arena *arena, struct str *text, struct error *err)
 {
 	const char *named = getenv("NETRC"), *home = getenv("HOME");
 	struct error ignored;
@@ -465,7 +465,7 @@ int index_log_in(struct index_set *set, index_password_fn *ask, void *ctx, struc
 {
 	struct login login = { .arena = arena, .ask = ask, .ctx = ctx };
 
-	if (read_netrc(arena, &login.netrc, err) < 0)
+	if (index_netrc(arena, &login.netrc, err) < 0)
 		return -1;
 	set->logins.count = 0;
 	log_in(&login, set, set->index, secrets);

@@ -45,6 +45,8 @@ typedef const char *index_password_fn(
 	void *ctx, const char *url, const char *user, struct arena *arena);
 int index_log_in(struct index_set *set, index_password_fn *ask, void *ctx, struct arena *arena,
 	text_list *secrets, struct error *err);
+/* The text of that netrc file; "" when there is none. */
+int index_netrc(struct arena *arena, struct str *text, struct error *err);
 /* The URL for uv: with the credentials that were found for it, if any. */
 const char *index_full(const struct index_set *set, const char *url);
 /* The URL with user and password replaced by "***", for meta, logs and messages. */
