@@ -57,6 +57,14 @@ static X509 *read_certificate(BIO *in)
 	return PEM_read_bio_X509(in, NULL, no_password, NULL);
 }
 
+/* Whether the file ended where the last certificate was read: behind one that is damaged others
+ * would be left out, and clients would find fault with a chain that is here. */
+static bool is_at_end(void)
+{
+	unsigned long code = ERR_peek_last_error();
+	return ERR_GET_LIB(code) == ERR_LIB_PEM && ERR_GET_REASON(code) == PEM_R_NO_START_LINE;
+}
+
 static int use_certificate(SSL_CTX *context, struct str pem, struct error *err)
 {
 	BIO *in = BIO_new_mem_buf(pem.data, (int)pem.len);
@@ -69,7 +77,7 @@ static int use_certificate(SSL_CTX *context, struct str pem, struct error *err)
 			X509_free(next);
 	}
 	BIO_free(in);
-	if (!ok)
+	if (!ok || !is_at_end())
 		return fail_tls(err, "the certificate can't be used");
 	ERR_clear_error(); /* of the end of the file */
 	return 0;
@@ -102,7 +110,7 @@ static int use_client_ca(SSL_CTX *context, struct str pem, struct error *err)
 		count++;
 	}
 	BIO_free(in);
-	if (!ok || !count)
+	if (!ok || !count || !is_at_end())
 		return fail_tls(err, "the CA of clients can't be used");
 	ERR_clear_error();
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);

@@ -171,6 +171,12 @@ def serial(door):
         return client.getpeercert()["serialNumber"]
 
 
+def served_certificates(door):
+    said = subprocess.run(["openssl", "s_client", "-connect", "{}:{}".format(*door.address()), "-showcerts"], input="", capture_output=True, text=True,
+                          timeout=60).stdout
+    return said.count("BEGIN CERTIFICATE")
+
+
 def test_a_renewed_certificate_is_used_and_open_connections_go_on(door):
     before = serial(door)
     with contextlib.closing(door.connection()) as kept:
@@ -189,6 +195,22 @@ def test_a_renewed_certificate_is_used_and_open_connections_go_on(door):
     done = door.daemon("serve", "--reload")
     assert done.returncode == 0, done.stderr
     assert serial(door) == before
+
+
+@pytest.mark.parametrize("damage", [lambda pem: pem.replace("MII", "M*I", 1), lambda pem: pem[:len(pem) // 2]])
+def test_a_chain_that_is_damaged_behind_its_first_certificate_is_not_used(door, damage):
+    before, log = serial(door), len(door.daemon.log())
+    path = pathlib.Path(door.files["certificate"])
+    text, other = path.read_text(), pathlib.Path(door.files["ca"]).read_text()
+    path.write_text(text + damage(other))
+    try:
+        assert eventually(lambda: "new certificates are not used" in door.daemon.log()[log:], 60)
+        assert serial(door) == before
+    finally:
+        path.write_text(text + other)
+    assert eventually(lambda: served_certificates(door) == 2, 60)
+    path.write_text(text)
+    assert eventually(lambda: served_certificates(door) == 1, 60)
 
 
 @pytest.mark.parametrize("options, said", [
