@@ -12,6 +12,7 @@
 
 #define STALL_DEFAULT_MS 60000
 #define RESUMES_MAX 100 /* of one download, each after some progress */
+#define PAGES_MAX 1000	/* of one list: a server may say for ever that there is another */
 
 /* ---- open ---- */
 
@@ -96,6 +97,11 @@ struct download {
 static int take(void *ctx, struct str data, struct error *err)
 {
 	struct download *download = ctx;
+	curl_off_t length = -1;
+	curl_easy_getinfo(download->store->curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+	/* It need not end, and one that is cut off would look whole. */
+	if (length < 0)
+		return fail(err, ERR_CORRUPT, "the server does not say how long the object is");
 	if (data.len > download->left)
 		return fail(err, ERR_CORRUPT, "the server sends more bytes than it was asked for");
 	if (fd_write_full(download->get->to, data.data, data.len) != (ssize_t)data.len)
@@ -292,11 +298,13 @@ static int s3_list(
 	void *state, const char *prefix, struct arena *arena, blob_rows *rows, struct error *err)
 {
 	struct page page = { .store = state, .arena = arena, .rows = rows };
-	do {
+	for (size_t i = 0; i < PAGES_MAX; i++) {
 		if (read_page(&page, prefix, err))
 			return -1;
-	} while (page.is_truncated);
-	return 0;
+		if (!page.is_truncated)
+			return 0;
+	}
+	return fail(err, ERR_LIMIT, "the server's list has more than %d pages", PAGES_MAX);
 }
 
 static int s3_remove(void *state, const char *key, struct error *err)

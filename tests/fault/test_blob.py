@@ -1,4 +1,6 @@
 """carrel-blob, the process that reaches the blob store, with a real S3 server and with one that misbehaves."""
+import contextlib
+import http.server
 import os
 import pathlib
 import re
@@ -6,6 +8,7 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
 
 import pytest
 
@@ -150,6 +153,45 @@ def test_a_damaged_download_is_noticed(env, file, proxy):
     put = s3.blob(env, "put", "a", data=file(os.urandom(1000)))
     with proxy.misbehaving(lambda method, path, count: "flip"):
         assert get(env, file, "a", f"sha256={put['sha256']}")[0]["error"]["code"] == "corrupt"
+
+
+class Endless(http.server.BaseHTTPRequestHandler):
+    """Lists that always have another page, and objects without an end."""
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *args):
+        pass
+
+    def do_GET(self):
+        self.send_response(200)
+        if "list-type" in self.path:
+            text = b"<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>t</NextContinuationToken></ListBucketResult>"
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+            return
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(b"10000\r\n" + b"\0" * 65536 + b"\r\n")
+        self.close_connection = True
+
+
+@pytest.mark.once
+def test_answers_without_an_end_are_given_up(env, file):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Endless) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,))
+        thread.start()
+        try:
+            env = {**env, "CARREL_BLOB_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
+            assert s3.blob(env, "list", "archives/")["error"]["code"] == "limit"
+            answer, got = get(env, file, "archives/a")
+            assert answer["error"]["code"] == "corrupt" and got == b"", answer
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 @pytest.mark.once
