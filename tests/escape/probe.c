@@ -50,15 +50,21 @@ bool answers(long result, int error)
 	return result == -1 && errno == error;
 }
 
-/* /var/tmp may lead to /tmp. */
+/* /var/tmp may lead to /tmp; programs and layers are mounted in /run when a policy holds. */
+static bool is_of_every_root(const char *path, const struct dirent *entry)
+{
+	return (entry->d_type == DT_LNK && !strcmp(entry->d_name, "tmp")) ||
+	       (!strcmp(path, "/run") &&
+		       (!strcmp(entry->d_name, "programs") || !strcmp(entry->d_name, "layers")));
+}
+
 outcome directory_is_empty_or_absent(const char *path)
 {
 	DIR *dir = opendir(path);
 	if (!dir)
 		return NULL;
 	for (struct dirent *entry; (entry = readdir(dir));)
-		if (entry->d_name[0] != '.' &&
-			(entry->d_type != DT_LNK || strcmp(entry->d_name, "tmp") != 0))
+		if (entry->d_name[0] != '.' && !is_of_every_root(path, entry))
 			return not_so("%s/%s", path, entry->d_name);
 	closedir(dir);
 	return NULL;

@@ -197,7 +197,8 @@ static outcome sys_holds_files_of_ours_only(void)
 
 static outcome host_directories_are_not_there(void)
 {
-	static const char *const places[] = { "/root", "/home", "/run", "/var/log", "/var/spool",
+	static const char *const places[] = { "/root", "/home", "/run", "/run/programs",
+		"/run/layers/env", "/run/layers/workspace/node_modules", "/var/log", "/var/spool",
 		"/var/mail", "/var/backups", "/mnt", "/media", "/srv", "/boot", "/opt" };
 	outcome out = NULL;
 	for (size_t i = 0; i < LENGTH(places) && !out; i++)
