@@ -12,6 +12,8 @@
 
 #define ROUNDS 8
 #define AGAIN_MAX 16384 /* bytes of a request that is kept to be sent again */
+/* The beginning of an answer's head, and what is read when it ends. */
+#define HEAD_BYTES_MAX (FORWARD_ANSWER_MAX + CHUNK)
 
 static void watch(struct connection *c);
 
@@ -19,7 +21,7 @@ struct forward_request *exchange_request(struct connection *c)
 {
 	if (!c->exchange) {
 		c->exchange = xzalloc(sizeof *c->exchange);
-		buf_init(&c->exchange->head, FORWARD_ANSWER_MAX);
+		buf_init(&c->exchange->head, HEAD_BYTES_MAX);
 		buf_init(&c->exchange->again, 4 * FORWARD_HEAD_MAX);
 	}
 	return &c->exchange->request;
@@ -164,7 +166,7 @@ static void become_relay(struct connection *c)
 static bool take_head(struct connection *c, struct str bytes, const struct forward_answer *answer)
 {
 	struct exchange *e = c->exchange;
-	auto_buf struct buf out = buf_empty(2 * FORWARD_ANSWER_MAX);
+	auto_buf struct buf out = buf_empty(HEAD_BYTES_MAX + FORWARD_ANSWER_MAX);
 
 	if (answer->status == 101 && !e->is_upgrade)
 		return false;
@@ -337,7 +339,7 @@ static void finish(struct connection *c)
 	connection_watch(c, CLIENT, EPOLLIN);
 	connection_watch(c, UPSTREAM, EPOLLIN);
 	buf_done(&e->head); /* an idle connection holds no memory */
-	buf_init(&e->head, FORWARD_ANSWER_MAX);
+	buf_init(&e->head, HEAD_BYTES_MAX);
 	if (!c->in.len) {
 		buf_done(&c->in);
 		buf_init(&c->in, CLIENT_BYTES_MAX);

@@ -340,3 +340,16 @@ static inline void await_requests(struct world *w, uint64_t count)
 		usleep(2000);
 	}
 }
+
+/* One head of an answer, and nothing behind it. */
+static inline bool read_head(int fd, char *data, size_t size)
+{
+	memset(data, 0, size);
+	for (size_t len = 0; len + 1 < size; len++) {
+		if (read(fd, data + len, 1) != 1)
+			return false;
+		if (strstr(data, "\r\n\r\n"))
+			return true;
+	}
+	return false;
+}

@@ -428,6 +428,54 @@ static void test_a_broken_answer_doesn_t_look_whole(void **state)
 	assert_non_null(strstr(text, "half"));
 }
 
+#define LONG_HEAD 60000
+#define LONG_BODY 200000
+
+/* A long head in two parts, the second together with the body, when the client has sent a byte. */
+static void serve_long_head(int fd)
+{
+	static char text[LONG_HEAD + LONG_BODY + 256];
+	char head[4096];
+	size_t len;
+	if (!read_head(fd, head, sizeof head))
+		return;
+	str_copy(text, sizeof text, "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nX: ");
+	len = strlen(text);
+	memset(text + len, 'x', LONG_HEAD);
+	fd_write_full(fd, text, len + LONG_HEAD);
+	if (read(fd, head, 1) != 1)
+		return;
+	str_format(text, sizeof text, "\r\nContent-Length: %d\r\n\r\n", LONG_BODY);
+	len = strlen(text);
+	memset(text + len, 'b', LONG_BODY);
+	fd_write_full(fd, text, len + LONG_BODY);
+	(void)!read(fd, head, 1); /* the client ends first */
+}
+
+static void test_a_long_head_may_come_in_parts(void **state)
+{
+	struct world *w = *state;
+	static char back[LONG_BODY];
+	char text[256];
+	uint16_t port = start_server(w, serve_long_head);
+	allow(w, "127.0.0.1", port, true);
+	start(w);
+	auto_close int fd = dial(w->port);
+	str_format(text, sizeof text,
+		"PUT http://127.0.0.1:%u/ HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n"
+		"Content-Length: 1\r\n\r\n",
+		port, port);
+	say(fd, text);
+	assert_true(read_head(fd, back, sizeof back));
+	assert_memory_equal(back, "HTTP/1.1 103 ", 13);
+	say(fd, "x");
+	assert_true(read_head(fd, back, sizeof back));
+	assert_memory_equal(back, "HTTP/1.1 200 ", 13);
+	assert_int_equal(fd_read_full(fd, back, LONG_BODY), LONG_BODY);
+	assert_int_equal(back[0], 'b');
+	assert_int_equal(back[LONG_BODY - 1], 'b');
+}
+
 static void test_a_malformed_body_breaks_the_connection(void **state)
 {
 	struct world *w = *state;
@@ -648,6 +696,7 @@ int main(int argc, char **argv)
 		TEST(test_a_server_that_closes_between_requests_is_asked_again),
 		TEST(test_chunks_and_bodies_pass_both_ways),
 		TEST(test_a_broken_answer_doesn_t_look_whole),
+		TEST(test_a_long_head_may_come_in_parts),
 		TEST(test_a_malformed_body_breaks_the_connection),
 		TEST(test_a_host_that_refuses_is_a_502),
 		TEST(test_a_host_that_doesn_t_answer_is_a_504_and_no_name_a_502_or_504),

@@ -487,18 +487,6 @@ static void test_a_websocket_goes_through(void **state)
 }
 
 /* ---- answers ---- */
-static bool read_head(int fd, char *data, size_t size)
-{
-	memset(data, 0, size);
-	for (size_t len = 0; len + 1 < size; len++) {
-		if (read(fd, data + len, 1) != 1)
-			return false;
-		if (strstr(data, "\r\n\r\n"))
-			return true;
-	}
-	return false;
-}
-
 /* One answer for each path. */
 static void serve_answers(int fd)
 {
