@@ -350,9 +350,10 @@ static int spawn(
 	return 0;
 }
 
-static bool is_up(const struct core_workspace *w)
+static bool can_enter(const struct core_workspace *w)
 {
-	return w->sandbox.state == SANDBOX_UP && !w->sandbox.connection->is_broken;
+	return w->sandbox.state == SANDBOX_UP && !w->sandbox.is_damaged &&
+	       !w->sandbox.connection->is_broken;
 }
 
 static void go(struct core_exec *e);
@@ -374,7 +375,7 @@ static void on_awake(void *ctx, struct core_workspace *w, const struct error *er
 static void go(struct core_exec *e)
 {
 	struct error err;
-	if (!is_up(e->workspace)) {
+	if (!can_enter(e->workspace)) {
 		e->awaited++;
 		core_wake(e->workspace, e->request_id, on_awake, e);
 		return;
@@ -451,7 +452,7 @@ void exec_begin(struct core_exec *e)
 static int begin(
 	struct core_exec *e, const struct exec_spec *spec, const int fds[3], struct error *err)
 {
-	if (e->mode != EXEC_SPOOLED && is_up(e->workspace))
+	if (e->mode != EXEC_SPOOLED && can_enter(e->workspace))
 		return spawn(e, spec, fds, err);
 	if (e->mode == EXEC_HANDED && streams_keep(e, fds, err))
 		return -1;

@@ -58,10 +58,12 @@ void checkup_finish(struct checkup *c)
 	for (size_t i = 0; i < c->found.count; i++)
 		vec_push(&c->arena, &health->issues, c->found.items[i].text);
 	health->is_healthy = !c->found.count;
-	/* No command may begin on layers that are damaged; the next start repairs them, or is
-	 * refused. */
+	/* No command begins on layers that are damaged: the next start repairs them, or is refused,
+	 * and where something runs nothing begins beside it. */
 	bool is_damaged = c->is_deep && (findings_have(&c->found, FINDING_ENVIRONMENT) ||
 						findings_have(&c->found, FINDING_LAYER));
+	if (is_damaged && w->sandbox.state == SANDBOX_UP)
+		w->sandbox.is_damaged = true;
 	/* Suspended as it was found; refused when somebody uses it by now. */
 	if ((is_damaged || health->state == WORKSPACE_SUSPENDED) &&
 		w->model.state == WORKSPACE_READY)

@@ -68,7 +68,8 @@ struct core_sandbox {
 	struct sandbox_view view;
 	struct core_exec *execs; /* running here, linked by exec->next */
 	unsigned exec_count;
-	bool is_alone; /* init was the only process when it last reported an exit */
+	bool is_damaged; /* a layer below it is: no command begins in it any more, see core_wake */
+	bool is_alone;	 /* init was the only process when it last reported an exit */
 	struct init_connection *connection;
 	struct network *network; /* of core/networks.c: its policy, or NULL */
 	enum reason limit; /* why it is, or will be, ended: every exec in it ends with this reason;
@@ -559,7 +560,8 @@ void sandbox_move(struct core_sandbox *sandbox, enum sandbox_state to);
 
 /* ---- sandboxes.c ---- */
 /* Calls back when its sandbox is up (at the next turn of the loop when it is already), with one
- * hold that is the callee's to release. For core/execs.c. */
+ * hold that is the callee's to release. For core/execs.c. One on damaged layers is ended for that;
+ * ERR_CORRUPT: it is in use. */
 void core_wake(
 	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx);
 /* Ends the sandbox; its execs end with `reason`. */
@@ -585,6 +587,8 @@ void workspace_resumed(struct core_workspace *w);
 void sandbox_go_on(struct core_workspace *w);
 /* ERR_CONFLICT names what uses it: an exec, files in transfer, processes. */
 int workspace_check_unused(const struct core_workspace *w, struct error *err);
+/* The same of its sandbox: a command that waits for one may have another. */
+int sandbox_check_unused(const struct core_workspace *w, struct error *err);
 
 /* ---- lifetimes.c ---- */
 /* Arms what its ttl, idle_timeout and sandbox ask for. */

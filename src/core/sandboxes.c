@@ -322,10 +322,29 @@ static void start(struct core_workspace *w)
 	prepare(w);
 }
 
+/* What runs on damaged layers may end; nothing begins beside it. */
+static int end_damaged(struct core_workspace *w, struct error *err)
+{
+	struct error busy;
+	if (sandbox_check_unused(w, &busy))
+		return fail_hint(err, ERR_CORRUPT,
+			"end what runs in it (carrel suspend --force, or POST .../suspend with "
+			"\"force\"): the next command has whole layers",
+			"layers below the sandbox of workspace '%s' are damaged, and it can't be "
+			"replaced: %s",
+			w->model.name, busy.text);
+	core_end_sandbox(w, REASON_CANCELED);
+	return 0;
+}
+
 void core_wake(struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx)
 {
 	struct error err;
 	core_touch(w);
+	if (w->sandbox.state == SANDBOX_UP && w->sandbox.is_damaged && end_damaged(w, &err)) {
+		core_later(w->core, done, ctx, w, &err);
+		return;
+	}
 	if (w->sandbox.state == SANDBOX_UP && !w->is_paused) {
 		core_hold(w); /* the callee's */
 		core_later(w->core, done, ctx, w, NULL);

@@ -14,18 +14,23 @@ struct use {
 	bool has_transfers, has_processes;
 };
 
-static struct use find_use(const struct core_workspace *w)
+static struct use find_use(const struct core_workspace *w, bool has_waiting)
 {
 	struct use use = { .has_transfers = agents_are_busy(w) };
 	size_t at = 0;
 	struct core_exec *e;
 	while ((e = map_next(&w->core->execs, &at)))
-		if (e->workspace == w && e->stage != STAGE_ENDED) {
+		if (e->workspace == w && e->stage != STAGE_ENDED && (has_waiting || e->is_linked)) {
 			use.execs++;
 			use.one = e;
 		}
 	use.has_processes = w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w);
 	return use;
+}
+
+static bool is_used(const struct use *use)
+{
+	return use->execs || use->has_transfers || use->has_processes;
 }
 
 static int fail_in_use(const struct core_workspace *w, const struct use *use, struct error *err)
@@ -50,8 +55,14 @@ static int fail_in_use(const struct core_workspace *w, const struct use *use, st
 
 int workspace_check_unused(const struct core_workspace *w, struct error *err)
 {
-	struct use use = find_use(w);
-	return use.execs || use.has_transfers || use.has_processes ? fail_in_use(w, &use, err) : 0;
+	struct use use = find_use(w, true);
+	return is_used(&use) ? fail_in_use(w, &use, err) : 0;
+}
+
+int sandbox_check_unused(const struct core_workspace *w, struct error *err)
+{
+	struct use use = find_use(w, false);
+	return is_used(&use) ? fail_in_use(w, &use, err) : 0;
 }
 
 /* Those that init has end with the sandbox; those that wait for it would start another one. */

@@ -124,6 +124,21 @@ def a_damaged_layer_is_built_again(building, name):
     # Its warm sandbox runs on the damaged layer no more: the next command has a repaired one.
     assert building.get(f"/v1/workspaces/{name}").json()["state"] == "suspended"
     sh(building, name, f"{SITE}; grep -q 1 victim_lib/other.py")
+    # Where a command runs, it may end, and no other begins beside it.
+    runs = building.post(f"/v1/workspaces/{name}/exec", {"argv": ["sleep", "1000"], "background": True}).json()
+    found.chmod(0o644)
+    found.write_text("X = 2\n")
+    assert any("victim" in issue for issue in health(building, name, "?deep")["issues"])
+    for call in ({"command": "true"}, {"argv": ["true"], "background": True}):
+        answer = building.post(f"/v1/workspaces/{name}/exec", call).json()
+        if call.get("background"):
+            answer = building.get(f"/v1/execs/{answer['id']}?wait=true").json() if "id" in answer else answer
+        assert "damaged" in json.dumps(answer) and answer.get("exit_code") != 0, answer
+    refused = building("exec", name, "--", "true")
+    assert refused.returncode == 125 and "are damaged" in refused.stderr, refused
+    assert building.post(f"/v1/execs/{runs['id']}/signal", {"signal": "KILL"}).status == 204
+    assert building.get(f"/v1/execs/{runs['id']}?wait=true").json()["exit_code"] == 137
+    sh(building, name, f"{SITE}; grep -q 1 victim_lib/other.py")
     found.chmod(0o644)
     found.write_text("X = 2\n")
     assert any("victim" in issue for issue in health(building, name, "?deep")["issues"])
