@@ -342,6 +342,9 @@ static void on_sweep(struct loop *loop, void *ctx)
 				NULL); /* its row could not be removed, some time ago */
 		if (w->model.state == WORKSPACE_CREATING || w->model.state == WORKSPACE_DELETING)
 			continue;
+		/* What is in use now was used now, also when core is killed next. */
+		if (w->model.ttl_ms && workspace_ttl_is_idle(&w->model) && is_busy(w))
+			core_touch(w);
 		if (w->saved_last_used_ms != w->model.last_used_ms)
 			workspace_save(w, NULL, NULL);
 		if (w->is_dirty && is_walk_due(w))

@@ -69,6 +69,19 @@ def test_a_context_does_not_expire_while_a_task_runs(make_daemon):
     assert eventually(lambda: daemon.get(PATH).status == 404)
 
 
+@pytest.mark.once
+def test_what_runs_in_a_context_is_a_use_of_now_also_after_core_was_killed(make_daemon):
+    daemon = make_daemon()
+    agent = agent_of(daemon, "1h")
+    task = agent.send("while [ ! -e go ]; do sleep 0.05; done", now=True, contextId="c")
+    agent.await_state(task, "TASK_STATE_WORKING")
+    passes(daemon, PATH, 5)     # long before its hour is over
+    before = when(daemon.get(PATH).json()["last_used_at"])
+    daemon.kill_core()
+    shown = daemon.get(PATH).json()
+    assert when(shown["last_used_at"]) >= before - datetime.timedelta(seconds=1) and seconds(shown) >= 3600
+
+
 def test_a_context_does_not_expire_while_a_command_waits_for_its_approval(make_daemon):
     daemon = make_daemon()
     agent, path = agent_of(daemon, "1s", ASKS), "/v1/workspaces/" + quoted("asks/c")
