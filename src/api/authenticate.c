@@ -25,8 +25,8 @@ static int count_request(struct api *api, struct http_request *r, const struct p
 {
 	char name[PRINCIPAL_NAME_SIZE];
 
-	return visits_ask(
-		&api->visits, r->visit, access_name(principal, name), clock_monotonic_ms(), err);
+	r->holder = arena_text(&r->arena, access_name(principal, name));
+	return visits_ask(&api->visits, r->visit, r->holder, clock_monotonic_ms(), err);
 }
 
 int authenticate_unix(

@@ -6,6 +6,7 @@
 #include "api/door.h"
 #include "api/visits.h"
 #include "base/buf.h"
+#include "base/share.h"
 #include "core/catalog.h"
 #include "core/idempotency.h"
 #include "model/record.h"
@@ -23,7 +24,7 @@ struct api {
 	struct stream *streams; /* open ones, that a drain must end */
 	struct relay *relays;	/* of relay.c */
 	char *relay_chunk;
-	unsigned relay_count, forward_count;
+	struct shares port_connections, exec_shares;
 	struct websocket_group *websockets;
 	struct exec_socket *exec_sockets; /* of exec_socket.c */
 };

@@ -4,10 +4,8 @@
 #include "api/handshake.h"
 #include "core/approvals.h"
 
-#define SOCKETS_MAX 1024
-#define SOCKETS_EACH 512 /* of one principal */
-#define START_TICKS 3	 /* pings without a message `start` */
-#define TEXTS_MAX 4000	 /* text messages between two pings: signals are recorded, each of them */
+#define START_TICKS 3  /* pings without a message `start` */
+#define TEXTS_MAX 4000 /* text messages between two pings: signals are recorded, each of them */
 
 /* ---- the end ---- */
 
@@ -26,6 +24,7 @@ static void free_socket(struct exec_socket *s)
 	else if (s->exec)
 		exec_detach(s->exec);
 	buf_done(&s->input);
+	share_release(&s->share);
 	arena_done(&s->arena);
 	free(s);
 }
@@ -417,17 +416,11 @@ static void on_upgraded(void *ctx, struct net_stream *stream, struct str early)
 
 static int check_room(struct call *c, struct error *err)
 {
-	size_t count = 0;
-
-	for (const struct exec_socket *s = c->api->exec_sockets; s; s = s->next)
-		count += access_is_same(s->request, c->request);
-	if (count >= SOCKETS_EACH)
-		return fail_hint(err, ERR_LIMIT, "close one of them",
-			"%d WebSockets of this principal are open", SOCKETS_EACH);
-	if (websocket_count(c->api->websockets) >= SOCKETS_MAX)
-		return fail_hint(
-			err, ERR_LIMIT, "try again later", "%d WebSockets are open", SOCKETS_MAX);
-	return 0;
+	/* Those that are being closed are still counted there. */
+	if (websocket_count(c->api->websockets) >= EXEC_SOCKETS_MAX)
+		return fail_hint(err, ERR_LIMIT, "try again later", "%d WebSockets are open",
+			EXEC_SOCKETS_MAX);
+	return shares_check(&c->api->exec_shares, c->r->holder, 1, err);
 }
 
 int exec_socket_open(struct call *c, const struct core_workspace *w,
@@ -442,6 +435,8 @@ int exec_socket_open(struct call *c, const struct core_workspace *w,
 	struct exec_socket *s = xzalloc(sizeof *s);
 	*s = (struct exec_socket){ .api = c->api, .journal = journal, .opened = opened };
 	s->request = access_keep(c->request, &s->arena);
+	share_join(&c->api->exec_shares, c->r->holder, &s->share);
+	share_add(&s->share, 1);
 	s->id = arena_text(&s->arena, c->id);
 	s->listener = (struct journal_listener){ on_event, s, NULL };
 	s->writer = (struct exec_writer){ .drained = on_drained, .ctx = s };

@@ -14,12 +14,15 @@
 #include "model/exec_message.h"
 #include "net/websocket.h"
 
-struct exec_attachment; /* of exec_attach.c */
+struct exec_attachment;	      /* of exec_attach.c */
+#define EXEC_SOCKETS_MAX 1024 /* of all principals */
+
 struct exec_socket {
 	struct api *api;
 	struct exec_socket *next, **at;
 	struct arena arena;
 	const struct request *request;
+	struct share share;	/* of the WebSockets */
 	const char *id;		/* of the workspace, or of the exec that it attaches to */
 	struct websocket *ws;	/* NULL: 101 isn't sent yet */
 	struct core_exec *exec; /* or NULL: it isn't started yet, or has ended */

@@ -11,7 +11,6 @@
 #include "core/ports.h"
 
 #define RAW_PROTOCOL "carrel-tcp" /* of Upgrade: bytes as they are, no HTTP */
-#define CONNECTIONS_MAX 512	  /* of all workspaces */
 #define QUEUED_MAX 65536	  /* bytes of a request's body that the server hasn't taken */
 #define PIECE 16384
 #define ROUNDS 8 /* reads in a turn of the loop */
@@ -41,6 +40,7 @@ struct forwarding {
 	struct http_response response;
 	uint64_t left; /* of the response's body */
 	struct http1_chunks chunks;
+	struct share share;	    /* of the connections to ports */
 	void (*on_left)(void *ctx); /* or NULL */
 	void *left_ctx;
 };
@@ -79,7 +79,7 @@ static void free_forwarding(struct forwarding *f)
 	if (f->connecting)
 		port_cancel(f->connecting);
 	close_server(f);
-	f->api->forward_count--;
+	share_release(&f->share);
 	if (f->on_left)
 		f->on_left(f->left_ctx);
 	buf_done(&f->out);
@@ -207,7 +207,9 @@ static void on_relayed(void *ctx, struct net_stream *stream, struct str early)
 	void (*left)(void *) = f->on_left;
 	f->fd = -1;
 	f->on_left = NULL;
-	relay_start(f->api, stream, fd, early, (struct str){ f->in.data, f->in.len }, left,
+	struct share share = f->share;
+	f->share = (struct share){ 0 };
+	relay_start(f->api, stream, fd, early, (struct str){ f->in.data, f->in.len }, &share, left,
 		f->left_ctx);
 	free_forwarding(f);
 }
@@ -444,9 +446,8 @@ int forward_start(struct call *c, const struct request *request, struct core_wor
 
 	if (describe(c, &head, err))
 		return -1;
-	if (c->api->forward_count + c->api->relay_count >= CONNECTIONS_MAX)
-		return fail_hint(err, ERR_LIMIT, "close one of them",
-			"%d connections to ports of workspaces are open", CONNECTIONS_MAX);
+	if (shares_check(&c->api->port_connections, c->r->holder, 1, err))
+		return -1;
 	struct forwarding *f = calloc(1, sizeof *f);
 	if (!f)
 		abort();
@@ -463,7 +464,8 @@ int forward_start(struct call *c, const struct request *request, struct core_wor
 		return -1;
 	}
 	f->connecting = connecting;
-	c->api->forward_count++;
+	share_join(&c->api->port_connections, c->r->holder, &f->share);
+	share_add(&f->share, 1);
 	buf_init(&f->out, BUF_MAX_DEFAULT);
 	buf_init(&f->in, HTTP_RESPONSE_HEAD_MAX + PIECE);
 	c->priv = f;

@@ -22,6 +22,7 @@ struct relay {
 	int socket;
 	struct way ways[2]; /* by the side that sends */
 	uint32_t events[2];
+	struct share share;	    /* of the connections to ports */
 	void (*on_left)(void *ctx); /* or NULL */
 	void *left_ctx;
 };
@@ -54,7 +55,7 @@ static void free_relay(struct relay *relay)
 	*relay->at = relay->next;
 	if (relay->next)
 		relay->next->at = relay->at;
-	relay->api->relay_count--;
+	share_release(&relay->share);
 	for (int side = 0; side < 2; side++) {
 		watch(relay, side, UNWATCHED);
 		free(relay->ways[side].data);
@@ -206,7 +207,7 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 }
 
 void relay_start(struct api *api, struct net_stream *client, int socket, struct str from_client,
-	struct str from_socket, void (*left)(void *ctx), void *ctx)
+	struct str from_socket, const struct share *share, void (*left)(void *ctx), void *ctx)
 {
 	struct relay *relay = calloc(1, sizeof *relay);
 
@@ -217,13 +218,13 @@ void relay_start(struct api *api, struct net_stream *client, int socket, struct 
 		.at = &api->relays,
 		.client = *client,
 		.socket = socket,
+		.share = *share,
 		.events = { UNWATCHED, UNWATCHED },
 		.on_left = left,
 		.left_ctx = ctx };
 	if (relay->next)
 		relay->next->at = &relay->next;
 	api->relays = relay;
-	api->relay_count++;
 	keep(&relay->ways[CLIENT], from_client.data, from_client.len);
 	keep(&relay->ways[INSIDE], from_socket.data, from_socket.len);
 	run(relay);

@@ -9,8 +9,9 @@
 
 #define RELAY_CHUNK 65536
 
-/* Takes both, and sends first what came early: from the client, and from the sandbox. left (or
+/* Takes both and the share, and sends first what came early: from the client, and from the
+ * sandbox. left (or
  * NULL) is called once, when the sandbox isn't used any more. */
 void relay_start(struct api *api, struct net_stream *client, int socket, struct str from_client,
-	struct str from_socket, void (*left)(void *ctx), void *ctx);
+	struct str from_socket, const struct share *share, void (*left)(void *ctx), void *ctx);
 void relays_stop(struct api *api); /* ends all of them */

@@ -10,7 +10,8 @@
 #include "net/tls.h"
 
 #define BODY_MAX ((size_t)16 << 20)
-#define QUERY_MAX 128 /* parameters */
+#define PORT_CONNECTIONS_MAX 1024 /* of all workspaces */
+#define QUERY_MAX 128		  /* parameters */
 
 /* ---- reading what was asked ---- */
 
@@ -204,6 +205,10 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 	api->websockets = websocket_group_new(options->loop, &websocket_times_default);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
 	visits_init(&api->visits, &api->door, http_drop);
+	shares_init(&api->port_connections, "open connections to ports of workspaces",
+		"close some of them", PORT_CONNECTIONS_MAX, PORT_CONNECTIONS_MAX / 4);
+	shares_init(&api->exec_shares, "open WebSockets", "close some of them", EXEC_SOCKETS_MAX,
+		EXEC_SOCKETS_MAX / 2);
 	if (door_init(&api->door, options->settings ? options->settings : "", err)) {
 		api_free(api);
 		return -1;
@@ -277,6 +282,8 @@ void api_free(struct api *api)
 	idempotency_done(&api->idempotency);
 	buf_done(&api->openapi);
 	visits_done(&api->visits);
+	shares_done(&api->port_connections);
+	shares_done(&api->exec_shares);
 	door_done(&api->door);
 	free(api);
 }

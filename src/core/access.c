@@ -244,12 +244,6 @@ const struct request *access_keep(const struct request *request, struct arena *a
 	return access_request(kept, request->door, arena_text(arena, request->id), arena);
 }
 
-bool access_is_same(const struct request *a, const struct request *b)
-{
-	char one[PRINCIPAL_NAME_SIZE], other[PRINCIPAL_NAME_SIZE];
-	return !strcmp(access_name(a->principal, one), access_name(b->principal, other));
-}
-
 const char *access_caller(const struct request *request, char out[PRINCIPAL_NAME_SIZE])
 {
 	return access_name(request->principal, out);

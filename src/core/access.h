@@ -234,8 +234,6 @@ core_verb const struct request *access_keep(const struct request *request, struc
 /* The name of its principal, and the id of the one workspace that it reaches, or NULL: all. */
 core_verb const char *access_caller(const struct request *request, char out[PRINCIPAL_NAME_SIZE]);
 core_verb const char *access_only(const struct request *request);
-/* Whether both are of one principal. */
-core_verb bool access_is_same(const struct request *a, const struct request *b);
 core_verb const char *access_id(const struct request *request); /* of the log, "" if none */
 /* Whether a person at the command line reads the answer. */
 core_verb bool access_is_cli(const struct request *request);

@@ -10,6 +10,7 @@
  *	watch_disk.c	the disk limit
  *	watch.c		other limits that the kernel doesn't keep by itself */
 #pragma once
+#include "base/share.h"
 #include "core/agents.h"
 #include "core/audit_internal.h"
 #include "core/execs.h"
@@ -87,8 +88,8 @@ struct core_exec {
 	int fds[3]; /* for the command, until they are sent */
 	bool is_ours[3];
 	struct exec_stream streams[2];
-	size_t fd_count; /* that it counts for */
-	int stdin_fd;	 /* our end of its pipe, or -1 */
+	struct share share; /* of registry->fds */
+	int stdin_fd;	    /* our end of its pipe, or -1 */
 	uint32_t stdin_events;
 	struct str stdin_rest;
 	enum exec_stdin stdin_state;
@@ -147,7 +148,7 @@ struct exec_registry {
 	int null;
 	struct core_exec *kept, **kept_last; /* ended foreground ones, the oldest first */
 	size_t kept_count, kept_bytes;
-	size_t fds, fds_most;
+	struct shares fds; /* descriptors of commands that run */
 	int inotify;
 	struct map watches; /* inotify's descriptors to execs */
 	struct loop_timer *inotify_rest;

@@ -91,6 +91,7 @@ void execs_restore(struct core_workspace *w, const struct exec_record *record)
 	if (!known.cwd)
 		known.cwd = "/";
 	struct core_exec *e = exec_new(w, &known, EXEC_SPOOLED);
+	share_join(&exec_registry(w->core)->fds, NULL, &e->share);
 	if (record->state == EXEC_ENDED)
 		exec_move(e, STAGE_ENDED);
 }
@@ -209,6 +210,7 @@ void execs_done(struct core *core)
 	fd_close(&registry->null);
 	streams_close_ahead(registry);
 	map_done(&registry->watches);
+	shares_done(&registry->fds);
 	free(registry);
 	core->registry = NULL;
 }

@@ -511,10 +511,8 @@ int streams_open(
 				err, "too many commands run at once: wait until some have ended");
 		return -1;
 	}
-	if (is_ours(e)) {
-		e->fd_count = FDS_OF_PIPES + (e->stdin_fd >= 0);
-		exec_registry(e->core)->fds += e->fd_count;
-	}
+	if (is_ours(e))
+		share_add(&e->share, (size_t)FDS_OF_PIPES + (e->stdin_fd >= 0));
 	if (spec->has_stdin_text && (spec->stdin_text.len || e->record.tty)) {
 		e->stdin_rest = spec->stdin_text;
 		e->stdin_state = spec->open_stdin ? STDIN_OPEN : STDIN_CLOSING;
@@ -570,8 +568,6 @@ void streams_close(struct core_exec *e)
 	}
 	fd_close(&e->terminal);
 	fd_close(&e->spool);
-	if (e->fd_count)
-		exec_registry(e->core)->fds -= e->fd_count;
-	e->fd_count = 0;
+	share_clear(&e->share);
 	call_writers(e);
 }

@@ -39,7 +39,10 @@ struct exec_registry *exec_registry(struct core *core)
 	map_init(&registry->watches, NULL);
 	registry->cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 64 : (unsigned)CPU_COUNT(&cpus);
 	/* The rest is for clients, files, and whatever else wants a descriptor. */
-	registry->fds_most = getrlimit(RLIMIT_NOFILE, &limit) ? 512 : limit.rlim_cur / 4 * 3;
+	size_t fds_most = getrlimit(RLIMIT_NOFILE, &limit) ? 512 : limit.rlim_cur / 4 * 3;
+	shares_init(&registry->fds, "descriptors of running commands",
+		"wait until some have ended, or raise the limit of open files (ulimit -n)",
+		fds_most, fds_most / 2);
 	return registry;
 }
 
@@ -163,6 +166,7 @@ void exec_free(struct core_exec *e)
 	loop_cancel(core->loop, e->look);
 	map_remove(&core->execs, str_from(e->record.id));
 	exec_captured_done(&e->captured);
+	share_release(&e->share);
 	arena_done(&e->arena);
 	e->is_freed = true;
 	if (!e->awaited)
@@ -208,18 +212,15 @@ static int fail_count(struct error *err)
 		"%d commands run in this workspace already", INIT_EXECS_MAX);
 }
 
-static int check_room(struct core_workspace *w, struct error *err)
+/* name: of the principal; NULL: its share doesn't count. */
+static int check_room(struct core_workspace *w, const char *name, struct error *err)
 {
 	const struct core_sandbox *sandbox = &w->sandbox;
 	const struct exec_registry *registry = exec_registry(w->core);
 	unsigned unacknowledged = sandbox->connection ? sandbox->connection->unacknowledged : 0;
 	if (sandbox->exec_count + unacknowledged >= INIT_EXECS_MAX)
 		return fail_count(err);
-	if (registry->fds + FDS_AN_EXEC > registry->fds_most)
-		return fail_hint(err, ERR_LIMIT,
-			"wait until some have ended, or raise the limit of open files (ulimit -n)",
-			"too many commands run at once for %zu descriptors", registry->fds_most);
-	return 0;
+	return shares_check(&registry->fds, name, FDS_AN_EXEC, err);
 }
 
 static int check_env(const pair_list *env, struct error *err)
@@ -256,8 +257,8 @@ static int check_counted(struct core_workspace *w, const struct exec_spec *spec,
 		w->model.name);
 }
 
-static int check_start(struct core_workspace *w, const struct exec_spec *spec, enum exec_mode mode,
-	const int fds[3], struct error *err)
+static int check_start(struct core_workspace *w, const char *name, const struct exec_spec *spec,
+	enum exec_mode mode, const int fds[3], struct error *err)
 {
 	if (w->core->is_stopping)
 		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
@@ -270,7 +271,8 @@ static int check_start(struct core_workspace *w, const struct exec_spec *spec, e
 			"a background command can't stream or capture its output");
 	if (spec->id && check_id(w, spec->id, err))
 		return -1;
-	if (check_env(&spec->env, err) || check_room(w, err) || check_counted(w, spec, mode, err))
+	if (check_env(&spec->env, err) || check_room(w, name, err) ||
+		check_counted(w, spec, mode, err))
 		return -1;
 	return mode == EXEC_HANDED ? streams_check_handed(fds, err) : 0;
 }
@@ -336,7 +338,8 @@ static int spawn(
 	struct core_exec *e, const struct exec_spec *spec, const int handed[3], struct error *err)
 {
 	struct core_workspace *w = e->workspace;
-	if (check_room(w, err) || (!e->has_streams && streams_open(e, spec, handed, err)))
+	if (check_room(w, share_name(&e->share), err) ||
+		(!e->has_streams && streams_open(e, spec, handed, err)))
 		return -1;
 	e->has_streams = true;
 	watch_spawning(w, e);
@@ -488,11 +491,14 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	auto_arena struct arena arena = { 0 };
 	struct policy_inputs inputs = { .arena = &arena };
 	struct policy_verdict verdict;
+	char caller[PRINCIPAL_NAME_SIZE];
+	/* What carrel does itself is nobody's share. */
+	const char *name = request == &request_system ? NULL : access_caller(request, caller);
 	if (spec->cwd && !path_is_absolute(spec->cwd))
 		own.cwd = arena_printf(&arena, "%s/%s",
 			w->model.view == VIEW_ROOT ? "" : plan_view_path(w->model.view), spec->cwd);
 	if (access_check(w->core, request, VERB_EXEC_START, w, err) ||
-		check_start(w, spec, mode, fds, err) ||
+		check_start(w, name, spec, mode, fds, err) ||
 		judge(request, w, spec, &inputs, &verdict, err))
 		return -1;
 	bool is_asked = verdict.decision == POLICY_ASK;
@@ -504,6 +510,7 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	fill_record(w, spec, mode, &record);
 	struct core_exec *e = exec_new(w, &record, mode);
 	e->listener = *listener;
+	share_join(&exec_registry(w->core)->fds, name, &e->share);
 	e->is_internal = request == &request_system;
 	e->is_cli = access_is_cli(request);
 	e->began_ns = now_ns;

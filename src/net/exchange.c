@@ -42,7 +42,7 @@ void exchange_end(struct http_connection *c, bool aborted)
 		fd_close(&x->request.fds[i]);
 	for (int i = 0; i < x->out_fd_count; i++)
 		fd_close(&x->out_fds[i]);
-	server->buffered -= x->body.len;
+	share_release(&x->share);
 	buf_done(&x->body);
 	parser_done(&x->parser);
 	arena_done(&x->request.arena);
@@ -134,13 +134,20 @@ const char *exchange_too_big(const struct exchange *x)
 
 static void keep_piece(struct http_server *server, struct exchange *x, struct str piece)
 {
+	const char *holder = x->request.holder;
+	struct error why;
+
 	if (piece.len > x->body_max - x->body.len) {
 		refuse(x, 413, exchange_too_big(x));
-	} else if (piece.len > server->limits.bodies_bytes - server->buffered) {
+	} else if (shares_check(&server->buffered, NULL, piece.len, &why)) {
 		refuse(x, 503, "too many request bodies are being received");
+	} else if (shares_check(&server->buffered, holder, piece.len, &why)) {
+		refuse(x, 429, "too many request bodies of this principal are being received");
 	} else {
+		if (!x->share.holder)
+			share_join(&server->buffered, holder, &x->share);
+		share_add(&x->share, piece.len);
 		buf_append(&x->body, piece.data, piece.len);
-		server->buffered += piece.len;
 	}
 }
 

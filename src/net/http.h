@@ -29,12 +29,13 @@
 #define HTTP_FDS_MAX 4
 
 struct http_limits {
-	size_t line_bytes;	/* request target: 8192 */
-	size_t header_bytes;	/* all of them: 32768 */
-	size_t header_count;	/* 64 */
-	size_t body_bytes;	/* of a buffered body: 16 MB */
-	size_t bodies_bytes;	/* of all buffered bodies together: 256 MB; more: 503 */
-	uint64_t header_ms;	/* from first byte to the end of headers: 10 s */
+	size_t line_bytes;   /* request target: 8192 */
+	size_t header_bytes; /* all of them: 32768 */
+	size_t header_count; /* 64 */
+	size_t body_bytes;   /* of a buffered body: 16 MB */
+	size_t bodies_bytes; /* of all buffered bodies together: 256 MB; more: 503. A quarter of one
+			      * principal; more: 429 */
+	uint64_t header_ms;  /* from first byte to the end of headers: 10 s */
 	uint64_t body_idle_ms;	/* between two pieces of a body: 30 s */
 	uint64_t write_idle_ms; /* a client that takes nothing of a response for so long is dropped:
 				 * 60 s */
@@ -74,6 +75,8 @@ struct http_request {
 	int fd_count;
 	struct http_peer peer;
 	const struct principal *principal; /* found by the listener's authenticator */
+	const char *holder; /* name of the principal, whose share of bodies_bytes its body takes;
+			     * NULL: nobody's. The authenticator sets it */
 	char id[21]; /* request id: X-Request-Id of the client when it is [A-Za-z0-9._-]{1,20}, else
 			made */
 	uint64_t began_ns; /* monotonic: when its first byte was read */

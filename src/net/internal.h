@@ -7,6 +7,7 @@
  * 3. A closed connection is freed at the end of the turn. */
 #pragma once
 #include <netinet/in.h>
+#include "base/share.h"
 #include "net/http.h"
 #include "net/parse.h"
 #include "net/stream.h"
@@ -53,6 +54,7 @@ struct exchange {
 	int refusal; /* status of a response that the server itself makes, or 0 */
 	const char *refusal_detail;
 	struct buf body;
+	struct share share; /* of the bytes of bodies */
 	size_t body_max;
 	/* Source of the response's body, when the handler doesn't write it. */
 	int file, pipe;
@@ -109,7 +111,7 @@ struct http_server {
 	struct loop_timer *accept_again;
 	struct http_connection *connections; /* the newest */
 	size_t count, lingering;
-	size_t buffered; /* bytes of bodies */
+	struct shares buffered; /* bytes of bodies */
 	uint64_t now_ms;
 	struct loop_timer *turn;
 	struct http_connection *awake;

@@ -39,7 +39,7 @@ static const struct status {
 	{ 416, "Range Not Satisfiable", NULL, NULL },
 	{ 417, "Expectation Failed", "invalid", "leave the header Expect out" },
 	{ 426, "Upgrade Required", NULL, NULL },
-	{ 429, "Too Many Requests", NULL, NULL },
+	{ 429, "Too Many Requests", "limit", "send fewer requests at once" },
 	{ 431, "Request Header Fields Too Large", "limit", "send fewer or shorter headers" },
 	{ 500, "Internal Server Error", NULL, NULL },
 	{ 502, "Bad Gateway", NULL, NULL },

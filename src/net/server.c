@@ -64,6 +64,8 @@ int http_server_new(struct loop *loop, const struct http_limits *limits,
 	made->loop = loop;
 	made->limits = limits ? *limits : http_limits_default;
 	made->handler = *handler;
+	shares_init(&made->buffered, "bytes of request bodies", "", made->limits.bodies_bytes,
+		made->limits.bodies_bytes / 4);
 	made->in = allocate(HTTP_CHUNK);
 	made->out = allocate(HTTP_CHUNK + 32);
 	made->now_ms = clock_monotonic_ms();
@@ -266,6 +268,7 @@ void http_server_free(struct http_server *server)
 		next = at->next;
 		free(at);
 	}
+	shares_done(&server->buffered);
 	free(server->in);
 	free(server->out);
 	free(server);

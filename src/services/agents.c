@@ -328,6 +328,8 @@ static void start(void *state)
 		map_init(&agents->entries, NULL);
 		map_init(&agents->tasks, NULL);
 	}
+	shares_init(&agents->run_shares, "tasks that run or wait for input",
+		"wait until some of them have ended", TASKS_RUNNING_MAX, TASKS_RUNNING_MAX / 4);
 	agents->is_started = true;
 	pushes_begin(agents);
 	tasks_begin(agents);
@@ -355,6 +357,7 @@ static void free_all(void *state)
 		entry_release(entry);
 	map_done(&agents->entries);
 	map_done(&agents->tasks);
+	shares_done(&agents->run_shares);
 }
 
 struct usage {

@@ -1,6 +1,7 @@
 /* agents_internal.h -- what the files of the service share. */
 #pragma once
 #include "base/map.h"
+#include "base/share.h"
 #include "core/approvals.h"
 #include "core/execs.h"
 #include "services/agents.h"
@@ -34,6 +35,7 @@ struct agents {
 	struct task_share *shares;	    /* of agents that have tasks */
 	struct opening *openings;	    /* contexts that are being made (task_context.c) */
 	struct task_run *runs;
+	struct shares run_shares;
 	struct pushes pushes;
 	size_t running, kept_bytes;
 	uint64_t ended[TASK_STATE_COUNT]; /* for metrics */
@@ -75,6 +77,7 @@ enum run_step { RUN_ROW, RUN_CONTEXT, RUN_EXEC, RUN_REMOVING };
 struct task_run {
 	struct agent_task *task;
 	struct arena arena;
+	struct share share;
 	enum run_step step;
 	struct agent_entry *entry;
 	const struct request *request; /* of the caller, or of the agent for it */

@@ -57,6 +57,7 @@ void cell_drop(struct cell_entry *cell)
 		at = &(*at)->next;
 	*at = cell->next;
 	map_remove(&cell->c->cases->cell_ids, str_from(cell->model.id));
+	share_release(&cell->share);
 	arena_done(&cell->arena);
 	free(cell);
 }
@@ -108,6 +109,7 @@ void cell_set_state(
 		cell->c->model.last_used_ms = cell->model.ended_ms;
 		cases->ended[state]++;
 		cases->open_cells--;
+		share_release(&cell->share);
 		fault_point("cell_ended");
 		core_put(cases->base.core, &store_cells, &cell->model, NULL, NULL);
 	}
@@ -411,15 +413,16 @@ static void on_cell_stored(void *ctx, const struct error *err)
 	free(creation);
 }
 
-static int check_cell(struct cases *cases, const char *id, struct case_entry **c, struct error *err)
+static int check_cell(const struct request *request, struct cases *cases, const char *id,
+	struct case_entry **c, struct error *err)
 {
+	char caller[PRINCIPAL_NAME_SIZE];
 	if (check_room(cases, err) && err->code != ERR_LIMIT)
 		return -1;
 	if (find(cases, id, c, err))
 		return -1;
-	if (cases->open_cells >= CELLS_OPEN_MAX)
-		return fail(err, ERR_LIMIT, "%d cells run already; wait until one has ended",
-			CELLS_OPEN_MAX);
+	if (shares_check(&cases->cell_shares, access_caller(request, caller), 1, err))
+		return -1;
 	return cases->cell_ids.live >= CELLS_MAX
 		       ? fail_hint(err, ERR_LIMIT, "carrel case rm removes a case with its cells",
 				 "there are %d cells already", CELLS_MAX)
@@ -431,9 +434,10 @@ void cell_start(const struct request *request, struct cases *cases, const char *
 {
 	struct cell_creation *creation = xzalloc(sizeof *creation);
 	struct case_entry *c;
+	char caller[PRINCIPAL_NAME_SIZE];
 	*creation = (struct cell_creation){ .cases = cases, .done = done, .ctx = ctx };
 	if (core_check(request, cases->base.core, VERB_CELL_START, NULL, &creation->err) ||
-		check_cell(cases, case_id, &c, &creation->err)) {
+		check_cell(request, cases, case_id, &c, &creation->err)) {
 		loop_after(cases->base.loop, 0, on_cell_failed, creation);
 		return;
 	}
@@ -450,6 +454,8 @@ void cell_start(const struct request *request, struct cases *cases, const char *
 	memcpy(creation->id, model.id, sizeof creation->id);
 	struct cell_entry *cell = cell_add(c, &model);
 	cell->request = access_keep(request, &cell->arena);
+	share_join(&cases->cell_shares, access_caller(request, caller), &cell->share);
+	share_add(&cell->share, 1);
 	cases->open_cells++;
 	c->jobs++; /* until the cell has ended, and its workspace is gone */
 	core_put(cases->base.core, &store_cells, &cell->model, on_cell_stored, creation);
@@ -700,6 +706,8 @@ static void start(void *state)
 		map_init(&cases->ids, NULL);
 		map_init(&cases->cell_ids, NULL);
 	}
+	shares_init(&cases->cell_shares, "cells that have not ended", "wait until one has ended",
+		CELLS_OPEN_MAX, CELLS_OPEN_MAX / 4);
 	for (struct case_entry *c = cases->newest; c; c = c->older) {
 		if (c->model.state == CASE_PREPARING)
 			case_set_state(c, CASE_FAILED, CASE_REASON_RESTARTED, text);
@@ -728,6 +736,7 @@ static void free_all(void *state)
 		case_drop(cases->newest);
 	map_done(&cases->ids);
 	map_done(&cases->cell_ids);
+	shares_done(&cases->cell_shares);
 }
 
 static void print_metrics(void *state, struct buf *out)

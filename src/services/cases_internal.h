@@ -2,6 +2,7 @@
  * case_steps.c (one command). Private to these. */
 #pragma once
 #include "base/map.h"
+#include "base/share.h"
 #include "core/execs.h"
 #include "services/cases.h"
 
@@ -11,6 +12,7 @@ struct cases {
 	struct case_entry *newest;
 	struct loop_timer *sweep;
 	size_t open_cells;		  /* that haven't ended */
+	struct shares cell_shares;	  /* of these */
 	uint64_t ended[CELL_STATE_COUNT]; /* since the start, by their last state */
 	bool is_stopping;
 };
@@ -34,6 +36,7 @@ struct cell_entry {
 	struct cell model;
 	struct arena arena;
 	const struct request *request; /* of who asked for it; in the arena */
+	struct share share;	       /* until it has ended */
 	struct cell_job *job;	       /* while it runs */
 	struct cell_entry *next;
 };

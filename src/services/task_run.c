@@ -293,6 +293,8 @@ static struct task_run *run_new(struct agent_task *task)
 	run->next = task->agents->runs;
 	task->agents->runs = run;
 	task->agents->running++;
+	share_join(&task->agents->run_shares, task->model.requested_by, &run->share);
+	share_add(&run->share, 1);
 	return run;
 }
 
@@ -497,6 +499,7 @@ void run_end(struct task_run *run)
 		at = &(*at)->next;
 	*at = run->next;
 	agents->running--;
+	share_release(&run->share);
 	buf_done(&run->tails[0]);
 	buf_done(&run->tails[1]);
 	buf_done(&run->input);

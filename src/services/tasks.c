@@ -78,7 +78,7 @@ static void touch(struct agent_task *task)
 	link_newest(task);
 }
 
-static struct task_share *share_join(struct agents *agents, const char *agent)
+static struct task_share *task_share_join(struct agents *agents, const char *agent)
 {
 	struct task_share *share = agents->shares;
 	while (share && strcmp(share->agent, agent) != 0)
@@ -93,7 +93,7 @@ static struct task_share *share_join(struct agents *agents, const char *agent)
 	return share;
 }
 
-static void share_leave(struct agent_task *task)
+static void task_share_leave(struct agent_task *task)
 {
 	struct task_share *share = task->share, **at = &task->agents->shares;
 	task->agents->kept_bytes -= task->bytes;
@@ -120,7 +120,7 @@ static struct agent_task *task_new(struct agents *agents, const char *id, const 
 {
 	struct agent_task *task = xzalloc(sizeof *task);
 	task->agents = agents;
-	task->share = share_join(agents, agent);
+	task->share = task_share_join(agents, agent);
 	arena_init(&task->arena);
 	buf_init(&task->history, BUF_MAX_DEFAULT);
 	buf_init(&task->artifacts, BUF_MAX_DEFAULT);
@@ -151,7 +151,7 @@ void task_free(struct agent_task *task)
 	free_artifacts(task);
 	unlink_task(task);
 	map_remove(&task->agents->tasks, (struct str){ task->model.id, ID_LEN });
-	share_leave(task);
+	task_share_leave(task);
 	buf_done(&task->history);
 	buf_done(&task->artifacts);
 	buf_done(&task->message);
@@ -592,7 +592,8 @@ static const char *workspace_of(
 	return arena_text(arena, core_model(w)->id);
 }
 
-static int check_room(struct agents *agents, const struct a2a_agent *agent, struct error *err)
+static int check_room(
+	struct agents *agents, const struct a2a_agent *agent, const char *caller, struct error *err)
 {
 	size_t running = 0;
 	for (const struct task_run *run = agents->runs; run; run = run->next)
@@ -600,10 +601,7 @@ static int check_room(struct agents *agents, const struct a2a_agent *agent, stru
 	if (running >= agent->max_tasks)
 		return fail(err, ERR_LIMIT, "%zu tasks of agent '%s' run or wait for input already",
 			running, agent->name);
-	if (agents->running >= TASKS_RUNNING_MAX)
-		return fail(
-			err, ERR_LIMIT, "%d tasks of all agents run already", TASKS_RUNNING_MAX);
-	return 0;
+	return shares_check(&agents->run_shares, caller, 1, err);
 }
 
 int task_send(const struct request *request, struct agents *agents, const char *name,
@@ -622,7 +620,7 @@ int task_send(const struct request *request, struct agents *agents, const char *
 		return -1;
 	if (core_is_stopping(agents->base.core))
 		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
-	if (check_room(agents, agent, err) ||
+	if (check_room(agents, agent, access_caller(request, caller), err) ||
 		(send->push && pushes_check(agent, send->push, NULL, err)) ||
 		((send->context || agent->workspace_without_context) &&
 			context_check(agents, agent, send->context, err)))

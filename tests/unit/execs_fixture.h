@@ -335,7 +335,7 @@ static inline int close_world(void **state)
 {
 	struct error err;
 	assert_int_equal(world->w.users, 0);
-	assert_int_equal(exec_registry(&world->core)->fds, 0);
+	assert_int_equal(exec_registry(&world->core)->fds.held, 0);
 	drop_core();
 	end_world_init();
 	fd_close(&world->init.listener);

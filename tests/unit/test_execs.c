@@ -573,13 +573,13 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 		done_with(&seen);
 	}
 	listen_with(&seen);
-	exec_registry(&world->core)->fds_most = 3;
+	exec_registry(&world->core)->fds.all = 3;
 	struct exec_listener listener = listen_with(&seen);
 	assert_int_equal(
 		exec_start(&client, &world->w, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err),
 		-1);
 	assert_int_equal(err.code, ERR_LIMIT);
-	exec_registry(&world->core)->fds_most = 1000;
+	exec_registry(&world->core)->fds.all = 1000;
 	run_captured(&again, &spec);
 	assert_exited(&again, 0);
 }
