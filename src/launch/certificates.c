@@ -69,7 +69,7 @@ int launch_tls_check(const struct launch_tls *tls, struct error *err)
 	return 0;
 }
 
-/* Whether one of the files is another one than that which core has. */
+/* Whether one of the files is another one than that which core has, or can't be looked at. */
 static bool have_changed(const struct launcher *launcher)
 {
 	const struct launch_tls *tls = &launcher->options->tls;
@@ -77,10 +77,10 @@ static bool have_changed(const struct launcher *launcher)
 	struct stat st;
 	for (size_t i = 0; i < 3; i++) {
 		const struct file_identity *known = &launcher->certificates.identities[i];
-		if (paths[i] && !stat(paths[i], &st) &&
-			(st.st_dev != known->device || st.st_ino != known->inode ||
-				st.st_size != known->size || st.st_mtim.tv_sec != known->seconds ||
-				st.st_mtim.tv_nsec != known->nanoseconds))
+		if (paths[i] && (stat(paths[i], &st) || st.st_dev != known->device ||
+					st.st_ino != known->inode || st.st_size != known->size ||
+					st.st_mtim.tv_sec != known->seconds ||
+					st.st_mtim.tv_nsec != known->nanoseconds))
 			return true;
 	}
 	return false;

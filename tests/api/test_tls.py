@@ -197,6 +197,16 @@ def test_a_renewed_certificate_is_used_and_open_connections_go_on(door):
     assert serial(door) == before
 
 
+def test_a_certificate_that_is_gone_is_said_and_the_last_one_stays(door):
+    before, path = serial(door), pathlib.Path(door.files["certificate"])
+    path.rename(path.with_suffix(".away"))
+    try:
+        assert eventually(lambda: "certificates can't be read" in door.daemon.log() and "No such file" in door.daemon.log(), 60)
+        assert serial(door) == before
+    finally:
+        path.with_suffix(".away").rename(path)
+
+
 @pytest.mark.parametrize("damage", [lambda pem: pem.replace("MII", "M*I", 1), lambda pem: pem[:len(pem) // 2]])
 def test_a_chain_that_is_damaged_behind_its_first_certificate_is_not_used(door, damage):
     before, log = serial(door), len(door.daemon.log())
