@@ -203,9 +203,11 @@ static struct policy_question question_of(
 		if (!is_set(&spec->env, shared->items[i].key) &&
 			!deployment_sets_variable(&w->model, &shared->items[i]))
 			vec_push(arena, env, shared->items[i]);
-	return (struct policy_question){
-		.argv = &spec->argv, .script = spec->command, .env = env, .cwd = spec->cwd
-	};
+	return (struct policy_question){ .argv = &spec->argv,
+		.script = spec->command,
+		.has_terminal = spec->tty,
+		.env = env,
+		.cwd = spec->cwd };
 }
 
 /* A variable of the workspace that changes what a command with `env` runs. */

@@ -59,6 +59,21 @@ def test_a_command_that_no_rule_allows_is_asked_for(daemon, judged, body):
     assert daemon.post(f"/v1/execs/{started.json()['id']}/signal", {"signal": "KILL"}).status == 204
 
 
+def test_on_a_terminal_a_program_that_runs_what_is_typed_is_asked_for(daemon):
+    rules = {"permissions": {"allow": [f"shell({name}:*)" for name in ("less", "man", "git", "ls", "sh")]}}
+    pagers = (["less", "a"], ["man", "ls"], ["git", "log"], ["git", "diff"], ["git", "commit"], ["git", "--no-pager", "commit"], ["sh", "-c", "ls; less a"])
+    others = (["ls"], ["git", "status"], ["git", "--no-pager", "log"], ["sh", "-c", "ls"])
+    with created(daemon, settings=rules) as workspace:
+        def is_asked(argv, **how):
+            started = run(daemon, workspace["name"], argv=argv, background=True, **how)
+            assert started.status == 201, started
+            daemon.post(f"/v1/execs/{started.json()['id']}/signal", {"signal": "KILL"})
+            return started.json()["state"] == "waiting"
+        assert [argv for argv in pagers if not is_asked(argv, tty=True)] == []
+        assert [argv for argv in others if is_asked(argv, tty=True)] == []
+        assert [argv for argv in (*pagers, *others) if is_asked(argv)] == []
+
+
 def test_a_command_that_is_too_long_is_denied(daemon, judged):
     problem(run(daemon, judged, argv=["echo"] + ["x"] * 5000), 403, "denied", "can't be judged")
     problem(run(daemon, judged, argv=["echo", "x" * (300 << 10)]), 403, "denied", "can't be judged")

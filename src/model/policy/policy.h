@@ -141,6 +141,7 @@ struct policy_request {
 	/* What is left for this judgement, which others may share. NULL: POLICY_WORK_MAX. */
 	struct policy_work *work;
 	const struct network_opened *opened; /* of addresses that aren't public; NULL: none */
+	bool has_terminal; /* the command has one: what is typed there isn't judged */
 };
 /* A script as `sh -c` or `bash -c` gets it. With SHELL_SH, one that only bash understands is asked
  * for at least, and denied where bash would run what is denied. */

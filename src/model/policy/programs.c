@@ -608,6 +608,39 @@ void judge_shape_items(struct judge *j, const char *subject, const struct shape 
 	}
 }
 
+static bool is_among(const char *const *names, const char *name)
+{
+	while (name && *names && strcmp(*names, name) != 0)
+		names++;
+	return name && *names;
+}
+
+/* Pagers and editors run what is typed: '!' of less, which git starts on a terminal. */
+static bool takes_typed_commands(const struct call *c, size_t first)
+{
+	static const char *const pagers[] = { "less", "man", NULL };
+	static const char *const silent[] = { "status", "rev-parse", "ls-files", "ls-tree", "fetch",
+		"push", "clone", "init", "rm", "mv", "describe", NULL };
+	static const char *const paged[] = { "log", "diff", "show", "blame", "branch", "shortlog",
+		"reflog", "grep", NULL };
+	struct shape_reading reading;
+	bool has_pager = true;
+
+	if (is_among(pagers, c->shape->names))
+		return true;
+	if (strcmp(c->shape->names, "git") != 0)
+		return false;
+	shape_read(c->j->arena, c->shape, c->words, first, &reading);
+	for (size_t i = first + 1; i < reading.end; i++) {
+		const char *text = c->words->items[i].literal;
+
+		has_pager &= !text || (strcmp(text, "-P") != 0 && strcmp(text, "--no-pager") != 0);
+	}
+	const char *verb =
+		reading.end < c->words->count ? c->words->items[reading.end].literal : NULL;
+	return !is_among(silent, verb) && (has_pager || !is_among(paged, verb));
+}
+
 void judge_program(struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
 	const char *name = path_basename(words->items[first].literal);
@@ -626,6 +659,8 @@ void judge_program(struct judge *j, const char *subject, const shell_words *word
 	};
 	if (!c.shape)
 		return;
+	if (j->request->has_terminal && takes_typed_commands(&c, first))
+		ask(&c, "on a terminal it may run what is typed there");
 	judge_call(&c, first);
 	j->is_moved = is_moved;
 }

@@ -123,6 +123,7 @@ void policy_stack_judge(const struct policy_stack *stack, const struct policy_qu
 	struct policy_request request = { .dialect = SHELL_SH,
 		.cwd = question->cwd,
 		.home = question->home,
+		.has_terminal = question->has_terminal,
 		.inputs = question->inputs,
 		.work = question->work ? question->work : &work };
 

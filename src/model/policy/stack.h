@@ -46,6 +46,7 @@ struct policy_question {
 	const char *cwd, *home;	      /* absolute and normal */
 	struct policy_inputs *inputs; /* as in struct policy_request */
 	struct policy_work *work;     /* as there; the policies of the stack share it */
+	bool has_terminal;	      /* as there */
 };
 /* The verdict and its trail live in `arena`. */
 void policy_stack_judge(const struct policy_stack *stack, const struct policy_question *question,
