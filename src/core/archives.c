@@ -457,5 +457,5 @@ int core_upload_archive(const struct request *request, struct core *core, const 
 		archive_name_read(name, &arena, &row, err))
 		return -1;
 	return upload_start(core, arena_printf(&arena, ARCHIVE_PREFIX "%s", row.name), true, sha256,
-		request->id, done, ctx, upload, err);
+		request, done, ctx, upload, err);
 }

@@ -21,6 +21,7 @@
 #include "core/template_fetch.h"
 #include "core/tokens.h"
 #include "core/tree_jobs.h"
+#include "core/uploads.h"
 #include "core/watch.h"
 #include "core/webhooks.h"
 
@@ -87,6 +88,8 @@ int core_open(
 	core->loop = loop;
 	core->tree_jobs = (struct job_queue){ .core = core, .kind = &tree_job_kind };
 	core->blobs = (struct job_queue){ .core = core, .kind = &blob_job_kind };
+	shares_init(&core->uploads, "uploads under way", "wait until some have ended", UPLOADS_MAX,
+		UPLOADS_SHARE_MAX);
 	core->log = options->log;
 	core->config_digest = options->config_digest;
 	core->release_after_ms = options->release_after_ms;
@@ -206,6 +209,7 @@ void core_free(struct core *core)
 	merges_done(core);
 	inquiries_done(core);
 	jobs_done(&core->blobs);
+	shares_done(&core->uploads);
 	template_copies_close(core);
 	pulls_done(core);
 	approvals_quiet(core);

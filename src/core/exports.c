@@ -48,7 +48,7 @@ int core_put_stored(const struct request *request, struct core *core,
 	if (access_check(core, request, kind->put, NULL, err) ||
 		make_key(kind, name, &arena, &key, err))
 		return -1;
-	return upload_start(core, key, false, sha256, request->id, done, ctx, upload, err);
+	return upload_start(core, key, false, sha256, request, done, ctx, upload, err);
 }
 
 static struct export_call *call_new(const struct request *request, struct core *core,

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/share.h"
 #include "core/core.h"
 #include "core/jobs.h"
 #include "core/launcher.h"
@@ -239,6 +240,7 @@ struct core {
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
 	struct job_queue tree_jobs, blobs;
+	struct shares uploads;
 	struct pull *pulls; /* of core/pull.c: the first one runs */
 	bool has_rubbish;
 	bool has_rubbish_inside;	   /* workspaces/<id>/.del-<id>, of workspaces that stay */

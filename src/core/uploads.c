@@ -14,6 +14,7 @@ struct upload {
 	 * end of the object. */
 	int to;
 	bool is_canceled;
+	struct share share;
 	struct core_job *storing;
 	job_fn *done;
 	void *ctx;
@@ -31,13 +32,18 @@ static void on_stored(void *ctx, const struct json_value *answer, const struct e
 	if (!upload->is_canceled)
 		upload->done(upload->ctx, answer, err);
 	fd_close(&upload->to);
+	share_release(&upload->share);
 	free(upload);
 }
 
 int upload_start(struct core *core, const char *key, bool is_new, const char *sha256,
-	const char *request_id, job_fn *done, void *ctx, struct upload **out, struct error *err)
+	const struct request *request, job_fn *done, void *ctx, struct upload **out,
+	struct error *err)
 {
+	char caller[PRINCIPAL_NAME_SIZE];
 	int ends[2];
+	if (shares_check(&core->uploads, access_caller(request, caller), 1, err))
+		return -1;
 	if (pipe2(ends, O_CLOEXEC))
 		return fail_errno(err, "make a pipe");
 	auto_close int from = ends[0], to = ends[1];
@@ -50,9 +56,11 @@ int upload_start(struct core *core, const char *key, bool is_new, const char *sh
 		.key = key,
 		.words = blob_words_none(),
 		.data = from,
-		.request_id = request_id };
+		.request_id = request->id };
 	order.words.only_new = is_new;
 	order.words.sha256 = sha256;
+	share_join(&core->uploads, access_caller(request, caller), &upload->share);
+	share_add(&upload->share, 1);
 	upload->storing = blob_job_start(core, &order, on_stored, upload);
 	*out = upload;
 	return 0;

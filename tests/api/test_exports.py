@@ -1,10 +1,12 @@
 """Exported environments are kept in the blob store: a bucket, with a server that misbehaves."""
+import contextlib
 import hashlib
 import os
 
 import pytest
 
 import s3
+from daemons import Answer
 from rest import problem
 
 
@@ -66,3 +68,27 @@ def test_a_fault_of_the_bucket_is_an_error_and_changes_nothing(site, bucket, fau
         assert put(site, "kept", b"other").status == 403
     assert site.get("/v1/exports/kept").body == data
     assert site.delete("/v1/exports/kept").status == 204
+
+
+@pytest.mark.once
+def test_one_token_s_slow_uploads_leave_jobs_for_others(site):
+    """Eight operations on the blob store run at once, and an upload is one until its client has sent all."""
+    bearer = {}
+    for name in ("one", "other"):
+        answer = site.post("/v1/tokens", {"scope": "user", "name": name})
+        assert answer.status == 201, answer
+        bearer[name] = {"Authorization": f"Bearer {answer.json()['text']}", "Content-Type": "application/octet-stream"}
+    with contextlib.ExitStack() as stack:
+        slow = [stack.enter_context(contextlib.closing(site.connection())) for _ in range(9)]
+        for number, connection in enumerate(slow):
+            connection.putrequest("PUT", f"/v1/exports/slow{number}")
+            for key, value in {**bearer["one"], "Content-Length": "100000"}.items():
+                connection.putheader(key, value)
+            connection.endheaders()
+            connection.send(b"half")
+        for connection in slow[3:]:
+            answer = Answer(connection.getresponse())
+            problem(answer, 429, "limit", "uploads", "one principal")
+        assert site.request("PUT", "/v1/exports/quick", b"x", headers=bearer["other"]).status == 201
+        assert site.get("/v1/exports/quick").body == b"x"
+    assert site.delete("/v1/exports/quick").status == 204
