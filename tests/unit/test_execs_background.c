@@ -388,7 +388,7 @@ static void test_exits_that_nobody_knows_any_more_are_acknowledged(void **state)
 	assert_int_equal(world->ends, 0);
 }
 
-static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **state)
+static void test_one_that_init_never_heard_of_is_lost_with_a_reason(void **state)
 {
 	auto_seen struct seen seen, after;
 	struct core_exec *e;
@@ -411,7 +411,7 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	restart_core(records, 2, true);
 	assert_int_equal(exec_find(&request_system, &world->core, ghost.id, &e, &err), 0);
 	UNTIL(e->record.state == EXEC_ENDED);
-	assert_string_equal(reason_names[e->record.result.reason], "canceled");
+	assert_string_equal(reason_names[e->record.result.reason], "daemon_lost");
 	assert_non_null(e->record.error);
 	/* The other one runs. */
 	assert_int_equal(exec_find(&request_system, &world->core, records[1].id, &e, &err), 0);
@@ -424,7 +424,7 @@ static void test_one_that_init_never_heard_of_is_canceled_with_a_reason(void **s
 	restart_core(records, 1, false);
 	assert_int_equal(exec_find(&request_system, &world->core, records[0].id, &e, &err), 0);
 	assert_int_equal(e->record.state, EXEC_ENDED);
-	assert_string_equal(reason_names[e->record.result.reason], "canceled");
+	assert_string_equal(reason_names[e->record.result.reason], "daemon_lost");
 	assert_non_null(strstr(e->record.error, "unknown"));
 	UNTIL(world->puts[world->put_count - 1].state == EXEC_ENDED);
 	spec = SPEC("true");
@@ -567,7 +567,7 @@ int main(void)
 		EXEC_TEST(test_a_background_exec_survives_a_restart_of_core_with_all_its_output),
 		EXEC_TEST(test_an_exit_that_was_not_stored_is_told_to_the_next_core),
 		EXEC_TEST(test_exits_that_nobody_knows_any_more_are_acknowledged),
-		EXEC_TEST(test_one_that_init_never_heard_of_is_canceled_with_a_reason),
+		EXEC_TEST(test_one_that_init_never_heard_of_is_lost_with_a_reason),
 		EXEC_TEST(test_what_is_left_of_its_time_is_kept_over_a_restart),
 		EXEC_TEST(test_spools_of_nobody_are_swept),
 		EXEC_TEST(test_the_oldest_go_when_there_are_too_many),
