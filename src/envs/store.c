@@ -200,6 +200,25 @@ static int read_config(
 	return 0;
 }
 
+/* Of each environment that is pinned, a word that no other has while it is. Sandboxes hold the pin
+ * of theirs: what none of these has mounted is not mounted. */
+static int list_holders(void *ctx, struct arena *arena, text_list *holders, struct error *err)
+{
+	const struct env_store *store = ctx;
+	auto_leave const struct home *home = home_entered(store->home);
+	text_list names = { 0 };
+	struct stat st;
+	if (envs_names_in(store, ".", arena, &names, err))
+		return -1;
+	for (size_t i = 0; i < names.count; i++)
+		if (envs_is_pinned(store, names.items[i]) &&
+			!fstatat(store->dir, arena_printf(arena, "%s/" ENVS_META, names.items[i]),
+				&st, AT_SYMLINK_NOFOLLOW))
+			vec_push(arena, holders,
+				arena_printf(arena, "%llu", (unsigned long long)st.st_ino));
+	return 0;
+}
+
 int env_store_open(
 	const struct home *home, struct arena *arena, struct env_store *store, struct error *err)
 {
@@ -214,6 +233,8 @@ int env_store_open(
 		return -1;
 	}
 	*store = opened;
+	store->layers.list_holders = list_holders;
+	store->layers.holders_ctx = store;
 	return 0;
 }
 

@@ -9,6 +9,8 @@
 #include "layers/damage.h"
 #include "layers/internal.h"
 
+#define HOLDERS_MAX ((size_t)1 << 20)
+
 const char layer_in_use;
 
 void store_bad_name(const char *id, char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN])
@@ -18,6 +20,26 @@ void store_bad_name(const char *id, char name[sizeof BAD_PREFIX + LAYER_ID_LEN +
 	id_make(random);
 	str_format(name, sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN, BAD_PREFIX "%s-%s", id,
 		random);
+}
+
+/* A line for each holder. Without the file they aren't known, and the copy stays longer: a full
+ * disk is no reason to use a damaged layer. Whoever mounts the layer after this finds another. */
+void store_write_holders(const struct layer_store *store, const char *name)
+{
+	auto_close int dir =
+		openat(store->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_buf struct buf text = buf_empty(HOLDERS_MAX);
+	auto_arena struct arena arena = { 0 };
+	text_list holders = { 0 };
+	struct error unimportant;
+
+	if (dir < 0 || !store->list_holders ||
+		store->list_holders(store->holders_ctx, &arena, &holders, &unimportant))
+		return;
+	for (size_t i = 0; i < holders.count; i++)
+		buf_printf(&text, "%s\n", holders.items[i]);
+	if (!text.overflow)
+		file_replace(dir, HOLDERS, 0600, (struct str){ text.data, text.len }, true);
 }
 
 int layer_quarantine(const struct layer_store *store, const char *id, struct error *err)
@@ -31,16 +53,27 @@ int layer_quarantine(const struct layer_store *store, const char *id, struct err
 	if (fault_fails("layers.quarantine") || renameat(store->dir, id, store->dir, name) < 0)
 		return store_fail(err, "set aside", id);
 	damage_clear(store->dir, id);
+	store_write_holders(store, name);
 	return fsync(store->dir) < 0 ? store_fail(err, "write to disk", "layers") : 0;
 }
 
-/* Whether it is the quarantined copy of a layer in use. */
-static bool is_held(const char *name, const struct map *live)
+/* Whether it is a quarantined copy that may be mounted. */
+static bool is_held(const struct layer_store *store, const char *name, const struct map *live,
+	const text_list *holders, struct arena *arena)
 {
-	struct str id = { name + strlen(BAD_PREFIX), LAYER_ID_LEN };
+	struct str id = { name + strlen(BAD_PREFIX), LAYER_ID_LEN }, text, holder;
 
-	return strlen(name) == strlen(BAD_PREFIX) + LAYER_ID_LEN + 1 + ID_LEN &&
-	       map_get(live, id) == LAYER_IN_USE;
+	if (strlen(name) != strlen(BAD_PREFIX) + LAYER_ID_LEN + 1 + ID_LEN)
+		return false;
+	if (!store->list_holders ||
+		file_read_at(store->dir, arena_printf(arena, "%s/" HOLDERS, name), HOLDERS_MAX,
+			arena, &text) < 0)
+		return map_get(live, id) == LAYER_IN_USE;
+	while (str_next(&text, '\n', &holder))
+		for (size_t i = 0; i < holders->count; i++)
+			if (str_is(holder, holders->items[i]))
+				return true;
+	return false;
 }
 
 /* Takes a layer's name away first: what a crash leaves of it isn't taken for a layer. */
@@ -104,9 +137,12 @@ int layers_collect(const struct layer_store *store, const struct map *live, uint
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	auto_arena struct arena arena = { 0 };
-	text_list all = { 0 }, gone = { 0 };
+	text_list all = { 0 }, gone = { 0 }, holders = { 0 };
 	uint64_t freed = 0;
 
+	if (store->list_holders &&
+		store->list_holders(store->holders_ctx, &arena, &holders, err) < 0)
+		return -1;
 	if (file_names(store->dir, ".", &arena, &all) < 0)
 		return store_fail(err, "read", "layers");
 	for (size_t i = 0; i < all.count; i++) {
@@ -116,7 +152,7 @@ int layers_collect(const struct layer_store *store, const struct map *live, uint
 		if (is_layer ? map_get(live, str_from(name)) != NULL
 			     : strncmp(name, GONE_PREFIX, strlen(GONE_PREFIX)) != 0 &&
 					(strncmp(name, BAD_PREFIX, strlen(BAD_PREFIX)) != 0 ||
-						is_held(name, live)))
+						is_held(store, name, live, &holders, &arena)))
 			continue;
 		if (is_layer && take_name(store, &name, &arena, err) < 0)
 			return -1;

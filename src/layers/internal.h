@@ -54,8 +54,12 @@ extern const struct timespec tree_times[2];
 #define BAD_PREFIX ".bad-"   /* .bad-<id>-<random>: quarantined */
 #define GONE_PREFIX ".gone-" /* .gone-<random>: being removed */
 
+#define HOLDERS "holders" /* in a quarantined copy: of words: see layers_collect */
+
 /* A new name for the quarantined copy of a layer. */
 void store_bad_name(const char *id, char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN]);
+/* Writes down who may have the copy of that name mounted. */
+void store_write_holders(const struct layer_store *store, const char *name);
 /* The name below .keys. */
 void store_key_name(const char *key, char name[2 * SHA256_LEN + 1]);
 /* fail_errno, with a hint where the disk or the store's rights are the reason. */

@@ -313,7 +313,8 @@ static int rename_draft(struct publication *p, size_t i, bool *was_there, struct
 	if (syscall(SYS_renameat2, p->stage, path, p->store->dir, id, EXCHANGE) < 0)
 		return store_fail(err, "replace damaged layer", id);
 	store_bad_name(id, aside);
-	(void)!renameat(p->stage, path, p->store->dir, aside);
+	if (renameat(p->stage, path, p->store->dir, aside) == 0)
+		store_write_holders(p->store, aside);
 	damage_clear(p->store->dir, id);
 	return 0;
 }

@@ -39,6 +39,10 @@
 struct layer_store {
 	const struct home *home;
 	int dir; /* <home>/layers */
+	/* Words that name those who may have a layer mounted now, or NULL: see layers_collect. Set
+	 * by who opens it. */
+	int (*list_holders)(void *ctx, struct arena *arena, text_list *holders, struct error *err);
+	void *holders_ctx;
 };
 /* Opens the store, creating missing directories. layer_store_done follows. */
 int layer_store_open(const struct home *home, struct layer_store *store, struct error *err);
@@ -123,15 +127,17 @@ int layer_verify(const struct layer_store *store, const char *id, struct arena *
  * manifest. ERR_NOT_FOUND, ERR_CORRUPT: what was damaged can't be searched. */
 int layer_search(const struct layer_store *store, const char *id, const text_list *texts,
 	struct arena *arena, text_list *paths, struct error *err);
-/* Moves a damaged layer out of the way (its keys lead nowhere then), so that it is built again; its
- * files are removed once it is unused: see layers_collect. The caller holds the exclusive lock. */
+/* Moves a damaged layer out of the way (its keys lead nowhere then), so that it is built again. Its
+ * copy is removed once it is unused: see layers_collect. The caller holds the exclusive lock. */
 int layer_quarantine(const struct layer_store *store, const char *id, struct error *err);
 
 int layers_list(
 	const struct layer_store *store, struct arena *arena, text_list *ids, struct error *err);
 /* Removes every layer that isn't a key of `live`, quarantined ones and dangling keys too. The
  * caller holds the lock alone. *count, *bytes (on disk): what went. A value of `live` is anything
- * but NULL; LAYER_IN_USE also keeps the quarantined copy of that layer: it may still be mounted. */
+ * but NULL. The quarantined copy of a layer stays while one of those is there who were holders when
+ * it lost its name; one whose holders aren't known, while the value of the layer is LAYER_IN_USE.
+ */
 #define LAYER_IN_USE ((void *)&layer_in_use)
 extern const char layer_in_use;
 int layers_collect(const struct layer_store *store, const struct map *live, uint64_t *count,

@@ -136,9 +136,15 @@ def a_damaged_layer_is_built_again(building, name):
         assert "damaged" in json.dumps(answer) and answer.get("exit_code") != 0, answer
     refused = building("exec", name, "--", "true")
     assert refused.returncode == 125 and "are damaged" in refused.stderr, refused
+    # The damaged copy stays while that command may have it mounted, and goes afterwards, though the workspace uses the layer.
+    assert "repaired" in building("env", "verify", "--repair", timeout=120).stdout
+    assert building("env", "prune").returncode == 0 and [*layers.glob(".bad-*")]
     assert building.post(f"/v1/execs/{runs['id']}/signal", {"signal": "KILL"}).status == 204
     assert building.get(f"/v1/execs/{runs['id']}?wait=true").json()["exit_code"] == 137
     sh(building, name, f"{SITE}; grep -q 1 victim_lib/other.py")
+    assert building("env", "prune").returncode == 0 and not [*layers.glob(".bad-*")]
+    sh(building, name, f"{SITE}; grep -q 1 victim_lib/other.py")
+    found = next(layers.glob("[0-9a-f]*/tree/lib/python3*/site-packages/victim_lib/other.py"))
     found.chmod(0o644)
     found.write_text("X = 2\n")
     assert any("victim" in issue for issue in health(building, name, "?deep")["issues"])
