@@ -103,7 +103,11 @@ static void read_tunnel(struct connection *c)
 {
 	for (;;) {
 		char *room = buf_reserve(&c->tunnel, 1);
-		ssize_t got = room ? recv(c->fds[UPSTREAM], room, 1, MSG_DONTWAIT) : 0;
+		if (!room) {
+			fail_upstream(c, 502, "Bad Gateway", "its response is too long");
+			return;
+		}
+		ssize_t got = recv(c->fds[UPSTREAM], room, 1, MSG_DONTWAIT);
 
 		if (got < 0 && errno == EINTR)
 			continue;

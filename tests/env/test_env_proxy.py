@@ -37,6 +37,9 @@ def test_a_proxy_that_refuses_is_named_without_its_credentials(env, index):
     with Proxy(answer=b"HTTP/1.1 503 No\r\n\r\n") as proxy:
         env.fails_in_time("agent", "--pip", "one", seconds=4, code="network", says=[proxy.host, "503"],
                   env={"http_proxy": f"http://{proxy.host}"})
+    with Proxy(answer=b"HTTP/1.1 200 OK\r\nX: " + b"y" * 9000) as proxy:
+        env.fails_in_time("agent", "--pip", "one", seconds=4, code="network", says=[proxy.host, "too long"],
+                  env={"http_proxy": f"http://{proxy.host}"})
 
 
 @pytest.mark.parametrize("address", ["socks5://127.0.0.1:1", "https://127.0.0.1:1"])
