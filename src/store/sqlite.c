@@ -27,6 +27,7 @@ enum statement {
 	FIND_ANSWER,
 	TIDY_GONE,
 	TIDY_OLD_ANSWERS,
+	TIDY_SHARES_OF_ANSWERS,
 	TIDY_MANY_ANSWERS,
 	SETTLE,
 	PROBE,
@@ -52,7 +53,16 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
 	[TIDY_GONE] = "DELETE FROM gone WHERE at_ms < (SELECT at_ms FROM gone"
 		      " ORDER BY at_ms DESC LIMIT 1 OFFSET " TEXT(STORE_GONE_MAX) " - 1)",
 	[TIDY_OLD_ANSWERS] = "DELETE FROM answers WHERE at_ms <= ?5",
-	/* length() of a blob doesn't read it. */
+	/* Before those of all are counted: many of one principal remove none of another. length()
+	 * of a blob doesn't read it. */
+	[TIDY_SHARES_OF_ANSWERS] =
+		"DELETE FROM answers WHERE rowid IN (SELECT rowid FROM"
+		" (SELECT rowid, row_number() OVER own AS place,"
+		" sum(length(body)) OVER own AS bytes FROM answers"
+		" WINDOW own AS (PARTITION BY substr(scope, 1,"
+		" instr(scope, ': ')) ORDER BY at_ms DESC, rowid DESC))"
+		" WHERE place > " TEXT(STORE_ANSWERS_SHARE_MAX) " OR bytes > " TEXT(
+			STORE_ANSWERS_SHARE_BYTES_MAX) ")",
 	[TIDY_MANY_ANSWERS] = "DELETE FROM answers WHERE rowid IN (SELECT rowid FROM"
 			      " (SELECT rowid, row_number() OVER newest AS place,"
 			      " sum(length(body)) OVER newest AS bytes FROM answers"
@@ -593,15 +603,16 @@ static bool find_answer(void *db, const char *scope, const char *key, int64_t no
 
 static int apply(struct database *d, const struct store_write *write)
 {
-	static const enum statement steps[STORE_KIND_COUNT][3] = {
+	static const enum statement steps[STORE_KIND_COUNT][4] = {
 		[STORE_PUT_ANSWER] = { PUT_ANSWER },
-		[STORE_TIDY] = { TIDY_GONE, TIDY_OLD_ANSWERS, TIDY_MANY_ANSWERS },
+		[STORE_TIDY] = { TIDY_GONE, TIDY_OLD_ANSWERS, TIDY_SHARES_OF_ANSWERS,
+			TIDY_MANY_ANSWERS },
 		[STORE_SETTLE] = { SETTLE },
 		[STORE_PROBE] = { PROBE },
 	};
 	const struct store_row *row = &write->row;
 	int rc = SQLITE_OK;
-	for (int i = 0; i < 3 && steps[write->kind][i] && rc == SQLITE_OK; i++)
+	for (int i = 0; i < 4 && steps[write->kind][i] && rc == SQLITE_OK; i++)
 		rc = run(d, steps[write->kind][i], row);
 	if (write->kind == STORE_PUT)
 		return run(d, of_table(write->table, PUT_ROW), row);

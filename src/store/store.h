@@ -38,7 +38,9 @@
 #define STORE_FILE_LEN_MAX 64 /* of a URL's name of a file */
 #define STORE_GONE_MAX 10000  /* workspaces that were, the newest; about */
 #define STORE_ANSWERS_MAX 10000
-#define STORE_ANSWERS_BYTES_MAX 67108864      /* bodies of all answers together */
+#define STORE_ANSWERS_BYTES_MAX 67108864 /* bodies of all answers together */
+#define STORE_ANSWERS_SHARE_MAX 5000	 /* of one principal: its scopes begin "PRINCIPAL: " */
+#define STORE_ANSWERS_SHARE_BYTES_MAX 33554432
 #define STORE_ANSWER_BODY_MAX (1u << 20)      /* of one */
 #define STORE_ANSWER_KEPT_MS (24 * 3600000ll) /* how long */
 #define STORE_DOCUMENT_MAX (2u << 20)	      /* a workspace or an exec, as a document */

@@ -378,7 +378,7 @@ static void what_was_is_capped_and_the_oldest_goes_first(void **state)
 	run_sql(f, "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n"
 		   " WHERE i < 11000) INSERT INTO gone SELECT 'g' || i, 'n' || i, 'w', i FROM n");
 	run_sql(f, "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n"
-		   " WHERE i < 11000) INSERT INTO answers SELECT 's', 'k' || i,"
+		   " WHERE i < 11000) INSERT INTO answers SELECT (i % 2) || ': s', 'k' || i,"
 		   " (SELECT unixepoch() * 1000 - 100000) + i, '', 1, NULL, x'00' FROM n");
 	open_store(f);
 	store_put_answer(f->store, "s", "last", &answer, NULL, NULL);
@@ -389,7 +389,7 @@ static void what_was_is_capped_and_the_oldest_goes_first(void **state)
 	assert_int_equal(read_number(f, "SELECT count(*) FROM answers WHERE key = 'last'"), 1);
 	assert_int_equal(read_number(f, "SELECT count(*) FROM answers WHERE key = 'k1001'"), 0);
 	/* Large ones are fewer. */
-	run_sql(f, "UPDATE answers SET body = zeroblob(1000000) WHERE rowid % 130 = 0");
+	run_sql(f, "UPDATE answers SET body = zeroblob(1000000) WHERE rowid % 131 = 0");
 	close_store(f);
 	open_store(f);
 	store_put_answer(f->store, "s", "last", &answer, NULL, NULL);
@@ -397,6 +397,38 @@ static void what_was_is_capped_and_the_oldest_goes_first(void **state)
 	assert_in_range(read_number(f, "SELECT sum(length(body)) FROM answers"), 60000000,
 		STORE_ANSWERS_BYTES_MAX);
 	assert_int_equal(read_number(f, "SELECT count(*) FROM answers WHERE key = 'last'"), 1);
+}
+
+static void answers_of_one_principal_remove_none_of_another(void **state)
+{
+	struct fixture *f = *state;
+	struct store_answer answer = { .status = 201, .body = STR("x") };
+
+	open_store(f);
+	close_store(f);
+	run_sql(f, "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n"
+		   " WHERE i < 12000) INSERT INTO answers SELECT iif(i > 100, 'token a', 'token b')"
+		   " || ': POST /v1/' || (i % 3), 'k' || i,"
+		   " (SELECT unixepoch() * 1000 - 100000) + i, '', 1, NULL, x'00' FROM n");
+	open_store(f);
+	store_put_answer(f->store, "token a: POST /v1/1", "last", &answer, NULL, NULL);
+	store_flush(f->store);
+	assert_int_equal(
+		read_number(f, "SELECT count(*) FROM answers WHERE scope LIKE 'token b: %'"), 100);
+	assert_int_equal(
+		read_number(f, "SELECT count(*) FROM answers WHERE scope LIKE 'token a: %'"),
+		STORE_ANSWERS_SHARE_MAX);
+	assert_int_equal(read_number(f, "SELECT count(*) FROM answers WHERE key = 'last'"), 1);
+	run_sql(f, "UPDATE answers SET body = zeroblob(1000000) WHERE scope LIKE 'token a: %' AND"
+		   " rowid % 50 = 0");
+	close_store(f);
+	open_store(f);
+	store_put_answer(f->store, "token b: POST /v1/1", "last", &answer, NULL, NULL);
+	store_flush(f->store);
+	assert_int_equal(
+		read_number(f, "SELECT count(*) FROM answers WHERE scope LIKE 'token b: %'"), 101);
+	assert_in_range(read_number(f, "SELECT sum(length(body)) FROM answers"), 30000000,
+		STORE_ANSWERS_SHARE_BYTES_MAX);
 }
 
 /* A database of version 1, as it was written then. */
@@ -557,6 +589,7 @@ int main(void)
 		TEST(the_answer_of_a_key_is_found_again_and_replaced),
 		TEST(old_answers_are_not_given_and_go_at_the_next_tidying),
 		TEST(what_was_is_capped_and_the_oldest_goes_first),
+		TEST(answers_of_one_principal_remove_none_of_another),
 		TEST(version_1_is_migrated_with_all_it_holds),
 		TEST(a_url_of_another_database_is_refused),
 		TEST(a_later_version_is_refused_by_both_numbers_and_left_alone),
