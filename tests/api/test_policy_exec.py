@@ -59,6 +59,19 @@ def test_a_command_that_no_rule_allows_is_asked_for(daemon, judged, body):
     assert daemon.post(f"/v1/execs/{started.json()['id']}/signal", {"signal": "KILL"}).status == 204
 
 
+def test_a_file_that_names_programs_is_not_written_by_a_rule_for_all_files(daemon):
+    """git status runs core.fsmonitor of .git/config."""
+    rules = {"permissions": {"allow": ["shell(git status:*)", "file(*:${WORKSPACE}/**)"]}}
+    with created(daemon, settings=rules) as workspace:
+        name = workspace["name"]
+        for path in (".git/config", ".config/git/config", ".gitconfig", "sub/.git/hooks/x"):
+            problem(daemon.request("PUT", file_url(name, path), b"x"), 403, "approval_required", "programs that run later")
+        assert daemon.request("PUT", file_url(name, "config"), b"x").status in (201, 204)
+        rules["permissions"]["allow"].append("file(write:${WORKSPACE}/.git/**)")
+        assert daemon.request("PATCH", f"/v1/workspaces/{name}", {"settings": rules}).status == 200
+        assert daemon.request("PUT", file_url(name, ".git/config"), b"x").status in (201, 204)
+
+
 def test_on_a_terminal_a_program_that_runs_what_is_typed_is_asked_for(daemon):
     rules = {"permissions": {"allow": [f"shell({name}:*)" for name in ("less", "man", "git", "ls", "sh")]}}
     pagers = (["less", "a"], ["man", "ls"], ["git", "log"], ["git", "diff"], ["git", "commit"], ["git", "--no-pager", "commit"], ["sh", "-c", "ls; less a"])

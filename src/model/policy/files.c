@@ -42,6 +42,26 @@ static bool is_startup_file(const char *path)
 	return strstr(path, "/.git/") || strstr(path, "/.ssh/") || strstr(path, "/.config/");
 }
 
+bool file_is_startup(struct judge *j, const struct policy_rule *by, enum policy_operation operation,
+	const char *path)
+{
+	const struct policy *policy = j->policy;
+
+	if (!by || by->decision != POLICY_ALLOW || operation == POLICY_READ ||
+		!is_startup_file(path))
+		return false;
+	for (size_t i = 0; i < policy->rules.count && judge_spend(j, 1); i++) {
+		const struct policy_rule *r = &policy->rules.items[i];
+
+		if (r->kind == POLICY_FILE && r->decision == POLICY_ALLOW &&
+			(r->operations & operation) &&
+			(is_startup_file(r->glob) || is_startup_file(r->fixed)) &&
+			glob_covers(j, r->glob, path))
+			return false;
+	}
+	return true;
+}
+
 static void judge_one(struct judge *j, enum policy_operation operation, const char *path)
 {
 	const char *subject = file_subject(j, operation, path);
@@ -51,8 +71,7 @@ static void judge_one(struct judge *j, enum policy_operation operation, const ch
 	if (is_harmless(path))
 		return;
 	decision = match_file(j, operation, path, &by);
-	if (by && decision == POLICY_ALLOW && operation != POLICY_READ && is_startup_file(path) &&
-		!strstr(by->glob, ".git") && strcmp(by->glob, path) != 0)
+	if (file_is_startup(j, by, operation, path))
 		judge_step(j, subject, POLICY_ASK, NULL, "programs that run later are named there");
 	else if (by || decision == POLICY_ALLOW)
 		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");

@@ -150,6 +150,10 @@ void judge_tree(struct judge *j, unsigned operations, const struct shell_word *w
 
 /* files.c */
 const char *file_subject(struct judge *j, enum policy_operation operation, const char *path);
+/* Whether the path, which a rule allows to change, names programs that run later, and no rule that
+ * allows it means such files. */
+bool file_is_startup(struct judge *j, const struct policy_rule *by, enum policy_operation operation,
+	const char *path);
 void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect);
 /* A path that a command names, against the file rules. */
 void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word);

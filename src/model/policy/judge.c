@@ -257,7 +257,9 @@ static void judge_file(struct judge *j, enum policy_operation operation, const c
 	const struct policy_rule *by;
 
 	enum policy_decision decision = match_file(j, operation, normal, &by);
-	if (by || decision == POLICY_ALLOW)
+	if (file_is_startup(j, by, operation, normal))
+		judge_step(j, subject, POLICY_ASK, NULL, "programs that run later are named there");
+	else if (by || decision == POLICY_ALLOW)
 		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");
 	else
 		judge_open_step(j, subject, decision, "no rule matches", subject);
