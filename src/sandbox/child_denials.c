@@ -118,6 +118,17 @@ static int pin_parents(struct sandbox_child *child, int root, const char *path,
 	return 0;
 }
 
+/* In an overlay, names that a layer gave one file part as soon as one of them is written to. */
+static int part_names(int root, const char *path, struct stat *st, struct error *err)
+{
+	if (st->st_nlink < 2)
+		return 0;
+	auto_close int fd = path_open_nolinks(root, &path[1], O_WRONLY | O_NONBLOCK | O_CLOEXEC, 0);
+	auto_close int at = open_path(root, path);
+	/* What can't be opened for writing, EACCES or EROFS, is as it was. */
+	return at >= 0 && fstat(at, st) ? fail_errno(err, "look at '%s'", path) : 0;
+}
+
 static int deny(struct sandbox_child *child, int root, const struct plan_denial *denial,
 	struct map *pinned, struct error *err);
 
@@ -154,6 +165,9 @@ static int deny(struct sandbox_child *child, int root, const struct plan_denial 
 	if (!is_writable(mount) && denial->what != DENIED_READ)
 		return 0;
 	/* By its other name it could be written to. */
+	if (denial->what == DENIED_WRITE && S_ISREG(st.st_mode) &&
+		part_names(root, denial->path, &st, err))
+		return -1;
 	if (denial->what == DENIED_WRITE && S_ISREG(st.st_mode) && st.st_nlink > 1)
 		return fail_hint(err, ERR_CONFLICT,
 			"remove its other names; find -samefile lists them",

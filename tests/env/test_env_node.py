@@ -157,7 +157,7 @@ def test_npm_and_bun_work_on_top(node, tmp):
 
 
 @once
-def test_a_package_that_is_needed_in_two_places_is_one_file_on_disk(node, registry):
+def test_a_package_that_is_needed_in_two_places_is_one_file_on_disk(node, registry, tmp):
     """bun makes hard links of such packages: a layer holds them, and each workspace changes its own copy."""
     registry.add("shared", "1.0.0")
     registry.add("shared", "2.0.0", {"index.js": "module.exports = 'second'\n"})
@@ -172,6 +172,12 @@ def test_a_package_that_is_needed_in_two_places_is_one_file_on_disk(node, regist
         assert node.inside("places", "sh", "-c", script) == "7secondshared\n"
         assert files[0].read_text() == files[1].read_text() == "module.exports = 'second'\n"
         assert node.json("verify", found["name"])["ok"]
+        # A rule against writing one of them holds, also by the other name.
+        denied = "node_modules/left/node_modules/shared/index.js"
+        (tmp / "settings.json").write_text(json.dumps({"permissions": {"allow": ["shell(*)"], "deny": [f"file(write:/workspace/{denied})"]}}))
+        script = f"echo evil > {denied}; echo other > {denied.replace('left', 'right')}; cat {denied} {denied.replace('left', 'right')}"
+        done = node.run("--env", "places", "-s", tmp / "settings.json", "--", "node", "-e", f"console.log(require('child_process').spawnSync('sh', ['-c', {json.dumps(script)}]).stdout + '')")
+        assert done.stdout.split("\n")[:2] == ["module.exports = 'second'", "other"], (done.stdout, done.stderr)
     # Through a name outside of the layer it could be changed.
     found = node.build("places", "--npm", "shared@1", "--npm", "left", "--npm", "right")
     os.link(node.store / "layers" / found["layers"][0] / "tree/left/node_modules/shared/index.js", node.store / "outside")
