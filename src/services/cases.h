@@ -13,8 +13,9 @@ extern const struct service cases_service;
 struct cases;
 
 #define CASES_MAX 1000
-#define CELLS_MAX 10000	   /* of all cases */
-#define CELLS_OPEN_MAX 256 /* that haven't ended */
+#define CELLS_MAX 10000 /* of all cases */
+/* That have not ended; a quarter of them is one principal's: as many as `case run -j` takes. */
+#define CELLS_OPEN_MAX 1024
 
 /* Valid during the call; NULL when *err says why there is none. */
 typedef void case_fn(void *ctx, const struct eval_case *shown, const struct error *err);
