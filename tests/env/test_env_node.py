@@ -238,6 +238,42 @@ def test_a_dependency_from_elsewhere_is_refused(node, registry):
 
 @once
 @pytest.mark.parametrize("runtime", ["bun", "npm"])
+def test_the_npmrc_of_a_project_and_addresses_in_its_lock_lead_nowhere_else(node, registry, tmp, runtime):
+    data = tarball({"package.json": json.dumps({"name": "far", "version": "1.0.0"}), "index.js": ""})
+    with Registry() as other:
+        other.add("far", "1.0.0", {"index.js": "module.exports = 'evil'\n"})
+        (tmp / "package.json").write_text(json.dumps({"name": "x", "dependencies": {"far": "1.0.0"}}))
+        (tmp / ".npmrc").write_text(f"registry={other.url}\nscript-shell={tmp}/sh\ncache={tmp}/cache\nprefix={tmp}/prefix\nnode-options=--require {tmp}/x.js\nignore-scripts=false\n")
+        node.refuses("--package-json", tmp, "--node-runtime", runtime, code=("not_found", "failed", "conflict"))
+        (tmp / "package-lock.json").write_text(json.dumps({"name": "x", "lockfileVersion": 3, "packages": {
+            "": {"name": "x", "dependencies": {"far": "1.0.0"}},
+            "node_modules/far": {"version": "1.0.0", "resolved": f"{other.url}far/-/far-1.0.0.tgz", "integrity": integrity(data)}}}))
+        node.refuses("--package-json", tmp, "--node-runtime", runtime, code=("not_found", "failed", "conflict", "denied", "network", "hash_mismatch", "invalid"))
+        assert other.requests == []
+    assert {path.name for path in tmp.iterdir()} == {"package.json", ".npmrc", "package-lock.json"}
+
+
+@once
+@pytest.mark.parametrize("runtime", ["bun", "npm"])
+def test_a_tarball_that_is_a_bomb_does_not_fill_the_disk(node, registry, runtime):
+    def used():
+        return sum(os.lstat(os.path.join(where, name)).st_blocks * 512 for where, _, names in os.walk(node.store) for name in names)
+    registry.add("bomb", "1.0.0", {"index.js": "", "zeros": bytes(300 << 20)})
+    node.build("calm", "--npm", "one", "--node-runtime", runtime)      # the tools are there
+    config = node.store / "config.yaml"
+    kept = config.read_text() if config.exists() else None
+    node.configure("environments:\n  max_install_bytes: 32M\n")
+    try:
+        before = used()
+        node.refuses("--npm", "bomb", "--node-runtime", runtime, code=("denied", "disk_full", "failed"))
+        assert used() - before < 4 << 20
+    finally:
+        config.unlink() if kept is None else config.write_text(kept)
+        registry.packages.pop("bomb")
+
+
+@once
+@pytest.mark.parametrize("runtime", ["bun", "npm"])
 def test_scripts_of_packages_run_only_when_asked_for(node, registry, runtime):
     script = "node -e \"require('fs').writeFileSync('ran', 'x')\""
     registry.add("scripted", "1.0.0", scripts={"preinstall": script, "install": script, "postinstall": script})

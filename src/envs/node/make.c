@@ -223,6 +223,21 @@ static int check_size(struct node_making *making, uint64_t bytes, struct error *
 	return build_failed(making->run->problem, BUILD_DENIED, NULL);
 }
 
+/* Before it is a layer: one that is published would stay, and be found by its key. */
+static int check_draft(struct node_making *making, struct error *err)
+{
+	uint64_t bytes = 0, inodes;
+	int failed;
+	{
+		auto_leave const struct home *home = home_entered(making->store->home);
+		auto_close int tree = path_open_nolinks(
+			making->stage.fd, "draft/tree", O_RDONLY | O_DIRECTORY, 0);
+		failed = tree < 0 || path_measure_tree(tree, &bytes, &inodes, NULL) < 0;
+	}
+	return failed ? fail_errno(err, "measure the packages of a build")
+		      : check_size(making, bytes, err);
+}
+
 static int publish(
 	struct node_making *making, const char *key, char id[LAYER_ID_LEN + 1], struct error *err)
 {
@@ -233,7 +248,7 @@ static int publish(
 		.key = key };
 
 	node_show(making, "building_layers");
-	if (make_draft(making, err) < 0)
+	if (make_draft(making, err) < 0 || check_draft(making, err) < 0)
 		return -1;
 	fault_point("node.layer");
 	if (making->layers < 0 &&
