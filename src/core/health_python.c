@@ -24,7 +24,7 @@ static const char script[] =
 	"    with open(os.path.join(os.environ.get('HOME', '/workspace'), 'pyproject.toml'), 'rb') "
 	"as f:\n"
 	"        more = tomllib.load(f).get('project', {}).get('dependencies', [])\n"
-	"except (ImportError, OSError):\n" /* who can't be opened was found already */
+	"except (ImportError, OSError):\n" /* a file that can't be opened was found before */
 	"    more = []\n"
 	"except Exception as e:\n"
 	"    more, trouble = [], str(e)[:300]\n"

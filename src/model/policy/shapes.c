@@ -194,7 +194,7 @@ static void take_letters(struct reader *r, const char *letters)
 			is_unknown_option(r);
 			return;
 		}
-		/* What isn't a name of gcc's is no bundle of letters either. */
+		/* gcc has no bundles of letters: so an unknown name is asked about. */
 		if (kind || effect == 'X' || r->shape->style == SHAPE_DASH) {
 			take_option(r, kind, effect, letters[1] ? letters + 1 : NULL, true);
 			return;

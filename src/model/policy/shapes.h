@@ -21,7 +21,7 @@
  * i c  an end of a name without '/' and '*', a value without ','
  * g f  a remote of git, an address
  * @ F  a file after a leading '@', after any '@' or '<'
- * u %  a file of curl's that is no pattern, what curl prints at the end
+ * u %  a file of curl's without a pattern, what curl prints at the end
  * M  a makefile
  * X  a command up to ';'
  * S I n  of wrappers: env -S, the string that xargs replaces, nothing is run
