@@ -194,7 +194,7 @@ static void take_letters(struct reader *r, const char *letters)
 			is_unknown_option(r);
 			return;
 		}
-		/* gcc has no bundles of letters: so an unknown name is asked about. */
+		/* gcc bundles no letters: what follows is a value. */
 		if (kind || effect == 'X' || r->shape->style == SHAPE_DASH) {
 			take_option(r, kind, effect, letters[1] ? letters + 1 : NULL, true);
 			return;
