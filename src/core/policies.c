@@ -191,8 +191,15 @@ static bool is_set(const pair_list *env, const char *name)
 	return false;
 }
 
-/* With all variables that the command gets, whoever has set them. Those that Carrel sets itself
+/* A variable of the workspace that a command with `env` gets besides. Those that Carrel sets itself
  * need no judgement. */
+static bool is_to_be_judged(
+	const struct core_workspace *w, const struct text_pair *variable, const pair_list *env)
+{
+	return !is_set(env, variable->key) && !deployment_sets_variable(&w->model, variable);
+}
+
+/* With all variables that the command gets, whatever has set them. */
 static struct policy_question question_of(
 	struct core_workspace *w, const struct exec_spec *spec, struct arena *arena)
 {
@@ -200,8 +207,7 @@ static struct policy_question question_of(
 	pair_list *env = arena_alloc(arena, sizeof *env);
 	*env = pair_list_copy(arena, &spec->env);
 	for (size_t i = 0; i < shared->count; i++)
-		if (!is_set(&spec->env, shared->items[i].key) &&
-			!deployment_sets_variable(&w->model, &shared->items[i]))
+		if (is_to_be_judged(w, &shared->items[i], &spec->env))
 			vec_push(arena, env, shared->items[i]);
 	return (struct policy_question){ .argv = &spec->argv,
 		.script = spec->command,
@@ -210,19 +216,18 @@ static struct policy_question question_of(
 		.cwd = spec->cwd };
 }
 
-/* A variable of the workspace that changes what a command with `env` runs. */
-static bool is_to_be_judged(
+/* It also changes what the command runs. */
+static bool matters(
 	const struct core_workspace *w, const struct text_pair *variable, const pair_list *env)
 {
-	return policy_variable_matters(variable->key) && !is_set(env, variable->key) &&
-	       !deployment_sets_variable(&w->model, variable);
+	return policy_variable_matters(variable->key) && is_to_be_judged(w, variable, env);
 }
 
 void policies_keep_env(struct core_workspace *w, struct arena *arena, pair_list *env)
 {
 	pair_list shared = pair_list_copy(arena, &w->model.env);
 	for (size_t i = 0; i < shared.count; i++)
-		if (is_to_be_judged(w, &shared.items[i], env))
+		if (matters(w, &shared.items[i], env))
 			vec_push(arena, env, shared.items[i]);
 }
 
@@ -232,7 +237,7 @@ int policies_check_env(struct core_workspace *w, const pair_list *env, struct er
 	if (!policies_hold(w))
 		return 0;
 	for (size_t i = 0; i < shared->count; i++)
-		if (is_to_be_judged(w, &shared->items[i], env))
+		if (matters(w, &shared->items[i], env))
 			return fail(err, ERR_POLICY,
 				"workspace '%s' has got the variable '%s', which changes what "
 				"runs, since the command was judged",
