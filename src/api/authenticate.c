@@ -3,7 +3,6 @@
 #include "api/handshake.h"
 #include "base/clock.h"
 #include "core/access.h"
-#include "services/agents.h"
 
 /* The value of the one Authorization header, or what a browser can offer instead of it; data NULL:
  * there is none. */
@@ -36,7 +35,7 @@ int authenticate_unix(
 	const struct access_from from = { .uid = r->peer.uid };
 	struct str header;
 
-	if (door_check(&api->door, r, err) || find_authorization(r, &header, err))
+	if (front_check(&api->front, r, err) || find_authorization(r, &header, err))
 		return -1;
 	if (header.data ? access_token(api->core, header, &from, &r->arena, principal, err)
 			: access_peer(api->core, from.uid, &r->arena, principal, err))
@@ -44,21 +43,6 @@ int authenticate_unix(
 	return count_request(api, r, *principal, err);
 }
 
-/* The agent without authentication whose route that is, or NULL. A credential that comes along is
- * not Carrel's then, but that of the gateway. */
-static const struct a2a_agent *find_open_agent(const struct api *api, const struct http_request *r)
-{
-	struct str name, rest = r->path;
-
-	if (!str_starts_with(rest, "/a2a/"))
-		return NULL;
-	rest = (struct str){ rest.data + 5, rest.len - 5 };
-	str_cut(rest, '/', &name, &rest);
-	const struct a2a_agent *agent = agents_look(agents_of(api->options.services), name);
-	return agent && agent->auth == AGENT_NO_AUTH ? agent : NULL;
-}
-
-/* By a token, or else by the subject of its certificate. */
 int authenticate_credential(struct api *api, struct http_request *r,
 	const struct principal **principal, struct error *err)
 {
@@ -70,8 +54,9 @@ int authenticate_credential(struct api *api, struct http_request *r,
 	if (header.data)
 		return access_token(api->core, header, &from, &r->arena, principal, err);
 	enum token_scope scope;
-	bool is_known = r->peer.subject && door_knows_subject(&api->door, r->peer.subject, &scope);
-	if (is_known && !door_is_of_page(r)) {
+	bool is_known =
+		r->peer.subject && front_knows_subject(&api->front, r->peer.subject, &scope);
+	if (is_known && !front_is_of_page(r)) {
 		*principal = access_subject(r->peer.subject, scope, &from, &r->arena);
 		return 0;
 	}
@@ -89,30 +74,17 @@ int authenticate_credential(struct api *api, struct http_request *r,
 		err);
 }
 
-static int find_client(struct api *api, struct http_request *r, const struct principal **principal,
-	struct error *err)
-{
-	const struct access_from from = { .uid = ACCESS_NO_UID, .address = r->peer.address };
-	const struct a2a_agent *agent = find_open_agent(api, r);
-
-	if (agent) {
-		*principal = access_client(agent->name, &from, &r->arena);
-		return 0;
-	}
-	return authenticate_credential(api, r, principal, err);
-}
-
 int authenticate_tcp(
 	void *ctx, struct http_request *r, const struct principal **principal, struct error *err)
 {
 	struct api *api = ctx;
-	int checked = door_check(&api->door, r, err);
+	int checked = front_check(&api->front, r, err);
 
 	if (checked > 0)
-		call_respond(call_new(api, r), 204, NULL, door_preflight_headers, STR(""));
+		call_respond(call_new(api, r), 204, NULL, front_preflight_headers, STR(""));
 	if (checked)
 		return checked;
-	if (find_client(api, r, principal, err))
+	if (door_of(r)->login(api, r, principal, err))
 		return -1;
 	if (*principal == access_nobody())
 		return 0;

@@ -11,6 +11,6 @@ int authenticate_unix(
 	void *ctx, struct http_request *r, const struct principal **principal, struct error *err);
 int authenticate_tcp(
 	void *ctx, struct http_request *r, const struct principal **principal, struct error *err);
-/* By TCP, by a token or a certificate: of a route of an agent that needs neither. */
+/* By TCP: by a token, or else by the subject of its certificate. */
 int authenticate_credential(struct api *api, struct http_request *r,
 	const struct principal **principal, struct error *err);

@@ -8,7 +8,7 @@ struct call *call_new(struct api *api, struct http_request *r)
 {
 	struct call *c = arena_alloc(&r->arena, sizeof *c);
 
-	*c = (struct call){ .api = api, .r = r };
+	*c = (struct call){ .api = api, .r = r, .door = door_of(r) };
 	r->ctx = c;
 	return c;
 }
@@ -183,7 +183,7 @@ void call_problem_more(struct call *c, const struct error *err,
 
 void call_problem(struct call *c, const struct error *err)
 {
-	call_problem_with(
+	c->door->refuse(
 		c, c->problem ? c->problem : problem_status(err->code), c->problem_headers, err);
 }
 

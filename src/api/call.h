@@ -4,6 +4,7 @@
 #pragma once
 #include "api/api.h"
 #include "api/door.h"
+#include "api/front.h"
 #include "api/visits.h"
 #include "base/buf.h"
 #include "base/share.h"
@@ -18,7 +19,7 @@ struct api {
 	struct http_server *server;
 	struct api_options options;
 	struct idempotency idempotency;
-	struct front_door door;
+	struct front front;
 	struct visits visits;
 	struct buf openapi;
 	struct stream *streams; /* open ones, that a drain must end */
@@ -51,7 +52,6 @@ enum {
 	ROUTE_NEW = 128,     /* takes If-None-Match: * */
 	ROUTE_RAW = 256,     /* any query and headers: they are another server's */
 	ROUTE_OPEN = 512,    /* answered without a principal, too: for probes */
-	ROUTE_A2A = 1024,    /* of another protocol, with any body: not in /openapi.json */
 };
 struct route {
 	const char *method; /* "*": any */
@@ -68,12 +68,11 @@ struct route {
 	const struct route_answer *answers; /* ended by status 0 */
 	unsigned short errors[8];	    /* besides those that every route has */
 };
-extern const struct route routes[];
-extern const size_t route_count;
 
 struct call {
 	struct api *api;
 	struct http_request *r;
+	const struct door *door;
 	const struct request *request; /* for the verbs of core */
 	const struct route *route;
 	const char *id, *path, *port; /* of the path, decoded */
@@ -94,9 +93,9 @@ struct call {
 	void *priv; /* state of the route's function */
 };
 
-/* ---- routes.c ---- */
-/* Sets c->route, id and path. A status to be answered (404, 405, 400 with *err; *allow for 405), or
- * 0. */
+/* ---- route.c ---- */
+/* Sets c->route, id and path, among the routes of c->door. A status to be answered (404, 405, 400
+ * with *err; *allow for 405), or 0. */
 int route_find(struct call *c, const char **allow, struct error *err);
 
 /* Whether r is for a route that needs no principal. */
@@ -106,7 +105,7 @@ bool route_is_open(const struct http_request *r);
 void openapi_print(struct buf *out);
 
 /* ---- call.c ---- */
-/* Of a request that the server has begun; in its arena, and its ctx. */
+/* Of a request that the server has begun; in its arena, and its ctx. Its door is found. */
 struct call *call_new(struct api *api, struct http_request *r);
 void call_respond(
 	struct call *c, int status, const char *type, const char *headers, struct str body);
@@ -265,5 +264,4 @@ route_fn api_tool_forge, api_tool_list, api_tool_get, api_tool_versions, api_too
 	api_tool_rollback, api_tool_delete, api_tool_generate;
 route_fn api_approval_list, api_approval_get, api_approval_answer;
 route_fn api_agent_list, api_agent_add, api_agent_get, api_agent_delete;
-route_fn api_a2a_rpc, api_a2a_http, api_a2a_card, api_a2a_default_card;
 route_fn api_events, api_workspace_events, api_audit;

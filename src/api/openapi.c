@@ -303,17 +303,17 @@ static void print_operations(struct json *j, const struct route *route)
 static void print_paths(struct json *j)
 {
 	json_object(j, "paths");
-	for (size_t i = 0; i < route_count; i++) {
+	for (const struct route *route = rest_door.routes; route->method; route++) {
 		bool is_first = true;
 
-		for (size_t k = 0; k < i; k++)
-			is_first &= strcmp(routes[k].path, routes[i].path) != 0;
-		if (!is_first || (routes[i].flags & ROUTE_A2A))
+		for (const struct route *other = rest_door.routes; other < route; other++)
+			is_first &= strcmp(other->path, route->path) != 0;
+		if (!is_first)
 			continue;
-		json_object(j, routes[i].path);
-		for (size_t k = i; k < route_count; k++)
-			if (!strcmp(routes[k].path, routes[i].path))
-				print_operations(j, &routes[k]);
+		json_object(j, route->path);
+		for (const struct route *same = route; same->method; same++)
+			if (!strcmp(same->path, route->path))
+				print_operations(j, same);
 		json_end(j);
 	}
 	json_end(j);
@@ -413,9 +413,9 @@ static void print_schemas(struct json *j)
 {
 	struct schemas schemas = { 0 };
 
-	for (size_t i = 0; i < route_count; i++) {
-		add_schema(&schemas, routes[i].body, FIELD_IN);
-		for (const struct route_answer *a = routes[i].answers; a && a->status; a++)
+	for (const struct route *route = rest_door.routes; route->method; route++) {
+		add_schema(&schemas, route->body, FIELD_IN);
+		for (const struct route_answer *a = route->answers; a && a->status; a++)
 			add_schema(&schemas, a->schema, FIELD_OUT);
 	}
 	add_schema(&schemas, &problem_schema, FIELD_OUT);

@@ -1,4 +1,5 @@
-#include "api/call.h"
+/* The door for REST: what there is under /v1, and beside it. */
+#include "api/authenticate.h"
 #include "api/schema.h"
 #include "core/shared.h"
 #include "model/agent.h"
@@ -169,7 +170,7 @@ ANSWERS(events,
 #define EXEC "/v1/execs/{id}"
 #define DEPLOYMENT "/v1/deployments/{id}"
 
-const struct route routes[] = {
+static const struct route routes[] = {
 	{ "GET", "/healthz", "healthz", "Whether the daemon answers", api_healthz,
 		ROUTE_BARE | ROUTE_OPEN, .answers = healthy },
 	{ "GET", "/readyz", "readyz", "Whether the daemon accepts work", api_readyz,
@@ -220,12 +221,6 @@ const struct route routes[] = {
 		.answers = agent },
 	{ "DELETE", "/v1/agents/{id}", "removeAgent", "Remove an A2A agent and forget its tasks",
 		api_agent_delete, .answers = removed, .errors = { 507 } },
-	{ "GET", "/.well-known/agent-card.json", "defaultCard", "The card of the default agent",
-		api_a2a_default_card, ROUTE_OPEN | ROUTE_RAW | ROUTE_A2A },
-	{ "GET", "/a2a/{id}/.well-known/agent-card.json", "card", "The card of an agent",
-		api_a2a_card, ROUTE_OPEN | ROUTE_RAW | ROUTE_A2A },
-	{ "POST", "/a2a/{id}", "a2aRpc", "A2A by JSON-RPC", api_a2a_rpc, ROUTE_RAW | ROUTE_A2A },
-	{ "*", "/a2a/{id}/{path}", "a2a", "A2A by HTTP+JSON", api_a2a_http, ROUTE_RAW | ROUTE_A2A },
 
 	{ "GET", "/v1/tokens", "listTokens", "List access tokens", api_token_list,
 		QUERY(page_query_fields, struct list_query), .answers = tokens },
@@ -489,110 +484,17 @@ const struct route routes[] = {
 		QUERY(events_query_fields, struct events_query), .answers = events },
 	{ "GET", "/v1/audit", "audit", "Read the audit log", api_audit, ROUTE_EVENTS,
 		QUERY(audit_query_fields, struct audit_query), .answers = audit_lines },
-};
-const size_t route_count = sizeof routes / sizeof *routes;
-
-/* What the names of a template stand for, encoded. */
-struct names {
-	struct str id, port, rest;
+	{ 0 }
 };
 
-/* Whether the path is one of the template. */
-static bool path_fits(struct str path, const char *template, struct names *names)
+static bool match(const struct http_request *r)
 {
-	while (*template) {
-		/* Every request is compared with every route: names are rare, letters are not. */
-		if (*template != '{') {
-			if (!path.len || path.data[0] != *template)
-				/* ".../files" is the tree itself, as ".../files/" is. */
-				return !path.len && !strcmp(template, "/{path}") &&
-				       (names->rest = STR(""), true);
-			path.data++;
-			path.len--;
-			template ++;
-			continue;
-		}
-		if (!strcmp(template, "{path}")) {
-			names->rest = path;
-			return true;
-		}
-		size_t len = 0;
-		while (len < path.len && path.data[len] != '/')
-			len++;
-		if (!len)
-			return false;
-		bool is_port = str_starts_with(str_from(template), "{port}");
-		*(is_port ? &names->port : &names->id) = (struct str){ path.data, len };
-		path.data += len;
-		path.len -= len;
-		template += strlen(is_port ? "{port}" : "{id}");
-	}
-	return !path.len;
+	return true;
 }
 
-/* Clients of A2A often end the address of an agent with a slash, and append it to the paths below.
- */
-static bool route_fits(struct str path, const struct route *route, struct names *names)
-{
-	if (route->flags & ROUTE_A2A && path.len > 1 && path.data[path.len - 1] == '/')
-		path.len--;
-	return path_fits(path, route->path, names);
-}
-
-static int decode(struct call *c, struct str text, const char **out, struct error *err)
-{
-	struct str decoded;
-
-	if (text.data && !http_decode(c->r, text, &decoded))
-		return fail(err, ERR_INVALID, "the path is not percent-encoded properly");
-	if (text.data)
-		*out = arena_bytes(&c->r->arena, decoded.data, decoded.len);
-	return 0;
-}
-
-bool route_is_open(const struct http_request *r)
-{
-	for (size_t i = 0; i < route_count; i++)
-		if ((routes[i].flags & ROUTE_OPEN) &&
-			route_fits(r->path, &routes[i], &(struct names){ 0 }))
-			return true;
-	return false;
-}
-
-int route_find(struct call *c, const char **allow, struct error *err)
-{
-	struct str path = c->r->path, method = c->r->method;
-	bool is_head = str_is(method, "HEAD");
-
-	auto_buf struct buf methods = buf_empty(256);
-	for (size_t i = 0; i < route_count; i++) {
-		struct names names = { 0 };
-		const struct route *route = &routes[i];
-		bool is_any = !strcmp(route->method, "*");
-
-		if (!route_fits(path, route, &names))
-			continue;
-		if (is_any || (str_is(method, is_head ? "HEAD" : route->method) &&
-				      (!is_head || !strcmp(route->method, "GET")))) {
-			c->route = route;
-			c->rest = names.rest;
-			return decode(c, names.id, &c->id, err) ||
-					       decode(c, names.port, &c->port, err) ||
-					       decode(c, names.rest, &c->path, err)
-				       ? 400
-				       : 0;
-		}
-		buf_printf(&methods, "%s%s%s", methods.len ? ", " : "", route->method,
-			strcmp(route->method, "GET") ? "" : ", HEAD");
-	}
-	if (methods.len) {
-		*allow = arena_text(&c->r->arena, methods.data);
-		fail_hint(err, ERR_INVALID, *allow, "method %.*s is not allowed for this path",
-			(int)method.len, method.data);
-		return 405;
-	}
-	char shown[128];
-	str_printable(shown, sizeof shown, path);
-	fail_hint(err, ERR_NOT_FOUND, "/openapi.json lists all routes", "there is no '%s'", shown);
-	return 404;
-}
+const struct door rest_door = { .name = "rest",
+	.name_of_cli = DOOR_CLI,
+	.match = match,
+	.login = authenticate_credential,
+	.routes = routes,
+	.refuse = call_problem_with };

@@ -115,7 +115,9 @@ static void on_refused(void *ctx, struct http_request *r, const struct error *er
 			      : err->code == ERR_LIMIT ? "Retry-After: 1\r\n"
 						       : NULL;
 
-	call_problem_with(call_new(ctx, r), problem_status(err->code), headers, err);
+	struct call *c = call_new(ctx, r);
+
+	c->door->refuse(c, problem_status(err->code), headers, err);
 }
 
 static void on_begin(void *ctx, struct http_request *r)
@@ -125,13 +127,12 @@ static void on_begin(void *ctx, struct http_request *r)
 	struct error err;
 	int status;
 
-	c->request = access_request(
-		r->principal, call_is_cli(c) ? DOOR_CLI : DOOR_REST, r->id, &r->arena);
+	c->request = access_request(r->principal,
+		c->door->name_of_cli && call_is_cli(c) ? c->door->name_of_cli : c->door->name,
+		r->id, &r->arena);
 	status = route_find(c, &allow, &err);
-	if (!status && (c->route->flags & ROUTE_A2A))
-		c->request = access_request(r->principal, DOOR_A2A, r->id, &r->arena);
 	if (status)
-		call_problem_with(c, status,
+		c->door->refuse(c, status,
 			allow ? arena_printf(&r->arena, "Allow: %s\r\n", allow) : NULL, &err);
 	else if (((c->route->flags & ROUTE_KEYED) && check_key(c, &err)) ||
 		 (!(c->route->flags & ROUTE_RAW) &&
@@ -139,7 +140,7 @@ static void on_begin(void *ctx, struct http_request *r)
 		 ((c->route->flags & ROUTE_STREAMED) && run(c, &err)))
 		call_problem(c, &err);
 	else if (!(c->route->flags & ROUTE_STREAMED))
-		http_take_body(r, c->route->body || (c->route->flags & ROUTE_A2A) ? BODY_MAX : 0);
+		http_take_body(r, c->route->body || c->door->takes_any_body ? BODY_MAX : 0);
 }
 
 static void on_complete(void *ctx, struct http_request *r)
@@ -179,7 +180,7 @@ static void write_log(struct call *c, bool aborted)
 	str_format(
 		took, sizeof took, "%.3f", (double)(clock_monotonic_ns() - c->r->began_ns) / 1e6);
 	str_printable(method, sizeof method, c->r->method);
-	str_printable(path, sizeof path, door_has_token_in_url(c->r) ? c->r->path : c->r->target);
+	str_printable(path, sizeof path, front_has_token_in_url(c->r) ? c->r->path : c->r->target);
 	log_record(log, level, "request", "request_id", c->r->id, "method", method, "target", path,
 		"status", status, "ms", took, "aborted", aborted ? "yes" : "no", NULL);
 }
@@ -204,12 +205,12 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 	idempotency_init(&api->idempotency, options->core);
 	api->websockets = websocket_group_new(options->loop, &websocket_times_default);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
-	visits_init(&api->visits, &api->door, http_drop);
+	visits_init(&api->visits, &api->front, http_drop);
 	shares_init(&api->port_connections, "open connections to ports of workspaces",
 		"close some of them", PORT_CONNECTIONS_MAX, PORT_CONNECTIONS_MAX / 4);
 	shares_init(&api->exec_shares, "open WebSockets", "close some of them", EXEC_SOCKETS_MAX,
 		EXEC_SOCKETS_MAX / 2);
-	if (door_init(&api->door, options->settings ? options->settings : "", err)) {
+	if (front_init(&api->front, options->settings ? options->settings : "", err)) {
 		api_free(api);
 		return -1;
 	}
@@ -284,6 +285,6 @@ void api_free(struct api *api)
 	visits_done(&api->visits);
 	shares_done(&api->port_connections);
 	shares_done(&api->exec_shares);
-	door_done(&api->door);
+	front_done(&api->front);
 	free(api);
 }

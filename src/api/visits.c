@@ -24,10 +24,10 @@ struct visit {
 	struct visitor *principal;   /* NULL: it is pending */
 };
 
-void visits_init(struct visits *visits, const struct front_door *door,
+void visits_init(struct visits *visits, const struct front *front,
 	void (*drop_connection)(struct http_connection *connection))
 {
-	*visits = (struct visits){ .door = door, .drop = drop_connection };
+	*visits = (struct visits){ .front = front, .drop = drop_connection };
 	map_init(&visits->visitors, NULL);
 }
 
@@ -85,7 +85,7 @@ static void leave(struct visits *visits, struct visitor **place)
 	visitor->connections--;
 	/* The allowance of a principal outlives its connections: else each new one had all of it.
 	 */
-	bool is_counted = !visitor->is_pending && visits->door->settings.rate;
+	bool is_counted = !visitor->is_pending && visits->front->settings.rate;
 	if (!visitor->connections && (!is_counted || visits->visitors.live > VISITORS_MAX))
 		drop(visits, visitor);
 }
@@ -157,7 +157,7 @@ struct visit *visits_come(
 		str_format(name, sizeof name, "%u", peer->uid);
 		enter(visits, &visit->range, "pending uid", name);
 		range_max = VISITS_UID_MAX;
-	} else if (door_is_proxy(visits->door, peer->address) ||
+	} else if (front_is_proxy(visits->front, peer->address) ||
 		   !inet_address_parse_host(str_from(peer->address), &address)) {
 		enter(visits, &visit->range, "proxy", peer->address);
 		range_max = VISITS_TCP_MAX;
@@ -212,7 +212,7 @@ static int fail_connections(
 int visits_ask(struct visits *visits, struct visit *visit, const char *principal, uint64_t now_ms,
 	struct error *err)
 {
-	const struct serve_settings *settings = &visits->door->settings;
+	const struct serve_settings *settings = &visits->front->settings;
 	uint64_t most = settings->connections ? settings->connections : SERVE_CONNECTIONS_DEFAULT;
 	bool is_unix = visit->kind == HTTP_PEER_UNIX;
 

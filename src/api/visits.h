@@ -9,7 +9,7 @@
  * no client out that logs in, and least of all one from elsewhere. A principal's are never dropped.
  * 3. What was counted for a connection is given back when it ends, or is upgraded. */
 #pragma once
-#include "api/door.h"
+#include "api/front.h"
 #include "base/map.h"
 
 #define VISITS_TCP_MAX 1024    /* pending ones by TCP; listed proxies may have all of them */
@@ -21,7 +21,7 @@
 
 struct visit; /* a connection */
 struct visits {
-	const struct front_door *door;
+	const struct front *front;
 	struct map visitors; /* by their names */
 	struct visit_list {
 		struct visit *oldest, *newest;
@@ -30,7 +30,7 @@ struct visits {
 	void (*drop)(struct http_connection *connection);
 };
 /* drop: http_drop. */
-void visits_init(struct visits *visits, const struct front_door *door,
+void visits_init(struct visits *visits, const struct front *front,
 	void (*drop)(struct http_connection *connection));
 void visits_done(struct visits *visits);
 

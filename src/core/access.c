@@ -129,7 +129,6 @@ static const char *const noun_names[] = {
 	[NOUN_PACKAGE] = "package",
 	[NOUN_DEPLOYMENT] = "deployment",
 };
-static const char *const door_names[] = { "core", "rest", "cli", "a2a" };
 
 static const struct principal system_principal = { .kind = PRINCIPAL_SYSTEM, .scopes = SCOPE_ALL };
 const struct request request_system = { &system_principal, "", DOOR_CORE, 0, NULL };
@@ -224,7 +223,7 @@ const struct principal *access_nobody(void)
 }
 
 const struct request *access_request(
-	const struct principal *principal, enum door door, const char *id, struct arena *arena)
+	const struct principal *principal, const char *door, const char *id, struct arena *arena)
 {
 	struct request *made = arena_alloc(arena, sizeof *made);
 	struct request_note *note = arena_alloc(arena, sizeof *note);
@@ -273,12 +272,7 @@ const char *access_learned(const struct request *request)
 
 bool access_is_cli(const struct request *request)
 {
-	return request->door == DOOR_CLI;
-}
-
-const char *access_door(enum door door)
-{
-	return door_names[door];
+	return !strcmp(request->door, DOOR_CLI);
 }
 
 const char *access_noun(enum noun noun)
@@ -398,7 +392,7 @@ static void record(const struct core *core, const struct request *request,
 	str_format(verb, sizeof verb, "%s.%s", noun_names[row->noun], row->name);
 	log_record(&core->log, level, refusal ? "access refused" : "access", "verb", verb,
 		"principal", access_name(request->principal, name), "workspace",
-		w ? w->model.id : "", "door", door_names[request->door], "request_id", request->id,
+		w ? w->model.id : "", "door", request->door, "request_id", request->id,
 		refusal ? "error" : NULL, refusal ? refusal->text : NULL, NULL);
 }
 

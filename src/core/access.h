@@ -27,12 +27,9 @@ enum scope {
 	SCOPE_ADMIN = 8,  /* the daemon itself; never a sandbox's */
 	SCOPE_ALL = 15,
 };
-enum door {
-	DOOR_CORE /* timers of core itself */,
-	DOOR_REST,
-	DOOR_CLI /* carrel, over REST */,
-	DOOR_A2A
-};
+/* Doors have names, which are the same wherever they are shown. These two core knows. */
+#define DOOR_CORE "core" /* timers of core itself */
+#define DOOR_CLI "cli"	 /* carrel, which shows hints to a person */
 
 enum verb {
 	VERB_WORKSPACE_CREATE,
@@ -226,9 +223,9 @@ bool access_holds(const struct core *core, const struct request *request);
 bool access_name_holds(const struct core *core, const char *name);
 /* Whether such a name is that of a client of an agent without authentication. */
 bool access_name_is_client(const char *name);
-/* What that principal asks for at `door`; lives in `arena`, and points at both. */
+/* What that principal asks for at `door`, a literal; lives in `arena`, and points at both. */
 core_verb const struct request *access_request(
-	const struct principal *principal, enum door door, const char *id, struct arena *arena);
+	const struct principal *principal, const char *door, const char *id, struct arena *arena);
 /* A copy that lives in `arena`: for what goes on after the HTTP request has ended. */
 core_verb const struct request *access_keep(const struct request *request, struct arena *arena);
 /* The name of its principal, and the id of the one workspace that it reaches, or NULL: all. */

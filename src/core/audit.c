@@ -162,7 +162,7 @@ static void begin_body(struct audit *a, struct json *j, const struct audit_actor
 		.workspace = object->id,
 		.workspace_name = object->name,
 		.request_id = actor->request_id[0] ? actor->request_id : NULL,
-		.door = access_door(actor->door),
+		.door = actor->door,
 		.address = actor->address[0] ? actor->address : NULL };
 	buf_clear(&a->body);
 	*j = json_to(&a->body, false);

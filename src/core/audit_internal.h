@@ -16,7 +16,7 @@ void audit_leave_out(const struct core *core);
 struct audit_actor {
 	char principal[PRINCIPAL_NAME_SIZE], request_id[ID_LEN + 1];
 	char address[INET6_ADDRSTRLEN]; /* "": not by TCP */
-	enum door door;
+	const char *door;		/* its name, a literal */
 };
 struct audit_actor audit_actor(const struct request *request);
 void audit_write_as(const struct core *core, const struct audit_actor *actor, const char *type,

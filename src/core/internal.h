@@ -41,8 +41,8 @@ struct principal { /* its texts: access_keep copies each of them */
 };
 struct request {
 	const struct principal *principal;
-	const char *id; /* for the log and the launcher; "": none */
-	enum door door;
+	const char *id;		   /* for the log and the launcher; "": none */
+	const char *door;	   /* its name, a literal */
 	uint64_t deadline_ms;	   /* monotonic; 0: none. Nothing is begun after it */
 	struct request_note *note; /* or NULL: nobody reads it */
 };
@@ -279,7 +279,6 @@ int access_check(const struct core *core, const struct request *request, enum ve
 /* The workspace itself, for verbs over all of them; NULL: not bound, or it is gone. */
 struct core_workspace *access_bound(const struct core *core, const struct request *request);
 bool access_is_bound(const struct request *request);
-const char *access_door(enum door door);
 const char *access_noun(enum noun noun);
 /* What a log calls it: "uid 1000". Returns out. */
 /* Whether a principal finds what is in w. */

@@ -58,7 +58,7 @@ static const struct principal reader = { PRINCIPAL_TOKEN, 0, "t1", SCOPE_READ, N
 
 static struct request by(const struct principal *principal)
 {
-	return (struct request){ principal, "request", DOOR_REST, 0 };
+	return (struct request){ principal, "request", "rest", 0 };
 }
 
 static void assert_refused(int result)
@@ -88,7 +88,7 @@ static void test_system_and_a_local_user_may_do_everything(void **state)
 	core.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
 	core.uid_count = 1;
 	assert_int_equal(access_peer(&core, 1000, &arena, &principal, &err), 0);
-	const struct request *request = access_request(principal, DOOR_REST, "r", &arena);
+	const struct request *request = access_request(principal, "rest", "r", &arena);
 	assert_int_equal(request->principal->kind, PRINCIPAL_UID);
 	assert_int_equal(request->principal->uid, 1000);
 	for (int i = 0; i < VERB_COUNT; i++) {
@@ -338,7 +338,7 @@ static void a_request_that_is_kept_needs_nothing_of_the_first(void **state)
 		.address = arena_text(arena, texts),
 		.subject = arena_text(arena, texts) };
 	const struct request *kept = access_keep(
-		access_request(given, DOOR_REST, arena_text(arena, "id"), arena), &kept_arena);
+		access_request(given, "rest", arena_text(arena, "id"), arena), &kept_arena);
 	memset((char *)(uintptr_t)given->token_id, 'x', sizeof texts - 1);
 	arena_done(arena);
 	const struct principal *principal = kept->principal;

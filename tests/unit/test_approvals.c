@@ -17,7 +17,7 @@ static const struct principal asker = { PRINCIPAL_UID, 1000, NULL, SCOPE_ALL, NU
 
 static struct request by(const struct principal *principal)
 {
-	return (struct request){ principal, "request", DOOR_REST, 0 };
+	return (struct request){ principal, "request", "rest", 0 };
 }
 
 /* What the exec that waits was told. */

@@ -537,8 +537,8 @@ static void keys_are_a_principals_own(void **state)
 	struct fixture *f = *state;
 	const struct principal who[] = { { PRINCIPAL_UID, .uid = 1000, .scopes = SCOPE_ALL },
 		{ PRINCIPAL_UID, .uid = 1001, .scopes = SCOPE_ALL } };
-	const struct request first = { &who[0], "", DOOR_REST, 0 },
-			     second = { &who[1], "", DOOR_REST, 0 };
+	const struct request first = { &who[0], "", "rest", 0 },
+			     second = { &who[1], "", "rest", 0 };
 	struct idempotency_answer known, made = { 201, STR("{}"), NULL };
 	struct idempotency_waiter waiter = { 0 };
 	struct idempotency_entry *entry, *other;

@@ -59,7 +59,7 @@ static void routes_of_hints_exist(void **state)
 	for (size_t i = 0; i < hint_row_count; i++) {
 		static struct http_request r;
 		struct str rest = str_from(hint_rows[i].route), method, path;
-		struct call c = { .r = &r };
+		struct call c = { .r = &r, .door = &rest_door };
 		struct error err = { 0 };
 		const char *allow;
 

@@ -14,7 +14,7 @@ static int find(const char *method, const char *path, struct call *c, const char
 	arena_done(&r.arena);
 	r = (struct http_request){ .method = str_from(method), .path = str_from(path) };
 	arena_init(&r.arena);
-	*c = (struct call){ .r = &r };
+	*c = (struct call){ .r = &r, .door = door_of(&r) };
 	return route_find(c, allow, &err);
 }
 
@@ -48,6 +48,32 @@ static void paths_lead_to_their_routes(void **state)
 		if (c.path)
 			assert_string_equal(c.path, cases[i].rest);
 	}
+}
+
+static void every_request_has_one_door(void **state)
+{
+	static const struct {
+		const char *path, *door, *name;
+	} cases[] = {
+		{ "/a2a/helper", "a2a", "a2aRpc" },
+		{ "/a2a/helper/", "a2a", "a2aRpc" },
+		{ "/a2a/helper/message:send", "a2a", "a2a" },
+		{ "/a2a/helper/message:send/", "a2a", "a2a" },
+		{ "/v1/code", "rest", "runCode" },
+		{ "/v1/workspaces/a2a/exec", "rest", "exec" },
+	};
+	struct call c;
+	const char *allow;
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		assert_int_equal(find("POST", cases[i].path, &c, &allow), 0);
+		assert_string_equal(c.door->name, cases[i].door);
+		assert_string_equal(c.route->name, cases[i].name);
+	}
+	assert_int_equal(find("POST", "/a2a/", &c, &allow), 404);
+	assert_int_equal(find("POST", "/a2a", &c, &allow), 404);
+	assert_int_equal(find("GET", "/.well-known/agent-card.json/", &c, &allow), 0);
+	assert_int_equal(find("POST", "/v1/code/", &c, &allow), 404);
 }
 
 static void other_paths_and_methods_are_refused(void **state)
@@ -109,23 +135,20 @@ static void the_document_has_every_route(void **state)
 	auto_arena struct arena arena = { 0 };
 	const struct json_value *top = document(&arena), *paths = json_member(top, "paths");
 
-	for (size_t i = 0; i < route_count; i++) {
-		bool is_any = !strcmp(routes[i].method, "*");
-		const char *word = is_any ? "POST" : routes[i].method;
+	for (const struct route *route = rest_door.routes; route->method; route++) {
+		bool is_any = !strcmp(route->method, "*");
+		const char *word = is_any ? "POST" : route->method;
 		char method[8] = "", name[64];
 
 		for (size_t n = 0; word[n]; n++)
 			method[n] = (char)(word[n] | 0x20);
 		const struct json_value *operation =
-			json_member(json_member(paths, routes[i].path), method);
-		if (routes[i].flags & ROUTE_A2A) { /* another specification describes them */
-			assert_null(operation);
-			continue;
-		}
-		str_format(name, sizeof name, "%s%s", routes[i].name, is_any ? "Post" : "");
+			json_member(json_member(paths, route->path), method);
+
+		str_format(name, sizeof name, "%s%s", route->name, is_any ? "Post" : "");
 		assert_string_equal(json_member_text(operation, "operationId"), name);
 		const struct json_value *responses = json_member(operation, "responses");
-		for (const struct route_answer *a = routes[i].answers; a->status; a++) {
+		for (const struct route_answer *a = route->answers; a->status; a++) {
 			char status[8];
 
 			str_format(status, sizeof status, "%d", a->status);
@@ -133,7 +156,7 @@ static void the_document_has_every_route(void **state)
 		}
 		assert_non_null(json_member(responses, "500"));
 		assert_int_equal(json_member(operation, "requestBody") != NULL,
-			routes[i].body || routes[i].body_type);
+			route->body || route->body_type);
 	}
 }
 
@@ -148,7 +171,9 @@ static void the_document_refers_to_nothing_that_is_missing(void **state)
 
 static void names_of_operations_are_unique(void **state)
 {
-	for (size_t i = 0; i < route_count; i++)
+	const struct route *routes = rest_door.routes;
+
+	for (size_t i = 0; routes[i].method; i++)
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(routes[i].name, routes[k].name);
 }
@@ -157,9 +182,9 @@ static void every_status_has_a_title(void **state)
 {
 	for (int code = 0; code < ERR_CODE_COUNT; code++)
 		assert_string_not_equal(http_status_title(problem_status(code)), "Error");
-	for (size_t i = 0; i < route_count; i++)
-		for (size_t k = 0; k < 8 && routes[i].errors[k]; k++)
-			assert_string_not_equal(http_status_title(routes[i].errors[k]), "Error");
+	for (const struct route *route = rest_door.routes; route->method; route++)
+		for (size_t k = 0; k < 8 && route->errors[k]; k++)
+			assert_string_not_equal(http_status_title(route->errors[k]), "Error");
 }
 
 /* Everything that a schema is printed for: an object with `example`, or a text of a stream. */
@@ -323,6 +348,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(paths_lead_to_their_routes),
+		cmocka_unit_test(every_request_has_one_door),
 		cmocka_unit_test(other_paths_and_methods_are_refused),
 		cmocka_unit_test(the_document_has_every_route),
 		cmocka_unit_test(the_document_refers_to_nothing_that_is_missing),

@@ -13,7 +13,7 @@ struct http_connection {
 	bool is_dropped;
 };
 
-static struct front_door door;
+static struct front front;
 static struct visits visits;
 static struct http_connection all[ALL_MAX];
 static size_t count;
@@ -27,8 +27,8 @@ static void drop(struct http_connection *connection)
 static void open_with(const char *settings)
 {
 	struct error err;
-	assert_int_equal(door_init(&door, settings, &err), 0);
-	visits_init(&visits, &door, drop);
+	assert_int_equal(front_init(&front, settings, &err), 0);
+	visits_init(&visits, &front, drop);
 	memset(all, 0, sizeof all);
 	count = 0;
 }
@@ -49,7 +49,7 @@ static void close_all(void)
 		assert_null(visits.pending[i].newest);
 	}
 	visits_done(&visits);
-	door_done(&door);
+	front_done(&front);
 }
 
 static struct http_connection *come(const struct http_peer *peer)

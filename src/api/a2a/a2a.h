@@ -8,6 +8,8 @@
 #include "model/a2a.h"
 #include "services/agents.h"
 
+#define A2A_DOOR "a2a" /* its name */
+
 /* Codes of JSON-RPC and of A2A. */
 enum {
 	A2A_PARSE = -32700,
@@ -58,3 +60,7 @@ a2a_fn a2a_set_push, a2a_get_push, a2a_list_pushes, a2a_delete_push;
 
 /* ---- card.c ---- */
 a2a_fn a2a_extended_card;
+route_fn a2a_card, a2a_default_card;
+
+/* ---- bindings.c ---- */
+route_fn a2a_rpc, a2a_http;

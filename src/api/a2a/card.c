@@ -137,7 +137,7 @@ static int answer_card(struct call *c, const struct a2a_agent *agent)
 	return 0;
 }
 
-int api_a2a_card(struct call *c, struct error *err)
+int a2a_card(struct call *c, struct error *err)
 {
 	const struct a2a_agent *agent =
 		agents_look(agents_of(c->api->options.services), str_from(c->id));
@@ -145,7 +145,7 @@ int api_a2a_card(struct call *c, struct error *err)
 	return agent ? answer_card(c, agent) : agents_missing(c->id, err);
 }
 
-int api_a2a_default_card(struct call *c, struct error *err)
+int a2a_default_card(struct call *c, struct error *err)
 {
 	const struct a2a_agent *agent = agents_default(agents_of(c->api->options.services));
 
@@ -167,7 +167,7 @@ static int find_reader(struct a2a *a, const struct request **request, struct err
 		return 0;
 	if (authenticate_credential(c->api, c->r, &principal, err))
 		return -1;
-	*request = access_request(principal, DOOR_A2A, access_id(c->request), &c->r->arena);
+	*request = access_request(principal, A2A_DOOR, access_id(c->request), &c->r->arena);
 	return 0;
 }
 

@@ -1,4 +1,4 @@
-#include "api/door.h"
+#include "api/front.h"
 
 #include <string.h>
 #include "base/buf.h"
@@ -6,30 +6,30 @@
 #include "format/http1.h"
 #include "format/uri.h"
 
-const char door_preflight_headers[] =
+const char front_preflight_headers[] =
 	"Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE\r\n"
 	"Access-Control-Allow-Headers: Accept, Authorization, Content-Type, Idempotency-Key, "
 	"If-None-Match, Last-Event-ID, Range, X-Request-Id\r\n"
 	"Access-Control-Max-Age: 600\r\n";
 
-int door_init(struct front_door *door, const char *settings, struct error *err)
+int front_init(struct front *front, const char *settings, struct error *err)
 {
-	*door = (struct front_door){ 0 };
-	arena_init(&door->arena);
-	if (serve_settings_parse(settings, &door->arena, &door->settings, err))
+	*front = (struct front){ 0 };
+	arena_init(&front->arena);
+	if (serve_settings_parse(settings, &front->arena, &front->settings, err))
 		return -1;
-	for (size_t i = 0; i < door->settings.proxies.count; i++) {
+	for (size_t i = 0; i < front->settings.proxies.count; i++) {
 		struct address_range range;
-		if (address_range_parse(str_from(door->settings.proxies.items[i]), &range, err))
+		if (address_range_parse(str_from(front->settings.proxies.items[i]), &range, err))
 			return -1;
-		vec_push(&door->arena, &door->proxies, range);
+		vec_push(&front->arena, &front->proxies, range);
 	}
 	return 0;
 }
 
-void door_done(struct front_door *door)
+void front_done(struct front *front)
 {
-	arena_done(&door->arena);
+	arena_done(&front->arena);
 }
 
 /* ---- Host ---- */
@@ -53,9 +53,9 @@ static bool is_same_address(struct str name, const char *known)
 	return !strcmp(text, known);
 }
 
-bool door_knows_host(const struct front_door *door, struct str host, const char *local)
+bool front_knows_host(const struct front *front, struct str host, const char *local)
 {
-	const text_list *hosts = &door->settings.hosts;
+	const text_list *hosts = &front->settings.hosts;
 	struct str name;
 	uint16_t port;
 
@@ -71,9 +71,9 @@ bool door_knows_host(const struct front_door *door, struct str host, const char 
 
 /* ---- Origin ---- */
 
-bool door_allows_origin(const struct front_door *door, struct str origin)
+bool front_allows_origin(const struct front *front, struct str origin)
 {
-	const text_list *origins = &door->settings.origins;
+	const text_list *origins = &front->settings.origins;
 
 	for (size_t i = 0; i < origins->count; i++)
 		if (str_is(origin, origins->items[i]))
@@ -83,9 +83,9 @@ bool door_allows_origin(const struct front_door *door, struct str origin)
 
 /* ---- the client ---- */
 
-bool door_knows_subject(const struct front_door *door, const char *subject, enum token_scope *scope)
+bool front_knows_subject(const struct front *front, const char *subject, enum token_scope *scope)
 {
-	const pair_list *subjects = &door->settings.subjects;
+	const pair_list *subjects = &front->settings.subjects;
 
 	for (size_t i = 0; i < subjects->count; i++)
 		for (size_t k = 0; k < TOKEN_SCOPE_COUNT; k++)
@@ -97,21 +97,21 @@ bool door_knows_subject(const struct front_door *door, const char *subject, enum
 	return false;
 }
 
-bool door_is_proxy(const struct front_door *door, const char *address)
+bool front_is_proxy(const struct front *front, const char *address)
 {
 	union inet_address parsed;
 
-	return door->proxies.count && inet_address_parse_host(str_from(address), &parsed) &&
-	       address_is_within(&parsed.any, door->proxies.items, door->proxies.count);
+	return front->proxies.count && inet_address_parse_host(str_from(address), &parsed) &&
+	       address_is_within(&parsed.any, front->proxies.items, front->proxies.count);
 }
 
-const char *door_client(
-	const struct front_door *door, const char *address, struct str list, struct arena *arena)
+const char *front_client(
+	const struct front *front, const char *address, struct str list, struct arena *arena)
 {
 	char text[INET6_ADDRSTRLEN];
 	union inet_address next;
 
-	while (list.data && door_is_proxy(door, address) && forwarded_last(list, &next, &list)) {
+	while (list.data && front_is_proxy(front, address) && forwarded_last(list, &next, &list)) {
 		inet_address_print_host(&next, text);
 		address = arena_text(arena, text);
 	}
@@ -146,13 +146,13 @@ static struct str join(struct http_request *r, const char *name)
 }
 
 /* What a proxy says of the connection of its client. */
-static void believe_proxy(const struct front_door *door, struct http_request *r)
+static void believe_proxy(const struct front *front, struct http_request *r)
 {
 	struct str scheme = http_header(r, "x-forwarded-proto");
 	struct str host = http_header(r, "x-forwarded-host"), name;
 	uint16_t port;
 
-	if (!door_is_proxy(door, r->peer.address))
+	if (!front_is_proxy(front, r->peer.address))
 		return;
 	if (scheme.data)
 		r->peer.is_tls = str_is(scheme, "https");
@@ -172,12 +172,12 @@ static int find_one(
 	return count > 1 ? fail(err, ERR_INVALID, "the header '%s' is given twice", name) : 0;
 }
 
-static int check_host(const struct front_door *door, struct http_request *r, struct error *err)
+static int check_host(const struct front *front, struct http_request *r, struct error *err)
 {
 	struct str host = http_header(r, "host");
 	char shown[128];
 
-	if (host.data && door_knows_host(door, host, r->peer.local))
+	if (host.data && front_knows_host(front, host, r->peer.local))
 		return 0;
 	str_printable(shown, sizeof shown, host.data ? host : STR(""));
 	return fail_hint(err, ERR_DENIED,
@@ -186,11 +186,11 @@ static int check_host(const struct front_door *door, struct http_request *r, str
 }
 
 static int check_origin(
-	const struct front_door *door, struct http_request *r, struct str origin, struct error *err)
+	const struct front *front, struct http_request *r, struct str origin, struct error *err)
 {
 	char shown[128];
 
-	if (!door_allows_origin(door, origin)) {
+	if (!front_allows_origin(front, origin)) {
 		str_printable(shown, sizeof shown, origin);
 		return fail_hint(err, ERR_DENIED,
 			"serve.origins of config.yaml lists the pages that may ask",
@@ -215,7 +215,7 @@ static bool is_of_port(struct str path)
 	return str_cut(path, '/', &id, &rest) && str_starts_with(rest, "ports/");
 }
 
-bool door_has_token_in_url(struct http_request *r)
+bool front_has_token_in_url(struct http_request *r)
 {
 	static const char *const names[] = { "token", "access_token" };
 	struct str rest = r->query, name, value;
@@ -232,7 +232,7 @@ bool door_has_token_in_url(struct http_request *r)
 	return false;
 }
 
-bool door_is_of_page(const struct http_request *r)
+bool front_is_of_page(const struct http_request *r)
 {
 	struct str site = http_header(r, "sec-fetch-site");
 
@@ -241,21 +241,22 @@ bool door_is_of_page(const struct http_request *r)
 	return site.data ? !str_is(site, "none") : http_header(r, "referer").data != NULL;
 }
 
-int door_check(const struct front_door *door, struct http_request *r, struct error *err)
+int front_check(const struct front *front, struct http_request *r, struct error *err)
 {
 	struct str origin;
 
 	/* It would be in the logs of proxies and in the history of browsers. */
-	if (door_has_token_in_url(r))
+	if (front_has_token_in_url(r))
 		return fail_hint(err, ERR_INVALID, "send it as `Authorization: Bearer TOKEN`",
 			"a token in a URL is refused: URLs are logged");
 	if (r->peer.kind == HTTP_PEER_UNIX)
 		return 0;
 	if (find_one(r, "origin", &origin, err))
 		return -1;
-	believe_proxy(door, r);
-	r->peer.address = door_client(door, r->peer.address, join(r, "x-forwarded-for"), &r->arena);
-	if (check_host(door, r, err) || (origin.data && check_origin(door, r, origin, err)))
+	believe_proxy(front, r);
+	r->peer.address =
+		front_client(front, r->peer.address, join(r, "x-forwarded-for"), &r->arena);
+	if (check_host(front, r, err) || (origin.data && check_origin(front, r, origin, err)))
 		return -1;
 	return origin.data && str_is(r->method, "OPTIONS") &&
 	       http_header(r, "access-control-request-method").data;

@@ -1,15 +1,15 @@
 /* What is asked of a request by TCP: names, origins, and the clients of proxies. */
-#include "api/door.h"
+#include "api/front.h"
 
 #include "arena_fixture.h"
 
-static struct front_door door;
+static struct front front;
 
 static int open_it(void **state)
 {
 	struct error err;
 	return set_up(state) ||
-	       door_init(&door,
+	       front_init(&front,
 		       "host desk.example\nhost 192.0.2.9\norigin https://app.example\n"
 		       "proxy 10.0.0.0/8\nproxy ::1\nsubject user CN=ci,O=A Lab\nconnections 7\n",
 		       &err);
@@ -17,7 +17,7 @@ static int open_it(void **state)
 
 static int close_it(void **state)
 {
-	door_done(&door);
+	front_done(&front);
 	return tear_down(state);
 }
 
@@ -33,17 +33,18 @@ static void names_of_the_daemon(void **state)
 		{ "desk.example@evil.example", false }, { "", false }, { "[::1]", false },
 		{ "desk.example,evil.example", false }, { "localhost.evil.example", false } };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (door_knows_host(&door, str_from(rows[i].host), "10.1.1.1") != rows[i].is_known)
+		if (front_knows_host(&front, str_from(rows[i].host), "10.1.1.1") !=
+			rows[i].is_known)
 			fail_msg("'%s'", rows[i].host);
 }
 
 static void origins_are_compared_whole(void **state)
 {
-	assert_true(door_allows_origin(&door, STR("https://app.example")));
-	assert_false(door_allows_origin(&door, STR("https://app.example:444")));
-	assert_false(door_allows_origin(&door, STR("http://app.example")));
-	assert_false(door_allows_origin(&door, STR("https://app.example.evil.example")));
-	assert_false(door_allows_origin(&door, STR("null")));
+	assert_true(front_allows_origin(&front, STR("https://app.example")));
+	assert_false(front_allows_origin(&front, STR("https://app.example:444")));
+	assert_false(front_allows_origin(&front, STR("http://app.example")));
+	assert_false(front_allows_origin(&front, STR("https://app.example.evil.example")));
+	assert_false(front_allows_origin(&front, STR("null")));
 	assert_true(serve_origin_is_valid("http://localhost:3000"));
 	assert_false(serve_origin_is_valid("https://App.example"));
 	assert_false(serve_origin_is_valid("https://app.example/"));
@@ -67,9 +68,10 @@ static void only_listed_proxies_are_believed(void **state)
 		{ "192.0.2.5", "198.51.100.1", "192.0.2.5" } };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		assert_string_equal(
-			door_client(&door, rows[i].from, str_from(rows[i].list), &arena),
+			front_client(&front, rows[i].from, str_from(rows[i].list), &arena),
 			rows[i].client);
-	assert_string_equal(door_client(&door, "10.0.0.1", (struct str){ 0 }, &arena), "10.0.0.1");
+	assert_string_equal(
+		front_client(&front, "10.0.0.1", (struct str){ 0 }, &arena), "10.0.0.1");
 }
 
 static struct http_request request_of(const char *path, const char *query)
@@ -95,7 +97,7 @@ static void tokens_in_urls_are_found(void **state)
 		{ "/v1/workspaces/w/ports/8000/x", "token=x", false } };
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
 		struct http_request r = request_of(rows[i].path, rows[i].query);
-		if (door_has_token_in_url(&r) != rows[i].is_found)
+		if (front_has_token_in_url(&r) != rows[i].is_found)
 			fail_msg("%s?%s", rows[i].path, rows[i].query);
 		arena_done(&r.arena);
 	}
@@ -124,7 +126,7 @@ static void requests_of_pages_are_told_from_others(void **state)
 		add(&r, "sec-fetch-site", rows[i].site);
 		add(&r, "referer", rows[i].referer);
 		add(&r, "origin", rows[i].origin);
-		if (door_is_of_page(&r) != rows[i].is_of_page)
+		if (front_is_of_page(&r) != rows[i].is_of_page)
 			fail_msg("row %zu", i);
 		arena_done(&r.arena);
 	}
@@ -145,7 +147,7 @@ static void a_proxy_is_believed_by_all_its_headers(void **state)
 		add(&r, "x-forwarded-for", "192.0.2.1");
 		add(&r, "x-forwarded-proto", "https");
 		add(&r, "x-forwarded-host", "desk.example:8443");
-		assert_int_equal(door_check(&door, &r, &err), 0);
+		assert_int_equal(front_check(&front, &r, &err), 0);
 		assert_string_equal(r.peer.address, i ? from[i] : "192.0.2.1");
 		assert_int_equal(r.peer.is_tls, i == 0);
 		assert_true(i ? !r.peer.host.data : str_is(r.peer.host, "desk.example:8443"));
@@ -157,7 +159,7 @@ static void settings_are_printed_and_read_again(void **state)
 {
 	struct serve_settings read;
 	struct error err;
-	const char *text = serve_settings_print(&door.settings, &arena);
+	const char *text = serve_settings_print(&front.settings, &arena);
 	assert_int_equal(serve_settings_parse(text, &arena, &read, &err), 0);
 	assert_string_equal(serve_settings_print(&read, &arena), text);
 	assert_string_equal(read.subjects.items[0].key, "CN=ci,O=A Lab");

@@ -1,4 +1,4 @@
-/* /a2a/{agent}: JSON-RPC, and HTTP+JSON below it. */
+/* The two bindings of a request: JSON-RPC at /a2a/{agent}, and HTTP+JSON below it. */
 #include "api/a2a/a2a.h"
 
 /* ---- both ---- */
@@ -87,7 +87,7 @@ static bool take_id(struct a2a *a, const struct json_value *request)
 	return true;
 }
 
-int api_a2a_rpc(struct call *c, struct error *err)
+int a2a_rpc(struct call *c, struct error *err)
 {
 	struct a2a a = { 0 };
 	const struct json_value *request;
@@ -219,7 +219,7 @@ static int read_params(struct a2a *a, const struct path_names *names, struct err
 	return 0;
 }
 
-int api_a2a_http(struct call *c, struct error *err)
+int a2a_http(struct call *c, struct error *err)
 {
 	struct a2a a = { .is_http = true };
 	bool is_path = false;
