@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import subprocess
+import tempfile
 import threading
 
 import pytest
@@ -146,9 +147,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def settings(url, prefix="", **more):
-    """The environment that tells carrel-blob where the bucket is."""
-    return {"CARREL_BLOB_URL": f"s3://{BUCKET}{prefix}", "CARREL_BLOB_ENDPOINT": url, "CARREL_BLOB_PATH_STYLE": "1",
-            **CREDENTIALS, **more}
+    """What tells carrel-blob where the bucket is: its settings, and variables (in capitals)."""
+    return {"blob_url": f"s3://{BUCKET}{prefix}", "blob_endpoint": url, "blob_path_style": True, **CREDENTIALS, **more}
 
 
 def config(url, prefix=""):
@@ -156,14 +156,20 @@ def config(url, prefix=""):
     return f"blob:\n  url: s3://{BUCKET}{prefix}\n  endpoint: {url}\n  path_style: true\n"
 
 
-def start_blob(env, *words, data=None):
-    """carrel-blob as the launcher starts it: data at 3, the answer at 4. `data` is an open file; a Popen."""
-    code = "import os, sys; os.dup2(0, 3); os.dup2(1, 4); os.closerange(5, 64); os.execv(sys.argv[1], sys.argv[1:])"
+def start_blob(told, *words, data=None):
+    """carrel-blob as the launcher starts it: settings at 0, data at 3, the answer at 4. `data` is an open file; a Popen."""
+    code = ("import os, sys; told = int(sys.argv[1]); os.dup2(0, 3); os.dup2(told, 0); os.dup2(1, 4); os.closerange(5, 64);"
+            "os.execv(sys.argv[2], sys.argv[2:])")
+    env = {name: value for name, value in told.items() if name.isupper()}
     identity = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if IS_ROOT else {}
     # Leaks can't be looked for in a process that may not be traced.
     kept = {name: f"{value}:detect_leaks=0" for name, value in os.environ.items() if name == "ASAN_OPTIONS"}
-    return subprocess.Popen(["/usr/bin/python3", "-c", code, pathlib.Path(CARREL).with_name("carrel-blob"), *words], env={**kept, **env},
-                            stdin=data or subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **identity)
+    with tempfile.TemporaryFile() as settings:
+        settings.write(json.dumps({name: value for name, value in told.items() if name not in env}).encode())
+        settings.seek(0)
+        return subprocess.Popen(["/usr/bin/python3", "-c", code, str(settings.fileno()), pathlib.Path(CARREL).with_name("carrel-blob"), *words],
+                                env={**kept, **env}, pass_fds=[settings.fileno()], stdin=data or subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **identity)
 
 
 def blob(env, *words, data=None):

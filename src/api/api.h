@@ -10,12 +10,14 @@
 #include "services/services.h"
 
 struct api;
+struct serve_settings;
 struct api_options {
 	struct core *core;
 	struct services *services;
 	struct loop *loop;
 	const struct log *log;
-	const char *settings; /* of serve_settings_print: whom TCP serves; NULL: the defaults */
+	/* Whom TCP serves; NULL: the defaults. Lives as long as the API. */
+	const struct serve_settings *settings;
 };
 int api_open(const struct api_options *options, struct api **api, struct error *err);
 /* Also serves a unix socket; the caller keeps the descriptor. Clients are identified by the uid of

@@ -12,12 +12,12 @@ const char front_preflight_headers[] =
 	"If-None-Match, Last-Event-ID, Range, X-Request-Id\r\n"
 	"Access-Control-Max-Age: 600\r\n";
 
-int front_init(struct front *front, const char *settings, struct error *err)
+int front_init(struct front *front, const struct serve_settings *settings, struct error *err)
 {
 	*front = (struct front){ 0 };
 	arena_init(&front->arena);
-	if (serve_settings_parse(settings, &front->arena, &front->settings, err))
-		return -1;
+	if (settings)
+		front->settings = *settings;
 	for (size_t i = 0; i < front->settings.proxies.count; i++) {
 		struct address_range range;
 		if (address_range_parse(str_from(front->settings.proxies.items[i]), &range, err))

@@ -14,7 +14,8 @@ struct front {
 	VEC(struct address_range) proxies;
 	struct arena arena;
 };
-int front_init(struct front *front, const char *settings, struct error *err);
+/* settings: NULL: the defaults; its texts live as long as the front. */
+int front_init(struct front *front, const struct serve_settings *settings, struct error *err);
 void front_done(struct front *front);
 
 /* Whether `host`, as the header has it, names this daemon; local: its address on the connection. */

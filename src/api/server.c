@@ -210,7 +210,7 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 		"close some of them", PORT_CONNECTIONS_MAX, PORT_CONNECTIONS_MAX / 4);
 	shares_init(&api->exec_shares, "open WebSockets", "close some of them", EXEC_SOCKETS_MAX,
 		EXEC_SOCKETS_MAX / 2);
-	if (front_init(&api->front, options->settings ? options->settings : "", err)) {
+	if (front_init(&api->front, options->settings, err)) {
 		api_free(api);
 		return -1;
 	}

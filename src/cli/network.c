@@ -155,11 +155,12 @@ static int post_rules(struct run_network *network, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	const struct network_settings *settings = network->settings;
+	uint16_t ports[NETWORK_SETTINGS_PORTS_MAX];
 	struct egress_rules rules = { .mode = network->plan.mode,
 		.deny = network->asked.deny,
 		.trust = network->indexes,
-		.ports = settings->ports,
-		.port_count = settings->port_count,
+		.ports = ports,
+		.port_count = network_settings_ports(settings, ports),
 		.hosts = settings->hosts,
 		.ranges = settings->ranges,
 		.bounds = network->bounds,

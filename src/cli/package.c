@@ -25,12 +25,12 @@ static int convert(struct command *command, int input, int output, const char *f
 	auto_close int made = wheels < 0 ? -1 : memfd_create("environment", MFD_CLOEXEC);
 	if (wheels >= 0 && made < 0)
 		return fail_errno(err, "make a file for the environment");
-	char *const env[] = { arena_printf(&command->arena, "CARREL_FORMAT=%s", format),
-		wheels < 0 ? NULL : arena_text(&command->arena, "CARREL_ENV=1"), NULL };
+	const struct role_settings settings = { .package_format = format,
+		.has_environment = wheels >= 0 };
 	const int more[] = { output, wheels, made };
 	const struct role_question question = { .name = "carrel-package",
 		.failure = "carreld could not read the package",
-		.env = env,
+		.settings = &settings,
 		.input = input,
 		.more = more,
 		.more_count = output < 0   ? 0

@@ -78,11 +78,10 @@ int policy_read_network(struct arena *arena, struct policy_network *network, str
 		map_set(&network->hosts, str_from(name), network);
 	}
 	network->opened = (struct network_opened){ ranges, egress->ranges.count, &network->hosts };
-	network->defaults = (struct network_defaults){ .port_count = egress->port_count,
+	uint16_t *ports = arena_array(arena, NETWORK_SETTINGS_PORTS_MAX, sizeof *ports);
+	network->defaults = (struct network_defaults){ .ports = ports,
+		.port_count = network_settings_ports(egress, ports),
 		.hosts = &network->names };
-	uint16_t *ports = arena_alloc(arena, sizeof egress->ports);
-	memcpy(ports, egress->ports, sizeof egress->ports);
-	network->defaults.ports = ports;
 	return 0;
 }
 

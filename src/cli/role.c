@@ -16,6 +16,7 @@ static int start(const struct role_question *question, int answer, struct arena 
 	struct error *err)
 {
 	static char *const no_env[] = { NULL };
+	static const struct role_settings none;
 	char self[PATH_MAX], carreld[PATH_MAX];
 	uid_t uid;
 	gid_t gid;
@@ -29,7 +30,9 @@ static int start(const struct role_question *question, int answer, struct arena 
 	char *const argv[] = { arena_text(arena, question->name), NULL };
 	struct role_start role = { .program = carreld,
 		.argv = argv,
-		.env = question->env ? question->env : no_env,
+		.env = no_env,
+		.settings =
+			role_settings_print(question->settings ? question->settings : &none, arena),
 		.uid = geteuid() == 0 ? uid : (uid_t)-1,
 		.gid = gid,
 		.fds = { question->input, answer },

@@ -4,14 +4,15 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "format/json_read.h"
+#include "model/role_settings.h"
 #include "proc/role.h"
 
 struct role_question {
 	const char *name;    /* of the role: "carrel-tls" */
 	const char *failure; /* when it says nothing else: "carreld could not …" */
-	char *const *env;    /* "K=V", NULL-terminated; or NULL */
-	int input;	     /* its descriptor 3; 4 is its answer */
-	const int *more;     /* 5 and on */
+	const struct role_settings *settings; /* or NULL: it needs none */
+	int input;			      /* its descriptor 3; 4 is its answer */
+	const int *more;		      /* 5 and on */
 	int more_count;
 	const struct role_path *root; /* as in role_start */
 	size_t root_count;

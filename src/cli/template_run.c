@@ -28,12 +28,12 @@ static int ask(
 		return -1;
 	if (home_find_path(arena, &home, &no_home))
 		home = "";
-	char *const env[] = { arena_printf(arena, "CARREL_HOME=%s", home),
-		arena_printf(arena, "CARREL_TEMPLATE=%s", is_path(asked) ? "" : asked), NULL };
+	const struct role_settings settings = { .home = home,
+		.template = is_path(asked) ? NULL : asked };
 	const struct role_path root[] = { { home, ROLE_READ } };
 	const struct role_question question = { .name = "carrel-template",
 		.failure = "carreld could not read the template",
-		.env = env,
+		.settings = &settings,
 		.input = input,
 		.root = root,
 		.root_count = home[0] ? 1 : 0 };

@@ -21,6 +21,7 @@
 struct core;
 struct core_workspace;
 struct store_table;
+struct network_settings;
 
 #define CORE_UIDS_MAX 64
 struct core_uid { /* a peer of the unix socket, and what it may do */
@@ -50,10 +51,10 @@ struct core_options {
 	bool auto_repair;	  /* a sandbox that can't start for damage is repaired first */
 	bool keeps_spare;	  /* a workspace made ahead, for the next creation (core/spare.c) */
 	bool archives_removed,
-		archives_expired; /* before they are removed, unless asked otherwise */
-	bool archives_gzip;	  /* tar.gz instead of tar.zst */
-	const char *egress;	  /* of network_settings_print; NULL: the defaults */
-	bool landlock_writes;	  /* in sandboxes Landlock judges no reading; for what is shown */
+		archives_expired;	       /* before they are removed, unless asked otherwise */
+	bool archives_gzip;		       /* tar.gz instead of tar.zst */
+	const struct network_settings *egress; /* NULL: the defaults; it lives as long as core */
+	bool landlock_writes; /* in sandboxes Landlock judges no reading; for what is shown */
 	struct log log;
 	/* NULL, or called with what the launcher has for TLS (PEM; client_ca may be ""), as soon
 	 * as core runs and whenever it changes; the texts are the caller's. */

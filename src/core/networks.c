@@ -80,10 +80,11 @@ static int post_rules(struct network *network, struct error *err)
 	const struct networks *networks = network->w->core->networks;
 	const struct workspace_network *model = policies_network(network->w);
 	const struct network_settings *settings = &networks->settings;
+	uint16_t ports[NETWORK_SETTINGS_PORTS_MAX];
 	struct egress_rules rules = { .mode = workspace_network_mode(model),
 		.deny = model->deny,
-		.ports = settings->ports,
-		.port_count = settings->port_count,
+		.ports = ports,
+		.port_count = network_settings_ports(settings, ports),
 		.hosts = settings->hosts,
 		.ranges = settings->ranges,
 		.bounds = *policies_bounds(network->w) };
@@ -480,13 +481,12 @@ int networks_init(struct core *core, const struct core_options *options, struct 
 	struct networks *networks = core->networks = xzalloc(sizeof *networks);
 	networks->core = core;
 	networks->service = -1;
-	arena_init(&networks->arena);
 	arena_init(&networks->registries.arena);
 	if (forward_proxies_find(&networks->proxies, err))
 		return -1;
-	return options->egress ? network_settings_parse(options->egress, &networks->arena,
-					 &networks->settings, err)
-			       : 0;
+	if (options->egress)
+		networks->settings = *options->egress;
+	return 0;
 }
 
 void networks_prepare(struct core_workspace *w, core_workspace_fn *done, void *ctx)
@@ -508,7 +508,6 @@ void networks_done(struct core *core)
 	fd_close(&networks->service);
 	waiters_forget(networks->registries.waiters);
 	arena_done(&networks->registries.arena);
-	arena_done(&networks->arena);
 	free(networks);
 	core->networks = NULL;
 }

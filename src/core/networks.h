@@ -20,10 +20,9 @@ struct networks {
 	struct core *core;
 	struct network_settings settings;
 	struct forward_proxies proxies;
-	struct arena arena; /* of the settings */
-	int service;	    /* of the egress role, or -1 */
-	unsigned role;	    /* counts the roles: a policy of an earlier one says nothing of this */
-	bool is_asking;	    /* the launcher for it */
+	int service;	/* of the egress role, or -1 */
+	unsigned role;	/* counts the roles: a policy of an earlier one says nothing of this */
+	bool is_asking; /* the launcher for it */
 	uint64_t pause_ms;
 	struct loop_timer *retry;
 	struct registries { /* what WORKSPACE_REGISTRIES stands for */

@@ -12,6 +12,7 @@
 #include "base/vec.h"
 #include "format/blob_name.h"
 #include "launch/internal.h"
+#include "model/role_settings.h"
 #include "proc/role.h"
 
 #define BLOBS_MAX 16
@@ -27,30 +28,32 @@ static const char *const network_files[] = { "/etc/resolv.conf", "/etc/nsswitch.
 	"/etc/ssl", "/etc/pki", "/etc/ca-certificates" };
 static const char *const passed[] = { "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
 	"AWS_SESSION_TOKEN", "HTTPS_PROXY", "https_proxy", "http_proxy", "NO_PROXY", "no_proxy",
-	"SSL_CERT_FILE", "SSL_CERT_DIR", "CARREL_FAULT" };
+	"SSL_CERT_FILE", "SSL_CERT_DIR", "CARREL_FAULT" /* of tests */ };
 
-static void add_env(struct arena *arena, word_list *env, const char *name, const char *value)
+/* has_store: the credentials of the store, too. */
+static char **make_env(bool has_store, struct arena *arena)
 {
-	if (value && value[0])
-		vec_push(arena, env, arena_printf(arena, "%s=%s", name, value));
-}
-
-static char **make_env(const struct launcher *launcher, const char *url, struct arena *arena)
-{
-	const struct config *config = launcher->options->config;
 	word_list env = { 0 };
-	add_env(arena, &env, "CARREL_BLOB_URL", url);
-	if (config) {
-		add_env(arena, &env, "CARREL_BLOB_ENDPOINT", config->blob_endpoint);
-		add_env(arena, &env, "CARREL_BLOB_REGION", config->blob_region);
-		add_env(arena, &env, "CARREL_BLOB_PATH_STYLE", config->blob_path_style ? "1" : "");
-		add_env(arena, &env, "CARREL_BLOB_STALL_MS",
-			arena_printf(arena, "%llu", (unsigned long long)config->blob_timeout_ms));
+	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
+		const char *value = getenv(passed[i]);
+		if (value && value[0] && (has_store || strncmp(passed[i], "AWS_", 4) != 0))
+			vec_push(arena, &env, arena_printf(arena, "%s=%s", passed[i], value));
 	}
-	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
-		add_env(arena, &env, passed[i], getenv(passed[i]));
 	vec_push(arena, &env, NULL);
 	return env.items;
+}
+
+/* What it is told about the store at `url`. */
+static const char *print_store(const struct config *config, const char *url, struct arena *arena)
+{
+	struct role_settings settings = { .blob_url = url };
+	if (config) {
+		settings.blob_endpoint = config->blob_endpoint;
+		settings.blob_region = config->blob_region;
+		settings.blob_path_style = config->blob_path_style;
+		settings.blob_timeout_ms = config->blob_timeout_ms;
+	}
+	return role_settings_print(&settings, arena);
 }
 
 /* Checked here: carrel-blob does not see the parent directory. The directory is not created,
@@ -90,7 +93,8 @@ static int describe(const struct launcher *launcher, struct arena *arena, struct
 	start->has_network = url.scheme == BLOB_S3;
 	start->root = root.items;
 	start->root_count = root.count;
-	start->env = make_env(launcher, text, arena);
+	start->env = make_env(true, arena);
+	start->settings = print_store(config, text, arena);
 	return 0;
 }
 
@@ -152,17 +156,6 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 
 /* ---- the webhook ---- */
 
-static char **webhook_env(const struct config *config, struct arena *arena)
-{
-	word_list env = { 0 };
-	add_env(arena, &env, "CARREL_WEBHOOK_URL", config->webhook);
-	for (size_t i = 0; i < sizeof passed / sizeof *passed; i++)
-		if (strncmp(passed[i], "AWS_", 4) != 0)
-			add_env(arena, &env, passed[i], getenv(passed[i]));
-	vec_push(arena, &env, NULL);
-	return env.items;
-}
-
 static int begin_webhook(struct launcher *launcher, const int fds[2], pid_t *pid, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
@@ -182,9 +175,11 @@ static int begin_webhook(struct launcher *launcher, const int fds[2], pid_t *pid
 			config->webhook_secret_file);
 	for (size_t i = 0; i < sizeof network_files / sizeof *network_files; i++)
 		vec_push(&arena, &root, (struct role_path){ network_files[i], ROLE_READ });
+	const struct role_settings settings = { .webhook = config->webhook };
 	const struct role_start start = { .program = find_program(launcher, &arena),
 		.argv = argv,
-		.env = webhook_env(config, &arena),
+		.env = make_env(false, &arena),
+		.settings = role_settings_print(&settings, &arena),
 		.uid = geteuid() == 0 ? launcher->home->uid : (uid_t)-1,
 		.gid = launcher->home->gid,
 		.fds = { fds[0], fds[1], secret },

@@ -12,13 +12,9 @@
  * at `self` is checked; core drains and exits, and leaves what runs; then the launcher executes
  * that program (launch/handover.h). When the check fails nothing has changed.
  * 5. Core and the writer are carreld, started (proc/role.h) with the role's name as argv[0]
- * ("carreld" is core) and an environment of CARREL_HOME, CARREL_STORE (a URL), CARREL_LOG
- * (text|json), CARREL_LISTEN (FD:unix, FD:tcp or FD:tls, with commas between), CARREL_FIRST (1: of
- * a daemon that begins), CARREL_SERVE (serve_settings_print), CARREL_UIDS (UID:ROLE, with commas
- * between: root, the home's owner, the user who started us), CARREL_GIVE_BACK_MS,
- * CARREL_CAPTURED_BYTES, and CARREL_FAULT when we have it; its log is stderr, its root holds the
- * home. A core that ends before it has ever served ends the launcher; later ones are started again.
- * Egress is described in egress/egress.h.
+ * ("carreld" is core) and its part of model/role_settings.h on stdin; its log is stderr, its root
+ * holds the home. A core that ends before it has ever served ends the launcher; later ones are
+ * started again. Egress is described in egress/egress.h.
  * 6. The writer lives at most as long as core, which asks for another one when it has ended; a core
  * is started when no writer of the one before is left. */
 #pragma once
@@ -35,7 +31,7 @@ enum launch_role_fd {		  /* of core; the writer has its socket at 3 */
 	LAUNCH_ROLE_READY,	  /* a pipe: one byte when it serves, then to be closed */
 	LAUNCH_ROLE_WRITER,	  /* a socket to the process that writes the database */
 	LAUNCH_ROLE_AUDIT,	  /* and to the one that writes the audit log, if it is on */
-	/* The listeners besides the first follow; CARREL_LISTEN has the numbers of all of them. */
+	/* The listeners besides the first follow; the settings have the numbers of all of them. */
 };
 
 #define LAUNCH_LISTENERS_MAX 16

@@ -11,6 +11,7 @@
 #include "build/process.h"
 #include "egress/egress.h"
 #include "launch/internal.h"
+#include "model/role_settings.h"
 #include "proc/role.h"
 
 #define UID_OVERFLOW 65534u
@@ -26,49 +27,30 @@ static int describe_egress(struct arena *arena, struct role_start *start, struct
 	return 0;
 }
 
-static const struct {
-	const char *name; /* argv[0], by which carreld knows which role it is */
-	void (*died)(struct launcher *launcher, int status);
-	/* Changes what it is given; NULL: carreld with the home. */
-	int (*describe)(struct arena *arena, struct role_start *start, struct error *err);
-} rows[ROLE_COUNT] = {
-	[ROLE_CORE] = { "carreld", link_core_died, NULL },
-	[ROLE_WRITER] = { "carrel-writer", writer_died, NULL },
-	[ROLE_AUDIT] = { "carrel-audit", audit_died, NULL },
-	[ROLE_EGRESS] = { EGRESS_ARGV0, egress_died, describe_egress },
-};
-
 /* Tells core that the blob store is not the home's own, and whether it is the one it was before. As
- * a hash: core needs to know no address. "": the home's own. */
+ * a hash: core needs to know no address. NULL: the home's own. */
 static const char *blob_source(const struct config *config, struct arena *arena)
 {
 	char hash[2 * SHA256_LEN + 1];
-	if (!config || !strcmp(config->blob_url, "dir"))
-		return "";
+	if (!strcmp(config->blob_url, "dir"))
+		return NULL;
 	const char *text = arena_printf(arena, "%s %s", config->blob_url,
 		config->blob_endpoint ? config->blob_endpoint : "");
 	sha256_of(text, strlen(text), hash);
 	return arena_text(arena, hash);
 }
 
-/* "refuse", "drop", "off": what core and the process that writes the audit log go by. */
-static const char *audit_mode(const struct config *config)
-{
-	if (config && !config->audit_enabled)
-		return "off";
-	return config && config->audit_drops ? "drop" : "refuse";
-}
-
 /* Root and the owner may do everything, unless the configuration says otherwise: a later entry of
  * the list holds. */
-static int list_uids(
-	const struct launcher *launcher, struct arena *arena, const char **list, struct error *err)
+static int list_uids(const struct launcher *launcher, const struct config *config,
+	struct arena *arena, pair_list *list, struct error *err)
 {
-	const struct config *config = launcher->options->config;
-	auto_buf struct buf out = buf_empty(65536);
-	buf_printf(&out, "0:admin,%u:admin,%u:admin", (unsigned)launcher->home->uid,
-		(unsigned)getuid());
-	for (size_t i = 0; config && i < config->access_uids.count; i++) {
+	const uid_t owners[] = { 0, launcher->home->uid, getuid() };
+	for (size_t i = 0; i < sizeof owners / sizeof *owners; i++)
+		vec_push(arena, list,
+			(struct text_pair){
+				arena_printf(arena, "%u", (unsigned)owners[i]), "admin" });
+	for (size_t i = 0; i < config->access_uids.count; i++) {
 		const struct text_pair *pair = &config->access_uids.items[i];
 		uint64_t uid;
 		uid_t found;
@@ -85,38 +67,100 @@ static int list_uids(
 			return fail(err, ERR_INVALID,
 				"access.uids: uid %u stands for users that can't be told apart",
 				UID_OVERFLOW);
-		buf_printf(&out, ",%u:%s", (unsigned)uid, pair->value);
+		vec_push(arena, list,
+			(struct text_pair){
+				arena_printf(arena, "%u", (unsigned)uid), pair->value });
 	}
-	*list = arena_text(arena, out.data);
 	return 0;
 }
 
-/* "3:unix,8:tls": where core finds its listeners, and what they are. */
-static const char *list_listeners(const struct launcher *launcher, struct arena *arena)
+/* Where core finds its listeners, and what they are. */
+static void list_listeners(const struct launcher *launcher, struct arena *arena, pair_list *list)
 {
 	const struct launch_options *options = launcher->options;
-	auto_buf struct buf out = buf_empty(4096);
-	buf_printf(&out, "%d:unix", LAUNCH_ROLE_LISTENER);
+	vec_push(arena, list,
+		(struct text_pair){ arena_printf(arena, "%d", LAUNCH_ROLE_LISTENER), "unix" });
 	for (size_t i = 0; i < options->also_count; i++) {
 		int family = AF_UNIX;
 		socklen_t len = sizeof family;
 		getsockopt(options->also[i].fd, SOL_SOCKET, SO_DOMAIN, &family, &len);
-		buf_printf(&out, ",%d:%s", launcher->link.also_fd + (int)i,
-			family == AF_UNIX	   ? "unix"
-			: options->tls.certificate ? "tls"
-						   : "tcp");
+		vec_push(arena, list,
+			(struct text_pair){
+				arena_printf(arena, "%d", launcher->link.also_fd + (int)i),
+				family == AF_UNIX	   ? "unix"
+				: options->tls.certificate ? "tls"
+							   : "tcp" });
 	}
-	return arena_text(arena, out.data);
 }
 
-/* Tells times of before and after a reboot apart; "" where the kernel hides it. */
+/* Tells times of before and after a reboot apart; NULL where the kernel hides it. */
 static const char *boot_id(struct arena *arena)
 {
 	char text[64];
 	ssize_t len = fd_read_file(AT_FDCWD, "/proc/sys/kernel/random/boot_id", text, sizeof text);
 	struct str id = str_trim((struct str){ text, len > 0 ? (size_t)len : 0 });
-	return arena_bytes(arena, id.data, id.len);
+	return id.len ? arena_bytes(arena, id.data, id.len) : NULL;
 }
+
+static int fill_core(const struct launcher *launcher, const struct config *config,
+	struct arena *arena, struct role_settings *settings, struct error *err)
+{
+	const struct launch_options *options = launcher->options;
+	settings->store_url = config->store_url;
+	settings->is_first = !launcher->link.is_restart && !options->handover;
+	list_listeners(launcher, arena, &settings->listeners);
+	settings->boot = boot_id(arena);
+	settings->blob_source = blob_source(config, arena);
+	settings->config_digest = config->digest;
+	settings->approval_ttl_ms = config->approval_ttl_ms;
+	settings->approvals_self = config->approvals_self;
+	settings->has_webhook = config->webhook != NULL;
+	settings->release_after_ms = options->release_after_ms;
+	settings->captured_bytes = options->captured_bytes;
+	settings->use_snapshots = config->use_snapshots;
+	settings->auto_repair = config->auto_repair;
+	settings->landlock_writes = config->landlock_writes;
+	settings->archive_on_remove = config->archive_on_remove;
+	settings->archive_on_expiry = config->archive_on_expiry;
+	settings->archive_gzip = config->archive_gzip;
+	settings->audit_enabled = config->audit_enabled;
+	settings->audit_drops = config->audit_drops;
+	settings->serve = config->serve;
+	settings->egress = config->egress;
+	settings->tools = config->tools;
+	return list_uids(launcher, config, arena, &settings->uids, err);
+}
+
+static int fill_writer(const struct launcher *launcher, const struct config *config,
+	struct arena *arena, struct role_settings *settings, struct error *err)
+{
+	settings->store_url = config->store_url;
+	return 0;
+}
+
+static int fill_audit(const struct launcher *launcher, const struct config *config,
+	struct arena *arena, struct role_settings *settings, struct error *err)
+{
+	settings->audit_drops = config->audit_drops;
+	settings->audit_max_file_bytes = config->audit_max_file_bytes;
+	settings->audit_max_bytes = config->audit_max_bytes;
+	return 0;
+}
+
+static const struct {
+	const char *name; /* argv[0], by which carreld knows which role it is */
+	void (*died)(struct launcher *launcher, int status);
+	/* Its part of the settings; NULL: it has none. */
+	int (*fill)(const struct launcher *launcher, const struct config *config,
+		struct arena *arena, struct role_settings *settings, struct error *err);
+	/* Changes what it is given; NULL: carreld with the home. */
+	int (*describe)(struct arena *arena, struct role_start *start, struct error *err);
+} rows[ROLE_COUNT] = {
+	[ROLE_CORE] = { "carreld", link_core_died, fill_core, NULL },
+	[ROLE_WRITER] = { "carrel-writer", writer_died, fill_writer, NULL },
+	[ROLE_AUDIT] = { "carrel-audit", audit_died, fill_audit, NULL },
+	[ROLE_EGRESS] = { EGRESS_ARGV0, egress_died, NULL, describe_egress },
+};
 
 /* Core gives the site's own proxies to egress. */
 static char *proxy_variable(struct arena *arena, const char *name, const char *other)
@@ -127,71 +171,49 @@ static char *proxy_variable(struct arena *arena, const char *name, const char *o
 	return arena_printf(arena, "%s=%s", name, value ? value : "");
 }
 
+static int print_settings(const struct launcher *launcher, enum role which, struct arena *arena,
+	const char **text, struct error *err)
+{
+	struct config defaults;
+	const struct config *config = launcher->options->config;
+	struct role_settings settings = { .home = launcher->home->path,
+		.log_is_json = launcher->log.json,
+		.log_level = log_level_names[launcher->log.least] };
+	if (!config) {
+		config_defaults(&defaults);
+		config = &defaults;
+	}
+	if (rows[which].fill(launcher, config, arena, &settings, err))
+		return -1;
+	*text = role_settings_print(&settings, arena);
+	return 0;
+}
+
 int launcher_start_role(
 	struct launcher *launcher, enum role which, const int *fds, int fd_count, struct error *err)
 {
-	const struct launch_options *options = launcher->options;
-	const struct config *config = options->config;
 	auto_arena struct arena arena = { 0 };
 	auto_close int pidfd = -1;
 	char *const argv[] = { arena_text(&arena, rows[which].name), NULL };
-	const char *uids;
-	if (list_uids(launcher, &arena, &uids, err))
+	const char *settings = NULL;
+	if (rows[which].fill && print_settings(launcher, which, &arena, &settings, err))
 		return -1;
 	/* A fault that a test asks for happens in the first core and its writers only. */
 	const char *fault = launcher->link.is_restart ? NULL : getenv("CARREL_FAULT");
-	char *const env[] = { arena_printf(&arena, "CARREL_HOME=%s", launcher->home->path),
-		arena_printf(&arena, "CARREL_LOG=%s", launcher->log.json ? "json" : "text"),
-		arena_printf(&arena, "CARREL_LOG_LEVEL=%s", log_level_names[launcher->log.least]),
-		arena_printf(&arena, "CARREL_UIDS=%s", uids),
-		arena_printf(&arena, "CARREL_LISTEN=%s", list_listeners(launcher, &arena)),
-		arena_printf(&arena, "CARREL_FIRST=%d",
-			!launcher->link.is_restart && !options->handover),
-		arena_printf(&arena, "CARREL_SERVE=%s",
-			config ? serve_settings_print(&config->serve, &arena) : ""),
-		arena_printf(&arena, "CARREL_BOOT=%s", boot_id(&arena)),
-		arena_printf(&arena, "CARREL_APPROVAL_MS=%llu",
-			(unsigned long long)(config ? config->approval_ttl_ms : 0)),
-		arena_printf(&arena, "CARREL_APPROVALS_SELF=%d", config && config->approvals_self),
-		arena_printf(&arena, "CARREL_WEBHOOK=%d", config && config->webhook),
-		arena_printf(&arena, "CARREL_GIVE_BACK_MS=%llu",
-			(unsigned long long)options->release_after_ms),
-		arena_printf(&arena, "CARREL_CAPTURED_BYTES=%llu",
-			(unsigned long long)options->captured_bytes),
-		arena_printf(&arena, "CARREL_LANDLOCK=%s",
-			config && config->landlock_writes ? "writes" : "all"),
-		arena_printf(
-			&arena, "CARREL_STORE=%s", config ? config->store_url : "sqlite:carrel.db"),
-		arena_printf(&arena, "CARREL_ARCHIVES=%s%s%s",
-			config && config->archive_on_remove ? "remove," : "",
-			config && config->archive_on_expiry ? "expire," : "",
-			config && config->archive_gzip ? "gzip," : ""),
-		arena_printf(&arena, "CARREL_SNAPSHOTS=%d", !config || config->use_snapshots),
-		arena_printf(&arena, "CARREL_AUTO_REPAIR=%d", !config || config->auto_repair),
-		arena_printf(&arena, "CARREL_BLOB_SOURCE=%s", blob_source(config, &arena)),
-		arena_printf(&arena, "CARREL_AUDIT=%s", audit_mode(config)),
-		arena_printf(&arena, "CARREL_AUDIT_FILE_BYTES=%llu",
-			(unsigned long long)(config ? config->audit_max_file_bytes : 0)),
-		arena_printf(&arena, "CARREL_AUDIT_BYTES=%llu",
-			(unsigned long long)(config ? config->audit_max_bytes : 0)),
-		arena_printf(&arena, "CARREL_CONFIG_DIGEST=%s", config ? config->digest : ""),
-		arena_printf(&arena, "CARREL_TOOLS=%s",
-			config ? tool_settings_print(&config->tools, &arena) : ""),
-		arena_printf(&arena, "CARREL_EGRESS=%s",
-			config ? network_settings_print(&config->egress, &arena) : ""),
-		proxy_variable(&arena, "https_proxy", "HTTPS_PROXY"),
+	char *const env[] = { proxy_variable(&arena, "https_proxy", "HTTPS_PROXY"),
 		proxy_variable(&arena, "http_proxy", "HTTP_PROXY"),
 		proxy_variable(&arena, "all_proxy", "ALL_PROXY"),
 		proxy_variable(&arena, "no_proxy", "NO_PROXY"),
 		fault ? arena_printf(&arena, "CARREL_FAULT=%s", fault) : NULL, NULL };
 	const struct role_path root[] = { { launcher->home->path, ROLE_READ | ROLE_WRITE } };
-	struct role_start start = { .program = options->carreld,
+	struct role_start start = { .program = launcher->options->carreld,
 		.argv = argv,
 		.env = env,
 		.uid = geteuid() == 0 ? launcher->home->uid : (uid_t)-1,
 		.gid = launcher->home->gid,
 		.fd_count = fd_count,
 		.log = launcher->log.fd,
+		.settings = settings,
 		.root = root,
 		.root_count = 1 };
 	for (int i = 0; i < fd_count; i++)

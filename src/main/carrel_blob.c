@@ -2,11 +2,10 @@
  * (proc/role.h) that the launcher starts anew each time, since it is the only program with libcurl,
  * and the only one besides egress with a network.
  *	carrel-blob put|get|head|list|delete KEY [WORD]...
- *	carrel-blob webhook	the data is the body, the credentials are the secret;
- *				CARREL_WEBHOOK_URL says where it goes, CARREL_WEBHOOK_MS how
- *				long that may take
+ *	carrel-blob webhook	the data is the body, the credentials are the secret
  * Descriptors: 3 the data, 4 where the answer goes (one JSON object), 5 a file with credentials.
- * The words are those of format/blob_words.h. CARREL_BLOB_* and AWS_* say where the store is. */
+ * The words are those of format/blob_words.h. Stdin (model/role_settings.h) says where the store
+ *is, or where the call goes; AWS_* may have credentials. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,6 +27,7 @@
 #include "format/webhook.h"
 #include "linux/child.h"
 #include "linux/seccomp.h"
+#include "model/role_settings.h"
 #include "proc/role.h"
 
 enum { FD_DATA = 3, FD_ANSWER, FD_CREDENTIALS };
@@ -75,17 +75,16 @@ static int read_credentials(
 	return 0;
 }
 
-static int read_settings(struct arena *arena, struct blob_settings *settings, struct error *err)
+static int read_settings(const struct role_settings *told, struct arena *arena,
+	struct blob_settings *settings, struct error *err)
 {
-	const char *url = setting("CARREL_BLOB_URL"), *stall = setting("CARREL_BLOB_STALL_MS");
-	*settings = (struct blob_settings){ .endpoint = setting("CARREL_BLOB_ENDPOINT"),
-		.region = setting("CARREL_BLOB_REGION"),
-		.path_style = setting("CARREL_BLOB_PATH_STYLE") != NULL,
+	*settings = (struct blob_settings){ .endpoint = told->blob_endpoint,
+		.region = told->blob_region,
+		.path_style = told->blob_path_style,
+		.stall_ms = told->blob_timeout_ms,
 		.credentials = { setting("AWS_ACCESS_KEY_ID"), setting("AWS_SECRET_ACCESS_KEY"),
 			setting("AWS_SESSION_TOKEN") } };
-	if (stall)
-		str_to_u64(str_from(stall), &settings->stall_ms);
-	if (blob_url_parse(url ? url : "dir", arena, &settings->url, err))
+	if (blob_url_parse(told->blob_url ? told->blob_url : "dir", arena, &settings->url, err))
 		return -1;
 	return settings->url.scheme == BLOB_S3
 		       ? read_credentials(arena, &settings->credentials, err)
@@ -230,17 +229,19 @@ static int (*const runs[BLOB_VERB_COUNT])(const struct operation *, struct error
 	[BLOB_DELETE] = run_delete,
 };
 
-static int run(int argc, char **argv, struct arena *arena, struct json *out, struct error *err)
+static int run(int argc, char **argv, const struct role_settings *told, struct arena *arena,
+	struct json *out, struct error *err)
 {
 	struct blob_settings settings;
 	auto_blob struct blob_store store = { 0 };
 	auto_close int home = -1;
-	const char *path = setting("CARREL_HOME");
+	const char *path = told->home;
 	struct operation operation = { .store = &store, .arena = arena, .out = out };
 	enum blob_verb verb;
 	if (blob_words_read((const char *const *)argv + 1, argc > 0 ? (size_t)argc - 1 : 0, &verb,
 		    &operation.key, &operation.words, err) ||
-		read_settings(arena, &settings, err) || lock_in(&settings, path ? path : "/", err))
+		read_settings(told, arena, &settings, err) ||
+		lock_in(&settings, path ? path : "/", err))
 		return -1;
 	if (settings.url.scheme == BLOB_DIR && !settings.url.path) {
 		home = open(path ? path : "", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -252,12 +253,13 @@ static int run(int argc, char **argv, struct arena *arena, struct json *out, str
 	return runs[verb](&operation, err);
 }
 
-static int run_webhook(struct arena *arena, struct json *out, struct error *err)
+static int run_webhook(
+	const struct role_settings *told, struct arena *arena, struct json *out, struct error *err)
 {
-	const char *url = setting("CARREL_WEBHOOK_URL");
-	const char *timeout = setting("CARREL_WEBHOOK_MS");
+	const char *url = told->webhook;
 	struct str body, secret;
-	uint64_t timeout_ms = WEBHOOK_TIMEOUT_MS;
+	uint64_t timeout_ms =
+		told->webhook_timeout_ms ? told->webhook_timeout_ms : WEBHOOK_TIMEOUT_MS;
 	long status = 0;
 	if (!url)
 		return fail(err, ERR_INVALID, "no webhook is configured");
@@ -272,8 +274,6 @@ static int run_webhook(struct arena *arena, struct json *out, struct error *err)
 			WEBHOOK_SECRET_LEAST, WEBHOOK_SECRET_MOST);
 	if (file_read(FD_DATA, BODY_MAX, arena, &body))
 		return fail_errno(err, "read the body of the webhook call");
-	if (timeout)
-		str_to_u64(str_from(timeout), &timeout_ms);
 	if (webhook_post(url, secret, body, timeout_ms, &status, err))
 		return -1;
 	json_i64(out, "status", status);
@@ -301,8 +301,10 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	json_object(&out, NULL);
 	bool is_webhook = argc == 2 && !strcmp(argv[1], "webhook");
-	int failed =
-		is_webhook ? run_webhook(&arena, &out, &err) : run(argc, argv, &arena, &out, &err);
+	struct role_settings told;
+	int failed = role_settings_read(STDIN_FILENO, &arena, &told, &err) ||
+		     (is_webhook ? run_webhook(&told, &arena, &out, &err)
+				 : run(argc, argv, &told, &arena, &out, &err));
 	if (failed)
 		print_error(&out, &err);
 	json_end(&out);

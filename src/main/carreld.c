@@ -1,7 +1,8 @@
 /* carreld -- the roles of the daemon, by their name in argv[0]: started by `carrel serve`, never by
  * hand. Each locks itself in, then serves. Core: the API on descriptor 3, the launcher on 4, the
- * writer on 6, the audit log on 7 (if it is on), more listeners after that (CARREL_LISTEN); one
- * byte to 5 when it does. The writer and the audit log: core on 3. */
+ * writer on 6, the audit log on 7 (if it is on), more listeners after that; one byte to 5
+ * when it does. The writer and the audit log: core on 3. What a role is told
+ * (model/role_settings.h) it reads from stdin. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -20,6 +21,7 @@
 #include "core/core.h"
 #include "core/template_store.h"
 #include "format/yaml_json.h"
+#include "model/role_settings.h"
 #include "net/tls.h"
 #include "net/tls_make.h"
 #include "net/tunnel.h"
@@ -31,7 +33,6 @@
 /* As enum launch_role_fd of launch/launch.h, whose room isn't ours. */
 enum { FD_LISTENER = 3, FD_LAUNCHER, FD_READY, FD_WRITER, FD_AUDIT, FD_CORE = 3 };
 #define LISTENERS_MAX 16 /* LAUNCH_LISTENERS_MAX */
-#define RELEASE_AFTER_DEFAULT_MS 300000
 #define LARGE_BYTES (256 << 10)
 #define GRACE_MS 2000	 /* for what was begun, when it is told to end */
 #define PATIENCE_MS 5000 /* for clients that don't send or take the rest, when all has ended */
@@ -51,17 +52,11 @@ struct daemon {
 	} listeners[LISTENERS_MAX];
 	size_t listener_count;
 	struct tls *tls; /* or NULL: the launcher has not sent certificates */
-	bool is_first;	 /* this daemon begins */
+	const struct role_settings *settings;
 	bool is_ready;	 /* core is; the API may wait for certificates */
 	bool has_failed; /* to open the API, for `err` */
 	struct error err;
 };
-
-static const char *setting(const char *name, const char *otherwise)
-{
-	const char *value = getenv(name);
-	return value && value[0] ? value : otherwise;
-}
 
 static void end_when_done(struct daemon *daemon)
 {
@@ -130,40 +125,37 @@ static int lock_in(const char *home, bool may_fork, struct error *err)
 	return role_lock(&lock, err);
 }
 
-/* "UID:admin,UID:none": as the launcher writes it. A later entry holds instead of an earlier one.
- */
-static int read_uids(const char *text, struct core_options *options, struct error *err)
+static int read_uids(const pair_list *uids, struct core_options *options, struct error *err)
 {
-	struct str rest = str_from(text), piece, number, role;
-	while (str_next(&rest, ',', &piece)) {
+	for (size_t i = 0; i < uids->count; i++) {
+		const struct text_pair *pair = &uids->items[i];
 		uint64_t uid;
-		struct core_uid *next = &options->uids[options->uid_count];
-		if (!str_cut(piece, ':', &number, &role) || !str_to_u64(number, &uid) ||
-			uid > UINT32_MAX || options->uid_count == CORE_UIDS_MAX)
-			return fail(
-				err, ERR_INVALID, "CARREL_UIDS '%s' is not a list of uids", text);
+		if (!str_to_u64(str_from(pair->key), &uid) || uid > UINT32_MAX ||
+			options->uid_count == CORE_UIDS_MAX)
+			return fail(err, ERR_INVALID, "uid '%s', or more than %d of them",
+				pair->key, CORE_UIDS_MAX);
+		struct core_uid *next = &options->uids[options->uid_count++];
 		*next = (struct core_uid){ .uid = (uid_t)uid };
-		for (size_t i = 0; i < TOKEN_SCOPE_COUNT; i++)
-			if (str_is(role, token_scope_names[i]))
-				next->scopes = access_scopes((enum token_scope)i);
-		options->uid_count++;
+		for (size_t k = 0; k < TOKEN_SCOPE_COUNT; k++)
+			if (!strcmp(pair->value, token_scope_names[k]))
+				next->scopes = access_scopes((enum token_scope)k);
 	}
 	return 0;
 }
 
-/* "3:unix,8:tcp": as the launcher writes it. *last: the highest descriptor. */
-static int read_listeners(const char *text, struct daemon *daemon, int *last, struct error *err)
+/* *last: the highest descriptor. */
+static int read_listeners(
+	const pair_list *listeners, struct daemon *daemon, int *last, struct error *err)
 {
-	struct str rest = str_from(text), piece, number, kind;
-	while (str_next(&rest, ',', &piece)) {
+	for (size_t i = 0; i < listeners->count; i++) {
+		const char *kind = listeners->items[i].value;
 		uint64_t fd;
-		if (!str_cut(piece, ':', &number, &kind) || !str_to_u64(number, &fd) ||
-			fd < FD_LISTENER || fd > INT16_MAX ||
-			daemon->listener_count == LISTENERS_MAX)
-			return fail(err, ERR_INVALID, "CARREL_LISTEN '%s' is not a list of sockets",
-				text);
-		daemon->listeners[daemon->listener_count++] =
-			(struct listening){ (int)fd, !str_is(kind, "unix"), str_is(kind, "tls") };
+		if (!str_to_u64(str_from(listeners->items[i].key), &fd) || fd < FD_LISTENER ||
+			fd > INT16_MAX || daemon->listener_count == LISTENERS_MAX)
+			return fail(err, ERR_INVALID, "listener '%s', or more than %d of them",
+				listeners->items[i].key, LISTENERS_MAX);
+		daemon->listeners[daemon->listener_count++] = (struct listening){ (int)fd,
+			strcmp(kind, "unix") != 0, !strcmp(kind, "tls") };
 		if ((int)fd > *last)
 			*last = (int)fd;
 	}
@@ -176,14 +168,14 @@ static int check_token(const struct daemon *daemon, struct error *err)
 	bool has_tcp = false;
 	for (size_t i = 0; i < daemon->listener_count; i++)
 		has_tcp |= daemon->listeners[i].is_tcp;
-	if (!has_tcp || !daemon->is_first || access_has_token(daemon->core))
+	if (!has_tcp || !daemon->settings->is_first || access_has_token(daemon->core))
 		return 0;
 	fail(err, ERR_INVALID, "TCP needs a token, and this home has none");
 	/* Also where config.yaml lists TCP: a socket that is named replaces that list. */
 	return error_hint(err,
 		"make one first: carrel serve --background --listen unix:%s/run/carrel.sock; "
 		"carrel token create; carrel serve --stop",
-		setting("CARREL_HOME", ""));
+		daemon->settings->home);
 }
 
 static bool has_tls(const struct daemon *daemon)
@@ -275,7 +267,7 @@ static int serve(struct daemon *daemon, struct core_options *core, struct error 
 	if (loop_new(&daemon->loop, err) ||
 		loop_signals(daemon->loop, &set, on_signal, daemon, err))
 		return -1;
-	const struct services_options options = { .tools = setting("CARREL_TOOLS", "") };
+	const struct services_options options = { .tools = &daemon->settings->tools };
 	daemon->services = services_new(daemon->loop, &options);
 	core->row = services_take;
 	core->row_ctx = daemon->services;
@@ -295,48 +287,43 @@ static int check_fds(int last, struct error *err)
 	return 0;
 }
 
-static int run_core(struct log *log, const char *home, const char *store_url, struct error *err)
+static int run_core(struct log *log, const struct role_settings *settings, struct error *err)
 {
-	struct api_options api = { .log = log, .settings = setting("CARREL_SERVE", "") };
-	struct daemon daemon = { .api_options = &api,
-		.is_first = !strcmp(setting("CARREL_FIRST", "0"), "1") };
+	struct api_options api = { .log = log, .settings = &settings->serve };
+	struct daemon daemon = { .api_options = &api, .settings = settings };
 	struct core_options core = { .launcher = FD_LAUNCHER,
 		.writer = FD_WRITER,
-		.home = home,
-		.store_url = store_url,
-		.release_after_ms = RELEASE_AFTER_DEFAULT_MS,
+		.audit = settings->audit_enabled ? FD_AUDIT : -1,
+		.audit_drops = settings->audit_drops,
+		.config_digest = settings->config_digest,
+		.home = settings->home,
+		.store_url = settings->store_url,
+		.release_after_ms = settings->release_after_ms,
+		.captured_max = settings->captured_bytes,
+		.approval_ttl_ms = settings->approval_ttl_ms,
+		.approvals_self = settings->approvals_self,
+		.has_webhook = settings->has_webhook,
+		.boot = settings->boot ? settings->boot : "",
+		.blob_source = settings->blob_source,
+		.use_snapshots = settings->use_snapshots,
+		.auto_repair = settings->auto_repair,
 		.keeps_spare = true,
-		.blob_source = setting("CARREL_BLOB_SOURCE", ""),
-		.egress = setting("CARREL_EGRESS", ""),
-		.use_snapshots = strcmp(setting("CARREL_SNAPSHOTS", "1"), "0") != 0,
-		.auto_repair = strcmp(setting("CARREL_AUTO_REPAIR", "1"), "0") != 0,
+		.archives_removed = settings->archive_on_remove,
+		.archives_expired = settings->archive_on_expiry,
+		.archives_gzip = settings->archive_gzip,
+		.egress = &settings->egress,
+		.landlock_writes = settings->landlock_writes,
 		.log = *log,
 		.ready = on_core_ready,
 		.certificates = on_certificates,
 		.ctx = &daemon };
-	str_to_u64(str_from(setting("CARREL_GIVE_BACK_MS", "")), &core.release_after_ms);
-	str_to_u64(str_from(setting("CARREL_CAPTURED_BYTES", "")), &core.captured_max);
-	core.landlock_writes = !strcmp(setting("CARREL_LANDLOCK", ""), "writes");
-	const char *audit = setting("CARREL_AUDIT", "refuse");
-	bool is_audited = strcmp(audit, "off") != 0;
-	core.audit = is_audited ? FD_AUDIT : -1;
-	core.audit_drops = !strcmp(audit, "drop");
-	core.config_digest = setting("CARREL_CONFIG_DIGEST", "");
-	str_to_u64(str_from(setting("CARREL_APPROVAL_MS", "")), &core.approval_ttl_ms);
-	core.approvals_self = !strcmp(setting("CARREL_APPROVALS_SELF", "0"), "1");
-	core.has_webhook = !strcmp(setting("CARREL_WEBHOOK", "0"), "1");
-	core.boot = setting("CARREL_BOOT", "");
-	const char *archives = setting("CARREL_ARCHIVES", "");
-	core.archives_removed = strstr(archives, "remove,") != NULL;
-	core.archives_expired = strstr(archives, "expire,") != NULL;
-	core.archives_gzip = strstr(archives, "gzip,") != NULL;
 	/* Large buffers are pages of their own: they grow without a copy and leave nothing behind
 	 * when they are freed. */
 	mallopt(M_MMAP_THRESHOLD, LARGE_BYTES);
-	int last = is_audited ? FD_AUDIT : FD_WRITER;
-	if (read_listeners(setting("CARREL_LISTEN", "3:unix"), &daemon, &last, err) ||
-		check_fds(last, err) || lock_in(home, true, err) ||
-		read_uids(setting("CARREL_UIDS", ""), &core, err) || serve(&daemon, &core, err))
+	int last = settings->audit_enabled ? FD_AUDIT : FD_WRITER;
+	if (read_listeners(&settings->listeners, &daemon, &last, err) || check_fds(last, err) ||
+		lock_in(settings->home, true, err) || read_uids(&settings->uids, &core, err) ||
+		serve(&daemon, &core, err))
 		return -1;
 	api_free(daemon.api);
 	tls_free(daemon.tls);
@@ -346,26 +333,27 @@ static int run_core(struct log *log, const char *home, const char *store_url, st
 	return 0;
 }
 
-static int run_writer(struct log *log, const char *home, const char *store_url, struct error *err)
+static int run_writer(struct log *log, const struct role_settings *settings, struct error *err)
 {
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* EFBIG instead */
+	const char *home = settings->home;
 	if (check_fds(FD_CORE, err) || lock_in(home, false, err))
 		return -1;
 	auto_close int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open '%s'", home);
-	return store_write_for(FD_CORE, dir, home, store_url, err);
+	return store_write_for(FD_CORE, dir, home, settings->store_url, err);
 }
 
-static int run_audit(struct log *log, const char *home, const char *store_url, struct error *err)
+static int run_audit(struct log *log, const struct role_settings *settings, struct error *err)
 {
-	struct audit_options options = { 64ull << 20, 1ull << 30 };
+	const struct audit_options options = { settings->audit_max_file_bytes,
+		settings->audit_max_bytes };
+	const char *home = settings->home;
 	auto_close int dir = -1, home_dir = -1;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* EFBIG instead */
-	str_to_u64(str_from(setting("CARREL_AUDIT_FILE_BYTES", "")), &options.max_file_bytes);
-	str_to_u64(str_from(setting("CARREL_AUDIT_BYTES", "")), &options.max_bytes);
 	if (check_fds(FD_CORE, err) || lock_in(home, false, err))
 		return -1;
 	home_dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -374,30 +362,29 @@ static int run_audit(struct log *log, const char *home, const char *store_url, s
 	dir = openat(home_dir, "audit", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open '%s/audit'", home);
-	return audit_serve(
-		FD_CORE, dir, &options, !strcmp(setting("CARREL_AUDIT", ""), "drop"), err);
+	return audit_serve(FD_CORE, dir, &options, settings->audit_drops, err);
 }
 
-/* For `carrel run --template`: reads the template that CARREL_TEMPLATE names, or else the YAML on
+/* For `carrel run --template`: reads the template that is named, or else the YAML on
  * descriptor 3, and writes it as JSON to 4, or why it can't be read. */
-static int run_template(struct log *log, const char *home, const char *store_url, struct error *err)
+static int run_template(struct log *log, const struct role_settings *settings, struct error *err)
 {
 	enum { FD_INPUT = 3, FD_ANSWER };
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&out, false);
-	const char *name = setting("CARREL_TEMPLATE", "");
+	const char *name = settings->template, *home = settings->home ? settings->home : "";
 	struct template_shown shown;
 	struct error why;
 	struct str text;
 	if (check_fds(FD_ANSWER, err) || lock_in(home, false, err))
 		return -1;
 	auto_close int dir = home[0] ? open(home, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (!name[0] && file_read(FD_INPUT, YAML_JSON_MAX + 1, &arena, &text))
+	if (!name && file_read(FD_INPUT, YAML_JSON_MAX + 1, &arena, &text))
 		return fail_errno(err, "read the template");
 	json_object(&j, NULL);
-	if (name[0] ? template_find(dir, name, &arena, &shown, &why)
-		    : template_look(dir, text, &arena, &shown, &why)) {
+	if (name ? template_find(dir, name, &arena, &shown, &why)
+		 : template_look(dir, text, &arena, &shown, &why)) {
 		json_object(&j, "error");
 		json_text(&j, "code", error_code_name(why.code));
 		json_text(&j, "message", why.text);
@@ -419,7 +406,7 @@ static int run_template(struct log *log, const char *home, const char *store_url
 
 /* For `carrel tls init`: reads {"names","days","ca","ca_key"} on descriptor 3, and writes
  * {"ca","ca_key","certificate","key"} to 4, or why none can be made. */
-static int run_tls(struct log *log, const char *home, const char *store_url, struct error *err)
+static int run_tls(struct log *log, const struct role_settings *settings, struct error *err)
 {
 	enum { FD_INPUT = 3, FD_ANSWER };
 	auto_arena struct arena arena = { 0 };
@@ -464,23 +451,23 @@ static int run_tls(struct log *log, const char *home, const char *store_url, str
 }
 
 /* For `carrel package`: reads a package on descriptor 3, writes what is in it as JSON to 4, or why
- * it can't be read, and with CARREL_FORMAT the package in that format to 5; with CARREL_ENV the
- * environment that 6 has, made in 7, is put into it. */
-static int run_package(struct log *log, const char *home, const char *store_url, struct error *err)
+ * it can't be read, and with a format the package in it to 5; with an environment the
+ * one that 6 has, made in 7, is put into it. */
+static int run_package(struct log *log, const struct role_settings *settings, struct error *err)
 {
 	enum { FD_INPUT = 3, FD_ANSWER, FD_OUTPUT, FD_ENV, FD_ENV_MADE };
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT), failed = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&out, false), problem = json_to(&failed, false);
-	const char *format = setting("CARREL_FORMAT", "");
+	const char *format = settings->package_format ? settings->package_format : "";
 	struct error why;
-	bool has_env = setting("CARREL_ENV", "")[0] != 0;
+	bool has_env = settings->has_environment;
 	const int env[] = { has_env ? FD_ENV : -1, has_env ? FD_ENV_MADE : -1 };
 	if (check_fds(has_env	  ? FD_ENV_MADE
 		      : format[0] ? FD_OUTPUT
 				  : FD_ANSWER,
 		    err) ||
-		lock_in(home, false, err))
+		lock_in("", false, err))
 		return -1;
 	json_object(&j, NULL);
 	int status =
@@ -502,7 +489,7 @@ static int run_package(struct log *log, const char *home, const char *store_url,
 
 static const struct role {
 	const char *name, *log_name;
-	int (*run)(struct log *log, const char *home, const char *store_url, struct error *err);
+	int (*run)(struct log *log, const struct role_settings *settings, struct error *err);
 } roles[] = {
 	{ "carreld", "core", run_core },
 	{ "carrel-writer", "writer", run_writer },
@@ -531,10 +518,16 @@ int main(int argc, char **argv)
 	struct log log = { .fd = STDERR_FILENO,
 		.role = role->log_name,
 		.losses = &losses,
-		.json = !strcmp(setting("CARREL_LOG", "text"), "json"),
-		.least = log_level_of(setting("CARREL_LOG_LEVEL", ""), LOG_LEVEL_INFO) };
-	if (!role->run(&log, setting("CARREL_HOME", ""), setting("CARREL_STORE", ""), &err))
-		return 0;
+		.least = LOG_LEVEL_INFO };
+	auto_arena struct arena arena = { 0 };
+	struct role_settings settings;
+	if (!role_settings_read(STDIN_FILENO, &arena, &settings, &err)) {
+		log.json = settings.log_is_json;
+		if (settings.log_level)
+			log.least = log_level_of(settings.log_level, LOG_LEVEL_INFO);
+		if (!role->run(&log, &settings, &err))
+			return 0;
+	}
 	/* The error last: `carrel serve` quotes it from there. */
 	bool has_hint = err.hint[0] != 0;
 	log_record(&log, LOG_LEVEL_ERROR, "cannot continue", has_hint ? "hint" : "error",

@@ -97,7 +97,7 @@ static const struct key {
 	{ "egress.hosts", offsetof(struct config, egress.hosts), read_address, .is_map = true },
 	{ "egress.allow_ranges", offsetof(struct config, egress.ranges), read_range,
 		.is_list = true },
-	{ "egress.ports", offsetof(struct config, egress), read_port, .is_list = true },
+	{ "egress.ports", offsetof(struct config, egress.ports), read_port, .is_list = true },
 	{ "egress.bandwidth", offsetof(struct config, egress.bandwidth), read_size, .least = 1024,
 		.most = INT64_MAX, .has_none = true },
 	{ "egress.connections", offsetof(struct config, egress.connections), read_count, .least = 1,
@@ -426,16 +426,14 @@ static int read_range(const struct place *place, const char *text)
 
 static int read_port(const struct place *place, const char *text)
 {
-	struct network_settings *settings = place->out;
-	uint64_t port;
-	if (place->value->is_quoted || !str_to_u64(str_from(text), &port) || port == 0 ||
-		port > UINT16_MAX)
+	const text_list *ports = place->out;
+	uint16_t port;
+	if (place->value->is_quoted || !network_settings_port(text, &port))
 		return fail(place->err, ERR_INVALID, "'%s' is not a port", text);
-	if (settings->port_count == NETWORK_SETTINGS_PORTS_MAX)
+	if (ports->count == NETWORK_SETTINGS_PORTS_MAX)
 		return fail(
 			place->err, ERR_INVALID, "more than %d ports", NETWORK_SETTINGS_PORTS_MAX);
-	settings->ports[settings->port_count++] = (uint16_t)port;
-	return 0;
+	return set_text(place, text);
 }
 
 /* Of the host that is the key. */
@@ -608,8 +606,7 @@ static int read_value(const struct place *place, int *line)
 		return fail(
 			place->err, ERR_INVALID, "'%s' is not a list; try [%s]", v->text, v->text);
 	/* What the file says is instead of the default. */
-	if (key->read != read_port)
-		*(text_list *)place->out = (text_list){ 0 };
+	*(text_list *)place->out = (text_list){ 0 };
 	return read_items(place, line);
 }
 

@@ -186,15 +186,33 @@ static bool is_null(const struct field *row, const char *object)
 			: is_empty(row, object + row->offset);
 }
 
+/* Of what is kept: an object is empty when nothing in it isn't. */
+static bool is_all_empty(const struct record *record, const char *object)
+{
+	for (size_t i = 0; i < record->count; i++) {
+		const struct field *row = &record->rows[i];
+		const char *at = object + row->offset;
+		if (field_is(record, row, FIELD_KEPT) &&
+			!(row->kind == FIELD_OBJECT ? is_all_empty(row->object, at)
+						    : is_empty(row, at)))
+			return false;
+	}
+	return true;
+}
+
+static bool is_left_out(const struct field *row, const char *at)
+{
+	return (row->flags & FIELD_LATER) && !row->fallback &&
+	       (row->kind == FIELD_OBJECT ? is_all_empty(row->object, at) : is_empty(row, at));
+}
+
 static void print_members(
 	struct json *j, const struct record *record, const char *object, unsigned use)
 {
 	for (size_t i = 0; i < record->count; i++) {
 		const struct field *row = &record->rows[i];
 		const void *at = object + row->offset;
-		if (!field_is(record, row, use) ||
-			(use == FIELD_KEPT && (row->flags & FIELD_LATER) && !row->fallback &&
-				is_empty(row, at)) ||
+		if (!field_is(record, row, use) || (use == FIELD_KEPT && is_left_out(row, at)) ||
 			(use == FIELD_OUT && (row->flags & FIELD_OPTIONAL) && is_empty(row, at)))
 			continue;
 		const struct field_name name = field_name(row, use);

@@ -21,7 +21,5 @@ struct serve_settings {
 /* "https://app.example", "http://localhost:3000": a scheme and a host in lower case, as browsers
  * send it; no path. */
 bool serve_origin_is_valid(const char *text);
-/* As lines, for a role; and back. ERR_INVALID names the line. */
-const char *serve_settings_print(const struct serve_settings *settings, struct arena *arena);
-int serve_settings_parse(
-	const char *text, struct arena *arena, struct serve_settings *settings, struct error *err);
+struct record;
+extern const struct record serve_settings_record; /* for a role */

@@ -165,22 +165,5 @@ static const struct field settings_rows[] = {
 	{ "timeout", FIELD_DURATION, AT(timeout_ms), .most = WORKSPACE_TIME_MOST },
 };
 #undef AT
-static const struct record settings_record = { "ToolSettings", NULL, RECORD_ROWS(settings_rows),
+const struct record tool_settings_record = { "ToolSettings", NULL, RECORD_ROWS(settings_rows),
 	FIELD_KEPT };
-
-const char *tool_settings_print(const struct tool_settings *settings, struct arena *arena)
-{
-	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
-	record_print_kept(&settings_record, settings, &out);
-	return arena_bytes(arena, out.data, out.len);
-}
-
-int tool_settings_parse(
-	const char *text, struct arena *arena, struct tool_settings *settings, struct error *err)
-{
-	struct tool_settings read = { 0 };
-	if (record_read_kept(&settings_record, str_from(text), arena, &read, err))
-		return -1;
-	*settings = read;
-	return 0;
-}

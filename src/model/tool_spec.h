@@ -34,7 +34,4 @@ struct tool_settings {
 	uint64_t timeout_ms; /* 0: TOOL_GENERATOR_TIMEOUT_MS */
 };
 #define TOOL_GENERATOR_TIMEOUT_MS (120ull * 1000)
-/* As one line, for a role; and back. */
-const char *tool_settings_print(const struct tool_settings *settings, struct arena *arena);
-int tool_settings_parse(
-	const char *text, struct arena *arena, struct tool_settings *settings, struct error *err);
+extern const struct record tool_settings_record; /* for a role */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -80,19 +81,31 @@ static int take_identity(const struct role_start *start, struct error *err)
 	return capability_drop_all(err);
 }
 
+static int open_settings(const char *settings)
+{
+	if (!settings)
+		return open("/dev/null", O_RDWR | O_CLOEXEC);
+	auto_close int fd = memfd_create("settings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	ssize_t len = (ssize_t)strlen(settings);
+	if (fd < 0 || fd_write_full(fd, settings, (size_t)len) != len || lseek(fd, 0, SEEK_SET) ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL))
+		return -1;
+	return take_fd(&fd);
+}
+
 /* Everything is moved out of the way first, so that no place is taken before it is free. */
 static int place_fds(const struct role_start *start, int *report, struct error *err)
 {
 	int moved[ROLE_FDS_MAX], last = FIRST_FD + start->fd_count;
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int in = open_settings(start->settings);
 	int log = fcntl(start->log, F_DUPFD_CLOEXEC, last);
 	*report = fcntl(*report, F_DUPFD_CLOEXEC, last);
-	if (null < 0 || log < 0 || *report < 0)
-		return fail_errno(err, "open '/dev/null' and the log of a role");
+	if (in < 0 || log < 0 || *report < 0)
+		return fail_errno(err, "open the settings and the log of a role");
 	for (int i = 0; i < start->fd_count; i++)
 		if ((moved[i] = fcntl(start->fds[i], F_DUPFD_CLOEXEC, last)) < 0)
 			return fail_errno(err, "duplicate descriptor %d for a role", FIRST_FD + i);
-	bool failed = dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
+	bool failed = dup2(in, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 ||
 		      dup2(log, STDERR_FILENO) < 0;
 	for (int i = 0; i < start->fd_count; i++)
 		failed |= dup2(moved[i], FIRST_FD + i) < 0;

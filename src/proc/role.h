@@ -33,7 +33,8 @@ struct role_start {
 	gid_t gid;
 	int fds[ROLE_FDS_MAX]; /* they become 3, 4, … in the child */
 	int fd_count;
-	int log; /* becomes stdout and stderr */
+	int log;	      /* becomes stdout and stderr */
+	const char *settings; /* what it reads from stdin; NULL: nothing */
 	/* What its root holds, at the same places: these, the trees that libraries lie in
 	 * (read-only), /dev/null, and a /proc of its own. ROLE_WRITE: else read-only. Files can't
 	 * be executed without ROLE_EXECUTE. */

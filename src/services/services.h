@@ -10,6 +10,7 @@
 #include "core/nouns.h"
 
 struct services;
+struct tool_settings;
 
 struct service {
 	const char *name;			 /* "tools" */
@@ -24,8 +25,8 @@ struct service {
 	/* Adds to /metrics, in Prometheus' text format; or NULL. */
 	void (*print_metrics)(void *state, struct buf *out);
 };
-struct services_options {  /* of config.yaml; texts live as long as the services */
-	const char *tools; /* of tool_settings_print; NULL or "": the defaults */
+struct services_options {		   /* of config.yaml; they live as long as the services */
+	const struct tool_settings *tools; /* NULL: the defaults */
 };
 struct service_state {
 	struct core *core; /* from `start` on */

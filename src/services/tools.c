@@ -504,20 +504,11 @@ static void look_at(struct tool_entry *entry)
 	}
 }
 
-static void read_settings(struct tools *tools)
-{
-	const char *text = tools->base.options.tools;
-	struct error err;
-	arena_init(&tools->arena);
-	if (text && text[0] && tool_settings_parse(text, &tools->arena, &tools->settings, &err))
-		log_record(core_log(tools->base.core), LOG_LEVEL_WARN,
-			"the settings of tools can't be read", "error", err.text, NULL);
-}
-
 static void start(void *state)
 {
 	struct tools *tools = state;
-	read_settings(tools);
+	if (tools->base.options.tools)
+		tools->settings = *tools->base.options.tools;
 	for (struct tool_entry *e = tools->newest; e; e = e->older)
 		look_at(e);
 	desk_sweep(tools->base.core, TOOLS_SERVICE, is_kept, tools);
@@ -537,7 +528,6 @@ static void free_all(void *state)
 	stop(state);
 	while (tools->newest)
 		tools_drop(tools->newest);
-	arena_done(&tools->arena);
 }
 
 static void print_metrics(void *state, struct buf *out)

@@ -10,7 +10,6 @@ struct tools {
 	struct service_state base;
 	struct tool_entry *newest;
 	struct loop_timer *sweep;
-	struct arena arena; /* of the settings */
 	struct tool_settings settings;
 	uint64_t forged, refused, calls, failed_calls;
 };

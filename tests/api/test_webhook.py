@@ -58,20 +58,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 def call(url, secret=SECRET + b"\n", timeout_ms=None):
     """(exit code, answer) of one call."""
-    files = [tempfile.TemporaryFile() for _ in range(3)]
-    body, answer, key = files
+    files = [tempfile.TemporaryFile() for _ in range(4)]
+    body, answer, key, told = files
     body.write(BODY)
     key.write(secret)
-    for file in (body, key):
+    told.write(json.dumps({"webhook": url, **({"webhook_timeout_ms": timeout_ms} if timeout_ms else {})}).encode())
+    for file in (body, key, told):
         file.seek(0)
-    # Its descriptors are 3, 4 and 5.
-    first = [os.dup(file.fileno()) for file in files]
+    # Its descriptors are 3, 4 and 5; its settings are on stdin.
+    first = [os.dup(file.fileno()) for file in files[:3]]
     script = 'exec 3<&%d 4>&%d 5<&%d; exec "$0" webhook' % tuple(first)
     how = {"user": 64199, "group": 64199, "extra_groups": []} if os.geteuid() == 0 else {}
     program = pathlib.Path(CARREL).with_name("carrel-blob")
-    env = {"CARREL_WEBHOOK_URL": url, "ASAN_OPTIONS": "detect_leaks=0", **({"CARREL_WEBHOOK_MS": str(timeout_ms)} if timeout_ms else {})}
+    env = {"ASAN_OPTIONS": "detect_leaks=0"}
     try:
-        done = subprocess.run(["bash", "-c", script, program], env=env, pass_fds=first, timeout=120, **how)
+        done = subprocess.run(["bash", "-c", script, program], env=env, stdin=told, pass_fds=first, timeout=120, **how)
         answer.seek(0)
         return done.returncode, json.loads(answer.read())
     finally:

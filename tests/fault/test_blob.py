@@ -93,7 +93,7 @@ def test_what_is_not_expected_is_not_stored(env, file, server):
 @pytest.mark.once
 @pytest.mark.shipped
 def test_many_objects_are_listed_in_pages(env, server, request):
-    directory = server.objects / env["CARREL_BLOB_URL"].rsplit("/", 1)[1] / "archives"
+    directory = server.objects / env["blob_url"].rsplit("/", 1)[1] / "archives"
     directory.mkdir(parents=True)
     for i in range(1100):
         (directory / f"{i:04}").write_bytes(b"x")
@@ -115,7 +115,7 @@ def test_a_refusal_is_final_and_named(env, file, proxy, status, code):
 def test_a_fault_that_passes_is_retried(env, file, proxy, fault):
     data = os.urandom(1000)
     if fault == "stall":
-        env["CARREL_BLOB_STALL_MS"] = "2000"
+        env["blob_timeout_ms"] = 2000
     with proxy.misbehaving(lambda method, path, count: fault if count == 1 else None):
         assert s3.blob(env, "put", "a", "new", data=file(data))["size"] == 1000
     with proxy.misbehaving(lambda method, path, count: fault if count == 1 else None):
@@ -137,7 +137,7 @@ def test_a_server_that_never_recovers_is_given_up(env, file, proxy):
 def test_a_server_that_is_not_there_is_named(env, file):
     with socket.socket() as deaf:       # has a port, at which it doesn't listen
         deaf.bind(("127.0.0.1", 0))
-        error = s3.blob({**env, "CARREL_BLOB_ENDPOINT": f"http://127.0.0.1:{deaf.getsockname()[1]}"}, "head", "a")["error"]
+        error = s3.blob({**env, "blob_endpoint": f"http://127.0.0.1:{deaf.getsockname()[1]}"}, "head", "a")["error"]
     assert error["code"] == "unavailable" and "127.0.0.1" in error["message"] and "blob.endpoint" in error["hint"]
 
 
@@ -185,7 +185,7 @@ def test_answers_without_an_end_are_given_up(env, file):
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
-            env = {**env, "CARREL_BLOB_ENDPOINT": f"http://127.0.0.1:{server.server_port}"}
+            env = {**env, "blob_endpoint": f"http://127.0.0.1:{server.server_port}"}
             assert s3.blob(env, "list", "archives/")["error"]["code"] == "limit"
             answer, got = get(env, file, "archives/a")
             assert answer["error"]["code"] == "corrupt" and got == b"", answer
@@ -248,7 +248,7 @@ def directory():
 
 
 def test_a_directory_is_a_store_too(directory, file):
-    env = {"CARREL_BLOB_URL": f"dir:{directory}"}
+    env = {"blob_url": f"dir:{directory}"}
     put = s3.blob(env, "put", "archives/a", "new", data=file(b"hello"))
     assert (directory / "archives/a").read_bytes() == b"hello" and keys(env) == ["archives/a"]
     assert get(env, file, "archives/a", f"sha256={put['sha256']}")[1] == b"hello"
@@ -260,7 +260,7 @@ def test_a_directory_is_a_store_too(directory, file):
 @pytest.mark.needs_faults
 @pytest.mark.parametrize("point", ["blob_written:1", "blob_publish:1", "blob_write:1:ENOSPC", "blob_sync:1:EIO"])
 def test_a_put_into_a_directory_that_fails_leaves_what_was_there(directory, file, point):
-    env = {"CARREL_BLOB_URL": f"dir:{directory}"}
+    env = {"blob_url": f"dir:{directory}"}
     s3.blob(env, "put", "a", data=file(b"before"))
     process = s3.start_blob({**env, "CARREL_FAULT": point}, "put", "a", data=file(b"after"))
     process.communicate()

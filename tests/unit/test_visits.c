@@ -24,10 +24,10 @@ static void drop(struct http_connection *connection)
 	visits_leave(&visits, take_ptr(connection->visit));
 }
 
-static void open_with(const char *settings)
+static void open_with(struct serve_settings settings)
 {
 	struct error err;
-	assert_int_equal(front_init(&front, settings, &err), 0);
+	assert_int_equal(front_init(&front, &settings, &err), 0);
 	visits_init(&visits, &front, drop);
 	memset(all, 0, sizeof all);
 	count = 0;
@@ -95,7 +95,7 @@ static unsigned pending_tcp(void)
 
 static void the_oldest_of_an_address_goes_when_it_has_too_many(void **state)
 {
-	open_with("");
+	open_with((struct serve_settings){ 0 });
 	struct http_connection *other = come_from("192.0.2.2");
 	struct http_connection *known = come_from("192.0.2.1");
 	assert_int_equal(ask(known, "token a", 0), 0);
@@ -117,7 +117,7 @@ static void the_oldest_of_a_range_goes_when_it_has_too_many(void **state)
 	static const char *const elsewhere[] = { "192.0.3.1", "2001:db8:1:3::1" };
 	char address[64];
 	for (size_t k = 0; k < 2; k++) {
-		open_with("");
+		open_with((struct serve_settings){ 0 });
 		struct http_connection *other = come_from(elsewhere[k]);
 		for (size_t i = 0; i < 4 * VISITS_RANGE_MAX; i++) {
 			str_format(address, sizeof address, k ? "2001:db8:1:2::%zu" : "192.0.2.%zu",
@@ -135,7 +135,7 @@ static void the_oldest_of_a_range_goes_when_it_has_too_many(void **state)
 static void of_all_that_are_pending_the_fullest_range_loses_its_oldest(void **state)
 {
 	char address[64];
-	open_with("");
+	open_with((struct serve_settings){ 0 });
 	struct http_connection *slow = come_from("198.51.100.1");
 	struct http_connection *known = come_from("198.51.100.2");
 	assert_int_equal(ask(known, "token a", 0), 0);
@@ -153,7 +153,8 @@ static void of_all_that_are_pending_the_fullest_range_loses_its_oldest(void **st
 
 static void a_proxy_may_have_all_that_are_pending(void **state)
 {
-	open_with("proxy 10.0.0.0/8\n");
+	static const char *proxies[] = { "10.0.0.0/8" };
+	open_with((struct serve_settings){ .proxies = { proxies, 1, 1 } });
 	struct http_connection *oldest = come_from("10.0.0.1");
 	for (size_t i = 1; i < VISITS_TCP_MAX; i++)
 		come_from("10.0.0.1");
@@ -168,7 +169,7 @@ static void a_proxy_may_have_all_that_are_pending(void **state)
 
 static void uids_on_unix_sockets_have_their_own(void **state)
 {
-	open_with("");
+	open_with((struct serve_settings){ 0 });
 	struct http_connection *by_tcp = come_from("192.0.2.1"), *known = come_as(1000);
 	assert_int_equal(ask(known, "uid 1000", 0), 0);
 	struct http_connection *other = come_as(ROOT), *oldest = come_as(1000);
@@ -186,7 +187,7 @@ static void uids_on_unix_sockets_have_their_own(void **state)
 
 static void a_principal_has_so_many_connections_of_unix_sockets(void **state)
 {
-	open_with("connections 2\nrate 1\n");
+	open_with((struct serve_settings){ .connections = 2, .rate = 1 });
 	for (size_t i = 0; i < VISITS_PEER_MAX; i++)
 		assert_int_equal(ask(come_as(ROOT), "uid 0", 0), 0);
 	assert_int_equal(ask(come_as(ROOT), "uid 0", 0), -1);
@@ -196,7 +197,7 @@ static void a_principal_has_so_many_connections_of_unix_sockets(void **state)
 
 static void a_principal_has_so_many_connections(void **state)
 {
-	open_with("connections 2\n");
+	open_with((struct serve_settings){ .connections = 2 });
 	struct http_connection *one = come_from("192.0.2.1"), *two = come_from("192.0.2.2"),
 			       *three = come_from("192.0.2.3");
 	assert_int_equal(ask(one, "token a", 0), 0);
@@ -215,7 +216,7 @@ static void a_principal_has_so_many_connections(void **state)
 
 static void a_principal_asks_so_often_also_on_new_connections(void **state)
 {
-	open_with("rate 2\n");
+	open_with((struct serve_settings){ .rate = 2 });
 	for (int i = 0; i < 4; i++) {
 		struct http_connection *c = come_from("192.0.2.1");
 		assert_int_equal(ask(c, "token a", 1000), i < 2 ? 0 : -1);
