@@ -2,10 +2,14 @@
 
 #include <ctype.h>
 #include <stdlib.h>
+#include <strings.h>
 #include "base/buf.h"
+#include "base/map.h"
 #include "format/json_read.h"
+#include "format/uri.h"
 
 #define RANGE_MAX 256
+#define ADDRESS_MAX 2048 /* of an address, and of a path in a lock that is looked at */
 #define SHA512_BASE64_LEN 88
 
 /* ---- names and ranges ---- */
@@ -282,8 +286,8 @@ static bool is_integrity(const char *text)
 	       strcmp(text + len + SHA512_BASE64_LEN - 2, "==") == 0;
 }
 
-static int take(struct node_locked one, struct arena *arena, node_lock *lock, const char **package,
-	struct error *err)
+static int take(struct node_locked one, bool is_bundled, struct arena *arena, node_lock *lock,
+	const char **package, struct error *err)
 {
 	*package = one.name;
 	if (!node_name_is_valid(one.name))
@@ -296,9 +300,11 @@ static int take(struct node_locked one, struct arena *arena, node_lock *lock, co
 			"the lock has package '%s' from '%s', not from the registry", one.name,
 			shown);
 	}
-	if (!one.integrity || !is_integrity(one.integrity))
+	if (!is_bundled && (!one.integrity || !is_integrity(one.integrity)))
 		return fail_hint(err, ERR_DENIED, "resolve again without the lock",
 			"the lock has no SHA-512 of package '%s' %s", one.name, one.version);
+	if (is_bundled)
+		one.integrity = one.address = NULL;
 	vec_push(arena, lock, one);
 	return 0;
 }
@@ -319,7 +325,9 @@ static int read_bun(const struct json_value *packages, struct arena *arena, node
 		}
 		if (m->kind == JSON_ARRAY && m->count == 4 && m->first->next->next->next)
 			one.integrity = text_of(m->first->next->next->next);
-		if (take(one, arena, lock, package, err) < 0)
+		if (m->kind == JSON_ARRAY && m->count > 1)
+			one.address = text_of(m->first->next);
+		if (take(one, false, arena, lock, package, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -330,12 +338,42 @@ static bool is_true(const struct json_value *value)
 	return value && value->kind == JSON_BOOL && value->boolean;
 }
 
+/* Of the packages whose files have other packages in them: the text that paths of those begin with.
+ */
+static void find_bundlers(
+	const struct json_value *packages, struct arena *arena, struct map *bundlers)
+{
+	for (const struct json_value *m = packages->first; m; m = m->next) {
+		const struct json_value *list = json_member(m, "bundleDependencies");
+
+		if (m->key.len > 0 && list &&
+			(is_true(list) || (list->kind == JSON_ARRAY && list->count > 0)))
+			map_set(bundlers, m->key, arena);
+	}
+}
+
+/* npm takes what is said to be bundled from the registry, without a hash, when no package above it
+ * brings it. */
+static bool is_below_bundler(const struct map *bundlers, struct str path)
+{
+	if (path.len > ADDRESS_MAX)
+		return false;
+	for (size_t len = path.len; len > 0; len--)
+		if (path.data[len - 1] == '/' &&
+			map_get(bundlers, (struct str){ path.data, len - 1 }))
+			return true;
+	return false;
+}
+
 /* "node_modules/a/node_modules/@b/c": {"version", "resolved", "integrity"}; "" is the project. */
 static int read_npm(const struct json_value *packages, struct arena *arena, node_lock *lock,
 	const char **package, struct error *err)
 {
 	static const char top[] = "node_modules/";
+	struct map bundlers;
 
+	map_init(&bundlers, arena);
+	find_bundlers(packages, arena, &bundlers);
 	for (const struct json_value *m = packages->first; m; m = m->next) {
 		const char *name = m->key.data, *next;
 		struct node_locked one;
@@ -349,14 +387,80 @@ static int read_npm(const struct json_value *packages, struct arena *arena, node
 		while ((next = strstr(name, top)))
 			name = next + sizeof top - 1;
 		one = (struct node_locked){ name, json_member_text(m, "version"),
-			json_member_text(m, "integrity") };
+			json_member_text(m, "integrity"), json_member_text(m, "resolved") };
 		if (json_member_text(m, "name"))
 			one.name = json_member_text(m, "name");
-		/* It comes in the file of another package, which has a hash. */
-		if (is_true(json_member(m, "inBundle")))
-			continue;
-		if (take(one, arena, lock, package, err) < 0)
+		if (take(one,
+			    is_true(json_member(m, "inBundle")) &&
+				    is_below_bundler(&bundlers, m->key),
+			    arena, lock, package, err) < 0)
 			return -1;
+	}
+	return 0;
+}
+
+/* ---- addresses ---- */
+
+/* The path of an address with "%2f" and "%40" read; false: it has what leads elsewhere. */
+static bool read_address_path(const char *address, char *path, size_t size)
+{
+	struct uri parts;
+	size_t len = 0;
+
+	if (!uri_split(address, &parts) || strlen(address) >= size || strpbrk(address, "?#\\") ||
+		strstr(address, ".."))
+		return false;
+	for (const char *c = parts.host.data + parts.host.len; *c; c++) {
+		bool is_slash = strncasecmp(c, "%2f", 3) == 0;
+
+		if (*c == '%' && !is_slash && strncmp(c, "%40", 3) != 0)
+			return false;
+		path[len++] = *c != '%' ? *c : is_slash ? '/' : '@';
+		c += *c == '%' ? 2 : 0;
+	}
+	path[len] = '\0';
+	return true;
+}
+
+/* "/a/-/" in "/@scope/a/-/": another package. */
+static bool is_of_scope(const char *path, const char *at)
+{
+	const char *before = memrchr(path, '/', (size_t)(at - path));
+
+	return before && before[1] == '@';
+}
+
+/* Registries keep files at NAME/-/FILE, some at NAME/VERSION/FILE. */
+static bool is_address_of(const char *address, const struct node_locked *one)
+{
+	char path[ADDRESS_MAX], wanted[NODE_NAME_MAX + RANGE_MAX + 4];
+	const char *const forms[] = { "-", one->version };
+
+	if (!read_address_path(address, path, sizeof path))
+		return false;
+	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+		bool fits = str_format(wanted, sizeof wanted, "/%s/%s/", one->name, forms[i]);
+		const char *at = fits ? strstr(path, wanted) : NULL;
+
+		if (at && !is_of_scope(path, at))
+			return true;
+	}
+	return false;
+}
+
+int node_lock_check_addresses(const node_lock *lock, const char **package, struct error *err)
+{
+	for (size_t i = 0; i < lock->count; i++) {
+		const struct node_locked *one = &lock->items[i];
+		char shown[256];
+
+		if (!one->address || !one->address[0] || is_address_of(one->address, one))
+			continue;
+		*package = one->name;
+		str_printable(shown, sizeof shown, str_from(one->address));
+		return fail_hint(err, ERR_DENIED, "resolve again without the lock",
+			"the lock has package '%s' at '%s', which is not its address", one->name,
+			shown);
 	}
 	return 0;
 }
@@ -366,7 +470,11 @@ static int compare_locked(const void *a, const void *b)
 	const struct node_locked *one = a, *other = b;
 	int order = strcmp(one->name, other->name);
 
-	return order ? order : strcmp(one->version, other->version);
+	if (order == 0)
+		order = strcmp(one->version, other->version);
+	return order ? order
+		     : strcmp(one->address ? one->address : "",
+			       other->address ? other->address : "");
 }
 
 static void sort(node_lock *lock)

@@ -19,7 +19,9 @@ struct node_spec {
 };
 typedef VEC(struct node_spec) node_specs;
 struct node_locked {
-	const char *name, *version, *integrity;
+	const char *name, *version;
+	const char *integrity; /* NULL: it comes in the file of another package */
+	const char *address;   /* of its file; NULL or empty: the registry says it */
 };
 typedef VEC(struct node_locked) node_lock;
 
@@ -34,9 +36,13 @@ void package_json_print(const node_specs *specs, struct arena *arena, struct str
  * configuration); *specs are its direct dependencies. */
 int package_json_read(struct str text, struct arena *arena, node_specs *specs, struct str *kept,
 	const char **package, struct error *err);
-/* All packages of a lock, sorted by name and version, each once. *is_npm: it is
+/* All packages of a lock, sorted by name, version and address, each once. *is_npm: it is
  * a package-lock.json. */
 int node_lock_read(struct str text, struct arena *arena, node_lock *lock, bool *is_npm,
 	const char **package, struct error *err);
+/* ERR_DENIED when the address of a package is that of another package's file: a client takes the
+ * file that the address and the hash name, whatever the package is called. Of a lock that was
+ * given; what a registry says of its own packages is its business. */
+int node_lock_check_addresses(const node_lock *lock, const char **package, struct error *err);
 /* A bun.lock as JSON: bun writes a comma after the last member. */
 struct str node_lock_without_commas(struct str text, struct arena *arena);

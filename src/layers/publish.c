@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/id.h"
 #include "base/path.h"
+#include "format/quantity.h"
 #include "layers/pair.h"
 #include "layers/damage.h"
 #include "layers/internal.h"
@@ -70,6 +71,26 @@ static int check_draft(
 	return 0;
 }
 
+/* Before anything is hashed: a file of holes takes as long as one that is full. */
+static int add_bytes(
+	struct publication *p, size_t draft, const struct tree_entry *found, struct error *err)
+{
+	uint64_t most = p->drafts[draft].bytes_max;
+	struct part *part = &p->parts[draft];
+	char shown[16];
+
+	if (!most || most > LAYER_BYTES_MAX)
+		most = LAYER_BYTES_MAX;
+	if (found->size > most - part->bytes) {
+		quantity_format_size(shown, most);
+		return fail(err, ERR_LIMIT, "with '%s' the layer is larger than %s", found->path,
+			shown);
+	}
+	part->bytes += found->size;
+	p->bytes += found->size;
+	return 0;
+}
+
 static int add_entries(
 	struct publication *p, size_t draft, const struct tree_walk *walk, struct error *err)
 {
@@ -88,13 +109,9 @@ static int add_entries(
 		} else {
 			entry.kind = MANIFEST_FILE;
 			entry.mode = found->mode & S_IXUSR ? 0755 : 0644;
-			if (found->size > LAYER_BYTES_MAX - part->bytes)
-				return fail(err, ERR_LIMIT,
-					"with '%s' the layer is larger than %llu bytes",
-					found->path, (unsigned long long)LAYER_BYTES_MAX);
-			part->bytes += found->size;
+			if (add_bytes(p, draft, found, err) < 0)
+				return -1;
 			part->files++;
-			p->bytes += found->size;
 			vec_push(&p->arena, &p->jobs,
 				(struct file_job){ draft, part->manifest.entries.count, found->size,
 					found->links });

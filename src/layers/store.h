@@ -80,6 +80,7 @@ struct layer_draft {
 	const char *path;		   /* below the stage; it is renamed away */
 	const char *kind, *name, *version; /* as in manifest.h */
 	const char *key;		   /* NULL: not to be found by one */
+	uint64_t bytes_max;		   /* of its files, holes counted; 0: LAYER_BYTES_MAX */
 	/* out */
 	char id[LAYER_ID_LEN + 1];
 	uint64_t bytes, files; /* regular files and what they hold */

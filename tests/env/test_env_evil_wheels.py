@@ -93,6 +93,14 @@ def test_a_bomb_does_not_fill_the_disk(env, index):
     assert used(env.store) - before < 4 << 20
 
 
+def test_holes_of_a_wheel_that_a_backend_makes_count_as_bytes(env, index):
+    """It is hashed before it is unpacked: that would take longer than the time of any build."""
+    index.add(wheels.sdist("holey", hooks="def build_wheel(directory, config_settings=None, metadata_directory=None):\n"
+                           "    name = 'holey-1.0-py3-none-any.whl'\n    with open(os.path.join(directory, name), 'wb') as file:\n"
+                           "        file.truncate(1 << 40)\n    return name\n"))
+    env.fails("agent", "--pip", "holey", "--allow-build", code="denied", says=["take more than"], timeout=120)
+
+
 def used(directory):
     return sum(os.lstat(os.path.join(where, name)).st_blocks * 512 for where, _, names in os.walk(directory) for name in names)
 

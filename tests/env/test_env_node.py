@@ -254,6 +254,78 @@ def test_the_npmrc_of_a_project_and_addresses_in_its_lock_lead_nowhere_else(node
 
 
 @once
+def test_a_lock_leads_to_no_other_package_of_the_registry(node, registry, tmp):
+    """Neither by an address and its hash, nor by the claim that another package brings it: what is blocked stays out, and each
+    package has its hash."""
+    def file_of(name, **how):
+        registry.add(name, "1.0.0", **how)
+        dist = registry.packages[name]["1.0.0"][0]["dist"]
+        return dist["tarball"], dist.get("integrity")
+    banned, plain, unhashed = file_of("banned"), file_of("plain"), file_of("without-hash", said="")
+    entry = {"version": "1.0.0", "resolved": plain[0], "integrity": plain[1]}
+    other = {"version": "1.0.0", "resolved": banned[0], "integrity": banned[1]}
+
+    def npm(*more, **root):
+        return "package-lock.json", {"lockfileVersion": 3, "packages": {"": {"dependencies": {"plain": "1.0.0"}, **root}, **dict(more)}}
+
+    def bun(*packages):
+        return "bun.lock", {"lockfileVersion": 1, "workspaces": {"": {"name": "x", "dependencies": {"plain": "1.0.0"}}}, "packages": dict(packages)}
+    needs = {**entry, "dependencies": {"banned": "*", "without-hash": "*"}}
+    locks = [
+        npm(("node_modules/plain", other)),
+        npm(("node_modules/plain", {**other, "name": "plain"})),
+        npm(("node_modules/plain", entry), ("node_modules/two/node_modules/plain", other)),
+        npm(("node_modules/plain", needs), ("node_modules/banned", {"version": "1.0.0", "resolved": banned[0], "inBundle": True})),
+        npm(("node_modules/plain", needs), ("node_modules/without-hash", {"version": "1.0.0", "resolved": unhashed[0], "inBundle": True})),
+        npm(("node_modules/plain", {**entry, "bundleDependencies": ["banned"]}), ("node_modules/plain/node_modules/banned", {"version": "1.0.0", "inBundle": True})),
+        bun(("plain", ["plain@1.0.0", banned[0], {}, banned[1]])),
+    ]
+    config = node.store / "config.yaml"
+    kept = config.read_text() if config.exists() else None
+    node.configure("environments:\n  blocked_packages: [banned]\n")
+    before = len(registry.requests)
+    (tmp / "package.json").write_text(json.dumps({"name": "x", "dependencies": {"plain": "1.0.0"}}))
+    try:
+        for name, lock in locks:
+            (tmp / name).write_text(json.dumps(lock))
+            node.refuses("--package-json", tmp, "--node-runtime", "npm" if name.startswith("package") else "bun", code=("denied", "invalid"))
+            (tmp / name).unlink()
+        assert not [path for path in registry.requests[before:] if path.startswith(("banned/", "without-hash/", "plain/"))]
+        # As npm writes it.
+        (tmp / "package-lock.json").write_text(json.dumps(npm(("node_modules/plain", entry))[1]))
+        assert node.build("honest", "--package-json", tmp, "--node-runtime", "npm")["installed_packages"] == {"plain": "1.0.0"}
+    finally:
+        config.unlink() if kept is None else config.write_text(kept)
+
+
+@once
+def test_a_lock_without_what_is_asked_for_is_refused(node, registry, tmp):
+    registry.add("plain", "1.0.0")
+    (tmp / "package.json").write_text(json.dumps({"name": "x", "dependencies": {"plain": "1.0.0"}}))
+    (tmp / "package-lock.json").write_text(json.dumps({"lockfileVersion": 1, "packages": {}, "dependencies": {"plain": {"version": "1.0.0"}}}))
+    node.refuses("--package-json", tmp, "--node-runtime", "npm", code=("conflict", "failed", "invalid"))
+
+
+@once
+def test_a_program_of_a_package_does_not_verify_its_environment(node, registry):
+    """It has the name of Node."""
+    registry.add("usurper", "1.0.0", {"index.js": "", "node.sh": ("#!/bin/sh\necho 'missing usurped'\n", 0o755)}, bin={"node": "node.sh"})
+    found = node.build("usurped", "--npm", "usurper")
+    assert node.inside("usurped", "node") == "missing usurped\n"
+    done = node("env", "verify", "usurped", timeout=120)
+    assert (done.returncode, done.stdout) == (0, f"{found['name']}: ok\n"), done.stderr
+
+
+@once
+@pytest.mark.parametrize("runtime", ["bun", "npm"])
+def test_holes_of_files_count_as_bytes(node, registry, runtime):
+    """They are hashed like anything else: a terabyte of them would take longer than the time of any build."""
+    registry.add("holey", "1.0.0", scripts={"postinstall": "truncate -s 1T holes"})
+    error = node.refuses("--npm", "holey", "--node-runtime", runtime, "--allow-scripts", code="denied", says=["holey/holes", "larger than"])
+    assert "max_install_bytes" in error["hint"]
+
+
+@once
 @pytest.mark.parametrize("runtime", ["bun", "npm"])
 def test_a_tarball_that_is_a_bomb_does_not_fill_the_disk(node, registry, runtime):
     def used():

@@ -153,6 +153,94 @@ static void a_lock_without_hashes_or_with_other_sources_is_refused(void **state)
 	assert_bad_lock("# yarn lockfile v1\n", "the lock");
 }
 
+static void only_what_another_package_brings_needs_no_hash(void **state)
+{
+	const char *text = NPM("\"\": {\"bundleDependencies\": [\"a\"]},"
+			       "\"node_modules/x\": {\"version\": \"1.0.0\", \"integrity\": \"" HASH
+			       "\", \"bundleDependencies\": [\"a\"]},"
+			       "\"node_modules/x/node_modules/a\": {\"version\": \"2.0.0\", "
+			       "\"inBundle\": true, \"resolved\": \"https://h/b/-/b-1.tgz\"}");
+	node_lock lock = { 0 };
+	const char *package = NULL;
+	struct error err = { 0 };
+	bool npm;
+
+	assert_int_equal(node_lock_read(str_from(text), &arena, &lock, &npm, &package, &err), 0);
+	assert_int_equal(lock.count, 2); /* both are judged by their names */
+	assert_string_equal(lock.items[0].name, "a");
+	assert_null(lock.items[0].integrity);
+	assert_null(lock.items[0].address);
+	assert_bad_lock(NPM("\"node_modules/a\": {\"version\": \"1.0.0\", \"inBundle\": true}"),
+		"no SHA-512 of package 'a'");
+	assert_bad_lock(NPM("\"\": {\"bundleDependencies\": [\"a\"]}, \"node_modules/a\": "
+			    "{\"version\": \"1.0.0\", \"inBundle\": true}"),
+		"no SHA-512 of package 'a'");
+	assert_bad_lock(NPM("\"node_modules/x\": {\"version\": \"1.0.0\", \"integrity\": \"" HASH
+			    "\", \"bundleDependencies\": []}, \"node_modules/x/node_modules/a\": "
+			    "{\"version\": \"1.0.0\", \"inBundle\": true}"),
+		"no SHA-512 of package 'a'");
+}
+
+static void an_address_is_that_of_its_package(void **state)
+{
+	static const struct {
+		const char *name, *address;
+		bool is_own;
+	} cases[] = {
+		{ "a", NULL, true },
+		{ "a", "", true },
+		{ "a", "https://h/a/-/a-1.0.0.tgz", true },
+		{ "a", "http://h:4873/npm/api/a/-/a-1.0.0.tgz", true },
+		{ "@s/a", "https://h/@s/a/-/a-1.0.0.tgz", true },
+		{ "@s/a", "https://h/%40s%2fa/-/a-1.0.0.tgz", true },
+		{ "@s/a", "https://h/download/@s/a/1.0.0/0123abc", true },
+		{ "a", "https://h/b/-/b-1.0.0.tgz", false },
+		{ "a", "https://h/b/-/a-1.0.0.tgz", false },
+		{ "a", "https://h/a/-/../../b/-/b-1.0.0.tgz", false },
+		{ "a", "https://h/a/-/%2e%2e/b/-/b-1.0.0.tgz", false },
+		{ "a", "https://h/b/-/b-1.0.0.tgz?x=/a/-/", false },
+		{ "a", "https://h/b/-/b-1.0.0.tgz#/a/-/", false },
+		{ "a", "https://a/-/b/-/b-1.0.0.tgz", false },
+		{ "a", "https://x/a/-/@h/b/-/b-1.0.0.tgz", true },
+		{ "a", "https://h/@s/a/-/a-1.0.0.tgz", false },
+		{ "a", "https://h/sa/-/a-1.0.0.tgz", false },
+		{ "a", "git+ssh://h/x", false },
+		{ "a", "file:a/-/x", false },
+		{ "a", "a/-/x", false },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct node_locked one = { cases[i].name, "1.0.0", HASH, cases[i].address };
+		const node_lock lock = { &one, 1, 1 };
+		const char *package = NULL;
+		struct error err = { 0 };
+		bool is_own = node_lock_check_addresses(&lock, &package, &err) == 0;
+
+		if (is_own != cases[i].is_own)
+			fail_msg("%s: '%s'", cases[i].name, cases[i].address);
+		if (!is_own)
+			assert_string_equal(package, cases[i].name);
+	}
+}
+
+/* One entry of a name and version must not hide another one's address. */
+static void each_address_of_a_package_is_kept(void **state)
+{
+	const char *text =
+		NPM("\"node_modules/a\": {\"version\": \"1.0.0\", \"integrity\": \"" HASH
+		    "\", \"resolved\": \"https://h/a/-/a-1.0.0.tgz\"},"
+		    "\"node_modules/b/node_modules/a\": {\"version\": \"1.0.0\", "
+		    "\"integrity\": \"" HASH "\", \"resolved\": \"https://h/c/-/c-1.0.0.tgz\"}");
+	node_lock lock = { 0 };
+	const char *package = NULL;
+	struct error err = { 0 };
+	bool npm;
+
+	assert_int_equal(node_lock_read(str_from(text), &arena, &lock, &npm, &package, &err), 0);
+	assert_int_equal(node_lock_check_addresses(&lock, &package, &err), -1);
+	assert_non_null(strstr(err.text, "https://h/c/-/c-1.0.0.tgz"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -162,6 +250,9 @@ int main(void)
 		cmocka_unit_test(a_package_json_with_other_sources_is_refused),
 		cmocka_unit_test(locks_of_bun_and_npm_are_read),
 		cmocka_unit_test(a_lock_without_hashes_or_with_other_sources_is_refused),
+		cmocka_unit_test(only_what_another_package_brings_needs_no_hash),
+		cmocka_unit_test(an_address_is_that_of_its_package),
+		cmocka_unit_test(each_address_of_a_package_is_kept),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -180,7 +180,8 @@ static int install(struct node_making *making, struct str lock, size_t count, st
 		"--no-summary", "--linker", "hoisted", NULL };
 	static const char *const npm[] = { "ci", "--no-audit", "--no-fund", NULL };
 
-	if (count == 0)
+	/* A lock without packages: the client compares it with what is asked for. */
+	if (count == 0 && making->node->specs.count == 0)
 		return making->stage.fd < 0 ? node_stage(making, err) : 0;
 	events_installing(&making->store->events, making->wanted->name, NULL);
 	node_show(making, "installing_deps");
@@ -210,34 +211,6 @@ static int make_draft(struct node_making *making, struct error *err)
 	return 0;
 }
 
-static int check_size(struct node_making *making, uint64_t bytes, struct error *err)
-{
-	uint64_t limit = making->store->config.max_install_bytes;
-	char shown[16];
-
-	if (bytes <= limit)
-		return 0;
-	quantity_format_size(shown, limit);
-	fail_hint(err, ERR_LIMIT, "a higher max_install_bytes in config.yaml allows it",
-		"the packages of environment '%s' take more than %s", making->wanted->name, shown);
-	return build_failed(making->run->problem, BUILD_DENIED, NULL);
-}
-
-/* Before it is a layer: one that is published would stay, and be found by its key. */
-static int check_draft(struct node_making *making, struct error *err)
-{
-	uint64_t bytes = 0, inodes;
-	int failed;
-	{
-		auto_leave const struct home *home = home_entered(making->store->home);
-		auto_close int tree = path_open_nolinks(
-			making->stage.fd, "draft/tree", O_RDONLY | O_DIRECTORY, 0);
-		failed = tree < 0 || path_measure_tree(tree, &bytes, &inodes, NULL) < 0;
-	}
-	return failed ? fail_errno(err, "measure the packages of a build")
-		      : check_size(making, bytes, err);
-}
-
 static int publish(
 	struct node_making *making, const char *key, char id[LAYER_ID_LEN + 1], struct error *err)
 {
@@ -245,10 +218,11 @@ static int publish(
 		.kind = "node-modules",
 		.name = "node_modules",
 		.version = "",
-		.key = key };
+		.key = key,
+		.bytes_max = making->store->config.max_install_bytes };
 
 	node_show(making, "building_layers");
-	if (make_draft(making, err) < 0 || check_draft(making, err) < 0)
+	if (make_draft(making, err) < 0)
 		return -1;
 	fault_point("node.layer");
 	if (making->layers < 0 &&
@@ -256,12 +230,14 @@ static int publish(
 		return -1;
 	if (layers_publish(&making->store->layers, making->stage.fd, &draft, 1, NULL, NULL, err) <
 		0) {
-		if (err->code == ERR_DENIED)
+		if (err->code == ERR_LIMIT)
+			error_hint(err, "a higher max_install_bytes in config.yaml allows it");
+		if (err->code == ERR_DENIED || err->code == ERR_LIMIT)
 			build_failed(making->run->problem, BUILD_DENIED, NULL);
 		return error_context(err, "the packages of environment '%s'", making->wanted->name);
 	}
 	memcpy(id, draft.id, LAYER_ID_LEN + 1);
-	return check_size(making, draft.bytes, err);
+	return 0;
 }
 
 /* The lock of the layers is not held while packages are fetched; what is there may be gone then. */

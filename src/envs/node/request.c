@@ -209,7 +209,8 @@ static int judge_given_lock(const struct env_store *store, const struct node_wan
 
 	if (!node->lock.len)
 		return 0;
-	if (node_lock_read(node->lock, arena, &packages, &is_npm, &package, err) < 0)
+	if (node_lock_read(node->lock, arena, &packages, &is_npm, &package, err) < 0 ||
+		node_lock_check_addresses(&packages, &package, err) < 0)
 		return invalid(problem, package, err);
 	if (!is_npm && strcmp(node->runtime, "npm") == 0) {
 		fail_hint(err, ERR_INVALID, "--node-runtime bun reads it",

@@ -47,7 +47,9 @@ static int verify_node(const struct builder *builder, const struct env_meta *met
 		finding_add(arena, findings, NULL, NULL, "requirements.txt", err->text);
 		return 0;
 	}
-	vec_push(arena, &argv, arena_text(arena, "node"));
+	/* By its path: a package may have a program of that name. */
+	vec_push(arena, &argv,
+		arena_text(arena, meta->node ? meta->node : NODE_TOOLS_TARGET "/node/bin/node"));
 	vec_push(arena, &argv, arena_text(arena, "-e"));
 	vec_push(arena, &argv, arena_text(arena, script_verify));
 	vec_push(arena, &argv, arena_text(arena, "--"));

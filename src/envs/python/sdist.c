@@ -369,6 +369,9 @@ static int take_wheel(struct work *work, int to, struct built_wheel *wheel, stru
 		return fail_errno(err, "wheel '%s'", wheel->file);
 	if (!S_ISREG(stat.st_mode) || stat.st_nlink != 1)
 		return fail(err, ERR_DENIED, "'%s' is not a regular file", wheel->file);
+	/* Holes counted: they are read like anything else. */
+	if ((uint64_t)stat.st_size > work->making.store->config.max_install_bytes)
+		return making_too_large(&work->making, err);
 	if (known_hash_file(fd, wheel->sha256) < 0)
 		return fail_errno(err, "read '%s'", wheel->file);
 	if (path_make_directories(to, WHEELS, 0755, &dir, err) < 0)
@@ -398,7 +401,7 @@ static int build(struct work *work, const struct layer_stage *to, struct built_w
 		return -1;
 	*wheel = (struct built_wheel){ .file = answer_get(&answer, "wheel") };
 	if (check_wheel(work, wheel, err) < 0 || take_wheel(work, to->fd, wheel, err) < 0)
-		return failed(work, BUILD_FAILED, err);
+		return failed(work, err->code == ERR_LIMIT ? BUILD_DENIED : BUILD_FAILED, err);
 	wheel->path = arena_printf(work->making.arena, "%s/" WHEELS "/%s", to->path, wheel->file);
 	return 0;
 }
