@@ -37,12 +37,13 @@ def note_carrel(process):
 
 def eventually(claim, seconds=60):
     """Waits until claim() is true, at most so long; its last value. Who was kept from looking looks again at the end."""
-    end = time.monotonic() + seconds
+    start = time.monotonic()
     while True:
-        is_over = time.monotonic() >= end
-        if (value := claim()) or is_over:
+        waited = time.monotonic() - start
+        if (value := claim()) or waited >= seconds:
             return value
-        time.sleep(0.01)
+        # A look costs the daemon something, too: the longer it takes, the fewer of them.
+        time.sleep(min(max(0.01, waited / 10), 0.05))
 
 
 def what_stays(find, seconds=60):
@@ -233,6 +234,21 @@ def has_children():
         return False
 
 
+def children():
+    """The pids of this process's own children, of all its threads; None where the kernel doesn't list them. Those of a thread that
+    ends go to another one: only a look during which the threads stayed the same says something."""
+    while True:
+        threads, found = sorted(os.listdir("/proc/self/task")), set()
+        try:
+            for thread in threads:
+                found.update(map(int, pathlib.Path(f"/proc/self/task/{thread}/children").read_text().split()))
+        except FileNotFoundError:
+            if not os.path.exists("/proc/thread-self/children"):
+                return None
+        if threads == sorted(os.listdir("/proc/self/task")):
+            return found
+
+
 def family(root, leave=()):
     """{pid: (state, name)} of the living processes below `root`, without `leave` and what is below those."""
     if root == os.getpid() and not has_children():
@@ -273,11 +289,15 @@ def check_mounts(before):
 
 
 def cgroups():
-    found = set()
-    for directory, names, _ in os.walk("/sys/fs/cgroup"):
-        found.update(os.path.join(directory, name) for name in names if name.startswith("carrel"))
-        if directory.count("/") >= 8:
-            names.clear()
+    """As os.walk would find them, which reads also the dozens of files of those that have nothing below."""
+    found, wave = set(), ["/sys/fs/cgroup"]
+    for directory in wave:
+        with contextlib.suppress(OSError):
+            if os.stat(directory).st_nlink == 2 or directory.count("/") > 8:
+                continue
+            below = [entry.path for entry in os.scandir(directory) if entry.is_dir(follow_symlinks=False)]
+            found.update(path for path in below if os.path.basename(path).startswith("carrel"))
+            wave += below
     return found
 
 
