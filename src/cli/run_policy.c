@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <termios.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "base/walk.h"
 #include "cli/policy_file.h"
 #include "envs/shown.h"
 #include "model/environment.h"
@@ -147,11 +149,15 @@ int run_policy_environment(const struct policy_stack *stack, const struct env_me
 
 /* A file of --dir, without following links: the command would see the same. Without --dir the
  * workspace is empty. Others, but what a sandbox has none of, aren't known. */
-static int open_input(int dir, const char *top, const char *path)
+static int open_input(int dir, const char *top, const struct policy_input *input)
 {
-	const char *inside = path + strlen(top) + (top[1] != '\0');
+	static const int flags[] = { [POLICY_INPUT_FILE] = O_RDONLY | O_NONBLOCK | O_NOCTTY,
+		[POLICY_INPUT_TYPE] = O_PATH | O_NOFOLLOW,
+		[POLICY_INPUT_NAMES] = O_RDONLY | O_DIRECTORY };
+	const char *path = input->path, *inside = path + strlen(top) + (top[1] != '\0');
 	if (!path_is_beneath(path, top)) {
-		bool is_absent = !strchr(path + 1, '/') || path_is_beneath(path, "/env");
+		bool is_absent = !strchr(path + 1, '/') || path_is_beneath(path, "/env") ||
+				 !strcmp(path, "/etc/gitconfig");
 		errno = is_absent ? ENOENT : EACCES;
 		return -1;
 	}
@@ -159,7 +165,42 @@ static int open_input(int dir, const char *top, const char *path)
 		errno = ENOENT;
 		return -1;
 	}
-	return path_open_nolinks(dir, inside, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	return path_open_nolinks(dir, inside[0] ? inside : ".", flags[input->kind], 0);
+}
+
+static int read_names(int fd, struct arena *arena, struct str *text)
+{
+	auto_buf struct buf names = buf_empty(POLICY_INPUT_MAX);
+	auto_walk DIR *walk = walk_from(dup(fd));
+	struct dirent *entry;
+	struct stat st;
+	size_t count = 0;
+	while (walk && (entry = walk_next(walk))) {
+		if (++count > POLICY_INPUT_NAMES_MAX || strchr(entry->d_name, '\n') ||
+			fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW))
+			return -1;
+		buf_printf(&names, "%s%s\n", entry->d_name, S_ISDIR(st.st_mode) ? "/" : "");
+	}
+	*text = (struct str){ arena_bytes(arena, names.len ? names.data : "", names.len),
+		names.len };
+	return walk && !errno && !names.overflow ? 0 : -1;
+}
+
+static int read_input(int fd, enum policy_input_kind kind, struct arena *arena, struct str *text)
+{
+	struct stat st;
+	switch (kind) {
+	case POLICY_INPUT_FILE:
+		return file_read(fd, POLICY_INPUT_MAX, arena, text);
+	case POLICY_INPUT_TYPE:
+		if (fstat(fd, &st))
+			return -1;
+		*text = str_from(path_type(st.st_mode));
+		return 0;
+	case POLICY_INPUT_NAMES:
+		return read_names(fd, arena, text);
+	}
+	return -1;
 }
 
 static void read_inputs(const struct plan_options *options, struct policy_inputs *inputs)
@@ -169,12 +210,12 @@ static void read_inputs(const struct plan_options *options, struct policy_inputs
 		options->dir ? open(options->dir->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	struct policy_input *input;
 	while ((input = policy_inputs_next(inputs))) {
-		auto_close int fd = open_input(dir, top, input->path);
+		auto_close int fd = open_input(dir, top, input);
 		struct str text;
 		if (fd < 0)
 			policy_inputs_fail(input,
 				errno == ENOENT || errno == ENOTDIR ? ERR_NOT_FOUND : ERR_DENIED);
-		else if (file_read(fd, POLICY_INPUT_MAX, inputs->arena, &text))
+		else if (read_input(fd, input->kind, inputs->arena, &text))
 			policy_inputs_fail(input, ERR_LIMIT);
 		else
 			policy_inputs_give(inputs, input, text);

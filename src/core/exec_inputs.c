@@ -8,9 +8,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "core/approvals.h"
 #include "core/exec_internal.h"
 #include "core/policies.h"
@@ -115,6 +117,30 @@ static void tell_changed(struct reading *r, const struct policy_verdict *verdict
 
 static void go_on(struct reading *r);
 
+/* The type of a path, or the names in a directory. false: not as an agent tells it. */
+static bool take_infos(struct reading *r, const struct agent_answer *answer,
+	enum policy_input_kind kind, struct str *text)
+{
+	auto_buf struct buf names = buf_empty(POLICY_INPUT_MAX);
+	struct str rest = answer->infos, name, link;
+	struct agent_info info = { 0 };
+	for (uint32_t i = 0; i < answer->reply.count; i++) {
+		if (!agent_take_info(&rest, &info, &name, &link) ||
+			memchr(name.data, '\n', name.len))
+			return false;
+		buf_printf(&names, "%.*s%s\n", (int)name.len, name.data,
+			S_ISDIR(info.mode) ? "/" : "");
+	}
+	if (kind == POLICY_INPUT_TYPE)
+		*text = str_from(path_type(info.mode));
+	else
+		*text = (struct str){
+			arena_bytes(&r->arena, names.len ? names.data : "", names.len), names.len
+		};
+	return !names.overflow && !(answer->reply.flags & AGENT_MORE) &&
+	       (kind == POLICY_INPUT_NAMES || answer->reply.count == 1);
+}
+
 static void take(struct reading *r, const struct agent_answer *answer, const struct error *err)
 {
 	struct policy_input *input = policy_inputs_next(&r->inputs);
@@ -122,7 +148,9 @@ static void take(struct reading *r, const struct agent_answer *answer, const str
 	struct str text;
 	if (err)
 		policy_inputs_fail(input, err->code);
-	else if (file_read(fd, POLICY_INPUT_MAX, &r->arena, &text))
+	else if (input->kind == POLICY_INPUT_FILE
+			 ? file_read(fd, POLICY_INPUT_MAX, &r->arena, &text) != 0
+			 : !take_infos(r, answer, input->kind, &text))
 		policy_inputs_fail(input, ERR_LIMIT);
 	else
 		policy_inputs_give(&r->inputs, input, text);
@@ -144,7 +172,13 @@ static void on_opened(void *ctx, const struct agent_answer *answer, const struct
 
 static void read_next(struct reading *r, const struct policy_input *input)
 {
-	const struct agent_ask ask = { .verb = AGENT_OPEN, .path = input->path, .fd = -1 };
+	static const enum agent_verb verbs[] = { [POLICY_INPUT_FILE] = AGENT_OPEN,
+		[POLICY_INPUT_TYPE] = AGENT_STAT,
+		[POLICY_INPUT_NAMES] = AGENT_LIST };
+	const struct agent_ask ask = { .verb = verbs[input->kind],
+		.path = input->path,
+		.limit = input->kind == POLICY_INPUT_NAMES ? POLICY_INPUT_NAMES_MAX : 0,
+		.fd = -1 };
 	if (r->e)
 		r->e->awaited++;
 	agent_ask(r->w, &ask, on_opened, r);

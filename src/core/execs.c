@@ -494,9 +494,9 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	char caller[PRINCIPAL_NAME_SIZE];
 	/* What carrel does itself is nobody's share. */
 	const char *name = request == &request_system ? NULL : access_caller(request, caller);
-	if (spec->cwd && !path_is_absolute(spec->cwd))
-		own.cwd = arena_printf(&arena, "%s/%s",
-			w->model.view == VIEW_ROOT ? "" : plan_view_path(w->model.view), spec->cwd);
+	/* As it is judged: ".." behind a link would lead elsewhere. */
+	if (spec->cwd)
+		own.cwd = path_normalize(&arena, plan_view_path(w->model.view), spec->cwd);
 	if (access_check(w->core, request, VERB_EXEC_START, w, err) ||
 		check_start(w, name, spec, mode, fds, err) ||
 		judge(request, w, spec, &inputs, &verdict, err))

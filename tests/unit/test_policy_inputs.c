@@ -1,6 +1,7 @@
 /* Files that commands install from, and configurations of git, as the judge reads them. */
 #include "model/policy/inputs.h"
 #include "arena_fixture.h"
+#include "inputs_fixture.h"
 #include "model/policy/policy.h"
 #include "model/policy/sources.h"
 
@@ -12,9 +13,7 @@ static const char text[] =
 	"[\"left-pad\", \"@evil/x\"]}},"
 	"\"git\": {\"allowed_remotes\": [\"https://forge.example/team/*\"]}}";
 
-static const struct {
-	const char *path, *text; /* NULL: a directory */
-} files[] = {
+static const struct fixture_file files[] = {
 	{ "/workspace/good.txt", "requests>=2\nflask[async]==3 ; python_version > '3'\n" },
 	{ "/workspace/bad.txt", "requests\nEvil.Pkg==1\n" },
 	{ "/workspace/nested.txt", "-r sub/inner.txt\n" },
@@ -152,24 +151,6 @@ static int parse(void **state)
 	return 0;
 }
 
-static void give(struct policy_inputs *inputs)
-{
-	struct policy_input *input;
-
-	while ((input = policy_inputs_next(inputs))) {
-		size_t i = 0;
-
-		while (i < sizeof files / sizeof *files && strcmp(files[i].path, input->path) != 0)
-			i++;
-		if (i == sizeof files / sizeof *files)
-			policy_inputs_fail(input, ERR_NOT_FOUND);
-		else if (!files[i].text)
-			policy_inputs_fail(input, ERR_INVALID);
-		else
-			policy_inputs_give(inputs, input, str_from(files[i].text));
-	}
-}
-
 static void judge(const char *command, const char *cwd, struct policy_verdict *verdict)
 {
 	struct policy_inputs inputs = { .arena = &arena };
@@ -179,7 +160,7 @@ static void judge(const char *command, const char *cwd, struct policy_verdict *v
 		policy_judge_script(&policy, &request, str_from(command), verdict);
 		if (verdict->decision != POLICY_ASK || !policy_inputs_go_on(&inputs))
 			return;
-		give(&inputs);
+		fixture_give(&inputs, files, sizeof files / sizeof *files);
 	}
 }
 
@@ -420,10 +401,10 @@ static void files_are_bounded(void **state)
 
 	for (int i = 0; i < POLICY_INPUTS_MAX; i++) {
 		snprintf(path, sizeof path, "/x%d", i);
-		assert_non_null(policy_inputs_want(&inputs, path));
+		assert_non_null(policy_inputs_want(&inputs, POLICY_INPUT_FILE, path));
 	}
-	assert_null(policy_inputs_want(&inputs, "/more"));
-	assert_non_null(policy_inputs_want(&inputs, "/x0"));
+	assert_null(policy_inputs_want(&inputs, POLICY_INPUT_FILE, "/more"));
+	assert_non_null(policy_inputs_want(&inputs, POLICY_INPUT_FILE, "/x0"));
 	char *large = arena_alloc(&arena, POLICY_INPUT_MAX + 1);
 	struct policy_input *input = policy_inputs_next(&inputs);
 	policy_inputs_give(&inputs, input, (struct str){ large, POLICY_INPUT_MAX + 1 });

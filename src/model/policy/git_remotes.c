@@ -111,8 +111,8 @@ static void add_config(struct asked *a, const char *path, config_list *configs)
 static enum policy_input_state look(struct asked *a, const char *dir, const char *name)
 {
 	struct judge *j = a->j;
-	const struct policy_input *input =
-		policy_inputs_want(j->request->inputs, path_normalize(j->arena, dir, name));
+	const struct policy_input *input = policy_inputs_want(
+		j->request->inputs, POLICY_INPUT_FILE, path_normalize(j->arena, dir, name));
 
 	return input ? input->state : POLICY_INPUT_WANTED;
 }

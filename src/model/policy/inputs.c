@@ -2,15 +2,16 @@
 
 #include <string.h>
 
-struct policy_input *policy_inputs_want(struct policy_inputs *inputs, const char *path)
+struct policy_input *policy_inputs_want(
+	struct policy_inputs *inputs, enum policy_input_kind kind, const char *path)
 {
 	for (size_t i = 0; i < inputs->count; i++)
-		if (strcmp(inputs->items[i]->path, path) == 0)
+		if (inputs->items[i]->kind == kind && strcmp(inputs->items[i]->path, path) == 0)
 			return inputs->items[i];
-	if (inputs->count == POLICY_INPUTS_MAX)
+	if (inputs->count == POLICY_INPUTS_MAX || inputs->rounds >= POLICY_INPUT_ROUNDS)
 		return NULL;
 	struct policy_input *input = arena_alloc(inputs->arena, sizeof *input);
-	*input = (struct policy_input){ .path = arena_text(inputs->arena, path) };
+	*input = (struct policy_input){ .kind = kind, .path = arena_text(inputs->arena, path) };
 	inputs->items[inputs->count++] = input;
 	return input;
 }

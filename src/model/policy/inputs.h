@@ -1,6 +1,6 @@
 /* inputs.h -- files that a judge wants to look at: what `pip install -r FILE` and `npm ci` install,
- * and which address a remote of git stands for. Pure: the judge names them, its caller reads them
- * as a command in the sandbox would, and judges again.
+ * which programs git's configuration names, and which address a remote stands for. Pure: the judge
+ * names them, its caller reads them as a command in the sandbox would, and judges again.
  * 1. Their number, their sizes and the rounds are bounded. What isn't read is asked for.
  * 2. What was judged may be changed before the command runs: the sandbox and its network are the
  * boundary. A command that other commands of its script precede isn't allowed by what its files
@@ -19,6 +19,13 @@
 #define POLICY_INPUTS_BYTES ((size_t)6 << 20) /* of all */
 #define POLICY_INPUT_ROUNDS 8		      /* of judging and reading */
 
+enum policy_input_kind {
+	POLICY_INPUT_FILE,  /* what a file holds; links are followed */
+	POLICY_INPUT_TYPE,  /* path_type() of the path itself: a link is not followed */
+	POLICY_INPUT_NAMES, /* the names in a directory, one on a line; '/' behind directories */
+};
+#define POLICY_INPUT_NAMES_MAX 256 /* a directory with more isn't read */
+
 enum policy_input_state {
 	POLICY_INPUT_WANTED,
 	POLICY_INPUT_READ,
@@ -26,6 +33,7 @@ enum policy_input_state {
 	POLICY_INPUT_UNREAD, /* too large, not a file, not to be opened */
 };
 struct policy_input {
+	enum policy_input_kind kind;
 	const char *path; /* absolute and normal */
 	enum policy_input_state state;
 	struct str text;
@@ -41,8 +49,10 @@ struct policy_inputs {
 	size_t count, bytes;
 	unsigned rounds;
 };
-/* The file, which is wanted from now on. NULL: too many are. */
-struct policy_input *policy_inputs_want(struct policy_inputs *inputs, const char *path);
+/* The input, which is wanted from now on. NULL: too many are, or it isn't read in any round left.
+ */
+struct policy_input *policy_inputs_want(
+	struct policy_inputs *inputs, enum policy_input_kind kind, const char *path);
 /* The next one that is to be read, or NULL. */
 struct policy_input *policy_inputs_next(const struct policy_inputs *inputs);
 /* Whether files are to be read, and what was asked for is to be judged once more then. Counts the

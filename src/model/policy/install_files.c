@@ -77,11 +77,17 @@ struct policy_input *input_read(
 	struct judge *j, const char *subject, const char *path, bool is_needed)
 {
 	struct policy_input *input =
-		j->request->inputs ? policy_inputs_want(j->request->inputs, path) : NULL;
+		j->request->inputs ? policy_inputs_want(j->request->inputs, POLICY_INPUT_FILE, path)
+				   : NULL;
+	const char *unknown =
+		arena_printf(j->arena, "sources: it isn't known what '%s' holds", path);
 
-	if (!input || input->state == POLICY_INPUT_WANTED) {
-		sources_ask(
-			j, subject, arena_printf(j->arena, "it isn't known what '%s' holds", path));
+	if (!input) {
+		judge_step(j, subject, POLICY_ASK, NULL, unknown);
+		return NULL;
+	}
+	if (input->state == POLICY_INPUT_WANTED) {
+		judge_wait(j, subject, unknown);
 		return NULL;
 	}
 	if (input->state == POLICY_INPUT_READ)

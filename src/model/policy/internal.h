@@ -24,11 +24,14 @@ struct judge {
 	unsigned depth;
 	bool is_moved;	      /* the script changes its directory: relative paths aren't known */
 	const char *moved_to; /* but it does so once, to this one: they mean either place */
+	bool begins_moved;    /* and no command runs before that */
 	const struct shell_command *command; /* the simple command that is judged */
 	const char *within;		     /* the wrappers around the command, or NULL */
 	/* Commands of the script that may change files before, or while, the one that is judged
-	 * runs; and those among them that aren't git's. */
-	unsigned others, others_than_git;
+	 * runs; those among them that may change the configuration of git; those of git that write
+	 * files of a working tree, where a repository may be brought; and whether one that may do
+	 * either reads from a pipe. */
+	unsigned others, others_than_git, checkouts, others_piped;
 };
 
 /* A judgement that begins: an empty trail, which allows. */
@@ -75,6 +78,8 @@ void judge_step(struct judge *j, const char *subject, enum policy_decision decis
 /* A step that a rule, which isn't there yet, would allow. */
 void judge_open_step(struct judge *j, const char *subject, enum policy_decision decision,
 	const char *reason, const char *suggestion);
+/* What a file says that isn't read yet: its reader judges again (inputs.h). */
+void judge_wait(struct judge *j, const char *subject, const char *reason);
 void judge_script(struct judge *j, enum shell_dialect dialect, struct str script);
 /* What an expansion in a word does, apart from its commands. */
 void judge_words(struct judge *j, const char *subject, const shell_words *words);
@@ -137,6 +142,12 @@ const char *suggest_command(struct arena *arena, const shell_words *words, size_
 void order_note_script(struct judge *j, struct str script, const struct shell_list *list);
 /* Notes a command that was judged. */
 void order_note_command(struct judge *j, const struct shell_command *command);
+/* Whether a command in the words of this one, which runs before it, may write files. */
+bool order_writes_within(const struct shell_command *command);
+
+/* git_config.c */
+/* The configuration and the hooks that git at words[first] obeys. */
+void judge_git_config(struct judge *j, const char *subject, const shell_words *words, size_t first);
 
 /* install.c */
 /* What sources.json says of the command at words[first]. */

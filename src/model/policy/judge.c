@@ -5,19 +5,34 @@
 #include "format/json.h"
 #include "model/network.h"
 
-static void push_step(struct judge *j, const struct policy_step *given)
+static void keep_step(struct judge *j, struct policy_step step)
 {
-	struct policy_step step = *given;
 	struct policy_verdict *verdict = j->verdict;
 
-	if (j->policy->denies_asks && step.decision == POLICY_ASK)
-		step.decision = POLICY_DENY;
 	step.within = j->within;
 	/* A step that changes the decision is always in the trail. */
 	if (verdict->trail.count < POLICY_TRAIL_MAX || step.decision > verdict->decision)
 		vec_push(j->arena, &verdict->trail, step);
 	if (step.decision > verdict->decision)
 		verdict->decision = step.decision;
+}
+
+static void push_step(struct judge *j, const struct policy_step *given)
+{
+	struct policy_step step = *given;
+
+	if (j->policy->denies_asks && step.decision == POLICY_ASK)
+		step.decision = POLICY_DENY;
+	keep_step(j, step);
+}
+
+void judge_wait(struct judge *j, const char *subject, const char *reason)
+{
+	if (judge_spend(j, 8))
+		keep_step(
+			j, (struct policy_step){ .subject = subject,
+				   .reason = reason,
+				   .decision = j->policy->never_asks ? POLICY_ALLOW : POLICY_ASK });
 }
 
 void judge_give_up(struct judge *j, const char *reason)
@@ -160,10 +175,12 @@ static int find_move(void *ctx, const struct shell_command *command)
 			moves->count++;
 			const char *to = words->items[words->count - 1].literal;
 			const char *option = words->count == 3 ? words->items[1].literal : NULL;
-			bool is_plain =
-				words->count == 2 || (option && (strcmp(option, "--") == 0 ||
-									strcmp(option, "-P") == 0 ||
-									strcmp(option, "-L") == 0));
+			/* With -P, ".." behind a link leads elsewhere. */
+			bool is_plain = words->count == 2 ||
+					(option && (strcmp(option, "--") == 0 ||
+							   (strcmp(option, "-P") == 0 && to &&
+								   !strstr(to, "..")) ||
+							   strcmp(option, "-L") == 0));
 			if (i == 0 && k == 0 && is_plain && to && to[0] && to[0] != '-')
 				moves->to = to;
 		}
@@ -181,6 +198,10 @@ static void note_moves(struct judge *j, const struct shell_list *list)
 		j->moved_to = path_normalize(j->arena, j->request->cwd, moves.to);
 	else
 		j->is_moved = true;
+	const struct shell_command *first = list->commands.items[0];
+	j->begins_moved = j->depth == 1 && first->kind == SHELL_SIMPLE && !first->is_piped &&
+			  first->words.count && first->words.items[0].literal &&
+			  strcmp(first->words.items[0].literal, "cd") == 0;
 }
 
 void judge_script(struct judge *j, enum shell_dialect dialect, struct str script)

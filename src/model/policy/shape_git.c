@@ -11,7 +11,7 @@
 	"ignore-blank-lines I|ignore-matching-lines= inter-hunk-context= W|function-context "      \
 	"exit-code quiet full-index binary abbrev? z minimal patience histogram diff-algorithm= "  \
 	"anchored= src-prefix= dst-prefix= no-prefix default-prefix ignore-submodules? "           \
-	"submodule? color-moved? color-moved-ws= ws-error-highlight= indent-heuristic "            \
+	"color-moved? color-moved-ws= ws-error-highlight= indent-heuristic "                       \
 	"compact-summary cc c m combined-all-paths check rename-empty no-renames line-prefix= "    \
 	"word-diff-regex= no-ext-diff no-textconv "
 #define LOG                                                                                        \

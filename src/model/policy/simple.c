@@ -470,6 +470,7 @@ static void judge_call(struct judge *j, const char *subject, const shell_words *
 	if (is_runner(words, first))
 		judge_suspects(j, subject, words, first + 2);
 	judge_program(j, subject, words, first);
+	judge_git_config(j, subject, words, first);
 	judge_operands(j, words, first);
 }
 
