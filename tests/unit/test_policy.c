@@ -254,9 +254,35 @@ static void a_malformed_rule_is_an_error(void **state)
 		-1);
 }
 
+static void a_policy_has_a_number_of_rules_at_most(void **state)
+{
+	static const char *const texts[] = { "shell(a)", "file(read:/a)", "network(outbound:a.b)" };
+	struct policy many;
+	struct error err;
+
+	policy_init(&many, &arena);
+	for (size_t i = 0; i < POLICY_RULES_MAX; i++)
+		assert_int_equal(
+			policy_add_rule(&many, POLICY_DENY, texts[i % 3], &places, &err), 0);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(policy_add_rule(&many, POLICY_DENY, texts[i], &places, &err), -1);
+		assert_int_equal(err.code, ERR_LIMIT);
+		assert_non_null(strstr(err.text, "at most 32768 rules"));
+	}
+	assert_int_equal(policy_add_settings(&many,
+				 STR("{\"filesystem\": {\"denyRead\": [\"a\"], \"allowWrite\": [], "
+				     "\"denyWrite\": []}, \"network\": {\"allowedDomains\": [], "
+				     "\"deniedDomains\": []}}"),
+				 &places, &err),
+		-1);
+	assert_non_null(strstr(err.text, "at most 32768 rules"));
+	assert_int_equal(many.rules.count, POLICY_RULES_MAX);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_policy_has_a_number_of_rules_at_most),
 		cmocka_unit_test(commands_of_the_list_are_allowed),
 		cmocka_unit_test(what_a_rule_denies_is_denied_in_any_spelling),
 		cmocka_unit_test(what_isnt_certain_is_asked_for),

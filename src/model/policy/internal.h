@@ -64,7 +64,8 @@ int rule_set_host(
 int rule_check_text(const char *text, struct error *err); /* has no control characters */
 /* The key of rules that begin with these two words. */
 const char *rule_key(struct arena *arena, const char *first, struct str second, struct str *key);
-void rule_push(struct policy *policy, const struct policy_rule *rule);
+/* ERR_LIMIT: there are POLICY_RULES_MAX. */
+int rule_push(struct policy *policy, const struct policy_rule *rule, struct error *err);
 
 /* judge.c */
 /* Takes `steps` from what is left. false: the judgement has spent its work or its memory, and what

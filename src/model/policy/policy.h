@@ -37,7 +37,8 @@ struct policy_rule {
 	unsigned port;	    /* NETWORK; 0: 80 and 443 */
 	bool is_any_port;   /* NETWORK: whatever the port is */
 };
-struct policy_defaults { /* where no rule matches */
+#define POLICY_RULES_MAX 32768 /* what more takes too long to be compiled, and too much memory */
+struct policy_defaults {       /* where no rule matches */
 	enum policy_decision shell, read, write, remove, network;
 };
 enum policy_format {	      /* of a settings file */

@@ -263,19 +263,21 @@ static const char *fixed_part(struct arena *arena, const char *glob)
 	return arena_bytes(arena, glob, len);
 }
 
-void rule_push(struct policy *policy, const struct policy_rule *given)
+int rule_push(struct policy *policy, const struct policy_rule *given, struct error *err)
 {
 	size_t at = policy->rules.count;
 	struct policy_rule rule = *given;
 	struct policy_bucket *bucket;
 
+	if (at == POLICY_RULES_MAX)
+		return fail(err, ERR_LIMIT, "a policy has at most %d rules", POLICY_RULES_MAX);
 	if (rule.kind == POLICY_FILE)
 		rule.fixed = fixed_part(policy->arena, rule.glob);
 	vec_push(policy->arena, &policy->rules, rule);
 	switch (rule.kind) {
 	case POLICY_SHELL:
 		index_shell(policy, &rule, at);
-		return;
+		return 0;
 	case POLICY_FILE:
 		policy->has_file_rules = true;
 		bucket = bucket_of(&policy->by_dir, policy->arena, str_from(rule.fixed));
@@ -286,6 +288,7 @@ void rule_push(struct policy *policy, const struct policy_rule *given)
 		break;
 	}
 	vec_push(policy->arena, &bucket->rules, at);
+	return 0;
 }
 
 int rule_check_text(const char *text, struct error *err)
@@ -316,6 +319,5 @@ int policy_add_rule(struct policy *policy, enum policy_decision decision, const 
 	if (kinds[i].parse(
 		    policy, (struct str){ text + begin, len - begin - 1 }, &rule, places, err) < 0)
 		return -1;
-	rule_push(policy, &rule);
-	return 0;
+	return rule_push(policy, &rule, err);
 }

@@ -60,8 +60,7 @@ static int add_command(
 	} else {
 		rule->wildcard = arena_bytes(s->policy->arena, body.data, body.len);
 	}
-	rule_push(s->policy, rule);
-	return 0;
+	return rule_push(s->policy, rule, err);
 }
 
 /* Patterns of gitignore: without a slash they match at any depth, and a directory stands for all
@@ -98,8 +97,7 @@ static int add_path(struct settings *s, struct policy_rule *rule, struct str bod
 	}
 	if (settings_expand(s, text, &rule->glob, err) < 0)
 		return -1;
-	rule_push(s->policy, rule);
-	return 0;
+	return rule_push(s->policy, rule, err);
 }
 
 static int add_host(
@@ -115,8 +113,7 @@ static int add_host(
 			   rule, err) < 0) {
 		return -1;
 	}
-	rule_push(s->policy, rule);
-	return 0;
+	return rule_push(s->policy, rule, err);
 }
 
 static int add_rule(

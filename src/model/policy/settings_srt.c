@@ -18,8 +18,7 @@ static int add_path(struct settings *s, enum policy_decision decision, unsigned 
 		path = arena_bytes(s->policy->arena, text, --len);
 	if (rule_check_text(text, err) < 0 || settings_expand(s, path, &rule.glob, err) < 0)
 		return -1;
-	rule_push(s->policy, &rule);
-	return 0;
+	return rule_push(s->policy, &rule, err);
 }
 
 static int add_deny_read(
@@ -49,8 +48,7 @@ static int add_domain(
 	/* As srt has it: "*" and "*.com" are too wide to be allowed. */
 	if (decision == POLICY_ALLOW && rule.host[0] == '*' && (!dot || !strchr(dot + 1, '.')))
 		return fail(err, ERR_INVALID, "too wide: srt refuses it");
-	rule_push(s->policy, &rule);
-	return 0;
+	return rule_push(s->policy, &rule, err);
 }
 
 static const struct {
