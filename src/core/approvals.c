@@ -67,6 +67,7 @@ static void drop(struct core_approval *a)
 	loop_cancel(core->loop, a->timer);
 	forget_waiters(a);
 	arena_done(&a->arena);
+	arena_done(&a->answers);
 	free(a);
 }
 
@@ -143,8 +144,9 @@ void approval_prepare(
 	a->is_ending = true;
 	a->next = a->model;
 	a->next.state = state;
-	a->next.answered_by = arena_text(&a->arena, by);
-	a->next.note = arena_text(&a->arena, note);
+	arena_done(&a->answers); /* of an answer that could not be written */
+	a->next.answered_by = arena_text(&a->answers, by);
+	a->next.note = arena_text(&a->answers, note);
 	a->next.answered_ms = clock_now_ms();
 	/* What runs it is needed until it runs: approval_begun. */
 	if (state != APPROVAL_APPROVED)

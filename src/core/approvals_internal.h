@@ -11,14 +11,15 @@ struct approval_waiter { /* a reviewer's answer that is not written yet */
 struct core_approval {
 	struct core *core;
 	struct approval model;
-	struct arena arena; /* of the model's texts */
-	size_t bytes;	    /* about, of them */
-	approval_fn *done;  /* of the exec that waits; NULL: none does */
+	struct arena arena;   /* of the model's texts */
+	struct arena answers; /* of those that `next` has of its own */
+	size_t bytes;	      /* about, of them */
+	approval_fn *done;    /* of the exec that waits; NULL: none does */
 	void *ctx;
 	uint64_t until_ms; /* monotonic, of a pending one */
 	struct loop_timer *timer;
 	bool is_ending;	      /* its next state is being written: nobody else may end it */
-	struct approval next; /* while is_ending: what is written, in the arena */
+	struct approval next; /* while is_ending: what is written */
 	struct approval_waiter *waiters;
 	struct core_approval *newer, *older;
 };

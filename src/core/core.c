@@ -118,7 +118,7 @@ int core_open(
 		webhooks_open(core);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
 		&core->pins, &core->template_builds, &core->snapshots, &core->held_layers,
-		&core->tokens, &core->approvals };
+		&core->tokens, &core->approvals, &core->compiled.by_key };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
@@ -221,6 +221,7 @@ void core_free(struct core *core)
 		w->users = 0;
 		workspace_drop(w);
 	}
+	policies_close(core);
 	snapshots_done(core);
 	closer_done(core);
 	store_close(core->store);
@@ -260,39 +261,63 @@ static void link_newest(struct core *core, struct core_workspace *w)
 	core->newest = w;
 }
 
-static void add_to_tables(struct core_workspace *w)
+/* Keys of these are texts of the workspace. */
+static void add_names(struct core_workspace *w)
 {
 	struct core *core = w->core;
 	const char *context = workspace_context_key(&w->model, &w->arena);
-	link_newest(core, w);
-	map_add(&core->ids, str_from(w->model.id), w);
 	map_add(&core->names, str_from(w->model.name), w);
 	if (context && !map_get(&core->contexts, str_from(context)))
 		map_add(&core->contexts, str_from(context), w);
 }
 
-static void remove_from_tables(struct core_workspace *w)
+static void remove_names(struct core_workspace *w)
 {
 	struct core *core = w->core;
-	const char *context = workspace_context_key(&w->model, &w->arena);
-	map_remove(&core->ids, str_from(w->model.id));
+	auto_arena struct arena arena = { 0 };
+	const char *context = workspace_context_key(&w->model, &arena);
 	map_remove(&core->names, str_from(w->model.name));
 	if (context && map_get(&core->contexts, str_from(context)) == w)
 		map_remove(&core->contexts, str_from(context));
+}
+
+static void add_to_tables(struct core_workspace *w)
+{
+	link_newest(w->core, w);
+	map_add(&w->core->ids, str_from(w->model.id), w);
+	add_names(w);
+}
+
+static void remove_from_tables(struct core_workspace *w)
+{
+	struct core *core = w->core;
+	map_remove(&core->ids, str_from(w->model.id));
+	remove_names(w);
 	*(w->newer ? &w->newer->older : &core->newest) = w->older;
 	*(w->older ? &w->older->newer : &core->oldest) = w->newer;
 	w->newer = NULL;
+}
+
+/* In an arena that holds nothing else. */
+static void copy_texts(struct core_workspace *w)
+{
+	struct arena before = w->arena;
+	arena_init(&w->arena);
+	record_copy_texts(&workspace_record, &w->arena, &w->model);
+	w->files = pair_list_copy(&w->arena, &w->files);
+	arena_done(&before);
 }
 
 static void set_model(struct core_workspace *w, const struct workspace *model)
 {
 	policies_forget(w);
 	w->model = *model;
-	record_copy_texts(&workspace_record, &w->arena, &w->model);
+	copy_texts(w);
 	w->saved_last_used_ms = model->last_used_ms;
 	w->used_ms = clock_monotonic_ms();
 	w->is_dirty = false;
 	add_to_tables(w);
+	w->texts_bytes = w->arena.size;
 }
 
 struct core_workspace *workspace_new(struct core *core, const struct workspace *model)
@@ -322,6 +347,41 @@ static void free_workspace(struct core_workspace *w)
 	waiters_forget(w->suspenders);
 	arena_done(&w->arena);
 	free(w);
+}
+
+/* With the address sanitizer any change is enough, so that a pointer to a text that was replaced
+ * shows. */
+#ifdef __SANITIZE_ADDRESS__
+#define TEXTS_REPLACED_MOST 0
+#else
+#define TEXTS_REPLACED_MOST ((size_t)16 << 10)
+#endif
+
+static bool has_replaced_texts(const struct core_workspace *w)
+{
+	size_t replaced = w->arena.size - w->texts_bytes;
+	return replaced > TEXTS_REPLACED_MOST &&
+	       (!TEXTS_REPLACED_MOST || replaced > w->texts_bytes);
+}
+
+static void on_tidy(struct loop *loop, void *ctx)
+{
+	struct core *core = ctx;
+	core->tidy = NULL;
+	for (struct core_workspace *w = core->newest; w; w = w->older) {
+		if (!has_replaced_texts(w))
+			continue;
+		remove_names(w);
+		copy_texts(w);
+		add_names(w);
+		w->texts_bytes = w->arena.size;
+	}
+}
+
+void workspace_tidy(struct core_workspace *w)
+{
+	if (!w->is_gone && !w->core->tidy && has_replaced_texts(w))
+		w->core->tidy = loop_after(w->core->loop, 0, on_tidy, w->core);
 }
 
 void workspace_drop(struct core_workspace *w)
@@ -359,6 +419,7 @@ void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx)
 {
 	w->saved_last_used_ms = w->model.last_used_ms;
 	store_put(w->core->store, &store_workspaces, &w->model, done, ctx);
+	workspace_tidy(w);
 }
 
 void workspace_set_state(struct core_workspace *w, enum workspace_state state)

@@ -61,6 +61,8 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 		lifetime_arm(w);
 	} else
 		core->metrics.create_failures++;
+	w->files = (pair_list){ 0 };
+	workspace_tidy(w);
 	fault_point("core_create_answer");
 	creation->done(creation->ctx, err ? NULL : w, err);
 	waiters_call(&w->refusals, NULL, NULL);
@@ -624,6 +626,7 @@ void core_update(const struct request *request, struct core_workspace *w,
 	if (!failed)
 		failed = change_policy(w, change, &policy, &err);
 	if (failed) {
+		workspace_tidy(w);
 		core_later(core, done, ctx, NULL, &err);
 		return;
 	}
@@ -632,7 +635,8 @@ void core_update(const struct request *request, struct core_workspace *w,
 	w->model.labels = labels;
 	w->model.network = network;
 	w->model.policy = policy;
-	policies_forget(w);
+	if (change->has_network || change->has_settings || change->has_sources)
+		policies_forget(w);
 	if (change->has_env || change->has_network || change->has_sources)
 		execs_change_env(w);
 	if (change->has_ttl) {

@@ -127,6 +127,7 @@ struct init_connection {
 	struct core_workspace *w;
 	struct arena arena;
 	text_list env; /* of every command here; items[count] is NULL */
+	struct arena env_arena;
 	struct exec_message *queue;
 	bool is_watched; /* the socket is watched */
 	bool is_adopted; /* the sandbox was started by an earlier core */

@@ -311,9 +311,9 @@ struct checkup *checkup_begin(
 		.name = arena_text(&c->arena, w->model.name),
 		.state = now.state,
 		.disk_limit = w->model.limits.disk_bytes,
-		.disk_mechanism = w->model.disk_mechanism,
-		.environment = w->model.environment,
-		.node_environment = w->model.node_environment };
+		.disk_mechanism = arena_text(&c->arena, w->model.disk_mechanism),
+		.environment = arena_text(&c->arena, w->model.environment),
+		.node_environment = arena_text(&c->arena, w->model.node_environment) };
 	workspace_list_active(&now, &c->arena, &c->health.layers_active);
 	core_hold(w);
 	core_measure(&request_system, w, on_measured, c);

@@ -36,21 +36,23 @@ static void end_texts(struct arena *arena, text_list *texts)
 void connection_make_env(struct core_workspace *w)
 {
 	struct init_connection *connection = w->sandbox.connection;
-	connection->env = (text_list){ 0 };
+	auto_arena struct arena arena = { 0 };
+	text_list env = { 0 };
 	const char *const *own = plan_own_env(w->model.view);
 	for (size_t i = 0; own[i]; i++)
-		vec_push(&connection->arena, &connection->env, own[i]);
-	plan_limit_env(&w->model.limits, w->model.ptrace, &connection->arena, &connection->env);
-	networks_add_env(w, &connection->arena, &connection->env);
+		vec_push(&arena, &env, own[i]);
+	plan_limit_env(&w->model.limits, w->model.ptrace, &arena, &env);
+	networks_add_env(w, &arena, &env);
 	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
 		const struct env_kind *kind = environment_kind(w, i);
 		for (size_t k = 0; kind && kind->variables[k]; k++)
-			plan_set_env(&connection->arena, &connection->env, kind->variables[k]);
+			plan_set_env(&arena, &env, kind->variables[k]);
 	}
 	if (policies_hold(w))
-		plan_set_env(&connection->arena, &connection->env, PLAN_PROGRAMS_PATH);
-	set_variables(&connection->arena, &connection->env, &w->model.env);
-	end_texts(&connection->arena, &connection->env);
+		plan_set_env(&arena, &env, PLAN_PROGRAMS_PATH);
+	set_variables(&arena, &env, &w->model.env);
+	arena_done(&connection->env_arena);
+	connection->env = text_list_copy(&connection->env_arena, &env);
 }
 
 /* That of the sandbox as it is, unless this exec has something to add. */
@@ -480,6 +482,7 @@ int connection_open(struct core_workspace *w, struct error *err)
 	struct init_connection *connection = xzalloc(sizeof *connection);
 	*connection = (struct init_connection){ .w = w, .is_adopted = !w->core->is_ready };
 	arena_init(&connection->arena);
+	arena_init(&connection->env_arena);
 	w->sandbox.connection = connection;
 	connection_make_env(w);
 	/* What an adopted one has to tell is for execs that aren't restored yet. */
@@ -510,6 +513,7 @@ void connection_done(struct core_workspace *w)
 		free(m);
 	}
 	arena_done(&connection->arena);
+	arena_done(&connection->env_arena);
 	free(connection);
 	w->sandbox.connection = NULL;
 }

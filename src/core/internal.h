@@ -2,6 +2,7 @@
 #pragma once
 #include <string.h>
 #include "base/arena.h"
+#include "base/last_use.h"
 #include "base/map.h"
 #include "base/share.h"
 #include "core/core.h"
@@ -80,7 +81,8 @@ struct core_sandbox {
 struct core_workspace {
 	struct core *core;
 	struct workspace model;
-	struct arena arena; /* of the model's texts */
+	struct arena arena; /* of the model's texts: workspace_tidy */
+	size_t texts_bytes; /* of that, when nothing else was in it */
 	struct core_sandbox sandbox;
 	struct loop_timer *idle, *expiry;
 	uint64_t expires_at_ms;	 /* monotonic */
@@ -134,7 +136,7 @@ struct core_workspace {
 	struct loop_timer *look;   /* whether it is still in use */
 	struct layer_merge *merge; /* of core/merge_layers.c: made, to be put in place */
 	size_t unmerged_layers;	   /* so many could not be merged */
-	struct core_policies *policies; /* of core/policies.c: compiled; NULL: not yet */
+	struct core_policies *policies; /* of core/policies_compiled.c; NULL: not yet */
 	struct env_pin
 		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
 	struct env_pin *pins_before[WORKSPACE_ENVIRONMENTS]; /* of model.unsettled */
@@ -200,8 +202,13 @@ struct core {
 	struct {
 		const char *settings, *sources; /* JSON, or NULL */
 		enum policy_decision otherwise;
-		bool has_default; /* it also holds in workspaces without any settings */
-	} policy;		  /* the operator's */
+		bool has_default;  /* it also holds in workspaces without any settings */
+	} policy;		   /* the operator's */
+	struct compiled_policies { /* of core/policies_compiled.c */
+		struct map by_key;
+		struct last_use_list used;
+		struct loop_timer *surplus;
+	} compiled;
 	bool keeps_spare;
 	struct core_uid uids[CORE_UIDS_MAX]; /* of access_peer */
 	int uid_count;
@@ -229,6 +236,7 @@ struct core {
 	struct loop_timer
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
 	struct loop_timer *flush; /* store_begin is due */
+	struct loop_timer *tidy;  /* of workspace_tidy */
 	struct measure rotation;  /* of the log */
 	int writer;		  /* socket to the process that writes the database, or -1 */
 	int closer;		  /* and to the one of core/closer.c, or -1 */
@@ -294,8 +302,11 @@ void workspace_replace(struct core_workspace *w, const struct workspace *model);
 /* Removes it from tables and lists; freed with the last reference (core_release). */
 void workspace_drop(struct core_workspace *w);
 void workspace_set_state(struct core_workspace *w, enum workspace_state state);
-/* Frees nothing: a text that is replaced stays in the arena until the workspace goes. */
 void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx);
+/* Texts that were replaced stay in its arena. When these outweigh those of the model, the model's
+ * are copied and all others freed, at the next turn of the loop: whatever is to outlive this turn
+ * has copies of the texts of a workspace. For changes that workspace_save does not follow. */
+void workspace_tidy(struct core_workspace *w);
 void core_check_stopped(struct core *core);
 
 /* ---- waiters.c ---- */

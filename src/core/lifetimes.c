@@ -362,7 +362,7 @@ void lifetimes_start(struct core *core)
 void lifetimes_stop(struct core *core)
 {
 	struct loop_timer **timers[] = { &core->sweep, &core->cleaning, &core->spare_due,
-		&core->spare_alone, &core->layer_sweep };
+		&core->spare_alone, &core->layer_sweep, &core->tidy };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i])
 			loop_cancel(core->loop, *timers[i]);

@@ -127,7 +127,8 @@ static void change_snapshots(struct layer_merge *merge)
 
 static void put_back(struct layer_merge *merge, struct core_workspace *w)
 {
-	w->model.layers = merge->before;
+	w->model.layers = text_list_copy(&w->arena, &merge->before);
+	workspace_tidy(w);
 	for (size_t i = 0; i < merge->snapshots.count; i++) {
 		const struct changed *changed = &merge->snapshots.items[i];
 		struct core_snapshot *s = map_get(&merge->core->snapshots, str_from(changed->id));
@@ -174,7 +175,7 @@ static void on_taken(void *ctx, struct core_workspace *w, const struct error *er
 		return;
 	}
 	layers_hold_all(merge->core, &merge->range); /* until the rows are committed */
-	merge->before = w->model.layers;
+	merge->before = text_list_copy(&merge->arena, &w->model.layers);
 	w->model.layers = replace_range(merge, &w->arena, &w->model.layers);
 	fault_point("core_merge_row");
 	change_snapshots(merge);

@@ -87,7 +87,7 @@ static int post_rules(struct network *network, struct error *err)
 		.port_count = network_settings_ports(settings, ports),
 		.hosts = settings->hosts,
 		.ranges = settings->ranges,
-		.bounds = *policies_bounds(network->w) };
+		.bounds = policies_bounds(network->w, &arena) };
 	for (size_t i = 0; i < model->allow.count; i++)
 		if (strcmp(model->allow.items[i], WORKSPACE_REGISTRIES) != 0)
 			vec_push(&arena, &rules.allow, model->allow.items[i]);

@@ -99,13 +99,15 @@ static const char **name_of(const struct package_change *c, struct workspace *mo
 
 static void set_model(struct core_workspace *w, const struct workspace *from)
 {
-	w->model.environment = from->environment;
-	w->model.python = from->python;
-	w->model.requirements = from->requirements;
-	w->model.packages = from->packages;
-	w->model.node_environment = from->node_environment;
-	w->model.node = from->node;
-	memcpy(w->model.unsettled, from->unsettled, sizeof w->model.unsettled);
+	struct workspace copy = *from;
+	record_copy_texts(&workspace_record, &w->arena, &copy);
+	w->model.environment = copy.environment;
+	w->model.python = copy.python;
+	w->model.requirements = copy.requirements;
+	w->model.packages = copy.packages;
+	w->model.node_environment = copy.node_environment;
+	w->model.node = copy.node;
+	memcpy(w->model.unsettled, copy.unsettled, sizeof w->model.unsettled);
 }
 
 static void on_copied(void *ctx, const struct error *err)
@@ -128,7 +130,7 @@ static void on_copied(void *ctx, const struct error *err)
 		return;
 	}
 	/* What commands change from now on stays. */
-	w->model.unsettled[slot].forced = c->old.unsettled[slot].forced;
+	w->model.unsettled[slot].forced = text_list_copy(&w->arena, &c->old.unsettled[slot].forced);
 	w->is_dirty = true;
 	c->result.is_live = true;
 	workspace_save(w, NULL, NULL);
@@ -253,6 +255,13 @@ static pair_list difference(struct arena *arena, const pair_list *from, const pa
 	return found;
 }
 
+/* That of the workspace, which may change or be tidied meanwhile. */
+static void copy_model(struct package_change *c, struct workspace *model)
+{
+	*model = c->w->model;
+	record_copy_texts(&workspace_record, &c->arena, model);
+}
+
 static void write_row(struct package_change *c)
 {
 	struct core_workspace *w = c->w;
@@ -264,27 +273,26 @@ static void write_row(struct package_change *c)
 	size_t slot = c->manager->slot;
 	const struct env_meta *before = pin_meta(w->pins[slot]), *after = pin_meta(c->pin);
 	const pair_list *had = before ? &before->packages : NULL;
-	c->old = w->model;
+	copy_model(c, &c->old);
 	c->result.environment = arena_text(&c->arena, after->name);
 	c->result.installed = difference(&c->arena, had, &after->packages);
 	c->result.removed = difference(&c->arena, &after->packages, had);
 	c->result.is_persisted = c->files[0].is_written;
-	/* The recipe is in the arena of the change. */
 	struct snapshot state = { 0 };
 	struct workspace next = c->old;
 	snapshot_take_state(&state, &c->next);
 	state.layers = c->old.layers;
-	snapshot_give_state(&w->arena, &state, &next);
+	snapshot_give_state(&c->arena, &state, &next);
 	struct workspace_unsettled *unsettled = &next.unsettled[slot];
 	if (!unsettled->before)
 		unsettled->before = *name_of(c, &c->old);
-	unsettled->forced = text_list_copy(&w->arena, &unsettled->forced);
+	unsettled->forced = text_list_copy(&c->arena, &unsettled->forced);
 	for (size_t i = 0; i < c->names.count; i++)
-		packages_push_unique(&w->arena, &unsettled->forced, c->names.items[i]);
+		packages_push_unique(&c->arena, &unsettled->forced, c->names.items[i]);
 	for (size_t i = 0; i < c->result.installed.count; i++)
 		packages_push_unique(
-			&w->arena, &unsettled->forced, c->result.installed.items[i].key);
-	*name_of(c, &next) = arena_text(&w->arena, after->name);
+			&c->arena, &unsettled->forced, c->result.installed.items[i].key);
+	*name_of(c, &next) = arena_text(&c->arena, after->name);
 	set_model(w, &next);
 	struct env_pin *old = w->pins[slot];
 	w->pins[slot] = c->pin;
@@ -444,7 +452,7 @@ static void begin(struct loop *loop, void *ctx)
 	}
 	core_touch(w);
 	environments_sort(w);
-	c->next = w->model;
+	copy_model(c, &c->next);
 	if (c->manager->make_recipe(c, &err))
 		undo(c, &err);
 	else

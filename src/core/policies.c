@@ -1,129 +1,41 @@
 #include "core/policies.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
 #include "base/path.h"
 #include "core/audit_internal.h"
 #include "core/internal.h"
 #include "core/networks.h"
+#include "core/policies_compiled.h"
 #include "model/deployment.h"
 #include "model/environment.h"
 #include "plan/plan.h"
 
-struct core_policies { /* of a workspace, compiled */
-	struct arena arena;
-	struct policy_stack stack;
-	network_bounds bounds;
-	struct workspace_network network; /* as they let it be */
-};
-
 /* ---- compiled ---- */
-
-/* What may stand for ${CONTEXT_ID}: one that could hide a pattern or ".." has no value. */
-static const char *context_of(const struct workspace *model)
-{
-	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				      "0123456789._-";
-	const char *given = model->owner.context_id;
-	const char *context = given ? given : model->name ? model->name : "context";
-	return strspn(context, allowed) == strlen(context) && !strstr(context, "..") &&
-			       strcmp(context, ".") != 0
-		       ? context
-		       : NULL;
-}
-
-static int compile(const struct core *core, const struct workspace *model,
-	struct policy_stack *stack, struct arena *arena, struct error *err)
-{
-	const char *top = plan_view_path(model->view);
-	const struct policy_places places = { top, context_of(model), top };
-	const struct policy_layer layers[POLICY_STACK_MAX] = {
-		{ "the operator's policy", core->policy.settings, core->policy.sources,
-			core->policy.has_default, "the operator" },
-		{ "settings of the template", model->policy.template_settings,
-			model->policy.template_sources, false, "the template" },
-		{ "settings", model->policy.settings, model->policy.sources, false,
-			"the workspace" },
-	};
-	return policy_stack_build(stack, layers, POLICY_STACK_MAX, &model->policy.rules,
-		core->policy.otherwise, &places, arena, err);
-}
-
-static void policies_free(struct core_policies *policies)
-{
-	if (!policies)
-		return;
-	arena_done(&policies->arena);
-	free(policies);
-}
-
-void policies_forget(struct core_workspace *w)
-{
-	policies_free(w->policies);
-	w->policies = NULL;
-}
 
 int policies_check(const struct core *core, const struct workspace *model, struct error *err)
 {
-	struct core_policies *policies = xzalloc(sizeof *policies);
-	arena_init(&policies->arena);
-	int failed = compile(core, model, &policies->stack, &policies->arena, err);
-	policies_free(policies);
-	return failed;
-}
-
-/* Of a workspace that asked for no network: what its sources let it reach. */
-static void bound_network(const struct workspace *model, struct core_policies *policies)
-{
-	struct arena *arena = &policies->arena;
-	struct workspace_network *network = &policies->network;
-	policy_stack_bounds(&policies->stack, arena, &policies->bounds);
-	*network = model->network;
-	if (!network->mode) {
-		policy_stack_domains(&policies->stack, arena, &network->allow);
-		network->mode =
-			network_mode_name(network->allow.count ? NETWORK_LIST : NETWORK_NONE);
-	}
-	if (workspace_network_mode(network) == NETWORK_NONE)
-		return;
-	for (size_t i = 0; i < policies->bounds.count; i++)
-		vec_push(arena, &network->bounded_by, policies->bounds.items[i].by);
-	if (network_bounds_close(&policies->bounds)) {
-		network->mode = network_mode_name(NETWORK_NONE);
-		network->allow = network->deny = (text_list){ 0 };
-	}
-}
-
-static const struct policy_stack *stack_of(struct core_workspace *w)
-{
-	if (!w->policies) {
-		w->policies = xzalloc(sizeof *w->policies);
-		arena_init(&w->policies->arena);
-		/* A failure denies. */
-		compile(w->core, &w->model, &w->policies->stack, &w->policies->arena, NULL);
-		bound_network(&w->model, w->policies);
-	}
-	return &w->policies->stack;
+	auto_arena struct arena arena = { 0 };
+	struct policy_stack stack;
+	return policies_compile(core, model, &stack, &arena, err);
 }
 
 const struct workspace_network *policies_network(struct core_workspace *w)
 {
-	stack_of(w);
-	return &w->policies->network;
+	return &policies_facts(w)->network;
 }
 
-const network_bounds *policies_bounds(struct core_workspace *w)
+network_bounds policies_bounds(struct core_workspace *w, struct arena *arena)
 {
-	stack_of(w);
-	return &w->policies->bounds;
+	network_bounds bounds;
+	policy_stack_bounds(policies_stack(w), arena, &bounds);
+	return bounds;
 }
 
 bool policies_hold(struct core_workspace *w)
 {
-	const struct policy_stack *stack = stack_of(w);
-	return stack->failure || stack->count;
+	return policies_facts(w)->hold;
 }
 
 /* ---- refusals ---- */
@@ -180,7 +92,7 @@ static void judge_by(const struct policy_stack *stack, const struct core_workspa
 static void judge(struct core_workspace *w, struct policy_question *question, struct arena *arena,
 	struct policy_verdict *verdict)
 {
-	judge_by(stack_of(w), w, question, arena, verdict);
+	judge_by(policies_stack(w), w, question, arena, verdict);
 }
 
 static bool is_set(const pair_list *env, const char *name)
@@ -273,7 +185,7 @@ static void judge_with(struct core_workspace *w, struct policy_question *questio
 	next.policy.rules = text_list_copy(arena, &w->model.policy.rules);
 	for (size_t i = 0; i < rules->count; i++)
 		vec_push(arena, &next.policy.rules, rules->items[i]);
-	compile(w->core, &next, stack, arena, NULL); /* a failure denies */
+	policies_compile(w->core, &next, stack, arena, NULL); /* a failure denies */
 	judge_by(stack, w, question, arena, verdict);
 }
 
@@ -281,7 +193,10 @@ void policies_judge_with(struct core_workspace *w, const struct exec_spec *spec,
 	const text_list *rules, struct arena *arena, struct policy_verdict *verdict)
 {
 	struct policy_question question = question_of(w, spec, arena);
-	judge_with(w, &question, rules, arena, verdict);
+	if (rules->count)
+		judge_with(w, &question, rules, arena, verdict);
+	else
+		judge(w, &question, arena, verdict);
 }
 
 /* ---- learning ---- */
@@ -375,7 +290,7 @@ static int check_packages(const struct request *request, struct core_workspace *
 	const text_list *names, uint64_t size_bytes, struct error *err)
 {
 	if (!policy_stack_check_packages(
-		    stack_of(w), is_node ? "npm" : "pip", names, size_bytes, err))
+		    policies_stack(w), is_node ? "npm" : "pip", names, size_bytes, err))
 		return 0;
 	error_context(err, "denied in workspace '%s'", w->model.name);
 	audit_refusal(request, w, err);
@@ -406,7 +321,7 @@ int policies_indexes(struct core_workspace *w, bool is_node, struct arena *arena
 {
 	bool is_bound;
 	if (!policy_stack_indexes(
-		    stack_of(w), is_node ? "npm" : "pip", arena, urls, &is_bound, err))
+		    policies_stack(w), is_node ? "npm" : "pip", arena, urls, &is_bound, err))
 		return 0;
 	error_context(err, "denied in workspace '%s'", w->model.name);
 	audit_refusal(&request_system, w, err);
@@ -419,23 +334,29 @@ struct policy_registries policies_registries(struct core_workspace *w, struct ar
 {
 	const struct registries *known = &w->core->networks->registries;
 	const struct policy_registries found = { known->variables, known->indexes, known->hosts };
-	return policy_stack_registries(stack_of(w), &found, arena);
+	return policy_stack_registries(policies_stack(w), &found, arena);
 }
 
 void policies_meter(struct core_workspace *w, const struct policy_registries *registries,
 	struct arena *arena, struct network_meter *meter)
 {
-	policy_stack_meter(stack_of(w), registries, arena, meter);
+	policy_stack_meter(policies_stack(w), registries, arena, meter);
+}
+
+/* 0 is no limit. */
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+	return !a || (b && b < a) ? b : a;
 }
 
 uint64_t policies_limit_memory(struct core_workspace *w, uint64_t value)
 {
-	return policy_stack_limit_memory(stack_of(w), value);
+	return least_of(value, policies_facts(w)->memory_bytes);
 }
 
 uint64_t policies_limit_time(struct core_workspace *w, uint64_t value_ms)
 {
-	return policy_stack_limit_time(stack_of(w), value_ms);
+	return least_of(value_ms, policies_facts(w)->time_ms);
 }
 
 /* ---- as mounts ---- */
@@ -444,7 +365,7 @@ size_t policies_describe(
 	struct core_workspace *w, struct arena *arena, const char **strings, size_t room)
 {
 	plan_denials denials = { 0 };
-	denials_of(stack_of(w), arena, &denials, NULL);
+	denials_of(policies_stack(w), arena, &denials, NULL);
 	size_t count = 0;
 	while (count < denials.count && count < room) {
 		strings[count] = denial_print(&denials.items[count], arena);

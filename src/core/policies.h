@@ -2,8 +2,8 @@
  * 1. A workspace has a stack of policies: the operator's (policies_open), its template's and its
  * own. The strictest verdict of the stack holds, so that none of them can loosen another. Rules
  * that reviewers have added are allow rules of each; deny still wins.
- * 2. A stack is compiled at its first use and kept until the workspace changes. One that can't be
- * compiled denies everything, and so does a judge that fails or gets more than it can judge in
+ * 2. A stack is compiled when it is needed (policies_compiled.h). One that can't be compiled denies
+ * everything, and so does a judge that fails or gets more than it can judge in
  * bounded time.
  * 3. What core does for itself (request_system) isn't judged.
  * 4. A refusal is ERR_POLICY, and ERR_APPROVAL_REQUIRED where a reviewer is to be asked; the trail
@@ -20,6 +20,7 @@
  * the first two as texts of JSON. */
 #define POLICIES_FILE "policy.json"
 int policies_open(struct core *core, struct error *err);
+void policies_close(struct core *core); /* when there are no workspaces any more */
 
 /* The policies of *model can be compiled. ERR_INVALID names the one and its rule. */
 int policies_check(const struct core *core, const struct workspace *model, struct error *err);
@@ -92,10 +93,11 @@ uint64_t policies_limit_memory(struct core_workspace *w, uint64_t value);
 uint64_t policies_limit_time(struct core_workspace *w, uint64_t value_ms);
 
 /* Its network as its policies let it be: that of its record, or what its sources let it reach when
- * none was asked for; mode none where a policy closes everything. And what bounds it. Both live
- * until policies_forget. */
+ * none was asked for; mode none where a policy closes everything. It lives until policies_forget.
+ */
 const struct workspace_network *policies_network(struct core_workspace *w);
-const network_bounds *policies_bounds(struct core_workspace *w);
+/* What bounds it. In `arena`, with texts that are good in this turn of the loop. */
+network_bounds policies_bounds(struct core_workspace *w, struct arena *arena);
 
 /* Adds an allow rule to the workspace; done as store_put's. ERR_INVALID by done: malformed, or too
  * many. */

@@ -26,6 +26,7 @@ void policies_add_rule(struct core_workspace *w, const char *rule, store_done_fn
 		failed = fail(&err, ERR_LIMIT, "workspace '%s' would have more than %d rules",
 			w->model.name, WORKSPACE_RULES_MAX);
 	if (failed || policies_check(w->core, &next, &err)) {
+		workspace_tidy(w);
 		done(ctx, &err);
 		return;
 	}

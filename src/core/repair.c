@@ -110,6 +110,9 @@ static void keep_health(struct repairing *r, const struct health *health)
 	r->result.health = *health;
 	r->result.health.workspace = arena_text(&r->arena, health->workspace);
 	r->result.health.name = arena_text(&r->arena, health->name);
+	r->result.health.disk_mechanism = arena_text(&r->arena, health->disk_mechanism);
+	r->result.health.environment = arena_text(&r->arena, health->environment);
+	r->result.health.node_environment = arena_text(&r->arena, health->node_environment);
 	r->result.health.issues = text_list_copy(&r->arena, &health->issues);
 	r->result.health.layers_active = text_list_copy(&r->arena, &health->layers_active);
 }

@@ -174,8 +174,12 @@ struct operation {
 	struct snapshot model; /* of the snapshot to be made; id "": none */
 	struct state *state;
 	bool is_rollback;
-	struct snapshot target;	 /* of a rollback */
-	struct workspace before; /* the model of w, for when its row can't be written */
+	struct snapshot target; /* of a rollback */
+	struct {		/* of w, for when its row can't be written */
+		struct snapshot state;
+		const char *snapshot;
+		uint64_t version;
+	} before;
 	core_snapshot_fn *made;
 	core_workspace_fn *done; /* of a rollback */
 	void *ctx;
@@ -227,19 +231,28 @@ static void describe(struct operation *op, const struct state *state)
 	snapshot_take_state(s, w);
 	s->policy = w->policy;
 	s->policy.rules = (text_list){ 0 };
-	s->layers = text_list_copy(&op->arena, &state->layers);
+	s->layers = state->layers;
+	snapshot_copy_model(&op->arena, s, s);
 }
 
-/* What was changed of w for a row that could not be written. */
+/* What is changed of w for a row that may not be written. */
+static void keep_before(struct operation *op)
+{
+	const struct workspace *now = &op->w->model;
+	struct snapshot state = { 0 };
+	snapshot_take_state(&state, now);
+	snapshot_copy_model(&op->arena, &state, &op->before.state);
+	op->before.snapshot = arena_text(&op->arena, now->snapshot);
+	op->before.version = now->snapshot_version;
+}
+
 static void put_back(struct operation *op)
 {
-	struct workspace *now = &op->w->model;
-	const struct workspace *before = &op->before;
-	struct snapshot state = { 0 };
-	snapshot_take_state(&state, before);
-	snapshot_give_state(&op->w->arena, &state, now);
-	now->snapshot = before->snapshot;
-	now->snapshot_version = before->snapshot_version;
+	struct core_workspace *w = op->w;
+	snapshot_give_state(&w->arena, &op->before.state, &w->model);
+	w->model.snapshot = arena_text(&w->arena, op->before.snapshot);
+	w->model.snapshot_version = op->before.version;
+	workspace_tidy(w);
 }
 
 static void on_rows(void *ctx, const struct error *err)
@@ -313,7 +326,7 @@ static void on_state(
 		return;
 	}
 	op->state = state;
-	op->before = w->model;
+	keep_before(op);
 	describe(op, state);
 	if (state->is_moved)
 		w->model.layers = text_list_copy(&w->arena, &state->layers);
@@ -378,7 +391,7 @@ static void on_left(
 		return;
 	}
 	op->state = state;
-	op->before = w->model;
+	keep_before(op);
 	if (!is_known(w, state)) {
 		describe(op, state);
 		op->model.is_automatic = true;
