@@ -272,7 +272,7 @@ def configure(daemon, text):
 
 def furnish(directory, source):
     if source:
-        copy_home(source, directory / "carrel", leave=("run", "audit"))
+        copy_home(source, directory / "carrel", leave=("run", "audit"), link=True)
 
 
 @contextlib.contextmanager

@@ -73,16 +73,33 @@ def programs_of(name):
     return pathlib.Path(done.stdout.strip()) / "bin"
 
 
-def copy_home(source, target, leave=("tools", "run", "audit")):
-    """A home of its own made from another one, without these parts."""
+def copy_home(source, target, leave=("tools", "run", "audit"), link=False):
+    """A home of its own made from another one, without these parts. With `link` what nobody changes in place is the same file in
+    both, where they are on one disk: layers and tools are thousands of files, and half a second of a processor."""
+    def copy(entries, into, *options):
+        if entries:
+            subprocess.run(["cp", "-a", *options, *entries, into], check=True)
+
+    def keep_owner(before, after):
+        shutil.copystat(before, after)
+        if os.getuid() == 0:
+            status = before.stat()
+            os.chown(after, status.st_uid, status.st_gid)
+
     target.mkdir(parents=True)
-    shutil.copystat(source, target)
-    if os.getuid() == 0:
-        status = source.stat()
-        os.chown(target, status.st_uid, status.st_gid)
-    for entry in source.iterdir():
-        if entry.name not in leave:
-            subprocess.run(["cp", "-a", "--reflink=auto", entry, target], check=True)
+    keep_owner(source, target)
+    link = link and source.stat().st_dev == target.stat().st_dev
+    whole = [entry for entry in source.iterdir() if entry.name not in leave]
+    for entry in [entry for entry in whole if link and entry.name in ("layers", "tools")]:
+        whole.remove(entry)
+        within = target / entry.name
+        within.mkdir()
+        # What begins with a dot is locked, or written.
+        fixed = [each for each in entry.iterdir() if each.is_dir() and not each.name.startswith(".")]
+        copy(fixed, within, "--link")
+        copy([each for each in entry.iterdir() if each not in fixed], within)
+        keep_owner(entry, within)
+    copy(whole, target, "--reflink=auto")
 
 
 def limits_mechanism():
