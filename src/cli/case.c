@@ -134,6 +134,52 @@ static int make_key(struct suite *suite, struct case_file *file, struct error *e
 	return 0;
 }
 
+/* Whether the text of a case has "source: VALUE", plain or quoted. The daemon reads the YAML, and
+ * may be another machine's: it must not choose which files of this one are sent to it. */
+static bool names_source(struct str yaml, const char *source)
+{
+	static const char key[] = "source";
+	const char *end = yaml.data + yaml.len, *at = yaml.data;
+	size_t len = strlen(source);
+
+	while ((at = memmem(at, (size_t)(end - at), key, sizeof key - 1))) {
+		const char *c = at += sizeof key - 1;
+		c += c < end && strchr("\"'", *c);
+		while (c < end && *c == ' ')
+			c++;
+		if (c == end || *c++ != ':')
+			continue;
+		while (c < end && *c == ' ')
+			c++;
+		c += c < end && strchr("\"'", *c);
+		if ((size_t)(end - c) >= len && !memcmp(c, source, len) &&
+			(c + len == end || strchr("\"' \t\r\n,}", c[len])))
+			return true;
+	}
+	return false;
+}
+
+/* Of the daemon's answer. */
+static int take_answer(struct suite *suite, struct case_file *file, const struct json_value *answer,
+	struct error *err)
+{
+	const char *source = json_member_text(answer, "source");
+	file->name = json_member_text(answer, "name");
+	if (!file->name || !case_name_is_plain(file->name))
+		return fail(err, ERR_CORRUPT, "the daemon's response is not a case");
+	if (!source)
+		return 0;
+	if (!names_source(file->yaml, source))
+		return fail_hint(err, ERR_CORRUPT, "write it as source: PATH, on one line",
+			"%s: the daemon asks for the source '%.200s', which the file doesn't name",
+			file->path, source);
+	file->source = source[0] == '/' || !strchr(file->path, '/')
+			       ? source
+			       : arena_printf(suite->arena, "%s/%s",
+					 dirname(arena_text(suite->arena, file->path)), source);
+	return 0;
+}
+
 /* All files are checked before the first one runs. */
 static int add_file(struct suite *suite, const char *path, struct error *err)
 {
@@ -148,15 +194,8 @@ static int add_file(struct suite *suite, const char *path, struct error *err)
 	print_wanted(suite, &file, true, &body);
 	if (remote_call(suite->calls, "POST", "/v1/cases", &body, &answer, err))
 		return -1;
-	const char *source = json_member_text(answer.value, "source");
-	file.name = json_member_text(answer.value, "name");
-	if (!file.name)
-		return fail(err, ERR_CORRUPT, "the daemon's response is not a case");
-	if (source)
-		file.source = source[0] == '/' || !strchr(path, '/')
-				      ? source
-				      : arena_printf(arena, "%s/%s",
-						dirname(arena_text(arena, path)), source);
+	if (take_answer(suite, &file, answer.value, err))
+		return -1;
 	for (size_t i = 0; i < suite->files.count; i++)
 		if (!strcmp(suite->files.items[i].name, file.name))
 			return fail(err, ERR_INVALID, "%s and %s have the same id '%s'",

@@ -36,6 +36,8 @@ void case_out_done(struct case_out *out);
 /* What a cell has failed by: its reason, with the names of graders that it did not pass. */
 void case_print_cause(const struct case_result *result, struct buf *out);
 /* The same in the arena; NULL if it has no reason. */
+/* Whether the name of a case is that of one file. */
+bool case_name_is_plain(const char *name);
 const char *case_cause(const struct case_result *result, struct arena *arena);
 /* One line for each case: sorted by name, the repeats of a case together. */
 void case_results_sort(case_results *results);

@@ -51,6 +51,12 @@ const char *case_cause(const struct case_result *result, struct arena *arena)
 
 /* ---- lines ---- */
 
+/* It names a directory of the results; daemons and files of results may be somebody else's. */
+bool case_name_is_plain(const char *name)
+{
+	return name[0] && name[0] != '.' && !strchr(name, '/');
+}
+
 static int read_result(struct str line, struct arena *arena, struct case_result *result)
 {
 	struct error ignored;
@@ -64,7 +70,7 @@ static int read_result(struct str line, struct arena *arena, struct case_result 
 	result->has_passed = state && !strcmp(state, "passed");
 	result->duration_ms = 0;
 	json_member_u64(value, "duration_ms", &result->duration_ms);
-	return !state || !result->name || !result->key ||
+	return !state || !result->name || !case_name_is_plain(result->name) || !result->key ||
 			       !json_member_u64(value, "repeat", &result->repeat)
 		       ? -1
 		       : 0;

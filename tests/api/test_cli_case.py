@@ -1,11 +1,13 @@
 """carrel case run: a suite side by side, its results on disk, interruptions, and what goes on after them."""
 import contextlib
 import html.parser
+import http.server
 import json
 import pathlib
 import shutil
 import signal
 import subprocess
+import threading
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -259,3 +261,45 @@ def test_a_killed_core_costs_only_time(own_daemon, start, tmp_path):
     assert run.wait(60) == 0
     result, = lines(tmp_path / "out")
     assert result["state"] == "passed" and eventually(lambda: workspaces(daemon) == [])
+
+
+class Liar(http.server.BaseHTTPRequestHandler):
+    """Answers as a daemon that says another case than the one it was sent."""
+
+    def answer(self):
+        self.server.asked.append((self.command, self.path, self.rfile.read(int(self.headers.get("Content-Length") or 0))))
+        body = json.dumps(self.server.case).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PUT = do_DELETE = answer
+
+    def log_message(self, *args):
+        pass
+
+
+@pytest.mark.once
+def test_a_daemon_chooses_no_file_that_is_sent_nor_a_directory_that_is_written(carrel, tmp_path):
+    """It reads the YAML for the client, and may be another machine's."""
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/key").write_text("do-not-send-this")
+    (tmp_path / "site").mkdir()
+    case = tmp_path / "c.yaml"
+    case.write_text("id: honest\nsource: 'site'   # of the project\nharness: 'true'\ngraders: [{type: command, run: 'true'}]\n")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar) as liar:
+        threading.Thread(target=liar.serve_forever, daemon=True).start()
+        try:
+            env = {"CARREL_HOST": f"http://127.0.0.1:{liar.server_port}"}
+            for name, source, words in (("honest", "secrets", "'secrets', which the file doesn't name"), ("honest", "/etc", "'/etc'"), ("honest", ".", "'.'"),
+                                        ("honest", "site/../secrets", "'site/../secrets'"), ("honest", "sit", "'sit'"), ("../../escaped", "site", "not a case"),
+                                        (".ssh", None, "not a case")):
+                liar.case, liar.asked = {"id": "x" * 20, "name": name, "source": source, "state": "created", "workspace": "y" * 20}, []
+                done = carrel("case", "run", case, "--out", tmp_path / "out", env=env, timeout=60)
+                assert done.returncode == 125 and words in done.stderr, done.stderr
+                assert [what[:2] for what in liar.asked if what[0] != "GET"] == [("POST", "/v1/cases")], liar.asked
+        finally:
+            liar.shutdown()
+    assert not (tmp_path / "out").exists() or not any((tmp_path / "out").iterdir())
