@@ -129,6 +129,7 @@ static const struct arg_spec *const commands[] = {
 	&cli_package,
 	&cli_deploy,
 	&cli_deployment,
+	&cli_config,
 	&cli_context,
 	&cli_policy,
 	&cli_home,

@@ -104,6 +104,11 @@ struct command {
 	struct build_problem problem; /* of a build that failed, beside the error */
 };
 
+/* Sets what options of `carrel serve` stand for; paths are below `base`. */
+struct config;
+void serve_take_options(const struct options *options, const char *base, struct arena *arena,
+	struct config *config);
+
 extern const struct arg_spec cli_run;
 extern const struct arg_spec cli_create;
 extern const struct arg_spec cli_exec;
@@ -147,6 +152,7 @@ extern const struct arg_spec cli_tool;
 extern const struct arg_spec cli_package;
 extern const struct arg_spec cli_deploy;
 extern const struct arg_spec cli_deployment;
+extern const struct arg_spec cli_config;
 extern const struct arg_spec cli_context;
 extern const struct arg_spec cli_policy;
 extern const struct arg_spec cli_home;

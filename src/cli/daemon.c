@@ -63,7 +63,13 @@ static int find_holder(int lock, bool *held, pid_t *pid, struct error *err)
 	return 0;
 }
 
-enum said { SAID_PID, SAID_SOCKET, SAID_OPTIONS }; /* lines of the lock's file */
+enum said {
+	SAID_PID,
+	SAID_SOCKET,
+	SAID_OPTIONS,
+	SAID_DIGEST,
+	SAID_BASE
+}; /* lines of the lock's file */
 
 /* "" when it hasn't said so. */
 static void read_said(int lock, enum said which, char *out, size_t size)
@@ -143,13 +149,16 @@ static void list_options(char out[OPTIONS_MAX])
 	}
 }
 
-int daemon_announce(int lock, const char *socket_path, struct error *err)
+int daemon_announce(int lock, const struct daemon_said *said, struct error *err)
 {
 	char text[SAID_MAX], options[OPTIONS_MAX];
 	list_options(options);
-	if (!str_format(text, sizeof text, "%d\n%s\n%s\n", (int)getpid(), socket_path, options))
+	if (!str_format(text, sizeof text, "%d\n%s\n%s\n%s\n%s\n", (int)getpid(), said->socket,
+		    options, said->digest, said->base))
 		return fail(err, ERR_LIMIT, "the path of the socket is too long");
-	if (pwrite(lock, text, strlen(text), 0) != (ssize_t)strlen(text))
+	/* After a reload it may be shorter than what it replaces. */
+	if (pwrite(lock, text, strlen(text), 0) != (ssize_t)strlen(text) ||
+		ftruncate(lock, (off_t)strlen(text)))
 		return fail_errno(err, "write 'run/lock'");
 	return 0;
 }
@@ -184,6 +193,41 @@ static bool is_daemon(pid_t pid)
 	rest = (struct str){ words, len > 0 ? (size_t)len : 0 };
 	return str_next(&rest, '\0', &program) && str_next(&rest, '\0', &verb) &&
 	       str_is(verb, "serve");
+}
+
+int daemon_look(const char *path, struct arena *arena, pid_t *pid, struct daemon_said *said,
+	text_list *words, struct error *err)
+{
+	const char *lock_path = arena_printf(arena, "%s/run/lock", path);
+	auto_close int lock = open(lock_path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	const char **const lines[] = { [SAID_SOCKET] = &said->socket,
+		[SAID_DIGEST] = &said->digest,
+		[SAID_BASE] = &said->base };
+	char proc[32], line[SAID_MAX];
+	bool held;
+	*pid = 0;
+	if (lock < 0)
+		return errno == ENOENT || errno == ENOTDIR
+			       ? 0
+			       : fail_errno(err, "open '%s'", lock_path);
+	if (find_holder(lock, &held, pid, err))
+		return -1;
+	if (!*pid || !is_daemon(*pid)) {
+		*pid = 0;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+		if (lines[i]) {
+			read_said(lock, (enum said)i, line, sizeof line);
+			*lines[i] = arena_text(arena, line);
+		}
+	str_format(proc, sizeof proc, "/proc/%d/cmdline", (int)*pid);
+	ssize_t len = fd_read_file(AT_FDCWD, proc, line, sizeof line);
+	struct str rest = { line, len > 0 ? (size_t)len : 0 }, word;
+	while (str_next(&rest, '\0', &word))
+		if (word.len || rest.data)
+			vec_push(arena, words, arena_bytes(arena, word.data, word.len));
+	return 0;
 }
 
 /* The daemon's process, to be signaled; *pid 0: there is none. *process may be -1 then: it has just

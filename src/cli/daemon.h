@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/vec.h"
 #include "client/client.h"
 #include "linux/home.h"
 
@@ -27,14 +28,24 @@ int daemon_open_file(
 /* The lock of a home: held by *lock as long as that is open. ERR_CONFLICT: a daemon has it; the
  * text names its pid and socket. */
 int daemon_lock(const struct home *home, int *lock, struct error *err);
-/* Says in the lock's file who we are, where we listen, and the options of our command line: the
- * command that starts a daemon after one that was killed says which of them are lost. */
-int daemon_announce(int lock, const char *socket_path, struct error *err);
+/* What the process that holds the lock says in its file, beside its pid and the options of its
+ * command line: the command that starts a daemon after one that was killed says which of them are
+ * lost. */
+struct daemon_said {
+	const char *socket; /* where it listens */
+	const char *digest; /* of the config.yaml that it has read */
+	const char *base;   /* the directory that relative paths of its options are below */
+};
+int daemon_announce(int lock, const struct daemon_said *said, struct error *err);
 /* Ends in order: takes back what was announced. */
 void daemon_retire(int lock);
 /* 1 when the home has a daemon, 0 when it has none, -1. *pid: 0 when it is in another pid
  * namespace; socket: where it listens, "" before it does. */
 int daemon_find(const struct home *home, pid_t *pid, char *socket, size_t size, struct error *err);
+/* The same of the home at `path`, which need not be there, with what the daemon has said (in the
+ * arena) and the words of its command line. *pid 0: none runs, or none that can be seen. */
+int daemon_look(const char *path, struct arena *arena, pid_t *pid, struct daemon_said *said,
+	text_list *words, struct error *err);
 /* Tells the home's daemon to end and waits until its lock is free, at most timeout_ms. *pid is 0
  * when there was none. ERR_UNAVAILABLE: it still runs. */
 int daemon_stop(const struct home *home, uint64_t timeout_ms, pid_t *pid, struct error *err);

@@ -23,7 +23,6 @@
 #include "linux/home.h"
 #include "linux/namespace.h"
 
-#define IDLE_SANDBOX_MS (5 * 60 * 1000)
 #define STOP_MS 30000 /* more than the launcher's patience with a core (launch/link.c) */
 #define READY_MS 30000
 #define RELOAD_MS 60000
@@ -47,6 +46,47 @@ int cli_find_programs(char self[PATH_MAX], char carreld[PATH_MAX], struct error 
 	return fail_hint(err, ERR_NOT_FOUND, "install carrel and carreld together: make install",
 		"'" CARRELD "' is neither in '%.*s' nor in its ../lib/carrel or ../libexec",
 		dir > 1 ? dir - 1 : dir, self);
+}
+
+/* What was typed holds instead of what the file says, key by key. */
+void serve_take_options(
+	const struct options *o, const char *base, struct arena *arena, struct config *config)
+{
+	const struct {
+		const char *typed, *key, *option;
+		const char **value;
+		bool is_path;
+	} texts[] = {
+		{ o->tls_certificate, "serve.tls_cert", "--tls-cert", &config->tls_cert, true },
+		{ o->tls_key, "serve.tls_key", "--tls-key", &config->tls_key, true },
+		{ o->tls_client_ca, "serve.tls_client_ca", "--tls-client-ca",
+			&config->tls_client_ca, true },
+		{ o->log_format, "serve.log", "--log", &config->log_format, false },
+		{ o->log_level, "serve.log_level", "--log-level", &config->log_level, false },
+	};
+	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+		if (texts[i].typed) {
+			*texts[i].value = texts[i].is_path
+						  ? path_normalize(arena, base, texts[i].typed)
+						  : texts[i].typed;
+			config_override(config, texts[i].key, texts[i].option, arena);
+		}
+	if (o->listens.count) {
+		config->listen = o->listens;
+		config_override(config, "serve.listen", "--listen", arena);
+	}
+	if (o->insecure) {
+		config->insecure = true;
+		config_override(config, "serve.insecure", "--insecure", arena);
+	}
+	if (o->idle_sandbox_ms) {
+		config->idle_sandbox_ms = o->idle_sandbox_ms;
+		config_override(config, "serve.idle_sandbox", "--idle-sandbox", arena);
+	}
+	if (o->captured_bytes) {
+		config->captured_bytes = o->captured_bytes;
+		config_override(config, "serve.captured_output", "--captured-output", arena);
+	}
 }
 
 struct server {
@@ -109,21 +149,19 @@ static int put_unix_first(struct server *server, struct error *err)
 
 static int open_server(struct server *server, const struct config *config, struct error *err)
 {
-	const text_list *wanted = &server->options->listens;
+	const text_list *wanted = &config->listen;
 	int taken = listen_take(&server->listeners, err);
 	if (taken < 0 || daemon_lock(server->home, &server->lock, err))
 		return -1;
-	if (taken && wanted->count)
+	if (taken && server->options->listens.count)
 		return fail(err, ERR_INVALID,
 			"--listen can't be combined with a passed socket (LISTEN_FDS)");
-	if (!wanted->count)
-		wanted = &config->listen;
 	for (size_t i = 0; i < wanted->count; i++)
 		if (open_listener(server, wanted->items[i], err))
 			return -1;
 	if (put_unix_first(server, err))
 		return -1;
-	return daemon_announce(server->lock, server->listeners.items[0].path, err);
+	return 0;
 }
 
 /* What this process had before it executed this program. */
@@ -169,8 +207,7 @@ static int check_version(const char *carreld, struct error *err)
 static int check_exposure(
 	const struct server *server, const struct config *config, struct error *err)
 {
-	const text_list *wanted =
-		server->options->listens.count ? &server->options->listens : &config->listen;
+	const text_list *wanted = &config->listen;
 	struct listeners all = { 0 };
 	for (size_t i = 0; i < wanted->count && all.count < LISTENERS_MAX; i++) {
 		struct listen_address address;
@@ -180,28 +217,26 @@ static int check_exposure(
 		str_copy(l->path, sizeof l->path, wanted->items[i]);
 		l->is_exposed = !address.path && !inet_address_is_loopback(&address.tcp);
 	}
-	return listen_check(
-		&all, server->tls.certificate, server->options->insecure || config->insecure, err);
+	return listen_check(&all, server->tls.certificate, config->insecure, err);
 }
 
-static const char *absolute(const struct server *server, const char *typed, const char *configured)
-{
-	return typed ? path_normalize(server->arena, server->base, typed) : configured;
-}
-
-/* What was typed is used instead of what is configured, one by one. */
 static int find_tls(struct server *server, const struct config *config, struct error *err)
 {
-	const struct options *options = server->options;
 	struct launch_tls *tls = &server->tls;
-	tls->certificate = absolute(server, options->tls_certificate, config->tls_cert);
-	tls->key = absolute(server, options->tls_key, config->tls_key);
-	tls->client_ca = absolute(server, options->tls_client_ca, config->tls_client_ca);
+	*tls = (struct launch_tls){ config->tls_cert, config->tls_key, config->tls_client_ca };
 	if (!tls->certificate != !tls->key || (tls->client_ca && !tls->certificate))
 		return fail_hint(err, ERR_INVALID,
 			"carrel tls init makes a certificate and its key",
 			"TLS needs both a certificate (--tls-cert) and its key (--tls-key)");
 	return launch_tls_check(tls, err);
+}
+
+static int read_config(struct server *server, struct config *config, struct error *err)
+{
+	if (shown_read(server->home->path, server->arena, config, err))
+		return -1;
+	serve_take_options(server->options, server->base, server->arena, config);
+	return 0;
 }
 
 /* Whether this program could go on in the place of the daemon that started it. */
@@ -211,7 +246,7 @@ static int check(struct server *server, struct command *command, struct error *e
 	struct config config;
 	struct policy_operator policy;
 	if (cli_find_programs(self, carreld, err) || check_version(carreld, err) ||
-		shown_read(server->home->path, server->arena, &config, err) ||
+		read_config(server, &config, err) ||
 		policy_file_operator(&config, server->arena, &policy, err) ||
 		find_tls(server, &config, err) || check_exposure(server, &config, err))
 		return -1;
@@ -227,26 +262,32 @@ static void describe_listeners(const struct server *server, struct launch_listen
 	}
 }
 
+static int announce(const struct server *server, const struct config *config, struct error *err)
+{
+	const struct daemon_said said = { .socket = server->listeners.items[0].path,
+		.digest = config->digest,
+		.base = server->base };
+	return daemon_announce(server->lock, &said, err);
+}
+
 /* `ready` as in launch_options. *code is the exit code, once there is one. */
 static int serve(struct server *server, int ready, int *code, struct error *err)
 {
 	char self[PATH_MAX], carreld[PATH_MAX];
-	const char *log = server->options->log_format, *level = server->options->log_level;
 	struct log_losses losses = { 0 };
 	struct config config;
 	/* Check the configuration before listening: clients must not connect to a daemon that then
 	 * fails to start. */
 	struct policy_operator policy;
-	if (cli_find_programs(self, carreld, err) ||
-		shown_read(server->home->path, server->arena, &config, err) ||
+	if (cli_find_programs(self, carreld, err) || read_config(server, &config, err) ||
 		policy_file_operator(&config, server->arena, &policy, err) ||
 		find_tls(server, &config, err) || check_exposure(server, &config, err))
 		return -1;
 	server->is_shared = config.access_uids.count > 0;
 	if (server->handover ? take_server(server, err) : open_server(server, &config, err))
 		return -1;
-	if (listen_check(&server->listeners, server->tls.certificate,
-		    server->options->insecure || config.insecure, err))
+	if (listen_check(&server->listeners, server->tls.certificate, config.insecure, err) ||
+		announce(server, &config, err))
 		return -1;
 	/* Under the lock: of two daemons that start the other one may have it. */
 	if (policy_file_publish(server->home, &config, server->arena, err))
@@ -270,12 +311,12 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 		.self = self,
 		.ready = ready,
 		.notify = notify,
-		.release_after_ms = server->options->idle_sandbox_ms,
-		.captured_bytes = server->options->captured_bytes,
+		.release_after_ms = config.idle_sandbox_ms,
+		.captured_bytes = config.captured_bytes,
 		.config = &config,
 		.log = { .fd = STDERR_FILENO,
-			.json = log && !strcmp(log, "json"),
-			.least = log_level_of(level ? level : "", LOG_LEVEL_INFO),
+			.json = !strcmp(config.log_format, "json"),
+			.least = log_level_of(config.log_level, LOG_LEVEL_INFO),
 			.role = "launcher",
 			.losses = &losses },
 	};
@@ -524,8 +565,6 @@ static int run(struct command *command, struct error *err)
 		.options = options, .arena = &command->arena, .home = &command->home, .lock = -1
 	};
 	int code = 0;
-	if (!options->idle_sandbox_ms)
-		options->idle_sandbox_ms = IDLE_SANDBOX_MS;
 	if (find_base(&server, err) || check_listens(&server, err))
 		return -1;
 	if (options->stop + options->reload + (options->listens.count || options->background) > 1)

@@ -62,6 +62,10 @@
  *	  proxies: []			# addresses or ranges whose X-Forwarded-* counts
  *	  connections: 1000		# of one principal at once
  *	  rate: 0			# requests a second of one principal; 0: no limit
+ *	  idle_sandbox: 5m		# without a command for so long: the sandbox is ended
+ *	  captured_output: 128M		# of all execs, kept for REST responses
+ *	  log: text			# or json
+ *	  log_level: info		# debug (every request), info, warn or error
  *	egress:				# networks of sandboxes
  *	  hosts: {}			# name: address, or a list of them; asked before DNS
  *	  allow_ranges: []		# private ranges that names may resolve to: 10.1.0.0/16
@@ -100,6 +104,12 @@
 #include "model/serve_settings.h"
 #include "model/tool_spec.h"
 
+struct json;
+struct config_from {	    /* where the value of a key comes from; all 0: the default */
+	int line;	    /* of the file */
+	const char *option; /* of carrel serve, a literal */
+};
+
 struct config {
 	uint64_t max_envs, max_bytes, ttl_ms, min_free_bytes, install_timeout_ms, max_install_bytes;
 	enum eviction_policy eviction;
@@ -122,13 +132,16 @@ struct config {
 	const char *webhook, *webhook_secret_file; /* NULL: not set */
 	struct network_settings egress;
 	text_list listen; /* as in cli/listen.h */
+	uint64_t idle_sandbox_ms, captured_bytes;
+	const char *log_format, *log_level; /* never NULL */
 	bool insecure;
 	const char *tls_cert, *tls_key, *tls_client_ca; /* paths; NULL: not set */
 	struct serve_settings serve;
 	const char *policy_settings, *policy_sources; /* paths; NULL: not set */
 	const char *policy_default;		      /* "ask", "deny", "allow"; NULL: not set */
 	struct tool_settings tools;
-	text_list show; /* absolute and normal; existence on the host isn't checked */
+	text_list show;		  /* absolute and normal; existence on the host isn't checked */
+	struct config_from *from; /* by index of config_key; NULL: all are defaults */
 };
 void config_defaults(struct config *config);
 /* Sets *config to the defaults, overridden by the `text` of config.yaml; an empty text and a null
@@ -138,3 +151,10 @@ void config_defaults(struct config *config);
 int config_parse(struct str text, struct arena *arena, struct config *config, struct error *err);
 /* "environments.max_envs" and so on, in the order of the table; NULL after the last. */
 const char *config_key(size_t index);
+struct config_from config_from(const struct config *config, size_t index);
+/* The caller has set the member of that key because `option` was given. */
+void config_override(
+	struct config *config, const char *name, const char *option, struct arena *arena);
+/* As the member "value" of an open object, as the file could have it; an URL without its password.
+ */
+void config_print_value(struct json *j, const struct config *config, size_t index);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/str.h"
+#include "format/json.h"
 #include "model/config.h"
 #include "unit.h"
 
@@ -346,6 +347,66 @@ static void the_networks_of_sandboxes_are_read(void **state)
 }
 
 /* Both ways: no key without a word about it, and no word about a key that isn't there. */
+/* Every value is shown as the file could have it: read again, it is the same. */
+static void what_is_shown_can_be_read(void **state)
+{
+	static const char text[] =
+		"environments:\n  ttl: 36h\n  max_bytes: 1.5G\n  eviction: lfu\n"
+		"  index: https://u:secret@index.example/simple\n"
+		"egress:\n  hosts:\n    a.test: [10.0.0.1, 10.0.0.2]\n    b.test: 10.0.0.3\n"
+		"  ports: [80, 8443]\n"
+		"serve:\n  log: json\n  idle_sandbox: 1500ms\n  captured_output: 1536K\n"
+		"archives:\n  format: tar.gz\naudit:\n  on_full: drop\n"
+		"system:\n  landlock: writes\n";
+	static const struct {
+		const char *key, *shown;
+		int line;
+	} rows[] = {
+		{ "environments.ttl", "\"36h\"", 2 },
+		{ "environments.max_bytes", "\"1536M\"", 3 },
+		{ "environments.eviction", "\"lfu\"", 4 },
+		{ "environments.index", "\"https://***@index.example/simple\"", 5 },
+		{ "environments.python", "null", 0 },
+		{ "environments.blocked_packages", "[\"os-sys\",\"setup-tools-rust\"]", 0 },
+		{ "egress.hosts",
+			"{\"a.test\":[\"10.0.0.1\",\"10.0.0.2\"],\"b.test\":\"10.0.0.3\"}", 7 },
+		{ "egress.ports", "[\"80\",\"8443\"]", 10 },
+		{ "serve.log", "\"json\"", 12 },
+		{ "serve.idle_sandbox", "\"1500ms\"", 13 },
+		{ "serve.captured_output", "\"1536K\"", 14 },
+		{ "serve.rate", "0", 0 },
+		{ "serve.insecure", "false", 0 },
+		{ "archives.format", "\"tar.gz\"", 16 },
+		{ "audit.on_full", "\"drop\"", 18 },
+		{ "system.landlock", "\"writes\"", 20 },
+	};
+	auto_arena struct arena arena = { 0 };
+	struct config config;
+	struct error err;
+
+	assert_int_equal(config_parse(str_from(text), &arena, &config, &err), 0);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		auto_buf struct buf out = buf_empty(4096);
+		struct json j = json_to(&out, false);
+		char expected[256];
+		size_t index = 0;
+
+		while (strcmp(config_key(index), rows[i].key) != 0)
+			index++;
+		json_object(&j, NULL);
+		config_print_value(&j, &config, index);
+		json_end(&j);
+		json_finish(&j);
+		str_format(expected, sizeof expected, "{\"value\":%s}", rows[i].shown);
+		assert_string_equal(out.data, expected);
+		assert_int_equal(config_from(&config, index).line, rows[i].line);
+	}
+	config_override(&config, "serve.log", "--log", &arena);
+	for (size_t i = 0; config_key(i); i++)
+		assert_true(!config_from(&config, i).option ==
+			    (strcmp(config_key(i), "serve.log") != 0));
+}
+
 static void the_manual_has_every_key(void **state)
 {
 	char path[4096], line[512], key[128];
@@ -399,6 +460,7 @@ int main(void)
 		cmocka_unit_test(a_path_to_show_is_absolute_and_plain),
 		cmocka_unit_test(unknown_keys_get_the_nearest_as_a_hint),
 		cmocka_unit_test(landlock_judges_everything_or_writes),
+		cmocka_unit_test(what_is_shown_can_be_read),
 		cmocka_unit_test(the_manual_has_every_key),
 		cmocka_unit_test(the_networks_of_sandboxes_are_read),
 	};

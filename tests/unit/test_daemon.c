@@ -33,7 +33,7 @@ static _Noreturn void serve(int ready)
 	arena_init(&arena);
 	if (home_find_path(&arena, &path, &err) || home_open(path, &arena, &home, &err) ||
 		daemon_lock(&home, &lock, &err) || listen_open(&home, NULL, &listener, &err) ||
-		daemon_announce(lock, listener.path, &err)) {
+		daemon_announce(lock, &(struct daemon_said){ listener.path, "", "/" }, &err)) {
 		dprintf(STDERR_FILENO, "carrel: %s\n", err.text);
 		_exit(125);
 	}
@@ -141,7 +141,8 @@ static void a_lock_names_who_holds_it(void **state)
 	assert_int_equal(waitpid(child, NULL, 0), child);
 	assert_int_equal(daemon_find(&home, &found, socket, sizeof socket, &err), 0);
 	assert_int_equal(daemon_lock(&home, &lock, &err), 0);
-	assert_int_equal(daemon_announce(lock, "/some/where", &err), 0);
+	assert_int_equal(
+		daemon_announce(lock, &(struct daemon_said){ "/some/where", "", "/" }, &err), 0);
 	close(lock);
 	close(to_us[0]);
 	close(to_us[1]);
@@ -247,7 +248,8 @@ static void one_that_is_coming_up_is_waited_for(void **state)
 		(void)!read(from_us[0], &byte, 1);
 		poll(NULL, 0, 50);
 		if (listen_open(&home, NULL, &listener, &err) ||
-			daemon_announce(lock, listener.path, &err))
+			daemon_announce(
+				lock, &(struct daemon_said){ listener.path, "", "/" }, &err))
 			_exit(1);
 		for (;;)
 			pause();
