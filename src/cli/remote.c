@@ -131,15 +131,15 @@ bool remote_is_interrupted(void)
 	return is_interrupted;
 }
 
-/* Another connection, as soon as the daemon serves again. */
-static bool connect_again(struct remote *remote, uint64_t end_ms)
+/* Another connection, as soon as the daemon serves again. may_start: or to another daemon. */
+static bool connect_again(struct remote *remote, uint64_t end_ms, bool may_start)
 {
 	struct error ignored;
 	while (clock_monotonic_ms() < end_ms && !is_interrupted) {
 		remote->was_lost = true;
 		remote_close(remote);
 		poll(NULL, 0, REPEAT_PAUSE_MS);
-		if (!daemon_connect(&remote->client, remote->host, false, &ignored))
+		if (!daemon_connect(&remote->client, remote->host, may_start, &ignored))
 			return true;
 		remote->client.socket = -1;
 	}
@@ -154,7 +154,9 @@ static bool reconnect(struct remote *remote, const struct client_request *reques
 		return false;
 	if (!*end_ms)
 		*end_ms = clock_monotonic_ms() + REPEAT_MS;
-	return connect_again(remote, *end_ms);
+	/* The first request of a command may have met a daemon that was about to die: a moment
+	 * later the command would have started another one. */
+	return connect_again(remote, *end_ms, !remote->is_answered);
 }
 
 static int read_answer(struct remote *remote, const struct client_request *request,
@@ -178,6 +180,7 @@ static int call(struct remote *remote, const struct client_request *request,
 	while (client_call(&remote->client, request, remote->arena, &response, err))
 		if (!reconnect(remote, request, &end_ms))
 			return -1;
+	remote->is_answered = true;
 	return answer ? read_answer(remote, request, &response, answer, err) : 0;
 }
 
@@ -254,6 +257,7 @@ int remote_begin(struct remote *remote, const struct client_request *request,
 	while (client_begin(&remote->client, request, remote->arena, response, err))
 		if (!reconnect(remote, request, &end_ms))
 			return -1;
+	remote->is_answered = true;
 	if (response->status < 300)
 		return 0;
 	return client_read_all(&remote->client, response, remote->arena, err)
@@ -301,7 +305,7 @@ int remote_receive_file(
 int remote_reopen(struct remote *remote, remote_begin_fn *begin, void *ctx, struct error *err)
 {
 	uint64_t end_ms = clock_monotonic_ms() + REOPEN_MS;
-	while (connect_again(remote, end_ms)) {
+	while (connect_again(remote, end_ms, false)) {
 		if (!begin(ctx, err))
 			return 0;
 		if (err->code != ERR_UNAVAILABLE && err->code != ERR_CORRUPT)

@@ -17,9 +17,10 @@ struct remote {
 	bool is_chosen;		/* by remote_choose */
 	bool is_far;		/* and a URL: descriptors can't be sent there, and files of this
 				   machine mean nothing */
-	const char *by; /* what chose the host, for messages: "--host", "CARREL_HOST", … */
-	bool was_lost;	/* and connected again */
-	int fd;		/* > 0: sent with the next remote_call_once */
+	const char *by;	  /* what chose the host, for messages: "--host", "CARREL_HOST", … */
+	bool was_lost;	  /* and connected again */
+	bool is_answered; /* a request was */
+	int fd;		  /* > 0: sent with the next remote_call_once */
 	/* What an interrupt during a request that isn't a GET means. NULL: the daemon goes on with
 	 * it. One that `cancels` is ended by the daemon when the connection ends. */
 	const char *interrupted, *interrupted_hint;

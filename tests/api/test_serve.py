@@ -504,6 +504,19 @@ def test_the_daemon_that_a_command_starts_says_which_options_are_lost(stopped):
     assert stopped("serve", "--stop").returncode == 0 and stopped("ls").stderr == ""
 
 
+def test_a_command_that_meets_a_daemon_which_dies_starts_another_one(stopped):
+    assert stopped("serve", "--background").returncode == 0
+    pid = int(pathlib.Path(stopped.env["CARREL_HOME"], "run/lock").read_text().splitlines()[0])
+    for child, (_, name) in descendants(pid).items():
+        if name == "carreld":
+            os.kill(child, signal.SIGSTOP)      # its socket still takes connections
+    with stopped.start("ls") as command:
+        assert eventually(lambda: any(os.readlink(fd).startswith("socket:") for fd in pathlib.Path(f"/proc/{command.pid}/fd").iterdir()))
+        os.kill(pid, signal.SIGKILL)
+        out, errors = command.communicate(timeout=60)
+    assert command.returncode == 0, errors
+
+
 def test_one_that_was_stopped_has_no_options_to_lose(stopped):
     assert stopped("token", "create").returncode == 0 and stopped("serve", "--stop").returncode == 0
     assert stopped("serve", "--background", *LISTEN).returncode == 0
