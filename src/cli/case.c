@@ -143,7 +143,10 @@ static bool names_source(struct str yaml, const char *source)
 	size_t len = strlen(source);
 
 	while ((at = memmem(at, (size_t)(end - at), key, sizeof key - 1))) {
+		bool is_whole = at == yaml.data || strchr(" \t\n{,\"'", at[-1]);
 		const char *c = at += sizeof key - 1;
+		if (!is_whole) /* "data_source" */
+			continue;
 		c += c < end && strchr("\"'", *c);
 		while (c < end && *c == ' ')
 			c++;

@@ -288,7 +288,7 @@ def test_a_daemon_chooses_no_file_that_is_sent_nor_a_directory_that_is_written(c
     (tmp_path / "secrets/key").write_text("do-not-send-this")
     (tmp_path / "site").mkdir()
     case = tmp_path / "c.yaml"
-    case.write_text("id: honest\nsource: 'site'   # of the project\nharness: 'true'\ngraders: [{type: command, run: 'true'}]\n")
+    case.write_text("id: honest\nsource: 'site'   # of the project\nenv: {data_source: secrets}\nharness: 'true'\ngraders: [{type: command, run: 'true'}]\n")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Liar) as liar:
         threading.Thread(target=liar.serve_forever, daemon=True).start()
         try:
