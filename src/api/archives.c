@@ -71,9 +71,10 @@ static void on_restored(void *ctx, struct core_workspace *w, const struct error 
 int api_archive_restore(struct call *c, struct error *err)
 {
 	const struct restore_wanted *wanted = c->body;
+	struct operation *op = operation_new(c, sizeof *op);
 
-	core_restore_archive(c->request, c->api->core, c->id, wanted->name, on_restored,
-		operation_new(c, sizeof(struct operation)));
+	operation_cancels(op, core_restore_archive(c->request, c->api->core, c->id, wanted->name,
+				      on_restored, op));
 	return 0;
 }
 

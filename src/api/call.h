@@ -156,15 +156,14 @@ struct operation {
 	struct call *call;		 /* NULL: the client has disconnected */
 	struct idempotency_entry *entry; /* or NULL */
 	bool frees_key;			 /* when it fails */
-	void (*cancel)(void *what);	 /* when the client disconnects; or NULL */
-	void *what;
-	char id[ID_LEN + 1]; /* that the new object gets, or "" */
+	struct cancelable *cancelable;	 /* when the client disconnects; or NULL */
+	char id[ID_LEN + 1];		 /* that the new object gets, or "" */
 };
 /* `size` bytes that begin with struct operation, zeroed. The call is this operation's until one of
  * the two that follow. */
 void *operation_new(struct call *c, size_t size);
-/* For a client that said so (Carrel-Cancel: disconnect): cancels `what` when it disconnects. */
-void operation_cancel_with(struct operation *op, void (*cancel)(void *what), void *what);
+/* For a client that said so (Carrel-Cancel: disconnect): cancels it when it disconnects. */
+void operation_cancels(struct operation *op, struct cancelable *cancelable);
 /* Answers (when the client is still there) and frees. */
 void operation_answer(
 	struct operation *op, int status, const char *location, const struct buf *body);

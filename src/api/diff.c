@@ -127,6 +127,7 @@ int api_workspace_apply(struct call *c, struct error *err)
 	struct applying *applying = operation_new(c, sizeof *applying);
 	applying->is_dry = body->dry_run;
 	str_copy(applying->to, sizeof applying->to, core_model(to)->name);
-	core_apply(c->request, from, to, &wanted, on_applied, applying);
+	operation_cancels(
+		&applying->op, core_apply(c->request, from, to, &wanted, on_applied, applying));
 	return 0;
 }

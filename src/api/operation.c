@@ -7,16 +7,14 @@ static void on_gone(struct call *c)
 	struct operation *op = c->priv;
 
 	op->call = NULL;
-	if (op->cancel)
-		op->cancel(op->what);
+	if (op->cancelable)
+		cancelable_cancel(op->cancelable);
 }
 
-void operation_cancel_with(struct operation *op, void (*cancel)(void *what), void *what)
+void operation_cancels(struct operation *op, struct cancelable *cancelable)
 {
-	if (!op->call || !str_is(http_header(op->call->r, "carrel-cancel"), "disconnect"))
-		return;
-	op->cancel = cancel;
-	op->what = what;
+	if (op->call && str_is(http_header(op->call->r, "carrel-cancel"), "disconnect"))
+		op->cancelable = cancelable;
 }
 
 void *operation_new(struct call *c, size_t size)

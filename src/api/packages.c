@@ -33,11 +33,6 @@ static void on_changed(void *ctx, const struct packages_result *result, const st
 	operation_answer(ctx, 200, NULL, &body);
 }
 
-static void cancel(void *what)
-{
-	packages_cancel(what);
-}
-
 static int change(struct call *c, bool is_removal, struct error *err)
 {
 	const struct packages_body *body = c->body;
@@ -49,7 +44,7 @@ static int change(struct call *c, bool is_removal, struct error *err)
 	if (call_workspace(c, &w, err))
 		return -1;
 	struct operation *op = operation_new(c, sizeof *op);
-	operation_cancel_with(op, cancel, packages_change(c->request, w, &wanted, on_changed, op));
+	operation_cancels(op, packages_change(c->request, w, &wanted, on_changed, op));
 	return 0;
 }
 

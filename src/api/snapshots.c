@@ -19,26 +19,23 @@ int api_snapshot_create(struct call *c, struct error *err)
 
 	if (call_workspace(c, &w, err))
 		return -1;
-	core_snapshot_create(
-		c->request, w, c->body, on_snapshot, operation_new(c, sizeof(struct operation)));
+	struct operation *op = operation_new(c, sizeof *op);
+	operation_cancels(op, core_snapshot_create(c->request, w, c->body, on_snapshot, op));
 	return 0;
 }
 
 int api_snapshot_pull(struct call *c, struct error *err)
 {
-	core_snapshot_pull(c->request, c->api->core, c->body, on_snapshot,
-		operation_new(c, sizeof(struct operation)));
+	struct operation *op = operation_new(c, sizeof *op);
+
+	operation_cancels(
+		op, core_snapshot_pull(c->request, c->api->core, c->body, on_snapshot, op));
 	return 0;
 }
 
 static void on_pushed(void *ctx, const struct push_result *result, const struct error *err)
 {
 	operation_answer_record(ctx, err, 200, NULL, &push_result_record, result);
-}
-
-static void cancel_push(void *what)
-{
-	push_cancel(what);
 }
 
 int api_snapshot_push(struct call *c, struct error *err)
@@ -48,8 +45,7 @@ int api_snapshot_push(struct call *c, struct error *err)
 	if (call_workspace(c, &w, err))
 		return -1;
 	struct operation *op = operation_new(c, sizeof *op);
-	operation_cancel_with(
-		op, cancel_push, core_snapshot_push(c->request, w, c->body, on_pushed, op));
+	operation_cancels(op, core_snapshot_push(c->request, w, c->body, on_pushed, op));
 	return 0;
 }
 
@@ -180,8 +176,8 @@ int api_rollback(struct call *c, struct error *err)
 
 	if (call_workspace(c, &w, err))
 		return -1;
-	core_rollback(
-		c->request, w, c->body, on_workspace, operation_new(c, sizeof(struct operation)));
+	struct operation *op = operation_new(c, sizeof *op);
+	operation_cancels(op, core_rollback(c->request, w, c->body, on_workspace, op));
 	return 0;
 }
 
@@ -211,6 +207,7 @@ int api_fork(struct call *c, struct error *err)
 
 	if (call_workspace(c, &w, err))
 		return -1;
-	core_fork(c->request, w, c->body, on_forked, operation_new(c, sizeof(struct operation)));
+	struct operation *op = operation_new(c, sizeof *op);
+	operation_cancels(op, core_fork(c->request, w, c->body, on_forked, op));
 	return 0;
 }

@@ -20,8 +20,8 @@ static void on_forged(void *ctx, const struct tool *tool, const struct error *er
 
 int api_tool_forge(struct call *c, struct error *err)
 {
-	tools_forge(c->request, tools_of(c), c->body, on_forged,
-		operation_new(c, sizeof(struct operation)));
+	struct operation *op = operation_new(c, sizeof *op);
+	operation_cancels(op, tools_forge(c->request, tools_of(c), c->body, on_forged, op));
 	return 0;
 }
 

@@ -127,18 +127,19 @@ static int apply_to_workspace(struct command *command, struct error *err)
 {
 	struct remote *remote = &command->remote;
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response = { 0 };
 	struct json_value *answer = NULL;
 	struct stat st;
 	if (command->options.writable_config)
 		return fail(err, ERR_INVALID, "--writable-config needs a directory as the target");
-	if (print_request(command, &body, err) || remote_open(remote, err))
+	if (print_request(command, &body, err))
 		return -1;
-	request.method = "POST";
-	request.path = remote_workspace_path(remote, command->operands.items[0], "/apply");
-	request.body = (struct str){ body.data, body.len };
-	int failed = client_call(&remote->client, &request, &command->arena, &response, err);
+	remote->cancels = "the application";
+	remote->interrupted_hint = arena_printf(
+		&command->arena, "carrel diff %s shows what it has", command->options.to);
+	int failed = remote_send(remote, "POST",
+		remote_workspace_path(remote, command->operands.items[0], "/apply"), &body,
+		&response, err);
 	if (failed && err->code == ERR_NOT_FOUND && !stat(command->options.to, &st))
 		error_hint(err, "for a directory, write ./%s", command->options.to);
 	if (failed && err->code != ERR_CONFLICT)

@@ -42,9 +42,7 @@ static int change(struct command *command, const char *method, struct error *err
 	enum progress_kind kind = command->json ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO);
 	if (remote_open(&command->remote, err))
 		return -1;
-	command->remote.cancels = true;
-	command->remote.interrupted =
-		"the packages stay as they are, unless the last step had begun";
+	command->remote.cancels = "the change of packages";
 	command->remote.interrupted_hint = arena_printf(&command->arena,
 		"carrel info %s shows its environment", command->operands.items[0]);
 	/* Often nothing has to be built: a bar disappears, a line would stay. */

@@ -170,18 +170,18 @@ static int read_answer(struct remote *remote, const struct client_request *reque
 	return 0;
 }
 
-static int call(struct remote *remote, const struct client_request *request,
-	struct remote_answer *answer, struct error *err)
+static int transmit(struct remote *remote, const struct client_request *request,
+	struct client_response *response, struct error *err)
 {
-	struct client_response response = { 0 };
 	uint64_t end_ms = 0;
+	*response = (struct client_response){ 0 };
 	if (remote_open(remote, err))
 		return -1;
-	while (client_call(&remote->client, request, remote->arena, &response, err))
+	while (client_call(&remote->client, request, remote->arena, response, err))
 		if (!reconnect(remote, request, &end_ms))
 			return -1;
 	remote->is_answered = true;
-	return answer ? read_answer(remote, request, &response, answer, err) : 0;
+	return 0;
 }
 
 static struct client_request request_of(
@@ -195,18 +195,20 @@ static struct client_request request_of(
 	return request;
 }
 
-static int say_interrupted(const struct remote *remote, struct error *err)
+int remote_say_interrupted(const struct remote *remote, struct error *err)
 {
-	if (!remote->interrupted)
-		return fail_hint(err, ERR_CANCELED, "carrel events shows how it ends",
+	const char *hint = remote->interrupted_hint;
+	if (!remote->cancels)
+		return fail_hint(err, ERR_CANCELED, hint ? hint : "carrel events shows how it ends",
 			"interrupted: the daemon goes on with what it was asked for");
-	fail(err, ERR_CANCELED, "interrupted: %s", remote->interrupted);
-	return remote->interrupted_hint ? error_hint(err, "%s", remote->interrupted_hint) : -1;
+	return fail_hint(err, ERR_CANCELED, hint,
+		"interrupted: %s is canceled, unless its last step had begun", remote->cancels);
 }
 
-/* A request that changes something outlives a command that is killed: it says so. */
-static int call_interruptibly(struct remote *remote, const struct client_request *request,
-	struct remote_answer *answer, struct error *err)
+/* A request that changes something outlives a command that is killed, or is canceled: it says so.
+ */
+static int send_interruptibly(struct remote *remote, const struct client_request *request,
+	struct client_response *response, struct error *err)
 {
 	struct sigaction old[INTERRUPTS];
 	if (is_interrupted)
@@ -216,22 +218,32 @@ static int call_interruptibly(struct remote *remote, const struct client_request
 	for (size_t i = 0; i < INTERRUPTS; i++)
 		sigaction(interrupts[i], NULL, &old[i]);
 	remote_catch_interrupts(remote);
-	int failed = call(remote, request, answer, err);
+	int failed = transmit(remote, request, response, err);
 	for (size_t i = 0; i < INTERRUPTS; i++)
 		sigaction(interrupts[i], &old[i], NULL);
 	interruptible = NULL;
-	return failed && is_interrupted ? say_interrupted(remote, err) : failed;
+	return failed && is_interrupted ? remote_say_interrupted(remote, err) : failed;
+}
+
+int remote_send(struct remote *remote, const char *method, const char *path, const struct buf *body,
+	struct client_response *response, struct error *err)
+{
+	struct client_request request = request_of(method, path, body);
+	if (remote->cancels)
+		request.headers = "Carrel-Cancel: disconnect\r\n";
+	return !strcmp(method, "GET") || interruptible
+		       ? transmit(remote, &request, response, err)
+		       : send_interruptibly(remote, &request, response, err);
 }
 
 int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
 	struct remote_answer *answer, struct error *err)
 {
-	struct client_request request = request_of(method, path, body);
-	if (!strcmp(method, "GET") || interruptible)
-		return call(remote, &request, answer, err);
-	if (remote->cancels)
-		request.headers = "Carrel-Cancel: disconnect\r\n";
-	return call_interruptibly(remote, &request, answer, err);
+	const struct client_request request = request_of(method, path, body);
+	struct client_response response;
+	if (remote_send(remote, method, path, body, &response, err))
+		return -1;
+	return answer ? read_answer(remote, &request, &response, answer, err) : 0;
 }
 
 int remote_call_once(struct remote *remote, const char *path, const struct buf *body,
@@ -245,7 +257,10 @@ int remote_call_once(struct remote *remote, const char *path, const struct buf *
 		request.fds = &remote->fd;
 		request.fd_count = 1;
 	}
-	return call(remote, &request, answer, err);
+	struct client_response response;
+	if (transmit(remote, &request, &response, err))
+		return -1;
+	return answer ? read_answer(remote, &request, &response, answer, err) : 0;
 }
 
 int remote_begin(struct remote *remote, const struct client_request *request,

@@ -21,10 +21,10 @@ struct remote {
 	bool was_lost;	  /* and connected again */
 	bool is_answered; /* a request was */
 	int fd;		  /* > 0: sent with the next remote_call_once */
-	/* What an interrupt during a request that isn't a GET means. NULL: the daemon goes on with
-	 * it. One that `cancels` is ended by the daemon when the connection ends. */
-	const char *interrupted, *interrupted_hint;
-	bool cancels;
+	/* What the daemon cancels when the connection ends, such as by an interrupt: "the pull".
+	 * NULL: it goes on with a request that isn't a GET. */
+	const char *cancels;
+	const char *interrupted_hint; /* how to see what became of it; or NULL */
 };
 /* Connects to the daemon unless connected; starts the daemon of this home if it isn't running. The
  * calls below do this themselves. */
@@ -49,6 +49,9 @@ struct remote_answer {
  * before: then the caller looks. */
 int remote_call(struct remote *remote, const char *method, const char *path, const struct buf *body,
 	struct remote_answer *answer, struct error *err);
+/* The same; a response that is an error is in *response too. */
+int remote_send(struct remote *remote, const char *method, const char *path, const struct buf *body,
+	struct client_response *response, struct error *err);
 /* A POST that creates something, with an Idempotency-Key: sent again as a GET is, and carried out
  * once. headers: further ones, or "". */
 int remote_call_once(struct remote *remote, const char *path, const struct buf *body,
@@ -58,6 +61,8 @@ int remote_call_once(struct remote *remote, const char *path, const struct buf *
  * after any failure. */
 void remote_catch_interrupts(struct remote *remote);
 bool remote_is_interrupted(void);
+/* ERR_CANCELED: what becomes of the request. */
+int remote_say_interrupted(const struct remote *remote, struct error *err);
 /* The same, for an answer that is read piece by piece: client_read follows. */
 int remote_begin(struct remote *remote, const struct client_request *request,
 	struct client_response *response, struct error *err);

@@ -89,6 +89,14 @@ static const char *find_owner(
 		       : NULL;
 }
 
+/* "a snapshot of it is being made": one of what is under way with it; NULL: nothing. */
+static const char *first_use(const struct json_value *uses)
+{
+	return uses && uses->kind == JSON_ARRAY && uses->first && uses->first->kind == JSON_STRING
+		       ? uses->first->string.data
+		       : NULL;
+}
+
 static int find_workspace(struct command *command, const char *path, const char *name,
 	struct users *users, struct removal_use *use, struct error *err)
 {
@@ -96,12 +104,15 @@ static int find_workspace(struct command *command, const char *path, const char 
 	if (remote_call(&command->remote, "GET", path, NULL, &answer, err))
 		return -1;
 	use->why = find_owner(command, answer.value, &use->remedy);
-	if (use->why || !is_text(answer.value, "state", "running"))
+	if (use->why)
 		return 0;
 	path = arena_printf(&command->arena, "%s/execs", path);
-	if (remote_each(&command->remote, path, each_exec, users, err))
+	if (is_text(answer.value, "state", "running") &&
+		remote_each(&command->remote, path, each_exec, users, err))
 		return -1;
 	use->why = users_text(users, "runs in it", "run in it");
+	if (!use->why)
+		use->why = first_use(json_member(answer.value, "in_use"));
 	return 0;
 }
 const struct removal workspace_removal = { "workspace", "/v1/workspaces", find_workspace };

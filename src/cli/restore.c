@@ -107,13 +107,23 @@ static int restore_file(
 	const char *name, *archive = NULL;
 	struct error ignored;
 	if (name_of_file(command, path, &name, err) || workspace_check_name(name, err) ||
-		send_file(command, path, name, &archive, err))
+		remote_open(&command->remote, err))
 		return -1;
-	int failed = restore(command, archive, name, answer, err);
+	remote_catch_interrupts(&command->remote);
+	int failed = send_file(command, path, name, &archive, err);
+	if (!failed && restore(command, archive, name, answer, err))
+		failed = error_context(err, "restore '%s'", path);
+	bool is_interrupted = remote_is_interrupted();
+	if (is_interrupted)
+		remote_close(&command->remote);
 	/* The file is the archive: the blob store needs no copy of it. */
-	remote_call(&command->remote, "DELETE",
-		arena_printf(&command->arena, "/v1/archives/%s", archive), NULL, NULL, &ignored);
-	return failed ? error_context(err, "restore '%s'", path) : 0;
+	if (archive)
+		remote_call(&command->remote, "DELETE",
+			arena_printf(&command->arena, "/v1/archives/%s", archive), NULL, NULL,
+			&ignored);
+	if (failed && is_interrupted)
+		return remote_say_interrupted(&command->remote, err);
+	return failed;
 }
 
 static bool is_file(const char *operand)
@@ -126,6 +136,8 @@ static int run_restore(struct command *command, struct error *err)
 {
 	const char *wanted = command->options.name, *operand = command->operands.items[0];
 	struct remote_answer answer;
+	command->remote.cancels = "the restore";
+	command->remote.interrupted_hint = "carrel ls lists what there is";
 	if (wanted && workspace_check_name(wanted, err))
 		return -1;
 	if (is_file(operand) ? restore_file(command, operand, &answer, err)

@@ -45,6 +45,8 @@ static int run_create(struct command *command, struct error *err)
 		json_text(&j, "note", options->note);
 	print_waiting(&j, options);
 	json_end(&j);
+	command->remote.cancels = "the snapshot";
+	command->remote.interrupted_hint = "carrel snapshot ls lists what there is";
 	if (remote_call(&command->remote, "POST",
 		    remote_workspace_path(
 			    &command->remote, command->operands.items[0], "/snapshots"),
@@ -289,6 +291,9 @@ static int run_rollback(struct command *command, struct error *err)
 	json_text(&j, "snapshot", command->operands.items[1]);
 	print_waiting(&j, &command->options);
 	json_end(&j);
+	command->remote.cancels = "the rollback";
+	command->remote.interrupted_hint = arena_printf(&command->arena,
+		"carrel info %s shows on which snapshot it is based", command->operands.items[0]);
 	if (remote_call(&command->remote, "POST",
 		    remote_workspace_path(
 			    &command->remote, command->operands.items[0], "/rollback"),
@@ -338,9 +343,7 @@ static int run_push(struct command *command, struct error *err)
 	if (command->options.force)
 		json_bool(&j, "force", true);
 	json_end(&j);
-	command->remote.cancels = true;
-	command->remote.interrupted = "the push ends after the layer that is being sent, and the "
-				      "store shows no snapshot unless that was the last one";
+	command->remote.cancels = "the push";
 	command->remote.interrupted_hint = "carrel snapshot push sends what is missing";
 	if (remote_call(&command->remote, "POST",
 		    remote_workspace_path(&command->remote, command->operands.items[0], "/push"),
@@ -389,6 +392,8 @@ static int run_pull(struct command *command, struct error *err)
 	json_text(&j, "workspace", command->operands.items[0]);
 	json_text(&j, "snapshot", command->operands.items[1]);
 	json_end(&j);
+	command->remote.cancels = "the pull";
+	command->remote.interrupted_hint = "carrel snapshot ls lists what is here";
 	if (remote_call(&command->remote, "POST", "/v1/snapshots", &body, &answer, err))
 		return -1;
 	return print_answer(command, &answer, "id");
@@ -438,6 +443,8 @@ static int run_fork(struct command *command, struct error *err)
 		json_text(&j, "snapshot", options->snapshot);
 	print_waiting(&j, options);
 	json_end(&j);
+	command->remote.cancels = "the fork";
+	command->remote.interrupted_hint = "carrel ls lists what there is";
 	if (remote_call(&command->remote, "POST",
 		    remote_workspace_path(&command->remote, command->operands.items[0], "/fork"),
 		    &body, &answer, err))

@@ -113,6 +113,8 @@ static int show_forged(
 static int send_forge(struct command *command, const struct buf *body, struct error *err)
 {
 	struct remote_answer answer = { 0 };
+	command->remote.cancels = "the forging";
+	command->remote.interrupted_hint = "carrel tool ls lists what there is";
 	if (remote_call(&command->remote, "POST", "/v1/tools", body, &answer, err))
 		return -1;
 	return show_forged(command, &answer, err);

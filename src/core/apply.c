@@ -12,6 +12,8 @@
 #include "core/policies.h"
 
 struct application {
+	struct cancelable cancelable;	  /* of the target */
+	struct cancelable reading;	  /* of the source */
 	struct core_workspace *from, *to; /* held */
 	bool is_dry;
 	char stage[FILES_STAGE_SIZE]; /* "": none yet */
@@ -25,6 +27,8 @@ static void finish(
 {
 	struct core_workspace *from = a->from, *to = a->to;
 	a->done(a->ctx, err ? NULL : applied, err);
+	cancelable_done(&a->cancelable);
+	cancelable_done(&a->reading);
 	free(a);
 	core_release(from);
 	core_release(to);
@@ -131,7 +135,8 @@ static void on_bundle(void *ctx, int fd, uint64_t size, const struct error *err)
 	files_make_stage(stage);
 	if (lseek(bundle, 0, SEEK_SET) < 0)
 		fail_errno(&a->err, "read the changes");
-	else if (!files_note_stage(a->to, stage, "", &a->err)) {
+	else if (!cancelable_check(&a->cancelable, &a->err) &&
+		 !files_note_stage(a->to, stage, "", &a->err)) {
 		memcpy(a->stage, stage, sizeof stage);
 		const struct agent_ask ask = { .verb = AGENT_APPLY,
 			.path = "",
@@ -144,18 +149,26 @@ static void on_bundle(void *ctx, int fd, uint64_t size, const struct error *err)
 	finish(a, NULL, &a->err);
 }
 
-void core_apply(const struct request *request, struct core_workspace *from,
+struct cancelable *core_apply(const struct request *request, struct core_workspace *from,
 	struct core_workspace *to, const struct core_apply *wanted, core_apply_fn *done, void *ctx)
 {
 	struct application *a = xzalloc(sizeof *a);
 	const struct core_diff diff = {
-		.is_bundle = true, .paths = wanted->paths, .snapshot = wanted->snapshot
+		.is_bundle = true,
+		.paths = wanted->paths,
+		.snapshot = wanted->snapshot,
+		.owner = &a->cancelable,
 	};
-	*a = (struct application){
-		.from = from, .to = to, .is_dry = wanted->is_dry, .done = done, .ctx = ctx
-	};
+	*a = (struct application){ .cancelable.core = from->core,
+		.from = from,
+		.to = to,
+		.is_dry = wanted->is_dry,
+		.done = done,
+		.ctx = ctx };
 	core_hold(from);
 	core_hold(to);
+	cancelable_use(&a->cancelable, to, "changes of another workspace are being applied to it");
+	cancelable_use(&a->reading, from, "its changes are being applied to another workspace");
 	if (from == to)
 		fail_hint(&a->err, ERR_INVALID, "name another workspace",
 			"workspace '%s' can't be the source and the target", from->model.name);
@@ -163,7 +176,8 @@ void core_apply(const struct request *request, struct core_workspace *from,
 		 !policies_judge_file(request, to, POLICY_WRITE, "", true, &a->err) &&
 		 !policies_judge_file(request, to, POLICY_DELETE, "", true, &a->err)) {
 		core_diff(request, from, &diff, on_bundle, a);
-		return;
+		return &a->cancelable;
 	}
 	core_later(from->core, on_refused, a, NULL, &a->err);
+	return &a->cancelable;
 }

@@ -30,5 +30,5 @@ struct core_applied {
 };
 /* done: valid during the call. Conflicts are not an error: they are in it. */
 typedef void core_apply_fn(void *ctx, const struct core_applied *done, const struct error *err);
-core_verb void core_apply(const struct request *request, struct core_workspace *from,
+core_verb struct cancelable *core_apply(const struct request *request, struct core_workspace *from,
 	struct core_workspace *to, const struct core_apply *wanted, core_apply_fn *done, void *ctx);

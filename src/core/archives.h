@@ -37,5 +37,5 @@ core_verb int core_upload_archive(const struct request *request, struct core *co
 /* Makes a workspace of an archive, with the limits, labels, variables and environments that it had;
  * warnings of its model name what it had of the host, and hasn't any more. wanted: its name; NULL:
  * the one that it had. ERR_CONFLICT: the name is taken. */
-core_verb void core_restore_archive(const struct request *request, struct core *core,
+core_verb struct cancelable *core_restore_archive(const struct request *request, struct core *core,
 	const char *name, const char *wanted, core_workspace_fn *done, void *ctx);

@@ -36,6 +36,7 @@ struct core_job *blob_job_start(
 	struct core *core, const struct blob_order *order, job_fn *done, void *ctx)
 {
 	struct core_job *job = job_new(&core->blobs, order->request_id);
+	job->owner = order->owner;
 	prepare(job, order, &job->failure);
 	job_start(job, done, ctx);
 	return job;

@@ -7,10 +7,11 @@
 
 struct blob_order {
 	enum blob_verb verb;
-	const char *key;	 /* copied */
-	struct blob_words words; /* blob_words_none() at first */
-	int data;		 /* read by put, written by get; -1: none. Duplicated */
-	const char *request_id;	 /* for the log; or NULL */
+	const char *key;		/* copied */
+	struct blob_words words;	/* blob_words_none() at first */
+	int data;			/* read by put, written by get; -1: none. Duplicated */
+	const char *request_id;		/* for the log; or NULL */
+	const struct cancelable *owner; /* as of struct core_job; or NULL */
 };
 extern const struct job_kind blob_job_kind;
 /* The answer is {"size","modified_s","sha256"} or {"items":[{"key","size","modified_s"}]}. */

@@ -345,6 +345,8 @@ static void free_workspace(struct core_workspace *w)
 	merge_forget(w);
 	waiters_forget(w->waiters);
 	waiters_forget(w->suspenders);
+	for (struct cancelable *c = w->operations; c; c = c->next)
+		c->w = NULL;
 	arena_done(&w->arena);
 	free(w);
 }
@@ -481,6 +483,7 @@ struct workspace_now core_now(struct core_workspace *w)
 		(sandbox->exec_count || waiters > agents_waking(w) ||
 			(sandbox->state == SANDBOX_UP && sandbox_has_processes(w))))
 		now.state = WORKSPACE_RUNNING;
+	lifetime_list_uses(w, now.uses);
 	if (w->model.expires_ms && lifetime_is_held(w))
 		now.expires_ms = clock_now_ms() + (int64_t)w->model.ttl_ms;
 	return now;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "core/access.h"
+#include "core/cancelable.h"
 #include "core/journal.h"
 #include "core/metrics.h"
 #include "model/workspace.h"

@@ -189,7 +189,8 @@ static int begin(struct comparison *c, const struct request *request,
 		.options = { options.data, options.len },
 		.input = -1,
 		.output = c->output,
-		.request_id = request->id };
+		.request_id = request->id,
+		.owner = wanted->owner };
 	tree_job_start(c->w->core, &order, on_compared, c);
 	return 0;
 }

@@ -10,6 +10,7 @@ struct core_diff {
 			  * empty: all */
 	const char *snapshot; /* id, tag or version of the older state; NULL: as the last freeze
 			       * left it */
+	const struct cancelable *owner; /* that is canceled with it; or NULL */
 };
 /* fd: a file with the differences, yours to close; -1 when *err says why there is none. */
 typedef void core_diff_fn(void *ctx, int fd, uint64_t size, const struct error *err);

@@ -7,6 +7,7 @@
 #include "core/state.h"
 
 struct fork {
+	struct cancelable cancelable;
 	struct core *core;
 	struct core_workspace *w; /* whose state it is, held; NULL: a snapshot's whose is gone */
 	const struct request *request; /* of its caller, in the arena */
@@ -26,19 +27,25 @@ static struct fork *fork_new(const struct request *request, struct core *core,
 	struct core_workspace *w, size_t count, void *ctx)
 {
 	struct fork *fork = xzalloc(sizeof *fork);
-	*fork = (struct fork){ .core = core, .w = w, .count = count, .ctx = ctx };
+	*fork = (struct fork){
+		.cancelable.core = core, .core = core, .w = w, .count = count, .ctx = ctx
+	};
 	arena_init(&fork->arena);
 	fork->request = access_keep(request, &fork->arena);
 	fork->made = arena_array(&fork->arena, count, sizeof(struct core_workspace *));
 	memset(fork->made, 0, count * sizeof(struct core_workspace *));
-	if (w)
+	if (w) {
 		core_hold(w);
+		cancelable_use(&fork->cancelable, w, "a fork of it is being made");
+	}
 	return fork;
 }
 
 static void finish(struct fork *fork)
 {
 	struct core_workspace *w = fork->w;
+	if (!fork->has_failed)
+		fork->has_failed = cancelable_check(&fork->cancelable, &fork->err) != 0;
 	const struct error *err = fork->has_failed ? &fork->err : NULL;
 	if (fork->state)
 		state_end(fork->state, true);
@@ -47,6 +54,7 @@ static void finish(struct fork *fork)
 		fork->created(fork->ctx, err ? NULL : fork->made[0], err);
 	else
 		fork->done(fork->ctx, err ? NULL : fork->made, fork->count, err);
+	cancelable_done(&fork->cancelable);
 	for (size_t i = 0; i < fork->count; i++) {
 		if (fork->made[i] && err) /* all or none */
 			core_remove(&request_system, fork->made[i], "canceled", NULL, NULL);
@@ -190,7 +198,7 @@ static int check_names(struct fork *fork, struct error *err)
 	return 0;
 }
 
-void core_fork(const struct request *request, struct core_workspace *w,
+struct cancelable *core_fork(const struct request *request, struct core_workspace *w,
 	const struct fork_wanted *wanted, core_fork_fn *done, void *ctx)
 {
 	struct core *core = w->core;
@@ -207,15 +215,17 @@ void core_fork(const struct request *request, struct core_workspace *w,
 		check_names(fork, &err) ||
 		(wanted->snapshot && snapshot_of(request, w, wanted->snapshot, &snapshot, &err))) {
 		core_later(core, on_failed, fork, NULL, &err);
-		return;
+		return &fork->cancelable;
 	}
 	if (snapshot) {
 		take_snapshot(fork, &snapshot->model);
 		make_all(fork);
-		return;
+		return &fork->cancelable;
 	}
 	int when = wanted->when_busy ? wanted->when_busy : WHEN_BUSY_PAUSE;
-	state_freeze(w, (enum when_busy)when, wanted->timeout_ms, on_state, fork);
+	state_freeze(
+		w, (enum when_busy)when, wanted->timeout_ms, &fork->cancelable, on_state, fork);
+	return &fork->cancelable;
 }
 
 /* ---- a creation from another one ---- */
@@ -311,5 +321,5 @@ void create_from(const struct request *request, struct core *core, const struct 
 	} else if (snapshot)
 		make_all(fork);
 	else
-		state_freeze(w, WHEN_BUSY_PAUSE, 0, on_state, fork);
+		state_freeze(w, WHEN_BUSY_PAUSE, 0, &fork->cancelable, on_state, fork);
 }

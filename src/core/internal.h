@@ -141,6 +141,7 @@ struct core_workspace {
 		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
 	struct env_pin *pins_before[WORKSPACE_ENVIRONMENTS]; /* of model.unsettled */
 	struct package_change *changes;	      /* of core/packages.c: one at a time, in order */
+	struct cancelable *operations;	      /* that use it */
 	struct workspace_traffic traffic;     /* since core began */
 	struct core_waiter *waiters;	      /* for the sandbox to come up */
 	struct core_waiter *refusals;	      /* while it is made: who wanted the same name */
@@ -448,9 +449,10 @@ void marks_sweep(struct core_workspace *w, core_workspace_fn *done, void *ctx);
 /* Calls taken(ctx, w, NULL) when w has no sandbox, one after the other; no sandbox starts until
  * tree_release. One that nobody uses is ended. While commands run or files are in transfer:
  * WHEN_BUSY_WAIT waits for their end, at most timeout_ms (0: the default); WHEN_BUSY_PAUSE calls it
- * although there is a sandbox; else, and too late, ERR_CONFLICT. The caller holds w. */
+ * although there is a sandbox; else, too late, and when the owner (NULL: none) is canceled,
+ * ERR_CONFLICT. The caller holds w. */
 void tree_take(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
-	core_workspace_fn *taken, void *ctx);
+	const struct cancelable *owner, core_workspace_fn *taken, void *ctx);
 void tree_release(struct core_workspace *w);
 void takers_go_on(struct core_workspace *w); /* something has changed that they wait for */
 void takers_forget(struct core_workspace *w);
@@ -611,6 +613,8 @@ void lifetime_used(struct core_workspace *w);
 /* Whether such a ttl stands still, because something runs in it or waits for an approval. */
 bool lifetime_is_held(const struct core_workspace *w);
 /* Ends its sandbox, if it has one. ERR_CONFLICT: something runs in it, or is under way. */
+/* What is under way with w besides execs, each once; the rest of the list stays NULL. */
+void lifetime_list_uses(const struct core_workspace *w, const char *uses[WORKSPACE_USES_MAX]);
 int lifetime_release(struct core_workspace *w, struct error *err);
 /* Processes that outlive their exec keep the sandbox; init alone doesn't. */
 bool sandbox_has_processes(const struct core_workspace *w);

@@ -171,6 +171,7 @@ void job_start(struct core_job *job, job_fn *done, void *ctx)
 	struct core_job **last = &job->queue->first;
 	job->done = done;
 	job->ctx = ctx;
+	job->is_canceled = job->owner && job->owner->is_canceled;
 	while (*last)
 		last = &(*last)->next;
 	*last = job;
@@ -185,4 +186,41 @@ void job_cancel(struct core_job *job)
 	job->is_canceled = true;
 	if (job->tag)
 		launcher_ask(&job->queue->core->launcher, &head, NULL, 0, NULL, 0, NULL, NULL);
+}
+
+/* ---- operations that own jobs ---- */
+
+void cancelable_cancel(struct cancelable *c)
+{
+	const struct job_queue *const queues[] = { &c->core->tree_jobs, &c->core->blobs };
+	c->is_canceled = true;
+	for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+		for (struct core_job *job = queues[i]->first; job; job = job->next)
+			if (job->owner == c)
+				job_cancel(job);
+	if (c->cut)
+		c->cut(c);
+}
+
+void cancelable_use(struct cancelable *c, struct core_workspace *w, const char *what)
+{
+	c->w = w;
+	c->what = what;
+	c->next = w->operations;
+	w->operations = c;
+}
+
+void cancelable_done(struct cancelable *c)
+{
+	struct cancelable **at = c->w ? &c->w->operations : NULL;
+	while (at && *at != c)
+		at = &(*at)->next;
+	if (at)
+		*at = c->next;
+	c->w = NULL;
+}
+
+int cancelable_check(const struct cancelable *c, struct error *err)
+{
+	return c->is_canceled ? fail(err, ERR_CANCELED, "its client has disconnected") : 0;
 }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/id.h"
 #include "base/vec.h"
+#include "core/cancelable.h"
 #include "format/json_read.h"
 
 struct core;
@@ -46,6 +47,7 @@ struct core_job {
 	char request_id[ID_LEN + 1];
 	struct error failure; /* code ERR_NONE: none. Found before it was started; told in its turn
 			       */
+	const struct cancelable *owner; /* that is canceled with its jobs; or NULL */
 	/* private */
 	uint64_t tag; /* while it runs; 0: it waits */
 	bool is_canceled;

@@ -66,10 +66,33 @@ static void release_sandbox(struct core_workspace *w)
 	core_end_sandbox(w, REASON_CANCELED);
 }
 
+static void add_use(const char *uses[WORKSPACE_USES_MAX], const char *what)
+{
+	size_t i = 0;
+	while (i < WORKSPACE_USES_MAX && uses[i] && strcmp(uses[i], what) != 0)
+		i++;
+	if (i < WORKSPACE_USES_MAX)
+		uses[i] = what;
+}
+
+void lifetime_list_uses(const struct core_workspace *w, const char *uses[WORKSPACE_USES_MAX])
+{
+	if (w->changes)
+		add_use(uses, "packages of it are being installed or removed");
+	if (w->archiving)
+		add_use(uses, "an archive of it is being made");
+	for (const struct cancelable *c = w->operations; c; c = c->next)
+		add_use(uses, c->what);
+	if (agents_are_busy(w))
+		add_use(uses, "files of it are being read or written");
+}
+
 /* By what, since `ps` lists commands alone. */
 static int fail_busy(const struct core_workspace *w, struct error *err)
 {
-	const char *what = w->changes	 ? "packages are being installed or removed"
+	const char *uses[WORKSPACE_USES_MAX] = { NULL };
+	lifetime_list_uses(w, uses);
+	const char *what = uses[0]	 ? uses[0]
 			   : w->is_taken ? "its files are being kept, copied or archived"
 			   : w->sandbox.state == SANDBOX_STARTING ? "its sandbox is starting"
 								  : "a request to it is under way";

@@ -193,7 +193,7 @@ void merge_go_on(struct core_workspace *w)
 	}
 	merge->w = w;
 	core_hold(w);
-	tree_take(w, WHEN_BUSY_FAIL, 0, on_taken, merge);
+	tree_take(w, WHEN_BUSY_FAIL, 0, NULL, on_taken, merge);
 }
 
 /* ---- merge ---- */

@@ -357,12 +357,6 @@ static void write_next(struct package_change *c)
 			&request_system, c->w, c->files[c->file].path, 0, 0, on_write_begun, c);
 }
 
-/* Its client may have canceled it: up to the first file that is written, nothing has changed. */
-static int check_wanted(const struct package_change *c, struct error *err)
-{
-	return c->is_canceled ? fail(err, ERR_CANCELED, "its client has disconnected") : 0;
-}
-
 static void on_built(void *ctx, struct env_pin *pin, const struct error *err)
 {
 	struct package_change *c = ctx;
@@ -373,7 +367,7 @@ static void on_built(void *ctx, struct env_pin *pin, const struct error *err)
 		fail(&gone, ERR_NOT_FOUND, "workspace '%s' is being removed", c->w->model.name);
 		err = &gone;
 	}
-	if (!err && check_wanted(c, &gone))
+	if (!err && cancelable_check(&c->cancelable, &gone))
 		err = &gone;
 	fault_point("packages_built");
 	/* With what it depends on. */
@@ -393,7 +387,8 @@ static void on_built(void *ctx, struct env_pin *pin, const struct error *err)
 static void build(struct package_change *c)
 {
 	struct error err;
-	if (check_wanted(c, &err) || (c->files[0].path && c->manager->edit(c, &err)))
+	if (cancelable_check(&c->cancelable, &err) ||
+		(c->files[0].path && c->manager->edit(c, &err)))
 		undo(c, &err);
 	else
 		environment_build(
@@ -474,12 +469,23 @@ static void on_refused(void *ctx, struct core_workspace *w, const struct error *
 	free(c);
 }
 
-struct package_change *packages_change(const struct request *request, struct core_workspace *w,
+/* Up to the first file that is written, nothing has changed. */
+static void cut(struct cancelable *cancelable)
+{
+	struct package_change *c = (struct package_change *)cancelable;
+	environment_cancel_build(cancelable->core, c->build);
+}
+
+struct cancelable *packages_change(const struct request *request, struct core_workspace *w,
 	const struct packages_wanted *wanted, packages_fn *done, void *ctx)
 {
 	struct package_change *c = xzalloc(sizeof *c), **last = &w->changes;
 	struct error err;
-	*c = (struct package_change){ .w = w, .wanted = *wanted, .done = done, .ctx = ctx };
+	*c = (struct package_change){ .cancelable = { .core = w->core, .cut = cut },
+		.w = w,
+		.wanted = *wanted,
+		.done = done,
+		.ctx = ctx };
 	arena_init(&c->arena);
 	c->manager = wanted->is_node ? &package_manager_node : &package_manager_python;
 	c->wanted.packages = text_list_copy(&c->arena, &wanted->packages);
@@ -492,7 +498,7 @@ struct package_change *packages_change(const struct request *request, struct cor
 		(!wanted->is_removal &&
 			policies_judge_packages(request, w, wanted->is_node, &c->names, &err))) {
 		core_later(w->core, on_refused, c, w, &err);
-		return c;
+		return &c->cancelable;
 	}
 	audit_packages(request, w, wanted);
 	while (*last)
@@ -500,11 +506,5 @@ struct package_change *packages_change(const struct request *request, struct cor
 	*last = c;
 	if (w->changes == c)
 		loop_after(w->core->loop, 0, begin, c);
-	return c;
-}
-
-void packages_cancel(struct package_change *c)
-{
-	c->is_canceled = true;
-	environment_cancel_build(c->w->core, c->build);
+	return &c->cancelable;
 }

@@ -25,16 +25,12 @@ struct packages_result { /* valid until the callback returns */
 	bool is_live;		      /* copied into the sandbox that runs */
 	bool is_persisted;	      /* pyproject.toml or package.json was changed */
 };
-struct package_change;
 typedef void packages_fn(void *ctx, const struct packages_result *result, const struct error *err);
 /* ERR_INVALID: no requirement, or the project's file isn't valid; ERR_NOT_FOUND, ERR_CONFLICT, … of
  * the build; ERR_LIMIT: the disk limit of the workspace. */
-core_verb struct package_change *packages_change(const struct request *request,
+core_verb struct cancelable *packages_change(const struct request *request,
 	struct core_workspace *w, const struct packages_wanted *wanted, packages_fn *done,
 	void *ctx);
-/* Before `done` is called. It ends with ERR_CANCELED and without a change, if nothing was changed
- * yet. */
-void packages_cancel(struct package_change *change);
 
 struct package {
 	const char *name, *version;

@@ -18,6 +18,7 @@ struct project_file {	  /* in /workspace */
 	bool is_written;
 };
 struct package_change {
+	struct cancelable cancelable;
 	struct core_workspace *w; /* held */
 	const struct package_manager *manager;
 	struct arena arena;
@@ -34,7 +35,7 @@ struct package_change {
 	struct env_pin *pin;   /* of the new environment, until it is the workspace's */
 	struct packages_result result;
 	bool waits_for_trees; /* of the workspace, which an operation has taken */
-	bool has_failed, is_canceled;
+	bool has_failed;
 	uint64_t build; /* that is under way, or 0 */
 	struct error err;
 	struct package_change *later; /* that waits for this one */

@@ -14,6 +14,7 @@
 #include "core/transfers.h"
 
 struct pull {
+	struct cancelable cancelable;
 	struct core *core;
 	struct arena arena;
 	const char *workspace, *wanted, *key;
@@ -96,6 +97,11 @@ static void write_row(struct pull *pull)
 {
 	struct core *core = pull->core;
 	struct snapshot *s = &pull->model;
+	struct error err;
+	if (cancelable_check(&pull->cancelable, &err)) {
+		fail_with(pull, &err);
+		return;
+	}
 	s->layers = pull->names;
 	s->is_kept = true;
 	s->created_ms = clock_now_ms(); /* here: lists are in that order */
@@ -152,11 +158,13 @@ static void fetch(struct pull *pull, const struct pushed_layer *layer)
 		.names = names,
 		.name_count = 4,
 		.output = -1,
-		.request_id = pull->request_id };
+		.request_id = pull->request_id,
+		.owner = &pull->cancelable };
 	struct blob_order blob = { .verb = BLOB_GET,
 		.key = pushed_layer_key(layer->content_id, &pull->arena),
 		.words = blob_words_none(),
-		.request_id = pull->request_id };
+		.request_id = pull->request_id,
+		.owner = &pull->cancelable };
 	blob.words.is_plain = true;
 	hold(pull, names[0]);
 	transfer_start(pull->core, &tree, &blob, on_fetched, pull);
@@ -237,7 +245,8 @@ static void find_layers(struct pull *pull)
 		.name_count = asked.count,
 		.input = -1,
 		.output = -1,
-		.request_id = pull->request_id };
+		.request_id = pull->request_id,
+		.owner = &pull->cancelable };
 	tree_job_start(pull->core, &order, on_known, pull);
 }
 
@@ -338,7 +347,8 @@ static void on_listed(void *ctx, const struct json_value *answer, const struct e
 		.key = pull->key,
 		.words = blob_words_none(),
 		.data = pull->manifest,
-		.request_id = pull->request_id };
+		.request_id = pull->request_id,
+		.owner = &pull->cancelable };
 	order.words.len = PUSHED_MANIFEST_MAX + 1;
 	blob_job_start(pull->core, &order, on_manifest, pull);
 }
@@ -349,26 +359,30 @@ static void begin(struct pull *pull)
 		.key = arena_printf(&pull->arena, PUSHED_PREFIX "%s/", pull->workspace),
 		.words = blob_words_none(),
 		.data = -1,
-		.request_id = pull->request_id };
+		.request_id = pull->request_id,
+		.owner = &pull->cancelable };
 	blob_job_start(pull->core, &order, on_listed, pull);
 }
 
-void core_snapshot_pull(const struct request *request, struct core *core,
+struct cancelable *core_snapshot_pull(const struct request *request, struct core *core,
 	const struct pull_wanted *wanted, core_snapshot_fn *done, void *ctx)
 {
 	struct pull *pull = xzalloc(sizeof *pull);
 	struct pull **last = &core->pulls;
-	*pull = (struct pull){ .core = core, .manifest = -1, .done = done, .ctx = ctx };
+	*pull = (struct pull){
+		.cancelable.core = core, .core = core, .manifest = -1, .done = done, .ctx = ctx
+	};
 	str_copy(pull->request_id, sizeof pull->request_id, request->id);
 	pull->workspace = arena_text(&pull->arena, wanted->workspace);
 	pull->wanted = arena_text(&pull->arena, wanted->snapshot);
 	if (access_check(core, request, VERB_SNAPSHOT_PULL, NULL, &pull->err)) {
 		core_later(core, on_refused, pull, NULL, &pull->err);
-		return;
+		return &pull->cancelable;
 	}
 	while (*last)
 		last = &(*last)->next;
 	*last = pull;
 	if (core->pulls == pull)
 		begin(pull);
+	return &pull->cancelable;
 }

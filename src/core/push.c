@@ -10,10 +10,11 @@
 #include "core/transfers.h"
 
 struct push {
+	struct cancelable cancelable;
 	struct core *core;
 	struct arena arena;
 	struct snapshot model; /* its layers are held */
-	bool force, is_canceled;
+	bool force;
 	char request_id[ID_LEN + 1];
 	pushed_layers layers;
 	size_t at; /* the layer that is looked at */
@@ -25,6 +26,7 @@ struct push {
 
 static void finish(struct push *push, const struct error *err)
 {
+	cancelable_done(&push->cancelable);
 	layers_release_all(push->core, &push->model.layers);
 	layers_sweep(push->core);
 	push->done(push->ctx, err ? NULL : &push->result, err);
@@ -82,7 +84,8 @@ static void send_manifest(struct push *push)
 		.key = push->result.key,
 		.words = blob_words_none(),
 		.data = memory,
-		.request_id = push->request_id };
+		.request_id = push->request_id,
+		.owner = &push->cancelable };
 	order.words.size = text.len;
 	fault_point("core_push_manifest");
 	blob_job_start(push->core, &order, on_manifest, push);
@@ -135,11 +138,13 @@ static void on_verified(void *ctx, const struct json_value *answer, const struct
 		.names = &name,
 		.name_count = 1,
 		.input = -1,
-		.request_id = push->request_id };
+		.request_id = push->request_id,
+		.owner = &push->cancelable };
 	struct blob_order blob = { .verb = BLOB_PUT,
 		.key = pushed_layer_key(id, &push->arena),
 		.words = blob_words_none(),
-		.request_id = push->request_id };
+		.request_id = push->request_id,
+		.owner = &push->cancelable };
 	blob.words.is_zstd = true;
 	transfer_start(push->core, &tree, &blob, on_sent, push);
 }
@@ -161,18 +166,13 @@ static void on_looked(void *ctx, const struct json_value *answer, const struct e
 		.name_count = 1,
 		.input = -1,
 		.output = -1,
-		.request_id = push->request_id };
+		.request_id = push->request_id,
+		.owner = &push->cancelable };
 	tree_job_start(push->core, &order, on_verified, push);
 }
 
 static void look_at_next(struct push *push)
 {
-	struct error err;
-	if (push->is_canceled) {
-		fail(&err, ERR_CANCELED, "its client has disconnected");
-		fail_with(push, &err);
-		return;
-	}
 	if (push->at == 0) {
 		send_manifest(push);
 		return;
@@ -187,7 +187,8 @@ static void look_at_next(struct push *push)
 		.key = pushed_layer_key(push->layers.items[push->at].content_id, &push->arena),
 		.words = blob_words_none(),
 		.data = -1,
-		.request_id = push->request_id };
+		.request_id = push->request_id,
+		.owner = &push->cancelable };
 	blob_job_start(push->core, &order, on_looked, push);
 }
 
@@ -214,39 +215,40 @@ static void on_hashed(void *ctx, const struct json_value *answer, const struct e
 	look_at_next(push);
 }
 
-struct push *core_snapshot_push(const struct request *request, struct core_workspace *w,
+struct cancelable *core_snapshot_push(const struct request *request, struct core_workspace *w,
 	const struct push_wanted *wanted, core_push_fn *done, void *ctx)
 {
 	struct core *core = w->core;
 	struct push *push = xzalloc(sizeof *push);
 	struct core_snapshot *s;
-	*push = (struct push){ .core = core, .force = wanted->force, .done = done, .ctx = ctx };
+	*push = (struct push){ .cancelable.core = core,
+		.core = core,
+		.force = wanted->force,
+		.done = done,
+		.ctx = ctx };
 	str_copy(push->request_id, sizeof push->request_id, request->id);
 	if (access_check(core, request, VERB_SNAPSHOT_PUSH, w, &push->err) ||
 		snapshot_of(request, w, wanted->snapshot, &s, &push->err)) {
 		core_later(core, on_refused, push, NULL, &push->err);
-		return push;
+		return &push->cancelable;
 	}
 	snapshot_copy_model(&push->arena, &s->model, &push->model);
 	layers_hold_all(core, &push->model.layers);
+	cancelable_use(&push->cancelable, w, "a snapshot of it is being sent to the blob store");
 	push->result = (struct push_result){ .snapshot = push->model.id,
 		.workspace = push->model.workspace_name,
 		.key = pushed_key(&push->model, &push->arena) };
 	if (!push->model.layers.count) {
 		send_manifest(push);
-		return push;
+		return &push->cancelable;
 	}
 	const struct tree_job_order order = { .verb = "hash",
 		.names = push->model.layers.items,
 		.name_count = push->model.layers.count,
 		.input = -1,
 		.output = -1,
-		.request_id = push->request_id };
+		.request_id = push->request_id,
+		.owner = &push->cancelable };
 	tree_job_start(core, &order, on_hashed, push);
-	return push;
-}
-
-void push_cancel(struct push *push)
-{
-	push->is_canceled = true;
+	return &push->cancelable;
 }

@@ -12,6 +12,7 @@
 #include "core/transfers.h"
 
 struct restoring {
+	struct cancelable cancelable;
 	struct core *core;
 	struct arena arena;
 	struct archive_row row;
@@ -23,6 +24,7 @@ struct restoring {
 	char sha256[2 * SHA256_LEN + 1]; /* "": none is known */
 	struct error err;
 	struct workspace model;
+	struct core_workspace *made; /* while it is created, held; or NULL */
 	core_workspace_fn *done;
 	void *ctx;
 };
@@ -32,6 +34,8 @@ static void finish(struct restoring *restoring, struct core_workspace *w, const 
 {
 	struct core *core = restoring->core;
 	restoring->done(restoring->ctx, w, err);
+	if (restoring->made)
+		core_release(restoring->made);
 	if (restoring->layer[0]) {
 		layer_release(core, restoring->layer);
 		layers_sweep(core);
@@ -72,8 +76,18 @@ static void create(struct restoring *restoring)
 	model->name = restoring->name;
 	vec_push(&restoring->arena, &model->layers, (const char *)restoring->layer);
 	fault_point("core_restore_unpacked");
-	workspace_create(
+	restoring->made = workspace_create(
 		&request_system, restoring->core, model, true, -1, NULL, on_created, restoring);
+	if (restoring->made)
+		core_hold(restoring->made);
+}
+
+/* An environment may have to be built for it. */
+static void cut(struct cancelable *c)
+{
+	struct restoring *restoring = (struct restoring *)c;
+	if (restoring->made)
+		core_cancel_create(restoring->made);
 }
 
 static void on_unpacked(void *ctx, const struct json_value *tree, const struct json_value *blob,
@@ -89,6 +103,8 @@ static void on_unpacked(void *ctx, const struct json_value *tree, const struct j
 	}
 	if (!err && archive_workspace_read(json_member(tree, "record"), &restoring->arena,
 			    &restoring->model, &why))
+		err = &why;
+	if (!err && cancelable_check(&restoring->cancelable, &why))
 		err = &why;
 	if (err)
 		fail_with(restoring, err);
@@ -109,11 +125,13 @@ static void unpack(struct restoring *restoring)
 		.names = names,
 		.name_count = 3,
 		.output = -1,
-		.request_id = restoring->request_id };
+		.request_id = restoring->request_id,
+		.owner = &restoring->cancelable };
 	struct blob_order blob = { .verb = BLOB_GET,
 		.key = restoring->key,
 		.words = blob_words_none(),
-		.request_id = restoring->request_id };
+		.request_id = restoring->request_id,
+		.owner = &restoring->cancelable };
 	blob.words.is_plain = true;
 	blob.words.sha256 = restoring->sha256[0] ? restoring->sha256 : NULL;
 	fault_point("core_restore_begin");
@@ -169,16 +187,21 @@ static void on_found(void *ctx, const struct json_value *answer, const struct er
 		.key = arena_printf(&restoring->arena, "%s" ARCHIVE_SUM, restoring->key),
 		.words = blob_words_none(),
 		.data = restoring->sum,
-		.request_id = restoring->request_id };
+		.request_id = restoring->request_id,
+		.owner = &restoring->cancelable };
 	order.words.len = 4096;
 	blob_job_start(restoring->core, &order, on_sum, restoring);
 }
 
-void core_restore_archive(const struct request *request, struct core *core, const char *name,
-	const char *wanted, core_workspace_fn *done, void *ctx)
+struct cancelable *core_restore_archive(const struct request *request, struct core *core,
+	const char *name, const char *wanted, core_workspace_fn *done, void *ctx)
 {
 	struct restoring *restoring = xzalloc(sizeof *restoring);
-	*restoring = (struct restoring){ .core = core, .sum = -1, .done = done, .ctx = ctx };
+	*restoring = (struct restoring){ .cancelable = { .core = core, .cut = cut },
+		.core = core,
+		.sum = -1,
+		.done = done,
+		.ctx = ctx };
 	struct error *err = &restoring->err;
 	str_copy(restoring->request_id, sizeof restoring->request_id, request->id);
 	int failed = access_check(core, request, VERB_ARCHIVE_RESTORE, NULL, err) ||
@@ -192,13 +215,15 @@ void core_restore_archive(const struct request *request, struct core *core, cons
 	}
 	if (failed) {
 		core_later(core, on_refused, restoring, NULL, err);
-		return;
+		return &restoring->cancelable;
 	}
 	restoring->key = arena_printf(&restoring->arena, ARCHIVE_PREFIX "%s", restoring->row.name);
 	struct blob_order order = { .verb = BLOB_HEAD,
 		.key = restoring->key,
 		.words = blob_words_none(),
 		.data = -1,
-		.request_id = restoring->request_id };
+		.request_id = restoring->request_id,
+		.owner = &restoring->cancelable };
 	blob_job_start(core, &order, on_found, restoring);
+	return &restoring->cancelable;
 }

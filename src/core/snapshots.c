@@ -169,6 +169,7 @@ int core_snapshot_list(const struct request *request, struct core *core,
 /* ---- create and roll back ---- */
 
 struct operation {
+	struct cancelable cancelable;
 	struct core_workspace *w; /* held */
 	struct arena arena;
 	struct snapshot model; /* of the snapshot to be made; id "": none */
@@ -188,6 +189,7 @@ struct operation {
 static struct operation *operation_new(struct core_workspace *w, void *ctx)
 {
 	struct operation *op = xzalloc(sizeof *op);
+	op->cancelable.core = w->core;
 	op->w = w;
 	op->ctx = ctx;
 	arena_init(&op->arena);
@@ -198,6 +200,7 @@ static struct operation *operation_new(struct core_workspace *w, void *ctx)
 static void finish(struct operation *op, const struct error *err)
 {
 	struct core_workspace *w = op->w;
+	cancelable_done(&op->cancelable);
 	layers_release_all(w->core, &op->target.layers);
 	if (op->is_rollback)
 		op->done(op->ctx, err ? NULL : w, err);
@@ -335,13 +338,14 @@ static void on_state(
 	write_rows(op);
 }
 
-void core_snapshot_create(const struct request *request, struct core_workspace *w,
+struct cancelable *core_snapshot_create(const struct request *request, struct core_workspace *w,
 	const struct snapshot_wanted *wanted, core_snapshot_fn *done, void *ctx)
 {
 	struct operation *op = operation_new(w, ctx);
 	struct error err;
 	size_t count = 0;
 	op->made = done;
+	cancelable_use(&op->cancelable, w, "a snapshot of it is being made");
 	if (wanted->tag)
 		op->model.tag = arena_text(&op->arena, wanted->tag);
 	if (wanted->note)
@@ -355,10 +359,11 @@ void core_snapshot_create(const struct request *request, struct core_workspace *
 			"workspace '%s' has %zu snapshots", w->model.name, count);
 	if (failed) {
 		fail_later(op, &err);
-		return;
+		return &op->cancelable;
 	}
 	int when = wanted->when_busy ? wanted->when_busy : WHEN_BUSY_PAUSE;
-	state_freeze(w, (enum when_busy)when, wanted->timeout_ms, on_state, op);
+	state_freeze(w, (enum when_busy)when, wanted->timeout_ms, &op->cancelable, on_state, op);
+	return &op->cancelable;
 }
 
 /* ---- roll back ---- */
@@ -412,7 +417,7 @@ static void on_left(
 	write_rows(op);
 }
 
-void core_rollback(const struct request *request, struct core_workspace *w,
+struct cancelable *core_rollback(const struct request *request, struct core_workspace *w,
 	const struct rollback_wanted *wanted, core_workspace_fn *done, void *ctx)
 {
 	struct operation *op = operation_new(w, ctx);
@@ -420,15 +425,17 @@ void core_rollback(const struct request *request, struct core_workspace *w,
 	struct error err;
 	op->is_rollback = true;
 	op->done = done;
+	cancelable_use(&op->cancelable, w, "it is being rolled back");
 	if (access_check(w->core, request, VERB_SNAPSHOT_ROLLBACK, w, &err) ||
 		snapshot_of(request, w, wanted->snapshot, &target, &err)) {
 		fail_later(op, &err);
-		return;
+		return &op->cancelable;
 	}
 	snapshot_copy_model(&op->arena, &target->model, &op->target);
 	layers_hold_all(w->core, &op->target.layers); /* the snapshot may be removed meanwhile */
 	state_freeze(w, wanted->when_busy == WHEN_BUSY_WAIT ? WHEN_BUSY_WAIT : WHEN_BUSY_FAIL,
-		wanted->timeout_ms, on_left, op);
+		wanted->timeout_ms, &op->cancelable, on_left, op);
+	return &op->cancelable;
 }
 
 /* ---- remove ---- */

@@ -8,8 +8,9 @@ typedef void core_snapshot_fn(void *ctx, const struct snapshot *snapshot, const 
 
 /* Freezes the present state of w. ERR_CONFLICT: the tag is taken, or w is in use and when_busy is
  * `fail`, or `wait` and too late. */
-core_verb void core_snapshot_create(const struct request *request, struct core_workspace *w,
-	const struct snapshot_wanted *wanted, core_snapshot_fn *done, void *ctx);
+core_verb struct cancelable *core_snapshot_create(const struct request *request,
+	struct core_workspace *w, const struct snapshot_wanted *wanted, core_snapshot_fn *done,
+	void *ctx);
 /* By id. */
 core_verb int core_snapshot_find(const struct request *request, struct core *core, const char *id,
 	struct core_snapshot **snapshot, struct error *err);
@@ -48,7 +49,7 @@ core_verb int core_snapshot_verify(const struct request *request, struct core_sn
 
 /* Puts w back into the state of one of its snapshots. The state that it leaves is kept as an
  * automatic snapshot, unless it is that of a snapshot. */
-core_verb void core_rollback(const struct request *request, struct core_workspace *w,
+core_verb struct cancelable *core_rollback(const struct request *request, struct core_workspace *w,
 	const struct rollback_wanted *wanted, core_workspace_fn *done, void *ctx);
 
 /* ---- fork.c ---- */
@@ -57,5 +58,5 @@ typedef void core_fork_fn(
 	void *ctx, struct core_workspace *const *forks, size_t count, const struct error *err);
 /* New workspaces with the state of w, or of one of its snapshots, its limits, labels, variables and
  * environment. All or none. */
-core_verb void core_fork(const struct request *request, struct core_workspace *w,
+core_verb struct cancelable *core_fork(const struct request *request, struct core_workspace *w,
 	const struct fork_wanted *wanted, core_fork_fn *done, void *ctx);

@@ -21,6 +21,7 @@ struct state_op {
 	struct state state; /* first */
 	struct arena arena;
 	struct core_workspace *w;
+	const struct cancelable *owner;
 	bool is_paused;
 	uint64_t stop_until_ms;
 	unsigned stop_looks;
@@ -48,11 +49,13 @@ static void list_layers(struct state_op *op)
 	layers->count--;
 }
 
-static int check_there(const struct core_workspace *w, struct error *err)
+/* The workspace is there, and the freeze still wanted. */
+static int check_wanted(const struct state_op *op, struct error *err)
 {
+	const struct core_workspace *w = op->w;
 	return w->removal || w->is_gone
 		       ? fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name)
-		       : 0;
+		       : cancelable_check(op->owner, err);
 }
 
 static void on_copy_settled(void *ctx, struct core_workspace *w, const struct error *err)
@@ -66,7 +69,7 @@ static void on_copied(void *ctx, const struct json_value *answer, const struct e
 	struct core_workspace *w = op->w;
 	struct error failure;
 	fault_point("core_copied");
-	if (!err && check_there(w, &failure))
+	if (!err && check_wanted(op, &failure))
 		err = &failure;
 	else if (err) {
 		failure = *err;
@@ -88,9 +91,12 @@ static void on_copied(void *ctx, const struct json_value *answer, const struct e
 static void copy(struct state_op *op)
 {
 	const char *names[] = { op->w->model.id, op->state.layer };
-	const struct tree_job_order order = {
-		.verb = "copy", .names = names, .name_count = 2, .input = -1, .output = -1
-	};
+	const struct tree_job_order order = { .verb = "copy",
+		.names = names,
+		.name_count = 2,
+		.input = -1,
+		.output = -1,
+		.owner = op->owner };
 	tree_job_start(op->w->core, &order, on_copied, op);
 }
 
@@ -180,7 +186,7 @@ static void on_synced(void *ctx, bool ok, uint64_t sys_errno)
 {
 	struct state_op *op = ctx;
 	struct error err;
-	int failed = check_there(op->w, &err);
+	int failed = check_wanted(op, &err);
 	errno = ok ? (int)sys_errno : EIO;
 	if (!failed && errno)
 		failed = fail_errno(
@@ -232,7 +238,7 @@ static void on_settled(void *ctx, struct core_workspace *w, const struct error *
 	struct state_op *op = ctx;
 	struct error failure;
 	char id[ID_LEN + 1];
-	if (!err && check_there(w, &failure))
+	if (!err && check_wanted(op, &failure))
 		err = &failure;
 	int waits = err ? 0 : await_merge(op, &failure);
 	if (waits > 0)
@@ -280,15 +286,16 @@ static void on_taken(void *ctx, struct core_workspace *w, const struct error *er
 static void take(struct state_op *op)
 {
 	uint64_t now_ms = clock_monotonic_ms();
-	tree_take(op->w, op->when_busy, op->until_ms > now_ms ? op->until_ms - now_ms : 1, on_taken,
-		op);
+	tree_take(op->w, op->when_busy, op->until_ms > now_ms ? op->until_ms - now_ms : 1,
+		op->owner, on_taken, op);
 }
 
 void state_freeze(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
-	state_fn *done, void *ctx)
+	const struct cancelable *owner, state_fn *done, void *ctx)
 {
 	struct state_op *op = xzalloc(sizeof *op);
 	*op = (struct state_op){ .w = w,
+		.owner = owner,
 		.when_busy = when_busy,
 		.until_ms = clock_monotonic_ms() + (timeout_ms ? timeout_ms : WHEN_BUSY_TIMEOUT_MS),
 		.done = done,

@@ -16,8 +16,8 @@ typedef void state_fn(
 /* Freezes the uppers, or copies them while commands run (WHEN_BUSY_PAUSE) or where they lie on
  * another file system; the layer is on disk then. Waits for a merge of the layers of w when there
  * are too many. The trees of w stay taken until state_end, which must follow; with an error
- * there is no state, and nothing was changed. */
+ * there is no state, and nothing was changed. A canceled owner ends it, and the waiting. */
 void state_freeze(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
-	state_fn *done, void *ctx);
+	const struct cancelable *owner, state_fn *done, void *ctx);
 /* is_named: rows that name the layers are committed; else everything is as it was before. */
 void state_end(struct state *state, bool is_named);

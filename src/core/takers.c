@@ -11,6 +11,7 @@ struct tree_taker {
 	void *ctx;
 	enum when_busy when_busy;
 	uint64_t until_ms; /* monotonic */
+	const struct cancelable *owner;
 	struct tree_taker *next;
 };
 
@@ -60,7 +61,8 @@ static void end_unused(struct core_workspace *w)
 		call_first(w, NULL);
 		return;
 	}
-	if (taker->when_busy != WHEN_BUSY_WAIT || clock_monotonic_ms() >= taker->until_ms) {
+	if (taker->when_busy != WHEN_BUSY_WAIT || (taker->owner && taker->owner->is_canceled) ||
+		clock_monotonic_ms() >= taker->until_ms) {
 		call_first(w, &err);
 		takers_go_on(w);
 		return;
@@ -94,12 +96,13 @@ static void on_begin(void *ctx, struct core_workspace *w, const struct error *no
 }
 
 void tree_take(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
-	core_workspace_fn *taken, void *ctx)
+	const struct cancelable *owner, core_workspace_fn *taken, void *ctx)
 {
 	struct tree_taker *taker = xzalloc(sizeof *taker), **last = &w->takers;
 	*taker = (struct tree_taker){ .taken = taken,
 		.ctx = ctx,
 		.when_busy = when_busy,
+		.owner = owner,
 		.until_ms =
 			clock_monotonic_ms() + (timeout_ms ? timeout_ms : WHEN_BUSY_TIMEOUT_MS) };
 	while (*last)

@@ -76,6 +76,7 @@ struct core_job *tree_job_start(
 	struct core *core, const struct tree_job_order *order, job_fn *done, void *ctx)
 {
 	struct core_job *job = job_new(&core->tree_jobs, order->request_id);
+	job->owner = order->owner;
 	if (!copy_names(job, order, &job->failure))
 		open_fds(job, order, &job->failure);
 	job_start(job, done, ctx);

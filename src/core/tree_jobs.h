@@ -15,6 +15,7 @@ struct tree_job_order {
 	int input;		/* what it reads; -1: nothing. Duplicated */
 	int output;		/* what it writes besides the answer; -1: nothing. Duplicated */
 	const char *request_id; /* for the log; or NULL */
+	const struct cancelable *owner; /* as of struct core_job; or NULL */
 };
 extern const struct job_kind tree_job_kind;
 struct core_job *tree_job_start(

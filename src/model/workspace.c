@@ -85,7 +85,7 @@ struct workspace_shown {
 	enum workspace_state state;
 	struct limits_shown limits;
 	const char *isolation;
-	text_list layers;
+	text_list layers, uses;
 	bool is_warm;
 	pair_list labels, env;
 };
@@ -249,6 +249,9 @@ static const struct field workspace_rows[] = {
 	{ "layers_active", FIELD_TEXTS, SHOWN(layers), NULL, FIELD_OUT },
 	{ "warm", FIELD_BOOLEAN, SHOWN(is_warm), "a sandbox is ready: the next exec starts at once",
 		FIELD_OUT, .head = "WARM", .column = 3 },
+	{ "in_use", FIELD_TEXTS, SHOWN(uses),
+		"what is under way with it, besides execs: a snapshot of it is being made, ...",
+		FIELD_OUT | FIELD_OPTIONAL },
 	{ "ptrace", FIELD_BOOLEAN, AT(ptrace),
 		"its processes may trace each other: gdb, strace, LeakSanitizer",
 		FIELD_USES | FIELD_LATER },
@@ -405,6 +408,8 @@ void workspace_print(
 	shown.model.network.traffic = now->traffic;
 	shown.model.network.mode = network_mode_name(workspace_network_mode(&shown.model.network));
 	workspace_list_active(now, &arena, &shown.layers);
+	for (size_t i = 0; i < WORKSPACE_USES_MAX && now->uses[i]; i++)
+		vec_push(&arena, &shown.uses, now->uses[i]);
 	record_print(j, key, &workspace_record, &shown);
 }
 

@@ -244,6 +244,7 @@ struct workspace_change {
 extern const struct record workspace_change_record;
 
 /* What is known of a workspace only while the daemon runs. */
+#define WORKSPACE_USES_MAX 8 /* that are listed */
 struct workspace_now {
 	enum workspace_state state; /* as shown: running instead of ready while something runs */
 	bool is_warm;		    /* a sandbox is held */
@@ -253,7 +254,8 @@ struct workspace_now {
 	const struct workspace_network *network; /* as its policies let it be; NULL: as its record
 						  * says */
 	int64_t expires_ms; /* at the earliest, while it is used; 0: as its record says */
-	bool is_brief;	    /* one of many: the texts of its policies are left out */
+	const char *uses[WORKSPACE_USES_MAX]; /* that are under way, besides execs; NULL: none */
+	bool is_brief; /* one of many: the texts of its policies are left out */
 };
 /* The names of the walls of its isolation (namespaces, seccomp, landlock, …). */
 void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers);

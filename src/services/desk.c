@@ -86,6 +86,7 @@ void desk_create(struct desk *desk, const char *service, const struct workspace 
 static void on_installed(void *ctx, const struct packages_result *result, const struct error *err)
 {
 	struct desk *desk = ctx;
+	desk->install = NULL;
 	if (!err)
 		str_copy(desk->environment, sizeof desk->environment, result->environment);
 	end(desk, err);
@@ -97,7 +98,7 @@ void desk_install(struct desk *desk, const text_list *packages, desk_fn *done, v
 	struct packages_wanted wanted = { .packages = *packages };
 	begin(desk, done, ctx);
 	if (find(desk, &w))
-		packages_change(desk->request, w, &wanted, on_installed, desk);
+		desk->install = packages_change(desk->request, w, &wanted, on_installed, desk);
 }
 
 /* ---- write ---- */
@@ -197,6 +198,8 @@ void desk_run(struct desk *desk, const struct exec_spec *spec, desk_fn *done, vo
 
 void desk_cancel(struct desk *desk)
 {
+	if (desk->install)
+		cancelable_cancel(desk->install);
 	if (!desk->exec)
 		return;
 	exec_detach(desk->exec);
@@ -237,11 +240,16 @@ int desk_create_wait(struct fiber *fiber, struct desk *desk, const char *service
 	return fiber_wait(fiber, err);
 }
 
+static void cut(void *desk)
+{
+	desk_cancel(desk);
+}
+
 int desk_install_wait(
 	struct fiber *fiber, struct desk *desk, const text_list *packages, struct error *err)
 {
 	desk_install(desk, packages, fiber_continue, fiber);
-	return fiber_wait(fiber, err);
+	return fiber_wait_or_cut(fiber, cut, desk, err);
 }
 
 int desk_write_wait(struct fiber *fiber, struct desk *desk, const char *path, struct str bytes,
@@ -251,16 +259,11 @@ int desk_write_wait(struct fiber *fiber, struct desk *desk, const char *path, st
 	return fiber_wait(fiber, err);
 }
 
-static void cut_run(void *desk)
-{
-	desk_cancel(desk);
-}
-
 int desk_run_wait(
 	struct fiber *fiber, struct desk *desk, const struct exec_spec *spec, struct error *err)
 {
 	desk_run(desk, spec, fiber_continue, fiber);
-	return fiber_wait_or_cut(fiber, cut_run, desk, err);
+	return fiber_wait_or_cut(fiber, cut, desk, err);
 }
 
 int desk_remove_wait(struct fiber *fiber, struct desk *desk, struct error *err)

@@ -2,8 +2,8 @@
  * commands, and is removed.
  * 1. One step at a time; its `done` is called once, from the loop, never from inside the step.
  * 2. A desk names its workspace by id, and finds it anew for each step.
- * 3. Between desk_cancel and the next step, a command that ran is killed, and its step fails with
- * ERR_CANCELED; other steps end as they would. */
+ * 3. Between desk_cancel and the next step, a command that ran is killed, an install is canceled,
+ * and its step fails with ERR_CANCELED; other steps end as they would. */
 #pragma once
 #include "core/execs.h"
 #include "core/nouns.h"
@@ -30,6 +30,7 @@ struct desk {
 	struct arena *arena;
 	struct str *text;
 	struct core_exec *exec;
+	struct cancelable *install;
 	struct loop_timer *later;
 	struct error err;
 };

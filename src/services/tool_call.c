@@ -74,6 +74,7 @@ static void read_answer(struct tool_call_job *job, struct str text, struct tool_
 static void finish(struct tool_call_job *job)
 {
 	job->entry->users--;
+	job->entry->calls--;
 	tools_arm_sweep(job->entry->tools);
 	desk_done(&job->desk);
 	arena_done(&job->arena);
@@ -148,6 +149,7 @@ struct tool_call_job *tools_call(const struct request *request, struct tools *to
 	job->done = done;
 	job->ctx = ctx;
 	entry->users++;
+	entry->calls++;
 	make_mark(job->mark);
 	desk_init(&job->desk, tools->base.core, access_keep(request, &job->arena));
 	str_copy(job->desk.id, sizeof job->desk.id, entry->model.workspace);

@@ -9,6 +9,7 @@
 #define OUTPUT_BYTES_MAX (8ull << 20)
 
 struct forge {
+	struct cancelable cancelable;
 	struct fiber *fiber;
 	struct tool_entry *entry; /* NULL: it is active, and may be removed */
 	struct tools *tools;
@@ -114,6 +115,9 @@ static int test(struct forge *forge, struct error *err)
 static int activate(struct forge *forge, struct error *err)
 {
 	struct tool *tool = &forge->entry->model;
+	if (cancelable_check(&forge->cancelable, err))
+		return -1;
+	fiber_end_cancellation(forge->fiber); /* from here on it takes the place of another */
 	tool->environment = arena_text(&forge->entry->arena, forge->bench.environment);
 	tool->workspace = arena_text(&forge->entry->arena, forge->desk.id);
 	tool->has_passed = true;
@@ -157,10 +161,9 @@ static void end_active(struct forge *forge)
 	remove_desk(forge, &forge->bench);
 }
 
-static void end_dormant(struct forge *forge, const char *why)
+static void clean_up(struct forge *forge, const char *why)
 {
 	struct tool *tool = &forge->entry->model;
-	struct error err;
 	tool->error = arena_text(&forge->entry->arena, why);
 	tool->workspace = NULL;
 	tool->has_passed = false;
@@ -168,6 +171,12 @@ static void end_dormant(struct forge *forge, const char *why)
 	tool_become(forge->entry, TOOL_CLEANUP, NULL, NULL);
 	remove_desk(forge, &forge->bench);
 	remove_desk(forge, &forge->desk);
+}
+
+static void end_dormant(struct forge *forge, const char *why)
+{
+	struct error err;
+	clean_up(forge, why);
 	forge->tools->refused++;
 	if (become(forge, TOOL_DORMANT, &err))
 		log_record(core_log(forge->bench.core), LOG_LEVEL_WARN,
@@ -176,20 +185,45 @@ static void end_dormant(struct forge *forge, const char *why)
 	tell(forge, NULL);
 }
 
+/* Nothing is kept of it: its client didn't wait for the verdict. */
+static void end_canceled(struct forge *forge, const struct error *why)
+{
+	struct error err;
+	clean_up(forge, why->text);
+	core_drop(forge->bench.core, &store_tools, forge->entry->model.id, fiber_continue,
+		forge->fiber);
+	if (fiber_wait(forge->fiber, &err))
+		log_record(core_log(forge->bench.core), LOG_LEVEL_WARN, "a tool can't be removed",
+			"tool", forge->name, "error", err.text, NULL);
+	tell(forge, why);
+	tools_drop(forge->entry);
+	forge->entry = NULL;
+}
+
+static void cut(struct cancelable *c)
+{
+	fiber_cancel(((struct forge *)c)->fiber);
+}
+
 static void run_forge(struct fiber *fiber, void *ctx)
 {
 	struct forge *forge = ctx;
 	struct tool_entry *refused = NULL;
 	struct error err;
 	forge->fiber = fiber;
-	if (become(forge, TOOL_CREATING, &err)) { /* nothing is kept of it */
-		refused = forge->entry;
+	if (become(forge, TOOL_CREATING, &err) && !forge->cancelable.is_canceled) {
+		refused = forge->entry; /* nothing is kept of it */
 		tell(forge, &err);
-	} else if (create(forge, &forge->bench, NULL, &err) || install(forge, &err) ||
+	} else if (cancelable_check(&forge->cancelable, &err) ||
+		   create(forge, &forge->bench, NULL, &err) || install(forge, &err) ||
 		   test(forge, &err) ||
 		   create(forge, &forge->desk, forge->bench.environment, &err) ||
 		   activate(forge, &err)) {
-		end_dormant(forge, err.text);
+		fiber_end_cancellation(fiber);
+		if (forge->cancelable.is_canceled)
+			end_canceled(forge, &err);
+		else
+			end_dormant(forge, err.text);
 	} else {
 		end_active(forge);
 	}
@@ -204,11 +238,12 @@ static void run_forge(struct fiber *fiber, void *ctx)
 	free(forge);
 }
 
-void tool_forge_start(
+struct cancelable *tool_forge_start(
 	struct tool_entry *entry, const struct request *request, tool_fn *done, void *ctx)
 {
 	struct forge *forge = xzalloc(sizeof *forge);
 	arena_init(&forge->arena);
+	forge->cancelable = (struct cancelable){ .core = entry->tools->base.core, .cut = cut };
 	forge->entry = entry;
 	forge->tools = entry->tools;
 	forge->name = arena_text(&forge->arena, entry->model.name);
@@ -220,4 +255,5 @@ void tool_forge_start(
 	desk_init(&forge->desk, entry->tools->base.core, request);
 	entry->users++;
 	fiber_start(run_forge, forge);
+	return &forge->cancelable;
 }

@@ -239,7 +239,7 @@ static int number(struct tools *tools, struct tool *tool, struct error *err)
 				  : 0;
 }
 
-void tools_forge(const struct request *request, struct tools *tools,
+struct cancelable *tools_forge(const struct request *request, struct tools *tools,
 	const struct tool_wanted *wanted, tool_fn *done, void *ctx)
 {
 	auto_arena struct arena arena = { 0 };
@@ -250,15 +250,15 @@ void tools_forge(const struct request *request, struct tools *tools,
 		workspace_network_settle(&settled.network, &later->err) ||
 		limits_check(&settled.limits, &later->err)) {
 		refuse(later);
-		return;
+		return NULL;
 	}
 	fill(&tool, &settled, &arena);
 	if (number(tools, &tool, &later->err)) {
 		refuse(later);
-		return;
+		return NULL;
 	}
 	free(later);
-	tool_forge_start(tools_add(tools, &tool), request, done, ctx);
+	return tool_forge_start(tools_add(tools, &tool), request, done, ctx);
 }
 
 int tools_get(const struct request *request, struct tools *tools, const char *name,
@@ -367,6 +367,7 @@ static void on_row_dropped(void *ctx, const struct error *err)
 	struct later *later = ctx;
 	if (err) {
 		later->entry->users--;
+		later->entry->is_removed = false;
 		later->done(later->ctx, NULL, err);
 		free(later);
 		return;
@@ -392,6 +393,7 @@ static void remove_entry(struct later *later, struct tool_entry *entry)
 {
 	later->entry = entry;
 	entry->users++;
+	entry->is_removed = true;
 	desk_init(&later->desk, later->tools->base.core, core_system());
 	str_copy(later->desk.id, sizeof later->desk.id,
 		entry->model.workspace ? entry->model.workspace : "");
@@ -411,6 +413,21 @@ static void remove_next(struct later *later)
 	free(later);
 }
 
+static int fail_in_use(const struct tool_entry *entry, struct error *err)
+{
+	const struct tool *tool = &entry->model;
+	const char *name = tool->name;
+	if (entry->calls)
+		return fail_hint(err, ERR_CONFLICT, "try again when they have ended",
+			"tool '%s' is in use: %u calls of version %llu run", name, entry->calls,
+			(unsigned long long)tool->version);
+	fail(err, ERR_CONFLICT, "tool '%s' is in use: it is being %s", name,
+		entry->is_removed	? "removed already"
+		: tool_is_forging(tool) ? "forged"
+					: "activated or rolled back");
+	return error_hint(err, "carrel tool show %s shows its state", name);
+}
+
 void tools_remove(const struct request *request, struct tools *tools, const char *name,
 	tool_fn *done, void *ctx)
 {
@@ -419,12 +436,8 @@ void tools_remove(const struct request *request, struct tools *tools, const char
 	if (!failed && !tools_find(tools, name, 0))
 		failed = tools_fail_unknown(tools, name, 0, &later->err);
 	for (struct tool_entry *e = tools->newest; e && !failed; e = e->older)
-		if (!strcmp(e->model.name, name) && e->users) {
-			fail(&later->err, ERR_CONFLICT,
-				"tool '%s' is in use: it is being forged, called or removed", name);
-			failed = error_hint(
-				&later->err, "carrel tool show %s shows its state", name);
-		}
+		if (!strcmp(e->model.name, name) && e->users)
+			failed = fail_in_use(e, &later->err);
 	if (failed) {
 		refuse(later);
 		return;

@@ -17,9 +17,9 @@ struct tools;
 
 typedef void tool_fn(void *ctx, const struct tool *tool, const struct error *err);
 /* done: it is active, or dormant with the reason; *tool is valid during the call. An error: it was
- * refused, or can't be stored, and nothing is kept. ERR_CONFLICT: the tool is being forged. It goes
- * on without its caller. */
-core_verb void tools_forge(const struct request *request, struct tools *tools,
+ * refused or canceled, or can't be stored, and nothing is kept. ERR_CONFLICT: the tool is being
+ * forged. NULL: refused, told later. */
+core_verb struct cancelable *tools_forge(const struct request *request, struct tools *tools,
 	const struct tool_wanted *wanted, tool_fn *done, void *ctx);
 /* The one that stands for its name: the active version, or the newest. version 0: that one.
  * ERR_NOT_FOUND. Valid until the next turn of the loop. */

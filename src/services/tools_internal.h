@@ -17,7 +17,9 @@ struct tool_entry {
 	struct tools *tools;
 	struct arena arena; /* of the model's texts */
 	struct tool model;
-	unsigned users; /* jobs over it: it isn't removed */
+	unsigned users;	 /* jobs over it: it isn't removed */
+	unsigned calls;	 /* of those */
+	bool is_removed; /* by one of those */
 	struct tool_entry *newer, *older;
 };
 
@@ -37,5 +39,5 @@ void tools_activate(struct tool_entry *from, struct tool_entry *to, store_done_f
 void tools_arm_sweep(struct tools *tools);
 
 /* tool_forge.c */
-void tool_forge_start(
+struct cancelable *tool_forge_start(
 	struct tool_entry *entry, const struct request *request, tool_fn *done, void *ctx);

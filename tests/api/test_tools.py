@@ -4,7 +4,9 @@ import datetime
 import json
 import os
 import pathlib
+import signal
 import sqlite3
+import subprocess
 import threading
 
 import pytest
@@ -182,7 +184,7 @@ def test_states_are_events_and_a_forging_excludes_another(daemon, forge):
         thread.start()
         seen = [events.until("tool.state")[-1]["data"]["state"] for _ in range(3)]
         problem(daemon.post("/v1/tools", {"name": "slow", "code": CODE, "tests": TESTS}), 409, "conflict", "is being forged")
-        problem(daemon.delete("/v1/tools/slow"), 409, "conflict", "in use")
+        problem(daemon.delete("/v1/tools/slow"), 409, "conflict", "tool 'slow' is in use: it is being forged")
         [bench] = desks(daemon)
         assert daemon.request("PUT", f"/v1/workspaces/{bench['id']}/files/go", b"").status == 201
         thread.join()
@@ -190,6 +192,21 @@ def test_states_are_events_and_a_forging_excludes_another(daemon, forge):
         assert seen == ["creating", "installing", "testing", "active"]
     text = daemon.get("/metrics").body.decode()
     assert 'carrel_tools{state="active"} 1' in text and 'carrel_tool_forges_total{result="active"}' in text
+
+
+@pytest.mark.once
+def test_an_interrupted_forging_leaves_nothing(daemon, tmp_path):
+    (tmp_path / "tool.py").write_text("def run():\n    return 1\n")
+    (tmp_path / "test_tool.py").write_text("import time\n\n\ndef test():\n    time.sleep(600)\n")
+    with contextlib.closing(Events(daemon, "/v1/events")) as events, subprocess.Popen(
+            [daemon.path, "tool", "forge", "cut", "--code", tmp_path / "tool.py", "--tests", tmp_path / "test_tool.py"], env=daemon.env,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while events.until("tool.state")[-1]["data"]["state"] != "testing":
+            pass
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+        assert process.returncode == 130 and "interrupted: the forging is canceled" in errors, errors
+    assert eventually(lambda: daemon.get("/v1/tools/cut").status == 404) and eventually(lambda: not desks(daemon))
 
 
 @pytest.mark.once

@@ -505,7 +505,7 @@ def test_an_interrupted_install_changes_nothing_and_leaves_nothing_in_use(site, 
                 assert eventually(lambda: "/simple/alpha/" in site.index.requests)
                 process.send_signal(signo)
                 out, said = process.communicate(timeout=60)
-            assert (process.returncode, out) == (130, "") and "carrel: interrupted: the packages stay as they are" in said, said
+            assert (process.returncode, out) == (130, "") and "carrel: interrupted: the change of packages is canceled" in said, said
             said = set()        # the build takes a moment to end; what is in use refuses the change, and says by what
 
             def is_free():
@@ -513,7 +513,7 @@ def test_an_interrupted_install_changes_nothing_and_leaves_nothing_in_use(site, 
                 said.add(done.stderr.partition("\n")[0])
                 return done.returncode == 0
             assert eventually(is_free, 30), said
-            assert said <= {"", f"carrel: workspace '{name}' is in use: packages are being installed or removed"}, said
+            assert said <= {"", f"carrel: workspace '{name}' is in use: packages of it are being installed or removed"}, said
             assert packages(site, name) == before
         finally:
             site.index.behave()

@@ -923,6 +923,8 @@ export interface WorkspaceInfo {
   layersActive: string[];
   /** a sandbox is ready: the next exec starts at once */
   warm: boolean;
+  /** what is under way with it, besides execs: a snapshot of it is being made, ... */
+  inUse?: string[];
   ptrace: boolean;
   view: "workspace" | "root";
   dir?: string;
@@ -2694,7 +2696,7 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   WorkspaceWanted: {"ttl_ms":["ttlMs"],"idle_timeout":["idleTimeout"],"idle_timeout_ms":["idleTimeoutMs"],"python":["python","Python"],"node":["node","Node"],"limits":["limits","LimitsWanted"],"network":["network","NetworkWanted"]},
   Python: {"torch_backend":["torchBackend"],"allow_build":["allowBuild"]},
   Node: {"package_json":["packageJson"],"allow_scripts":["allowScripts"]},
-  Workspace: {"created_at":["createdAt"],"last_used_at":["lastUsedAt"],"expires_at":["expiresAt"],"idle_timeout_ms":["idleTimeoutMs"],"node_environment":["nodeEnvironment"],"limits":["limits","Limits"],"network":["network","Network"],"disk_usage_bytes":["diskUsageBytes"],"disk_limit_mechanism":["diskLimitMechanism"],"layers_active":["layersActive"],"template_settings":["templateSettings"],"template_sources":["templateSources"]},
+  Workspace: {"created_at":["createdAt"],"last_used_at":["lastUsedAt"],"expires_at":["expiresAt"],"idle_timeout_ms":["idleTimeoutMs"],"node_environment":["nodeEnvironment"],"limits":["limits","Limits"],"network":["network","Network"],"disk_usage_bytes":["diskUsageBytes"],"disk_limit_mechanism":["diskLimitMechanism"],"layers_active":["layersActive"],"in_use":["inUse"],"template_settings":["templateSettings"],"template_sources":["templateSources"]},
   Workspaces: {"items":["items","Workspace"],"next_cursor":["nextCursor"]},
   WorkspaceChange: {"limits":["limits","LimitsWanted"],"network":["network","NetworkChange"],"ttl_ms":["ttlMs"],"idle_timeout":["idleTimeout"],"idle_timeout_ms":["idleTimeoutMs"]},
   Archive: {"created_at":["createdAt"],"size_bytes":["sizeBytes"]},

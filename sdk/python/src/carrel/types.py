@@ -1343,6 +1343,8 @@ class Workspace:
     warnings: Optional[List[str]] = None
     # that of Node
     node_environment: Optional[str] = None
+    # what is under way with it, besides execs: a snapshot of it is being made, ...
+    in_use: Optional[List[str]] = None
     dir: Optional[str] = None
     mounts: Optional[List[str]] = None
     attach: Optional[List[str]] = None
@@ -1383,6 +1385,7 @@ class Workspace:
             error=get("error"),
             warnings=get("warnings"),
             node_environment=get("node_environment"),
+            in_use=get("in_use"),
             dir=get("dir"),
             mounts=get("mounts"),
             attach=get("attach"),
