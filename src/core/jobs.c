@@ -72,6 +72,20 @@ static enum error_code code_of(const char *name)
 	return error_code_from_name(name, ERR_FAILED);
 }
 
+#define CODE_OF_NO_START 125 /* of our programs, before they have read what they are to do */
+/* A program of another version doesn't understand what this daemon asks of it. */
+static int fail_unanswered(int exit_code, const char *what, struct error *err)
+{
+	if (exit_code >= 128)
+		return fail(err, ERR_CANCELED, "%s was killed (code %d)", what, exit_code);
+	fail(err, ERR_FAILED, "%s ended with code %d and no answer", what, exit_code);
+	return exit_code == CODE_OF_NO_START
+		       ? error_hint(err, "if carrel was replaced while this daemon ran, restart "
+					 "the daemon: carrel serve --stop, carrel serve "
+					 "--background")
+		       : -1;
+}
+
 int job_read_answer(int fd, int exit_code, const char *what, struct arena *arena,
 	struct json_value **answer, struct error *err)
 {
@@ -82,10 +96,7 @@ int job_read_answer(int fd, int exit_code, const char *what, struct arena *arena
 	char *text = arena_alloc(arena, (size_t)st.st_size + 1);
 	ssize_t len = pread(fd, text, (size_t)st.st_size, 0);
 	if (len <= 0 || json_read((struct str){ text, (size_t)len }, arena, answer, &why))
-		return fail(err, exit_code >= 128 ? ERR_CANCELED : ERR_FAILED,
-			exit_code >= 128 ? "%s was killed (code %d)"
-					 : "%s ended with code %d and no answer",
-			what, exit_code);
+		return fail_unanswered(exit_code, what, err);
 	const struct json_value *error = json_member(*answer, "error");
 	const char *message = json_member_text(error, "message");
 	const char *hint = json_member_text(error, "hint");

@@ -11,9 +11,7 @@
 
 static bool is_trusted(const struct stat *st)
 {
-	uid_t own = geteuid();
-	unsigned others = own ? S_IWOTH : S_IWOTH | S_IWGRP;
-	return (st->st_uid == 0 || st->st_uid == own) && !(st->st_mode & others);
+	return (st->st_uid == 0 || st->st_uid == geteuid()) && !(st->st_mode & (S_IWOTH | S_IWGRP));
 }
 
 static int fail_untrusted(

@@ -171,10 +171,11 @@ def test_root_shows_nothing_that_others_could_have_written(carrel, shared_tree, 
 
 @pytest.mark.parametrize("text", ["", "access:\n  default: none\n", '"policy":\n  default: deny\n', " policy: {}\n", "environments:\n  max_envs: 7\n"],
                          ids=["empty", "access", "quoted policy", "indented policy", "environments"])
-def test_a_configuration_that_others_can_write_is_refused_whatever_it_says(carrel, text):
-    path = configure(carrel, text, 0o666)
+@pytest.mark.parametrize("mode", [0o666, 0o664])
+def test_a_configuration_that_others_can_write_is_refused_whatever_it_says(carrel, text, mode):
+    path = configure(carrel, text, mode)
     done = carrel.run("--", "id")
-    assert (done.returncode, done.stdout) == (125, "") and f"'{path}' belongs to uid {os.getuid()} and has the mode 0666" in done.stderr, done
+    assert (done.returncode, done.stdout) == (125, "") and f"'{path}' belongs to uid {os.getuid()} and has the mode {mode:04o}" in done.stderr, done
     assert f"chmod {'g+r,' if os.getuid() == 0 else ''}go-w '{path}'" in done.stderr
 
 

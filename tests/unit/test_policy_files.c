@@ -126,6 +126,18 @@ static void a_word_with_wildcards_is_each_file_that_it_may_become(void **state)
 		{ "cat s/*.py", "ask" }, { "cat a?b", "allow" }, { "cat a*b", "ask" });
 }
 
+static void a_file_that_an_option_names_is_judged_however_it_is_spelled(void **state)
+{
+	static const char rules[] = "\"allow\": [\"shell(*)\", \"file(*:/workspace/**)\"]";
+
+	check_rows(rules, { "grep -f /etc/x a", "ask" }, { "grep -nf /etc/x a", "ask" },
+		{ "grep -nf/etc/x a", "ask" }, { "grep --file=/etc/x a", "ask" },
+		{ "grep --file /etc/x a", "ask" }, { "egrep -if /etc/x a", "ask" },
+		{ "fgrep -vf /etc/x a", "ask" }, { "grep -nf l a", "allow" },
+		{ "grep -ef a", "allow" }, { "touch -cr /etc/x a", "ask" },
+		{ "touch -cr b a", "allow" });
+}
+
 static void what_reads_a_directory_in_which_a_file_is_denied_is_asked_for(void **state)
 {
 	static const char rules[] = "\"allow\": [\"shell(*)\", \"file(*:/workspace/**)\"],"
@@ -156,6 +168,7 @@ int main(void)
 		cmocka_unit_test(a_star_stands_for_every_operation),
 		cmocka_unit_test(what_all_operations_ask_for_is_suggested_as_one_rule),
 		cmocka_unit_test(a_word_with_wildcards_is_each_file_that_it_may_become),
+		cmocka_unit_test(a_file_that_an_option_names_is_judged_however_it_is_spelled),
 		cmocka_unit_test(what_reads_a_directory_in_which_a_file_is_denied_is_asked_for),
 		cmocka_unit_test(without_file_rules_redirections_stay_in_the_workspace_and_tmp),
 	};

@@ -442,9 +442,10 @@ static void judge_tool(
 }
 
 /* Options whose value is a file. */
-static const struct {
+static const struct file_option {
 	const char *program, *option;
 	unsigned operations;
+	const char *valued; /* of a letter in bundles (-rf FILE): the letters that end one */
 } file_options[] = {
 	{ "pip", "-t", POLICY_WRITE },
 	{ "pip", "--target", POLICY_WRITE },
@@ -455,11 +456,36 @@ static const struct {
 	{ "pip", "-d", POLICY_WRITE },
 	{ "pip", "-r", POLICY_READ },
 	{ "pip", "-c", POLICY_READ },
-	{ "touch", "-r", POLICY_READ },
-	{ "grep", "-f", POLICY_READ },
-	{ "strace", "-o", POLICY_WRITE },
+	{ "touch", "-r", POLICY_READ, "dt" },
+	{ "touch", "--reference", POLICY_READ },
+	{ "grep", "-f", POLICY_READ, "ABCDdem" },
+	{ "grep", "--file", POLICY_READ },
+	{ "egrep", "-f", POLICY_READ, "ABCDdem" },
+	{ "egrep", "--file", POLICY_READ },
+	{ "fgrep", "-f", POLICY_READ, "ABCDdem" },
+	{ "fgrep", "--file", POLICY_READ },
+	{ "rgrep", "-f", POLICY_READ, "ABCDdem" },
+	{ "rgrep", "--file", POLICY_READ },
+	{ "strace", "-o", POLICY_WRITE, "abeEIOpPsSuUX" },
 	{ "ltrace", "-o", POLICY_WRITE },
 };
+
+/* What follows the option in the word, "" if the next word is its value; NULL: it isn't there. */
+static const char *after_option(const struct file_option *option, const char *text)
+{
+	size_t len = strlen(option->option);
+	if (option->valued && text[0] == '-' && text[1] != '-') {
+		const char *at = text + 1;
+		while (*at && *at != option->option[1] && !strchr(option->valued, *at))
+			at++;
+		return *at == option->option[1] ? at + 1 : NULL;
+	}
+	if (strncmp(text, option->option, len) != 0)
+		return NULL;
+	if (option->option[1] != '-' || !text[len])
+		return text + len;
+	return text[len] == '=' ? text + len + 1 : NULL;
+}
 
 static void judge_file_options(
 	struct judge *j, const char *program, const shell_words *words, size_t first, size_t end)
@@ -468,19 +494,17 @@ static void judge_file_options(
 		const char *text = words->items[i].literal;
 
 		for (size_t k = 0; text && k < sizeof file_options / sizeof *file_options; k++) {
-			const char *option = file_options[k].option;
-			size_t len = strlen(option);
 			struct shell_word value = { .source = words->items[i].source };
+			const char *after = strcmp(program, file_options[k].program) == 0
+						    ? after_option(&file_options[k], text)
+						    : NULL;
 
-			if (strcmp(program, file_options[k].program) != 0 ||
-				strncmp(text, option, len) != 0)
+			if (!after || (!after[0] && i + 1 >= words->count))
 				continue;
-			if (!text[len] && i + 1 < words->count)
-				value = words->items[i + 1];
-			else if (option[1] == '-' ? text[len] == '=' : text[len] != '\0')
-				value.literal = text + len + (option[1] == '-');
+			if (after[0])
+				value.literal = after;
 			else
-				continue;
+				value = words->items[i + 1];
 			judge_operations(j, file_options[k].operations, &value);
 		}
 	}
