@@ -17,6 +17,11 @@
 #include "sandbox/child.h"
 #include "sandbox/point.h"
 
+/* As `-m pip`, but not from the working directory, where a pip.py may have been written. */
+#define RUN_PIP                                                                                    \
+	"import sys; sys.path[:] = [p for p in sys.path if p]; import runpy; "                     \
+	"runpy.run_module(\"pip\", run_name=\"__main__\", alter_sys=True)"
+
 struct programs {
 	struct sandbox_child *child;
 	int root, first, last; /* directories */
@@ -137,7 +142,8 @@ static int add_package_program(struct programs *p, const struct plan_mount *moun
 			err);
 	case PROGRAM_PIP:
 		return add_script(p, name,
-			arena_printf(arena, "%s/%s/python -m pip", tree->target, tree->programs),
+			arena_printf(arena, "%s/%s/python -c '" RUN_PIP "'", tree->target,
+				tree->programs),
 			err);
 	default:
 		return program_name_of(name) != PROGRAM_ANY || !is_program(from, name)

@@ -91,6 +91,15 @@ def test_pip_is_the_environment_s(site, grabbed):
     assert output(site, grabbed, "pip", "list", "--format=freeze") == output(site, grabbed, "python", "-m", "pip", "list", "--format=freeze")
 
 
+def test_pip_runs_no_module_of_the_working_directory(site, grabbed):
+    for path in ("pip.py", "runpy.py", "sub/pip/__main__.py", "sub/pip/__init__.py"):
+        assert site.request("PUT", file_url(grabbed, path), b"print('planted')\n").status == 201
+    for body in ({"argv": ["pip", "--version"]}, {"command": "pip --version"}, {"argv": ["pip", "--version"], "cwd": "/workspace/sub"}):
+        assert run(site, grabbed, **body).json()["stdout"].startswith("pip "), body
+    for path in ("pip.py", "runpy.py", "sub"):
+        assert site.delete(file_url(grabbed, path, "?recursive=true")).status == 204
+
+
 def test_a_reserved_name_that_only_a_package_brings_is_not_found(site, grabbed):
     for name in ("node", "npm"):
         done = run(site, grabbed, argv=[name, "--version"]).json()
