@@ -32,10 +32,11 @@ enum program_name program_name_of(const char *name)
 
 int plan_check_attached(const char *target, struct error *err)
 {
-	/* Of /etc, what every program reads for its libraries. */
+	/* Of /etc, what names of /usr/bin lead to, and what every program reads for its libraries.
+	 */
 	static const char *const programs[] = { "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64",
-		"/libx32", "/etc/ld.so.cache", "/etc/ld.so.preload", PLAN_ENV, "/opt/carrel",
-		PLAN_PROGRAMS, PLAN_PACKAGES };
+		"/libx32", "/etc/alternatives", "/etc/ld.so.cache", "/etc/ld.so.preload", PLAN_ENV,
+		"/opt/carrel", PLAN_PROGRAMS, PLAN_PACKAGES };
 	if (plan_check_target(target, err))
 		return -1;
 	if (path_is_beneath(target, GRANT_TREES) && strcmp(target, GRANT_TREES) != 0)

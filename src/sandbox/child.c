@@ -568,6 +568,7 @@ static const struct child_step steps[] = {
 	{ "/proc", child_narrow_proc },
 	{ "listeners", open_listeners },
 	{ "programs", child_make_programs },
+	{ "links of the system", child_cover_links },
 	{ "denied paths", child_deny_paths },
 	{ "mount attributes", seal_mounts },
 	{ "terminal", open_terminal },

@@ -28,6 +28,9 @@ int child_narrow_proc(struct sandbox_child *child, struct error *err);
 int child_pin(int root, const char *path, uint64_t attributes, struct error *err);
 /* Fills PLAN_PROGRAMS, and keeps interpreters of environments as their layers have them. */
 int child_make_programs(struct sandbox_child *child, struct error *err);
+/* Where a policy holds: makes links of the system's programs that lead to what others write links
+ * to nothing. */
+int child_cover_links(struct sandbox_child *child, struct error *err);
 /* Covers the paths that the plan denies. */
 int child_deny_paths(struct sandbox_child *child, struct error *err);
 /* Appends what the plan's denied patterns match. */

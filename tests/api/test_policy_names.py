@@ -1,8 +1,10 @@
 """What a name runs where a policy holds: the system's program, whatever was written or attached (docs/design/0069). The
 cases with environments are in tests/env/test_policy_env_names.py."""
 import json
+import subprocess
 
 import pytest
+from harness import CARREL, IS_ROOT
 from rest import created, file_url, problem
 
 PLANTED = b"#!/bin/sh\necho planted\n"
@@ -117,7 +119,7 @@ def test_the_workspace_as_root_plants_no_program(daemon):
 
 @pytest.mark.parametrize("target", ["/usr", "/usr/bin", "/usr/local/bin", "/bin", "/sbin", "/lib", "/lib/x86_64-linux-gnu", "/env", "/env/bin",
                                     "/opt", "/opt/carrel", "/opt/carrel/node", "/run", "/run/programs", "/run/layers", "/etc",
-                                    "/etc/ld.so.preload"])
+                                    "/etc/ld.so.preload", "/etc/alternatives", "/etc/alternatives/awk"])
 def test_nothing_is_attached_over_programs(daemon, target, tmp_path):
     settings = tmp_path / "settings.json"
     settings.write_text(json.dumps(SETTINGS))
@@ -133,6 +135,35 @@ def test_nothing_is_attached_over_programs(daemon, target, tmp_path):
             assert done.returncode == 125 and "holds programs" in done.stderr, done
     finally:
         daemon("tree", "rm", "planted")
+
+
+@pytest.mark.skipif(not IS_ROOT, reason="the system's programs are changed in a mount namespace of root's")
+def test_a_link_of_the_system_leads_to_nothing_that_others_write(daemon, tmp_path):
+    """/usr/bin/google-chrome is a link to /opt/google/chrome: what is mounted there, or lies there in a workspace that is the root,
+    is no program of the system."""
+    links, tree = tmp_path / "links", tmp_path / "tree"
+    links.mkdir()
+    (tree / "bin").mkdir(parents=True)
+    for name, leads in {"one": "/opt/tools/bin/one", "two": "two2", "two2": "/opt/./tools/../tools/bin/two", "fine": "/usr/bin/ls"}.items():
+        (links / name).symlink_to(leads)
+    for name in ("one", "two"):
+        (tree / "bin" / name).write_bytes(PLANTED)
+        (tree / "bin" / name).chmod(0o755)
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"permissions": {"allow": ["shell(*)"]}}))
+
+    def ran(*words):
+        script = 'mount --bind "$0" /usr/local/bin && exec "$@"'
+        return subprocess.run(["unshare", "-m", "sh", "-c", script, links, CARREL, "run", *words], env=daemon.env, stdin=subprocess.DEVNULL,
+                              capture_output=True, text=True, timeout=60)
+
+    mounted, root = ["-v", f"{tree}:/opt/tools"], ["--view", "root"]
+    plant = "mkdir -p /opt/tools/bin; printf '#!/bin/sh\\necho planted\\n' >/opt/tools/bin/one; chmod 755 /opt/tools/bin/one; "
+    for options, script in ((mounted, "one"), (mounted, "two"), (root, plant + "one")):
+        assert ran(*options, "--", "sh", "-c", script).stdout == "planted\n", script
+        done = ran("-s", settings, *options, "--", "sh", "-c", script)
+        assert done.returncode == 127 and done.stdout == "", (script, done)
+        assert ran("-s", settings, *options, "--", "sh", "-c", "fine -d /").stdout == "/\n"
 
 
 def test_a_run_without_a_policy_mounts_over_a_program(daemon, tmp_path):
