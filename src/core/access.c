@@ -195,7 +195,7 @@ static struct principal *make_agent(
 	*made = (struct principal){ .kind = PRINCIPAL_AGENT,
 		.uid = ACCESS_NO_UID,
 		.scopes = scopes,
-		.subject = arena_printf(arena, "%s for %s", agent, caller) };
+		.subject = arena_printf(arena, "%s" ACCESS_FOR "%s", agent, caller) };
 	return made;
 }
 

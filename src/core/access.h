@@ -174,6 +174,7 @@ unsigned access_scopes(enum token_scope scope); /* of enum scope: what it stands
 /* ---- authenticators ---- */
 struct principal; /* private too */
 #define PRINCIPAL_NAME_SIZE 128
+#define ACCESS_FOR " for "	   /* in the name of an agent, before that of its caller */
 #define ACCESS_TOKEN_NAME "token " /* so begins the name of a token, and its id follows */
 /* A peer of the unix socket, by the uid of SO_PEERCRED: the scopes that core_options gives to that
  * uid; none: ERR_DENIED. *principal lives in `arena`. */

@@ -10,10 +10,24 @@
 	"carrel token create --scope reviewer makes a token for another person, who uses it as "   \
 	"CARREL_TOKEN"
 
+/* Whether `name` asked, itself or through an agent that acts for it (access_agent_of). A name that
+ * was cut may be anybody's that begins so. */
+static bool has_asked(const char *requested_by, const char *name)
+{
+	bool is_cut = strlen(requested_by) == PRINCIPAL_NAME_SIZE - 1;
+	for (const char *asker = requested_by; asker;) {
+		if (is_cut ? !strncmp(asker, name, strlen(asker)) : !strcmp(asker, name))
+			return true;
+		asker = strstr(asker, ACCESS_FOR);
+		asker = asker ? asker + strlen(ACCESS_FOR) : NULL;
+	}
+	return false;
+}
+
 /* Invariant 3. The scope is the table's matter (access.c). */
 static int check_reviewer(const struct core_approval *a, const char *name, struct error *err)
 {
-	if (!a->core->approvals_self && !strcmp(a->model.requested_by, name))
+	if (!a->core->approvals_self && has_asked(a->model.requested_by, name))
 		return fail_hint(err, ERR_DENIED, REVIEWER_HINT,
 			"%s asked for approval '%s', and can't answer it", name, a->model.id);
 	return 0;

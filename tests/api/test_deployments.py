@@ -10,7 +10,7 @@ from harness import CARREL, TREE, eventually
 from packages_made import grpc, make, plain, sha256
 from patience import with_time
 from rest import problem
-from rollouts import clean, deploy, left, wait  # noqa: F401
+from rollouts import clean, deploy, left, put, wait  # noqa: F401
 
 
 def audit(daemon, type_):
@@ -42,6 +42,24 @@ def test_commands_of_surfaces_are_judged_and_recorded(clean):
     assert daemon.get("/v1/deployments/greeter/rest/").status == 200
     who = f"agent of deployment greeter for uid {os.getuid()}"
     assert [r["principal"] for r in audit(daemon, "exec.start") if r["data"]["argv"][-1] == "python3 src/server.py"][-1:] == [who]
+
+
+def test_who_deploys_does_not_approve_the_commands(clean):
+    """Surfaces run as an agent for the caller: who asks is the caller."""
+    daemon = clean
+    def bearer(scope):
+        return {"Authorization": "Bearer " + daemon.post("/v1/tokens", {"scope": scope}).json()["text"]}
+    deployer, reviewer = bearer("admin"), bearer("reviewer")
+    put(daemon, plain())
+    made = daemon.post("/v1/deployments", {"agentAppId": "greeter", "version": "1.0.0", "settings": {"permissions": {"allow": ["shell(ls:*)"]}}},
+                       headers=deployer)
+    assert made.status in (200, 201), made
+    pending = lambda: daemon.get("/v1/approvals?state=pending").json()["items"]
+    assert eventually(pending)
+    path = f"/v1/approvals/{pending()[0]['id']}"
+    problem(daemon.post(path, {"decision": "approve"}, headers=deployer), 403, "denied", "asked for approval")
+    assert daemon.post(path, {"decision": "approve"}, headers=reviewer).status == 200
+    wait(daemon, made.json()["deploymentId"])
 
 
 def test_workspaces_of_a_rollout_are_recorded_with_its_caller(clean):
