@@ -8,14 +8,21 @@
 
 /* ---- what runs, for people ---- */
 
-/* A word as it will run: decoded, where it was shown as base64. */
-static const char *read_word(
+/* As it will be used: decoded, where it was shown as base64. */
+static struct str read_bytes(
 	struct command *command, const struct json_value *approval, const struct json_value *word)
 {
 	const char *encoding = json_member_text(approval, "encoding");
 	struct str bytes = word->string;
 	if (encoding && !strcmp(encoding, "base64"))
 		base64_decode(word->string, &command->arena, &bytes);
+	return bytes;
+}
+
+static const char *read_word(
+	struct command *command, const struct json_value *approval, const struct json_value *word)
+{
+	const struct str bytes = read_bytes(command, approval, word);
 	return arena_bytes(&command->arena, bytes.data, bytes.len);
 }
 
@@ -144,6 +151,34 @@ static void print_trail(struct command *command, const struct json_value *approv
 	}
 }
 
+/* What else decides what the command does: its variables, its input. */
+static void print_inputs(struct command *command, const struct json_value *approval)
+{
+	static const char *const flags[] = { "open_stdin", "tty" };
+	const struct json_value *env = json_member(approval, "env");
+	const struct json_value *input = json_member(approval, "stdin");
+	for (const struct json_value *at = env ? env->first : NULL; at; at = at->next) {
+		const char *value =
+			at->kind == JSON_STRING ? read_word(command, approval, at) : "(hidden)";
+		const struct json_value key = { .kind = JSON_STRING, .string = at->key };
+		buf_printf(&command->out, "%-16s %s=%s\n", "env",
+			printable(command, read_word(command, approval, &key)),
+			printable(command, value));
+	}
+	if (input && input->kind == JSON_STRING) {
+		const struct str bytes = read_bytes(command, approval, input); /* NULs, too */
+		size_t size = 4 * bytes.len + 1;
+		char *shown = arena_alloc(&command->arena, size);
+		str_printable(shown, size, bytes);
+		buf_printf(&command->out, "%-16s %s\n", "stdin", shown);
+	}
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+		const struct json_value *is_set = json_member(approval, flags[i]);
+		if (is_set && is_set->kind == JSON_BOOL && is_set->boolean)
+			buf_printf(&command->out, "%-16s yes\n", flags[i]);
+	}
+}
+
 static void print_approval(struct command *command, const struct json_value *approval,
 	const struct workspace_names *names)
 {
@@ -165,6 +200,7 @@ static void print_approval(struct command *command, const struct json_value *app
 		buf_char(&command->out, '\n');
 	}
 	buf_printf(&command->out, "%-16s %s\n", "command", describe(command, approval));
+	print_inputs(command, approval);
 	print_trail(command, approval);
 	print_texts(command, approval, "suggested_rules");
 	const char *refused = json_member_text(approval, "always_refused");

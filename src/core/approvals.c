@@ -20,12 +20,17 @@ static void arm(struct core_approval *a, uint64_t left_ms);
 
 static size_t bytes_of(const struct approval *model)
 {
-	const char *texts[] = { model->command, model->cwd, model->trail, model->spec };
+	const char *texts[] = { model->command, model->cwd, model->trail, model->spec,
+		model->input };
 	size_t bytes = sizeof(struct core_approval);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		bytes += texts[i] ? strlen(texts[i]) : 0;
 	for (size_t i = 0; i < model->argv.count; i++)
 		bytes += strlen(model->argv.items[i]) + sizeof(char *);
+	for (size_t i = 0; i < model->env.count; i++) {
+		const struct text_pair *pair = &model->env.items[i];
+		bytes += sizeof *pair + strlen(pair->key) + (pair->value ? strlen(pair->value) : 0);
+	}
 	return bytes;
 }
 

@@ -128,18 +128,11 @@ static struct policy_question question_of(
 		.cwd = spec->cwd };
 }
 
-/* It also changes what the command runs. */
-static bool matters(
-	const struct core_workspace *w, const struct text_pair *variable, const pair_list *env)
-{
-	return policy_variable_matters(variable->key) && is_to_be_judged(w, variable, env);
-}
-
 void policies_keep_env(struct core_workspace *w, struct arena *arena, pair_list *env)
 {
 	pair_list shared = pair_list_copy(arena, &w->model.env);
 	for (size_t i = 0; i < shared.count; i++)
-		if (matters(w, &shared.items[i], env))
+		if (is_to_be_judged(w, &shared.items[i], env))
 			vec_push(arena, env, shared.items[i]);
 }
 
@@ -149,10 +142,10 @@ int policies_check_env(struct core_workspace *w, const pair_list *env, struct er
 	if (!policies_hold(w))
 		return 0;
 	for (size_t i = 0; i < shared->count; i++)
-		if (matters(w, &shared->items[i], env))
+		if (is_to_be_judged(w, &shared->items[i], env))
 			return fail(err, ERR_POLICY,
-				"workspace '%s' has got the variable '%s', which changes what "
-				"runs, since the command was judged",
+				"workspace '%s' has got the variable '%s' since the command was "
+				"judged",
 				w->model.name, shared->items[i].key);
 	return 0;
 }

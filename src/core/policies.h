@@ -36,10 +36,10 @@ bool policies_hold(struct core_workspace *w);
 int policies_judge_exec(const struct request *request, struct core_workspace *w,
 	const struct exec_spec *spec, struct policy_inputs *inputs, struct policy_verdict *verdict,
 	struct error *err);
-/* A command that waits before it runs has the variables of the workspace that change what runs as
- * its own: what was judged, and shown to a reviewer, is what it gets. */
+/* A command that waits before it runs has the variables of the workspace as its own: what was
+ * judged, and shown to a reviewer, is what it gets. */
 void policies_keep_env(struct core_workspace *w, struct arena *arena, pair_list *env);
-/* `env` is that of such a command, which runs now. ERR_POLICY: the workspace has got another such
+/* `env` is that of such a command, which runs now. ERR_POLICY: the workspace has got another
  * variable meanwhile. */
 int policies_check_env(struct core_workspace *w, const pair_list *env, struct error *err);
 /* The same with the files that were read. Nothing is noted or recorded. */

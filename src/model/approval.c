@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/str.h"
 #include "format/base64.h"
+#include "model/workspace.h"
 
 const char *const approval_state_names[APPROVAL_STATE_COUNT + 1] = { "pending", "approved",
 	"denied", "expired", NULL };
@@ -37,9 +38,18 @@ static const struct field approval_rows[] = {
 	{ "command", FIELD_TEXT, AT(command), NULL, FIELD_KEPT },
 	{ "cwd", FIELD_TEXT, AT(cwd), "null: the workspace's directory",
 		SHOWN_KEPT | FIELD_NULLABLE },
+	{ "env", FIELD_PAIRS, AT(env),
+		"the variables that it gets: its own and those of the workspace; null: set, but "
+		"hidden, since it looks like a secret",
+		SHOWN_KEPT | FIELD_NULLABLE | FIELD_LATER },
+	{ "stdin", FIELD_TEXT, AT(input), "all of its stdin; null: empty, or open_stdin",
+		SHOWN_KEPT | FIELD_NULLABLE | FIELD_LATER },
+	{ "open_stdin", FIELD_BOOLEAN, AT(open_stdin), "its stdin is written while it runs",
+		SHOWN_KEPT | FIELD_LATER },
+	{ "tty", FIELD_BOOLEAN, AT(tty), "it has a terminal", SHOWN_KEPT | FIELD_LATER },
 	{ "encoding", FIELD_CHOICE, AT(encoding),
-		"of argv, command and cwd: base64 if one of them isn't UTF-8", SHOWN_KEPT,
-		.names = encodings },
+		"of argv, command, cwd, env and stdin: base64 if one of them isn't UTF-8",
+		SHOWN_KEPT, .names = encodings },
 	{ "trail", FIELD_OBJECTS, AT(trail), "how the policy judged it", FIELD_OUT,
 		.object = &policy_step_record },
 	{ "trail", FIELD_TEXT, AT(trail), NULL, FIELD_KEPT },
@@ -95,13 +105,36 @@ static bool is_utf8(const char *text)
 	return !text || str_utf8_prefix(text, strlen(text)) == strlen(text);
 }
 
-static const char *encode(struct arena *arena, enum approval_encoding encoding, const char *text)
+static bool is_text(const struct exec_spec *spec)
+{
+	const struct str input = spec->stdin_text;
+	if (!is_utf8(spec->cwd) ||
+		(input.len && (str_utf8_prefix(input.data, input.len) != input.len ||
+				      memchr(input.data, 0, input.len))))
+		return false;
+	for (size_t i = 0; i < spec->argv.count; i++)
+		if (!is_utf8(spec->argv.items[i]))
+			return false;
+	for (size_t i = 0; i < spec->env.count; i++)
+		if (!is_utf8(spec->env.items[i].key) || !is_utf8(spec->env.items[i].value))
+			return false;
+	return true;
+}
+
+static const char *encode_bytes(
+	struct arena *arena, enum approval_encoding encoding, struct str bytes)
 {
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
-	if (!text || encoding == APPROVAL_UTF8)
-		return arena_text(arena, text);
-	buf_base64(&out, text, strlen(text));
+	if (encoding == APPROVAL_BASE64)
+		buf_base64(&out, bytes.data, bytes.len);
+	else
+		buf_append(&out, bytes.data, bytes.len);
 	return arena_bytes(arena, out.len ? out.data : "", out.len);
+}
+
+static const char *encode(struct arena *arena, enum approval_encoding encoding, const char *text)
+{
+	return text ? encode_bytes(arena, encoding, str_from(text)) : NULL;
 }
 
 /* A NUL in what was encoded would end another text than the one that was shown. */
@@ -157,35 +190,49 @@ static void print_spec(struct approval *approval, const struct exec_spec *spec, 
 	approval->spec = arena_bytes(arena, text.data, text.len);
 }
 
-static int check_size(const struct exec_spec *spec, bool is_kept, struct error *err)
+static int check_size(const struct exec_spec *spec, struct error *err)
 {
 	size_t bytes = spec->cwd ? strlen(spec->cwd) : 0, rest = spec->stdin_text.len;
 	for (size_t i = 0; i < spec->argv.count; i++)
 		bytes += strlen(spec->argv.items[i]) + 1;
 	for (size_t i = 0; i < spec->env.count; i++)
 		rest += strlen(spec->env.items[i].key) + strlen(spec->env.items[i].value) + 2;
-	if (bytes > APPROVAL_BYTES_MAX || (is_kept && rest > APPROVAL_BYTES_MAX))
+	if (bytes > APPROVAL_BYTES_MAX || rest > APPROVAL_BYTES_MAX)
 		return fail_hint(err, ERR_LIMIT, "put the script into a file of the workspace",
-			"a command that needs an approval may have %u KiB, and in the background "
-			"as much input and variables",
+			"a command that needs an approval may have %u KiB, and as much input and "
+			"variables",
 			APPROVAL_BYTES_MAX >> 10);
 	return 0;
+}
+
+static pair_list shown_env(
+	const struct approval *approval, const struct exec_spec *spec, struct arena *arena)
+{
+	pair_list shown = workspace_shown_env(arena, &spec->env);
+	for (size_t i = 0; i < shown.count; i++) {
+		struct text_pair *pair = &shown.items[i];
+		pair->key = encode(arena, approval->encoding, pair->key);
+		pair->value = encode(arena, approval->encoding, pair->value);
+	}
+	return shown;
 }
 
 int approval_describe(struct approval *approval, const struct exec_spec *spec, bool is_kept,
 	struct arena *arena, struct error *err)
 {
-	if (check_size(spec, is_kept, err))
+	if (check_size(spec, err))
 		return -1;
-	bool is_text = is_utf8(spec->cwd);
-	for (size_t i = 0; i < spec->argv.count; i++)
-		is_text = is_text && is_utf8(spec->argv.items[i]);
-	approval->encoding = is_text ? APPROVAL_UTF8 : APPROVAL_BASE64;
+	approval->encoding = is_text(spec) ? APPROVAL_UTF8 : APPROVAL_BASE64;
 	approval->command = encode(arena, approval->encoding, spec->command);
 	approval->cwd = encode(arena, approval->encoding, spec->cwd);
 	for (size_t i = 0; !spec->command && i < spec->argv.count; i++)
 		vec_push(arena, &approval->argv,
 			encode(arena, approval->encoding, spec->argv.items[i]));
+	approval->env = shown_env(approval, spec, arena);
+	if (spec->has_stdin_text)
+		approval->input = encode_bytes(arena, approval->encoding, spec->stdin_text);
+	approval->open_stdin = spec->open_stdin;
+	approval->tty = spec->tty;
 	if (is_kept)
 		print_spec(approval, spec, arena);
 	return 0;

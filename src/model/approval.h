@@ -13,7 +13,7 @@
 #include "model/exec.h"
 #include "model/record.h"
 
-#define APPROVAL_BYTES_MAX (256u << 10) /* of argv, command and cwd; and of what else is kept */
+#define APPROVAL_BYTES_MAX (256u << 10) /* of argv, command and cwd; and of input and variables */
 #define APPROVAL_STEPS_MAX 64		/* of the trail that are kept */
 #define APPROVAL_NOTE_MAX 1000
 #define APPROVAL_RULES_MAX 16 /* that one answer may add */
@@ -36,6 +36,9 @@ struct approval {
 	text_list argv;			   /* as it is shown; empty: `command` */
 	const char *command;		   /* for the shell, as it is shown; or NULL */
 	const char *cwd;		   /* or NULL: the workspace's directory */
+	pair_list env;			   /* as it is shown; value NULL: hidden */
+	const char *input;		   /* its stdin, as it is shown; or NULL */
+	bool open_stdin, tty;
 	enum approval_encoding encoding;
 	const char *trail;			/* JSON: [{"subject","rule","reason","decision"}] */
 	bool trail_is_cut;			/* steps were left out, the allowed ones first */
@@ -53,7 +56,8 @@ struct approval {
 extern const struct record policy_step_record; /* schema only */
 extern const struct record approval_record;
 
-/* What is asked: fills argv (or command), cwd, encoding and, with is_kept, spec; all in the arena.
+/* What is asked: fills argv (or command), cwd, env, input, encoding and, with is_kept, spec; all in
+ * the arena.
  * ERR_LIMIT: longer than APPROVAL_BYTES_MAX. policy_fill_approval adds why it is asked. */
 int approval_describe(struct approval *approval, const struct exec_spec *spec, bool is_kept,
 	struct arena *arena, struct error *err);

@@ -287,7 +287,7 @@ static bool read_pairs(const struct field *row, const struct json_value *v, stru
 				text_of(row, item->first->next) };
 		else if (!item->key.len || strlen(item->key.data) != item->key.len)
 			return false;
-		if (!pair.key || !pair.value)
+		if (!pair.key || (!pair.value && !(row->flags & FIELD_NULLABLE)))
 			return false;
 		vec_push(arena, pairs, pair);
 	}

@@ -360,8 +360,7 @@ bool workspace_variable_is_secret(const char *key, const char *value)
 	return at && (size_t)(at - authority - 3) < strcspn(authority + 3, "/?# ");
 }
 
-/* Of a variable that is set twice the last one counts. */
-static pair_list shown_env(struct arena *arena, const pair_list *env)
+pair_list workspace_shown_env(struct arena *arena, const pair_list *env)
 {
 	pair_list shown = { 0 };
 	for (size_t i = 0; i < env->count; i++) {
@@ -397,7 +396,7 @@ void workspace_print(
 		.isolation = "native",
 		.is_warm = now->is_warm,
 		.labels = workspace_labels(w, &arena),
-		.env = shown_env(&arena, &w->env),
+		.env = workspace_shown_env(&arena, &w->env),
 	};
 	if (now->expires_ms)
 		shown.model.expires_ms = now->expires_ms;

@@ -223,6 +223,8 @@ int workspace_check_variable(const char *key, const char *value, struct error *e
 /* Whether its value is hidden wherever the workspace is shown: the name has a word such as TOKEN or
  * PASS in it, or the value is a URL with a login. Commands in the workspace can read it. */
 bool workspace_variable_is_secret(const char *key, const char *value);
+/* Each variable once (of one that is set twice the last one counts), secrets with value NULL. */
+pair_list workspace_shown_env(struct arena *arena, const pair_list *env);
 
 /* Its fields: as a client asks for it, as it is shown (by workspace_print), as it is kept. */
 extern const struct record workspace_record;

@@ -1,4 +1,5 @@
 """Approvals: a command that the policy asks about waits for a reviewer, who isn't the one that asked."""
+import base64
 import concurrent.futures
 import json
 import os
@@ -93,6 +94,25 @@ def test_who_may_answer(daemon, demo, reviewer):
         problem(answer(daemon, approval, "approve", bound), 404, "not_found")
         assert daemon.get("/v1/approvals", headers=bound).json()["items"] == []
     assert daemon.get(f"/v1/approvals?state=pending&workspace={demo}", headers=reviewer).json()["items"][0]["id"] == approval["id"]
+    assert answer(daemon, approval, "deny", reviewer).status == 200
+    ended(daemon, exec_id)
+
+
+def test_an_approval_shows_all_that_decides_what_runs(daemon, demo, reviewer):
+    more = {"stdin": "touch a\x00b", "env": {"X": "é", "API_TOKEN": "hidden-value"}, "tty": False}
+    exec_id, approval = start(daemon, demo, ["sh"], **more)
+    decode = lambda text: base64.b64decode(text).decode()
+    assert approval["encoding"] == "base64" and decode(approval["stdin"]) == more["stdin"]
+    assert {decode(key): value and decode(value) for key, value in approval["env"].items()} == {"X": "é", "API_TOKEN": None}
+    assert approval["open_stdin"] is False and approval["tty"] is False
+    shown = daemon("approval", "show", approval["id"]).stdout
+    assert "touch a\\x00b" in shown and "X=é" in shown and "API_TOKEN=(hidden)" in shown and "hidden-value" not in shown, shown
+    assert answer(daemon, approval, "deny", reviewer).status == 200
+    ended(daemon, exec_id)
+    exec_id, approval = start(daemon, demo, ["sh"], open_stdin=True, tty=True)
+    assert approval["open_stdin"] is True and approval["tty"] is True and approval["stdin"] is None and approval["env"] == {}
+    daemon.kill_core()
+    assert next(item for item in daemon.get("/v1/approvals").json()["items"] if item["id"] == approval["id"]) == approval
     assert answer(daemon, approval, "deny", reviewer).status == 200
     ended(daemon, exec_id)
 

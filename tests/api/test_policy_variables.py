@@ -74,6 +74,27 @@ def test_an_approved_command_does_not_get_variables_that_came_later(daemon):
         assert "LD_PRELOAD" in json.dumps(ended()) and ended()["exit_code"] != 0, ended()
 
 
+@pytest.mark.parametrize("before", ["echo as it was shown", None], ids=["changed", "added"])
+def test_an_approved_command_runs_with_the_variables_that_were_shown(daemon, before):
+    """Any variable may be what a script runs: `$X`."""
+    with created(daemon, settings=SETTINGS, env={"X": before} if before else {}) as workspace:
+        path = f"/v1/workspaces/{workspace['name']}"
+        started = daemon.post(f"{path}/exec", {"command": "$X", "background": True, "env": {"Y": "own"}}).json()
+        asked = daemon.get(f"/v1/approvals?state=pending&workspace={workspace['name']}").json()["items"][0]
+        assert asked["env"] == {"Y": "own", **({"X": before} if before else {})}, asked
+        bound = daemon.post("/v1/tokens", {"scope": "user", "workspace": workspace["name"]}).json()["text"]
+        changed = daemon.request("PATCH", path, {"env": {"X": "echo another"}}, {"Authorization": f"Bearer {bound}"})
+        assert changed.status == 200, changed
+        token = daemon.post("/v1/tokens", {"scope": "reviewer"}).json()["text"]
+        answered = daemon.post(f"/v1/approvals/{asked['id']}", {"decision": "approve"}, headers={"Authorization": f"Bearer {token}"})
+        assert answered.status == 200, answered
+        ended = lambda: daemon.get(f"/v1/execs/{started['id']}").json()
+        assert eventually(lambda: ended()["state"] == "ended")
+        output = daemon.get(f"/v1/execs/{started['id']}/output").body
+        assert output == (b"as it was shown\n" if before else b""), (output, ended())
+        assert ended()["exit_code"] == (0 if before else 126), ended()
+
+
 def test_a_variable_of_the_workspace_is_in_the_approval(daemon):
     with created(daemon, settings=SETTINGS, env={"PYTHONPATH": "/workspace/lib"}) as workspace:
         path = f"/v1/workspaces/{workspace['name']}"

@@ -289,7 +289,15 @@ export interface Approval {
   command?: string;
   /** null: the workspace's directory */
   cwd: string | null;
-  /** of argv, command and cwd: base64 if one of them isn't UTF-8 */
+  /** the variables that it gets: its own and those of the workspace; null: set, but hidden, since it looks like a secret */
+  env: Record<string, string | null>;
+  /** all of its stdin; null: empty, or open_stdin */
+  stdin: string | null;
+  /** its stdin is written while it runs */
+  openStdin: boolean;
+  /** it has a terminal */
+  tty: boolean;
+  /** of argv, command, cwd, env and stdin: base64 if one of them isn't UTF-8 */
   encoding: "utf-8" | "base64";
   /** how the policy judged it */
   trail: PolicyStep[];
@@ -2670,7 +2678,7 @@ export const shapes: Record<string, Record<string, [string, string?]>> = {
   LimitsWanted: {"memory_bytes":["memoryBytes"],"disk_bytes":["diskBytes"],"tmp_bytes":["tmpBytes"],"cpu_time":["cpuTime"],"cpu_time_ms":["cpuTimeMs"],"timeout_ms":["timeoutMs"],"output_bytes":["outputBytes"]},
   Trees: {"items":["items","Tree"],"next_cursor":["nextCursor"]},
   Approvals: {"items":["items","Approval"],"next_cursor":["nextCursor"]},
-  Approval: {"workspace_name":["workspaceName"],"trail":["trail","PolicyStep"],"trail_truncated":["trailTruncated"],"requested_by":["requestedBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"answered_at":["answeredAt"],"answered_by":["answeredBy"],"suggested_rules":["suggestedRules"],"always_refused":["alwaysRefused"]},
+  Approval: {"workspace_name":["workspaceName"],"open_stdin":["openStdin"],"trail":["trail","PolicyStep"],"trail_truncated":["trailTruncated"],"requested_by":["requestedBy"],"created_at":["createdAt"],"expires_at":["expiresAt"],"answered_at":["answeredAt"],"answered_by":["answeredBy"],"suggested_rules":["suggestedRules"],"always_refused":["alwaysRefused"]},
   Agents: {"items":["items","Agent"],"next_cursor":["nextCursor"]},
   Agent: {"created_at":["createdAt"],"skills":["skills","AgentSkill"],"extended":["extended","AgentExtended"],"limits":["limits","Limits"],"timeout_ms":["timeoutMs"],"ttl_ms":["ttlMs"],"workspace_without_context":["workspaceWithoutContext"],"max_contexts":["maxContexts"],"max_tasks":["maxTasks"]},
   AgentExtended: {"skills":["skills","AgentSkill"]},

@@ -160,8 +160,6 @@ void policy_judge_tree(const struct policy *policy, const struct policy_request 
 /* Variables that a command is started with. */
 void policy_judge_variables(const struct policy *policy, const struct policy_request *request,
 	const pair_list *variables, struct policy_verdict *verdict);
-/* Whether a variable of that name changes what runs. */
-bool policy_variable_matters(const char *name);
 /* `host` is a name in lower case, or an address. What rules allow is denied all the same where
  * egress refuses its address. */
 void policy_judge_network(const struct policy *policy, const struct policy_request *request,

@@ -74,8 +74,3 @@ bool variable_is_dangerous(const char *name)
 			return true;
 	return false;
 }
-
-bool policy_variable_matters(const char *name)
-{
-	return variable_is_dangerous(name);
-}

@@ -423,7 +423,16 @@ class Approval:
     state: Literal["pending", "approved", "denied", "expired"]
     # null: the workspace's directory
     cwd: Optional[str]
-    # of argv, command and cwd: base64 if one of them isn't UTF-8
+    # the variables that it gets: its own and those of the workspace; null: set, but hidden, since it looks like a
+    # secret
+    env: Dict[str, Optional[str]]
+    # all of its stdin; null: empty, or open_stdin
+    stdin: Optional[str]
+    # its stdin is written while it runs
+    open_stdin: bool
+    # it has a terminal
+    tty: bool
+    # of argv, command, cwd, env and stdin: base64 if one of them isn't UTF-8
     encoding: Literal["utf-8", "base64"]
     # how the policy judged it
     trail: List[PolicyStep]
@@ -461,6 +470,10 @@ class Approval:
             exec=get("exec"),
             state=get("state"),
             cwd=get("cwd"),
+            env=get("env"),
+            stdin=get("stdin"),
+            open_stdin=get("open_stdin"),
+            tty=get("tty"),
             encoding=get("encoding"),
             trail=[PolicyStep._from(item) for item in get("trail") or ()],
             trail_truncated=get("trail_truncated"),
