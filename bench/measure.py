@@ -21,7 +21,7 @@ QUIET_SHARE = 0.9
 QUIET_SAMPLE_S = 0.25
 QUIET_BUDGET_S = 60
 
-# init/protocol.h
+# sandbox/init/protocol.h
 INIT_SOCKET_FD = 3
 INIT_MAGIC = 0x43524C31
 INIT_REQUEST = "IIQIIIIiI"

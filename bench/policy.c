@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "base/clock.h"
-#include "model/policy/policy.h"
+#include "policy/policy.h"
 
 #define REPEATS 64 /* of one sample: a clock costs as much as a short request */
 

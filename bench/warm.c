@@ -25,7 +25,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/str.h"
-#include "sandbox/init_client.h"
+#include "sandbox/native/init_client.h"
 
 extern char **environ;
 

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "format/json_read.h"
-#include "format/sigv4.h"
+#include "format/http/sigv4.h"
+#include "format/text/json_read.h"
 
 #define KEY_NAME "key"
 #define MAC ",\"mac\":\""

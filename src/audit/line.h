@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/str.h"
-#include "format/json.h"
+#include "format/text/json.h"
 
 #define AUDIT_HASH_LEN (2 * SHA256_LEN)
 #define AUDIT_BODY_MAX ((size_t)256 << 10)

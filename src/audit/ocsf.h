@@ -3,8 +3,8 @@
  * (4001), Authentication (3002), Application Lifecycle (6002). What has no place there is in
  * `unmapped`. Pure. */
 #pragma once
-#include "format/json.h"
-#include "format/json_read.h"
+#include "format/text/json.h"
+#include "format/text/json_read.h"
 
 /* line: a line of the log, read. host: the name of this machine. */
 void ocsf_print(struct json *j, const struct json_value *line, const char *host);

@@ -8,8 +8,8 @@
 #include "audit/files.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "format/quantity.h"
-#include "model/environment.h"
+#include "format/text/quantity.h"
+#include "model/nouns/environment.h"
 
 #define READ_BYTES (256u << 10)
 #define NEEDLE_SIZE 160

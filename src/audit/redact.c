@@ -2,7 +2,7 @@
 
 #include <ctype.h>
 #include <string.h>
-#include "model/workspace.h"
+#include "model/nouns/workspace.h"
 
 #define HIDDEN "***"
 #define NAME_MAX_LEN 128

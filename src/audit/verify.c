@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "audit/files.h"
 #include "base/fd.h"
-#include "format/json_read.h"
+#include "format/text/json_read.h"
 
 #define READ_BYTES (256u << 10)
 #define FINDINGS_MAX 1000

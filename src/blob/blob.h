@@ -4,7 +4,7 @@
  *	archives/NAME-TIMESTAMP.tar.zst	environments/...
  * 1. An object is visible when it is whole, and never before. A put that fails or is killed leaves
  * the object that was there before, or none.
- * 2. Keys are those of format/blob_name.h; each call checks its key.
+ * 2. Keys are those of format/http/blob_name.h; each call checks its key.
  * 3. Calls block until they are done, have failed, or their time is over. Transfers of the S3
  * backend are retried; what a retry can't mend is an error that names the key.
  * 4. Length and SHA-256 are counted here, whatever the other side says about them. */
@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/hash.h"
 #include "base/vec.h"
-#include "format/blob_name.h"
+#include "format/http/blob_name.h"
 
 #define BLOB_DIRECTORY "blobs" /* of the home: store `dir` */
 #define BLOB_SIZE_UNKNOWN UINT64_MAX

@@ -7,8 +7,8 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "blob/s3_internal.h"
-#include "format/s3_xml.h"
-#include "format/uri.h"
+#include "format/http/s3_xml.h"
+#include "format/http/uri.h"
 
 #define STALL_DEFAULT_MS 60000
 #define RESUMES_MAX 100 /* of one download, each after some progress */

@@ -7,9 +7,9 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/str.h"
-#include "format/s3_xml.h"
-#include "format/sigv4.h"
-#include "format/uri.h"
+#include "format/http/s3_xml.h"
+#include "format/http/sigv4.h"
+#include "format/http/uri.h"
 
 #define CONNECT_MS 10000l
 #define LOW_SPEED 256l /* bytes a second: slower is a stall */

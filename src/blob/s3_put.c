@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "blob/s3_internal.h"
-#include "format/s3_xml.h"
+#include "format/http/s3_xml.h"
 
 #define PART_MIN ((uint64_t)16 << 20)
 #define PARTS_MAX 10000

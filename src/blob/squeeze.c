@@ -11,7 +11,7 @@
 #include <zlib.h>
 #include <zstd.h>
 #include "base/fd.h"
-#include "format/tar.h"
+#include "format/archives/tar.h"
 
 #define CHUNK ((size_t)256 << 10)
 #define ZSTD_LEVEL 3

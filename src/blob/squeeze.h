@@ -6,7 +6,7 @@
  * SQUEEZE_RATIO_MAX bytes for each one that came in, beyond SQUEEZE_RATIO_FREE, is ERR_LIMIT. */
 #pragma once
 #include "base/error.h"
-#include "format/blob_words.h"
+#include "format/http/blob_words.h"
 #include "linux/child.h"
 
 #define SQUEEZE_RATIO_MAX 200

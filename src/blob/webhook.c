@@ -3,7 +3,7 @@
 #include <curl/curl.h>
 #include "base/arena.h"
 #include "base/clock.h"
-#include "format/webhook.h"
+#include "format/http/webhook.h"
 
 #define ANSWER_MAX (64l << 10)
 

@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/walk.h"
-#include "plan/plan.h"
-#include "snapshots/apply.h"
-#include "snapshots/snapshots.h"
+#include "sandbox/plan/plan.h"
+#include "trees/stacks/apply.h"
+#include "trees/stacks/snapshots.h"
 
 #define ROOT_PLACE "/var/tmp"
 #define USER_PLACE "reviews" /* in the home, which is the caller's alone */

@@ -1,7 +1,7 @@
 /* area.h -- a private directory for changes that come to a directory of the host: `run --review`
  * and `apply`.
  * 1. It lies in the home, for root in /var/tmp, since the home of root's daemon belongs to another
- * user. It has a lock, a file that names the target, and the journal of snapshots/apply.h.
+ * user. It has a lock, a file that names the target, and the journal of trees/stacks/apply.h.
  * 2. The next area that is made undoes what a process began that was killed, and removes what it
  * left. */
 #pragma once

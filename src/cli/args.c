@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include "base/str.h"
-#include "format/quantity.h"
+#include "format/text/quantity.h"
 
 /* The options of a spec, one after the other; a record is one a field. */
 struct options {

@@ -11,7 +11,7 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "model/record.h"
+#include "model/records/record.h"
 
 enum arg_kind {
 	ARG_FLAG,     /* bool */

@@ -8,10 +8,10 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/env.h"
-#include "format/json.h"
-#include "format/quantity.h"
-#include "model/exec.h"
+#include "cli/environments/env.h"
+#include "format/text/json.h"
+#include "format/text/quantity.h"
+#include "model/nouns/exec.h"
 
 const struct arg_option format_rows[] = {
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },

@@ -12,8 +12,8 @@
 #include "cli/remote.h"
 #include "envs/build.h"
 #include "envs/store.h"
-#include "model/limits.h"
-#include "model/result.h"
+#include "model/nouns/limits.h"
+#include "model/nouns/result.h"
 
 struct options {
 	const char *format, *host, *token_file, *ca;

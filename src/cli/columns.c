@@ -5,8 +5,8 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/str.h"
-#include "format/json_read.h"
-#include "format/quantity.h"
+#include "format/text/json_read.h"
+#include "format/text/quantity.h"
 #include "linux/pty.h"
 
 #define CELL_SIZE 1024

@@ -5,7 +5,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "cli/cli.h"
-#include "model/record.h"
+#include "model/records/record.h"
 
 #define COLUMNS_MAX 8
 struct columns {

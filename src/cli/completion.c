@@ -9,8 +9,8 @@
 #include "base/str.h"
 #include "base/walk.h"
 #include "cli/cli.h"
-#include "cli/contexts.h"
-#include "cli/daemon.h"
+#include "cli/daemon/context_file.h"
+#include "cli/daemon/daemon.h"
 
 static const char bash_script[] =
 	"# bash completion of carrel\n"

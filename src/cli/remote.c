@@ -13,9 +13,9 @@
 #include "base/id.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "cli/contexts.h"
-#include "cli/daemon.h"
-#include "format/uri.h"
+#include "cli/daemon/context_file.h"
+#include "cli/daemon/daemon.h"
+#include "format/http/uri.h"
 
 #define PAGE "500"
 #define TOKEN_FILE_MAX 4096

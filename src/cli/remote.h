@@ -5,9 +5,9 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "client/client.h"
-#include "format/json.h"
-#include "format/json_read.h"
-#include "model/result.h"
+#include "format/text/json.h"
+#include "format/text/json_read.h"
+#include "model/nouns/result.h"
 
 struct remote {
 	struct arena *arena; /* for paths and answers */

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "cli/removal.h"
 #include "cli/remote.h"
-#include "format/json_read.h"
+#include "format/text/json_read.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define NAMES_MOST 3 /* that are listed */

@@ -3,8 +3,8 @@
 #pragma once
 #include "base/arena.h"
 #include "base/error.h"
-#include "format/json_read.h"
-#include "model/role_settings.h"
+#include "format/text/json_read.h"
+#include "model/settings/role_settings.h"
 #include "proc/role.h"
 
 struct role_question {

@@ -1,7 +1,7 @@
 /* client.h -- talks HTTP/1.1 to a daemon over its unix socket, or over TCP and TLS through a relay
  * (client/relay.h). Blocking; for the CLI.
  * 1. A response is believed to be ours but still checked: sizes, numbers, framing
- * (format/http_response.h is the pure part). */
+ * (format/http/http_response.h is the pure part). */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,8 +10,8 @@
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"
-#include "format/http_response.h"
-#include "format/sse.h"
+#include "format/http/http_response.h"
+#include "format/http/sse.h"
 #include "linux/child.h"
 
 #define CLIENT_FDS_MAX 4
@@ -115,7 +115,8 @@ int client_call(struct client *client, const struct client_request *request, str
  * protocol's then, after the bytes *early, which are valid until client_done. */
 int client_upgrade(struct client *client, const char *path, const char *protocol,
 	struct arena *arena, struct str *early, struct error *err);
-/* The same for WebSocket, whose subprotocol is `protocol`: frames of format/websocket.h follow. */
+/* The same for WebSocket, whose subprotocol is `protocol`: frames of format/http/websocket.h
+ * follow. */
 int client_upgrade_websocket(struct client *client, const char *path, const char *protocol,
 	struct arena *arena, struct str *early, struct error *err);
 /* The error of a problem JSON. Returns -1. */

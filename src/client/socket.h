@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include "base/buf.h"
 #include "client/client.h"
-#include "format/websocket.h"
+#include "format/http/websocket.h"
 
 struct client_socket {
 	struct client *client;

@@ -1,9 +1,9 @@
 /* blobs.h -- operations on the blob store, done by processes that the launcher starts
  * (main/carrel_blob.c): core itself has no network, no credentials, and sees no other directory.
- * Every store is reached this way; the operations are those of format/blob_words.h. */
+ * Every store is reached this way; the operations are those of format/http/blob_words.h. */
 #pragma once
 #include "core/jobs.h"
-#include "format/blob_words.h"
+#include "format/http/blob_words.h"
 
 struct blob_order {
 	enum blob_verb verb;

@@ -4,7 +4,7 @@
 #include "core/catalog.h"
 #include "core/internal.h"
 #include "envs/store.h"
-#include "plan/launch.h"
+#include "sandbox/plan/launch.h"
 
 #define LEVELS_WAIT_MS 250
 

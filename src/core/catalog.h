@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/buf.h"
 #include "core/core.h"
-#include "format/json.h"
+#include "format/text/json.h"
 
 /* ERR_UNAVAILABLE says why nothing can be asked for now: still reconciling, or stopping. */
 int core_check_serving(struct core *core, struct error *err);

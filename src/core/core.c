@@ -7,23 +7,23 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "core/agents.h"
-#include "core/approvals.h"
-#include "core/audit_internal.h"
+#include "core/files/file_servers.h"
+#include "core/access/approvals.h"
+#include "core/access/audit_records.h"
 #include "core/blobs.h"
-#include "core/push.h"
-#include "core/execs.h"
+#include "core/state/push.h"
+#include "core/execs/execs.h"
 #include "core/internal.h"
-#include "core/networks.h"
-#include "core/ports.h"
-#include "core/policies.h"
-#include "core/template_builds.h"
-#include "core/template_fetch.h"
-#include "core/tokens.h"
+#include "core/workspaces/networks.h"
+#include "core/workspaces/ports.h"
+#include "core/access/policies.h"
+#include "core/state/template_builds.h"
+#include "core/state/template_fetch.h"
+#include "core/access/tokens.h"
 #include "core/tree_jobs.h"
 #include "core/uploads.h"
-#include "core/watch.h"
-#include "core/webhooks.h"
+#include "core/execs/watch.h"
+#include "core/access/webhooks.h"
 
 /* ---- opening and closing ---- */
 
@@ -130,8 +130,9 @@ int core_open(
 		open_state(core, options, err) ||
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
 		template_builds_open(core, err) ||
-		template_copies_open(core, options->blob_source, err) || agents_open(core, err) ||
-		closer_open(core, err) || networks_init(core, options, err) ||
+		template_copies_open(core, options->blob_source, err) ||
+		file_servers_open(core, err) || closer_open(core, err) ||
+		networks_init(core, options, err) ||
 		launcher_open(&core->launcher, loop, options->launcher, err)) {
 		core_free(core);
 		return -1;
@@ -214,7 +215,7 @@ void core_free(struct core *core)
 	pulls_done(core);
 	approvals_quiet(core);
 	execs_done(core);
-	agents_done(core);
+	file_servers_done(core);
 	networks_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {
 		older = w->older;
@@ -338,7 +339,7 @@ void workspace_replace(struct core_workspace *w, const struct workspace *model)
 
 static void free_workspace(struct core_workspace *w)
 {
-	agents_free(w);
+	file_servers_free(w);
 	ports_free(w);
 	policies_forget(w);
 	takers_forget(w);
@@ -480,7 +481,7 @@ struct workspace_now core_now(struct core_workspace *w)
 		view_limiter(&sandbox->view), w->core->landlock_writes, w->traffic,
 		policies_network(w) };
 	if (now.state == WORKSPACE_READY &&
-		(sandbox->exec_count || waiters > agents_waking(w) ||
+		(sandbox->exec_count || waiters > file_servers_waking(w) ||
 			(sandbox->state == SANDBOX_UP && sandbox_has_processes(w))))
 		now.state = WORKSPACE_RUNNING;
 	lifetime_list_uses(w, now.uses);

@@ -11,11 +11,11 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "base/log.h"
-#include "core/access.h"
+#include "core/access/access.h"
 #include "core/cancelable.h"
 #include "core/journal.h"
 #include "core/metrics.h"
-#include "model/workspace.h"
+#include "model/nouns/workspace.h"
 #include "proc/loop.h"
 
 /* Their members are of core/internal.h; what is shown of them comes as a value. */
@@ -50,7 +50,8 @@ struct core_options {
 	const char *blob_source;  /* names the blob store; NULL or "": the home's own */
 	bool use_snapshots;	  /* templates are built once, into layers */
 	bool auto_repair;	  /* a sandbox that can't start for damage is repaired first */
-	bool keeps_spare;	  /* a workspace made ahead, for the next creation (core/spare.c) */
+	bool keeps_spare; /* a workspace made ahead, for the next creation (core/workspaces/spare.c)
+			   */
 	bool archives_removed,
 		archives_expired;	       /* before they are removed, unless asked otherwise */
 	bool archives_gzip;		       /* tar.gz instead of tar.zst */
@@ -95,8 +96,8 @@ typedef void core_workspace_fn(void *ctx, struct core_workspace *w, const struct
  * Returns what is being made, until done is called; NULL when it is refused. */
 core_verb struct core_workspace *core_create(const struct request *request, struct core *core,
 	const struct workspace *wanted, core_workspace_fn *done, void *ctx);
-/* The same with a voucher of plan/grants.h for its `dir` and `mounts`, which stays the caller's;
- * -1: none. */
+/* The same with a voucher of sandbox/plan/grants.h for its `dir` and `mounts`, which stays the
+ * caller's; -1: none. */
 core_verb struct core_workspace *core_create_with(const struct request *request, struct core *core,
 	const struct workspace *wanted, int voucher, core_workspace_fn *done, void *ctx);
 /* Cancels a creation in progress: done gets ERR_CANCELED, and the workspace is removed. */

@@ -10,11 +10,11 @@
 #include "core/launcher.h"
 #include "envs/store.h"
 #include "linux/home.h"
-#include "model/policy/policy.h"
-#include "plan/launch.h"
+#include "policy/policy.h"
 #include "proc/measure.h"
-#include "sandbox/pace.h"
-#include "sandbox/view.h"
+#include "sandbox/native/pace.h"
+#include "sandbox/native/view.h"
+#include "sandbox/plan/launch.h"
 #include "store/store.h"
 
 struct core_exec;
@@ -55,7 +55,7 @@ extern const struct request request_system;
 
 #define WRONG_TOKENS_SLOTS 64
 
-struct init_connection; /* core/exec_internal.h: the connection to one sandbox */
+struct init_connection; /* core/execs/core_exec.h: the connection to one sandbox */
 
 enum sandbox_state {
 	SANDBOX_NONE,
@@ -73,7 +73,7 @@ struct core_sandbox {
 	bool is_damaged; /* a layer below it is: no command begins in it any more, see core_wake */
 	bool is_alone;	 /* init was the only process when it last reported an exit */
 	struct init_connection *connection;
-	struct network *network; /* of core/networks.c: its policy, or NULL */
+	struct network *network; /* of core/workspaces/networks.c: its policy, or NULL */
 	enum reason limit; /* why it is, or will be, ended: every exec in it ends with this reason;
 			    * REASON_EXITED: it isn't to be ended */
 };
@@ -101,7 +101,7 @@ struct core_workspace {
 	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
 			 * meanwhile */
 	bool is_gone;	/* removed; freed when the last user lets go */
-	bool is_spare;	/* made ahead by core/spare.c, not yet assigned to a request */
+	bool is_spare;	/* made ahead by core/workspaces/spare.c, not yet assigned to a request */
 	bool is_canceled;		/* its creation was canceled while in progress */
 	uint64_t build_tag;		/* of its environment's build, while that runs, or 0 */
 	bool is_suspending;		/* when its sandbox is gone, and measured */
@@ -110,7 +110,7 @@ struct core_workspace {
 	const char *removal_why;	/* "removed", "expired" */
 	bool wants_archive;		/* before it is removed */
 	bool archive_is_partial;	/* what can't be archived doesn't keep it from expiring */
-	struct archiving *archiving;	/* of core/archives.c, while that is made */
+	struct archiving *archiving;	/* of core/state/archives.c, while that is made */
 	void *archive_ctx;		/* of core_remove_as, or NULL */
 	bool has_no_row;		/* any more: it is being removed */
 	bool has_made_room;		/* its tree was removed before its row, which had none */
@@ -121,30 +121,30 @@ struct core_workspace {
 	bool is_start_repaired;	     /* for the start that is under way */
 	uint64_t incoming_bytes;     /* of files that have no name yet */
 	uint64_t incoming_tmp_bytes; /* and of those that go to a tmpfs */
-	struct port_call *ports;     /* of core/ports.c: connections that are being made */
-	struct agents {		     /* of core/agents.c */
-		struct agent *first;
-		struct agent_call *queue;
+	struct port_call *ports; /* of core/workspaces/ports.c: connections that are being made */
+	struct file_servers {	 /* of core/files/file_servers.c */
+		struct file_server *first;
+		struct file_call *queue;
 		bool is_waking;
-	} agents;
+	} file_servers;
 	pair_list files;	   /* of its template, while it is made */
-	struct tree_taker *takers; /* of core/takers.c: operations on its trees, in order */
+	struct tree_taker *takers; /* of core/state/takers.c: operations on its trees, in order */
 	bool is_taken;		   /* one has them: no sandbox starts */
 	bool is_frozen;		   /* its uppers are new: the last sandbox had others */
 	bool has_state;		   /* while it is made: its layers hold all that it begins with */
 	bool is_paused;		   /* and its processes are stopped: no command starts */
 	struct loop_timer *look;   /* whether it is still in use */
-	struct layer_merge *merge; /* of core/merge_layers.c: made, to be put in place */
+	struct layer_merge *merge; /* of core/state/merge_layers.c: made, to be put in place */
 	size_t unmerged_layers;	   /* so many could not be merged */
-	struct core_policies *policies; /* of core/policies_compiled.c; NULL: not yet */
-	struct env_pin
-		*pins[WORKSPACE_ENVIRONMENTS]; /* its environments', of core/environments.c */
+	struct core_policies *policies; /* of core/access/policies_compiled.c; NULL: not yet */
+	struct env_pin *pins[WORKSPACE_ENVIRONMENTS];	     /* its environments', of
+								core/packages/environments.c */
 	struct env_pin *pins_before[WORKSPACE_ENVIRONMENTS]; /* of model.unsettled */
-	struct package_change *changes;	      /* of core/packages.c: one at a time, in order */
-	struct cancelable *operations;	      /* that use it */
-	struct workspace_traffic traffic;     /* since core began */
-	struct core_waiter *waiters;	      /* for the sandbox to come up */
-	struct core_waiter *refusals;	      /* while it is made: who wanted the same name */
+	struct package_change *changes;	  /* of core/packages/packages.c: one at a time, in order */
+	struct cancelable *operations;	  /* that use it */
+	struct workspace_traffic traffic; /* since core began */
+	struct core_waiter *waiters;	  /* for the sandbox to come up */
+	struct core_waiter *refusals;	  /* while it is made: who wanted the same name */
 	struct core_workspace *newer, *older; /* all of them, by creation */
 };
 
@@ -174,18 +174,18 @@ struct core {
 	struct store_opened store_opened;
 	struct env_store envs;
 	struct launcher launcher;
-	struct audit *audit; /* of core/audit.c; NULL: it is off */
+	struct audit *audit; /* of core/access/audit.c; NULL: it is off */
 	const char *config_digest;
-	struct networks *networks; /* of core/networks.h */
+	struct networks *networks; /* of core/workspaces/networks.h */
 	struct journal journal;
 	struct metrics metrics;
 	struct map ids, names, contexts; /* of workspaces */
 	struct map execs; /* by id: running, and background ones that have ended, and the latest
 			   * others */
 	struct map pins;  /* environments in use, by name */
-	struct map template_builds; /* of core/template_builds.c, by name */
+	struct map template_builds; /* of core/state/template_builds.c, by name */
 	int template_dir;	    /* <home>/templates */
-	bool templates_outside;	    /* of core/template_fetch.c: the store isn't the home's own */
+	bool templates_outside; /* of core/state/template_fetch.c: the store isn't the home's own */
 	struct template_fetch *template_fetch; /* that runs; or NULL */
 	struct core_waiter *template_waiters;  /* for the next one */
 	bool use_snapshots;		       /* templates are built into layers */
@@ -197,15 +197,15 @@ struct core {
 	struct core_snapshot *newest_snapshot;			/* all of them, by creation */
 	struct map held_layers;					/* of layer_hold */
 	struct loop_timer *layer_sweep;
-	struct layer_merge *merge; /* of core/merge_layers.c: a job makes it */
-	struct inquiry *inquiry;   /* of core/snapshot_content.c: a job makes it */
+	struct layer_merge *merge; /* of core/state/merge_layers.c: a job makes it */
+	struct inquiry *inquiry;   /* of core/state/snapshot_content.c: a job makes it */
 	bool landlock_writes;
 	struct {
 		const char *settings, *sources; /* JSON, or NULL */
 		enum policy_decision otherwise;
 		bool has_default;  /* it also holds in workspaces without any settings */
 	} policy;		   /* the operator's */
-	struct compiled_policies { /* of core/policies_compiled.c */
+	struct compiled_policies { /* of core/access/policies_compiled.c */
 		struct map by_key;
 		struct last_use_list used;
 		struct loop_timer *surplus;
@@ -213,19 +213,19 @@ struct core {
 	bool keeps_spare;
 	struct core_uid uids[CORE_UIDS_MAX]; /* of access_peer */
 	int uid_count;
-	struct map tokens; /* of core/tokens.c, by the hash of their texts */
+	struct map tokens; /* of core/access/tokens.c, by the hash of their texts */
 	struct core_token *newest_token;
 	struct wrong_tokens { /* by where they come from: how many of late */
 		uint64_t at_ms;
 		unsigned count;
 	} wrong_tokens[WRONG_TOKENS_SLOTS];
-	struct map approvals; /* of core/approvals.c, by id */
+	struct map approvals; /* of core/access/approvals.c, by id */
 	struct core_approval *newest_approval, *oldest_approval;
 	size_t approval_bytes;
 	uint64_t approval_ttl_ms;
 	bool approvals_self;
 	const char *boot;
-	struct webhooks *webhooks; /* of core/webhooks.c; NULL: none is configured */
+	struct webhooks *webhooks; /* of core/access/webhooks.c; NULL: none is configured */
 	uint64_t release_after_ms;
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* reconciled */
@@ -233,7 +233,7 @@ struct core {
 	bool is_leaving;		       /* another core takes this one's place */
 	bool counts_disk;    /* the launcher has reported that no kernel mechanism is available */
 	uint64_t port_calls; /* so far; their ids */
-	struct exec_registry *registry; /* of core/exec_internal.h: what all execs share */
+	struct exec_registry *registry; /* of core/execs/core_exec.h: what all execs share */
 	struct loop_timer
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
 	struct loop_timer *flush; /* store_begin is due */
@@ -242,15 +242,15 @@ struct core {
 	int writer;		  /* socket to the process that writes the database, or -1 */
 	int closer;		  /* and to the one of core/closer.c, or -1 */
 	struct child closer_child;
-	struct core_workspace *spare; /* of core/spare.c, or NULL */
+	struct core_workspace *spare; /* of core/workspaces/spare.c, or NULL */
 	struct loop_timer *spare_due, *spare_alone;
-	int agent_image; /* memfd of the file agent's program */
-	uint64_t agents_started;
+	int file_server_image; /* memfd of the file server's program */
+	uint64_t file_servers_started;
 	struct loop_timer *cleaning; /* .del- trees are removed by a child */
 	struct measure cleaner, meter;
 	struct job_queue tree_jobs, blobs;
 	struct shares uploads;
-	struct pull *pulls; /* of core/pull.c: the first one runs */
+	struct pull *pulls; /* of core/state/pull.c: the first one runs */
 	bool has_rubbish;
 	bool has_rubbish_inside;	   /* workspaces/<id>/.del-<id>, of workspaces that stay */
 	struct core_waiter *clean_waiters; /* of trees_when_clean */
@@ -351,7 +351,8 @@ void workspace_make_tree(
 /* ---- grants.c ---- */
 /* Whether it shows anything besides its own tree. */
 bool grants_are_asked(const struct workspace *model);
-/* is_vouched: a voucher of plan/grants.h came along. ERR_INVALID, ERR_LIMIT, ERR_NOT_FOUND. */
+/* is_vouched: a voucher of sandbox/plan/grants.h came along. ERR_INVALID, ERR_LIMIT,
+ * ERR_NOT_FOUND. */
 int grants_check(const struct core *core, const struct workspace *wanted, bool is_vouched,
 	struct error *err);
 /* Has the launcher check and keep them; voucher (-1: none) stays the caller's. */
@@ -468,7 +469,7 @@ int freeze_uppers(struct core_workspace *w, const char *name, struct error *err)
 int freeze_copied(struct core_workspace *w, const char *name, struct error *err);
 int freeze_undo(struct core_workspace *w, const char *name, struct error *err);
 void freeze_settle(struct core *core, const char *layer);
-/* "missing", "damaged" (layers/damage.h), or NULL: by a look, not by its files. */
+/* "missing", "damaged" (trees/layers/damage.h), or NULL: by a look, not by its files. */
 const char *layer_problem(const struct core *core, const char *name);
 /* ERR_CORRUPT names the first of its frozen layers that has a problem. */
 int layers_check_whole(const struct core_workspace *w, struct error *err);
@@ -568,14 +569,14 @@ void environment_settle(
 /* Appends the package layers of its environments, topmost first, "" after each list. */
 void environment_add_layers(const struct core_workspace *w, struct arena *arena, text_list *names);
 
-/* ---- states.c: one row per state says which ones it may follow; anything else is a bug, and core
- * aborts (the next one adopts what runs) ---- */
+/* ---- transitions.c: one row per state says which ones it may follow; anything else is a bug, and
+ * core aborts (the next one adopts what runs) ---- */
 void sandbox_move(struct core_sandbox *sandbox, enum sandbox_state to);
 
 /* ---- sandboxes.c ---- */
 /* Calls back when its sandbox is up (at the next turn of the loop when it is already), with one
- * hold that is the callee's to release. For core/execs.c. One on damaged layers is ended for that;
- * ERR_CORRUPT: it is in use. */
+ * hold that is the callee's to release. For core/execs/execs.c. One on damaged layers is ended for
+ * that; ERR_CORRUPT: it is in use. */
 void core_wake(
 	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx);
 /* Ends the sandbox; its execs end with `reason`. */

@@ -12,7 +12,7 @@
 #include "base/id.h"
 #include "base/vec.h"
 #include "core/cancelable.h"
-#include "format/json_read.h"
+#include "format/text/json_read.h"
 
 struct core;
 struct core_job;

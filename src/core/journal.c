@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/clock.h"
-#include "format/json.h"
+#include "format/text/json.h"
 
 void journal_init(struct journal *journal, uint64_t first_id)
 {

@@ -1,8 +1,8 @@
-/* launcher.h -- core's side of plan/launch.h: requests out, answers to their callbacks. */
+/* launcher.h -- core's side of sandbox/plan/launch.h: requests out, answers to their callbacks. */
 #pragma once
-#include "plan/launch.h"
 #include "proc/channel.h"
 #include "proc/loop.h"
+#include "sandbox/plan/launch.h"
 
 struct launcher_request;
 /* packet NULL: the launcher is gone. fds (LAUNCH_FD_MAX of them, -1 where none) are the callee's to

@@ -1,8 +1,8 @@
-/* metrics.h -- counters and histograms of this run of core. Numbers only; api/metrics.c prints
- * them. One table (metrics.c) says name, help and labels of each. */
+/* metrics.h -- counters and histograms of this run of core. Numbers only; doors/rest/metrics.c
+ * prints them. One table (metrics.c) says name, help and labels of each. */
 #pragma once
 #include <stdint.h>
-#include "model/result.h"
+#include "model/nouns/result.h"
 
 #define METRICS_BUCKETS 16
 struct histogram {

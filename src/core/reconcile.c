@@ -23,12 +23,12 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/walk.h"
-#include "core/approvals.h"
-#include "core/audit_internal.h"
-#include "core/execs.h"
-#include "core/files.h"
+#include "core/access/approvals.h"
+#include "core/access/audit_records.h"
+#include "core/access/tokens.h"
+#include "core/execs/execs.h"
+#include "core/files/files.h"
 #include "core/internal.h"
-#include "core/tokens.h"
 
 /* ---- rows ---- */
 

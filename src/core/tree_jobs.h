@@ -1,10 +1,10 @@
-/* tree_jobs.h -- work on whole trees (copy, merge, diff, hash …: build/tree_job.h), done by
+/* tree_jobs.h -- work on whole trees (copy, merge, diff, hash …: launch/trees/tree_job.h), done by
  * processes that the launcher starts. A job that is killed leaves nothing that has a name. */
 #pragma once
 #include "base/str.h"
 #include "core/jobs.h"
 
-/* layers/.tree-<name>: where a job makes a layer (TREE_STAGE_PREFIX of build/tree_job.h). */
+/* layers/.tree-<name>: where a job makes a layer (TREE_STAGE_PREFIX of launch/trees/tree_job.h). */
 #define TREE_JOB_STAGE_PREFIX ".tree-"
 struct tree_job_order {
 	const char *verb;

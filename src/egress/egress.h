@@ -3,9 +3,9 @@
  * 1. One process serves many policies. A policy is a channel to it: its holder sets its rules, adds
  * listeners, and reads counters and records of decisions. When the channel ends, the listeners and
  * connections of the policy are closed. No policy sees another.
- * 2. Every front end asks the same function (model/network.h) whether a host may be reached, before
- * the host's name is resolved. What is resolved is judged once more by its address, and that
- * address is connected to.
+ * 2. Every front end asks the same function (model/network/network.h) whether a host may be
+ * reached, before the host's name is resolved. What is resolved is judged once more by its address,
+ * and that address is connected to.
  * 3. What is spoken behind a name must be said to that name: the server's name of a TLS hello, the
  * Host header of every HTTP request. Other protocols pass only on a port that the rule names.
  * 4. New rules replace the old ones whole, and hold for new connections and requests.
@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include "base/vec.h"
 #include "egress/forward.h"
-#include "model/network.h"
+#include "model/network/network.h"
 #include "proc/role.h"
 
 /* ---- the role ---- */
@@ -68,7 +68,7 @@ struct egress_policy {
 /* What may be reached; all zero: nothing. */
 struct egress_rules {
 	enum network_mode mode;
-	text_list allow, deny; /* entries of model/network.h */
+	text_list allow, deny; /* entries of model/network/network.h */
 	/* Of the operator: */
 	const uint16_t *ports; /* of entries that name none; port_count 0: 80 and 443 */
 	size_t port_count;

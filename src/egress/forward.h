@@ -3,7 +3,7 @@
  * that says the tunnel's name. Bytes that two parsers may read in two ways are refused, because the
  * upstream server has another parser.
  * 2. A request is written anew: its target, Host and framing are what was judged.
- * 3. Whether its host may be reached is decided by model/network.h. */
+ * 3. Whether its host may be reached is decided by model/network/network.h. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "base/vec.h"
-#include "format/http1.h"
+#include "format/http/http1.h"
 
 #define FORWARD_FAILURE_SIZE 480 /* of "host:port: why it was not reached" */
 

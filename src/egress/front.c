@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "egress/exchange.h"
 #include "egress/internal.h"
-#include "format/socks.h"
+#include "format/network/socks.h"
 
 /* A fatal alert of TLS, access_denied. */
 static const char tls_alert[] = { 0x15, 3, 1, 0, 2, 2, 49 };

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "egress/exchange.h"
-#include "format/tls_hello.h"
+#include "format/network/tls_hello.h"
 
 #define TLS_HANDSHAKE 0x16
 #define METHOD_MAX 20 /* letters of an HTTP method */

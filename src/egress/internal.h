@@ -21,7 +21,7 @@
 #include "base/buf.h"
 #include "base/hash.h"
 #include "egress/egress.h"
-#include "model/address.h"
+#include "model/network/address.h"
 #include "proc/loop.h"
 #include "proc/measure.h"
 

@@ -16,7 +16,7 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "egress/internal.h"
-#include "format/dns.h"
+#include "format/network/dns.h"
 
 #define NAMES_MAX 1024 /* of one policy */
 #define TTL_S 60

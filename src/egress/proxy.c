@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 #include "egress/internal.h"
-#include "format/uri.h"
+#include "format/http/uri.h"
 
 #define CREDENTIALS_MAX 512
 

@@ -6,8 +6,8 @@
 #include "base/fd.h"
 #include "envs/internal.h"
 #include "envs/logins.h"
-#include "format/quantity.h"
-#include "plan/plan.h"
+#include "format/text/quantity.h"
+#include "sandbox/plan/plan.h"
 
 #define LOG_MAX ((size_t)16 << 20)
 #define FILE_MAX ((size_t)64 << 20)

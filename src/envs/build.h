@@ -11,9 +11,9 @@
 #include "envs/python/interpreter.h"
 #include "envs/runner.h"
 #include "envs/store.h"
-#include "format/lock.h"
-#include "format/requirements.h"
-#include "format/uv_error.h"
+#include "format/packages/lock.h"
+#include "format/packages/requirements.h"
+#include "format/packages/uv_error.h"
 
 struct env_kind;    /* kind.h */
 struct node_wanted; /* node/internal.h */
@@ -127,7 +127,8 @@ struct env_progress {
 	void (*say)(void *ctx, const char *text);
 };
 #define BUILD_NETWORK_FAILURE_SIZE 480
-struct build_network { /* how a job with `forward` reaches the indexes; made by build/job.c */
+struct build_network { /* how a job with `forward` reaches the indexes; made by
+			  envs/builder/job_runner.c */
 	void *ctx;
 	int (*open)(void *ctx, const struct index_set *indexes, struct error *err);
 	/* is_named: the operator configured the host, so it may resolve to any address. */

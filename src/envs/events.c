@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "format/json.h"
+#include "format/text/json.h"
 
 #define LOG_DIRECTORY "audit"
 #define LOG_NAME LOG_DIRECTORY "/envs.jsonl"

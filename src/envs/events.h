@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "linux/home.h"
-#include "model/environment.h"
+#include "model/nouns/environment.h"
 
 struct events {
 	const struct home *home;

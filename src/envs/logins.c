@@ -2,9 +2,9 @@
 
 #include <string.h>
 #include "envs/internal.h"
-#include "envs/node/registry.h"
-#include "format/netrc.h"
-#include "format/uri.h"
+#include "envs/node/npm_registry.h"
+#include "format/http/uri.h"
+#include "format/packages/netrc.h"
 
 void login_add(struct arena *arena, text_list *texts, const char *before, const char *login,
 	const char *after)

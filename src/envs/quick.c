@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "envs/internal.h"
 #include "envs/store_internal.h"
-#include "model/policy/sources.h"
+#include "policy/sources.h"
 
 static const struct env_reader *const env_readers[] = { &env_python_reader, &env_node_reader };
 

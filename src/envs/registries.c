@@ -2,10 +2,10 @@
 
 #include <string.h>
 #include "base/path.h"
-#include "envs/node/registry.h"
+#include "envs/node/npm_registry.h"
 #include "envs/python/hosts.h"
 #include "envs/python/uv.h"
-#include "format/uri.h"
+#include "format/http/uri.h"
 
 static void add_host(struct arena *arena, text_list *hosts, struct str name, uint16_t port)
 {

@@ -1,14 +1,14 @@
 /* runner.h -- how this room runs a command in a sandbox: the runner is passed in, so that envs/
- * knows nothing of namespaces. build/job.c is the one there is. A job's sandbox sees /usr and the
- * like, `stage` at /env (writable), the binds (read-only), /workspace and /tmp of its own, no
- * network unless `forward` is set; no workspace, secret or other build. */
+ * knows nothing of namespaces. envs/builder/job_runner.c is the one there is. A job's sandbox sees
+ * /usr and the like, `stage` at /env (writable), the binds (read-only), /workspace and /tmp of its
+ * own, no network unless `forward` is set; no workspace, secret or other build. */
 #pragma once
 #include <stdbool.h>
 #include <stdint.h>
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "model/result.h"
+#include "model/nouns/result.h"
 
 struct env_meta;
 struct job_bind {

@@ -7,7 +7,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/error.h"
-#include "model/config.h"
+#include "model/settings/config.h"
 
 /* *config: the defaults when there is no file. ERR_INVALID: the file is wrong. ERR_DENIED: it
  * belongs to somebody else, or others than the caller can write it. */

@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "envs/kind.h"
 #include "envs/store_internal.h"
-#include "plan/plan.h"
+#include "sandbox/plan/plan.h"
 
 #define CONFIG_NAME "config.yaml"
 #define CONFIG_MAX ((size_t)1 << 20)

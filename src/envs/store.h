@@ -15,10 +15,10 @@
 #include <stdbool.h>
 #include "base/vec.h"
 #include "envs/events.h"
-#include "layers/store.h"
 #include "linux/home.h"
-#include "model/config.h"
-#include "model/environment.h"
+#include "model/nouns/environment.h"
+#include "model/settings/config.h"
+#include "trees/layers/store.h"
 
 struct env_store {
 	const struct home *home;

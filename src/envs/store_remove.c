@@ -15,8 +15,8 @@
 #include "base/str.h"
 #include "envs/store.h"
 #include "envs/store_internal.h"
-#include "layers/stage.h"
-#include "model/eviction.h"
+#include "model/nouns/eviction.h"
+#include "trees/layers/stage.h"
 
 #define FREE_PATIENCE_MS 5000 /* for the layers' lock, when the disk is full */
 #define FAILED_LOG_MAX_AGE_S (30 * 86400)

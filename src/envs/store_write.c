@@ -19,7 +19,7 @@
 #include "envs/kind.h"
 #include "envs/store.h"
 #include "envs/store_internal.h"
-#include "layers/stage.h"
+#include "trees/layers/stage.h"
 
 #define LAUNCHER_MAX 16384
 

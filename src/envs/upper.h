@@ -6,13 +6,13 @@
  * link is followed, nothing is read without a bound.
  * 3. Doing it again changes nothing: a crash on the way is put right by the next call.
  * 4. Frozen layers may lie between the upper and the new layers, and hide what these have:
- * build/tree_settle.c then copies it into the upper. */
+ * launch/trees/settle.c then copies it into the upper. */
 #pragma once
 #include <sys/stat.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "layers/store.h"
+#include "trees/layers/store.h"
 
 struct upper_change {
 	text_list before, after; /* layer ids; `before` may be empty: not known */

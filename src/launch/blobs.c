@@ -10,9 +10,9 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/vec.h"
-#include "format/blob_name.h"
+#include "format/http/blob_name.h"
 #include "launch/internal.h"
-#include "model/role_settings.h"
+#include "model/settings/role_settings.h"
 #include "proc/role.h"
 
 #define BLOBS_MAX 16

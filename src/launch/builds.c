@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include "base/arena.h"
 #include "base/fd.h"
-#include "build/process.h"
 #include "egress/egress.h"
+#include "envs/builder/process.h"
 #include "launch/internal.h"
 
 #define BUILDS_MAX 32

@@ -21,7 +21,7 @@
 #include "base/walk.h"
 #include "launch/internal.h"
 #include "linux/fd_message.h"
-#include "plan/grants.h"
+#include "sandbox/plan/grants.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77

@@ -15,8 +15,8 @@
 #include "base/vec.h"
 #include "launch/launch.h"
 #include "linux/cgroup.h"
-#include "plan/launch.h"
-#include "plan/plan.h"
+#include "sandbox/plan/launch.h"
+#include "sandbox/plan/plan.h"
 
 #define HANDOVER_VARIABLE "CARREL_HANDOVER" /* "check", or the number of the memfd */
 #define HANDOVER_CHECK "check"

@@ -4,17 +4,17 @@
 #include "base/map.h"
 #include "launch/launch.h"
 #include "launch/pool.h"
-#include "layers/store.h"
+#include "trees/layers/store.h"
 #include "linux/disk_quota.h"
-#include "plan/grants.h"
-#include "plan/launch.h"
+#include "sandbox/plan/grants.h"
+#include "sandbox/plan/launch.h"
 #include "proc/channel.h"
 #include "proc/loop.h"
-#include "sandbox/base.h"
-#include "sandbox/host.h"
-#include "sandbox/isolation.h"
-#include "sandbox/slot.h"
-#include "sandbox/isolation.h"
+#include "sandbox/native/base.h"
+#include "sandbox/native/host.h"
+#include "sandbox/native/isolation.h"
+#include "sandbox/native/slot.h"
+#include "sandbox/native/isolation.h"
 
 struct launcher;
 
@@ -199,7 +199,7 @@ void job_cancel(struct launcher *launcher, uint64_t tag);
 void jobs_cancel_all(struct launcher *launcher); /* core is gone: nobody gets an answer */
 bool job_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
 
-/* ---- work on whole trees (trees.c) ---- */
+/* ---- work on whole trees (tree_start.c) ---- */
 void tree_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3]);
 
 /* ---- operations on the blob store (blobs.c) ---- */

@@ -1,6 +1,6 @@
 /* launch.h -- the launcher: the only privileged process. Starts the roles (roles.c has the list),
  * starts and ends sandboxes for core, runs `carrel env build` for core; parses nothing but
- * plan/launch.h.
+ * sandbox/plan/launch.h.
  * 1. It keeps no descriptor for a sandbox, only its pid (a child's pid is not reused before it is
  * reaped), the number of its control group and its uid.
  * 2. A malformed message from core ends core. Core is started again, with pauses that grow from 0.1
@@ -12,9 +12,9 @@
  * at `self` is checked; core drains and exits, and leaves what runs; then the launcher executes
  * that program (launch/handover.h). When the check fails nothing has changed.
  * 5. Core and the writer are carreld, started (proc/role.h) with the role's name as argv[0]
- * ("carreld" is core) and its part of model/role_settings.h on stdin; its log is stderr, its root
- * holds the home. A core that ends before it has ever served ends the launcher; later ones are
- * started again. Egress is described in egress/egress.h.
+ * ("carreld" is core) and its part of model/settings/role_settings.h on stdin; its log is stderr,
+ * its root holds the home. A core that ends before it has ever served ends the launcher; later ones
+ * are started again. Egress is described in egress/egress.h.
  * 6. The writer lives at most as long as core, which asks for another one when it has ended; a core
  * is started when no writer of the one before is left. */
 #pragma once
@@ -23,11 +23,11 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "linux/home.h"
-#include "model/config.h"
+#include "model/settings/config.h"
 
 enum launch_role_fd {		  /* of core; the writer has its socket at 3 */
 	LAUNCH_ROLE_LISTENER = 3, /* of the API */
-	LAUNCH_ROLE_CHANNEL,	  /* plan/launch.h */
+	LAUNCH_ROLE_CHANNEL,	  /* sandbox/plan/launch.h */
 	LAUNCH_ROLE_READY,	  /* a pipe: one byte when it serves, then to be closed */
 	LAUNCH_ROLE_WRITER,	  /* a socket to the process that writes the database */
 	LAUNCH_ROLE_AUDIT,	  /* and to the one that writes the audit log, if it is on */

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "linux/cgroup.h"
 #include "proc/loop.h"
-#include "sandbox/slot.h"
+#include "sandbox/native/slot.h"
 
 #define POOL_MAX 32
 

@@ -8,10 +8,10 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/hash.h"
-#include "build/process.h"
 #include "egress/egress.h"
+#include "envs/builder/process.h"
 #include "launch/internal.h"
-#include "model/role_settings.h"
+#include "model/settings/role_settings.h"
 #include "proc/role.h"
 
 #define UID_OVERFLOW 65534u

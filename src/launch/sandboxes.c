@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "launch/handover.h"
 #include "launch/internal.h"
-#include "sandbox/held.h"
+#include "sandbox/native/held.h"
 #include "proc/measure.h"
 
 struct sandbox {

@@ -11,7 +11,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "build/environment.h"
+#include "envs/builder/environment.h"
 #include "envs/kind.h"
 #include "launch/internal.h"
 #include "linux/unix_address.h"

@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 #include "base/str.h"
-#include "format/procfs.h"
+#include "format/text/procfs.h"
 #include "linux/cgroup_internal.h"
 
 #define CGROUP1_MAGIC 0x27e0eb

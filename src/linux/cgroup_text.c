@@ -1,6 +1,6 @@
 #include <unistd.h>
 
-#include "format/procfs.h"
+#include "format/text/procfs.h"
 #include "linux/cgroup_internal.h"
 
 /* The own group's path goes into `own` until the mount is known. */

@@ -4,7 +4,8 @@
  *	carrel-blob put|get|head|list|delete KEY [WORD]...
  *	carrel-blob webhook	the data is the body, the credentials are the secret
  * Descriptors: 3 the data, 4 where the answer goes (one JSON object), 5 a file with credentials.
- * The words are those of format/blob_words.h. Stdin (model/role_settings.h) says where the store
+ * The words are those of format/http/blob_words.h. Stdin (model/settings/role_settings.h) says
+ * where the store
  *is, or where the call goes; AWS_* may have credentials. */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,13 +22,13 @@
 #include "blob/blob.h"
 #include "blob/squeeze.h"
 #include "blob/webhook.h"
-#include "format/blob_words.h"
-#include "format/ini.h"
-#include "format/json.h"
-#include "format/webhook.h"
+#include "format/http/blob_words.h"
+#include "format/http/webhook.h"
+#include "format/text/ini.h"
+#include "format/text/json.h"
 #include "linux/child.h"
 #include "linux/seccomp.h"
-#include "model/role_settings.h"
+#include "model/settings/role_settings.h"
 #include "proc/role.h"
 
 enum { FD_DATA = 3, FD_ANSWER, FD_CREDENTIALS };
@@ -45,7 +46,7 @@ static const char *setting(const char *name)
 /* ---- where the store is ---- */
 
 /* "[default] aws_access_key_id = ...", as the tools of AWS keep it. */
-/* Keys as format/ini.h has them: '_' is '-'. */
+/* Keys as format/text/ini.h has them: '_' is '-'. */
 static int read_credentials(
 	struct arena *arena, struct blob_credentials *credentials, struct error *err)
 {

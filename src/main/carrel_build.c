@@ -2,9 +2,9 @@
  * own, so that carrel stays light. By other names it is the egress role and the one that works on
  * trees. */
 #include <string.h>
-#include "build/tree_job.h"
 #include "cli/cli.h"
 #include "egress/egress.h"
+#include "launch/trees/tree_job.h"
 
 int main(int argc, char **argv)
 {

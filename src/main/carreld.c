@@ -2,7 +2,7 @@
  * hand. Each locks itself in, then serves. Core: the API on descriptor 3, the launcher on 4, the
  * writer on 6, the audit log on 7 (if it is on), more listeners after that; one byte to 5
  * when it does. The writer and the audit log: core on 3. What a role is told
- * (model/role_settings.h) it reads from stdin. */
+ * (model/settings/role_settings.h) it reads from stdin. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -13,15 +13,15 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "api/api.h"
 #include "audit/serve.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "client/relay.h"
 #include "core/core.h"
-#include "core/template_store.h"
-#include "format/yaml_json.h"
-#include "model/role_settings.h"
+#include "core/state/template_store.h"
+#include "doors/api.h"
+#include "format/text/yaml_json.h"
+#include "model/settings/role_settings.h"
 #include "net/tls.h"
 #include "net/tls_make.h"
 #include "net/tunnel.h"

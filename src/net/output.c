@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "format/http1.h"
+#include "format/http/http1.h"
 #include "net/internal.h"
 
 #define ROUNDS 8 /* of one file or pipe, then the others have their turn */

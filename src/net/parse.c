@@ -1,7 +1,7 @@
 #include "net/parse.h"
 #include <string.h>
 #include <strings.h>
-#include "format/uri.h"
+#include "format/http/uri.h"
 
 /* What may stand around a head: empty lines before it, blanks around values. */
 #define AROUND_MAX 4096

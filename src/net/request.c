@@ -1,6 +1,6 @@
 /* What a handler asks of a request, and how it wants its body. */
 #include <string.h>
-#include "format/uri.h"
+#include "format/http/uri.h"
 #include "net/internal.h"
 
 #define RESERVE_MAX ((size_t)1 << 20) /* for a length that is only claimed as yet */

@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
-#include "format/inet_address.h"
+#include "format/network/inet_address.h"
 #include "net/internal.h"
 
 #define ACCEPTS_A_TURN 32

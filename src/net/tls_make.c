@@ -9,8 +9,8 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/str.h"
-#include "format/inet_address.h"
-#include "format/uri.h"
+#include "format/http/uri.h"
+#include "format/network/inet_address.h"
 
 #define DAY_SECONDS (24L * 3600)
 #define CA_DAYS 3652

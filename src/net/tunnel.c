@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"
-#include "format/uri.h"
+#include "format/http/uri.h"
 #include "linux/home.h"
 #include "net/tunnel_tls.h"
 #include "proc/role.h"

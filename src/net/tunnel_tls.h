@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 #include "base/error.h"
-#include "format/uri.h"
+#include "format/http/uri.h"
 
 struct tunnel_tls;
 /* Reads the authorities. ERR_INVALID, ERR_NOT_FOUND …: ca can't be used. */

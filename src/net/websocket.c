@@ -9,7 +9,7 @@
 #include <wslay/wslay.h>
 #include "base/arena.h"
 #include "base/buf.h"
-#include "format/websocket.h"
+#include "format/http/websocket.h"
 
 #define CHUNK 65536
 #define ROUNDS 8			   /* reads in a turn of the loop */

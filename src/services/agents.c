@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
-#include "core/templates.h"
-#include "format/yaml_json.h"
+#include "core/state/templates.h"
+#include "format/text/yaml_json.h"
 
 #define SWEEP_MS 3600000
 

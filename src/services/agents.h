@@ -5,10 +5,10 @@
  * before a listener is told.
  * 3. Listeners are called from the loop, never from inside the call that made them. */
 #pragma once
-#include "model/a2a.h"
-#include "model/agent.h"
-#include "model/push_config.h"
-#include "model/task.h"
+#include "model/agents/a2a.h"
+#include "model/agents/agent.h"
+#include "model/agents/push_config.h"
+#include "model/agents/task.h"
 #include "services/services.h"
 
 #define AGENTS_MAX 200

@@ -2,8 +2,8 @@
 #pragma once
 #include "base/map.h"
 #include "base/share.h"
-#include "core/approvals.h"
-#include "core/execs.h"
+#include "core/access/approvals.h"
+#include "core/execs/execs.h"
 #include "services/agents.h"
 
 struct agent_entry {

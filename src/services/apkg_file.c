@@ -8,8 +8,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
-#include "format/archived.h"
-#include "model/apkg.h"
+#include "format/archives/archived.h"
+#include "model/agents/apkg.h"
 #include "services/deployment_internal.h"
 
 #define TEXT_MAX ((size_t)256 << 10)

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
-#include "format/json.h"
+#include "format/text/json.h"
 
 /* Reads a zip, tar, tar.gz or tar.zst from `from`, checks its names and agent.yaml, and writes all
  * of it in `format` ("zip", "tar.gz", "tar.zst") to `to`, unless that is -1. env: a tar that

@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
-#include "format/yaml_json.h"
+#include "format/text/yaml_json.h"
 #include "services/cases_internal.h"
 
 #define SWEEP_MS 60000

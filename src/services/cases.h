@@ -6,7 +6,7 @@
  * its ttl, an hour by default, unless it keeps workspaces.
  * 4. Callbacks are called once, from the loop. */
 #pragma once
-#include "model/case.h"
+#include "model/agents/case.h"
 #include "services/services.h"
 
 extern const struct service cases_service;

@@ -3,7 +3,7 @@
 #pragma once
 #include "base/map.h"
 #include "base/share.h"
-#include "core/execs.h"
+#include "core/execs/execs.h"
 #include "services/cases.h"
 
 struct cases {

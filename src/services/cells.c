@@ -5,9 +5,9 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "core/diff.h"
-#include "core/files.h"
-#include "core/snapshots.h"
+#include "core/files/files.h"
+#include "core/state/diff.h"
+#include "core/state/snapshots.h"
 #include "services/cases_internal.h"
 
 struct cell_job {

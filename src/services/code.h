@@ -1,7 +1,7 @@
 /* code.h -- code that is run once: a workspace is made, the file and its tests are run there, and
  * the workspace is removed before the answer. */
 #pragma once
-#include "model/code.h"
+#include "model/agents/code.h"
 #include "services/services.h"
 
 extern const struct service code_service;

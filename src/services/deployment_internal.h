@@ -1,7 +1,7 @@
 /* deployment_internal.h -- what the files of deployments share. */
 #pragma once
 #include "base/arena.h"
-#include "core/execs.h"
+#include "core/execs/execs.h"
 #include "services/deployments.h"
 #include "services/probe.h"
 

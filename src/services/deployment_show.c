@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/hash.h"
 #include "core/catalog.h"
-#include "model/environment.h"
+#include "model/nouns/environment.h"
 #include "services/deployment_internal.h"
 
 static void print_surface(const struct surface *s, struct arena *arena, struct json *j)

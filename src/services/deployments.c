@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "core/catalog.h"
 #include "core/nouns.h"
-#include "model/environment.h"
+#include "model/nouns/environment.h"
 #include "services/deployment_internal.h"
 
 static const struct request *as_system(void)

@@ -8,7 +8,7 @@
 #pragma once
 #include "base/buf.h"
 #include "core/core.h"
-#include "model/deployment.h"
+#include "model/agents/deployment.h"
 #include "services/services.h"
 
 #define DEPLOYMENTS_MAX 200

@@ -4,8 +4,8 @@
 #include "base/arena.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "core/files.h"
-#include "core/packages.h"
+#include "core/files/files.h"
+#include "core/packages/packages.h"
 
 void desk_init(struct desk *desk, struct core *core, const struct request *request)
 {

@@ -5,7 +5,7 @@
  * 3. Between desk_cancel and the next step, a command that ran is killed, an install is canceled,
  * and its step fails with ERR_CANCELED; other steps end as they would. */
 #pragma once
-#include "core/execs.h"
+#include "core/execs/execs.h"
 #include "core/nouns.h"
 #include "proc/fiber.h"
 

@@ -6,8 +6,8 @@
 #include <sys/socket.h>
 #include "base/foreign.h"
 #include "core/nouns.h"
-#include "format/grpc_health.h"
-#include "format/http_response.h"
+#include "format/http/grpc_health.h"
+#include "format/http/http_response.h"
 
 #define TIMEOUT_MS 5000
 #define PIECE 4096

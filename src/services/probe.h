@@ -2,13 +2,13 @@
  * gRPC, and judged. Private to deployments. */
 #pragma once
 #include "base/buf.h"
-#include "core/ports.h"
+#include "core/workspaces/ports.h"
 
 struct probe {
 	/* Set by the caller. */
 	struct core *core;
 	uint16_t port;
-	const char *health; /* as model/apkg.h; NULL: any answer */
+	const char *health; /* as model/agents/apkg.h; NULL: any answer */
 	bool is_grpc;
 	/* Once, from the loop; err NULL: healthy. */
 	void (*done)(void *ctx, const struct error *err);

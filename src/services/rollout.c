@@ -9,11 +9,11 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/hash.h"
-#include "core/archive.h"
-#include "core/exports.h"
-#include "core/files.h"
-#include "core/snapshots.h"
-#include "format/yaml_json.h"
+#include "core/files/files.h"
+#include "core/files/tree_archive.h"
+#include "core/state/exports.h"
+#include "core/state/snapshots.h"
+#include "format/text/yaml_json.h"
 #include "services/deployment_internal.h"
 
 #define MANIFEST_MAX ((size_t)64 << 10)

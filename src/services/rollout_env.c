@@ -5,9 +5,9 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "core/catalog.h"
-#include "core/environments.h"
-#include "core/files.h"
-#include "model/environment.h"
+#include "core/files/files.h"
+#include "core/packages/environments.h"
+#include "model/nouns/environment.h"
 #include "services/deployment_internal.h"
 
 #define TEXT_MAX ((size_t)512 << 10)

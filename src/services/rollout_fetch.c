@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 #include "base/fd.h"
-#include "core/files.h"
-#include "format/uri.h"
+#include "core/files/files.h"
+#include "format/http/uri.h"
 #include "services/deployment_internal.h"
 
 #define FETCHED "package.apkg"

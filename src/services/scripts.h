@@ -5,7 +5,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/buf.h"
-#include "core/execs.h"
+#include "core/execs/execs.h"
 
 /* Exit codes of tests that didn't pass; others are pytest's own. */
 enum {

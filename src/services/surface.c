@@ -3,7 +3,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "core/health.h"
+#include "core/packages/health.h"
 #include "services/backoff.h"
 #include "services/deployment_internal.h"
 

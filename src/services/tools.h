@@ -5,9 +5,9 @@
  * 3. The active version changes by one commit of the store. After a crash a version that was being
  * forged is dormant, and workspaces that no row names are removed. */
 #pragma once
-#include "model/exec.h"
-#include "model/tool.h"
-#include "model/tool_spec.h"
+#include "model/agents/tool.h"
+#include "model/agents/tool_spec.h"
+#include "model/nouns/exec.h"
 #include "services/services.h"
 
 #define TOOLS_MAX 1000 /* versions of all tools */

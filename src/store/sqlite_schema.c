@@ -5,8 +5,9 @@
 #include "store/sqlite.h"
 
 /* Entry i takes a database from version i to i + 1, in one transaction. An entry that was released
- * is never changed. What a document (model/record.h) holds is part of the version: a new field
- * needs an entry that gives it a value in the rows there are (json_set), and 0 as their sum. */
+ * is never changed. What a document (model/records/record.h) holds is part of the version: a new
+ * field needs an entry that gives it a value in the rows there are (json_set), and 0 as their
+ * sum. */
 static const char *const migrations[SCHEMA_VERSION] = {
 	/* 1: workspaces and background execs */
 	"CREATE TABLE workspaces ("

@@ -12,7 +12,7 @@ from doors import open_door
 from harness import eventually
 from test_tls import made
 
-# src/api/visits.h: of an address, of its range and of all, by TCP; of a uid on the unix socket.
+# src/doors/visits.h: of an address, of its range and of all, by TCP; of a uid on the unix socket.
 ADDRESS, RANGE, ALL, UID = 256, 512, 1024, 1024
 
 

@@ -14,7 +14,7 @@ from rest import problem
 from test_cases import case
 from test_ports import serve, url
 
-# A quarter of what all have: src/services/cases.h, src/api/server.c, src/net/http.h.
+# A quarter of what all have: src/services/cases.h, src/doors/server.c, src/net/http.h.
 CELLS, CONNECTIONS, BODIES = 1024 // 4, 1024 // 4, (256 << 20) // 4
 COMMANDS = 200      # need more descriptors than 1,024 open files leave for commands
 

@@ -2,8 +2,8 @@
  * kept reads as the same, and what is shown is JSON. An agent in YAML: bad input is an error that
  * names its line. */
 #include <string.h>
-#include "api/a2a/a2a.h"
-#include "format/yaml_json.h"
+#include "doors/a2a/a2a.h"
+#include "format/text/yaml_json.h"
 #include "fuzz.h"
 
 static struct json_value *read_text(const char *text, size_t len, struct arena *arena)

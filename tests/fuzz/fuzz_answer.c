@@ -1,6 +1,6 @@
 /* Answers of scripts: keys and values of the stated characters, or an error with a line in it. */
 #include <string.h>
-#include "format/answer.h"
+#include "format/text/answer.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /* Entries of archives: what is let in lies beneath the root, clean, and leads nowhere else. */
 #include <string.h>
 #include "base/str.h"
-#include "format/archived.h"
+#include "format/archives/archived.h"
 #include "fuzz.h"
 
 static size_t count_parts(const char *path, bool *is_clean)

@@ -3,7 +3,7 @@
 #include "audit/head.h"
 #include "audit/line.h"
 #include "audit/redact.h"
-#include "format/json_read.h"
+#include "format/text/json_read.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -4,7 +4,7 @@
 #include "base/arena.h"
 #include "base/path.h"
 #include "fuzz.h"
-#include "plan/plan.h"
+#include "sandbox/plan/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* The texts about control groups: lines before the first empty one are /proc/self/cgroup, the rest
  * is mountinfo. A place that is inside of what is mounted lies below the mount point. */
 #include <string.h>
-#include "format/procfs.h"
+#include "format/text/procfs.h"
 #include "fuzz.h"
 #include "linux/cgroup_internal.h"
 

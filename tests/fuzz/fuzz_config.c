@@ -1,6 +1,6 @@
 /* config.yaml: values in range, or an error that names its line. */
 #include <string.h>
-#include "model/config.h"
+#include "model/settings/config.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

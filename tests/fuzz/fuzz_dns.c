@@ -1,7 +1,7 @@
 /* Queries of DNS: whatever comes in, an answer is short, has the id of the query, and is not taken
  * for a query itself. */
 #include <string.h>
-#include "format/dns.h"
+#include "format/network/dns.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

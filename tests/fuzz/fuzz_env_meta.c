@@ -1,6 +1,6 @@
 /* meta.json: damage is an error with a name; what is read and printed reads as the same. */
 #include <string.h>
-#include "model/environment.h"
+#include "model/nouns/environment.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

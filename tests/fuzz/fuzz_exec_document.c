@@ -1,7 +1,7 @@
 /* An exec's document: damage is an error with a name; what is read and printed
  * reads as the same, and can be shown. */
 #include <string.h>
-#include "model/exec.h"
+#include "model/nouns/exec.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /* A text message on the socket of an exec: what is read is within its bounds, anything else is an
  * error of one line. */
 #include <string.h>
-#include "model/exec_message.h"
+#include "model/nouns/exec_message.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

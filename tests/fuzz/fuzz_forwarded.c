@@ -1,6 +1,6 @@
 /* X-Forwarded-For: every step takes something off the list, and an address has a text that is read
  * again as the same one. */
-#include "format/forwarded.h"
+#include "format/http/forwarded.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

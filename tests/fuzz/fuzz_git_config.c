@@ -1,7 +1,7 @@
 /* Configurations of git: entries with texts of their own, or an error of one line. */
 #include <string.h>
-#include "format/git_config.h"
 #include "fuzz.h"
+#include "policy/readers/git_config.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -1,7 +1,7 @@
 /* A voucher or a grant: when it is taken, its texts end inside of it, and saying it again gives
  * something that is taken. */
 #include <string.h>
-#include "plan/grants.h"
+#include "sandbox/plan/grants.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

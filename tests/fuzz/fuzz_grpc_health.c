@@ -1,6 +1,6 @@
 /* Answers to a health check over HTTP/2: what is judged stays so when more bytes come, unless they
  * are no HTTP/2. */
-#include "format/grpc_health.h"
+#include "format/http/grpc_health.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

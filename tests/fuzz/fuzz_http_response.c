@@ -2,7 +2,7 @@
  * came. */
 #include <string.h>
 #include "base/buf.h"
-#include "format/http_response.h"
+#include "format/http/http_response.h"
 #include "fuzz.h"
 
 /* Takes the chunks of `in`, at most `step` bytes at a time; what http1_chunks_take said last. */

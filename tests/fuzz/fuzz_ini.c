@@ -1,6 +1,6 @@
 /* pip.conf: entries with texts of their own, or an error of one line. */
 #include <string.h>
-#include "format/ini.h"
+#include "format/text/ini.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,7 @@
  * Input: one byte, how many descriptors came along; then the packet. */
 #include <stdlib.h>
 #include <string.h>
-#include "init/wire.h"
+#include "sandbox/init/wire.h"
 #include "fuzz.h"
 
 static void check_strings(

@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 #include "base/arena.h"
-#include "format/json.h"
+#include "format/text/json.h"
 #include "fuzz.h"
 
 /* -- a validator, as strict as RFC 8259: each takes what it is named after off the front of *s --

@@ -1,7 +1,7 @@
 /* The JSON reader: an error with a place, or a tree that, written again, reads as the same tree. */
 #include <string.h>
-#include "format/json.h"
-#include "format/json_read.h"
+#include "format/text/json.h"
+#include "format/text/json_read.h"
 #include "fuzz.h"
 
 static void check_string(struct str s)

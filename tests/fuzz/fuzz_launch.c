@@ -3,7 +3,7 @@
  * descriptors came along), then the packet. */
 #include <stdlib.h>
 #include <string.h>
-#include "plan/launch.h"
+#include "sandbox/plan/launch.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /* Locks: what is taken prints to a text that is taken and prints the same. */
 #include <string.h>
-#include "format/lock.h"
+#include "format/packages/lock.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /* Manifests: what parses prints to the same bytes, is sorted, and has plain paths only. */
 #include <string.h>
 #include "base/str.h"
-#include "layers/manifest.h"
+#include "trees/layers/manifest.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /* Rows over JSON: an error that says what is wrong, or values as the rows allow them. */
 #include <string.h>
-#include "format/base64.h"
+#include "format/text/base64.h"
 #include "../unit/record_example.h"
 #include "fuzz.h"
 

@@ -1,6 +1,6 @@
 /* .netrc: whatever is in it, credentials that are in the file, or none, and an end. */
 #include <string.h>
-#include "format/netrc.h"
+#include "format/packages/netrc.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,7 +2,7 @@
  * open is in its normal form, and normalizing it again changes nothing. */
 #include <string.h>
 #include "fuzz.h"
-#include "model/network.h"
+#include "model/network/network.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

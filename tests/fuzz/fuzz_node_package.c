@@ -1,7 +1,7 @@
 /* package.json and locks of Node: what is kept of a package.json is taken again as it is; a package
  * of a lock has a name, a version and a SHA-512. */
 #include <string.h>
-#include "format/node_package.h"
+#include "format/packages/node_package.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

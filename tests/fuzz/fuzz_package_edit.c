@@ -1,8 +1,8 @@
 /* Any package.json: an error, or a text that reads as before but for the one dependency. Any lock:
  * an error, or some text. */
 #include <string.h>
-#include "format/json_read.h"
-#include "format/package_edit.h"
+#include "format/packages/package_edit.h"
+#include "format/text/json_read.h"
 #include "fuzz.h"
 
 static const char *range_of(struct str text, struct arena *arena)

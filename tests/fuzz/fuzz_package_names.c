@@ -1,8 +1,8 @@
 /* Files of projects: names, addresses and further files with texts of their own, or an error of one
  * line. The first byte says which kind of file it is. */
 #include <string.h>
-#include "format/package_names.h"
 #include "fuzz.h"
+#include "policy/readers/package_names.h"
 
 static void check_texts(const text_list *texts, size_t size)
 {

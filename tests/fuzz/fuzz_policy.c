@@ -2,8 +2,8 @@
  * and a judge always says why. The input is "RULE or SETTINGS\0REQUEST". */
 #include <string.h>
 #include "fuzz.h"
-#include "model/policy/lint.h"
-#include "model/policy/policy.h"
+#include "policy/lint.h"
+#include "policy/policy.h"
 
 static const struct policy_places places = {
 	.workspace = "/workspace", .context_id = "c", .home = "/home", .cwd = "/workspace"

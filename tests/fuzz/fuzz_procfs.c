@@ -1,7 +1,7 @@
 /* The kernel's text files: whatever is in them, every view lies inside the text and every walk
  * ends. */
 #include <string.h>
-#include "format/procfs.h"
+#include "format/text/procfs.h"
 #include "fuzz.h"
 
 static struct str text;

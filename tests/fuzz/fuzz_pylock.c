@@ -1,6 +1,6 @@
 /* pylock.toml: what is taken prints to a text that is taken and prints the same. */
 #include <string.h>
-#include "format/pylock.h"
+#include "format/packages/pylock.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

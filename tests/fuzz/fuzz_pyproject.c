@@ -1,8 +1,8 @@
 /* pyproject.toml and the pylock.toml of any tool: whatever is in them, an error of one line or
  * texts that are one line each. */
 #include <string.h>
-#include "format/pylock.h"
-#include "format/pyproject.h"
+#include "format/packages/pylock.h"
+#include "format/packages/pyproject.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

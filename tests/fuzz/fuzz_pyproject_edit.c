@@ -1,7 +1,7 @@
 /* Any pyproject.toml: an error, or a text that reads as before but for the one dependency. */
 #include <string.h>
-#include "format/pyproject.h"
-#include "format/pyproject_edit.h"
+#include "format/packages/pyproject.h"
+#include "format/packages/pyproject_edit.h"
 #include "fuzz.h"
 
 static size_t count(const struct pyproject *found, const char *text)

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "base/arena.h"
 #include "base/str.h"
-#include "format/quantity.h"
+#include "format/text/quantity.h"
 #include "fuzz.h"
 
 #define UNTOUCHED 0xdeadbeefcafe

@@ -1,7 +1,7 @@
 /* Requirement files: whatever is in them, an error of one line or requirements that read back the
  * same from their own text. */
 #include <string.h>
-#include "format/requirements.h"
+#include "format/packages/requirements.h"
 #include "fuzz.h"
 
 static void check_requirement(const struct requirement *r, struct arena *arena)

@@ -1,7 +1,7 @@
 /* Answers of S3 servers: what is reported lies in the document's bounds, and what is escaped comes
  * back. */
 #include <string.h>
-#include "format/s3_xml.h"
+#include "format/http/s3_xml.h"
 #include "fuzz.h"
 
 static int note(void *ctx, const char *path, struct str text, struct error *err)

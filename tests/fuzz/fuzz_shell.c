@@ -1,6 +1,6 @@
 /* Shell scripts: what is understood for any sh is understood for bash, as the same commands. */
-#include "format/shell/shell.h"
 #include "fuzz.h"
+#include "policy/shell/shell.h"
 
 static int count_one(void *ctx, const struct shell_command *command)
 {

@@ -1,7 +1,7 @@
 /* What clients of a SOCKS5 proxy send: a request that passes has a host and a port, ends within its
  * bytes, and is not whole before its last byte. */
 #include <string.h>
-#include "format/socks.h"
+#include "format/network/socks.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

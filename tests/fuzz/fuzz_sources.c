@@ -1,8 +1,8 @@
 /* sources.json, and what it says of names, URLs and commands. The input is "SOURCES\0TEXT". */
 #include <string.h>
 #include "fuzz.h"
-#include "model/policy/policy.h"
-#include "model/policy/sources.h"
+#include "policy/policy.h"
+#include "policy/sources.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

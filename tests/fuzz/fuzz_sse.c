@@ -1,6 +1,6 @@
 /* Server-sent events: whole or byte by byte they are the same. */
 #include <string.h>
-#include "format/sse.h"
+#include "format/http/sse.h"
 #include "fuzz.h"
 
 static void collect(struct str in, size_t step, struct buf *out)

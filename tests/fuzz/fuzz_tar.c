@@ -2,7 +2,7 @@
  * read the same again after it was written. */
 #include <string.h>
 #include "base/path.h"
-#include "format/tar.h"
+#include "format/archives/tar.h"
 #include "fuzz.h"
 
 struct seen {

@@ -1,9 +1,9 @@
 /* Templates: YAML to values by libyaml, values to a template. Bad input is an error with its line;
  * what is read can be merged, checked and printed, and what is printed reads as the same. */
 #include <string.h>
-#include "format/yaml_json.h"
+#include "format/text/yaml_json.h"
 #include "fuzz.h"
-#include "model/template.h"
+#include "model/nouns/template.h"
 
 static void check_tree(const struct json_value *v, int depth)
 {

@@ -1,7 +1,7 @@
 /* ClientHellos: the result depends on the bytes of the hello alone, not on how they are cut into
  * packets and records. */
 #include <string.h>
-#include "format/tls_hello.h"
+#include "format/network/tls_hello.h"
 #include "fuzz.h"
 
 /* The same message in records of `each` bytes: the length, 0 when it doesn't fit. */

@@ -1,5 +1,5 @@
 /* An Authorization header: what passes for a token has its form, and prints as the same. */
-#include "format/token.h"
+#include "format/http/token.h"
 
 #include <string.h>
 #include "fuzz.h"

@@ -1,6 +1,6 @@
 /* uv.toml: whatever is in it, entries with texts or an error with a line, and an end. */
 #include <string.h>
-#include "format/toml_lite.h"
+#include "format/text/toml_lite.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /* Percent-encoding: what is decoded and encoded again decodes to the same, and parameters lie in
  * their query. */
 #include <string.h>
-#include "format/uri.h"
+#include "format/http/uri.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,6 @@
 /* What uv says: whatever it is, a code, and short texts of one line that are safe to show. */
 #include <string.h>
-#include "format/uv_error.h"
+#include "format/packages/uv_error.h"
 #include "fuzz.h"
 
 static void check_text(const char *text, size_t max)

@@ -1,7 +1,7 @@
 /* Frames of a server: whole or byte by byte they are the same messages, and none is longer than the
  * maximum. What a client sends has the length that it says. */
 #include <string.h>
-#include "format/websocket.h"
+#include "format/http/websocket.h"
 #include "fuzz.h"
 
 #define MAX 1000

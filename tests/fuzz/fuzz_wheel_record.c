@@ -1,6 +1,6 @@
 /* RECORD: entries lie in the text one after the other, and only blank lines are in none. */
 #include <string.h>
-#include "format/wheel_record.h"
+#include "format/packages/wheel_record.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

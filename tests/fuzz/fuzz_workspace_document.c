@@ -1,7 +1,7 @@
 /* A workspace's document: damage is an error with a name; what is read and printed
  * reads as the same. */
 #include <string.h>
-#include "model/workspace.h"
+#include "model/nouns/workspace.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,7 +1,7 @@
 /* The YAML reader: an error with its line, or a tree that, written in quotes, reads as the same. */
 #include <string.h>
 #include "base/buf.h"
-#include "format/yaml.h"
+#include "format/text/yaml.h"
 #include "fuzz.h"
 
 static void print_quoted(const char *text, struct buf *out)

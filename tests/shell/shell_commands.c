@@ -3,7 +3,7 @@
  * that isn't understood. The argument is the dialect. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "format/shell/shell.h"
+#include "policy/shell/shell.h"
 
 static void show_word(const char *text)
 {

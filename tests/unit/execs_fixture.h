@@ -1,5 +1,5 @@
-/* execs_fixture.h -- core/execs.c over a real carrel-init without a sandbox around it. What the
- * other files of core do is played here: sandboxes come up, end, and rows are written. */
+/* execs_fixture.h -- core/execs/execs.c over a real carrel-init without a sandbox around it. What
+ * the other files of core do is played here: sandboxes come up, end, and rows are written. */
 #pragma once
 #include <dirent.h>
 #include <sys/epoll.h>
@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 #include "base/clock.h"
 #include "base/path.h"
-#include "core/approvals.h"
-#include "core/exec_internal.h"
-#include "core/execs.h"
+#include "core/access/approvals.h"
+#include "core/access/policies.h"
+#include "core/execs/core_exec.h"
+#include "core/execs/execs.h"
 #include "core/internal.h"
-#include "core/policies.h"
 #include "init_fixture.h"
 
 #define SHELL(text) "sh", "-c", text
@@ -220,7 +220,7 @@ void store_remove(struct store *store, const struct store_table *table, const ch
 	queue_put(put);
 }
 
-/* Nothing is asked here: core/approvals.c has its own tests. */
+/* Nothing is asked here: core/access/approvals.c has its own tests. */
 int approval_ask(const char *requested_by, struct core_workspace *w,
 	const struct approval_question *question, approval_fn *done, void *ctx, char id[ID_LEN + 1],
 	struct error *err)

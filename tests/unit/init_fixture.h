@@ -15,9 +15,9 @@
 #include <sys/un.h>
 #include "base/fd.h"
 #include "base/str.h"
-#include "init/image.h"
 #include "linux/fd_message.h"
-#include "sandbox/init_client.h"
+#include "sandbox/init/image.h"
+#include "sandbox/native/init_client.h"
 #include "unit.h"
 
 #define PATIENCE_MS 60000

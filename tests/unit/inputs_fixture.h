@@ -2,7 +2,7 @@
 #pragma once
 #include <string.h>
 #include "base/buf.h"
-#include "model/policy/inputs.h"
+#include "policy/inputs.h"
 
 struct fixture_file {
 	const char *path, *text; /* NULL: a directory; "@": a link */

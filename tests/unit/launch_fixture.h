@@ -18,10 +18,10 @@
 #include "base/str.h"
 #include "launch/launch.h"
 #include "linux/home.h"
-#include "plan/launch.h"
-#include "plan/plan.h"
 #include "proc/channel.h"
-#include "sandbox/init_client.h"
+#include "sandbox/native/init_client.h"
+#include "sandbox/plan/launch.h"
+#include "sandbox/plan/plan.h"
 #include "unit.h"
 
 #define PATIENCE_MS 60000

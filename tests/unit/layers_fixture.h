@@ -11,8 +11,8 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "layers/stage.h"
-#include "layers/store.h"
+#include "trees/layers/stage.h"
+#include "trees/layers/store.h"
 #include "unit.h"
 
 static char root[64];

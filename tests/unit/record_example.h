@@ -1,7 +1,8 @@
-/* record_example.h -- rows of every kind, for the tests of model/record and its fuzz target. */
+/* record_example.h -- rows of every kind, for the tests of model/records/record and its fuzz
+ * target. */
 #pragma once
 #include <string.h>
-#include "model/record.h"
+#include "model/records/record.h"
 
 struct example {
 	const char *name;

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
-#include "core/archive.h"
-#include "core/execs.h"
-#include "core/files.h"
+#include "core/execs/execs.h"
+#include "core/files/files.h"
+#include "core/files/tree_archive.h"
 #include "core/internal.h"
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* Answers of scripts: whatever they print, lines that are whole and safe, or an error. */
-#include "format/answer.h"
+#include "format/text/answer.h"
 #include "unit.h"
 
 static int parse(struct str text, struct answer *answer, struct arena *arena, struct error *err)

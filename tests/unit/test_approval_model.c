@@ -1,5 +1,6 @@
-/* model/approval.c: the bytes that were asked for, what is kept to run them, times and quoting. */
-#include "model/policy/approval.h"
+/* model/nouns/approval.c: the bytes that were asked for, what is kept to run them, times and
+ * quoting. */
+#include "policy/approval.h"
 
 #include <string.h>
 #include "unit.h"

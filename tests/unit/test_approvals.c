@@ -1,8 +1,8 @@
-/* core/approvals.c: asking, answering, waiting over a restart. The execs that wait are played here.
- */
-#include "core/approvals.h"
+/* core/access/approvals.c: asking, answering, waiting over a restart. The execs that wait are
+ * played here. */
+#include "core/access/approvals.h"
 
-#include "core/webhooks.h"
+#include "core/access/webhooks.h"
 #include "core_fixture.h"
 
 #define EXEC "eeeeeeeeeeeeeeeeeeee"

@@ -1,4 +1,4 @@
-/* blob/blob.c, blob/dir.c and format/blob_name.c: names, and the store in a directory. */
+/* blob/blob.c, blob/dir.c and format/http/blob_name.c: names, and the store in a directory. */
 #include "blob/blob.h"
 
 #include <signal.h>

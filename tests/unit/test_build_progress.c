@@ -1,5 +1,5 @@
 /* What a build says of its progress, and what of it becomes events. */
-#include "core/build_progress.h"
+#include "core/packages/build_progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/id.h"
 #include "base/path.h"
-#include "snapshots/bundle.h"
-#include "snapshots/snapshots.h"
+#include "trees/stacks/bundle.h"
+#include "trees/stacks/snapshots.h"
 #include "unit.h"
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_CLOEXEC)

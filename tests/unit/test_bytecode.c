@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "base/str.h"
 #include "envs/python/bytecode.h"
-#include "layers/store.h"
+#include "trees/layers/store.h"
 #include "unit.h"
 
 static void time_is_set_in_a_timestamped_head_only(void **state)

@@ -1,7 +1,7 @@
 /* Eval cases: YAML to a case, what graders run, copies. */
 #include <string.h>
-#include "format/yaml_json.h"
-#include "model/case.h"
+#include "format/text/yaml_json.h"
+#include "model/agents/case.h"
 #include "unit.h"
 
 static int read_text(const char *text, const char *harness, struct arena *arena,

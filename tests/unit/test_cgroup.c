@@ -19,7 +19,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "linux/cgroup.h"
-#include "format/procfs.h"
+#include "format/text/procfs.h"
 #include "linux/cgroup_internal.h"
 #include "linux/namespace.h"
 

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "base/buf.h"
 #include "base/str.h"
-#include "format/json.h"
-#include "model/config.h"
+#include "format/text/json.h"
+#include "model/settings/config.h"
 #include "unit.h"
 
 static void print_list(struct buf *out, const char *name, const text_list *list)

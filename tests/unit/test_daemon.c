@@ -1,7 +1,7 @@
 /* Daemons: one a home, found by its lock, started by whoever needs it first, stopped. The server of
  * these tests is the test itself, when it is called as carrel is: with `serve --background`. */
-#include "cli/daemon.h"
-#include "cli/listen.h"
+#include "cli/daemon/daemon.h"
+#include "cli/daemon/listen.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static _Noreturn void serve(int ready)
 	_exit(125);
 }
 
-/* As cli/serve.c does it. CARREL_TEST_FAILS: what it says instead. */
+/* As cli/daemon/serve.c does it. CARREL_TEST_FAILS: what it says instead. */
 static int be_server(void)
 {
 	const char *failure = getenv("CARREL_TEST_FAILS");

@@ -1,4 +1,4 @@
-#include "format/dns.h"
+#include "format/network/dns.h"
 
 #include <string.h>
 #include "unit.h"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "cli/diagnose.h"
+#include "cli/daemon/diagnose.h"
 #include "unit.h"
 
 #define complain(...) (print_error(__VA_ARGS__), assert_true(false))

@@ -2,7 +2,7 @@
  * its resolver and listen on every address. */
 #include <sched.h>
 #include "egress_fixture.h"
-#include "format/dns.h"
+#include "format/network/dns.h"
 
 static struct inside {
 	int outside, inside; /* namespaces */

@@ -4,8 +4,8 @@
 #include <string.h>
 #include "base/fd.h"
 #include "cli/columns.h"
-#include "cli/env.h"
-#include "build/progress.h"
+#include "cli/environments/env.h"
+#include "envs/builder/progress.h"
 #include "unit.h"
 
 static void assert_line(const char *expected, const char *phase, uint64_t done, uint64_t total,

@@ -1,8 +1,8 @@
 /* Environments as data: names, times, and meta.json there and back. */
 #include <string.h>
 #include "base/clock.h"
-#include "format/json_read.h"
-#include "model/environment.h"
+#include "format/text/json_read.h"
+#include "model/nouns/environment.h"
 #include "unit.h"
 
 #define HASH_A "a3f5b8c0d2e1f4a7b6c5d4e3f2a1b0c9a3f5b8c0d2e1f4a7b6c5d4e3f2a1b0c9"

@@ -11,11 +11,11 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "build/job.h"
+#include "envs/builder/job_runner.h"
 #include "envs/kind.h"
 #include "linux/overlay.h"
-#include "sandbox/host.h"
-#include "sandbox/sandbox.h"
+#include "sandbox/native/host.h"
+#include "sandbox/native/sandbox.h"
 #include "unit.h"
 
 #define OWNER 64199

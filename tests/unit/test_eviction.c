@@ -1,7 +1,7 @@
 /* Eviction: what goes, in which order, and what never does. */
 #include <string.h>
 #include "base/str.h"
-#include "model/eviction.h"
+#include "model/nouns/eviction.h"
 #include "unit.h"
 
 #define NOW 1000000

@@ -1,4 +1,4 @@
-#include "model/exec_message.h"
+#include "model/nouns/exec_message.h"
 
 #include <string.h>
 #include "arena_fixture.h"

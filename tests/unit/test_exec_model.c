@@ -1,7 +1,7 @@
 /* An exec as data: its result, how it is shown, and the store's document. */
 #include <string.h>
 #include "base/buf.h"
-#include "model/exec.h"
+#include "model/nouns/exec.h"
 #include "unit.h"
 
 #define STARTED 1771063200000 /* 2026-02-14T10:00:00Z */

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "sandbox/family.h"
+#include "sandbox/native/family.h"
 #include "unit.h"
 
 static void count(void *ctx, int proc, int pid)

@@ -1,5 +1,5 @@
 /* What is asked of a request by TCP: names, origins, and the clients of proxies. */
-#include "api/front.h"
+#include "doors/front.h"
 
 #include "arena_fixture.h"
 

@@ -1,5 +1,5 @@
 #include <string.h>
-#include "plan/grants.h"
+#include "sandbox/plan/grants.h"
 #include "unit.h"
 
 static void what_is_encoded_is_decoded(void **state)

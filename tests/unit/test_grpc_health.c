@@ -1,6 +1,6 @@
 #include "unit.h"
 #include <string.h>
-#include "format/grpc_health.h"
+#include "format/http/grpc_health.h"
 
 #define SETTINGS "\0\0\0\4\0\0\0\0\0"
 #define HEAD "\0\0\1\1\4\0\0\0\1\x88"

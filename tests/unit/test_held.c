@@ -11,7 +11,7 @@
 #include "base/path.h"
 #include "base/str.h"
 #include "linux/fd_message.h"
-#include "sandbox/held.h"
+#include "sandbox/native/held.h"
 #include "unit.h"
 
 #define BYTES (1 << 20)

@@ -1,7 +1,7 @@
 /* Hints name commands at the command line and routes over REST. */
 #include <string.h>
-#include "api/call.h"
 #include "base/str.h"
+#include "doors/call.h"
 #include "model/hint.h"
 #include "unit.h"
 

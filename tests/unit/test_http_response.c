@@ -2,7 +2,7 @@
  */
 #include <string.h>
 #include "base/buf.h"
-#include "format/http_response.h"
+#include "format/http/http_response.h"
 #include "unit.h"
 
 static int parse(const char *text, bool is_head, struct http_response *response, size_t *used)

@@ -1,7 +1,7 @@
 /* Percent-encoding, queries, authorities, server-sent events. */
 #include <string.h>
-#include "format/sse.h"
-#include "format/uri.h"
+#include "format/http/sse.h"
+#include "format/http/uri.h"
 #include "unit.h"
 
 static void what_is_encoded_decodes_to_itself(void **state)

@@ -1,5 +1,5 @@
 /* "ADDRESS:PORT" as text and back. */
-#include "format/inet_address.h"
+#include "format/network/inet_address.h"
 #include "unit.h"
 
 static void what_is_parsed_is_printed(void **state)

@@ -1,6 +1,6 @@
 /* pip.conf: sections, keys as pip takes them, long values, comments; and what it can't be. */
 #include <string.h>
-#include "format/ini.h"
+#include "format/text/ini.h"
 #include "arena_fixture.h"
 
 static ini_list parse(const char *text)

@@ -7,10 +7,10 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include "base/fd.h"
-#include "init/wire.h"
 #include "linux/fd_message.h"
 #include "linux/pidfd.h"
-#include "sandbox/init_client.h"
+#include "sandbox/init/wire.h"
+#include "sandbox/native/init_client.h"
 #include "unit.h"
 
 struct ends {

@@ -3,7 +3,7 @@
 #include <sys/shm.h>
 #include <time.h>
 #include "base/clock.h"
-#include "format/procfs.h"
+#include "format/text/procfs.h"
 #include "linux/netns.h"
 #include "linux/pidfd.h"
 #include "init_fixture.h"

@@ -1,7 +1,7 @@
 /* The messages to init, as bytes: what is taken and what is refused. */
 #include <errno.h>
 #include <string.h>
-#include "init/wire.h"
+#include "sandbox/init/wire.h"
 #include "unit.h"
 
 static const char body_text[] = "sh\0-c\0true\0A=1\0B=\0/workspace";

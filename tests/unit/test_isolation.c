@@ -1,6 +1,6 @@
 /* Isolation backends are found by the name that a plan has. */
 #include "base/arena.h"
-#include "sandbox/isolation.h"
+#include "sandbox/native/isolation.h"
 #include "unit.h"
 
 static void test_native_is_there_and_whole(void **state)

@@ -1,6 +1,6 @@
 /* The JSON writer: what comes out is JSON, and misuse doesn't come out at all. */
 #include <string.h>
-#include "format/json.h"
+#include "format/text/json.h"
 #include "unit.h"
 
 static void nested_values_are_separated_and_closed(void **state)

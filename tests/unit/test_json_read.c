@@ -2,7 +2,7 @@
 #include <string.h>
 #include <time.h>
 #include "base/buf.h"
-#include "format/json_read.h"
+#include "format/text/json_read.h"
 #include "unit.h"
 
 static struct json_value *read_text(struct arena *arena, struct str text)

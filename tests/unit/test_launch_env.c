@@ -2,7 +2,7 @@
  * program's and end when they are told to. */
 #include "envs/store.h"
 #include <sys/xattr.h>
-#include "layers/stage.h"
+#include "trees/layers/stage.h"
 #include "launch_fixture.h"
 
 static struct error err;

@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include "base/file.h"
 #include "base/walk.h"
-#include "build/tree_job.h"
-#include "format/json_read.h"
+#include "format/text/json_read.h"
+#include "launch/trees/tree_job.h"
 #include "launch_fixture.h"
 
 static char programs[64]; /* a directory that holds this program as carrel-build */

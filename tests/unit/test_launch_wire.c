@@ -1,7 +1,7 @@
 /* The messages between core and launcher, as bytes: what is taken and what ends the role that sent
  * it. */
 #include <string.h>
-#include "plan/launch.h"
+#include "sandbox/plan/launch.h"
 #include "unit.h"
 
 #define ID "0123456789abcdefghij"

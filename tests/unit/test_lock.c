@@ -1,6 +1,6 @@
 /* Locks: uv's text there and back to the same bytes, and nothing less than pinned and hashed. */
 #include <string.h>
-#include "format/lock.h"
+#include "format/packages/lock.h"
 #include "arena_fixture.h"
 
 #define HEX64 "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde"

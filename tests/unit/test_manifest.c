@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/str.h"
-#include "layers/manifest.h"
+#include "trees/layers/manifest.h"
 #include "arena_fixture.h"
 
 #define HASH "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"

@@ -1,6 +1,6 @@
 /* What has to be shown so that a program finds a path of the host. */
 #include <string.h>
-#include "cli/diagnose.h"
+#include "cli/daemon/diagnose.h"
 #include "unit.h"
 
 struct fixture {

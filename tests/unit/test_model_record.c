@@ -1,6 +1,6 @@
 /* Rows that read JSON and queries: what is taken, and errors that name the member. */
-#include "format/base64.h"
-#include "model/record.h"
+#include "format/text/base64.h"
+#include "model/records/record.h"
 #include "record_example.h"
 #include "unit.h"
 

@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include "base/buf.h"
 #include "base/fd.h"
-#include "format/websocket.h"
+#include "format/http/websocket.h"
 #include "net/websocket.h"
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 #include <string.h>
-#include "format/netrc.h"
+#include "format/packages/netrc.h"
 #include "arena_fixture.h"
 
 static void assert_found(const char *text, const char *host, const char *expected)

@@ -3,9 +3,9 @@
 #include <netinet/in.h>
 #include <string.h>
 #include "base/clock.h"
-#include "format/idna.h"
-#include "model/address.h"
-#include "model/network.h"
+#include "format/network/idna.h"
+#include "model/network/address.h"
+#include "model/network/network.h"
 #include "unit.h"
 
 static void make(struct arena *arena, const char *const *allow, const char *const *deny,

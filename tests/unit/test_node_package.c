@@ -1,6 +1,6 @@
 /* package.json and the locks of bun and npm: what is taken, and what is refused by name. */
 #include <string.h>
-#include "format/node_package.h"
+#include "format/packages/node_package.h"
 #include "arena_fixture.h"
 
 #define HASH                                                                                       \

@@ -1,7 +1,7 @@
 /* The table of routes: paths lead where they say, and /openapi.json says what is there. */
 #include <string.h>
-#include "api/call.h"
-#include "api/schema.h"
+#include "doors/call.h"
+#include "doors/rest/schema.h"
 #include "unit.h"
 
 /* ---- routes ---- */

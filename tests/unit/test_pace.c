@@ -1,6 +1,6 @@
 /* When a counted tree is measured, and what hidden files are charged. */
-#include "sandbox/held.h"
-#include "sandbox/pace.h"
+#include "sandbox/native/held.h"
+#include "sandbox/native/pace.h"
 #include "unit.h"
 
 #define MB (1ull << 20)

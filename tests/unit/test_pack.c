@@ -1,14 +1,15 @@
-/* snapshots/pack.c and snapshots/unpack.c: a layer comes back as it was; hostile archives don't. */
-#include "snapshots/pack.h"
+/* trees/stacks/pack.c and trees/stacks/unpack.c: a layer comes back as it was; hostile archives
+ * don't. */
+#include "trees/stacks/pack.h"
 
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "base/file.h"
-#include "format/tar.h"
+#include "format/archives/tar.h"
 #include "path_fixture.h"
-#include "snapshots/snapshots.h"
+#include "trees/stacks/snapshots.h"
 #include "unit.h"
 
 static struct error err;

@@ -1,5 +1,5 @@
 /* Dependencies of a package.json changed as text. */
-#include "format/package_edit.h"
+#include "format/packages/package_edit.h"
 #include <string.h>
 #include "arena_fixture.h"
 

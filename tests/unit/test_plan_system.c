@@ -1,6 +1,6 @@
 /* What every sandbox shows of the host: which names are in the list, and which never are. */
 #include <string.h>
-#include "plan/system.h"
+#include "sandbox/plan/system.h"
 #include "unit.h"
 
 static const struct plan_system_place *place(const char *directory)

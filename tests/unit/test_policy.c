@@ -1,4 +1,4 @@
-#include "model/policy/policy.h"
+#include "policy/policy.h"
 #include "arena_fixture.h"
 
 static const struct policy_places places = { "/workspace", "ctx1", "/home/agent" };

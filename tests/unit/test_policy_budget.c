@@ -1,7 +1,7 @@
 /* What a judgement takes: counted, not timed. */
 #include <string.h>
 #include "base/buf.h"
-#include "model/policy/stack.h"
+#include "policy/stack.h"
 #include "arena_fixture.h"
 
 static const struct policy_places places = { "/workspace", "c", "/workspace" };

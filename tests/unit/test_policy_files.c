@@ -1,5 +1,5 @@
 /* File rules, against commands, redirections and words that name files. */
-#include "model/policy/policy.h"
+#include "policy/policy.h"
 #include "arena_fixture.h"
 
 static const struct policy_places places = { "/workspace", "ctx1", "/workspace" };

@@ -1,7 +1,7 @@
 /* The configuration and the hooks that git obeys, as the judge finds and reads them. */
 #include "arena_fixture.h"
 #include "inputs_fixture.h"
-#include "model/policy/policy.h"
+#include "policy/policy.h"
 
 #define HEAD_TEXT "ref: refs/heads/main\n"
 #define REPOSITORY(at, config)                                                                     \

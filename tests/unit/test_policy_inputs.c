@@ -1,9 +1,9 @@
 /* Files that commands install from, and configurations of git, as the judge reads them. */
-#include "model/policy/inputs.h"
+#include "policy/inputs.h"
 #include "arena_fixture.h"
 #include "inputs_fixture.h"
-#include "model/policy/policy.h"
-#include "model/policy/sources.h"
+#include "policy/policy.h"
+#include "policy/sources.h"
 
 static const char text[] =
 	"{\"package_managers\": {"

@@ -1,7 +1,7 @@
 /* Several policies at once, and what their file rules become. */
 #include <string.h>
-#include "model/policy/stack.h"
-#include "plan/denials.h"
+#include "policy/stack.h"
+#include "sandbox/plan/denials.h"
 #include "unit.h"
 
 static struct arena arena;

@@ -1,4 +1,4 @@
-#include "api/port_head.h"
+#include "doors/rest/port_head.h"
 
 #include <string.h>
 #include "arena_fixture.h"

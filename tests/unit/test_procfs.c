@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include "base/fd.h"
-#include "format/procfs.h"
+#include "format/text/procfs.h"
 #include "unit.h"
 
 static char text[1 << 18];

@@ -1,8 +1,8 @@
 /* Which program a name runs where a policy judges commands: the names that no package takes, what
  * can't be attached, and the plan of such a sandbox. */
-#include "plan/programs.h"
+#include "sandbox/plan/programs.h"
 #include <string.h>
-#include "plan/plan.h"
+#include "sandbox/plan/plan.h"
 #include "unit.h"
 
 static void names_of_interpreters_are_known(void **state)

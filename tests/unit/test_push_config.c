@@ -1,5 +1,5 @@
-/* model/push_config.c: where notifications of a task go. */
-#include "model/push_config.h"
+/* model/agents/push_config.c: where notifications of a task go. */
+#include "model/agents/push_config.h"
 
 #include <string.h>
 #include "unit.h"

@@ -1,7 +1,7 @@
 #include "unit.h"
 
 #include "base/buf.h"
-#include "model/pushed.h"
+#include "model/nouns/pushed.h"
 
 #define ID "0123456789abcdefghij"
 #define CONTENT "aaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbccccccccccccccccdddddddddddddddd"

@@ -1,5 +1,5 @@
 /* pylock.c: what uv writes is read, and printed so that uv reads it. */
-#include "format/pylock.h"
+#include "format/packages/pylock.h"
 #include "unit.h"
 
 #define HASH_A "361ca0950cc7082f53fa69e9328409f40a62c61e57e0a47e1825a08078a58a53"

@@ -1,8 +1,8 @@
 /* pyproject.toml and pylock.toml as lines of a requirements file. */
 #include <string.h>
 #include "base/buf.h"
-#include "format/pylock.h"
-#include "format/pyproject.h"
+#include "format/packages/pylock.h"
+#include "format/packages/pyproject.h"
 #include "arena_fixture.h"
 
 #define A64 "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"

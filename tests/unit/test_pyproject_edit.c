@@ -1,6 +1,6 @@
 /* project.dependencies of a pyproject.toml changed as text. */
 #include <string.h>
-#include "format/pyproject_edit.h"
+#include "format/packages/pyproject_edit.h"
 #include "arena_fixture.h"
 
 static const char *finish(int failed, const struct buf *out, const struct error *err)

@@ -1,6 +1,6 @@
 /* Quantities: what people type, exactly, and nothing that only looks like it. */
 #include <string.h>
-#include "format/quantity.h"
+#include "format/text/quantity.h"
 #include "unit.h"
 
 struct good {

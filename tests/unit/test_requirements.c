@@ -2,8 +2,8 @@
  * takes is refused, with its line. The two tables are what the reference implementation of the
  * standards says about each line. */
 #include <string.h>
-#include "format/pep508.h"
-#include "format/requirements.h"
+#include "format/packages/pep508.h"
+#include "format/packages/requirements.h"
 #include "arena_fixture.h"
 
 static const char *const good[] = { "a==1", "a>=1", "a==1.0", "a>=1.0", "a~=1.0", "a==v1.2",

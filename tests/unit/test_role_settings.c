@@ -1,5 +1,5 @@
 /* What a role is told reaches it as it was said. */
-#include "model/role_settings.h"
+#include "model/settings/role_settings.h"
 
 #include <sys/mman.h>
 #include <unistd.h>

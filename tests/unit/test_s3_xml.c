@@ -1,5 +1,5 @@
-/* format/s3_xml.c: answers of S3 servers. */
-#include "format/s3_xml.h"
+/* format/http/s3_xml.c: answers of S3 servers. */
+#include "format/http/s3_xml.h"
 
 #include <string.h>
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-#include "format/shell/shell.h"
+#include "policy/shell/shell.h"
 #include "base/buf.h"
 #include "arena_fixture.h"
 

@@ -1,5 +1,5 @@
-/* format/sigv4.c against the examples that AWS publishes for the algorithm. */
-#include "format/sigv4.h"
+/* format/http/sigv4.c against the examples that AWS publishes for the algorithm. */
+#include "format/http/sigv4.h"
 
 #include <string.h>
 #include "unit.h"

@@ -1,4 +1,4 @@
-#include "sandbox/slot.h"
+#include "sandbox/native/slot.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

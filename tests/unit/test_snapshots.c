@@ -18,7 +18,7 @@
 #include "base/walk.h"
 #include "linux/namespace.h"
 #include "linux/overlay.h"
-#include "snapshots/snapshots.h"
+#include "trees/stacks/snapshots.h"
 #include "unit.h"
 
 #define LAYERS 6

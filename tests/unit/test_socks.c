@@ -1,5 +1,5 @@
 #include <string.h>
-#include "format/socks.h"
+#include "format/network/socks.h"
 #include "unit.h"
 
 #define BYTES(literal) ((struct str){ literal, sizeof(literal) - 1 })

@@ -1,6 +1,6 @@
-#include "model/policy/sources.h"
+#include "policy/sources.h"
 #include "arena_fixture.h"
-#include "model/policy/policy.h"
+#include "policy/policy.h"
 
 static const char text[] =
 	"{\"_comment\": \"x\", \"agent_type\": \"python-data-agent\",\n"

@@ -2,8 +2,8 @@
  * are told. */
 #include <string.h>
 #include "base/path.h"
-#include "format/archived.h"
-#include "format/tar.h"
+#include "format/archives/archived.h"
+#include "format/archives/tar.h"
 #include "unit.h"
 
 static char long_name[300], longer_link[200], long_deep[200];

@@ -1,8 +1,8 @@
-/* model/agent.c: the file of an A2A agent. model/task.c: states, messages and parts.
- * api/a2a/shapes.c: both as A2A 1.0 and 0.3 show them. */
+/* model/agents/agent.c: the file of an A2A agent. model/agents/task.c: states, messages and parts.
+ * model/agents/a2a.c: both as A2A 1.0 and 0.3 show them. */
 #include <string.h>
-#include "api/a2a/a2a.h"
-#include "format/yaml_json.h"
+#include "doors/a2a/a2a.h"
+#include "format/text/yaml_json.h"
 #include "unit.h"
 
 #define TOOLS "name: tools\ndescription: runs commands\nversion: \"1.0\"\n"

@@ -1,7 +1,7 @@
 /* Templates: YAML to values, values to a template, templates merged and put into a workspace. */
 #include <string.h>
-#include "format/yaml_json.h"
-#include "model/template.h"
+#include "format/text/yaml_json.h"
+#include "model/nouns/template.h"
 #include "unit.h"
 
 static int read_text(const char *text, struct arena *arena, struct template *t, struct error *err)

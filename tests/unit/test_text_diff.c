@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/buf.h"
-#include "snapshots/snapshots.h"
+#include "trees/stacks/snapshots.h"
 #include "unit.h"
 
 static unsigned long seed = 7;

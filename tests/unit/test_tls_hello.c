@@ -1,4 +1,4 @@
-#include "format/tls_hello.h"
+#include "format/network/tls_hello.h"
 
 #include <stdlib.h>
 #include <string.h>

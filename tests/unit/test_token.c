@@ -1,8 +1,9 @@
-/* format/token.c: the text of an access token. format/webhook.c: the signature of a call. */
-#include "format/token.h"
+/* format/http/token.c: the text of an access token. format/http/webhook.c: the signature of a
+ * call. */
+#include "format/http/token.h"
 
 #include <string.h>
-#include "format/webhook.h"
+#include "format/http/webhook.h"
 #include "unit.h"
 
 static void make(unsigned char fill, char text[TOKEN_LEN + 1])

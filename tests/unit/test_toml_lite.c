@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/buf.h"
-#include "format/toml_lite.h"
+#include "format/text/toml_lite.h"
 #include "arena_fixture.h"
 
 /* One line an entry: "table#instance key=text", strings in quotes. */

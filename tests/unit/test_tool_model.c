@@ -1,9 +1,9 @@
 /* Tools and code as data: names, what is asked for, skeletons, settings, commands, verdicts. */
 #include <string.h>
-#include "model/code.h"
-#include "model/config.h"
-#include "model/tool.h"
-#include "model/tool_spec.h"
+#include "model/agents/code.h"
+#include "model/settings/config.h"
+#include "model/agents/tool.h"
+#include "model/agents/tool_spec.h"
 #include "arena_fixture.h"
 
 static struct error err;

@@ -14,9 +14,9 @@
 #include "envs/python/interpreter.h"
 #include "envs/python/known.h"
 #include "envs/python/uv.h"
-#include "layers/stage.h"
-#include "layers/store.h"
 #include "stand_in.h"
+#include "trees/layers/stage.h"
+#include "trees/layers/store.h"
 #include "unit.h"
 
 static char root[64];

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
-#include "cli/tree.h"
+#include "cli/workspaces/tree.h"
 #include "tree_fixture.h"
 #include "unit.h"
 

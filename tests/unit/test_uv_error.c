@@ -2,7 +2,7 @@
  * line for people; and whatever else it may say, something that is safe to show. */
 #include <stdio.h>
 #include <string.h>
-#include "format/uv_error.h"
+#include "format/packages/uv_error.h"
 #include "arena_fixture.h"
 
 static struct uv_error classify(const char *text)

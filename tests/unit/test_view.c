@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "sandbox/view.h"
+#include "sandbox/native/view.h"
 #include "unit.h"
 
 static int file_with(const char *text)

@@ -1,5 +1,5 @@
 /* Connections and requests, counted for addresses, their ranges, uids and principals. */
-#include "api/visits.h"
+#include "doors/visits.h"
 
 #include "base/fd.h"
 #include "unit.h"

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include "base/fd.h"
 #include "base/str.h"
-#include "sandbox/base.h"
-#include "sandbox/host.h"
+#include "sandbox/native/base.h"
+#include "sandbox/native/host.h"
 #include "unit.h"
 
 struct fixture {

@@ -1,6 +1,6 @@
 /* Limits of a warm sandbox, over a real carrel-init; what a control group would say stands in
  * files. */
-#include "core/watch_disk.h"
+#include "core/execs/watch_disk.h"
 #include "execs_fixture.h"
 
 /* A file in the place of descriptor `which`. */

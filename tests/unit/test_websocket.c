@@ -1,7 +1,7 @@
 /* Frames of WebSocket and URLs of daemons. */
 #include <string.h>
-#include "format/uri.h"
-#include "format/websocket.h"
+#include "format/http/uri.h"
+#include "format/http/websocket.h"
 #include "unit.h"
 
 #define MAX 100000

@@ -1,6 +1,6 @@
 /* RECORD: paths, hashes and sizes as they are written, and no line that is half of one. */
 #include <string.h>
-#include "format/wheel_record.h"
+#include "format/packages/wheel_record.h"
 #include "arena_fixture.h"
 
 /* Of the empty text. */

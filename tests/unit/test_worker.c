@@ -1,7 +1,7 @@
 /* The thread of a child that makes a sandbox: every job is done once, by one of the two. */
 #include <errno.h>
 #include <pthread.h>
-#include "sandbox/worker.h"
+#include "sandbox/native/worker.h"
 #include "unit.h"
 
 struct note {

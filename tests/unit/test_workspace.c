@@ -1,7 +1,7 @@
 /* A workspace as data: names, labels, limits, how it is shown, and the store's document. */
 #include <string.h>
-#include "format/json_read.h"
-#include "model/workspace.h"
+#include "format/text/json_read.h"
+#include "model/nouns/workspace.h"
 #include "unit.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))

@@ -2,7 +2,7 @@
  * makes a workspace. */
 #include <string.h>
 #include "base/arena.h"
-#include "model/workspace.h"
+#include "model/nouns/workspace.h"
 #include "unit.h"
 
 static struct workspace with(struct arena *arena, const char *key, const char *value)

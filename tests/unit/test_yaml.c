@@ -1,7 +1,7 @@
 /* The YAML reader: its part of YAML as YAML has it, and an error for all the rest. */
 #include <string.h>
 #include "base/buf.h"
-#include "format/yaml.h"
+#include "format/text/yaml.h"
 #include "unit.h"
 
 /* A tree in one line: null as ~, plain scalars as they are, quoted ones in '', [lists], {maps}. */

@@ -6,9 +6,9 @@
  */
 #pragma once
 #include "envs/internal.h"
-#include "envs/node/registry.h"
-#include "format/node_package.h"
-#include "layers/stage.h"
+#include "envs/node/npm_registry.h"
+#include "format/packages/node_package.h"
+#include "trees/layers/stage.h"
 
 #define NODE_TARGET "/node_modules"
 #define NODE_AGAIN "/workspace/node_modules"

@@ -9,8 +9,8 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "envs/node/internal.h"
-#include "format/json_read.h"
-#include "format/quantity.h"
+#include "format/text/json_read.h"
+#include "format/text/quantity.h"
 
 #define NOTHING_LOCKED "{ \"lockfileVersion\": 1, \"workspaces\": {} }\n"
 #define MAKE_TRIES 4

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "envs/node/internal.h"
 #include "envs/python/inputs.h"
-#include "format/json_read.h"
+#include "format/text/json_read.h"
 
 #define SPECS_MAX 1000
 

@@ -3,7 +3,7 @@
 #pragma once
 #include "base/map.h"
 #include "base/str.h"
-#include "layers/store.h"
+#include "trees/layers/store.h"
 
 struct node_unit {
 	const char *path;

@@ -8,7 +8,7 @@
 #include "base/path.h"
 #include "envs/node/units.h"
 #include "envs/upper.h"
-#include "format/node_package.h"
+#include "format/packages/node_package.h"
 
 struct settling {
 	int upper;

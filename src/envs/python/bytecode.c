@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "layers/store.h"
+#include "trees/layers/store.h"
 
 static uint32_t get_u32(const unsigned char *at)
 {

@@ -15,7 +15,7 @@
 #include "base/walk.h"
 #include "envs/python/hosts.h"
 #include "envs/python/scripts.h"
-#include "layers/stage.h"
+#include "trees/layers/stage.h"
 
 #define ROOM "pythons"
 #define MIRROR "UV_PYTHON_INSTALL_MIRROR"

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "envs/python/explain.h"
-#include "format/quantity.h"
+#include "format/text/quantity.h"
 
 void making_refused(const struct making *making, char out[320])
 {

@@ -2,7 +2,7 @@
  * unless they say otherwise. */
 #pragma once
 #include "envs/python/internal.h"
-#include "format/uv_error.h"
+#include "format/packages/uv_error.h"
 
 /* The deadline has passed: names the host that could not be reached, if there was one. */
 int making_timeout(struct making *making, struct error *err);

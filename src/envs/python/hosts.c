@@ -5,7 +5,7 @@
 #include "envs/python/known.h"
 #include "envs/python/scripts.h"
 #include "envs/python/uv.h"
-#include "format/uri.h"
+#include "format/http/uri.h"
 
 #define ROOM "tools"
 #define FRESH_S 86400

@@ -3,10 +3,10 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/path.h"
-#include "format/ini.h"
-#include "format/netrc.h"
-#include "format/toml_lite.h"
-#include "format/uri.h"
+#include "format/http/uri.h"
+#include "format/packages/netrc.h"
+#include "format/text/ini.h"
+#include "format/text/toml_lite.h"
 
 #define URL_MAX 2048
 

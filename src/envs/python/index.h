@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "base/vec.h"
 #include "envs/python/inputs.h"
-#include "model/config.h"
+#include "model/settings/config.h"
 
 struct index_login {
 	const char *url;  /* as in the set */

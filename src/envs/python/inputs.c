@@ -16,8 +16,8 @@
 #include "base/path.h"
 #include "envs/build.h"
 #include "envs/python/wheelhouse.h"
-#include "format/pylock.h"
-#include "format/pyproject.h"
+#include "format/packages/pylock.h"
+#include "format/packages/pyproject.h"
 
 enum purpose { FOR_REQUIREMENTS, FOR_CONSTRAINTS };
 

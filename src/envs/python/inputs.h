@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "envs/python/locals.h"
-#include "format/requirements.h"
+#include "format/packages/requirements.h"
 
 #define INPUTS_DEPTH_MAX 10
 #define INPUTS_FILES_MAX 100

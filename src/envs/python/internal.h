@@ -1,9 +1,9 @@
 /* internal.h -- what the files that make environments of Python share. */
 #pragma once
 #include "envs/internal.h"
-#include "format/pylock.h"
+#include "format/packages/pylock.h"
 #include "envs/python/uv.h"
-#include "layers/stage.h"
+#include "trees/layers/stage.h"
 #include "linux/child.h"
 
 /* ---- Python, as a kind ---- */
@@ -31,8 +31,8 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 
 /* The pip that an environment gets, as a line of a lock. */
 const struct lock_package *pip_for(const char *minor, struct arena *arena);
-/* What names the layer of a wheel: see layers/store.h, 3. built_from: it was built of sources, with
- * tools from these indexes, and is no other's who trusts others; NULL: it wasn't. */
+/* What names the layer of a wheel: see trees/layers/store.h, 3. built_from: it was built of
+ * sources, with tools from these indexes, and is no other's who trusts others; NULL: it wasn't. */
 const char *wheel_key(struct arena *arena, const struct lock_package *package, const char *tag,
 	const struct index_set *built_from);
 

@@ -14,7 +14,7 @@
 #include "base/walk.h"
 #include "envs/python/known.h"
 #include "envs/python/scripts.h"
-#include "layers/store.h"
+#include "trees/layers/store.h"
 
 #define ROOM "pythons"
 #define DEFAULT_PYTHON "/usr/bin/python3"

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "format/answer.h"
+#include "format/text/answer.h"
 #include "linux/home.h"
 
 #define KNOWN_IDENTITY_LEN 64

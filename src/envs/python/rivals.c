@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "format/wheel_record.h"
+#include "format/packages/wheel_record.h"
 
 typedef VEC(size_t) places; /* in `rivals` */
 struct contest {

@@ -1,11 +1,11 @@
 /* scripts.h -- the Python that this room runs, in sandboxes only: src/envs/python/py as text for
- * `python -c`, and how it is run. Scripts print "key value" lines (format/answer.h), and one line
- * on stderr when they fail. */
+ * `python -c`, and how it is run. Scripts print "key value" lines (format/text/answer.h), and one
+ * line on stderr when they fail. */
 #pragma once
 #include <stdbool.h>
 #include "envs/python/interpreter.h"
 #include "envs/runner.h"
-#include "format/answer.h"
+#include "format/text/answer.h"
 
 extern const char script_look[];	  /* what an interpreter is */
 extern const char script_index[];	  /* reads an index: hosts, fetch */

@@ -15,7 +15,7 @@
 #include "envs/python/scripts.h"
 #include "envs/python/uv.h"
 #include "envs/python/uv_run.h"
-#include "format/requirements.h"
+#include "format/packages/requirements.h"
 
 #define OUTPUT_MAX ((size_t)16 << 20)
 #define REQUIRES_MAX 200

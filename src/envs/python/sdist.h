@@ -9,8 +9,8 @@
  * the project itself is never written to. */
 #pragma once
 #include "envs/python/internal.h"
-#include "format/lock.h"
-#include "layers/stage.h"
+#include "format/packages/lock.h"
+#include "trees/layers/stage.h"
 
 struct sdist {
 	const struct lock_package *package; /* from the index; or NULL, and: */

@@ -14,8 +14,8 @@
 #include "envs/python/archives.h"
 #include "envs/python/bytecode.h"
 #include "envs/python/rivals.h"
-#include "format/wheel_record.h"
-#include "format/requirements.h"
+#include "format/packages/wheel_record.h"
+#include "format/packages/requirements.h"
 
 #define INSIDE "/env"
 

@@ -16,7 +16,7 @@
 #include "base/error.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "layers/store.h"
+#include "trees/layers/store.h"
 
 struct split_package {
 	const char *name, *version; /* in: normalised name, as in the lock */

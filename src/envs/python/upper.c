@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "base/walk.h"
-#include "format/requirements.h"
-#include "format/wheel_record.h"
+#include "format/packages/requirements.h"
+#include "format/packages/wheel_record.h"
 
 #define CACHE "__pycache__"
 

@@ -5,7 +5,7 @@
 
 #include "base/path.h"
 #include "envs/python/internal.h"
-#include "format/uri.h"
+#include "format/http/uri.h"
 
 /* Up to the first of `ends`, or all. */
 static struct str until(struct str text, const char *ends)

@@ -12,7 +12,7 @@
 #include "base/fd.h"
 #include "envs/python/known.h"
 #include "envs/python/scripts.h"
-#include "layers/stage.h"
+#include "trees/layers/stage.h"
 
 #define TOOLS_DIR "tools"
 #define DIRECTORY "uv-" UV_VERSION

@@ -12,7 +12,7 @@
 #include "envs/python/jobs.h"
 #include "envs/python/scripts.h"
 #include "envs/python/uv_run.h"
-#include "format/uv_error.h"
+#include "format/packages/uv_error.h"
 
 #define LINKS_INSIDE "/links"
 #define RETRIES 4 /* after 0.5, 1, 2 and 4 s */

@@ -1,4 +1,4 @@
-# Written by sdk/generate-python: change src/api/routes.c instead.
+# Written by sdk/generate-python: change src/doors/rest/routes.c instead.
 """The routes of the daemon."""
 from typing import NamedTuple
 

@@ -1,0 +1,505 @@
+/* carrel tool: tools that are tested before they are loaded. */
+#include "model/agents/tool.h"
+#include <string.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "cli/agents/tool.h"
+#include "cli/cli.h"
+#include "cli/columns.h"
+#include "cli/run/network.h"
+
+#define BODY_MAX ((size_t)4 << 20)
+#define ARGUMENTS_MAX ((size_t)1 << 20)
+
+static const char *tool_path(struct command *command, const char *name, const char *more)
+{
+	return arena_printf(
+		&command->arena, "/v1/tools/%s%s", remote_escape(&command->remote, name), more);
+}
+
+/* "?version=N", or "". */
+static const char *version_query(struct command *command)
+{
+	return command->options.version ? arena_printf(&command->arena, "?version=%llu",
+						  (unsigned long long)command->options.version)
+					: "";
+}
+
+/* NAME [VERSION]: sets options.version, as --version does. */
+static int read_version(struct command *command, struct error *err)
+{
+	const char *text = command->operands.count > 1 ? command->operands.items[1] : NULL;
+	uint64_t version;
+	if (!text)
+		return 0;
+	if (!str_to_u64(str_from(text), &version) || !version)
+		return fail_hint(
+			err, ERR_INVALID, "a number from 1 on", "invalid version '%s'", text);
+	if (command->options.version)
+		return fail(err, ERR_INVALID, "version %s and --version can't be combined", text);
+	command->options.version = version;
+	return 0;
+}
+
+/* ---- forge, install ---- */
+
+static int print_file(struct command *command, struct json *j, const char *key, const char *path,
+	struct error *err)
+{
+	struct str content;
+	if (cli_read_file(path, TOOL_BYTES_MAX, &command->arena, &content, err))
+		return -1;
+	if (str_utf8_prefix(content.data, content.len) != content.len ||
+		memchr(content.data, '\0', content.len))
+		return fail(err, ERR_INVALID, "%s: not a text in UTF-8", path);
+	json_str(j, key, content);
+	return 0;
+}
+
+static int print_options(struct command *command, struct json *j, struct error *err)
+{
+	const struct options *options = &command->options;
+	struct limits limits = options->limits;
+	limits.timeout_ms = 0; /* it is of the tests */
+	if (network_print_options(options, j, err))
+		return -1;
+	if (options->requires.count) {
+		json_array(j, "requires");
+		for (size_t i = 0; i < options->requires.count; i++)
+			json_text(j, NULL, options->requires.items[i]);
+		json_end(j);
+	}
+	if (options->env.python)
+		json_text(j, "python", options->env.python);
+	if (options->note)
+		json_text(j, "description", options->note);
+	record_print_given(j, "limits", &limits_record, &limits);
+	if (options->limits.timeout_ms)
+		json_u64(j, "timeout_ms", options->limits.timeout_ms);
+	if (options->ttl_ms)
+		json_u64(j, "ttl_ms", options->ttl_ms);
+	return 0;
+}
+
+/* 0: it is active; 1: it is dormant, and the reason and the output of its tests are shown. */
+static int show_forged(
+	struct command *command, const struct remote_answer *answer, struct error *err)
+{
+	const char *state = json_member_text(answer->value, "state");
+	const char *name = json_member_text(answer->value, "name");
+	const char *error = json_member_text(answer->value, "error");
+	const struct json_value *output = json_member(answer->value, "output");
+	uint64_t version = 0;
+	bool is_active = state && !strcmp(state, "active");
+	json_member_u64(answer->value, "version", &version);
+	if (tool_view_update(command, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(answer, &command->out);
+		return is_active ? 0 : 1;
+	}
+	if (is_active) {
+		buf_printf(&command->out, "%s version %llu is active\n", name ? name : "",
+			(unsigned long long)version);
+		return 0;
+	}
+	if (output && output->kind == JSON_STRING)
+		(void)!fd_write_full(STDERR_FILENO, output->string.data, output->string.len);
+	cli_say("%s version %llu is dormant: %s", name ? name : "", (unsigned long long)version,
+		error ? error : "");
+	return 1;
+}
+
+static int send_forge(struct command *command, const struct buf *body, struct error *err)
+{
+	struct remote_answer answer = { 0 };
+	command->remote.cancels = "the forging";
+	command->remote.interrupted_hint = "carrel tool ls lists what there is";
+	if (remote_call(&command->remote, "POST", "/v1/tools", body, &answer, err))
+		return -1;
+	return show_forged(command, &answer, err);
+}
+
+static int run_forge(struct command *command, struct error *err)
+{
+	const struct options *options = &command->options;
+	auto_buf struct buf body = buf_empty(BODY_MAX);
+	struct json j = json_to(&body, false);
+	if (tool_check_name(command->operands.items[0], err))
+		return -1;
+	if (!options->code || !options->tests)
+		return fail_hint(err, ERR_INVALID, command->spec->usage, "tool forge needs %s",
+			options->code	 ? "--tests FILE"
+			: options->tests ? "--code FILE"
+					 : "--code FILE and --tests FILE");
+	json_object(&j, NULL);
+	json_text(&j, "name", command->operands.items[0]);
+	if (print_file(command, &j, "code", options->code, err) ||
+		print_file(command, &j, "tests", options->tests, err) ||
+		print_options(command, &j, err))
+		return -1;
+	json_end(&j);
+	return send_forge(command, &body, err);
+}
+
+static int run_install(struct command *command, struct error *err)
+{
+	auto_buf struct buf body = buf_empty(BODY_MAX);
+	struct json j = json_to(&body, false);
+	json_object(&j, NULL);
+	json_text(&j, "package", command->operands.items[0]);
+	if (print_options(command, &j, err))
+		return -1;
+	json_end(&j);
+	return send_forge(command, &body, err);
+}
+
+#define FORGE_ROWS                                                                                 \
+	{ 0, "requires", ARG_LIST, AT(requires), "PKG",                                            \
+		"with this Python package, e.g. 'requests>=2.31'; repeatable", NULL, 1 },          \
+		{ 0, "python", ARG_TEXT, AT(env.python), "VERSION", "use this Python (3.12)",      \
+			NULL, 1 },                                                                 \
+		{ 0, "description", ARG_TEXT, AT(note), "TEXT", "for lists", NULL, 1 },            \
+		{ 0, "ttl", ARG_DURATION, AT(ttl_ms), "TIME",                                      \
+			"keep this version for so long when it isn't active (default 24h)", NULL,  \
+			1 },                                                                       \
+		{ .kind = ARG_RECORD, .offset = AT(limits), .record = &limits_record },            \
+		{ ARG_FROM(network_rows) },                                                        \
+	{                                                                                          \
+		ARG_FROM(remote_rows)                                                              \
+	}
+static const struct arg_option forge_table[] = {
+	{ 0, "code", ARG_TEXT, AT(code), "FILE", "the tool: a Python module with a function run",
+		NULL, 1 },
+	{ 0, "tests", ARG_TEXT, AT(tests), "FILE", "its tests, for pytest; they import tool", NULL,
+		1 },
+	FORGE_ROWS,
+};
+static const struct arg_spec forge_spec = {
+	.command = "tool forge",
+	.summary = "test code, and load it as a tool",
+	.usage = "carrel tool forge NAME --code FILE --tests FILE [options]",
+	.about = "Runs the tests of a tool twice, in order and in reverse order, in a workspace of "
+		 "its\nown. If they pass, the tool is active, in place of the version before it; "
+		 "else "
+		 "it is\ndormant, the reason and the output of the tests are shown, and the exit "
+		 "code "
+		 "is 1.",
+	ARG_TABLE(forge_table),
+	.examples = "  carrel tool forge slug --code slug.py --tests test_slug.py\n"
+		    "  carrel tool forge fetch --code fetch.py --tests test_fetch.py --requires "
+		    "httpx\n",
+	.least = 1,
+	.most = 1,
+	.run = run_forge,
+};
+
+static const struct arg_option install_table[] = { FORGE_ROWS };
+static const struct arg_spec install_spec = {
+	.command = "tool install",
+	.summary = "make a tool of a Python package",
+	.usage = "carrel tool install PACKAGE [options]",
+	.about = "Makes the tool pypi_PACKAGE, with an environment of its own, an adapter that "
+		 "calls the\npublic functions of the package, and a test that it can be imported.",
+	ARG_TABLE(install_table),
+	.examples = "  carrel tool install python-slugify\n"
+		    "  carrel tool call pypi_python-slugify '{\"function\": \"slugify.slugify\", "
+		    "\"args\": [\"A b\"]}'\n",
+	.least = 1,
+	.most = 1,
+	.run = run_install,
+};
+
+/* ---- call ---- */
+
+static int print_call(struct command *command, struct buf *out, struct error *err)
+{
+	const struct options *options = &command->options;
+	struct json_value *value;
+	struct str text = STR("{}");
+	if (command->operands.count > 1)
+		text = str_from(command->operands.items[1]);
+	if (str_is(text, "-") && cli_read_file("-", ARGUMENTS_MAX, &command->arena, &text, err))
+		return -1;
+	if (json_read(text, &command->arena, &value, err))
+		return error_context(err, "the arguments are not valid JSON");
+	if (value->kind != JSON_OBJECT)
+		return fail(err, ERR_INVALID, "the arguments must be a JSON object");
+	struct json j = json_to(out, false);
+	json_object(&j, NULL);
+	json_raw(&j, "arguments", arena_bytes(&command->arena, text.data, text.len));
+	if (options->timeout_ms)
+		json_u64(&j, "timeout_ms", options->timeout_ms);
+	if (options->version)
+		json_u64(&j, "version", options->version);
+	json_end(&j);
+	return 0;
+}
+
+static void say_stream(const struct json_value *answer, const char *key)
+{
+	const struct json_value *text = json_member(answer, key);
+	if (text && text->kind == JSON_STRING)
+		(void)!fd_write_full(STDERR_FILENO, text->string.data, text->string.len);
+}
+
+static int run_call(struct command *command, struct error *err)
+{
+	struct remote_answer answer = { 0 };
+	auto_buf struct buf body = buf_empty(BODY_MAX);
+	if (print_call(command, &body, err) || remote_open(&command->remote, err))
+		return -1;
+	remote_catch_interrupts(&command->remote);
+	int failed = remote_call(&command->remote, "POST",
+		tool_path(command, command->operands.items[0], "/call"), &body, &answer, err);
+	if (remote_is_interrupted())
+		return fail(err, ERR_CANCELED, "interrupted: the call was ended");
+	if (failed)
+		return -1;
+	const struct json_value *ok = json_member(answer.value, "ok");
+	const struct json_value *result = json_member(answer.value, "result");
+	const struct json_value *error = json_member(answer.value, "error");
+	bool is_good = ok && ok->kind == JSON_BOOL && ok->boolean && result;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return is_good ? 0 : 1;
+	}
+	say_stream(answer.value, "stdout");
+	say_stream(answer.value, "stderr");
+	if (is_good) {
+		buf_append(&command->out, result->source.data, result->source.len);
+		buf_text(&command->out, "\n");
+		return 0;
+	}
+	const char *type = json_member_text(error, "type");
+	const char *message = json_member_text(error, "message");
+	say_stream(error, "traceback");
+	cli_say("tool '%s' has failed: %s%s%s", command->operands.items[0], type ? type : "",
+		type ? ": " : "", message ? message : "");
+	return 1;
+}
+
+static const struct arg_option version_row[] = {
+	{ 0, "version", ARG_COUNT, AT(version), "N", "this version, not the active one", NULL, 1 },
+};
+static const struct arg_option call_table[] = {
+	{ 0, "timeout", ARG_DURATION, AT(timeout_ms), "TIME",
+		"end the call after this time "
+		"(default 300s)",
+		NULL, 1 },
+	{ ARG_FROM(version_row) },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec call_spec = {
+	.command = "tool call",
+	.summary = "call a tool",
+	.usage = "carrel tool call NAME [JSON] [options]",
+	.about =
+		"Calls run(**arguments) of a tool, in its own workspace, with the members of the "
+		"JSON\nobject as arguments, and prints what it returns as JSON. JSON is read from "
+		"standard\ninput for -. What the tool prints goes to standard error. The exit code "
+		"is 1 when the\ntool fails.",
+	ARG_TABLE(call_table),
+	.examples = "  carrel tool call slug '{\"text\": \"A title\"}'\n",
+	.least = 1,
+	.most = 2,
+	.run = run_call,
+};
+
+/* ---- ls, show, logs ---- */
+
+static int run_ls(struct command *command, struct error *err)
+{
+	return listing_print_records(command, &tool_record, "name", "/v1/tools", err) ||
+			       tool_view_update(command, err)
+		       ? -1
+		       : 0;
+}
+
+static const struct arg_option ls_table[] = {
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "names only" },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec ls_spec = {
+	.command = "tool ls",
+	.summary = "list tools",
+	.usage = "carrel tool ls [options]",
+	.about = "Lists tools: of each the active version, else the newest one.",
+	ARG_TABLE(ls_table),
+	.examples = "  carrel tool ls -o json\n",
+	.run = run_ls,
+};
+
+static int print_fields(struct command *command, const struct json_value *tool, struct error *err)
+{
+	static const char *const names[] = { "name", "version", "state", "error", "description",
+		"package", "requires", "environment", "workspace", "created_at", "expires_at",
+		"sha256" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		for (size_t at = 0; at < tool_record.count; at++) {
+			const struct field *row = &tool_record.rows[at];
+			if (strcmp(row->name, names[i]) != 0 || !(row->flags & FIELD_OUT))
+				continue;
+			const char *text = row->kind == FIELD_TIME
+						   ? json_member_text(tool, row->name)
+						   : columns_text(&command->arena, row, tool);
+			if (text && text[0])
+				buf_printf(&command->out, "%-12s  %s\n", names[i], text);
+		}
+	buf_text(&command->out, "\n");
+	return listing_print_records(command, &tool_record, "version",
+		tool_path(command, command->operands.items[0], "/versions"), err);
+}
+
+static int run_show(struct command *command, struct error *err)
+{
+	struct remote_answer answer = { 0 };
+	if (read_version(command, err) ||
+		remote_call(&command->remote, "GET",
+			tool_path(command, command->operands.items[0], version_query(command)),
+			NULL, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	const char *code = json_member_text(answer.value, "code");
+	if (command->options.is_stream) {
+		buf_text(&command->out, code ? code : "");
+		return 0;
+	}
+	return print_fields(command, answer.value, err);
+}
+
+static const struct arg_option show_table[] = {
+	{ 0, "code", ARG_FLAG, AT(is_stream), NULL, "print its code alone" },
+	{ ARG_FROM(version_row) },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec show_spec = {
+	.command = "tool show",
+	.summary = "show a tool and its versions",
+	.usage = "carrel tool show NAME [VERSION] [options]",
+	.about = "Shows a tool and its versions. With -o json also its code, its tests and what "
+		 "they\nhave printed.",
+	ARG_TABLE(show_table),
+	.examples = "  carrel tool show slug\n  carrel tool show slug 2 --code\n",
+	.least = 1,
+	.most = 2,
+	.run = run_show,
+};
+
+static int run_logs(struct command *command, struct error *err)
+{
+	struct remote_answer answer = { 0 };
+	if (read_version(command, err))
+		return -1;
+	const char *query = version_query(command);
+	/* Not the active version: the last one that was forged. */
+	if (!query[0]) {
+		if (remote_call(&command->remote, "GET",
+			    tool_path(command, command->operands.items[0], "/versions?limit=1"),
+			    NULL, &answer, err))
+			return -1;
+		const struct json_value *items = json_member(answer.value, "items");
+		if (items && items->first)
+			json_member_u64(items->first, "version", &command->options.version);
+		query = version_query(command);
+	}
+	if (remote_call(&command->remote, "GET",
+		    tool_path(command, command->operands.items[0], query), NULL, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	const struct json_value *output = json_member(answer.value, "output");
+	const char *error = json_member_text(answer.value, "error");
+	if (output && output->kind == JSON_STRING)
+		buf_append(&command->out, output->string.data, output->string.len);
+	if (error)
+		buf_printf(&command->out, "error: %s\n", error);
+	return 0;
+}
+
+static const struct arg_option logs_table[] = {
+	{ ARG_FROM(version_row) },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec logs_spec = {
+	.command = "tool logs",
+	.summary = "show what the tests of a tool have printed",
+	.usage = "carrel tool logs NAME [VERSION] [options]",
+	.about = "Prints what the tests of the version that was forged last, or of VERSION, have "
+		 "printed,\nthe end of it, and why it is dormant.",
+	ARG_TABLE(logs_table),
+	.examples = "  carrel tool logs slug\n  carrel tool logs slug 2\n",
+	.least = 1,
+	.most = 2,
+	.run = run_logs,
+};
+
+/* ---- rollback, rm ---- */
+
+static int run_rollback(struct command *command, struct error *err)
+{
+	struct remote_answer answer = { 0 };
+	auto_buf struct buf body = buf_empty(BODY_MAX);
+	struct json j = json_to(&body, false);
+	if (read_version(command, err))
+		return -1;
+	json_object(&j, NULL);
+	if (command->options.version)
+		json_u64(&j, "version", command->options.version);
+	json_end(&j);
+	if (remote_call(&command->remote, "POST",
+		    tool_path(command, command->operands.items[0], "/rollback"), &body, &answer,
+		    err))
+		return -1;
+	return show_forged(command, &answer, err);
+}
+
+static const struct arg_option plain_table[] = { { ARG_FROM(remote_rows) } };
+static const struct arg_spec rollback_spec = {
+	.command = "tool rollback",
+	.summary = "load another version of a tool",
+	.usage = "carrel tool rollback NAME [VERSION] [options]",
+	.about = "Loads the newest version below the active one that has passed its tests, or "
+		 "VERSION.\nVersions that aren't active are kept for 24 hours, unless forged with "
+		 "--ttl.",
+	ARG_TABLE(plain_table),
+	.examples = "  carrel tool rollback slug\n  carrel tool rollback slug 2\n",
+	.least = 1,
+	.most = 2,
+	.run = run_rollback,
+};
+
+static int run_rm(struct command *command, struct error *err)
+{
+	int code = cli_remove_ones(command, "/v1/tools", &command->operands, err);
+	return code < 0 || tool_view_update(command, err) ? -1 : code;
+}
+
+static const struct arg_spec rm_spec = {
+	.command = "tool rm",
+	.summary = "remove tools",
+	.usage = "carrel tool rm NAME... [options]",
+	.about = "Removes tools with all their versions and workspaces.",
+	ARG_TABLE(plain_table),
+	.examples = "  carrel tool rm slug pypi_python-slugify\n",
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_rm,
+};
+
+static const struct arg_spec *const commands[] = { &forge_spec, &install_spec, &call_spec, &ls_spec,
+	&show_spec, &logs_spec, &rollback_spec, &rm_spec, &tool_discover_spec, &tool_generate_spec,
+	NULL };
+const struct arg_spec cli_tool = {
+	.command = "tool",
+	.summary = "test, load, call and remove tools",
+	.usage = "carrel tool COMMAND [options]",
+	.about = "Tools: Python code that is tested before it is loaded, each in workspaces of\n"
+		 "its own.",
+	.commands = commands,
+};

@@ -1,0 +1,105 @@
+/* carrel token: access tokens, with which other principals than your uid use the daemon. */
+#include <string.h>
+#include "cli/cli.h"
+#include "cli/columns.h"
+#include "model/nouns/token.h"
+
+/* ---- create ---- */
+
+static int run_create(struct command *command, struct error *err)
+{
+	const struct options *options = &command->options;
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	json_object(&j, NULL);
+	if (options->scope)
+		json_text(&j, "scope", options->scope);
+	if (options->workspace)
+		json_text(&j, "workspace", options->workspace);
+	if (options->name)
+		json_text(&j, "name", options->name);
+	if (options->ttl_ms)
+		json_u64(&j, "ttl_ms", options->ttl_ms);
+	json_end(&j);
+	if (remote_call(&command->remote, "POST", "/v1/tokens", &body, &answer, err))
+		return -1;
+	const char *text = json_member_text(answer.value, "text");
+	if (command->json)
+		remote_print_answer(&answer, &command->out);
+	else
+		buf_printf(&command->out, "%s\n", text ? text : "");
+	return 0;
+}
+
+static const struct arg_option create_table[] = {
+	{ 0, "scope", ARG_CHOICE, AT(scope), "admin|user|reviewer",
+		"what its bearer may do: everything, look at workspaces and use them (default), or "
+		"look at them and answer approvals",
+		"admin|user|reviewer" },
+	{ 0, "workspace", ARG_TEXT, AT(workspace), "NAME",
+		"the only workspace that it reaches (default: all)", NULL, 1 },
+	{ 0, "ttl", ARG_DURATION, AT(ttl_ms), "TIME",
+		"it expires after this time, such as 30d (default: never)", NULL, 1000 },
+	{ 0, "name", ARG_TEXT, AT(name), "TEXT", "a name for lists", NULL, 1 },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec create_spec = {
+	.command = "token create",
+	.summary = "make an access token",
+	.usage = "carrel token create [options]",
+	.about = "Makes an access token and prints it. It is shown this once: the daemon keeps "
+		 "only a hash of it.\nIts bearer sets CARREL_TOKEN, or uses --token-file, or sends "
+		 "`Authorization: Bearer`.",
+	ARG_TABLE(create_table),
+	.examples = "  carrel token create --scope reviewer --ttl 30d --name alice\n"
+		    "  carrel token create --workspace demo > demo.token\n",
+	.run = run_create,
+};
+
+/* ---- ls, rm ---- */
+
+static int run_ls(struct command *command, struct error *err)
+{
+	return listing_print_records(command, &token_record, "id", "/v1/tokens", err);
+}
+
+static const struct arg_option ls_table[] = {
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "ids only" },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec ls_spec = {
+	.command = "token ls",
+	.summary = "list access tokens",
+	.usage = "carrel token ls [options]",
+	.about = "Lists the access tokens, newest first, without their texts.",
+	ARG_TABLE(ls_table),
+	.run = run_ls,
+};
+
+static int run_rm(struct command *command, struct error *err)
+{
+	return cli_remove_ones(command, "/v1/tokens", &command->operands, err);
+}
+
+static const struct arg_option rm_table[] = { { ARG_FROM(remote_rows) } };
+static const struct arg_spec rm_spec = {
+	.command = "token rm",
+	.summary = "remove access tokens",
+	.usage = "carrel token rm TOKEN... [options]",
+	.about = "Removes access tokens, by their ids. They are refused at once, and streams of "
+		 "events that\ntheir bearers have open end.",
+	ARG_TABLE(rm_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_rm,
+};
+
+static const struct arg_spec *const commands[] = { &create_spec, &ls_spec, &rm_spec, NULL };
+const struct arg_spec cli_token = {
+	.command = "token",
+	.summary = "make, list and remove access tokens",
+	.usage = "carrel token COMMAND [options]",
+	.about = "Access tokens, with which others than you, or less than you, use the daemon.",
+	.commands = commands,
+};

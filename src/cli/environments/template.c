@@ -1,0 +1,279 @@
+/* carrel template ls, show, add, rm, validate. */
+#include <string.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "base/str.h"
+#include "cli/removal.h"
+#include "cli/cli.h"
+#include "cli/columns.h"
+#include "cli/run/policy_file.h"
+#include "cli/environments/template.h"
+#include "model/nouns/template.h"
+
+/* ---- files of this host ---- */
+
+static int inline_files(const char *path, struct arena *arena, struct str *text, struct error *err);
+
+int template_read_file(const char *path, struct arena *arena, struct str *text, struct error *err)
+{
+	if (cli_read_file(path, TEMPLATE_BYTES_MAX, arena, text, err))
+		return -1;
+	if (memchr(text->data, '\0', text->len) ||
+		str_utf8_prefix(text->data, text->len) != text->len)
+		return fail(err, ERR_INVALID, "%s: not valid UTF-8 text", path);
+	if (!text->len)
+		return fail(err, ERR_INVALID, "%s: the file is empty", path);
+	return inline_files(path, arena, text, err);
+}
+
+/* The file that a line "settings: NAME" names; NULL: it says something else. */
+static const char *named_file(struct str line, const char *key, struct arena *arena)
+{
+	struct str name, value;
+	if (!str_cut(line, ':', &name, &value) || !str_is(name, key))
+		return NULL;
+	value = str_trim(value);
+	if (value.len >= 2 && (value.data[0] == '"' || value.data[0] == '\'') &&
+		value.data[value.len - 1] == value.data[0])
+		value = (struct str){ value.data + 1, value.len - 2 };
+	/* Anything else that YAML could mean is for its reader. */
+	if (!value.len || memchr("{[&*|>!%@`#\"'", value.data[0], 13))
+		return NULL;
+	for (size_t i = 0; i < value.len; i++)
+		if (value.data[i] == '#' && i && value.data[i - 1] == ' ')
+			value.len = i;
+	value = str_trim(value);
+	return arena_bytes(arena, value.data, value.len);
+}
+
+static int add_line_or_file(
+	struct buf *out, struct str line, const char *dir, struct arena *arena, struct error *err)
+{
+	static const struct {
+		const char *key;
+		int (*read)(const char *path, struct arena *arena, const char **json,
+			struct error *err);
+	} kinds[] = { { "settings", policy_file_settings }, { "sources", policy_file_sources } };
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		const char *name = named_file(line, kinds[i].key, arena), *json;
+		if (!name)
+			continue;
+		if (kinds[i].read(
+			    path_is_absolute(name) ? name : arena_printf(arena, "%s%s", dir, name),
+			    arena, &json, err))
+			return error_context(err, "%s", kinds[i].key);
+		buf_printf(out, "%s: %s", kinds[i].key, json);
+		return 0;
+	}
+	buf_append(out, line.data, line.len);
+	return 0;
+}
+
+/* The files of a policy that the template names, relative to itself: what they say now is what the
+ * template says. */
+static int inline_files(const char *path, struct arena *arena, struct str *text, struct error *err)
+{
+	const char *slash = strrchr(path, '/');
+	const char *dir = slash ? arena_printf(arena, "%.*s", (int)(slash - path) + 1, path) : "";
+	struct str rest = *text, line;
+	auto_buf struct buf out = buf_empty(TEMPLATE_BYTES_MAX);
+	while (str_next(&rest, '\n', &line)) {
+		if (add_line_or_file(&out, line, dir, arena, err))
+			return error_context(err, "%s", path);
+		if (line.data + line.len < text->data + text->len)
+			buf_char(&out, '\n');
+	}
+	if (out.overflow)
+		return fail(err, ERR_LIMIT, "'%s' with its files has more than %d bytes", path,
+			TEMPLATE_BYTES_MAX);
+	*text = (struct str){ arena_bytes(arena, out.data, out.len), out.len };
+	return 0;
+}
+
+void template_say_warnings(const struct json_value *object)
+{
+	const struct json_value *list = json_member(object, "warnings");
+	for (const struct json_value *one = list ? list->first : NULL; one; one = one->next)
+		if (one->kind == JSON_STRING)
+			cli_say("warning: %s", one->string.data);
+}
+
+void template_print_made(struct command *command, const struct remote_answer *answer)
+{
+	const char *name = json_member_text(answer->value, "name");
+	if (command->json) {
+		remote_print_answer(answer, &command->out);
+		return;
+	}
+	template_say_warnings(answer->value);
+	buf_printf(&command->out, "%s\n", name ? name : "");
+}
+
+/* ---- commands ---- */
+
+static const struct arg_option remote_table[] = { { ARG_FROM(remote_rows) } };
+
+static int run_ls(struct command *command, struct error *err)
+{
+	return listing_print_records(command, &template_record, "name", "/v1/templates", err);
+}
+
+static const struct arg_spec ls_spec = {
+	.command = "template ls",
+	.summary = "list templates",
+	.usage = "carrel template ls [options]",
+	.about = "Lists the templates that carrel ships and those that were added.",
+	ARG_TABLE(remote_table),
+	.run = run_ls,
+};
+
+static const char *path_of(struct command *command, const char *name)
+{
+	return arena_printf(
+		&command->arena, "/v1/templates/%s", remote_escape(&command->remote, name));
+}
+
+static int run_show(struct command *command, struct error *err)
+{
+	const char *name = command->operands.items[0];
+	struct remote_answer answer;
+	if (template_check_name(name, err) ||
+		remote_call(&command->remote, "GET", path_of(command, name), NULL, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	const char *yaml = json_member_text(answer.value, "yaml");
+	template_say_warnings(answer.value);
+	buf_text(&command->out, yaml ? yaml : "");
+	if (yaml && yaml[0] && yaml[strlen(yaml) - 1] != '\n')
+		buf_char(&command->out, '\n');
+	return 0;
+}
+
+static const struct arg_spec show_spec = {
+	.command = "template show",
+	.summary = "print a template",
+	.usage = "carrel template show NAME [options]",
+	.about = "Prints the YAML of a template, and on stderr a warning for each key that has no\n"
+		 "effect in this version. -o json prints its values with those of the templates "
+		 "that\nit extends.",
+	ARG_TABLE(remote_table),
+	.examples = "  carrel template show default > mine.yaml\n",
+	.least = 1,
+	.most = 1,
+	.run = run_show,
+};
+
+/* What is sent of a file; is_check: nothing is added. */
+static int send_file(
+	struct command *command, bool is_check, struct remote_answer *answer, struct error *err)
+{
+	const char *path = command->operands.items[0];
+	auto_buf struct buf body = buf_empty((size_t)8 << 20);
+	struct json j = json_to(&body, false);
+	struct str text;
+	if (template_read_file(path, &command->arena, &text, err))
+		return -1;
+	json_object(&j, NULL);
+	json_str(&j, "yaml", text);
+	json_bool(&j, "check", is_check);
+	json_end(&j);
+	if (!remote_call(&command->remote, "POST", "/v1/templates", &body, answer, err))
+		return 0;
+	return err->code == ERR_INVALID ? error_context(err, "%s", path) : -1;
+}
+
+static int run_add(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	if (send_file(command, false, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	const char *name = json_member_text(answer.value, "name");
+	template_say_warnings(answer.value);
+	buf_printf(&command->out, "%s\n", name ? name : "");
+	return 0;
+}
+
+static const struct arg_spec add_spec = {
+	.command = "template add",
+	.summary = "add a template, or replace one",
+	.usage = "carrel template add FILE [options]",
+	.about = "Adds the template in a YAML file (-: stdin) under the name that the file says. "
+		 "It\nreplaces one of that name that was added before, and is used instead of a "
+		 "shipped one.\nWorkspaces that exist don't change. Prints its name.",
+	ARG_TABLE(remote_table),
+	.examples = "  carrel template add mine.yaml\n"
+		    "  carrel template show strict | sed 's/name: strict/name: tight/' | carrel "
+		    "template add -\n",
+	.least = 1,
+	.most = 1,
+	.run = run_add,
+};
+
+static int run_rm(struct command *command, struct error *err)
+{
+	for (size_t i = 0; i < command->operands.count; i++)
+		if (template_check_name(command->operands.items[i], err))
+			return -1;
+	return removal_run(command, &template_removal, &command->operands, NULL, err);
+}
+
+static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
+static const struct arg_spec rm_spec = {
+	.command = "template rm",
+	.summary = "remove templates that were added",
+	.usage = "carrel template rm NAME... [options]",
+	.about =
+		"Removes templates that were added. Shipped templates can't be removed. "
+		"Workspaces that\nwere made of it stay. One that an agent makes its contexts of is "
+		"asked about on a\nterminal, and needs --force elsewhere.",
+	ARG_TABLE(rm_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_rm,
+};
+
+static int run_validate(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	if (send_file(command, true, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	template_say_warnings(answer.value);
+	buf_printf(&command->out, "%s: ok\n", command->operands.items[0]);
+	return 0;
+}
+
+static const struct arg_spec validate_spec = {
+	.command = "template validate",
+	.summary = "check a template file",
+	.usage = "carrel template validate FILE [options]",
+	.about = "Checks the template in a YAML file (-: stdin) and what it extends. An error "
+		 "names the\nline and the key. Nothing is added.",
+	ARG_TABLE(remote_table),
+	.least = 1,
+	.most = 1,
+	.run = run_validate,
+};
+
+const struct arg_spec cli_template = {
+	.command = "template",
+	.summary = "list, show, add and check templates of workspaces",
+	.usage = "carrel template COMMAND [options]",
+	.about = "Templates: YAML from which workspaces are made, by carrel create --template.",
+	.examples = "  carrel template ls\n"
+		    "  carrel create demo --template minimal\n",
+	.commands = (const struct arg_spec *const[]){ &ls_spec, &show_spec, &add_spec, &rm_spec,
+		&validate_spec, NULL },
+};

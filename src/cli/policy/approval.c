@@ -1,0 +1,330 @@
+/* carrel approval: commands that wait for a person, and the answers. */
+#include <string.h>
+#include "cli/cli.h"
+#include "cli/columns.h"
+#include "cli/workspaces/workspace_names.h"
+#include "format/text/base64.h"
+#include "model/nouns/approval.h"
+
+/* ---- what runs, for people ---- */
+
+/* As it will be used: decoded, where it was shown as base64. */
+static struct str read_bytes(
+	struct command *command, const struct json_value *approval, const struct json_value *word)
+{
+	const char *encoding = json_member_text(approval, "encoding");
+	struct str bytes = word->string;
+	if (encoding && !strcmp(encoding, "base64"))
+		base64_decode(word->string, &command->arena, &bytes);
+	return bytes;
+}
+
+static const char *read_word(
+	struct command *command, const struct json_value *approval, const struct json_value *word)
+{
+	const struct str bytes = read_bytes(command, approval, word);
+	return arena_bytes(&command->arena, bytes.data, bytes.len);
+}
+
+static const char *describe(struct command *command, const struct json_value *approval)
+{
+	const struct json_value *argv = json_member(approval, "argv"),
+				*text = json_member(approval, "command");
+	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
+	text_list words = { 0 };
+	if (text && text->kind == JSON_STRING) {
+		vec_push(&command->arena, &words, "sh");
+		vec_push(&command->arena, &words, "-c");
+		vec_push(&command->arena, &words, read_word(command, approval, text));
+	}
+	for (const struct json_value *at = argv ? argv->first : NULL; at; at = at->next)
+		if (at->kind == JSON_STRING)
+			vec_push(&command->arena, &words, read_word(command, approval, at));
+	approval_print_words(words.items, words.count, &out);
+	return arena_bytes(&command->arena, out.len ? out.data : "", out.len);
+}
+
+static const char *printable(struct command *command, const char *text)
+{
+	size_t size = 4 * strlen(text) + 1;
+	char *shown = arena_alloc(&command->arena, size);
+	str_printable(shown, size, str_from(text));
+	return shown;
+}
+
+/* ---- ls ---- */
+
+struct approvals {
+	struct listing listing;
+	struct workspace_names names;
+};
+
+#define COLUMNS 6
+static void add_line(struct listing *listing, const struct json_value *item)
+{
+	static const char *const members[] = { "id", "workspace_name", "state", "requested_by" };
+	const struct approvals *approvals = (const struct approvals *)listing;
+	struct command *command = listing->command;
+	const char *cells[COLUMNS] = { 0 };
+	for (size_t i = 0; i < 4; i++)
+		cells[i] = json_member_text(item, members[i]);
+	cells[1] = workspace_names_find(&approvals->names, item, "workspace", cells[1]);
+	cells[4] = columns_age(&command->arena, json_member_text(item, "created_at"));
+	cells[5] = describe(command, item);
+	if (command->options.quiet)
+		buf_printf(&command->out, "%s\n", cells[0] ? cells[0] : "-");
+	else
+		columns_add(&listing->columns, cells);
+}
+
+static int run_ls(struct command *command, struct error *err)
+{
+	static const char *const heads[COLUMNS] = { "ID", "WORKSPACE", "STATE", "REQUESTED BY",
+		"AGE", "COMMAND" };
+	const struct options *options = &command->options;
+	struct approvals approvals = {
+		.listing = { .command = command,
+			.columns = { .arena = &command->arena, .count = COLUMNS },
+			.add = add_line }
+	};
+	const char *path = "/v1/approvals";
+	if (options->state)
+		path = arena_printf(&command->arena, "%s?state=%s", path, options->state);
+	if (options->workspace)
+		path = arena_printf(&command->arena, "%s%cworkspace=%s", path,
+			options->state ? '&' : '?',
+			remote_escape(&command->remote, options->workspace));
+	if (!options->quiet)
+		columns_add(&approvals.listing.columns, heads);
+	if (!command->json && !options->quiet &&
+		workspace_names_read(&approvals.names, &command->remote, true, err))
+		return -1;
+	return listing_print(&approvals.listing, path, err);
+}
+
+static const struct arg_option ls_table[] = {
+	{ 0, "state", ARG_CHOICE, AT(state), "pending|approved|denied|expired",
+		"only those in this state", "pending|approved|denied|expired" },
+	{ 0, "workspace", ARG_TEXT, AT(workspace), "NAME", "only of this workspace", NULL, 1 },
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "ids only" },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec ls_spec = {
+	.command = "approval ls",
+	.summary = "list approvals",
+	.usage = "carrel approval ls [options]",
+	.about = "Lists approvals, newest first.",
+	ARG_TABLE(ls_table),
+	.run = run_ls,
+};
+
+/* ---- show ---- */
+
+static const char *approval_path(struct command *command)
+{
+	return arena_printf(&command->arena, "/v1/approvals/%s",
+		remote_escape(&command->remote, command->operands.items[0]));
+}
+
+static void print_texts(
+	struct command *command, const struct json_value *approval, const char *member)
+{
+	const struct json_value *list = json_member(approval, member);
+	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next)
+		if (at->kind == JSON_STRING)
+			buf_printf(&command->out, "%-16s %s\n", member,
+				printable(command, at->string.data));
+}
+
+static void print_trail(struct command *command, const struct json_value *approval)
+{
+	const struct json_value *list = json_member(approval, "trail");
+	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next) {
+		const char *subject = json_member_text(at, "subject"),
+			   *rule = json_member_text(at, "rule"),
+			   *reason = json_member_text(at, "reason"),
+			   *decision = json_member_text(at, "decision");
+		const char *why = rule ? rule : reason;
+		buf_printf(&command->out, "%-16s %s: %s%s%s%s\n", "trail",
+			decision ? decision : "-", printable(command, subject ? subject : ""),
+			why ? " (" : "", why ? printable(command, why) : "", why ? ")" : "");
+	}
+}
+
+/* What else decides what the command does: its variables, its input. */
+static void print_inputs(struct command *command, const struct json_value *approval)
+{
+	static const char *const flags[] = { "open_stdin", "tty" };
+	const struct json_value *env = json_member(approval, "env");
+	const struct json_value *input = json_member(approval, "stdin");
+	for (const struct json_value *at = env ? env->first : NULL; at; at = at->next) {
+		const char *value =
+			at->kind == JSON_STRING ? read_word(command, approval, at) : "(hidden)";
+		const struct json_value key = { .kind = JSON_STRING, .string = at->key };
+		buf_printf(&command->out, "%-16s %s=%s\n", "env",
+			printable(command, read_word(command, approval, &key)),
+			printable(command, value));
+	}
+	if (input && input->kind == JSON_STRING) {
+		const struct str bytes = read_bytes(command, approval, input); /* NULs, too */
+		size_t size = 4 * bytes.len + 1;
+		char *shown = arena_alloc(&command->arena, size);
+		str_printable(shown, size, bytes);
+		buf_printf(&command->out, "%-16s %s\n", "stdin", shown);
+	}
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
+		const struct json_value *is_set = json_member(approval, flags[i]);
+		if (is_set && is_set->kind == JSON_BOOL && is_set->boolean)
+			buf_printf(&command->out, "%-16s yes\n", flags[i]);
+	}
+}
+
+static void print_approval(struct command *command, const struct json_value *approval,
+	const struct workspace_names *names)
+{
+	static const char *const members[] = { "id", "state", "workspace_name", "exec",
+		"requested_by", "created_at", "expires_at", "answered_at", "answered_by", "note" };
+	for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+		const char *text = json_member_text(approval, members[i]);
+		if (!strcmp(members[i], "workspace_name"))
+			text = workspace_names_find(names, approval, "workspace", text);
+		if (text)
+			buf_printf(
+				&command->out, "%-16s %s\n", members[i], printable(command, text));
+	}
+	const struct json_value *cwd = json_member(approval, "cwd");
+	if (cwd && cwd->kind == JSON_STRING) {
+		const char *word = read_word(command, approval, cwd);
+		buf_printf(&command->out, "%-16s ", "cwd");
+		approval_print_words(&word, 1, &command->out);
+		buf_char(&command->out, '\n');
+	}
+	buf_printf(&command->out, "%-16s %s\n", "command", describe(command, approval));
+	print_inputs(command, approval);
+	print_trail(command, approval);
+	print_texts(command, approval, "suggested_rules");
+	const char *refused = json_member_text(approval, "always_refused");
+	if (refused)
+		buf_printf(
+			&command->out, "%-16s %s\n", "always_refused", printable(command, refused));
+	print_texts(command, approval, "rules");
+}
+
+static int run_show(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	struct workspace_names names;
+	if (remote_call(&command->remote, "GET", approval_path(command), NULL, &answer, err) ||
+		(!command->json && workspace_names_read(&names, &command->remote, true, err)))
+		return -1;
+	if (command->json)
+		remote_print_answer(&answer, &command->out);
+	else
+		print_approval(command, answer.value, &names);
+	return 0;
+}
+
+static const struct arg_option show_table[] = { { ARG_FROM(remote_rows) } };
+static const struct arg_spec show_spec = {
+	.command = "approval show",
+	.summary = "show an approval",
+	.usage = "carrel approval show APPROVAL [options]",
+	.about = "Shows an approval: the command as it will run, how the policy judged it, and the "
+		 "rules that\n`approve --always` would add. Characters that can't be seen are "
+		 "shown as \\xNN.",
+	ARG_TABLE(show_table),
+	.least = 1,
+	.most = 1,
+	.run = run_show,
+};
+
+/* ---- approve, deny ---- */
+
+static int run_approve(struct command *command, struct error *err);
+
+/* A policy that denies it by now overrules an approval. */
+static int send_answer(struct command *command, const char *decision, struct error *err)
+{
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	json_object(&j, NULL);
+	json_text(&j, "decision", decision);
+	if (command->options.always)
+		json_bool(&j, "always", true);
+	if (command->options.note)
+		json_text(&j, "note", command->options.note);
+	json_end(&j);
+	if (remote_call(&command->remote, "POST", approval_path(command), &body, &answer, err))
+		return -1;
+	const char *state = json_member_text(answer.value, "state");
+	const char *note = json_member_text(answer.value, "note");
+	bool is_overruled = command->spec->run == run_approve && state &&
+			    strcmp(state, approval_state_names[APPROVAL_APPROVED]) != 0;
+	if (is_overruled)
+		cli_say("it was not approved: %s", printable(command, note ? note : ""));
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return is_overruled ? error_exit_code(ERR_POLICY) : 0;
+	}
+	buf_printf(&command->out, "%s %s\n", state ? state : "-", command->operands.items[0]);
+	const struct json_value *rules = json_member(answer.value, "rules");
+	for (const struct json_value *at = rules ? rules->first : NULL; at; at = at->next)
+		if (at->kind == JSON_STRING)
+			buf_printf(&command->out, "allowed from now on: %s\n",
+				printable(command, at->string.data));
+	return is_overruled ? error_exit_code(ERR_POLICY) : 0;
+}
+
+static int run_approve(struct command *command, struct error *err)
+{
+	return send_answer(command, "approve", err);
+}
+
+static int run_deny(struct command *command, struct error *err)
+{
+	return send_answer(command, "deny", err);
+}
+
+#define NOTE_ROW                                                                                   \
+	{                                                                                          \
+		0, "note", ARG_TEXT, AT(note), "TEXT", "a word for the requester"                  \
+	}
+static const struct arg_option approve_table[] = {
+	{ 0, "always", ARG_FLAG, AT(always), NULL,
+		"also add the rules that `show` suggests to the policy of the workspace" },
+	NOTE_ROW,
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec approve_spec = {
+	.command = "approval approve",
+	.summary = "let a command run",
+	.usage = "carrel approval approve APPROVAL [options]",
+	.about = "Lets the command run that waits: the same bytes that `show` shows. Not for the "
+		 "principal that\nasked, unless approvals.self is set: see carrel-token(1).",
+	ARG_TABLE(approve_table),
+	.examples = "  CARREL_TOKEN=crl_... carrel approval approve ID --note 'looks fine'\n",
+	.least = 1,
+	.most = 1,
+	.run = run_approve,
+};
+static const struct arg_option deny_table[] = { NOTE_ROW, { ARG_FROM(remote_rows) } };
+static const struct arg_spec deny_spec = {
+	.command = "approval deny",
+	.summary = "refuse a command",
+	.usage = "carrel approval deny APPROVAL [options]",
+	.about = "Refuses the command that waits: it ends `denied`.",
+	ARG_TABLE(deny_table),
+	.least = 1,
+	.most = 1,
+	.run = run_deny,
+};
+
+const struct arg_spec cli_approval = {
+	.command = "approval",
+	.summary = "answer what commands wait for",
+	.usage = "carrel approval COMMAND [options]",
+	.about = "Commands that wait for a person, because a policy asks for one.",
+	.commands = (const struct arg_spec *const[]){ &ls_spec, &show_spec, &approve_spec,
+		&deny_spec, NULL },
+};

@@ -1,0 +1,395 @@
+/* carrel attach: the streams of a background exec, from here.
+ * 1. Output is read from the daemon's files, as `carrel logs -f` reads it: any number of clients
+ * may be attached, and none of them slows the command down.
+ * 2. Input is sent in pieces, one request each. The next piece is read when the command has taken
+ * the last one; output and signals don't wait for that.
+ * 3. The caller's terminal is raw only while an exec with a terminal is attached, and is put back
+ * however that ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "cli/daemon/daemon.h"
+#include "cli/workspaces/tail.h"
+#include "linux/pty.h"
+#include "sandbox/native/terminal.h"
+
+#define PIECE 4096 /* of input: fits into the socket, so that sending never waits */
+#define DETACH_FIRST 0x10
+#define DETACH_SECOND 0x11
+#define DETACH_AFTER 3 /* this many SIGINT or SIGTERM that the command ignores */
+#define LAST_PIECE_MS 1000
+#define LOOK_MS 200 /* a terminal that another process uses is looked at so often */
+
+enum leaving { STAYS, LEAVES_BY_KEYS, LEAVES_BY_SIGNAL };
+
+struct attachment {
+	struct command *command;
+	const char *exec;
+	bool tty;
+	struct tail tails[2];
+	struct client input; /* for stdin; socket -1: it isn't open */
+	bool is_sending;     /* a piece is on its way */
+	bool is_first_key;   /* the first key of the detach sequence was typed */
+	bool is_at_end;	     /* of stdin here */
+	struct terminal outer;
+	int signals; /* signalfd */
+	int interrupts;
+	enum leaving leaving;
+};
+
+static bool is_null(int fd)
+{
+	struct stat st;
+	return !fstat(fd, &st) && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3);
+}
+
+/* ---- input ---- */
+
+static void close_input(struct attachment *a)
+{
+	if (a->input.socket >= 0)
+		client_done(&a->input);
+	a->input.socket = -1;
+	a->is_sending = false;
+}
+
+static int send_piece(struct attachment *a, const char *data, size_t len, struct error *err)
+{
+	struct client_request request = CLIENT_REQUEST_NONE;
+	request.method = "POST";
+	request.path = remote_exec_path(
+		&a->command->remote, a->exec, a->is_at_end ? "/stdin?eof=true" : "/stdin");
+	request.content_type = "application/octet-stream";
+	request.body = (struct str){ data, len };
+	a->is_sending = true;
+	return client_send(&a->input, &request, err);
+}
+
+/* ERR_CONFLICT: the command doesn't take input any more. */
+static int finish_piece(struct attachment *a, struct error *err)
+{
+	struct client_response response;
+	struct arena *arena = a->command->remote.arena;
+	a->is_sending = false;
+	if (client_receive(&a->input, arena, &response, err) ||
+		client_read_all(&a->input, &response, arena, err))
+		return -1;
+	return response.status < 300 ? 0
+				     : client_problem(response.status, response.body, arena, err);
+}
+
+/* An empty piece asks whether its stdin is open. One that isn't is no failure: its output is
+ * shown. */
+static int open_input(struct attachment *a, struct error *err)
+{
+	if (a->command->options.no_stdin || is_null(STDIN_FILENO))
+		return 0;
+	if (daemon_connect(&a->input, a->command->remote.host, false, err)) {
+		a->input.socket = -1;
+		return -1;
+	}
+	if (!send_piece(a, "", 0, err) && !finish_piece(a, err))
+		return 0;
+	close_input(a);
+	return err->code == ERR_CONFLICT ? 0 : -1;
+}
+
+/* Takes the keys that detach out of what was typed. Returns the new length; data has room for one
+ * byte more. */
+static size_t take_keys(struct attachment *a, char *data, size_t len)
+{
+	char typed[PIECE];
+	size_t kept = 0;
+	memcpy(typed, data, len);
+	for (size_t i = 0; i < len; i++) {
+		if (a->is_first_key && typed[i] == DETACH_SECOND) {
+			a->leaving = LEAVES_BY_KEYS;
+			return kept;
+		}
+		if (a->is_first_key)
+			data[kept++] = DETACH_FIRST;
+		a->is_first_key = typed[i] == DETACH_FIRST;
+		if (!a->is_first_key)
+			data[kept++] = typed[i];
+	}
+	return kept;
+}
+
+static int read_input(struct attachment *a, struct error *err)
+{
+	char data[PIECE + 1];
+	ssize_t got = read(STDIN_FILENO, data, PIECE);
+	if (got < 0 && (errno == EINTR || errno == EAGAIN))
+		return 0;
+	/* EIO: the terminal is gone, or this process is in its background. */
+	if (got < 0 && errno != EIO)
+		return fail_errno(err, "read standard input");
+	a->is_at_end = got <= 0;
+	size_t len = got > 0 ? (size_t)got : 0;
+	if (a->outer.fd >= 0)
+		len = take_keys(a, data, len);
+	if (!len && !a->is_at_end)
+		return 0;
+	return send_piece(a, data, len, err);
+}
+
+/* The daemon restarted, or the command has closed its stdin: output goes on. */
+static void stop_input(struct attachment *a)
+{
+	close_input(a);
+	terminal_restore(&a->outer);
+	a->outer.fd = -1;
+}
+
+/* ---- signals ---- */
+
+static void resize(struct attachment *a)
+{
+	struct remote *remote = &a->command->remote;
+	struct pty_size size;
+	struct error ignored;
+	auto_buf struct buf body = buf_empty(128);
+	if (!a->tty || pty_get_size(STDIN_FILENO, &size, &ignored) || !size.rows || !size.columns)
+		return;
+	buf_printf(&body, "{\"rows\":%u,\"columns\":%u}", size.rows, size.columns);
+	remote_call(remote, "POST", remote_exec_path(remote, a->exec, "/resize"), &body, NULL,
+		&ignored);
+}
+
+static void pass_on(struct attachment *a, int signo)
+{
+	struct remote *remote = &a->command->remote;
+	struct error ignored;
+	auto_buf struct buf body = buf_empty(64);
+	buf_printf(&body, "{\"signal\":%d}", signo);
+	/* One that has ended, or a daemon that restarts: the streams tell. */
+	remote_call(remote, "POST", remote_exec_path(remote, a->exec, "/signal"), &body, NULL,
+		&ignored);
+}
+
+static void take_signal(struct attachment *a)
+{
+	struct signalfd_siginfo info;
+	if (read(a->signals, &info, sizeof info) != sizeof info)
+		return;
+	int signo = (int)info.ssi_signo;
+	if (signo == SIGWINCH) {
+		resize(a);
+	} else if (signo == SIGCONT) {
+		terminal_continue(&a->outer);
+		resize(a);
+	} else if (signo == SIGHUP || (signo != SIGQUIT && ++a->interrupts >= DETACH_AFTER)) {
+		a->leaving = LEAVES_BY_SIGNAL;
+	} else {
+		pass_on(a, signo);
+	}
+}
+
+static int catch_signals(struct attachment *a, struct error *err)
+{
+	static const int signals[] = { SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGWINCH, SIGCONT };
+	sigset_t set;
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		sigaddset(&set, signals[i]);
+	/* A write to a closed pipe must not leave the terminal raw. */
+	signal(SIGPIPE, SIG_IGN);
+	a->signals = sigprocmask(SIG_BLOCK, &set, NULL)
+			     ? -1
+			     : signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return a->signals < 0 ? fail_errno(err, "catch signals") : 0;
+}
+
+/* ---- both ---- */
+
+static bool reads_input(struct attachment *a)
+{
+	return a->input.socket >= 0 && !a->is_sending && !a->is_at_end &&
+	       (a->outer.fd < 0 || terminal_may_read(&a->outer));
+}
+
+/* What poll found; ready[0] and [1] are the tails. */
+static int take_turn(struct attachment *a, const struct pollfd ready[5], struct error *err)
+{
+	struct error input_err;
+	for (int i = 0; i < 2; i++)
+		if (a->tails[i].is_open && (ready[i].revents || tail_has_input(&a->tails[i])) &&
+			tail_pump(&a->tails[i], err))
+			return -1;
+	if (ready[2].revents)
+		take_signal(a);
+	if (ready[3].revents && finish_piece(a, &input_err))
+		stop_input(a);
+	else if (ready[4].revents && read_input(a, &input_err)) {
+		if (input_err.code != ERR_UNAVAILABLE) {
+			*err = input_err;
+			return -1;
+		}
+		stop_input(a);
+	}
+	return 0;
+}
+
+static int pump_all(struct attachment *a, struct error *err)
+{
+	while (!a->leaving && (a->tails[0].is_open || a->tails[1].is_open)) {
+		bool has_input = tail_has_input(&a->tails[0]) || tail_has_input(&a->tails[1]);
+		bool reads = reads_input(a);
+		struct pollfd ready[5] = { { -1, POLLIN, 0 }, { -1, POLLIN, 0 },
+			{ a->signals, POLLIN, 0 },
+			{ a->is_sending ? a->input.socket : -1, POLLIN, 0 },
+			{ reads ? STDIN_FILENO : -1, POLLIN, 0 } };
+		for (int i = 0; i < 2; i++)
+			if (a->tails[i].is_open)
+				ready[i].fd = a->tails[i].remote.client.socket;
+		bool waits_for_terminal = a->outer.fd >= 0 && !reads && !a->is_sending;
+		if (poll(ready, 5,
+			    has_input		 ? 0
+			    : waits_for_terminal ? LOOK_MS
+						 : -1) < 0 &&
+			errno != EINTR)
+			return fail_errno(err, "wait for output");
+		if (take_turn(a, ready, err))
+			return -1;
+	}
+	return 0;
+}
+
+static int begin(struct attachment *a, bool has_ended, struct error *err)
+{
+	const struct options *options = &a->command->options;
+	for (int i = 0; i < (a->tty ? 1 : 2); i++)
+		if ((!options->all && tail_skip(&a->tails[i], err)) ||
+			tail_begin(&a->tails[i], err))
+			return -1;
+	if (has_ended)
+		return 0;
+	if (open_input(a, err) || catch_signals(a, err))
+		return -1;
+	if (a->tty && a->input.socket >= 0 && isatty(STDIN_FILENO)) {
+		a->outer = (struct terminal){ .fd = STDIN_FILENO, .may_set = true };
+		terminal_make_raw(&a->outer);
+	}
+	resize(a);
+	return 0;
+}
+
+/* How it ended. */
+static int conclude(struct attachment *a, struct error *err)
+{
+	struct command *command = a->command;
+	struct remote_answer answer;
+	struct result result;
+	const struct limits unknown = { 0 };
+	if (remote_call(&command->remote, "GET",
+		    remote_exec_path(&command->remote, a->exec, "?wait=true"), NULL, &answer,
+		    err) ||
+		remote_read_result(answer.value, &result, err))
+		return -1;
+	if (command->json)
+		cli_print_result(
+			&result, a->tails[0].capture, a->tails[1].capture, NULL, &command->value);
+	else if (result.reason == REASON_CANCELED)
+		cli_explain(&result, &unknown);
+	else if (result.reason != REASON_EXITED && result.reason != REASON_SIGNALED)
+		cli_say("the command was ended: %s", reason_names[result.reason]);
+	return result_exit_code(&result);
+}
+
+/* What was typed before the keys that detach still goes in, if the command takes it. */
+static int leave(struct attachment *a)
+{
+	struct pollfd ready = { a->input.socket, POLLIN, 0 };
+	struct error ignored;
+	if (a->is_sending && poll(&ready, 1, LAST_PIECE_MS) > 0)
+		finish_piece(a, &ignored);
+	if (!a->command->json)
+		cli_say("detached; carrel attach %s attaches again", a->exec);
+	return a->leaving == LEAVES_BY_KEYS ? 0 : error_exit_code(ERR_CANCELED);
+}
+
+static int find(struct attachment *a, bool *has_ended, struct error *err)
+{
+	struct remote *remote = &a->command->remote;
+	struct remote_answer answer;
+	if (remote_call(remote, "GET", remote_exec_path(remote, a->exec, ""), NULL, &answer, err))
+		return -1;
+	const struct json_value *background = json_member(answer.value, "background"),
+				*tty = json_member(answer.value, "tty");
+	const char *state = json_member_text(answer.value, "state");
+	if (!background || !background->boolean)
+		return fail_hint(err, ERR_CONFLICT,
+			"only commands started with carrel exec -d can be attached to",
+			"exec '%s' runs in the foreground of another client", a->exec);
+	a->tty = tty && tty->boolean;
+	*has_ended = state && !strcmp(state, "ended");
+	return 0;
+}
+
+static int run_attach(struct command *command, struct error *err)
+{
+	static const char *const names[2] = { "stdout", "stderr" };
+	struct attachment a = { .command = command,
+		.exec = command->operands.items[0],
+		.input = { .socket = -1 },
+		.outer = { .fd = -1 },
+		.signals = -1 };
+	struct buf captured[2];
+	bool has_ended;
+	if (find(&a, &has_ended, err))
+		return -1;
+	for (int i = 0; i < 2; i++) {
+		buf_init(&captured[i], BUF_MAX_DEFAULT);
+		a.tails[i] = (struct tail){ .name = names[i],
+			.to = i + 1,
+			.capture = command->json ? &captured[i] : NULL,
+			.remote = { .arena = &command->arena,
+				.client = { .socket = -1 },
+				.host = command->remote.host },
+			.exec = a.exec,
+			.follows = true };
+	}
+	int code = begin(&a, has_ended, err) || pump_all(&a, err) ? -1 : 0;
+	terminal_restore(&a.outer);
+	if (!code)
+		code = a.leaving ? leave(&a) : conclude(&a, err);
+	close_input(&a);
+	fd_close(&a.signals);
+	for (int i = 0; i < 2; i++) {
+		remote_close(&a.tails[i].remote);
+		buf_done(&captured[i]);
+	}
+	return code;
+}
+
+static const struct arg_option table[] = {
+	{ 'a', "all", ARG_FLAG, AT(all), NULL, "begin with the output so far" },
+	{ 0, "no-stdin", ARG_FLAG, AT(no_stdin), NULL, "pass no input on" },
+	{ ARG_FROM(remote_rows) },
+};
+const struct arg_spec cli_attach = {
+	.command = "attach",
+	.summary = "use the streams of a background command",
+	.usage = "carrel attach EXEC [options]",
+	.about =
+		"Shows the output of a background command from now on, and passes input and "
+		"signals to\nit: input if it was started with -i or -t. Ends with its exit code. "
+		"Ctrl-P Ctrl-Q\ndetaches from a command that has a terminal; the third Ctrl-C from "
+		"one that has none.",
+	ARG_TABLE(table),
+	.examples = "  carrel attach $(carrel exec demo -d -i -t -- bash)\n"
+		    "  echo reload | carrel attach $(carrel exec demo -d -i -- ./server)\n",
+	.least = 1,
+	.most = 1,
+	.run = run_attach,
+};

@@ -1,0 +1,188 @@
+/* carrel ps, kill. */
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include "base/str.h"
+#include "cli/columns.h"
+#include "cli/workspaces/workspace_names.h"
+
+struct ps_listing {
+	struct listing listing;
+	struct workspace_names names;
+};
+
+static bool is_wanted(const struct command *command, const struct json_value *item)
+{
+	const char *state = json_member_text(item, "state");
+	return command->options.all || !state || strcmp(state, "ended");
+}
+
+/* A word as a shell would take it, in one line: with quotes where it needs them, as $'...' when it
+ * has control characters. */
+static void add_word(struct buf *out, struct str word)
+{
+	static const char named[] = "\a\b\t\n\v\f\r\033", letters[] = "abtnvfre";
+	bool is_plain = word.len > 0, has_control = false;
+	for (size_t i = 0; i < word.len; i++) {
+		unsigned char c = (unsigned char)word.data[i];
+		has_control |= c < ' ' || c == 0x7f;
+		is_plain &= c > ' ' && c != 0x7f && !strchr("\"'$;&|<>*\\", c);
+	}
+	if (!is_plain)
+		buf_text(out, has_control ? "$'" : "'");
+	for (size_t i = 0; i < word.len; i++) {
+		char c = word.data[i];
+		const char *name = c ? strchr(named, c) : NULL;
+		if (has_control && name)
+			buf_printf(out, "\\%c", letters[name - named]);
+		else if (has_control && ((unsigned char)c < ' ' || c == 0x7f))
+			buf_printf(out, "\\x%02x", (unsigned char)c);
+		else if (has_control && (c == '\'' || c == '\\'))
+			buf_printf(out, "\\%c", c);
+		else if (c == '\'' && !is_plain)
+			buf_text(out, "'\\''");
+		else
+			buf_char(out, c);
+	}
+	if (!is_plain)
+		buf_char(out, '\'');
+}
+
+static const char *command_text(struct arena *arena, const struct json_value *argv)
+{
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	for (const struct json_value *word = argv ? argv->first : NULL; word; word = word->next) {
+		if (word->kind != JSON_STRING)
+			continue;
+		if (text.len)
+			buf_char(&text, ' ');
+		add_word(&text, word->string);
+	}
+	return arena_bytes(arena, text.data, text.len);
+}
+
+/* "exited 3", "signaled 15", "running": how it is, or how it ended. */
+static const char *state_text(struct arena *arena, const struct json_value *item)
+{
+	const char *state = json_member_text(item, "state"),
+		   *reason = json_member_text(item, "reason");
+	uint64_t code;
+	if (!state || strcmp(state, "ended"))
+		return state;
+	if (!json_member_u64(item, "exit_code", &code))
+		return state;
+	if (reason && !strcmp(reason, "signaled") && code > 128)
+		code -= 128; /* the number of the signal */
+	return arena_printf(arena, "%s %" PRIu64, reason ? reason : "failed", code);
+}
+
+static void add_line(struct listing *listing, const struct json_value *item)
+{
+	struct ps_listing *ps = (struct ps_listing *)listing;
+	struct arena *arena = &listing->command->arena;
+	uint64_t cpu_ms;
+	const char *id = json_member_text(item, "workspace");
+	bool has_cpu = json_member_u64(item, "cpu_ms", &cpu_ms);
+	columns_add(&listing->columns,
+		(const char *[]){ json_member_text(item, "id"),
+			workspace_names_find(&ps->names, item, "workspace", id),
+			state_text(arena, item),
+			columns_age(arena, json_member_text(item, "started_at")),
+			has_cpu ? arena_printf(arena, "%.1fs", (double)cpu_ms / 1000) : NULL,
+			command_text(arena, json_member(item, "argv")) });
+}
+
+static int run_ps(struct command *command, struct error *err)
+{
+	static const char *const heads[] = { "ID", "WORKSPACE", "STATE", "AGE", "CPU", "COMMAND" };
+	struct remote *remote = &command->remote;
+	struct arena *arena = &command->arena;
+	struct ps_listing ps = {
+		.listing = { .command = command,
+			.columns = { .count = 6, .numbers = 1 << 4, .arena = arena },
+			.add = add_line,
+			.is_wanted = is_wanted }
+	};
+	columns_add(&ps.listing.columns, heads);
+	if (!command->json && workspace_names_read(&ps.names, remote, false, err))
+		return -1;
+	return listing_print(&ps.listing,
+		command->operands.count
+			? remote_workspace_path(remote, command->operands.items[0], "/execs")
+			: "/v1/execs",
+		err);
+}
+
+static const struct arg_option ps_table[] = {
+	{ 'a', "all", ARG_FLAG, AT(all), NULL, "also list commands that have ended" },
+	{ ARG_FROM(remote_rows) },
+};
+const struct arg_spec cli_ps = {
+	.command = "ps",
+	.summary = "list commands running in workspaces",
+	.usage = "carrel ps [NAME] [options]",
+	.about = "Lists running commands, of one workspace or of all, newest first.",
+	ARG_TABLE(ps_table),
+	.most = 1,
+	.run = run_ps,
+};
+
+/* By number, or by a name that kill(1) takes; real-time signals are not supported. */
+static int parse_signal(const char *text, int *number, struct error *err)
+{
+	/* In the order of their numbers, from 1. */
+	static const char *const names[] = { "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS",
+		"FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM", "TERM", "STKFLT", "CHLD",
+		"CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
+		"WINCH", "IO", "PWR", "SYS" };
+	_Static_assert(SIGUSR2 == 12 && SIGCHLD == 17 && SIGSYS == 31, "another order");
+	const char *name = strncasecmp(text, "SIG", 3) ? text : text + 3;
+	uint64_t value;
+	if (str_to_u64(str_from(text), &value) && value >= 1 && value <= 64) {
+		*number = (int)value;
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcasecmp(name, names[i])) {
+			*number = (int)i + 1;
+			return 0;
+		}
+	return fail_hint(
+		err, ERR_INVALID, "TERM, KILL, INT, 9 …", "--signal: unknown signal '%s'", text);
+}
+
+static int run_kill(struct command *command, struct error *err)
+{
+	struct remote *remote = &command->remote;
+	const char *asked = command->options.signal;
+	cli_ones all = { 0 };
+	int number = SIGTERM;
+	auto_buf struct buf body = buf_empty(64);
+	if ((asked && parse_signal(asked, &number, err)) || remote_open(remote, err))
+		return -1;
+	buf_printf(&body, "{\"signal\":%d}", number);
+	for (size_t i = 0; i < command->operands.count; i++) {
+		struct cli_one one = { .name = command->operands.items[i] };
+		one.has_failed = remote_call(remote, "POST",
+			remote_exec_path(remote, one.name, "/signal"), &body, NULL, &one.err);
+		vec_push(&command->arena, &all, one);
+	}
+	return cli_print_ones(command, &all, "signaled", number, err);
+}
+
+static const struct arg_option kill_table[] = {
+	{ 's', "signal", ARG_TEXT, AT(signal), "SIGNAL",
+		"by name or number, such as KILL, INT or 9 (default TERM)" },
+	{ ARG_FROM(remote_rows) },
+};
+const struct arg_spec cli_kill = {
+	.command = "kill",
+	.summary = "send a signal to a command",
+	.usage = "carrel kill EXEC... [options]",
+	.about = "Sends a signal to running commands and their process groups.",
+	ARG_TABLE(kill_table),
+	.examples = "  carrel kill -s KILL $(carrel exec demo -d -- sleep 60)\n",
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_kill,
+};

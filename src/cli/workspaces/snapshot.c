@@ -1,0 +1,486 @@
+/* carrel snapshot, carrel fork: states of workspaces that are kept, and copies of them. */
+#include <string.h>
+#include "cli/cli.h"
+#include "cli/columns.h"
+#include "cli/workspaces/workspace_names.h"
+#include "cli/remote.h"
+#include "format/text/quantity.h"
+#include "model/nouns/snapshot.h"
+
+#define DAMAGED 1 /* exit code: a layer is missing or changed */
+
+static int print_answer(
+	struct command *command, const struct remote_answer *answer, const char *member)
+{
+	const char *text = json_member_text(answer->value, member);
+	if (command->json)
+		remote_print_answer(answer, &command->out);
+	else
+		buf_printf(&command->out, "%s\n", text ? text : "");
+	return 0;
+}
+
+static void print_waiting(struct json *j, const struct options *options)
+{
+	if (options->when_busy)
+		json_text(j, "when_busy", options->when_busy);
+	if (options->timeout_ms)
+		json_u64(j, "timeout_ms", options->timeout_ms);
+}
+
+/* ---- create ---- */
+
+static int run_create(struct command *command, struct error *err)
+{
+	const struct options *options = &command->options;
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	if (options->tag && snapshot_check_tag(options->tag, err))
+		return error_context(err, "--tag");
+	json_object(&j, NULL);
+	if (options->tag)
+		json_text(&j, "tag", options->tag);
+	if (options->note)
+		json_text(&j, "note", options->note);
+	print_waiting(&j, options);
+	json_end(&j);
+	command->remote.cancels = "the snapshot";
+	command->remote.interrupted_hint = "carrel snapshot ls lists what there is";
+	if (remote_call(&command->remote, "POST",
+		    remote_workspace_path(
+			    &command->remote, command->operands.items[0], "/snapshots"),
+		    &body, &answer, err))
+		return -1;
+	return print_answer(command, &answer, "id");
+}
+
+#define TIMEOUT_ROW                                                                                \
+	{                                                                                          \
+		0, "timeout", ARG_DURATION, AT(timeout_ms), "TIME",                                \
+			"with --when-busy wait: how long (default 5m)", NULL, 1                    \
+	}
+static const struct arg_option create_table[] = {
+	{ 0, "tag", ARG_TEXT, AT(tag), "TAG", "a name for it, to be used in place of its id" },
+	{ 0, "note", ARG_TEXT, AT(note), "TEXT", "a description" },
+	{ 0, "when-busy", ARG_CHOICE, AT(when_busy), "pause|wait|fail",
+		"while commands run: pause them for a copy (default), wait for their end, or fail",
+		"pause|wait|fail" },
+	TIMEOUT_ROW,
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec create_spec = {
+	.command = "snapshot create",
+	.summary = "keep the present state of a workspace",
+	.usage = "carrel snapshot create NAME [options]",
+	.about = "Keeps the files, installed packages and environment of a workspace as they are "
+		 "now, and\nprints the id of the snapshot. Nothing is copied unless commands run.",
+	ARG_TABLE(create_table),
+	.examples = "  carrel snapshot create demo --tag before-upgrade\n",
+	.least = 1,
+	.most = 1,
+	.run = run_create,
+};
+
+/* ---- ls, show, rm ---- */
+
+struct snapshots {
+	struct listing listing;
+	struct workspace_names names;
+};
+
+/* Of a workspace that was removed, the name that the snapshot has. */
+static const char *name_of(struct listing *listing, const struct json_value *item)
+{
+	const struct snapshots *all = (const struct snapshots *)listing;
+	return workspace_names_find(&all->names, item, "workspace", NULL);
+}
+
+static int run_ls(struct command *command, struct error *err)
+{
+	struct snapshots all = { .listing = { .command = command,
+					 .record = &snapshot_record,
+					 .key = "id",
+					 .name = name_of } };
+	if (!command->json && !command->options.quiet &&
+		workspace_names_read(&all.names, &command->remote, true, err))
+		return -1;
+	return listing_print_named(&all.listing,
+		command->operands.count ? remote_workspace_path(&command->remote,
+						  command->operands.items[0], "/snapshots")
+					: "/v1/snapshots",
+		err);
+}
+
+static const struct arg_option ls_table[] = {
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "ids only" },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec ls_spec = {
+	.command = "snapshot ls",
+	.summary = "list snapshots",
+	.usage = "carrel snapshot ls [NAME] [options]",
+	.about = "Lists the snapshots of a workspace, or of all, newest first.",
+	ARG_TABLE(ls_table),
+	.most = 1,
+	.run = run_ls,
+};
+
+static const char *snapshot_path(struct command *command, const char *id)
+{
+	return arena_printf(
+		&command->arena, "/v1/snapshots/%s", remote_escape(&command->remote, id));
+}
+
+/* Snapshots as operands name them: ids, NAME@TAG, or NAME TAG (two operands), which is NAME@TAG
+ * from here on. */
+static int take_snapshots(struct command *command, text_list *names, struct error *err)
+{
+	const text_list *given = &command->operands;
+	*names = (text_list){ 0 };
+	for (size_t i = 0; i < given->count; i++) {
+		const char *name = given->items[i];
+		if (!id_is_valid(name) && !strchr(name, '@')) {
+			if (++i == given->count)
+				return fail_hint(err, ERR_INVALID, command->spec->usage,
+					"'%s' is not the id of a snapshot; behind the name of a "
+					"workspace a tag or version is needed",
+					name);
+			name = arena_printf(&command->arena, "%s@%s", name, given->items[i]);
+		}
+		vec_push(&command->arena, names, name);
+	}
+	return 0;
+}
+
+static int run_show(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	text_list names;
+	if (take_snapshots(command, &names, err))
+		return -1;
+	if (names.count != 1)
+		return fail_hint(
+			err, ERR_INVALID, command->spec->usage, "more than one snapshot is named");
+	if (remote_call(&command->remote, "GET", snapshot_path(command, names.items[0]), NULL,
+		    &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	for (size_t i = 0; i < snapshot_record.count; i++) {
+		const struct field *row = &snapshot_record.rows[i];
+		const char *text;
+		if (!(row->flags & FIELD_OUT))
+			continue;
+		text = row->kind == FIELD_TEXTS
+			       ? columns_list(&command->arena, json_member(answer.value, row->name))
+		       : row->kind == FIELD_TIME ? json_member_text(answer.value, row->name)
+						 : columns_text(&command->arena, row, answer.value);
+		if (text)
+			buf_printf(&command->out, "%-16s %s\n", row->name, text);
+	}
+	return 0;
+}
+
+static const struct arg_option show_table[] = { { ARG_FROM(remote_rows) } };
+static const struct arg_spec show_spec = {
+	.command = "snapshot show",
+	.summary = "show a snapshot",
+	.usage = "carrel snapshot show SNAPSHOT|NAME@TAG|NAME TAG [options]",
+	.about = "Shows a snapshot: by its id, or by its workspace and its tag or version.",
+	ARG_TABLE(show_table),
+	.least = 1,
+	.most = 2,
+	.run = run_show,
+};
+
+static int run_rm(struct command *command, struct error *err)
+{
+	text_list names;
+	return take_snapshots(command, &names, err)
+		       ? -1
+		       : cli_remove_ones(command, "/v1/snapshots", &names, err);
+}
+
+static const struct arg_spec rm_spec = {
+	.command = "snapshot rm",
+	.summary = "remove snapshots",
+	.usage = "carrel snapshot rm SNAPSHOT|NAME@TAG|NAME TAG... [options]",
+	.about = "Removes snapshots: by their ids, or by their workspaces and tags. Files that a "
+		 "workspace or another snapshot "
+		 "needs stay.",
+	ARG_TABLE(show_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_rm,
+};
+
+/* ---- verify ---- */
+
+static bool is_ok(const struct json_value *answer)
+{
+	const struct json_value *ok = json_member(answer, "ok");
+	return ok && ok->kind == JSON_BOOL && ok->boolean;
+}
+
+static void print_verdict(struct command *command, const char *id, const struct json_value *verdict)
+{
+	const struct json_value *layers = json_member(verdict, "layers");
+	if (is_ok(verdict))
+		buf_printf(&command->out, "%s ok\n", id);
+	for (const struct json_value *at = layers ? layers->first : NULL; at; at = at->next) {
+		char shown[600];
+		const char *name = json_member_text(at, "name"),
+			   *problem = json_member_text(at, "problem");
+		if (!problem)
+			continue;
+		str_printable(shown, sizeof shown, str_from(problem));
+		buf_printf(&command->out, "%s layer %s: %s\n", id, name ? name : "-", shown);
+	}
+}
+
+static int run_verify(struct command *command, struct error *err)
+{
+	bool is_whole = true;
+	text_list names;
+	if (take_snapshots(command, &names, err))
+		return -1;
+	if (command->json)
+		json_array(&command->value, NULL);
+	for (size_t i = 0; i < names.count; i++) {
+		const char *id = names.items[i];
+		struct remote_answer answer;
+		if (remote_call(&command->remote, "POST",
+			    arena_printf(&command->arena, "%s/verify", snapshot_path(command, id)),
+			    NULL, &answer, err))
+			return -1;
+		if (command->json)
+			json_copy(&command->value, NULL, answer.value);
+		else
+			print_verdict(command, id, answer.value);
+		is_whole &= is_ok(answer.value);
+	}
+	if (command->json)
+		json_end(&command->value);
+	return is_whole ? 0 : DAMAGED;
+}
+
+static const struct arg_spec verify_spec = {
+	.command = "snapshot verify",
+	.summary = "compare snapshots with what they were when they were made",
+	.usage = "carrel snapshot verify SNAPSHOT|NAME@TAG|NAME TAG... [options]",
+	.about = "Reads all files of snapshots and compares them with the content "
+		 "ids that were\ncomputed when they were made. Names layers that are missing or "
+		 "changed; exits 1 then.",
+	ARG_TABLE(show_table),
+	.least = 1,
+	.most = SIZE_MAX,
+	.run = run_verify,
+};
+
+/* ---- rollback ---- */
+
+static int run_rollback(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	json_object(&j, NULL);
+	json_text(&j, "snapshot", command->operands.items[1]);
+	print_waiting(&j, &command->options);
+	json_end(&j);
+	command->remote.cancels = "the rollback";
+	command->remote.interrupted_hint = arena_printf(&command->arena,
+		"carrel info %s shows on which snapshot it is based", command->operands.items[0]);
+	if (remote_call(&command->remote, "POST",
+		    remote_workspace_path(
+			    &command->remote, command->operands.items[0], "/rollback"),
+		    &body, &answer, err))
+		return -1;
+	return print_answer(command, &answer, "name");
+}
+
+static const struct arg_option rollback_table[] = {
+	{ 0, "when-busy", ARG_CHOICE, AT(when_busy), "wait|fail",
+		"while commands run: wait for their end, or fail (default)", "wait|fail" },
+	TIMEOUT_ROW,
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec rollback_spec = {
+	.command = "snapshot rollback",
+	.summary = "put a workspace back into the state of a snapshot",
+	.usage = "carrel snapshot rollback NAME SNAPSHOT|TAG|VERSION [options]",
+	.about = "Puts the files, installed packages and environment of a workspace back into the "
+		 "state of\none of its snapshots. The state that it leaves is kept as a snapshot "
+		 "too (automatic).",
+	ARG_TABLE(rollback_table),
+	.examples = "  carrel snapshot rollback demo before-upgrade\n"
+		    "  carrel snapshot rollback demo 3\n",
+	.least = 2,
+	.most = 2,
+	.run = run_rollback,
+};
+
+/* ---- push, pull ---- */
+
+static uint64_t number_of(const struct json_value *answer, const char *member)
+{
+	uint64_t value = 0;
+	json_member_u64(answer, member, &value);
+	return value;
+}
+
+static int run_push(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	char size[16];
+	json_object(&j, NULL);
+	json_text(&j, "snapshot", command->operands.items[1]);
+	if (command->options.force)
+		json_bool(&j, "force", true);
+	json_end(&j);
+	command->remote.cancels = "the push";
+	command->remote.interrupted_hint = "carrel snapshot push sends what is missing";
+	if (remote_call(&command->remote, "POST",
+		    remote_workspace_path(&command->remote, command->operands.items[0], "/push"),
+		    &body, &answer, err))
+		return -1;
+	if (command->json) {
+		remote_print_answer(&answer, &command->out);
+		return 0;
+	}
+	const char *id = json_member_text(answer.value, "snapshot");
+	uint64_t bytes = number_of(answer.value, "sent_bytes");
+	quantity_format_size(size, bytes);
+	buf_printf(&command->out, "%s: %llu of %llu layers sent, %s%s\n", id ? id : "",
+		(unsigned long long)number_of(answer.value, "sent_layers"),
+		(unsigned long long)number_of(answer.value, "layers"), size,
+		bytes < 1024 ? " bytes" : "");
+	return 0;
+}
+
+static const struct arg_option push_table[] = {
+	{ 0, "force", ARG_FLAG, AT(force), NULL,
+		"send also the layers that the blob store has, as when one is damaged there" },
+	{ ARG_FROM(remote_rows) },
+};
+static const struct arg_spec push_spec = {
+	.command = "snapshot push",
+	.summary = "send a snapshot to the blob store",
+	.usage = "carrel snapshot push NAME SNAPSHOT|TAG|VERSION [options]",
+	.about = "Sends a snapshot of a workspace to the blob store (blob.url of config.yaml), "
+		 "where another home\ncan pull it. Only layers that the store lacks are sent.",
+	ARG_TABLE(push_table),
+	.examples = "  carrel snapshot push demo good\n",
+	.least = 2,
+	.most = 2,
+	.run = run_push,
+};
+
+static int run_pull(struct command *command, struct error *err)
+{
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	if (workspace_check_name(command->operands.items[0], err))
+		return -1;
+	json_object(&j, NULL);
+	json_text(&j, "workspace", command->operands.items[0]);
+	json_text(&j, "snapshot", command->operands.items[1]);
+	json_end(&j);
+	command->remote.cancels = "the pull";
+	command->remote.interrupted_hint = "carrel snapshot ls lists what is here";
+	if (remote_call(&command->remote, "POST", "/v1/snapshots", &body, &answer, err))
+		return -1;
+	return print_answer(command, &answer, "id");
+}
+
+static const struct arg_option pull_table[] = { { ARG_FROM(remote_rows) } };
+static const struct arg_spec pull_spec = {
+	.command = "snapshot pull",
+	.summary = "fetch a snapshot from the blob store",
+	.usage = "carrel snapshot pull NAME SNAPSHOT|TAG|VERSION [options]",
+	.about = "Fetches a snapshot that was pushed from a workspace NAME, of this home or of "
+		 "another one, and\nprints its id. Only layers that this home lacks are fetched; "
+		 "each is checked against its content\nid. Workspaces are made of it with carrel "
+		 "create --from; it stays until it is removed.",
+	ARG_TABLE(pull_table),
+	.examples = "  carrel create again --from $(carrel snapshot pull demo good)\n",
+	.least = 2,
+	.most = 2,
+	.run = run_pull,
+};
+
+const struct arg_spec cli_snapshot = {
+	.command = "snapshot",
+	.summary = "keep states of workspaces, and return to them",
+	.usage = "carrel snapshot COMMAND [options]",
+	.about = "Snapshots: states of workspaces that are kept.",
+	.examples = "  carrel snapshot create demo --tag good\n"
+		    "  carrel snapshot rollback demo good\n",
+	.commands = (const struct arg_spec *const[]){ &create_spec, &ls_spec, &show_spec, &rm_spec,
+		&verify_spec, &rollback_spec, &push_spec, &pull_spec, NULL },
+};
+
+/* ---- fork ---- */
+
+static int run_fork(struct command *command, struct error *err)
+{
+	const struct options *options = &command->options;
+	struct remote_answer answer;
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	json_object(&j, NULL);
+	if (command->operands.count > 1)
+		json_text(&j, "name", command->operands.items[1]);
+	if (options->count)
+		json_u64(&j, "count", options->count);
+	if (options->snapshot)
+		json_text(&j, "snapshot", options->snapshot);
+	print_waiting(&j, options);
+	json_end(&j);
+	command->remote.cancels = "the fork";
+	command->remote.interrupted_hint = "carrel ls lists what there is";
+	if (remote_call(&command->remote, "POST",
+		    remote_workspace_path(&command->remote, command->operands.items[0], "/fork"),
+		    &body, &answer, err))
+		return -1;
+	const struct json_value *items = json_member(answer.value, "items");
+	if (command->json && items)
+		json_copy(&command->value, NULL, items);
+	for (const struct json_value *one = items ? items->first : NULL; one && !command->json;
+		one = one->next) {
+		const char *name = json_member_text(one, "name");
+		buf_printf(&command->out, "%s\n", name ? name : "");
+	}
+	return 0;
+}
+
+static const struct arg_option fork_table[] = {
+	{ 0, "count", ARG_COUNT, AT(count), "N", "make NEW-1 to NEW-N", NULL, 1, FORK_COUNT_MAX },
+	{ 0, "snapshot", ARG_TEXT, AT(snapshot), "SNAPSHOT",
+		"fork the state of this snapshot: id, tag or version" },
+	{ 0, "when-busy", ARG_CHOICE, AT(when_busy), "pause|wait|fail",
+		"while commands run: pause them for a copy (default), wait for their end, or fail",
+		"pause|wait|fail" },
+	TIMEOUT_ROW,
+	{ ARG_FROM(remote_rows) },
+};
+const struct arg_spec cli_fork = {
+	.command = "fork",
+	.summary = "make workspaces with the state of another one",
+	.usage = "carrel fork NAME [NEW] [options]",
+	.about = "Makes a new workspace, or several, with the files, environment, limits, labels "
+		 "and\nvariables that NAME has now. They share what nobody changes. Prints their "
+		 "names.",
+	ARG_TABLE(fork_table),
+	.examples = "  carrel fork demo experiment\n"
+		    "  carrel fork demo try --count 10\n",
+	.least = 1,
+	.most = 2,
+	.run = run_fork,
+};

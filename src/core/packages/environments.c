@@ -1,0 +1,749 @@
+/* environments.c -- the environments of a workspace, one of each kind at most: found or built, and
+ * kept from being evicted while a workspace has them. Building is `carrel env build`, run by the
+ * launcher; what it prints is read here, and how far it is by core/packages/build_progress.c. */
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/path.h"
+#include "core/access/policies.h"
+#include "core/internal.h"
+#include "core/packages/build_progress.h"
+#include "core/packages/checkup.h"
+#include "core/packages/environments.h"
+#include "envs/kind.h"
+#include "format/text/json_read.h"
+
+#define PACKAGE_ID "run" /* as `carrel run` calls them: one environment for both */
+#define NODE_TEXT_MAX ((size_t)32 << 20)
+/* Of a START, for what is there besides the environment with the most layers: the frozen layers of
+ * a workspace, below each environment and below /workspace, and an environment of Node. */
+#define FROZEN_STRINGS (3 * WORKSPACE_LAYERS_MAX + 32)
+#define FROZEN_BYTES (FROZEN_STRINGS * (LAUNCH_FROZEN_LEN + 1))
+
+struct env_pin {
+	int fd; /* meta.json, locked shared */
+	struct arena arena;
+	struct env_meta meta; /* as it was read from there */
+	unsigned users;
+	char name[];
+};
+
+struct preparation {
+	struct core_workspace *w;
+	size_t slot; /* the environment that is looked for */
+	const struct workspace *recipe;
+	environment_fn *done;	     /* of the workspace's own environments, */
+	environment_built_fn *built; /* or of another one */
+	void *ctx;
+	int answer;			 /* memfd: stdout of the build */
+	struct build_progress *progress; /* its stderr */
+	char request_id[ID_LEN + 1];
+	uint64_t tag;	    /* of the build */
+	const char *wheels; /* a workspace, or NULL */
+	bool was_cached;    /* nothing had to be built */
+};
+
+/* The name of an environment, as the workspace has it. */
+static const char **name_of(struct workspace *model, size_t slot)
+{
+	return slot == 0 ? &model->environment : &model->node_environment;
+}
+
+static bool has_recipe(const struct workspace *model, size_t slot)
+{
+	const struct workspace_node *node = &model->node;
+	if (slot == 1)
+		return node->version || node->package_json || node->lock || node->packages.count ||
+		       node->options.count;
+	return model->python || model->requirements || model->packages.count ||
+	       model->build_options.count || model->is_context;
+}
+
+static bool is_asked(const struct workspace *model, size_t slot)
+{
+	return (slot == 0 ? model->environment : model->node_environment) ||
+	       has_recipe(model, slot);
+}
+
+bool environment_is_asked(const struct workspace *model)
+{
+	return is_asked(model, 0) || is_asked(model, 1);
+}
+
+/* ---- pins: one a name, shared by all workspaces that have it ---- */
+
+/* What the launcher takes: it ends a core that says anything else. */
+static int check_meta(const struct env_meta *meta, struct error *err)
+{
+	const char *interpreter = meta->node_version ? meta->node : meta->python;
+	size_t count = 7 + meta->editables.count + meta->layers.count + 2 * meta->tools.count;
+	size_t bytes = strlen(meta->name) + 2 * PATH_MAX +
+		       (meta->layers.count + 2 * meta->tools.count) * (LAYER_ID_LEN + 1);
+	bool is_plain = (!interpreter || path_is_normal(interpreter)) &&
+			(!meta->python_prefix || path_is_normal(meta->python_prefix));
+	for (size_t i = 0; i < meta->editables.count; i++) {
+		is_plain &= path_is_normal(meta->editables.items[i]);
+		bytes += strlen(meta->editables.items[i]) + 1;
+	}
+	if (!is_plain || !meta->layers.count)
+		return fail_hint(err, ERR_CORRUPT, "build it again",
+			"meta.json of environment '%s' has a path that isn't plain, or no layers",
+			meta->name);
+	if (count > LAUNCH_STRINGS_MAX - FROZEN_STRINGS || bytes > LAUNCH_BODY_MAX - FROZEN_BYTES)
+		return fail(err, ERR_LIMIT,
+			"environment '%s' has too many layers or editable projects for a sandbox",
+			meta->name);
+	return 0;
+}
+
+/* Reads the environment that has that name now, in place of the one that had it before. */
+static int renew(struct core *core, const char *name, struct env_pin *pin, struct error *err)
+{
+	struct arena arena = { 0 };
+	struct env_meta meta;
+	int fd = -1;
+	if (env_use(&core->envs, name, &arena, &meta, &fd, err) || check_meta(&meta, err)) {
+		fd_close(&fd);
+		arena_done(&arena);
+		return -1;
+	}
+	fd_close(&pin->fd);
+	arena_done(&pin->arena);
+	pin->fd = fd;
+	pin->arena = arena;
+	pin->meta = meta;
+	return 0;
+}
+
+static void free_pin(struct env_pin *pin)
+{
+	fd_close(&pin->fd);
+	arena_done(&pin->arena);
+	free(pin);
+}
+
+void environment_unpin(struct core *core, struct env_pin *pin)
+{
+	if (!pin || --pin->users)
+		return;
+	map_remove(&core->pins, str_from(pin->name));
+	free_pin(pin);
+}
+
+const struct env_meta *pin_meta(const struct env_pin *pin)
+{
+	return pin ? &pin->meta : NULL;
+}
+
+/* The pin of that name, which is the caller's to release. */
+static struct env_pin *take_pin(struct core *core, const char *name, struct error *err)
+{
+	struct env_pin *pin = map_get(&core->pins, str_from(name));
+	bool is_new = !pin;
+	if (is_new) {
+		pin = xzalloc(sizeof *pin + strlen(name) + 1);
+		memcpy(pin->name, name, strlen(name) + 1);
+		pin->fd = -1;
+		arena_init(&pin->arena);
+	}
+	bool is_known = !is_new && env_is_current(&core->envs, name, pin->fd);
+	if (is_known ? env_check(&core->envs, &pin->meta, err) : renew(core, name, pin, err)) {
+		if (is_new)
+			free_pin(pin);
+		return NULL;
+	}
+	if (is_new)
+		map_add(&core->pins, str_from(pin->name), pin);
+	pin->users++;
+	return pin;
+}
+
+/* Two of one kind would be mounted in one place, and share what is changed there. */
+static int check_kinds(
+	const struct core_workspace *w, size_t slot, const struct env_meta *meta, struct error *err)
+{
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (i != slot && environment_kind(w, i) == env_kind_of(meta))
+			return fail(err, ERR_INVALID,
+				"environments '%s' and '%s' are both of %s: a workspace has one of "
+				"each kind",
+				w->pins[i]->name, meta->name, env_kind_of(meta)->name);
+	return 0;
+}
+
+static int pin(struct core_workspace *w, size_t slot, const char *name, struct error *err)
+{
+	struct env_pin *pin = take_pin(w->core, name, err);
+	if (!pin)
+		return -1;
+	if (check_kinds(w, slot, &pin->meta, err)) {
+		environment_unpin(w->core, pin);
+		return -1;
+	}
+	environment_unpin(w->core, w->pins[slot]);
+	w->pins[slot] = pin;
+	return 0;
+}
+
+static struct env_pin *keep(struct core *core, const char *name)
+{
+	struct error ignored; /* the first command looks again, and says what is wrong */
+	struct env_pin *pin = map_get(&core->pins, str_from(name));
+	if (!pin)
+		return take_pin(core, name, &ignored);
+	pin->users++;
+	return pin;
+}
+
+void environments_keep(struct core_workspace *w)
+{
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+		const char *name = *name_of(&w->model, i);
+		if (name && !w->pins[i])
+			w->pins[i] = keep(w->core, name);
+	}
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (w->model.unsettled[i].before && !w->pins_before[i])
+			w->pins_before[i] = keep(w->core, w->model.unsettled[i].before);
+}
+
+void environments_release(struct core_workspace *w)
+{
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+		environment_unpin(w->core, w->pins[i]);
+		environment_unpin(w->core, w->pins_before[i]);
+		w->pins[i] = w->pins_before[i] = NULL;
+	}
+}
+
+void environments_sort(struct core_workspace *w)
+{
+	environments_keep(w);
+	if (environment_kind(w, 0) != &env_node || w->model.node_environment)
+		return;
+	w->model.node_environment = w->model.environment;
+	w->model.environment = NULL;
+	w->pins[1] = w->pins[0];
+	w->pins[0] = NULL;
+}
+
+const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind)
+{
+	environments_keep(w);
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (environment_kind(w, i) == kind)
+			return &w->pins[i]->meta.layers;
+	return NULL;
+}
+
+const struct env_kind *environment_kind(const struct core_workspace *w, size_t slot)
+{
+	return w->pins[slot] ? env_kind_of(&w->pins[slot]->meta) : NULL;
+}
+
+const struct env_meta *environment_pinned(const struct core_workspace *w, size_t slot)
+{
+	return w->pins[slot] ? &w->pins[slot]->meta : NULL;
+}
+
+static size_t add_texts(const char **strings, const text_list *texts)
+{
+	for (size_t i = 0; i < texts->count; i++)
+		strings[i] = texts->items[i];
+	return texts->count;
+}
+
+static size_t describe(
+	const struct core_workspace *w, const struct env_meta *meta, const char **strings)
+{
+	const char *interpreter = meta->node_version ? meta->node : meta->python;
+	size_t count = 0;
+	strings[count++] = meta->name;
+	strings[count++] = env_kind_of(meta)->name;
+	strings[count++] = interpreter ? interpreter : "";
+	strings[count++] = meta->python_prefix ? meta->python_prefix : "";
+	count += add_texts(strings + count, &meta->editables);
+	strings[count++] = "";
+	count += add_texts(strings + count, &w->model.layers);
+	count += add_texts(strings + count, &meta->layers);
+	strings[count++] = "";
+	/* The interpreter of Python is shown by its prefix. */
+	for (size_t i = 0; env_kind_of(meta) == &env_node && i < meta->tools.count; i++) {
+		strings[count++] = meta->tools.items[i].key;
+		strings[count++] = meta->tools.items[i].value;
+	}
+	strings[count++] = "";
+	return count;
+}
+
+size_t environments_describe(const struct core_workspace *w, struct launch_message *head,
+	const char *strings[LAUNCH_STRINGS_MAX], int fds[WORKSPACE_ENVIRONMENTS], int *fd_count)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+		const struct env_pin *pin = w->pins[i];
+		if (!pin || !(i == 0 ? w->model.environment : w->model.node_environment))
+			continue;
+		count += describe(w, &pin->meta, strings + count);
+		head->value++;
+		fds[(*fd_count)++] = pin->fd;
+	}
+	return count;
+}
+
+/* ---- building ---- */
+
+static void finish(struct preparation *p, const struct error *err)
+{
+	struct core_workspace *w = p->w;
+	if (p->done)
+		p->done(p->ctx, err);
+	else if (err)
+		p->built(p->ctx, NULL, err);
+	build_progress_close(p->progress);
+	fd_close(&p->answer);
+	free(p);
+	core_release(w);
+}
+
+/* What `env build -o json` said: an environment, or why there is none. */
+static int read_answer(struct preparation *p, int exit_code, const char **name, struct arena *arena,
+	struct error *err)
+{
+	struct json_value *answer;
+	if (job_read_answer(p->answer, exit_code, "carrel-build", arena, &answer, err))
+		return -1;
+	*name = json_member_text(answer, "name");
+	const struct json_value *built = json_member(answer, "built");
+	p->was_cached = built && built->kind == JSON_BOOL && !built->boolean;
+	return *name ? 0 : fail(err, ERR_FAILED, "the answer of carrel-build names no environment");
+}
+
+static void set_name(struct core_workspace *w, size_t slot, const char *name)
+{
+	const char **known = name_of(&w->model, slot);
+	if (!*known || strcmp(*known, name))
+		*known = arena_text(&w->arena, name);
+}
+
+static void prepare(struct preparation *p);
+
+static void on_built(void *ctx, const struct launch_packet *packet, const int *fds)
+{
+	struct preparation *p = ctx;
+	struct core_workspace *w = p->w;
+	auto_arena struct arena arena = { 0 };
+	const char *name = NULL;
+	struct error err;
+	struct env_pin *other = NULL;
+	if (p->done)
+		w->build_tag = 0;
+	build_progress_close(p->progress);
+	p->progress = NULL;
+	bool is_built = packet && packet->head.type == LAUNCH_BUILT;
+	if (!is_built)
+		launcher_failure(packet, &err);
+	if (!is_built || read_answer(p, packet->head.value, &name, &arena, &err) ||
+		(p->done ? pin(w, p->slot, name, &err)
+			 : !(other = take_pin(w->core, name, &err)))) {
+		finish(p, &err);
+		return;
+	}
+	if (other) {
+		p->built(p->ctx, other, NULL);
+		finish(p, NULL);
+		return;
+	}
+	set_name(w, p->slot, name);
+	fd_close(&p->answer);
+	p->slot++;
+	prepare(p);
+}
+
+/* A file of this text, to be read from its beginning. */
+static int open_text(const struct buf *text, int *out, struct error *err)
+{
+	auto_close int fd = memfd_create("requirements", MFD_CLOEXEC);
+	if (fd < 0 || fd_write_full(fd, text->data, text->len) != (ssize_t)text->len ||
+		lseek(fd, 0, SEEK_SET))
+		return fail_errno(err, "store the requirements");
+	*out = take_fd(&fd);
+	return 0;
+}
+
+/* The launcher passes on a file or packages: what was given as both is one file. Requirements alone
+ * stay as they are, byte for byte: the hash of them is in the environment's name. */
+static void print_requirements(const struct workspace *model, struct buf *text)
+{
+	buf_text(text, model->requirements);
+	if (model->packages.count && text->len && text->data[text->len - 1] != '\n')
+		buf_char(text, '\n');
+	for (size_t i = 0; i < model->packages.count; i++)
+		buf_printf(text, "%s\n", model->packages.items[i]);
+}
+
+static void print_node(const struct workspace_node *node, struct buf *text)
+{
+	struct json j = json_to(text, false);
+	json_object(&j, NULL);
+	if (node->package_json)
+		json_text(&j, "package_json", node->package_json);
+	if (node->lock)
+		json_text(&j, "lock", node->lock);
+	json_end(&j);
+}
+
+static bool has_node_file(const struct workspace *model)
+{
+	return model->node.package_json || model->node.lock;
+}
+
+static int open_requirements(
+	const struct workspace *model, size_t slot, int *out, struct error *err)
+{
+	auto_buf struct buf text = buf_empty(NODE_TEXT_MAX);
+	if (slot == 1 ? !has_node_file(model) : !model->requirements) {
+		*out = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		return *out < 0 ? fail_errno(err, "open '/dev/null'") : 0;
+	}
+	if (slot == 1)
+		print_node(&model->node, &text);
+	else
+		print_requirements(model, &text);
+	return open_text(&text, out, err);
+}
+
+static int open_streams(struct preparation *p, int *input, int *errors, struct error *err)
+{
+	if (open_requirements(p->recipe, p->slot, input, err))
+		return -1;
+	p->answer = memfd_create("answer", MFD_CLOEXEC);
+	if (p->answer < 0)
+		return fail_errno(err, "create a file for the output of carrel-build");
+	return build_progress_open(p->w, p->request_id, &p->progress, errors, err);
+}
+
+static void list_python(const struct workspace *model, struct arena *arena, text_list *words)
+{
+	*words = text_list_copy(arena, &model->build_options);
+	for (size_t i = 0; !model->requirements && i < model->packages.count; i++)
+		vec_push(arena, words, arena_printf(arena, "--pip=%s", model->packages.items[i]));
+}
+
+static void list_node(const struct workspace *model, struct arena *arena, text_list *words)
+{
+	const struct workspace_node *node = &model->node;
+	*words = text_list_copy(arena, &node->options);
+	if (node->version)
+		vec_push(arena, words, arena_printf(arena, "--node=%s", node->version));
+	if (has_node_file(model))
+		vec_push(arena, words, WORKSPACE_NODE_INPUT);
+	for (size_t i = 0; i < node->packages.count; i++)
+		vec_push(arena, words, arena_printf(arena, "--npm=%s", node->packages.items[i]));
+}
+
+static bool has_packages(const struct workspace *model, size_t slot)
+{
+	return slot == 1 ? has_node_file(model) || model->node.packages.count
+			 : model->requirements || model->packages.count;
+}
+
+/* The indexes that the policies of the workspace leave to it. */
+static int list_indexes(
+	struct preparation *p, struct arena *arena, text_list *words, struct error *err)
+{
+	text_list urls = { 0 };
+	if (!has_packages(p->recipe, p->slot))
+		return 0;
+	if (policies_indexes(p->w, p->slot == 1, arena, &urls, err))
+		return -1;
+	for (size_t i = 0; i < urls.count; i++)
+		vec_push(arena, words,
+			(const char *)arena_printf(arena, "--allow-index=%s", urls.items[i]));
+	return 0;
+}
+
+/* The package that its environment is named after. */
+static const char *package_of(const struct workspace *model)
+{
+	const char *id = model->owner.package_id;
+	return id && env_package_id_is_valid(id) ? id : PACKAGE_ID;
+}
+
+/* Clients of the daemon name packages whose code would run as it is built: that is the operator's
+ * to allow. */
+static int check_scripts(const struct preparation *p, struct error *err)
+{
+	const text_list *options = &p->recipe->node.options;
+	bool is_asked_for = false;
+	for (size_t i = 0; p->slot == 1 && i < options->count; i++)
+		is_asked_for = is_asked_for || !strcmp(options->items[i], WORKSPACE_ALLOW_SCRIPTS);
+	if (!is_asked_for || p->w->core->envs.config.allow_scripts)
+		return 0;
+	return fail_hint(err, ERR_DENIED,
+		"environments.allow_scripts: true in config.yaml allows them",
+		"install scripts of Node packages are not allowed here");
+}
+
+static int build(struct preparation *p, struct error *err)
+{
+	const struct workspace *model = p->recipe;
+	struct launch_message head = { .type = LAUNCH_BUILD };
+	const char *strings[LAUNCH_STRINGS_MAX];
+	size_t count = 0, bytes = 0;
+	auto_arena struct arena arena = { 0 };
+	text_list words = { 0 };
+	auto_close int input = -1;
+	auto_close int errors = -1;
+	if (check_scripts(p, err))
+		return -1;
+	strings[count++] = package_of(model);
+	strings[count++] = model->python && p->slot == 0 ? model->python : "";
+	(p->slot == 1 ? list_node : list_python)(model, &arena, &words);
+	if (list_indexes(p, &arena, &words, err))
+		return -1;
+	if (p->wheels)
+		vec_push(&arena, &words, arena_printf(&arena, BUILD_WHEELS "%s", p->wheels));
+	for (size_t i = 0; i < words.count; i++) {
+		if (count == LAUNCH_STRINGS_MAX ||
+			(bytes += strlen(words.items[i]) + 1) > LAUNCH_BODY_MAX - 4096)
+			return fail_hint(err, ERR_LIMIT,
+				p->slot == 1 ? "use 'package_json' instead"
+					     : "use 'requirements' instead",
+				"too many packages");
+		strings[count++] = words.items[i];
+	}
+	if (open_streams(p, &input, &errors, err))
+		return -1;
+	memcpy(head.request_id, p->request_id, sizeof head.request_id);
+	const int fds[] = { input, p->answer, errors };
+	uint64_t tag =
+		launcher_ask(&p->w->core->launcher, &head, strings, count, fds, 3, on_built, p);
+	p->tag = tag;
+	if (p->done)
+		p->w->build_tag = tag;
+	return 0;
+}
+
+const char *environment_name(const struct core_workspace *w, size_t slot)
+{
+	return slot == 0 ? w->model.environment : w->model.node_environment;
+}
+
+uint64_t environment_verify(struct core *core, const char *name, bool repairs, int answer,
+	launcher_fn *done, void *ctx, struct error *err)
+{
+	struct launch_message head = { .type = LAUNCH_VERIFY, .value = repairs };
+	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0) {
+		fail_errno(err, "open '/dev/null'");
+		return 0;
+	}
+	const int fds[] = { null, answer, null };
+	return launcher_ask(&core->launcher, &head, &name, 1, fds, 3, done, ctx);
+}
+
+const struct env_meta *environment_meta(const struct core_workspace *w)
+{
+	return w->pins[0] ? &w->pins[0]->meta : NULL;
+}
+
+void environment_cancel_build(struct core *core, uint64_t tag)
+{
+	struct launch_message head = { .type = LAUNCH_CANCEL, .other = tag };
+	if (tag)
+		launcher_ask(&core->launcher, &head, NULL, 0, NULL, 0, NULL, NULL);
+}
+
+void environment_cancel(struct core_workspace *w)
+{
+	environment_cancel_build(w->core, w->build_tag);
+}
+
+/* One that exists. 0: it has to be built. */
+static int find(struct preparation *p, struct error *err)
+{
+	struct core_workspace *w = p->w;
+	const char *known = *name_of(&w->model, p->slot), *name;
+	auto_arena struct arena arena = { 0 };
+	if (!known)
+		return 0;
+	if (!env_resolve(&w->core->envs, known, &arena, &name, err) &&
+		!pin(w, p->slot, name, err)) {
+		set_name(w, p->slot, name);
+		return 1;
+	}
+	/* One that was evicted is built again in any case; one that is damaged is repaired so. */
+	bool is_lost =
+		err->code == ERR_NOT_FOUND || (err->code == ERR_CORRUPT && w->core->auto_repair);
+	if (has_recipe(&w->model, p->slot) && is_lost)
+		return 0;
+	return err->code == ERR_CORRUPT ? error_hint(err, REPAIR_HINT, w->model.name) : -1;
+}
+
+/* From p->slot on. Builds end in on_built, which comes back. */
+static void prepare(struct preparation *p)
+{
+	struct error err;
+	for (; p->slot < WORKSPACE_ENVIRONMENTS; p->slot++) {
+		if (!is_asked(&p->w->model, p->slot))
+			continue;
+		int found = find(p, &err);
+		if (found == 0 && !build(p, &err))
+			return;
+		if (found <= 0) {
+			finish(p, &err);
+			return;
+		}
+	}
+	finish(p, NULL);
+}
+
+static struct preparation *new_preparation(
+	struct core_workspace *w, const struct workspace *recipe, const char *request_id)
+{
+	struct preparation *p = xzalloc(sizeof *p);
+	*p = (struct preparation){ .w = w, .recipe = recipe, .answer = -1 };
+	str_copy(p->request_id, sizeof p->request_id, request_id ? request_id : "");
+	core_hold(w);
+	return p;
+}
+
+void environment_prepare(
+	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx)
+{
+	if (!environment_is_asked(&w->model)) {
+		done(ctx, NULL);
+		return;
+	}
+	struct preparation *p = new_preparation(w, &w->model, request_id);
+	p->done = done;
+	p->ctx = ctx;
+	prepare(p);
+}
+
+void environment_build(struct core_workspace *w, const struct workspace *recipe, size_t slot,
+	const char *request_id, uint64_t *tag, environment_built_fn *built, void *ctx)
+{
+	struct preparation *p = new_preparation(w, recipe, request_id);
+	struct error err;
+	p->built = built;
+	p->ctx = ctx;
+	p->slot = slot;
+	if (build(p, &err))
+		finish(p, &err);
+	else
+		*tag = p->tag;
+}
+
+/* ---- for no workspace yet ---- */
+
+_Static_assert(sizeof ENVIRONMENT_WHEELS == sizeof BUILD_WHEELS_DIR, "the same name");
+struct environment_job {
+	struct core *core;
+	struct core_workspace *w; /* held until it begins */
+	struct arena arena;
+	struct workspace recipe;
+	const char *wheels;
+	struct loop_timer *start;  /* until it begins */
+	struct preparation *build; /* under way, or NULL */
+	struct env_pin *pin;	   /* its result */
+	bool is_released;
+	environment_made_fn *done;
+	void *ctx;
+	struct error refused;
+};
+
+static void free_job(struct environment_job *job)
+{
+	environment_unpin(job->core, job->pin);
+	arena_done(&job->arena);
+	free(job);
+}
+
+static void on_made(void *ctx, struct env_pin *pin, const struct error *err)
+{
+	struct environment_job *job = ctx;
+	struct error denied;
+	bool was_cached = job->build->was_cached;
+	if (!err && policies_check_environment(job->build->w, pin_meta(pin), &denied))
+		err = &denied;
+	job->build = NULL;
+	job->pin = pin;
+	if (job->is_released) {
+		free_job(job);
+		return;
+	}
+	const struct environment_made made = { pin ? pin->name : NULL, was_cached };
+	job->done(job->ctx, err ? NULL : &made, err);
+}
+
+static void begin_job(struct loop *loop, void *ctx)
+{
+	struct environment_job *job = ctx;
+	struct core_workspace *w = job->w;
+	struct error err = job->refused;
+	job->start = NULL;
+	job->w = NULL;
+	if (err.code) {
+		core_release(w);
+		job->done(job->ctx, NULL, &err);
+		return;
+	}
+	struct preparation *p = job->build = new_preparation(w, &job->recipe, NULL);
+	core_release(w);
+	p->built = on_made;
+	p->ctx = job;
+	p->wheels = job->wheels;
+	if (build(p, &err))
+		finish(p, &err);
+}
+
+struct environment_job *environment_make(const struct request *request, struct core_workspace *w,
+	const struct workspace *recipe, const char *wheels, environment_made_fn *done, void *ctx)
+{
+	struct environment_job *job = xzalloc(sizeof *job);
+	struct arena *arena = &job->arena;
+	*job = (struct environment_job){ .core = w->core, .w = w, .done = done, .ctx = ctx };
+	arena_init(arena);
+	job->recipe.owner.package_id = arena_text(arena, recipe->owner.package_id);
+	job->recipe.python = arena_text(arena, recipe->python);
+	job->recipe.requirements = arena_text(arena, recipe->requirements);
+	job->wheels = arena_text(arena, wheels);
+	job->recipe.packages = text_list_copy(arena, &recipe->packages);
+	job->recipe.build_options = text_list_copy(arena, &recipe->build_options);
+	access_check(w->core, request, VERB_WORKSPACE_INSTALL, w, &job->refused);
+	core_hold(w);
+	job->start = loop_after(w->core->loop, 0, begin_job, job);
+	return job;
+}
+
+void environment_release(struct environment_job *job)
+{
+	if (!job)
+		return;
+	job->is_released = true;
+	if (job->build) {
+		environment_cancel_build(job->core, job->build->tag);
+		return;
+	}
+	if (job->start)
+		core_release(job->w);
+	loop_cancel(job->core->loop, job->start);
+	free_job(job);
+}
+
+void environment_add_layers(const struct core_workspace *w, struct arena *arena, text_list *names)
+{
+	for (size_t slot = 0; slot < sizeof w->pins / sizeof *w->pins; slot++) {
+		const struct env_pin *pin = w->pins[slot];
+		for (size_t i = 0; pin && i < pin->meta.layers.count; i++)
+			vec_push(arena, names, pin->meta.layers.items[i]);
+		vec_push(arena, names, "");
+	}
+}

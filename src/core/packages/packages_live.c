@@ -1,0 +1,291 @@
+/* packages_live.c -- packages of Python in a sandbox that runs: those that are visible there, and
+ * new ones copied in, all by a file server inside. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/fd.h"
+#include "base/file.h"
+#include "base/path.h"
+#include "core/packages/packages_internal.h"
+#include "format/packages/requirements.h"
+#include "format/packages/wheel_record.h"
+
+#define SUFFIX ".dist-info"
+#define LIST_STEP 1000
+/* What lies in a sandbox may be forged. Whatever is beyond these stays until the next start. */
+#define DISTS_MAX 20000		       /* that are listed */
+#define RECORD_MAX ((size_t)4 << 20)   /* bytes of a RECORD */
+#define RECORDS_MAX ((size_t)16 << 20) /* and of all that are read */
+#define RUBBISH_MAX 50000	       /* paths that are removed */
+
+/* ---- what is visible ---- */
+
+struct listing {
+	struct core_workspace *w;
+	struct arena *arena;
+	const char *directory, *cursor;
+	dist_list dists;
+	dists_fn *done;
+	void *ctx;
+};
+
+const char *dists_directory(const struct env_meta *meta, struct arena *arena)
+{
+	unsigned major = 0, minor = 0;
+	struct str text = str_from(meta->python_version), piece;
+	uint64_t number;
+	if (str_next(&text, '.', &piece) && str_to_u64(piece, &number))
+		major = (unsigned)number;
+	if (str_next(&text, '.', &piece) && str_to_u64(piece, &number))
+		minor = (unsigned)number;
+	return arena_printf(arena, "/env/lib/python%u.%u/site-packages", major, minor);
+}
+
+static void add_dist(struct listing *listing, const char *directory)
+{
+	struct str text = str_from(directory), name, version;
+	size_t suffix = sizeof SUFFIX - 1;
+	if (text.len <= suffix || strcmp(directory + text.len - suffix, SUFFIX))
+		return;
+	text.len -= suffix;
+	if (!str_cut(text, '-', &name, &version) || !requirement_name_is_valid(name))
+		return;
+	vec_push(listing->arena, &listing->dists,
+		(struct dist){ arena_text(listing->arena, directory),
+			requirement_normalize_name(listing->arena, name),
+			arena_bytes(listing->arena, version.data, version.len) });
+}
+
+static void list_more(struct listing *listing);
+
+static void on_listed(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct listing *listing = ctx;
+	bool is_missing = err && err->code == ERR_NOT_FOUND;
+	for (size_t i = 0; answer && i < answer->infos.count; i++)
+		if (!strcmp(answer->infos.items[i].type, "directory"))
+			add_dist(listing, answer->infos.items[i].name);
+	if (answer && answer->next && listing->dists.count < DISTS_MAX) {
+		listing->cursor = arena_text(listing->arena, answer->next);
+		list_more(listing);
+		return;
+	}
+	listing->done(listing->ctx, &listing->dists, is_missing ? NULL : err);
+	free(listing);
+}
+
+static void list_more(struct listing *listing)
+{
+	struct files_request what = { .verb = FILES_LIST,
+		.path = listing->directory,
+		.cursor = listing->cursor,
+		.limit = LIST_STEP };
+	files_do(&request_system, listing->w, &what, on_listed, listing);
+}
+
+void dists_list(struct core_workspace *w, const struct env_meta *meta, struct arena *arena,
+	dists_fn *done, void *ctx)
+{
+	struct listing *listing = xzalloc(sizeof *listing);
+	*listing = (struct listing){ .w = w,
+		.arena = arena,
+		.directory = dists_directory(meta, arena),
+		.done = done,
+		.ctx = ctx };
+	list_more(listing);
+}
+
+/* ---- copied in ---- */
+
+struct live {
+	struct live_change change;
+	environment_fn *done;
+	void *ctx;
+	const char *site;
+	text_list layers;   /* that are copied */
+	struct map wanted;  /* paths of what they hold, below /env */
+	dist_list outdated; /* visible, and to be removed */
+	size_t at;
+	size_t record_bytes; /* that were read */
+	text_list rubbish;   /* paths, in the order of their removal */
+	struct map directories;
+	struct live_files files;
+};
+
+static void finish(struct live *live, const struct error *err)
+{
+	live->done(live->ctx, err);
+	free(live);
+}
+
+static void on_copied(void *ctx, const struct error *err)
+{
+	finish(ctx, err);
+}
+
+static int compare_reversed(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)b, *(const char *const *)a);
+}
+
+/* Files first, then the directories they were in, the deepest first. A trailing slash marks what
+ * goes with all that is in it: bytecode. */
+static void copy_in(struct live *live)
+{
+	struct arena *arena = live->change.arena;
+	text_list directories = { 0 };
+	for (size_t i = 0; i < live->directories.count; i++)
+		vec_push(arena, &directories,
+			(const char *)arena_bytes(arena, live->directories.entries[i].key.data,
+				live->directories.entries[i].key.len));
+	if (directories.count)
+		qsort(directories.items, directories.count, sizeof *directories.items,
+			compare_reversed);
+	for (size_t i = 0; i < directories.count; i++) {
+		const char *cache = arena_printf(arena, "%s/__pycache__", directories.items[i]);
+		if (!map_get(&live->wanted, str_from(cache))) /* else it has the new bytecode */
+			vec_push(arena, &live->rubbish,
+				(const char *)arena_printf(arena, "%s/", cache));
+		vec_push(arena, &live->rubbish, directories.items[i]);
+	}
+	live->files.last = live->rubbish;
+	live->files.layers = live->layers;
+	live_copy(&live->files, on_copied, live);
+}
+
+/* ---- what it had before ---- */
+
+static void note_rubbish(struct live *live, const char *recorded)
+{
+	struct arena *arena = live->change.arena;
+	const char *path = path_normalize(arena, live->site, recorded);
+	if (live->rubbish.count >= RUBBISH_MAX || !path_is_beneath(path, "/env") ||
+		strlen(path) >= FILE_PATH_MAX - 16 || map_get(&live->wanted, str_from(path)))
+		return;
+	vec_push(arena, &live->rubbish, path);
+	size_t len = (size_t)(path_basename(path) - path) - 1;
+	struct str directory = { path, len };
+	if (path_is_beneath(path, live->site) && !str_is(directory, live->site))
+		map_set(&live->directories, directory, live);
+}
+
+static void read_next(struct live *live);
+
+static void on_record(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct live *live = ctx;
+	struct arena *arena = live->change.arena;
+	const struct dist *dist = &live->outdated.items[live->at++];
+	auto_close int fd = answer ? answer->fd : -1;
+	auto_arena struct arena own = { 0 };
+	wheel_record_list records = { 0 };
+	struct str text = { 0 };
+	struct error ignored;
+	if (fd >= 0 && live->record_bytes < RECORDS_MAX &&
+		!file_read(fd, RECORD_MAX, &own, &text)) {
+		live->record_bytes += text.len;
+		if (!wheel_record_parse(text, &own, &records, &ignored))
+			for (size_t i = 0; i < records.count && live->rubbish.count < RUBBISH_MAX;
+				i++)
+				note_rubbish(live, records.items[i].path);
+	}
+	vec_push(arena, &live->rubbish,
+		(const char *)arena_printf(arena, "%s/%s/", live->site, dist->directory));
+	read_next(live);
+}
+
+static void read_next(struct live *live)
+{
+	if (live->at == live->outdated.count) {
+		copy_in(live);
+		return;
+	}
+	const char *path = arena_printf(live->change.arena, "%s/%s/RECORD", live->site,
+		live->outdated.items[live->at].directory);
+	struct files_request what = { .verb = FILES_OPEN, .path = path };
+	files_do(&request_system, live->change.w, &what, on_record, live);
+}
+
+static bool is_among(const text_list *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (!strcmp(list->items[i], text))
+			return true;
+	return false;
+}
+
+static void on_dists(void *ctx, const dist_list *dists, const struct error *err)
+{
+	struct live *live = ctx;
+	if (err) {
+		finish(live, err);
+		return;
+	}
+	for (size_t i = 0; i < dists->count; i++) {
+		const struct dist *dist = &dists->items[i];
+		const char *path =
+			arena_printf(live->change.arena, "%s/%s", live->site, dist->directory);
+		if (is_among(&live->change.names, dist->name) &&
+			!map_get(&live->wanted, str_from(path)))
+			vec_push(live->change.arena, &live->outdated, *dist);
+	}
+	live->at = 0;
+	read_next(live);
+}
+
+/* The layers that are new, and those of packages that are named. */
+static int choose_layers(struct live *live, struct error *err)
+{
+	const struct live_change *change = &live->change;
+	const text_list *ids = &change->after->layers;
+	for (size_t i = 0; i < ids->count; i++) {
+		struct manifest manifest = { 0 };
+		if (layer_read(&change->w->core->envs.layers, ids->items[i], change->arena,
+			    &manifest, err))
+			return -1;
+		bool is_new = !change->before || !is_among(&change->before->layers, ids->items[i]);
+		const char *name =
+			requirement_normalize_name(change->arena, str_from(manifest.name));
+		if (!is_new && !is_among(&change->names, name))
+			continue;
+		vec_push(change->arena, &live->layers, ids->items[i]);
+		for (size_t k = 0; k < manifest.entries.count; k++)
+			map_set(&live->wanted,
+				str_from(arena_printf(
+					change->arena, "/env/%s", manifest.entries.items[k].path)),
+				live);
+	}
+	return 0;
+}
+
+/* Packages that are in the one before, and not in the one after. */
+static void name_removed(struct live *live)
+{
+	const struct live_change *change = &live->change;
+	for (size_t i = 0; change->before && i < change->before->packages.count; i++) {
+		const struct text_pair *had = &change->before->packages.items[i];
+		bool is_kept = false;
+		for (size_t k = 0; k < change->after->packages.count; k++)
+			is_kept |= !strcmp(change->after->packages.items[k].key, had->key);
+		if (!is_kept && !is_among(&change->names, had->key))
+			vec_push(change->arena, &live->change.names, had->key);
+	}
+}
+
+void live_apply(const struct live_change *change, environment_fn *done, void *ctx)
+{
+	struct live *live = xzalloc(sizeof *live);
+	struct error err;
+	*live = (struct live){ .change = *change, .done = done, .ctx = ctx };
+	live->change.names = text_list_copy(change->arena, &change->names);
+	live->site = dists_directory(change->after, change->arena);
+	live->files = (struct live_files){ .w = change->w, .target = env_python.target };
+	map_init(&live->wanted, change->arena);
+	map_init(&live->directories, change->arena);
+	name_removed(live);
+	if (choose_layers(live, &err)) {
+		finish(live, &err);
+		return;
+	}
+	dists_list(change->w, change->after, change->arena, on_dists, live);
+}

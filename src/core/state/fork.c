@@ -1,0 +1,325 @@
+/* fork.c -- new workspaces with the state of another one, or of a snapshot: they share its layers.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "base/fault.h"
+#include "core/state/present.h"
+#include "core/state/snapshots.h"
+
+struct fork {
+	struct cancelable cancelable;
+	struct core *core;
+	struct core_workspace *w; /* whose state it is, held; NULL: a snapshot's whose is gone */
+	const struct request *request; /* of its caller, in the arena */
+	struct arena arena;
+	struct workspace model; /* of the new ones, but for the name */
+	struct state *state;	/* NULL: layers of a snapshot */
+	size_t count, pending;
+	struct core_workspace **made; /* held */
+	bool has_failed;
+	struct error err; /* the first one */
+	core_fork_fn *done;
+	core_workspace_fn *created; /* of a creation, in place of done */
+	void *ctx;
+};
+
+static struct fork *fork_new(const struct request *request, struct core *core,
+	struct core_workspace *w, size_t count, void *ctx)
+{
+	struct fork *fork = xzalloc(sizeof *fork);
+	*fork = (struct fork){
+		.cancelable.core = core, .core = core, .w = w, .count = count, .ctx = ctx
+	};
+	arena_init(&fork->arena);
+	fork->request = access_keep(request, &fork->arena);
+	fork->made = arena_array(&fork->arena, count, sizeof(struct core_workspace *));
+	memset(fork->made, 0, count * sizeof(struct core_workspace *));
+	if (w) {
+		core_hold(w);
+		cancelable_use(&fork->cancelable, w, "a fork of it is being made");
+	}
+	return fork;
+}
+
+static void finish(struct fork *fork)
+{
+	struct core_workspace *w = fork->w;
+	if (!fork->has_failed)
+		fork->has_failed = cancelable_check(&fork->cancelable, &fork->err) != 0;
+	const struct error *err = fork->has_failed ? &fork->err : NULL;
+	if (fork->state)
+		state_end(fork->state, true);
+	fault_point("core_forked");
+	if (fork->created)
+		fork->created(fork->ctx, err ? NULL : fork->made[0], err);
+	else
+		fork->done(fork->ctx, err ? NULL : fork->made, fork->count, err);
+	cancelable_done(&fork->cancelable);
+	for (size_t i = 0; i < fork->count; i++) {
+		if (fork->made[i] && err) /* all or none */
+			core_remove(&request_system, fork->made[i], "canceled", NULL, NULL);
+		if (fork->made[i])
+			core_release(fork->made[i]);
+	}
+	layers_sweep(fork->core);
+	merges_check(fork->core);
+	arena_done(&fork->arena);
+	free(fork);
+	if (w)
+		core_release(w);
+}
+
+static void set_failed(struct fork *fork, const struct error *err)
+{
+	if (!fork->has_failed)
+		fork->err = *err;
+	fork->has_failed = true;
+}
+
+static void on_failed(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	set_failed(ctx, err);
+	finish(ctx);
+}
+
+/* ---- the new ones ---- */
+
+static void on_made(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct fork *fork = ctx;
+	if (err)
+		set_failed(fork, err);
+	else {
+		core_hold(w);
+		fork->made[fork->count - fork->pending] = w;
+	}
+	if (--fork->pending == 0)
+		finish(fork);
+}
+
+static const char *name_of(struct fork *fork, size_t i)
+{
+	const char *name = fork->model.name;
+	return name && fork->count > 1 ? arena_printf(&fork->arena, "%s-%zu", name, i + 1) : name;
+}
+
+static void make_all(struct fork *fork)
+{
+	struct create_group *group = create_group_new(fork->count);
+	fork->pending = fork->count;
+	fault_point("core_fork");
+	for (size_t i = 0; i < fork->count; i++) {
+		struct workspace wanted = fork->model;
+		wanted.name = name_of(fork, i);
+		workspace_create(fork->request, fork->core, &wanted, fork->model.layers.count, -1,
+			group, on_made, fork);
+	}
+}
+
+static void on_source_saved(void *ctx, const struct error *err)
+{
+	struct fork *fork = ctx;
+	if (!err) {
+		make_all(fork);
+		return;
+	}
+	text_list *layers = &fork->w->model.layers; /* without the one that was frozen */
+	*layers = (text_list){ layers->items + 1, layers->count - 1, layers->count - 1 };
+	struct error why = *err;
+	error_context(&why, "fork workspace '%s'", fork->w->model.name);
+	set_failed(fork, &why);
+	state_end(fork->state, false);
+	fork->state = NULL;
+	finish(fork);
+}
+
+static void on_state(
+	void *ctx, struct core_workspace *w, struct state *state, const struct error *err)
+{
+	struct fork *fork = ctx;
+	if (err) {
+		on_failed(fork, w, err);
+		return;
+	}
+	/* An install may have ended since the fork was asked for. */
+	struct snapshot now = { 0 };
+	snapshot_take_state(&now, &w->model);
+	snapshot_give_state(&fork->arena, &now, &fork->model);
+	fork->state = state;
+	fork->model.layers = text_list_copy(&fork->arena, &state->layers);
+	if (!state->is_moved) {
+		make_all(fork);
+		return;
+	}
+	w->model.layers = text_list_copy(&w->arena, &state->layers);
+	workspace_save(w, on_source_saved, fork);
+}
+
+/* ---- what they inherit ---- */
+
+static void take_snapshot(struct fork *fork, const struct snapshot *s)
+{
+	snapshot_give_state(&fork->arena, s, &fork->model);
+	fork->model.snapshot = arena_text(&fork->arena, s->id);
+}
+
+static void take_workspace(struct fork *fork, const struct workspace *from)
+{
+	struct arena *arena = &fork->arena;
+	struct workspace *model = &fork->model;
+	text_list dropped = { 0 };
+	struct snapshot state = { 0 };
+	snapshot_take_state(&state, from);
+	snapshot_give_state(arena, &state, model);
+	model->snapshot = arena_text(arena, from->snapshot);
+	model->template = arena_text(arena, from->template);
+	model->attach = text_list_copy(arena, &from->attach);
+	model->limits = from->limits;
+	workspace_copy_network(arena, &from->network, &model->network);
+	model->ttl_ms = from->ttl_ms;
+	model->idle_timeout_ms = from->idle_timeout_ms;
+	model->ptrace = from->ptrace;
+	model->view = from->view;
+	model->is_context = from->is_context;
+	model->env = pair_list_copy(arena, &from->env);
+	model->policy = workspace_copy_policy(arena, &from->policy);
+	model->labels = pair_list_copy(arena, &from->labels);
+	workspace_drop_labels(model, arena, &dropped);
+	workspace_copy_owner(arena, from, &model->owner);
+}
+
+static int check_names(struct fork *fork, struct error *err)
+{
+	for (size_t i = 0; fork->model.name && i < fork->count; i++) {
+		const char *name = name_of(fork, i);
+		if (workspace_check_name(name, err) || create_check_name(fork->core, name, err))
+			return -1;
+	}
+	return 0;
+}
+
+struct cancelable *core_fork(const struct request *request, struct core_workspace *w,
+	const struct fork_wanted *wanted, core_fork_fn *done, void *ctx)
+{
+	struct core *core = w->core;
+	struct fork *fork = fork_new(request, core, w, wanted->count ? wanted->count : 1, ctx);
+	struct core_snapshot *snapshot = NULL;
+	struct error err;
+	fork->done = done;
+	take_workspace(fork, &w->model);
+	fork->model.name = arena_text(&fork->arena, wanted->name);
+	if (wanted->owner)
+		fork->model.owner = workspace_keep_owner(&fork->arena, wanted->owner);
+	if (access_check(core, request, VERB_SNAPSHOT_FORK, w, &err) ||
+		access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
+		check_names(fork, &err) ||
+		(wanted->snapshot && snapshot_of(request, w, wanted->snapshot, &snapshot, &err))) {
+		core_later(core, on_failed, fork, NULL, &err);
+		return &fork->cancelable;
+	}
+	if (snapshot) {
+		take_snapshot(fork, &snapshot->model);
+		make_all(fork);
+		return &fork->cancelable;
+	}
+	int when = wanted->when_busy ? wanted->when_busy : WHEN_BUSY_PAUSE;
+	state_freeze(
+		w, (enum when_busy)when, wanted->timeout_ms, &fork->cancelable, on_state, fork);
+	return &fork->cancelable;
+}
+
+/* ---- a creation from another one ---- */
+
+/* What the request says goes before what is inherited. */
+static int take_request(
+	struct fork *fork, const struct workspace *asked, bool is_snapshot, struct error *err)
+{
+	struct arena *arena = &fork->arena;
+	struct workspace *model = &fork->model;
+	pair_list env = pair_list_copy(arena, &asked->env);
+	pair_list labels = pair_list_copy(arena, &asked->labels);
+	if (asked->dir || asked->mounts.count || asked->attach.count)
+		return fail(err, ERR_INVALID,
+			"'from' can't be combined with 'dir', 'mounts' or 'attach'");
+	if (asked->template || asked->is_context || asked->node_environment ||
+		asked->node.version || asked->node.package_json || asked->node.packages.count)
+		return fail(err, ERR_INVALID,
+			"'from' can't be combined with 'template', 'node' or 'context'");
+	bool has_python = asked->environment || asked->python || asked->requirements ||
+			  asked->packages.count || asked->build_options.count;
+	if (has_python && (!is_snapshot || model->environment))
+		return fail(err, ERR_INVALID,
+			"'environment' and 'python' can't be combined with 'from', unless that is "
+			"a snapshot without an environment");
+	if (has_python) {
+		model->environment = arena_text(arena, asked->environment);
+		model->python = arena_text(arena, asked->python);
+		model->requirements = arena_text(arena, asked->requirements);
+		model->packages = text_list_copy(arena, &asked->packages);
+		model->build_options = text_list_copy(arena, &asked->build_options);
+	}
+	memcpy(model->id, asked->id, sizeof model->id);
+	if (asked->owner.service)
+		model->owner = workspace_keep_owner(arena, &asked->owner);
+	model->name = arena_text(arena, asked->name);
+	if (asked->ttl_ms)
+		model->ttl_ms = asked->ttl_ms;
+	if (asked->idle_timeout_ms)
+		model->idle_timeout_ms = asked->idle_timeout_ms;
+	if (asked->policy.settings)
+		model->policy.settings = arena_text(arena, asked->policy.settings);
+	if (asked->policy.sources)
+		model->policy.sources = arena_text(arena, asked->policy.sources);
+	model->ptrace |= asked->ptrace;
+	if (asked->network.mode || asked->network.allow.count || asked->network.deny.count)
+		workspace_copy_network(arena, &asked->network, &model->network);
+	if (asked->has_view)
+		model->view = asked->view;
+	for (size_t i = 0; i < env.count; i++) /* the last one of a name counts */
+		vec_push(arena, &model->env, env.items[i]);
+	for (size_t i = 0; i < labels.count; i++) {
+		size_t at = 0;
+		while (at < model->labels.count &&
+			strcmp(model->labels.items[at].key, labels.items[i].key) != 0)
+			at++;
+		if (at < model->labels.count)
+			model->labels.items[at] = labels.items[i];
+		else
+			vec_push(arena, &model->labels, labels.items[i]);
+	}
+	return limits_change(&model->limits, &asked->limits, err);
+}
+
+void create_from(const struct request *request, struct core *core, const struct workspace *asked,
+	core_workspace_fn *done, void *ctx)
+{
+	struct core_snapshot *snapshot = NULL;
+	struct core_workspace *w = NULL;
+	struct error err;
+	int failed = map_get(&core->snapshots, str_from(asked->from))
+			     ? core_snapshot_find(request, core, asked->from, &snapshot, &err)
+			     : core_find(request, core, asked->from, &w, &err);
+	if (!failed && snapshot)
+		w = map_get(&core->ids, str_from(snapshot->model.workspace));
+	struct fork *fork = fork_new(request, core, w, 1, ctx);
+	fork->created = done;
+	if (!failed && w)
+		take_workspace(fork, &w->model);
+	if (!failed && snapshot)
+		take_snapshot(fork, &snapshot->model);
+	/* That of a workspace which is there may have been tightened since. */
+	if (!failed && snapshot && !w)
+		fork->model.policy = workspace_copy_policy(&fork->arena, &snapshot->model.policy);
+	failed = failed || access_check(core, request, VERB_SNAPSHOT_FORK, w, &err) ||
+		 take_request(fork, asked, snapshot, &err) || check_names(fork, &err);
+	if (failed) {
+		if (err.code == ERR_NOT_FOUND)
+			fail_hint(&err, ERR_NOT_FOUND,
+				"carrel snapshot ls and carrel ls list what there is",
+				"'%s' is neither a snapshot nor a workspace", asked->from);
+		core_later(core, on_failed, fork, NULL, &err);
+	} else if (snapshot)
+		make_all(fork);
+	else
+		state_freeze(w, WHEN_BUSY_PAUSE, 0, &fork->cancelable, on_state, fork);
+}

@@ -1,0 +1,149 @@
+/* /v1/cases, /v1/cells */
+#include "services/cases.h"
+#include "doors/call.h"
+#include "doors/rest/schema.h"
+
+static struct cases *cases_of(struct call *c)
+{
+	return services_state(c->api->options.services, &cases_service);
+}
+
+static void on_created(void *ctx, const struct eval_case *shown, const struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	bool is_made = !err && shown->id[0];
+	operation_answer_record(ctx, err, is_made ? 201 : 200,
+		is_made ? arena_printf(&arena, "/v1/cases/%s", shown->id) : NULL, &case_record,
+		shown);
+}
+
+static void create(struct call *c, struct operation *op)
+{
+	struct case_wanted wanted = *(const struct case_wanted *)c->body;
+	str_copy(wanted.id, sizeof wanted.id, op->id);
+	case_create(c->request, cases_of(c), &wanted, on_created, op);
+}
+
+static bool find_case(struct call *c, const char *id, struct buf *body, const char **location)
+{
+	struct eval_case shown;
+	struct error ignored;
+	struct json j = json_to(body, false);
+	if (case_get(c->request, cases_of(c), id, &c->r->arena, &shown, &ignored))
+		return false;
+	record_print(&j, NULL, &case_record, &shown);
+	*location = arena_printf(&c->r->arena, "/v1/cases/%s", id);
+	return true;
+}
+
+int api_case_create(struct call *c, struct error *err)
+{
+	static const struct once once = { "POST /v1/cases", sizeof(struct operation), create,
+		find_case };
+	return call_once(c, &once, err);
+}
+
+static void print_case(void *ctx, const struct eval_case *shown)
+{
+	record_print(ctx, NULL, &case_record, shown);
+}
+
+int api_case_list(struct call *c, struct error *err)
+{
+	const struct list_query *query = c->query;
+	char next[CORE_CURSOR_SIZE] = "";
+	if (case_list(c->request, cases_of(c), query->cursor,
+		    query->limit ? query->limit : LIMIT_DEFAULT, print_case, call_print_list(c),
+		    next, err))
+		return -1;
+	call_send_list(c, next[0] ? next : NULL);
+	return 0;
+}
+
+int api_case_get(struct call *c, struct error *err)
+{
+	struct eval_case shown;
+	if (case_get(c->request, cases_of(c), c->id, &c->r->arena, &shown, err))
+		return -1;
+	print_case(call_print(c), &shown);
+	call_send(c, 200, NULL);
+	return 0;
+}
+
+static void on_removed(void *ctx, const struct eval_case *none, const struct error *err)
+{
+	if (err)
+		operation_fail(ctx, err);
+	else
+		operation_answer(ctx, 204, NULL, NULL);
+}
+
+int api_case_delete(struct call *c, struct error *err)
+{
+	case_remove(c->request, cases_of(c), c->id, on_removed,
+		operation_new(c, sizeof(struct operation)));
+	return 0;
+}
+
+/* ---- cells ---- */
+
+static void on_started(void *ctx, const struct cell *shown, const struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	operation_answer_record(ctx, err, 201,
+		err ? NULL : arena_printf(&arena, "/v1/cells/%s", shown->id), &cell_record, shown);
+}
+
+static void start(struct call *c, struct operation *op)
+{
+	struct cell_wanted wanted = *(const struct cell_wanted *)c->body;
+	str_copy(wanted.id, sizeof wanted.id, op->id);
+	cell_start(c->request, cases_of(c), c->id, &wanted, on_started, op);
+}
+
+static bool find_cell(struct call *c, const char *id, struct buf *body, const char **location)
+{
+	struct cell shown;
+	struct error ignored;
+	struct json j = json_to(body, false);
+	if (cell_get(c->request, cases_of(c), id, &c->r->arena, &shown, &ignored))
+		return false;
+	record_print(&j, NULL, &cell_record, &shown);
+	*location = arena_printf(&c->r->arena, "/v1/cells/%s", id);
+	return true;
+}
+
+int api_cell_start(struct call *c, struct error *err)
+{
+	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
+	*once = (struct once){ arena_printf(&c->r->arena, "POST /v1/cases/%s/cells", c->id),
+		sizeof(struct operation), start, find_cell };
+	return call_once(c, once, err);
+}
+
+static void print_cell(void *ctx, const struct cell *shown)
+{
+	record_print(ctx, NULL, &cell_record, shown);
+}
+
+int api_cell_list(struct call *c, struct error *err)
+{
+	const struct list_query *query = c->query;
+	char next[CORE_CURSOR_SIZE] = "";
+	if (cell_list(c->request, cases_of(c), c->id, query->cursor,
+		    query->limit ? query->limit : LIMIT_DEFAULT, print_cell, call_print_list(c),
+		    next, err))
+		return -1;
+	call_send_list(c, next[0] ? next : NULL);
+	return 0;
+}
+
+int api_cell_get(struct call *c, struct error *err)
+{
+	struct cell shown;
+	if (cell_get(c->request, cases_of(c), c->id, &c->r->arena, &shown, err))
+		return -1;
+	print_cell(call_print(c), &shown);
+	call_send(c, 200, NULL);
+	return 0;
+}

@@ -1,0 +1,85 @@
+/* /v1/workspaces/{id}/health, and what is done about it */
+#include "core/packages/health.h"
+#include "doors/call.h"
+#include "doors/rest/schema.h"
+
+static void on_health(void *ctx, const struct health *health, const struct error *err)
+{
+	operation_answer_record(ctx, err, 200, NULL, &health_record, health);
+}
+
+static void on_repair(void *ctx, const struct repair *repair, const struct error *err)
+{
+	operation_answer_record(ctx, err, 200, NULL, &repair_record, repair);
+}
+
+int api_workspace_health(struct call *c, struct error *err)
+{
+	const struct health_query *query = c->query;
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w, err))
+		return -1;
+	struct operation *op = operation_new(c, sizeof *op);
+	if (!core_health(c->request, w, query->deep, on_health, op, err))
+		return 0;
+	operation_end(op);
+	return -1;
+}
+
+int api_workspace_repair(struct call *c, struct error *err)
+{
+	const struct health_query *query = c->query;
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w, err))
+		return -1;
+	struct operation *op = operation_new(c, sizeof *op);
+	if (!core_repair(c->request, w, query->deep, on_repair, op, err))
+		return 0;
+	operation_end(op);
+	return -1;
+}
+
+static void on_verdict(void *ctx, const struct core_verdict *verdict, const struct error *err)
+{
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+
+	if (err) {
+		operation_fail(ctx, err);
+		return;
+	}
+	json_object(&j, NULL);
+	json_text(&j, "workspace", verdict->workspace);
+	json_text(&j, "name", verdict->name);
+	json_bool(&j, "ok", verdict->ok);
+	json_bool(&j, "inside_trusted", verdict->is_inside_trusted);
+	json_array(&j, "layers");
+	for (size_t i = 0; i < verdict->checks.count; i++) {
+		const struct core_check *check = &verdict->checks.items[i];
+
+		json_object(&j, NULL);
+		json_text(&j, "name", check->name);
+		json_bool(&j, "ok", check->ok);
+		json_text(&j, "seen_from", check->is_outside ? "outside" : "inside");
+		json_text(&j, "detail", check->detail);
+		json_end(&j);
+	}
+	json_end(&j);
+	json_end(&j);
+	operation_answer(ctx, 200, NULL, &body);
+}
+
+int api_workspace_verify(struct call *c, struct error *err)
+{
+	struct core_workspace *w;
+
+	if (call_workspace(c, &w, err))
+		return -1;
+	struct operation *op = operation_new(c, sizeof *op);
+	if (!core_verify(c->request, w, on_verdict, op, err))
+		return 0;
+	operation_end(op);
+	return -1;
+}

@@ -1,0 +1,94 @@
+/* /v1/workspaces/{id}/packages */
+#include "core/packages/packages.h"
+#include "doors/call.h"
+#include "doors/rest/schema.h"
+
+static void print_pairs(struct json *j, const char *key, const pair_list *pairs)
+{
+	json_array(j, key);
+	for (size_t i = 0; i < pairs->count; i++) {
+		json_object(j, NULL);
+		json_text(j, "name", pairs->items[i].key);
+		json_text(j, "version", pairs->items[i].value);
+		json_end(j);
+	}
+	json_end(j);
+}
+
+static void on_changed(void *ctx, const struct packages_result *result, const struct error *err)
+{
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	if (err) {
+		operation_fail(ctx, err);
+		return;
+	}
+	json_object(&j, NULL);
+	json_text(&j, "environment", result->environment);
+	print_pairs(&j, "installed", &result->installed);
+	print_pairs(&j, "removed", &result->removed);
+	json_bool(&j, "live", result->is_live);
+	json_bool(&j, "persisted", result->is_persisted);
+	json_end(&j);
+	operation_answer(ctx, 200, NULL, &body);
+}
+
+static int change(struct call *c, bool is_removal, struct error *err)
+{
+	const struct packages_body *body = c->body;
+	struct packages_wanted wanted = { .packages = body->packages,
+		.is_removal = is_removal,
+		.is_node = body->kind == PACKAGES_NODE,
+		.persists = !body->has_persist || body->persist };
+	struct core_workspace *w;
+	if (call_workspace(c, &w, err))
+		return -1;
+	struct operation *op = operation_new(c, sizeof *op);
+	operation_cancels(op, packages_change(c->request, w, &wanted, on_changed, op));
+	return 0;
+}
+
+int api_packages_install(struct call *c, struct error *err)
+{
+	return change(c, false, err);
+}
+
+int api_packages_uninstall(struct call *c, struct error *err)
+{
+	return change(c, true, err);
+}
+
+static void on_listed(void *ctx, const struct packages_listed *listed, const struct error *err)
+{
+	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
+	struct json j = json_to(&body, false);
+	if (err) {
+		operation_fail(ctx, err);
+		return;
+	}
+	json_object(&j, NULL);
+	json_array(&j, "items");
+	for (size_t i = 0; i < listed->packages.count; i++) {
+		const struct package *package = &listed->packages.items[i];
+		json_object(&j, NULL);
+		json_text(&j, "name", package->name);
+		json_text(&j, "version", package->version);
+		json_text(&j, "kind", package->is_node ? "node" : "python");
+		json_bool(&j, "requested", package->is_requested);
+		json_text(&j, "source", package->is_environment ? "environment" : "workspace");
+		json_end(&j);
+	}
+	json_end(&j);
+	json_null(&j, "next_cursor");
+	json_end(&j);
+	operation_answer(ctx, 200, NULL, &body);
+}
+
+int api_packages_list(struct call *c, struct error *err)
+{
+	struct core_workspace *w;
+	if (call_workspace(c, &w, err))
+		return -1;
+	packages_list(c->request, w, on_listed, operation_new(c, sizeof(struct operation)));
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* /healthz, /readyz, /openapi.json, /v1/environments */
+#include "doors/call.h"
+#include "doors/rest/schema.h"
+
+static void answer_status(struct call *c, const char *status)
+{
+	struct json *j = call_print(c);
+
+	json_object(j, NULL);
+	json_text(j, "status", status);
+	json_end(j);
+	call_send(c, 200, NULL);
+}
+
+int api_healthz(struct call *c, struct error *err)
+{
+	answer_status(c, "ok");
+	return 0;
+}
+
+int api_readyz(struct call *c, struct error *err)
+{
+	if (core_check_ready(c->api->core, err))
+		return -1;
+	answer_status(c, "ready");
+	return 0;
+}
+
+int api_openapi(struct call *c, struct error *err)
+{
+	call_respond(c, 200, "application/json", NULL,
+		(struct str){ c->api->openapi.data, c->api->openapi.len });
+	return 0;
+}
+
+int api_environments(struct call *c, struct error *err)
+{
+	const struct list_query *query = c->query;
+	const char *next = NULL;
+	struct json *j = call_print_list(c);
+
+	if (core_print_environments(c->request, c->api->core, query->cursor,
+		    query->limit ? query->limit : LIMIT_DEFAULT, &c->r->arena, j, &next, err))
+		return -1;
+	call_send_list(c, next);
+	return 0;
+}

@@ -1,0 +1,499 @@
+#include "format/packages/pyproject_edit.h"
+
+#include <string.h>
+
+#include "format/packages/requirements.h"
+#include "format/text/toml_lite.h"
+
+#define HINT "edit pyproject.toml by hand, and leave it out here: --no-persist, \"persist\": false"
+
+struct element { /* a string of the array, quotes included */
+	size_t start, end;
+	const char *name; /* normalised; NULL: not a requirement */
+	const char *specifier;
+	bool has_marker;
+};
+/* Where things are in the text; SIZE_MAX: nowhere. The text has passed toml_parse. */
+struct layout {
+	struct str text;
+	struct arena *arena;
+	size_t at;
+	const char *newline;
+	bool is_in_project; /* the statements below [project] */
+	bool has_header;    /* [project] */
+	size_t open, close; /* of the array: after '[', at ']' */
+	size_t insert;	    /* after the last statement of the project's table */
+	bool is_dotted;	    /* that is project.KEY = … in the top table */
+	bool is_odd;	    /* dependencies, or the project itself, written in another way */
+	VEC(struct element) elements;
+};
+
+static char peek(const struct layout *l)
+{
+	return l->at < l->text.len ? l->text.data[l->at] : '\0';
+}
+
+static bool is_ahead(const struct layout *l, const char *text)
+{
+	size_t len = strlen(text);
+	return l->text.len - l->at >= len && !memcmp(l->text.data + l->at, text, len);
+}
+
+static void skip_blanks(struct layout *l)
+{
+	while (peek(l) == ' ' || peek(l) == '\t')
+		l->at++;
+}
+
+static void skip_line(struct layout *l)
+{
+	while (l->at < l->text.len && l->text.data[l->at] != '\n')
+		l->at++;
+}
+
+static void skip_space(struct layout *l)
+{
+	while (l->at < l->text.len) {
+		if (peek(l) == '#')
+			skip_line(l);
+		else if (peek(l) && strchr(" \t\r\n", peek(l)))
+			l->at++;
+		else
+			return;
+	}
+}
+
+static void skip_string(struct layout *l)
+{
+	char quote = peek(l);
+	const char three[] = { quote, quote, quote, 0 };
+	bool is_long = is_ahead(l, three);
+	l->at += is_long ? 3 : 1;
+	while (l->at < l->text.len) {
+		if (quote == '"' && peek(l) == '\\')
+			l->at++;
+		else if (is_long ? is_ahead(l, three) : peek(l) == quote) {
+			l->at += is_long ? 3 : 1;
+			/* One or two quotes may be the last characters of a long string. */
+			while (is_long && peek(l) == quote)
+				l->at++;
+			return;
+		}
+		l->at++;
+	}
+}
+
+/* A value of any kind, without recursion: brackets are counted. */
+static void skip_value(struct layout *l)
+{
+	size_t depth = 0;
+	do {
+		if (depth)
+			skip_space(l);
+		char c = peek(l);
+		if (c == '"' || c == '\'')
+			skip_string(l);
+		else if (c == '[' || c == '{') {
+			depth++;
+			l->at++;
+		} else if (c == ']' || c == '}') {
+			depth -= depth != 0;
+			l->at++;
+		} else if (depth)
+			l->at++;
+		else
+			while (l->at < l->text.len && !strchr("#\r\n,]}", peek(l)))
+				l->at++;
+	} while (depth && l->at < l->text.len);
+}
+
+/* "project.dependencies", whatever blanks and quotes are in it; ends before '=' or ']'. */
+static const char *take_key(struct layout *l)
+{
+	auto_buf struct buf key = buf_empty(l->text.len + 1);
+	while (l->at < l->text.len && !strchr("=]\r\n", peek(l))) {
+		size_t start = l->at;
+		if (peek(l) == '"' || peek(l) == '\'') {
+			skip_string(l);
+			buf_append(&key, l->text.data + start + 1, l->at - start - 2);
+			continue;
+		}
+		if (peek(l) != ' ' && peek(l) != '\t')
+			buf_char(&key, peek(l));
+		l->at++;
+	}
+	return arena_bytes(l->arena, key.data ? key.data : "", key.len);
+}
+
+/* Whether the entry is one of `key` of the project, however the file writes it. */
+static bool is_of_project(const struct toml_entry *entry, const char *key)
+{
+	if (!strcmp(entry->table, "project"))
+		return !strcmp(entry->key, key);
+	return !entry->table[0] && !strncmp(entry->key, "project.", 8) &&
+	       !strcmp(entry->key + 8, key);
+}
+
+static void add_element(struct layout *l, size_t start, const char *value)
+{
+	requirement_list list = { 0 };
+	struct error ignored;
+	struct element element = { start, l->at, NULL, "", false };
+	if (!requirements_parse(str_from(value), l->arena, &list, &ignored) && list.count == 1 &&
+		list.items[0].name) {
+		element.name = list.items[0].name;
+		element.specifier = list.items[0].specifier ? list.items[0].specifier : "";
+		element.has_marker = list.items[0].marker != NULL;
+	}
+	vec_push(l->arena, &l->elements, element);
+}
+
+/* The array of dependencies; toml_parse says what its strings are. */
+static void take_array(struct layout *l, const toml_list *entries)
+{
+	size_t next = 0;
+	l->open = ++l->at;
+	for (;;) {
+		skip_space(l);
+		size_t start = l->at;
+		if (l->at >= l->text.len || peek(l) == ']')
+			break;
+		if (peek(l) != '"' && peek(l) != '\'') {
+			l->at++;
+			continue;
+		}
+		skip_string(l);
+		while (next < entries->count &&
+			!is_of_project(&entries->items[next], "dependencies"))
+			next++;
+		if (next < entries->count)
+			add_element(l, start, entries->items[next++].text);
+	}
+	l->close = l->at;
+	if (peek(l) == ']')
+		l->at++;
+}
+
+static void take_statement(struct layout *l, const toml_list *entries, bool is_top)
+{
+	const char *key = take_key(l);
+	const char *member = l->is_in_project			      ? key
+			     : is_top && !strncmp(key, "project.", 8) ? key + 8
+								      : NULL;
+	l->at += peek(l) == '=';
+	skip_blanks(l);
+	if (is_top && !strcmp(key, "project"))
+		l->is_odd = true;
+	if (member && !strcmp(member, "dependencies") && peek(l) == '[')
+		take_array(l, entries);
+	else
+		skip_value(l);
+	skip_line(l);
+	if (member) {
+		l->insert = l->at;
+		l->is_dotted = !l->is_in_project;
+	}
+}
+
+static void find_layout(struct layout *l, const toml_list *entries)
+{
+	bool is_top = true;
+	for (skip_space(l); l->at < l->text.len; skip_space(l)) {
+		if (peek(l) != '[') {
+			take_statement(l, entries, is_top);
+			continue;
+		}
+		bool is_list = is_ahead(l, "[[");
+		l->at += is_list ? 2 : 1;
+		const char *table = take_key(l);
+		is_top = false;
+		l->is_in_project = !is_list && !strcmp(table, "project");
+		l->is_odd |= is_list && !strcmp(table, "project");
+		skip_line(l);
+		if (l->is_in_project) {
+			l->has_header = true;
+			l->insert = l->at;
+		}
+	}
+}
+
+static int refuse(struct error *err, const char *why)
+{
+	return fail_hint(err, ERR_INVALID, HINT, "pyproject.toml: %s", why);
+}
+
+/* Whether `project` has that key with that value somewhere. */
+static bool has_entry(const toml_list *entries, const char *key, const char *text)
+{
+	for (size_t i = 0; i < entries->count; i++)
+		if (is_of_project(&entries->items[i], key) &&
+			(!text || !strcmp(entries->items[i].text, text)))
+			return true;
+	return false;
+}
+
+static int read_layout(struct str text, struct arena *arena, struct layout *l, struct error *err)
+{
+	toml_list entries = { 0 };
+	*l = (struct layout){ .text = text,
+		.arena = arena,
+		.open = SIZE_MAX,
+		.close = SIZE_MAX,
+		.insert = SIZE_MAX,
+		.newline = "\n" };
+	if (toml_parse(text, arena, &entries, err))
+		return error_context(err, "pyproject.toml");
+	const char *end = text.len ? memchr(text.data, '\n', text.len) : NULL;
+	if (end && end > text.data && end[-1] == '\r')
+		l->newline = "\r\n";
+	find_layout(l, &entries);
+	if (has_entry(&entries, "dynamic", "dependencies"))
+		return refuse(err, "project.dependencies is dynamic");
+	if (l->is_odd || (l->open == SIZE_MAX && has_entry(&entries, "dependencies", NULL)))
+		return refuse(err, "project.dependencies is not a plain array of [project]");
+	return 0;
+}
+
+/* ---- changes: pieces of the text are copied, others put in their place ---- */
+
+/* As TOML writes it. */
+static void print_string(struct buf *out, const char *text)
+{
+	bool is_literal = strchr(text, '"') && !strchr(text, '\'');
+	char quote = is_literal ? '\'' : '"';
+	buf_char(out, quote);
+	for (; *text; text++) {
+		if (!is_literal && (*text == '"' || *text == '\\'))
+			buf_char(out, '\\');
+		buf_char(out, *text);
+	}
+	buf_char(out, quote);
+}
+
+static void copy(struct buf *out, struct str text, size_t from, size_t to)
+{
+	buf_append(out, text.data + from, to - from);
+}
+
+static size_t line_start(struct str text, size_t at)
+{
+	while (at > 0 && text.data[at - 1] != '\n')
+		at--;
+	return at;
+}
+
+static size_t skip_back(struct str text, size_t at)
+{
+	while (at > 0 && (text.data[at - 1] == ' ' || text.data[at - 1] == '\t'))
+		at--;
+	return at;
+}
+
+/* Behind the blanks and comma that follow an element. */
+static size_t after_comma(struct str text, size_t at, bool *has_comma)
+{
+	size_t next = at;
+	while (next < text.len && strchr(" \t\r\n", text.data[next]) && text.data[next])
+		next++;
+	*has_comma = next < text.len && text.data[next] == ',';
+	return *has_comma ? next + 1 : at;
+}
+
+/* Nothing but blanks, and perhaps a comment, up to the end of the line, which is *end. */
+static bool is_line_end(struct str text, size_t at, size_t *end)
+{
+	while (at < text.len && (text.data[at] == ' ' || text.data[at] == '\t'))
+		at++;
+	if (at < text.len && text.data[at] == '#')
+		while (at < text.len && text.data[at] != '\n' && text.data[at] != '\r')
+			at++;
+	*end = at;
+	return at == text.len || text.data[at] == '\n' || text.data[at] == '\r';
+}
+
+/* Appends an entry to an array that has some. */
+static void append_entry(const struct layout *l, const char *requirement, struct buf *out)
+{
+	const struct element *last = &l->elements.items[l->elements.count - 1];
+	size_t start = line_start(l->text, last->start), blanks = skip_back(l->text, last->start);
+	bool is_own_line = start == blanks && start >= l->open, has_comma;
+	size_t next = after_comma(l->text, last->end, &has_comma), end = next;
+	copy(out, l->text, 0, last->end);
+	if (!has_comma)
+		buf_char(out, ',');
+	else
+		copy(out, l->text, last->end, next);
+	if (is_own_line && is_line_end(l->text, next, &end) && end < l->close)
+		copy(out, l->text, next, end);
+	else
+		end = next;
+	buf_text(out, is_own_line ? l->newline : " ");
+	if (is_own_line)
+		copy(out, l->text, start, last->start);
+	print_string(out, requirement);
+	/* A comma at the end of the last line stays the style of the file. */
+	if (has_comma)
+		buf_char(out, ',');
+	copy(out, l->text, end, l->text.len);
+}
+
+static void fill_array(const struct layout *l, const char *requirement, struct buf *out)
+{
+	size_t start = line_start(l->text, l->close);
+	bool is_long = start > l->open; /* ']' has a line of its own */
+	copy(out, l->text, 0, is_long ? start : l->close);
+	if (is_long)
+		buf_text(out, "    ");
+	print_string(out, requirement);
+	if (is_long)
+		buf_printf(out, ",%s", l->newline);
+	copy(out, l->text, is_long ? start : l->close, l->text.len);
+}
+
+static void add_key(const struct layout *l, const char *requirement, struct buf *out)
+{
+	size_t at = l->insert;
+	bool has_return = at > 0 && l->text.data[at - 1] == '\r';
+	copy(out, l->text, 0, at);
+	if (at < l->text.len) /* the line's end */
+		copy(out, l->text, at, at + 1);
+	else
+		buf_text(out, has_return ? "\n" : l->newline);
+	buf_printf(out, "%sdependencies = [", l->is_dotted ? "project." : "");
+	print_string(out, requirement);
+	buf_printf(out, "]%s", l->newline);
+	if (at < l->text.len)
+		copy(out, l->text, at + 1, l->text.len);
+}
+
+static void add_project(
+	const struct layout *l, const char *requirement, const char *python, struct buf *out)
+{
+	copy(out, l->text, 0, l->text.len);
+	if (l->text.len)
+		buf_printf(out, "%s%s", l->text.data[l->text.len - 1] == '\n' ? "" : l->newline,
+			l->newline);
+	buf_printf(out, "[project]%sname = \"workspace\"%sversion = \"0.1.0\"%s", l->newline,
+		l->newline, l->newline);
+	if (python)
+		buf_printf(out, "requires-python = \">=%s\"%s", python, l->newline);
+	buf_printf(out, "dependencies = [%s    ", l->newline);
+	print_string(out, requirement);
+	buf_printf(out, ",%s]%s", l->newline, l->newline);
+}
+
+static void add_one(const struct layout *l, const struct requirement *wanted, const char *python,
+	struct buf *out)
+{
+	const struct element *same = NULL;
+	for (size_t i = 0; i < l->elements.count; i++) {
+		const struct element *element = &l->elements.items[i];
+		if (element->name && !strcmp(element->name, wanted->name) &&
+			(!same || (same->has_marker && !element->has_marker)))
+			same = element;
+	}
+	bool is_replaced = same && (wanted->specifier[0] || wanted->marker);
+	if (same) {
+		copy(out, l->text, 0, is_replaced ? same->start : l->text.len);
+		if (is_replaced) {
+			print_string(out, wanted->text);
+			copy(out, l->text, same->end, l->text.len);
+		}
+	} else if (l->elements.count)
+		append_entry(l, wanted->text, out);
+	else if (l->open != SIZE_MAX)
+		fill_array(l, wanted->text, out);
+	else if (l->insert != SIZE_MAX)
+		add_key(l, wanted->text, out);
+	else
+		add_project(l, wanted->text, python, out);
+}
+
+/* Takes an entry out: the line, when it has one of its own. */
+static void remove_one(const struct layout *l, size_t index, struct buf *out)
+{
+	const struct element *element = &l->elements.items[index];
+	size_t start = line_start(l->text, element->start), end;
+	bool has_comma;
+	size_t next = after_comma(l->text, element->end, &has_comma);
+	if (start == skip_back(l->text, element->start) && start >= l->open &&
+		is_line_end(l->text, next, &end) && end < l->close) {
+		end += end < l->text.len && l->text.data[end] == '\r';
+		end += end < l->text.len && l->text.data[end] == '\n';
+		copy(out, l->text, 0, start);
+		copy(out, l->text, end, l->text.len);
+		return;
+	}
+	start = element->start;
+	if (has_comma)
+		while (next < l->close && (l->text.data[next] == ' ' || l->text.data[next] == '\t'))
+			next++;
+	else if (index) /* the last one: the comma before it goes */
+		start = l->elements.items[index - 1].end;
+	copy(out, l->text, 0, start);
+	copy(out, l->text, next, l->text.len);
+}
+
+static int check_result(struct str old, struct str text, struct arena *arena, struct error *err)
+{
+	toml_list entries = { 0 };
+	struct error why;
+	if (text.len <= TOML_MAX && !toml_parse(text, arena, &entries, &why))
+		return 0;
+	return text.len > TOML_MAX || old.len > TOML_MAX
+		       ? fail(err, ERR_LIMIT, "pyproject.toml is too large")
+		       : refuse(err, "the array of dependencies is too unusual to be edited");
+}
+
+int pyproject_add(struct str text, const text_list *requirements, const char *python,
+	struct arena *arena, struct buf *out, struct error *err)
+{
+	struct str now = text;
+	for (size_t i = 0; i < requirements->count; i++) {
+		requirement_list list = { 0 };
+		struct layout layout;
+		auto_buf struct buf next = buf_empty(TOML_MAX + 65536);
+		if (requirements_parse(str_from(requirements->items[i]), arena, &list, err) ||
+			read_layout(now, arena, &layout, err))
+			return -1;
+		if (list.count != 1 || !list.items[0].name)
+			return fail(err, ERR_INVALID, "'%s' does not name a package",
+				requirements->items[i]);
+		add_one(&layout, &list.items[0], python, &next);
+		now = (struct str){ arena_bytes(arena, next.data ? next.data : "", next.len),
+			next.len };
+		if (check_result(text, now, arena, err))
+			return -1;
+	}
+	buf_append(out, now.data, now.len);
+	return 0;
+}
+
+int pyproject_remove(struct str text, const text_list *names, struct arena *arena, struct buf *out,
+	struct error *err)
+{
+	struct str now = text;
+	struct layout layout;
+	size_t name = 0;
+	if (read_layout(now, arena, &layout, err))
+		return -1;
+	while (name < names->count) {
+		auto_buf struct buf next = buf_empty(TOML_MAX + 65536);
+		size_t i = 0;
+		while (i < layout.elements.count &&
+			(!layout.elements.items[i].name ||
+				strcmp(layout.elements.items[i].name, names->items[name])))
+			i++;
+		if (i == layout.elements.count) {
+			name++;
+			continue;
+		}
+		remove_one(&layout, i, &next);
+		now = (struct str){ arena_bytes(arena, next.data ? next.data : "", next.len),
+			next.len };
+		if (check_result(text, now, arena, err) || read_layout(now, arena, &layout, err))
+			return -1;
+	}
+	buf_append(out, now.data, now.len);
+	return 0;
+}

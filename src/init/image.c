@@ -1,6 +1,0 @@
-#include "init/image.h"
-
-const unsigned char init_image[] = {
-#include "init/image.inc"
-};
-const size_t init_image_len = sizeof init_image;

@@ -1,0 +1,34 @@
+#include "model/settings/serve_settings.h"
+
+#include <string.h>
+#include "base/str.h"
+#include "format/http/uri.h"
+#include "model/records/record.h"
+
+bool serve_origin_is_valid(const char *text)
+{
+	struct uri parts;
+	struct str name;
+	uint16_t port;
+
+	for (const char *c = text; *c; c++)
+		if (*c >= 'A' && *c <= 'Z')
+			return false;
+	return uri_split(text, &parts) && !parts.user.len &&
+	       (str_is(parts.scheme, "https://") || str_is(parts.scheme, "http://")) &&
+	       parts.scheme.len + parts.host.len == strlen(text) &&
+	       uri_parse_host(parts.host, &name, &port);
+}
+
+#define AT(member) offsetof(struct serve_settings, member)
+static const struct field rows[] = {
+	{ "hosts", FIELD_TEXTS, AT(hosts) },
+	{ "origins", FIELD_TEXTS, AT(origins) },
+	{ "proxies", FIELD_TEXTS, AT(proxies) },
+	{ "connections", FIELD_INTEGER, AT(connections), .most = INT64_MAX },
+	{ "rate", FIELD_INTEGER, AT(rate), .most = INT64_MAX },
+	{ "subjects", FIELD_PAIRS, AT(subjects) },
+};
+#undef AT
+const struct record serve_settings_record = { "ServeSettings", NULL, RECORD_ROWS(rows),
+	FIELD_KEPT };

@@ -1,0 +1,600 @@
+/* Which files the usual programs read, write and delete, by their arguments. */
+#include "policy/internal.h"
+
+#include "base/path.h"
+
+const char *file_subject(struct judge *j, enum policy_operation operation, const char *path)
+{
+	const char *name = operation == POLICY_READ    ? "read"
+			   : operation == POLICY_WRITE ? "write"
+						       : "delete";
+
+	return arena_printf(j->arena, "file(%s:%s)", name, path);
+}
+
+/* Devices that hold nothing of anybody. */
+static bool is_harmless(const char *path)
+{
+	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
+		"/dev/urandom", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr" };
+
+	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
+		if (strcmp(path, devices[i]) == 0)
+			return true;
+	return strncmp(path, "/dev/fd/", 8) == 0;
+}
+
+/* Files that name programs which git, shells and package managers run later. */
+static bool is_startup_file(const char *path)
+{
+	static const char *const names[] = { ".bashrc", ".bash_profile", ".bash_login",
+		".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig",
+		".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "pip.conf", ".curlrc", ".wgetrc",
+		".inputrc", ".vimrc", ".exrc", ".envrc", ".netrc", ".popt", ".git", ".config",
+		".zlogin", ".zlogout", ".kshrc", ".lesskey", ".less", ".manpath", ".gdbinit",
+		".gdbearlyinit", ".lldbinit", ".nanorc", ".tmux.conf", ".screenrc", ".emacs",
+		".pdbrc", ".pythonrc", ".Rprofile", ".sqliterc", ".psqlrc", ".hgrc", ".ackrc",
+		"sitecustomize.py", "usercustomize.py" };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(path_basename(path), names[i]) == 0)
+			return true;
+	return strstr(path, "/.git/") || strstr(path, "/.ssh/") || strstr(path, "/.config/");
+}
+
+bool file_is_startup(struct judge *j, const struct policy_rule *by, enum policy_operation operation,
+	const char *path)
+{
+	const struct policy *policy = j->policy;
+
+	if (!by || by->decision != POLICY_ALLOW || operation == POLICY_READ ||
+		!is_startup_file(path))
+		return false;
+	for (size_t i = 0; i < policy->rules.count && judge_spend(j, 1); i++) {
+		const struct policy_rule *r = &policy->rules.items[i];
+
+		if (r->kind == POLICY_FILE && r->decision == POLICY_ALLOW &&
+			(r->operations & operation) &&
+			(is_startup_file(r->glob) || is_startup_file(r->fixed)) &&
+			glob_covers(j, r->glob, path))
+			return false;
+	}
+	return true;
+}
+
+static void judge_one(struct judge *j, enum policy_operation operation, const char *path)
+{
+	const char *subject = file_subject(j, operation, path);
+	const struct policy_rule *by;
+	enum policy_decision decision;
+
+	if (is_harmless(path))
+		return;
+	decision = match_file(j, operation, path, &by);
+	if (file_is_startup(j, by, operation, path))
+		judge_step(j, subject, POLICY_ASK, NULL, "programs that run later are named there");
+	else if (by || decision == POLICY_ALLOW)
+		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");
+	else if (!j->policy->is_claude)
+		judge_open_step(j, subject, decision, "no rule matches", subject);
+}
+
+static void judge_text(struct judge *j, enum policy_operation operation, const char *text)
+{
+	if (text[0] != '/' && j->is_moved) {
+		judge_step(j, file_subject(j, operation, text), POLICY_ASK, NULL,
+			"the script changes its directory");
+		return;
+	}
+	judge_one(j, operation, path_normalize(j->arena, j->request->cwd, text));
+	/* Before `cd`, and after it. */
+	if (text[0] != '/' && j->moved_to)
+		judge_one(j, operation, path_normalize(j->arena, j->moved_to, text));
+}
+
+static void judge_pattern_in(struct judge *j, enum policy_operation operation, const char *dir,
+	const struct shell_word *word)
+{
+	const char *text = arena_bytes(j->arena, word->source.data, word->source.len);
+	const char *pattern = pattern_of(j, dir, word);
+	const struct policy_rule *by = NULL;
+	enum policy_decision decision =
+		pattern ? match_pattern(j, operation, pattern, &by) : POLICY_ASK;
+
+	judge_step(j, file_subject(j, operation, text), decision, by,
+		by ? NULL : "it isn't known which files that names");
+}
+
+/* A word with wildcards: each file that the shell may make of it. */
+static void judge_pattern(
+	struct judge *j, enum policy_operation operation, const struct shell_word *word)
+{
+	bool is_relative = word->source.len == 0 || word->source.data[0] != '/';
+
+	if (is_relative && j->is_moved) {
+		judge_step(j,
+			file_subject(j, operation,
+				arena_bytes(j->arena, word->source.data, word->source.len)),
+			POLICY_ASK, NULL, "the script changes its directory");
+		return;
+	}
+	judge_pattern_in(j, operation, j->request->cwd, word);
+	if (is_relative && j->moved_to)
+		judge_pattern_in(j, operation, j->moved_to, word);
+}
+
+void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word)
+{
+	bool is_pattern = true;
+
+	if (!j->policy->has_file_rules)
+		return;
+	if (word->literal) {
+		judge_text(j, operation, word->literal);
+		return;
+	}
+	for (size_t i = 0; i < word->parts.count; i++)
+		is_pattern &= word->parts.items[i].kind == SHELL_TEXT ||
+			      word->parts.items[i].kind == SHELL_PATTERN;
+	if (word->parts.count && word->parts.items[0].kind == SHELL_TILDE &&
+		word->parts.count == 2 && word->parts.items[1].kind == SHELL_TEXT &&
+		word->parts.items[1].text[0] == '/' && j->request->home) {
+		judge_text(j, operation,
+			arena_printf(
+				j->arena, "%s%s", j->request->home, word->parts.items[1].text));
+	} else if (is_pattern && word->parts.count) {
+		judge_pattern(j, operation, word);
+	} else {
+		judge_step(j, arena_bytes(j->arena, word->source.data, word->source.len),
+			POLICY_ASK, NULL, "it isn't known which file that names");
+	}
+}
+
+/* host/port, after /dev/tcp/ */
+static void judge_connection(struct judge *j, const char *subject, const char *text)
+{
+	const char *slash = strchr(text, '/');
+	const struct policy_rule *by = NULL;
+	uint64_t port = 0;
+
+	if (slash && str_to_u64(str_from(slash + 1), &port) && port <= 65535)
+		match_network(j, arena_bytes(j->arena, text, (size_t)(slash - text)),
+			(unsigned)port, &by);
+	if (by && by->decision == POLICY_DENY)
+		judge_step(j, subject, POLICY_DENY, by, NULL);
+	else
+		judge_step(j, subject, POLICY_ASK, NULL, "bash takes that file for a connection");
+}
+
+/* Whether a path lies below the working directories of Claude Code. */
+static bool is_inside(struct judge *j, const char *text)
+{
+	const char *path = path_normalize(j->arena, j->request->cwd, text);
+
+	for (size_t i = 0; i < j->policy->directories.count; i++)
+		if (path_is_beneath(path, j->policy->directories.items[i]))
+			return !((j->is_moved || j->moved_to) && text[0] != '/');
+	return is_harmless(path);
+}
+
+/* Without any file rule, a redirection inside the workspace or /tmp follows the command. */
+static void judge_unruled_in(
+	struct judge *j, enum policy_operation operation, const char *dir, const char *text)
+{
+	const char *path = path_normalize(j->arena, dir, text);
+
+	if (is_harmless(path) || path_is_beneath(path, "/tmp") ||
+		(j->policy->workspace && path_is_beneath(path, j->policy->workspace)))
+		return;
+	judge_step(j, file_subject(j, operation, path), match_default(j->policy, operation, path),
+		NULL, "it is outside of the workspace and /tmp, and there is no rule for files");
+}
+
+static void judge_unruled(struct judge *j, enum policy_operation operation, const char *text)
+{
+	if (text[0] != '/' && j->is_moved) {
+		judge_step(j, file_subject(j, operation, text),
+			match_default(j->policy, operation, j->request->cwd), NULL,
+			"the script changes its directory");
+		return;
+	}
+	judge_unruled_in(j, operation, j->request->cwd, text);
+	if (text[0] != '/' && j->moved_to)
+		judge_unruled_in(j, operation, j->moved_to, text);
+}
+
+void judge_output(struct judge *j, enum policy_operation operation, const struct shell_word *target)
+{
+	if (j->policy->has_file_rules || j->policy->is_claude)
+		judge_path(j, operation, target);
+	else if (target->literal)
+		judge_unruled(j, operation, target->literal);
+	else
+		judge_step(j, arena_bytes(j->arena, target->source.data, target->source.len),
+			POLICY_ASK, NULL, "it isn't known which file that names");
+}
+
+void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect)
+{
+	shell_words words = { (struct shell_word *)(uintptr_t)&redirect->target, 1, 1 };
+	const char *text = redirect->target.literal;
+
+	judge_words(j, subject, &words);
+	switch (redirect->kind) {
+	case SHELL_COPY_IN:
+	case SHELL_COPY_OUT:
+	case SHELL_HEREDOC:
+	case SHELL_HERESTRING:
+		return;
+	default:
+		break;
+	}
+	if (!text) {
+		judge_step(j, subject, POLICY_ASK, NULL,
+			"it isn't known which file a redirection names");
+		return;
+	}
+	if (strncmp(text, "/dev/tcp/", 9) == 0 || strncmp(text, "/dev/udp/", 9) == 0) {
+		judge_connection(j, subject, text + 9);
+		return;
+	}
+	if (redirect->kind != SHELL_READ && j->policy->is_claude && !is_inside(j, text))
+		judge_step(j, subject, POLICY_ASK, NULL,
+			"a redirection writes outside of the working directories");
+	if (redirect->kind == SHELL_READ || redirect->kind == SHELL_READ_WRITE)
+		judge_output(j, POLICY_READ, &redirect->target);
+	if (redirect->kind != SHELL_READ)
+		judge_output(j, POLICY_WRITE, &redirect->target);
+}
+
+/* What a program does with the files that its arguments name. */
+static const struct tool {
+	const char *name;
+	unsigned operations;   /* on all operands */
+	unsigned last;	       /* on the last operand instead */
+	unsigned skipped;      /* operands at the front that aren't files: a pattern, a mode */
+	const char *unless;    /* an option that takes the place of those: -e */
+	bool reads_cwd;	       /* without an operand */
+	const char *recursive; /* letters of options that make it go into directories; "" always */
+} tools[] = {
+	{ "cat", POLICY_READ, 0, 0, NULL, false },
+	{ "head", POLICY_READ, 0, 0, NULL, false },
+	{ "tail", POLICY_READ, 0, 0, NULL, false },
+	{ "tac", POLICY_READ, 0, 0, NULL, false },
+	{ "wc", POLICY_READ, 0, 0, NULL, false },
+	{ "nl", POLICY_READ, 0, 0, NULL, false },
+	{ "sort", POLICY_READ, 0, 0, NULL, false },
+	{ "uniq", POLICY_READ | POLICY_WRITE, 0, 0, NULL, false },
+	{ "diff", POLICY_READ, 0, 0, NULL, false, "r" },
+	{ "cmp", POLICY_READ, 0, 0, NULL, false },
+	{ "comm", POLICY_READ, 0, 0, NULL, false },
+	{ "join", POLICY_READ, 0, 0, NULL, false },
+	{ "paste", POLICY_READ, 0, 0, NULL, false },
+	{ "cut", POLICY_READ, 0, 0, NULL, false },
+	{ "fold", POLICY_READ, 0, 0, NULL, false },
+	{ "rev", POLICY_READ, 0, 0, NULL, false },
+	{ "less", POLICY_READ, 0, 0, NULL, false },
+	{ "more", POLICY_READ, 0, 0, NULL, false },
+	{ "file", POLICY_READ, 0, 0, NULL, false },
+	{ "stat", POLICY_READ, 0, 0, NULL, false },
+	{ "od", POLICY_READ, 0, 0, NULL, false },
+	{ "xxd", POLICY_READ, 0, 0, NULL, false },
+	{ "hexdump", POLICY_READ, 0, 0, NULL, false },
+	{ "strings", POLICY_READ, 0, 0, NULL, false },
+	{ "base64", POLICY_READ, 0, 0, NULL, false },
+	{ "base32", POLICY_READ, 0, 0, NULL, false },
+	{ "md5sum", POLICY_READ, 0, 0, NULL, false },
+	{ "sha1sum", POLICY_READ, 0, 0, NULL, false },
+	{ "sha256sum", POLICY_READ, 0, 0, NULL, false },
+	{ "sha512sum", POLICY_READ, 0, 0, NULL, false },
+	{ "cksum", POLICY_READ, 0, 0, NULL, false },
+	{ "zcat", POLICY_READ, 0, 0, NULL, false },
+	{ "readlink", POLICY_READ, 0, 0, NULL, false },
+	{ "realpath", POLICY_READ, 0, 0, NULL, false },
+	{ "ls", POLICY_READ, 0, 0, NULL, true },
+	{ "dir", POLICY_READ, 0, 0, NULL, true },
+	{ "tree", POLICY_READ, 0, 0, NULL, true },
+	{ "du", POLICY_READ, 0, 0, NULL, true },
+	{ "grep", POLICY_READ, 0, 1, "ef", false, "rRd" },
+	{ "egrep", POLICY_READ, 0, 1, "ef", false, "rRd" },
+	{ "fgrep", POLICY_READ, 0, 1, "ef", false, "rRd" },
+	{ "rg", POLICY_READ, 0, 1, "ef", true, "" },
+	{ "ag", POLICY_READ, 0, 1, NULL, true, "" },
+	{ "sed", POLICY_READ, 0, 1, "ef", false },
+	{ "awk", POLICY_READ, 0, 1, "f", false },
+	{ "gawk", POLICY_READ, 0, 1, "f", false },
+	{ "mawk", POLICY_READ, 0, 1, "f", false },
+	{ "nawk", POLICY_READ, 0, 1, "f", false },
+	{ "jq", POLICY_READ, 0, 1, "f", false },
+	{ "tee", POLICY_WRITE, 0, 0, NULL, false },
+	{ "touch", POLICY_WRITE, 0, 0, NULL, false },
+	{ "mkdir", POLICY_WRITE, 0, 0, NULL, false },
+	{ "truncate", POLICY_WRITE, 0, 0, NULL, false },
+	{ "chmod", POLICY_WRITE, 0, 1, NULL, false, "R" },
+	{ "chown", POLICY_WRITE, 0, 1, NULL, false, "R" },
+	{ "chgrp", POLICY_WRITE, 0, 1, NULL, false, "R" },
+	{ "cp", POLICY_READ, POLICY_WRITE, 0, NULL, false, "rRa" },
+	{ "install", POLICY_READ, POLICY_WRITE, 0, NULL, false },
+	{ "ln", POLICY_READ, POLICY_WRITE, 0, NULL, false },
+	{ "mv", POLICY_READ | POLICY_DELETE, POLICY_WRITE, 0, NULL, false, "" },
+	{ "rm", POLICY_DELETE, 0, 0, NULL, false, "rR" },
+	{ "rmdir", POLICY_DELETE, 0, 0, NULL, false },
+	{ "unlink", POLICY_DELETE, 0, 0, NULL, false },
+	{ "shred", POLICY_WRITE | POLICY_DELETE, 0, 0, NULL, false },
+};
+
+static void judge_operations(struct judge *j, unsigned operations, const struct shell_word *word)
+{
+	for (unsigned operation = POLICY_READ; operation <= POLICY_DELETE; operation <<= 1)
+		if (operations & operation)
+			judge_path(j, (enum policy_operation)operation, word);
+}
+
+/* The value of --option=VALUE, or what follows the first '/' of -f/VALUE. */
+static void judge_option(struct judge *j, unsigned operations, const struct shell_word *word)
+{
+	const char *value = strchr(word->literal, '=');
+	struct shell_word path = { .source = word->source };
+
+	if (value)
+		value++;
+	else if (word->literal[1] != '-')
+		value = strchr(word->literal, '/');
+	if (!value || !*value)
+		return;
+	path.literal = value;
+	judge_operations(j, operations, &path);
+}
+
+static bool has_option(const shell_words *words, size_t first, const char *letters)
+{
+	for (size_t i = first + 1; letters && i < words->count; i++) {
+		const char *text = words->items[i].literal;
+
+		if (text && text[0] == '-' && text[1] && text[1] != '-' && strpbrk(text, letters))
+			return true;
+		/* Long ones may be abbreviated. */
+		static const char *const long_ones[] = { "--regexp", "--file", "--expression",
+			"--from-file" };
+		size_t len = text ? strcspn(text, "=") : 0;
+		for (size_t k = 0; len > 3 && k < sizeof long_ones / sizeof *long_ones; k++)
+			if (strncmp(long_ones[k], text, len) == 0)
+				return true;
+	}
+	return false;
+}
+
+/* sed -i, -ni, --in-place=.bak */
+static bool edits_in_place(const shell_words *words, size_t first)
+{
+	for (size_t i = first + 1; i < words->count; i++)
+		if (words->items[i].literal && strncmp(words->items[i].literal, "--i", 3) == 0)
+			return true;
+	return has_option(words, first, "i");
+}
+
+static bool is_recursive(const struct tool *tool, const shell_words *words, size_t first)
+{
+	if (!tool->recursive)
+		return false;
+	if (!tool->recursive[0])
+		return true;
+	for (size_t i = first + 1; i < words->count; i++) {
+		const char *text = words->items[i].literal;
+
+		if (!text && word_may_be_option(&words->items[i]))
+			return true;
+		if (!text)
+			continue;
+		if (text[0] == '-' && text[1] && text[1] != '-' && strpbrk(text, tool->recursive))
+			return true;
+		if (text[0] == '-' && text[1] == '-' &&
+			(text[2] == 'r' || text[2] == 'd' || text[2] == 'a'))
+			return true; /* --recursive, --dereference-recursive, --archive */
+	}
+	return false;
+}
+
+static void judge_operand(
+	struct judge *j, unsigned operations, bool is_tree, const struct shell_word *word)
+{
+	judge_operations(j, operations, word);
+	if (is_tree)
+		judge_tree(j, operations, word);
+}
+
+static void judge_tool(
+	struct judge *j, const struct tool *tool, const shell_words *words, size_t first)
+{
+	size_t skipped = has_option(words, first, tool->unless) ? 0 : tool->skipped;
+	const struct shell_word *last = NULL;
+	bool is_over = false, is_tree = is_recursive(tool, words, first);
+	unsigned operations = tool->operations;
+	struct shell_word here = { .literal = ".", .source = STR(".") };
+
+	if (strcmp(tool->name, "sed") == 0 && edits_in_place(words, first))
+		operations |= POLICY_WRITE;
+	for (size_t i = first + 1; i < words->count; i++) {
+		const struct shell_word *word = &words->items[i];
+
+		if (word->literal && strcmp(word->literal, "--") == 0 && !is_over) {
+			is_over = true;
+		} else if (word->literal && word->literal[0] == '-' && word->literal[1] &&
+			   !is_over) {
+			judge_option(j, operations | tool->last, word);
+			/* -e PATTERN, -e SCRIPT */
+			i += tool->unless && tool->unless[0] == 'e' && word->literal[1] != '-' &&
+			     word->literal[strlen(word->literal) - 1] == 'e';
+		} else if (word->literal && strcmp(word->literal, "-") == 0) {
+			continue;
+		} else if (skipped > 0) {
+			skipped--;
+		} else {
+			if (last)
+				judge_operand(j, operations, is_tree, last);
+			last = word;
+		}
+	}
+	if (last)
+		judge_operand(j, tool->last ? tool->last : operations, is_tree, last);
+	else if ((tool->reads_cwd || is_tree) && j->policy->has_file_rules)
+		judge_operand(j, POLICY_READ, is_tree, &here);
+}
+
+/* Options whose value is a file. */
+static const struct file_option {
+	const char *program, *option;
+	unsigned operations;
+	const char *valued; /* of a letter in bundles (-rf FILE): the letters that end one */
+} file_options[] = {
+	{ "pip", "-t", POLICY_WRITE },
+	{ "pip", "--target", POLICY_WRITE },
+	{ "pip", "--prefix", POLICY_WRITE },
+	{ "pip", "--root", POLICY_WRITE },
+	{ "pip", "--log", POLICY_WRITE },
+	{ "pip", "--report", POLICY_WRITE },
+	{ "pip", "-d", POLICY_WRITE },
+	{ "pip", "-r", POLICY_READ },
+	{ "pip", "-c", POLICY_READ },
+	{ "touch", "-r", POLICY_READ, "dt" },
+	{ "touch", "--reference", POLICY_READ },
+	{ "grep", "-f", POLICY_READ, "ABCDdem" },
+	{ "grep", "--file", POLICY_READ },
+	{ "egrep", "-f", POLICY_READ, "ABCDdem" },
+	{ "egrep", "--file", POLICY_READ },
+	{ "fgrep", "-f", POLICY_READ, "ABCDdem" },
+	{ "fgrep", "--file", POLICY_READ },
+	{ "rgrep", "-f", POLICY_READ, "ABCDdem" },
+	{ "rgrep", "--file", POLICY_READ },
+	{ "strace", "-o", POLICY_WRITE, "abeEIOpPsSuUX" },
+	{ "ltrace", "-o", POLICY_WRITE },
+};
+
+/* What follows the option in the word, "" if the next word is its value; NULL: it isn't there. */
+static const char *after_option(const struct file_option *option, const char *text)
+{
+	size_t len = strlen(option->option);
+	if (option->valued && text[0] == '-' && text[1] != '-') {
+		const char *at = text + 1;
+		while (*at && *at != option->option[1] && !strchr(option->valued, *at))
+			at++;
+		return *at == option->option[1] ? at + 1 : NULL;
+	}
+	if (strncmp(text, option->option, len) != 0)
+		return NULL;
+	if (option->option[1] != '-' || !text[len])
+		return text + len;
+	return text[len] == '=' ? text + len + 1 : NULL;
+}
+
+static void judge_file_options(
+	struct judge *j, const char *program, const shell_words *words, size_t first, size_t end)
+{
+	for (size_t i = first + 1; i < end; i++) {
+		const char *text = words->items[i].literal;
+
+		for (size_t k = 0; text && k < sizeof file_options / sizeof *file_options; k++) {
+			struct shell_word value = { .source = words->items[i].source };
+			const char *after = strcmp(program, file_options[k].program) == 0
+						    ? after_option(&file_options[k], text)
+						    : NULL;
+
+			if (!after || (!after[0] && i + 1 >= words->count))
+				continue;
+			if (after[0])
+				value.literal = after;
+			else
+				value = words->items[i + 1];
+			judge_operations(j, file_options[k].operations, &value);
+		}
+	}
+}
+
+/* A word, or its part after '=', that is a file which a rule denies: whatever the program does
+ * with it. */
+static void judge_named_path(struct judge *j, const char *text)
+{
+	static const enum policy_operation operations[] = { POLICY_READ, POLICY_WRITE,
+		POLICY_DELETE };
+	const struct policy_rule *by;
+
+	if (text[0] == '-' && text[1] && text[1] != '-' && strchr(text, '/'))
+		text = strchr(text, '/'); /* -f/etc/shadow */
+	if (!text[0] || text[0] == '-' || strlen(text) > 4000)
+		return;
+	const char *path = path_normalize(j->arena, j->request->cwd, text);
+	for (size_t i = 0; i < 3; i++)
+		if (match_file(j, operations[i], path, &by) == POLICY_DENY && by) {
+			judge_step(j, file_subject(j, operations[i], path),
+				i == 0 ? POLICY_DENY : POLICY_ASK, i == 0 ? by : NULL,
+				i == 0 ? NULL : "it names a file that a rule denies");
+			return;
+		}
+}
+
+static void judge_named(struct judge *j, const char *text)
+{
+	for (int i = 0; text && i < 4; i++) {
+		judge_named_path(j, text);
+		text = strchr(text, '=');
+		text = text ? text + 1 : NULL;
+	}
+}
+
+void judge_wrapper_files(struct judge *j, const shell_words *words, size_t first, size_t end)
+{
+	if (!j->policy->has_file_rules)
+		return;
+	for (size_t i = first + 1; i < end; i++)
+		if (words->items[i].literal)
+			judge_named(j, words->items[i].literal);
+}
+
+void judge_script_path(struct judge *j, const char *subject, const struct shell_word *word)
+{
+	const char *text = word->literal;
+
+	if (strncmp(text, "/dev/", 5) == 0 || strncmp(text, "/proc/", 6) == 0)
+		judge_step(j, subject, POLICY_ASK, NULL, "commands come from its input");
+	judge_path(j, POLICY_READ, word);
+}
+
+/* dd if=A of=B */
+static void judge_dd(struct judge *j, const shell_words *words, size_t first)
+{
+	for (size_t i = first + 1; i < words->count; i++) {
+		const char *text = words->items[i].literal;
+		struct shell_word path = { .source = words->items[i].source };
+
+		if (text && (strncmp(text, "if=", 3) == 0 || strncmp(text, "of=", 3) == 0)) {
+			path.literal = text + 3;
+			judge_path(j, text[0] == 'i' ? POLICY_READ : POLICY_WRITE, &path);
+		}
+	}
+}
+
+void judge_operands(struct judge *j, const shell_words *words, size_t first)
+{
+	const char *name = path_basename(words->items[first].literal);
+
+	if (!j->policy->has_file_rules)
+		return;
+	judge_file_options(
+		j, strncmp(name, "pip", 3) == 0 ? "pip" : name, words, first, words->count);
+	if (strcmp(name, "dd") == 0)
+		judge_dd(j, words, first);
+	for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
+		if (strcmp(name, tools[i].name) == 0) {
+			judge_tool(j, &tools[i], words, first);
+			/* Two directories are compared file by file. */
+			if (strcmp(name, "diff") == 0)
+				judge_walks(j, words, first);
+			return;
+		}
+	if (strcmp(name, "echo") == 0 || strcmp(name, "printf") == 0 || strcmp(name, "find") == 0)
+		return;
+	judge_walks(j, words, first);
+	for (size_t i = first + 1; i < words->count; i++)
+		if (words->items[i].literal)
+			judge_named(j, words->items[i].literal);
+}
