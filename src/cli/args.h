@@ -49,6 +49,20 @@ struct arg_option {
 };
 #define ARG_TABLE(array) .options = array, .option_count = sizeof(array) / sizeof *(array)
 
+/* What help, the manual and completion list together. */
+enum arg_group {
+	GROUP_NONE, /* a subcommand */
+	GROUP_EVERYDAY,
+	GROUP_WORKSPACES,
+	GROUP_EXECS,
+	GROUP_PACKAGES,
+	GROUP_AGENTS,
+	GROUP_POLICY,
+	GROUP_DAEMON,
+	GROUP_SELF,
+	GROUP_COUNT
+};
+
 struct command;
 struct arg_spec {
 	const char *command; /* "run", "env build" */
@@ -60,6 +74,7 @@ struct arg_spec {
 				 has, or NULL: they are refused as such */
 	const char *examples; /* lines for the end of --help, or NULL */
 	const char *summary;  /* for the list of commands */
+	enum arg_group group; /* in that list */
 	size_t least, most;   /* operands */
 	bool takes_command;   /* after `least` operands: the words of a command, never options */
 	const struct arg_spec *const *commands; /* its subcommands, up to NULL; or NULL, and then */

@@ -69,6 +69,7 @@ static const struct arg_option version_table[] = { { ARG_FROM(format_rows) } };
 static const struct arg_spec version = {
 	.command = "version",
 	.summary = "print the version",
+	.group = GROUP_SELF,
 	.usage = "carrel version [-o json]",
 	.about = "Prints the version.",
 	ARG_TABLE(version_table),
@@ -79,62 +80,75 @@ static int run_help(struct command *command, struct error *err);
 static const struct arg_spec help = {
 	.command = "help",
 	.summary = "print this list, or the help of one command",
+	.group = GROUP_SELF,
 	.usage = "carrel help [COMMAND...]",
 	.about = "Prints the list of commands, or the help of one command.",
 	ARG_TABLE(version_table),
 	.most = SIZE_MAX,
 	.run = run_help,
 };
+static const char *const group_titles[GROUP_COUNT] = {
+	[GROUP_NONE] = "commands",
+	[GROUP_EVERYDAY] = "everyday commands",
+	[GROUP_WORKSPACES] = "workspaces",
+	[GROUP_EXECS] = "commands in workspaces",
+	[GROUP_PACKAGES] = "environments and packages",
+	[GROUP_AGENTS] = "agents and services",
+	[GROUP_POLICY] = "policy and audit",
+	[GROUP_DAEMON] = "the daemon",
+	[GROUP_SELF] = "this program",
+};
+/* In the order in which they are listed: the commands of a group stand together. */
 static const struct arg_spec *const commands[] = {
 	&cli_run,
 	&cli_create,
 	&cli_exec,
 	&cli_shell,
 	&cli_ls,
+	&cli_cp,
+	&cli_install,
+	&cli_port,
+	&cli_diff,
+	&cli_snapshot,
+	&cli_fork,
+	&cli_rm,
 	&cli_info,
 	&cli_update,
-	&cli_rm,
-	&cli_archive,
+	&cli_top,
+	&cli_apply,
+	&cli_tree,
 	&cli_suspend,
 	&cli_resume,
+	&cli_archive,
+	&cli_restore,
 	&cli_health,
 	&cli_repair,
 	&cli_verify,
-	&cli_install,
-	&cli_uninstall,
-	&cli_snapshot,
-	&cli_fork,
-	&cli_restore,
-	&cli_cp,
-	&cli_diff,
-	&cli_apply,
 	&cli_ps,
 	&cli_logs,
 	&cli_wait,
 	&cli_attach,
 	&cli_kill,
-	&cli_port,
-	&cli_top,
-	&cli_tree,
-	&cli_events,
-	&cli_audit,
 	&cli_env,
 	&cli_template,
-	&cli_approval,
-	&cli_token,
-	&cli_case,
-	&cli_code,
+	&cli_uninstall,
 	&cli_agent,
-	&cli_tool,
 	&cli_package,
 	&cli_deploy,
 	&cli_deployment,
-	&cli_config,
-	&cli_context,
+	&cli_tool,
+	&cli_code,
+	&cli_case,
 	&cli_policy,
-	&cli_home,
+	&cli_approval,
+	&cli_audit,
 	&cli_serve,
+	&cli_config,
+	&cli_events,
+	&cli_token,
+	&cli_context,
 	&cli_tls,
+	&cli_home,
 	&cli_doctor,
 	&cli_completion,
 	&version,
@@ -160,6 +174,24 @@ const struct arg_spec *cli_find(const struct arg_spec *group, const char *name)
 	return NULL;
 }
 
+const char *cli_group_title(const struct arg_spec *spec)
+{
+	return group_titles[spec->group];
+}
+
+static void print_commands(const struct arg_spec *group, struct buf *out)
+{
+	const char *title = NULL, *blank = "";
+	for (const struct arg_spec *const *one = group->commands; *one; one++) {
+		if (title != cli_group_title(*one)) {
+			title = cli_group_title(*one);
+			buf_printf(out, "%s%s:\n", blank, title);
+			blank = "\n";
+		}
+		buf_printf(out, "  %-10s  %s\n", cli_word(*one), (*one)->summary);
+	}
+}
+
 static void print_help(const struct arg_spec *spec, struct buf *out)
 {
 	if (spec->commands && !spec->commands[1])
@@ -172,9 +204,7 @@ static void print_help(const struct arg_spec *spec, struct buf *out)
 	buf_printf(out, "usage: %s\n\n", spec->usage);
 	if (spec->about)
 		buf_printf(out, "%s\n\n", spec->about);
-	buf_text(out, "commands:\n");
-	for (const struct arg_spec *const *one = spec->commands; *one; one++)
-		buf_printf(out, "  %-10s  %s\n", cli_word(*one), (*one)->summary);
+	print_commands(spec, out);
 	buf_printf(out, "\n'carrel %s%sCOMMAND --help' shows the options of a command.\n", name,
 		space);
 	if (spec->examples)
@@ -653,7 +683,7 @@ int cli_remove_ones(
 	return cli_remove(command, kind, names, &how, err);
 }
 
-static int print_commands(const struct arg_spec *group, int fd, int code)
+static int write_help(const struct arg_spec *group, int fd, int code)
 {
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	struct error err;
@@ -670,7 +700,7 @@ static int dispatch(const struct arg_spec *group, int argc, char **argv)
 	const struct build_problem none = { .failure = BUILD_FAILURE_COUNT };
 	struct error err;
 	if (argc < 2 && group->commands[1])
-		return print_commands(group, STDERR_FILENO, 125);
+		return write_help(group, STDERR_FILENO, 125);
 	if (argc < 2) {
 		fail(&err, ERR_INVALID, "'%s' needs a command", group->command);
 		error_hint(&err, "carrel %s --help", group->commands[0]->command);
@@ -678,7 +708,7 @@ static int dispatch(const struct arg_spec *group, int argc, char **argv)
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") ||
 		(group != &cli_all && !strcmp(argv[1], "help")))
-		return print_commands(group, STDOUT_FILENO, 0);
+		return write_help(group, STDOUT_FILENO, 0);
 	const struct arg_spec *spec = cli_find(group, argv[1]);
 	if (spec && spec->commands)
 		return dispatch(spec, argc - 1, argv + 1);

@@ -166,6 +166,8 @@ extern const struct arg_spec cli_completion;
 extern const struct arg_spec cli_all;
 const struct arg_spec *cli_find(const struct arg_spec *group, const char *name);
 const char *cli_word(const struct arg_spec *spec);
+/* "everyday commands": the heading of its group. */
+const char *cli_group_title(const struct arg_spec *spec);
 /* `carrel __complete WORD...`, for the scripts of `carrel completion`: prints what the last word
  * could be, one a line, each with a tab and a description. ":files" or ":dirs" stands for the
  * host's. Never fails, never starts a daemon. */

@@ -1,6 +1,7 @@
 /* carrel completion: scripts for shells. They know nothing of carrel: each calls `carrel
  * __complete` with the words up to the cursor, which answers from the tables of options and, for
- * names, from the daemon, if that runs. */
+ * names, from the daemon, if that runs. A line of the answer is a value, and behind tabs what it is
+ * and, of a command, the title of its group. zsh shows groups; bash and fish keep their order. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <string.h>
@@ -16,7 +17,7 @@ static const char bash_script[] =
 	"# bash completion of carrel\n"
 	"_carrel()\n"
 	"{\n"
-	"	local line=${COMP_LINE:0:COMP_POINT} value word prefix kind\n"
+	"	local line=${COMP_LINE:0:COMP_POINT} value group word prefix kind\n"
 	"	local -a words\n"
 	"	read -ra words <<<\"$line\"\n"
 	"	[[ $line == *[[:space:]] ]] && words+=('')\n"
@@ -24,7 +25,9 @@ static const char bash_script[] =
 	"	# bash completes from the last = or : on\n"
 	"	prefix=${word%\"${word##*[=:]}\"}\n"
 	"	COMPREPLY=()\n"
-	"	while IFS=$'\\t' read -r value _; do\n"
+	"	while IFS=$'\\t' read -r value _ group; do\n"
+	"		# bash 4.4 and later keep the order of groups\n"
+	"		[[ $group ]] && compopt -o nosort 2>/dev/null\n"
 	"		case $value in\n"
 	"		:files | :dirs)\n"
 	"			# names beside files must not be quoted as files are\n"
@@ -51,11 +54,18 @@ static const char zsh_script[] =
 	"# zsh completion of carrel\n"
 	"_carrel()\n"
 	"{\n"
-	"	local line value tab=$'\\t'\n"
-	"	local -a values shown open open_shown\n"
+	"	local line value group tab=$'\\t'\n"
+	"	local -a part values shown open open_shown commands\n"
 	"	for line in \"${(@f)$(${(Q)words[1]} __complete "
-	"\"${(@Q)words[2,CURRENT]}\" 2>/dev/null)}\"; do\n"
-	"		value=${line%%$tab*}\n"
+	"\"${(@Q)words[2,CURRENT]}\" 2>/dev/null)}\" ''; do\n"
+	"		part=(\"${(@ps:\\t:)line}\")\n"
+	"		value=$part[1]\n"
+	"		if [[ $part[3] != \"$group\" ]]; then\n"
+	"			(( $#commands )) && "
+	"_describe -V -t \"${group// /-}\" \"$group\" commands\n"
+	"			group=$part[3] commands=()\n"
+	"		fi\n"
+	"		[[ -z $group ]] || { commands+=(\"$value:$part[2]\"); continue }\n"
 	"		line=${line/$tab/  -- }\n"
 	"		case $value in\n"
 	"		'') ;;\n"
@@ -87,11 +97,11 @@ static const char fish_script[] =
 	"			case ':dirs'\n"
 	"				__fish_complete_directories \"$word\"\n"
 	"			case '*'\n"
-	"				echo $line\n"
+	"				string replace -r '(\\t.*)\\t.*' '$1' -- $line\n"
 	"		end\n"
 	"	end\n"
 	"end\n"
-	"complete -c carrel -f -a '(__carrel_complete)'\n";
+	"complete -c carrel -f -k -a '(__carrel_complete)'\n";
 
 static const struct {
 	const char *shell, *script;
@@ -120,6 +130,7 @@ static const struct arg_option table[] = { { ARG_FROM(format_rows) } };
 const struct arg_spec cli_completion = {
 	.command = "completion",
 	.summary = "print the completion script of a shell",
+	.group = GROUP_SELF,
 	.usage = "carrel completion SHELL [-o json]",
 	.about = "Prints a script that completes commands, options and names in bash, zsh or fish. "
 		 "\n`make install` installs the scripts where the shells find them.",
@@ -186,13 +197,19 @@ struct completion {
 	const char *member, *colon;
 };
 
-static void offer(struct completion *c, const char *value, const char *about)
+static void offer_in(struct completion *c, const char *value, const char *about, const char *group)
 {
 	char shown[256];
 	if (strncmp(value, c->word, strlen(c->word)) || strpbrk(value, "\t\n"))
 		return;
 	str_printable(shown, sizeof shown, str_from(about ? about : ""));
-	buf_printf(c->out, "%s%s%s%s\n", c->before, value, shown[0] ? "\t" : "", shown);
+	buf_printf(c->out, "%s%s%s%s%s%s\n", c->before, value, shown[0] ? "\t" : "", shown,
+		group ? "\t" : "", group ? group : "");
+}
+
+static void offer(struct completion *c, const char *value, const char *about)
+{
+	offer_in(c, value, about, NULL);
 }
 
 static void offer_item(void *ctx, const struct json_value *item)
@@ -251,7 +268,8 @@ static void offer_contexts(struct completion *c)
 static void offer_commands(struct completion *c, const struct arg_spec *group)
 {
 	for (const struct arg_spec *const *one = group->commands; one && *one; one++)
-		offer(c, cli_word(*one), (*one)->summary);
+		offer_in(c, cli_word(*one), (*one)->summary,
+			(*one)->group ? cli_group_title(*one) : NULL);
 }
 
 static void offer_choices(struct completion *c, const char *choices)

@@ -35,6 +35,15 @@ def test_commands_options_and_choices_come_from_the_tables(carrel):
     assert not (carrel.home / "run").exists() or not (carrel.home / "run/carrel.sock").exists(), "a daemon was started"
 
 
+def test_commands_come_with_their_group(carrel):
+    """It is the third column of a command's line, and of nothing else."""
+    rows = [line.split("\t") for line in carrel("__complete", "").stdout.splitlines()]
+    assert ["run", "run one command in a new sandbox", "everyday commands"] in rows and {len(row) for row in rows} == {3}
+    assert carrel("__complete", "help", "").stdout.splitlines() == ["\t".join(row) for row in rows]
+    for words in (["env", ""], ["ls", "--"]):
+        assert {line.count("\t") for line in carrel("__complete", *words).stdout.splitlines()} == {1}
+
+
 def test_names_come_from_the_daemon_that_runs(daemon, workspace):
     exec_id = daemon("exec", "-d", workspace, "--", "true").stdout.strip()
     for words in (["exec"], ["info"], ["ps"], ["rm", "x"], ["shell"], ["update"], ["top"], ["events", "--workspace"]):
@@ -95,6 +104,22 @@ def test_a_tab_completes(daemon, workspace, tmp_path, shell):
         term.rest()
 
 
+@pytest.mark.parametrize("shell, setup, seen", [
+    ("bash", "bind 'set completion-query-items 0'; bind 'set page-completions off'; bind 'set completion-display-width 0'",
+     ["run", "create", "fork", "rm", "info", "verify", "home", "doctor", "help"]),
+    ("zsh", "LISTMAX=1000; zstyle ':completion:*' group-name ''; zstyle ':completion:*:descriptions' format 'group %d:'",
+     ["group everyday commands:", "run", "create", "rm", "group workspaces:", "info", "group this program:", "doctor", "help"])])
+def test_a_shell_lists_commands_by_their_groups(daemon, tmp_path, shell, setup, seen):
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} isn't installed")
+    with prompt_of(daemon, shell, tmp_path) as term:
+        term.send(f"{setup}\n")
+        term.expect("READY> ")
+        term.send("carrel \t\t")
+        for one in seen:
+            term.expect(rf"\b{one}(?!\w)")
+
+
 def test_fish_completes(daemon, workspace, tmp_path):
     if not shutil.which("fish"):
         pytest.skip("fish isn't installed")
@@ -104,7 +129,9 @@ def test_fish_completes(daemon, workspace, tmp_path):
     def complete(line):
         done = subprocess.run(["fish", "--no-config", "-c", f"source {tmp_path}/script.fish; complete -C '{line}'"], text=True, capture_output=True,
                               env={**daemon.env, "HOME": str(tmp_path), "PATH": f"{tmp_path}:/usr/bin:/bin"}, check=True, timeout=60)
+        assert all(one.count("\t") <= 1 for one in done.stdout.splitlines()), done.stdout
         return [one.split("\t")[0] for one in done.stdout.splitlines()]
+    assert complete("carrel ") == answers(daemon, ""), "the order of the groups is lost"
     assert complete("carrel inf") == ["info"] and complete(f"carrel info {workspace[:4]}") == [workspace]
     assert complete("carrel ls --format=j") == ["--format=json"] and complete("carrel env bu") == ["build"]
 

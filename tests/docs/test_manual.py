@@ -96,8 +96,22 @@ def test_the_manual_of_env_has_every_command_with_its_options():
             assert given | {"help"} == helped, command
 
 
-def test_the_manual_names_every_command():
-    commands = re.findall(r"^  (\w+) {2,}", output(CARREL, "help"), re.M)
-    assert commands
-    for command in commands:
-        assert re.search(rf"^ +{command}\b", page("carrel.1"), re.M), command
+def groups_of_help():
+    """[(title, [command])] of `carrel help`."""
+    parts = re.findall(r"^(\w.*):\n((?:  .+\n)+)", output(CARREL, "help").partition("\n\n")[2], re.M)
+    return [(title, re.findall(r"^  (\w+) {2,}\w", lines, re.M)) for title, lines in parts]
+
+
+def test_every_command_is_in_one_group_of_help():
+    groups, every = groups_of_help(), [line.split("\t") for line in output(CARREL, "__complete", "").splitlines()]
+    assert groups[0][0] == "everyday commands" and len(groups[0][1]) == 12
+    assert len(set(title for title, _ in groups)) == len(groups), "a group is listed twice"
+    # Completion is given each command of the list once, with its own group.
+    assert [(title, name) for title, names in groups for name in names] == [(title, name) for name, _, title in every]
+    assert len(set(name for name, _, _ in every)) == len(every)
+
+
+def test_the_manual_has_the_groups_of_help_in_their_order():
+    text = (TREE / "man/carrel.1").read_text().split(".Sh ENVIRONMENT")[0]
+    parts = [part.partition("\n") for part in text.split("\n.Ss ")[1:]]
+    assert [(title[0].lower() + title[1:], re.findall(r"^\.It Ic (\w+)", body, re.M)) for title, _, body in parts if ".Bl" in body] == groups_of_help()

@@ -110,6 +110,7 @@ static const struct arg_spec rm_spec = {
 const struct arg_spec cli_agent = {
 	.command = "agent",
 	.summary = "add, list, show, ask and remove A2A agents",
+	.group = GROUP_AGENTS,
 	.usage = "carrel agent COMMAND [options]",
 	.about = "A2A agents: each is served at /a2a/NAME, and has a workspace for each context.",
 	.examples = "  carrel agent add tools.yaml\n"

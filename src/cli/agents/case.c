@@ -734,6 +734,7 @@ static const struct arg_spec *const commands[] = { &run_spec, &ls_spec, &rm_spec
 const struct arg_spec cli_case = {
 	.command = "case",
 	.summary = "run eval cases",
+	.group = GROUP_AGENTS,
 	.usage = "carrel case COMMAND [options]",
 	.about = "Eval cases: a repository, a harness that works on it, and graders that judge\n"
 		 "the result.",

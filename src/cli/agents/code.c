@@ -165,6 +165,7 @@ static const struct arg_spec *const commands[] = { &run_spec, NULL };
 const struct arg_spec cli_code = {
 	.command = "code",
 	.summary = "run code once, with its tests",
+	.group = GROUP_AGENTS,
 	.usage = "carrel code COMMAND [options]",
 	.about = "Code that is run once, in a throw-away workspace of the daemon.",
 	.commands = commands,

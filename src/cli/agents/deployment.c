@@ -340,6 +340,7 @@ static const struct arg_option deploy_table[] = {
 const struct arg_spec cli_deploy = {
 	.command = "deploy",
 	.summary = "deploy an agent package, or a directory",
+	.group = GROUP_AGENTS,
 	.usage = "carrel deploy FILE|DIR|blob:NAME@VERSION [options]\n"
 		 "       carrel deploy NAME@VERSION --url URL [--sha256 HEX] [options]",
 	.about = "Serves an agent package: a file or directory of this host, which is uploaded, "
@@ -497,6 +498,7 @@ static const struct arg_spec *const commands[] = { &ls_spec, &show_spec, &logs_s
 const struct arg_spec cli_deployment = {
 	.command = "deployment",
 	.summary = "list, show, restart and remove deployments",
+	.group = GROUP_AGENTS,
 	.usage = "carrel deployment COMMAND [options]",
 	.about = "Deployments of agent packages.",
 	.commands = commands,

@@ -305,6 +305,7 @@ static const struct arg_spec *const commands[] = { &build_spec, &show_spec, &ls_
 const struct arg_spec cli_package = {
 	.command = "package",
 	.summary = "make, show and list agent packages",
+	.group = GROUP_AGENTS,
 	.usage = "carrel package COMMAND [options]",
 	.about = "Agent packages: what carrel deploy serves.",
 	.commands = commands,

@@ -176,5 +176,6 @@ static const struct arg_spec show_spec = {
 const struct arg_spec cli_config = {
 	.command = "config",
 	.summary = "show the operator's settings",
+	.group = GROUP_DAEMON,
 	.commands = (const struct arg_spec *const[]){ &show_spec, NULL },
 };

@@ -288,6 +288,7 @@ static const struct arg_spec *const commands[] = { &add_spec, &use_spec, &ls_spe
 const struct arg_spec cli_context = {
 	.command = "context",
 	.summary = "give daemons of other machines names, and choose one",
+	.group = GROUP_DAEMON,
 	.usage = "carrel context COMMAND [options]",
 	.about = "Names of daemons, with their access tokens and authorities.",
 	.commands = commands,

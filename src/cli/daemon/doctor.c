@@ -381,6 +381,7 @@ static const struct arg_option table[] = { { ARG_FROM(format_rows) } };
 const struct arg_spec cli_doctor = {
 	.command = "doctor",
 	.summary = "check what this host supports, and how to change it",
+	.group = GROUP_SELF,
 	.usage = "carrel doctor [-o json] [-- PROGRAM [ARG...]]",
 	.about = "Tries every kernel feature that sandboxes need, and prints what works on this "
 		 "host, what doesn't, why, and the command that changes it.\n"

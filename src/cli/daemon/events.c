@@ -119,6 +119,7 @@ static const struct arg_option table[] = {
 const struct arg_spec cli_events = {
 	.command = "events",
 	.summary = "follow events of workspaces",
+	.group = GROUP_DAEMON,
 	.usage = "carrel events [options]",
 	.about = "Prints events of workspaces and execs until it is interrupted.\nWith -o json, "
 		 "each event is one JSON value on its own line.",

@@ -79,5 +79,6 @@ static const struct arg_spec init_spec = {
 const struct arg_spec cli_home = {
 	.command = "home",
 	.summary = "give the home a file system with exact disk limits",
+	.group = GROUP_DAEMON,
 	.commands = (const struct arg_spec *const[]){ &init_spec, NULL },
 };

@@ -635,6 +635,7 @@ static const struct arg_option table[] = {
 const struct arg_spec cli_serve = {
 	.command = "serve",
 	.summary = "run the daemon that serves workspaces over REST",
+	.group = GROUP_DAEMON,
 	.usage = "carrel serve [options]",
 	.about = "Serves the workspaces of this home by a REST API on a unix socket, and over TCP "
 		 "if\n"

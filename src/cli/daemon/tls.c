@@ -207,6 +207,7 @@ static const struct arg_spec *const commands[] = { &init_spec, NULL };
 const struct arg_spec cli_tls = {
 	.command = "tls",
 	.summary = "make certificates for carrel serve",
+	.group = GROUP_DAEMON,
 	.usage = "carrel tls COMMAND [options]",
 	.about = "Certificates of the daemon's TCP addresses.",
 	.commands = commands,

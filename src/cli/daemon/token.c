@@ -99,6 +99,7 @@ static const struct arg_spec *const commands[] = { &create_spec, &ls_spec, &rm_s
 const struct arg_spec cli_token = {
 	.command = "token",
 	.summary = "make, list and remove access tokens",
+	.group = GROUP_DAEMON,
 	.usage = "carrel token COMMAND [options]",
 	.about = "Access tokens, with which others than you, or less than you, use the daemon.",
 	.commands = commands,

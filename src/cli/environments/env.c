@@ -463,6 +463,7 @@ static const struct arg_spec prune_spec = {
 const struct arg_spec cli_env = {
 	.command = "env",
 	.summary = "build, list, verify, export and remove environments",
+	.group = GROUP_PACKAGES,
 	.usage = "carrel env COMMAND [options]",
 	.about = "Environments of Python and Node, composed of layers that they share.",
 	.examples = "  carrel env build myagent -r requirements.txt\n"

@@ -323,6 +323,7 @@ static const struct arg_spec deny_spec = {
 const struct arg_spec cli_approval = {
 	.command = "approval",
 	.summary = "answer what commands wait for",
+	.group = GROUP_POLICY,
 	.usage = "carrel approval COMMAND [options]",
 	.about = "Commands that wait for a person, because a policy asks for one.",
 	.commands = (const struct arg_spec *const[]){ &ls_spec, &show_spec, &approve_spec,

@@ -328,6 +328,7 @@ static const struct arg_option table[] = {
 const struct arg_spec cli_audit = {
 	.command = "audit",
 	.summary = "print or check the audit log",
+	.group = GROUP_POLICY,
 	.usage = "carrel audit [options]",
 	.about = "Prints who did what, and what was refused: commands, files, packages, "
 		 "connections,\napprovals, workspaces, logins and the configuration. With -o "

@@ -243,6 +243,7 @@ static const struct arg_spec *const commands[] = { &check_spec, &policy_explain_
 const struct arg_spec cli_policy = {
 	.command = "policy",
 	.summary = "judge requests by rules, and check rules",
+	.group = GROUP_POLICY,
 	.usage = "carrel policy COMMAND [options]",
 	.about = "Judges requests by a settings file, checks such files, and learns rules.",
 	.commands = commands,

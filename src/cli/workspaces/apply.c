@@ -327,6 +327,7 @@ static const struct arg_option apply_table[] = {
 const struct arg_spec cli_apply = {
 	.command = "apply",
 	.summary = "take changes of a workspace into another one, or a directory",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel apply NAME [PATH...] --to DIR|WORKSPACE [options]",
 	.about =
 		"Takes what changed in a workspace, or only PATHs and what is below them, into a "

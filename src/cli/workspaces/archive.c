@@ -105,6 +105,7 @@ static const struct arg_spec prune_spec = {
 const struct arg_spec cli_archive = {
 	.command = "archive",
 	.summary = "list, remove and prune archived workspaces",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel archive COMMAND [options]",
 	.about = "Archives of removed workspaces, in the blob store.",
 	.examples = "  carrel rm demo --archive\n"

@@ -380,6 +380,7 @@ static const struct arg_option table[] = {
 const struct arg_spec cli_attach = {
 	.command = "attach",
 	.summary = "use the streams of a background command",
+	.group = GROUP_EXECS,
 	.usage = "carrel attach EXEC [options]",
 	.about =
 		"Shows the output of a background command from now on, and passes input and "

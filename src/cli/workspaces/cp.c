@@ -457,6 +457,7 @@ static const struct arg_option table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_cp = {
 	.command = "cp",
 	.summary = "copy files and directories in and out of a workspace",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel cp SOURCE TARGET [options]",
 	.about = "Copies a file or a directory tree into a workspace or out of it. One side "
 		 "is\nNAME:PATH or AGENT/CONTEXT:PATH, where PATH is a path inside the sandbox, "

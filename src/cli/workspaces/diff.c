@@ -102,6 +102,7 @@ static const struct arg_option diff_table[] = {
 const struct arg_spec cli_diff = {
 	.command = "diff",
 	.summary = "list what changed in a workspace",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel diff NAME [SNAPSHOT|TAG|VERSION] [options]",
 	.about = "Lists the files that were added (A), modified (M), deleted (D) or replaced by "
 		 "another type (T)\n"

@@ -762,6 +762,7 @@ static const struct arg_option shell_table[] = {
 const struct arg_spec cli_exec = {
 	.command = "exec",
 	.summary = "run one command in a workspace",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel exec NAME [options] [--] CMD [ARG...]",
 	.about = "Runs a command in a workspace. The command uses the streams of this process. The "
 		 "exit\ncode is the command's; 124: a time limit, 137: another limit, 130: "
@@ -779,6 +780,7 @@ const struct arg_spec cli_exec = {
 const struct arg_spec cli_shell = {
 	.command = "shell",
 	.summary = "open a shell in a workspace",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel shell NAME [options]",
 	.about = "Opens a shell in a workspace on this terminal: bash if the workspace has it, "
 		 "else sh.",

@@ -120,6 +120,7 @@ static const struct arg_option ps_table[] = {
 const struct arg_spec cli_ps = {
 	.command = "ps",
 	.summary = "list commands running in workspaces",
+	.group = GROUP_EXECS,
 	.usage = "carrel ps [NAME] [options]",
 	.about = "Lists running commands, of one workspace or of all, newest first.",
 	ARG_TABLE(ps_table),
@@ -178,6 +179,7 @@ static const struct arg_option kill_table[] = {
 const struct arg_spec cli_kill = {
 	.command = "kill",
 	.summary = "send a signal to a command",
+	.group = GROUP_EXECS,
 	.usage = "carrel kill EXEC... [options]",
 	.about = "Sends a signal to running commands and their process groups.",
 	ARG_TABLE(kill_table),

@@ -109,6 +109,7 @@ static const struct arg_option health_table[] = {
 const struct arg_spec cli_health = {
 	.command = "health",
 	.summary = "check workspaces: files, packages, layers, disk",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel health [NAME...] [options]",
 	.about =
 		"Checks workspaces (without NAME: all): whether they are configured, have their "
@@ -152,6 +153,7 @@ static const struct arg_option repair_table[] = {
 const struct arg_spec cli_repair = {
 	.command = "repair",
 	.summary = "repair what a check of a workspace finds",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel repair NAME [options]",
 	.about = "Repairs what carrel health finds, and prints what it did: makes missing links "
 		 "and\n"
@@ -196,6 +198,7 @@ static const struct arg_option verify_table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_verify = {
 	.command = "verify",
 	.summary = "check the isolation of a workspace's sandbox",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel verify NAME [options]",
 	.about =
 		"Checks the isolation of the sandbox of a workspace as it runs: from outside, what "

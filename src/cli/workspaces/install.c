@@ -78,6 +78,7 @@ static int run_uninstall(struct command *command, struct error *err)
 const struct arg_spec cli_install = {
 	.command = "install",
 	.summary = "install packages into a workspace",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel install NAME PACKAGE... [options]",
 	.about = "Installs packages into a workspace, also while commands run in it, and adds them "
 		 "to\n"
@@ -98,6 +99,7 @@ const struct arg_spec cli_install = {
 const struct arg_spec cli_uninstall = {
 	.command = "uninstall",
 	.summary = "uninstall packages of a workspace",
+	.group = GROUP_PACKAGES,
 	.usage = "carrel uninstall NAME PACKAGE... [options]",
 	.about = "Uninstalls packages that were asked for when the workspace was created, or by\n"
 		 "carrel install, with the dependencies that nothing else needs, and removes them "

@@ -38,6 +38,7 @@ static const struct arg_option suspend_table[] = {
 const struct arg_spec cli_suspend = {
 	.command = "suspend",
 	.summary = "end the processes of workspaces, keep their files",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel suspend NAME... [options]",
 	.about = "Suspends workspaces: their processes end and their memory is released; their "
 		 "files stay.\n"
@@ -54,6 +55,7 @@ static const struct arg_option resume_table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_resume = {
 	.command = "resume",
 	.summary = "make suspended workspaces ready for commands",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel resume NAME... [options]",
 	.about = "Resumes workspaces: checks that their files and environment exist, and starts "
 		 "their\n"

@@ -124,6 +124,7 @@ static int run(struct command *command, struct error *err)
 const struct arg_spec cli_logs = {
 	.command = "logs",
 	.summary = "print the output of a background command",
+	.group = GROUP_EXECS,
 	.usage = "carrel logs EXEC [options]",
 	.about = "Prints the output of a background command, running or ended. `carrel ps -a` "
 		 "shows how\n"

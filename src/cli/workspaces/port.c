@@ -241,6 +241,7 @@ static const struct arg_option table[] = {
 const struct arg_spec cli_port = {
 	.command = "port",
 	.summary = "list ports that listen in a workspace, or reach one from this host",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel port NAME [PORT] [options]",
 	.about = "Without PORT, lists the TCP ports that listen in a workspace. With PORT, listens "
 		 "on "

@@ -155,6 +155,7 @@ static const struct arg_option restore_table[] = {
 const struct arg_spec cli_restore = {
 	.command = "restore",
 	.summary = "make a workspace of an archive",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel restore ARCHIVE|FILE [--name NAME] [options]",
 	.about = "Makes a workspace of an archive in the blob store, or of a file, with the files, "
 		 "limits,\nlabels, variables and environments that it had. Prints its name. An "

@@ -81,6 +81,7 @@ static const struct arg_spec *const commands[] = { &tree_create, &tree_ls, &tree
 const struct arg_spec cli_tree = {
 	.command = "tree",
 	.summary = "create, list and remove directories that workspaces share",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel tree COMMAND [options]",
 	.about = "A shared tree is a directory that several workspaces have mounted at once:\n"
 		 "carrel create --attach TREE:PATH[:ro].",

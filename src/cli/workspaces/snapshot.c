@@ -418,6 +418,7 @@ static const struct arg_spec pull_spec = {
 const struct arg_spec cli_snapshot = {
 	.command = "snapshot",
 	.summary = "keep states of workspaces, and return to them",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel snapshot COMMAND [options]",
 	.about = "Snapshots: states of workspaces that are kept.",
 	.examples = "  carrel snapshot create demo --tag good\n"
@@ -473,6 +474,7 @@ static const struct arg_option fork_table[] = {
 const struct arg_spec cli_fork = {
 	.command = "fork",
 	.summary = "make workspaces with the state of another one",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel fork NAME [NEW] [options]",
 	.about = "Makes a new workspace, or several, with the files, environment, limits, labels "
 		 "and\nvariables that NAME has now. They share what nobody changes. Prints their "

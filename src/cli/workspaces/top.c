@@ -204,6 +204,7 @@ static const struct arg_option table[] = {
 const struct arg_spec cli_top = {
 	.command = "top",
 	.summary = "show what workspaces use: cpu, memory, processes, disk",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel top [NAME...] [options]",
 	.about = "Shows the current usage of workspaces, the busiest first: percent of one cpu, "
 		 "memory,\nprocesses and threads, bytes on disk as last measured, and running "

@@ -59,6 +59,7 @@ static const struct arg_option table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_wait = {
 	.command = "wait",
 	.summary = "wait until commands have ended",
+	.group = GROUP_EXECS,
 	.usage = "carrel wait EXEC... [options]",
 	.about = "Waits until all these commands have ended and prints their exit codes, one a "
 		 "line, in\nthe order of the arguments. The exit code is the first one that isn't "

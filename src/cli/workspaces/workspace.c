@@ -268,6 +268,7 @@ static int run_create(struct command *command, struct error *err)
 const struct arg_spec cli_create = {
 	.command = "create",
 	.summary = "create a workspace: files that stay, an environment, limits",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel create [NAME] [options]",
 	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
 		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
@@ -319,6 +320,7 @@ static int run_ls(struct command *command, struct error *err)
 const struct arg_spec cli_ls = {
 	.command = "ls",
 	.summary = "list workspaces",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel ls [options]",
 	.about = "Lists workspaces, newest first: state, whether a sandbox is ready (WARM), age, "
 		 "last\nuse, bytes on disk, environment and labels.",
@@ -451,6 +453,7 @@ static const struct arg_option info_table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_info = {
 	.command = "info",
 	.summary = "show one workspace",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel info NAME [options]",
 	.about = "Shows one workspace, given by name, id or context_id: its limits, the mechanism "
 		 "that\n"
@@ -581,6 +584,7 @@ static int run_update(struct command *command, struct error *err)
 const struct arg_spec cli_update = {
 	.command = "update",
 	.summary = "change labels, variables, limits, lifetimes or the network",
+	.group = GROUP_WORKSPACES,
 	.usage = "carrel update NAME [options]",
 	.about = "Changes a workspace. Options that are not given leave their settings unchanged. "
 		 "Limits\n"
@@ -620,6 +624,7 @@ static const struct arg_option rm_table[] = {
 const struct arg_spec cli_rm = {
 	.command = "rm",
 	.summary = "remove workspaces",
+	.group = GROUP_EVERYDAY,
 	.usage = "carrel rm NAME... [options]",
 	.about =
 		"Removes workspaces: ends their commands and deletes their files. A workspace is "
