@@ -203,6 +203,7 @@ def test_many_short_execs_have_the_disk_limit_too(daemon):
         assert sh(daemon, name, "echo x > c; cat c")["stdout"] == "x\n"
 
 
+@pytest.mark.serial       # what others free on the disk meanwhile hides what is written here
 def test_a_command_that_clears_up_is_not_ended_for_what_an_earlier_one_wrote(daemon):
     """The earlier one is too short to be measured, and so the limit is found to be exceeded while the next one runs."""
     with created(daemon, limits={"disk": 1 * MB}) as made:
