@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/str.h"
 #include "proc/loop.h"
 #include "unit.h"
@@ -56,6 +57,15 @@ static void run_loop(struct loop *loop)
 	assert_int_equal(loop_run(loop, &err), 0);
 }
 
+/* Turns the loop until the job has noted all that is expected of it. */
+static void await_trace(struct job *job, const char *trace)
+{
+	const uint64_t end_ms = clock_monotonic_ms() + 60000;
+	while (strcmp(job->trace, trace) != 0 && clock_monotonic_ms() < end_ms)
+		run_loop(job->loop);
+	assert_string_equal(job->trace, trace);
+}
+
 /* ---- results and order ---- */
 
 static void two_waits(struct fiber *fiber, void *ctx)
@@ -74,8 +84,7 @@ static void a_job_goes_on_where_it_waited(void **state)
 	struct job job = new_job();
 	fiber_start(two_waits, &job);
 	note(&job, "-");
-	run_loop(job.loop);
-	assert_string_equal(job.trace, "a-bc");
+	await_trace(&job, "a-bc");
 	loop_free(job.loop);
 }
 
@@ -130,8 +139,7 @@ static void a_cancellation_cuts_one_wait(void **state)
 	struct job job = new_job();
 	fiber_start(canceled_job, &job);
 	fiber_cancel(job.fiber);
-	run_loop(job.loop);
-	assert_string_equal(job.trace, "cut cleaned up");
+	await_trace(&job, "cut cleaned up");
 	loop_free(job.loop);
 }
 
@@ -150,8 +158,7 @@ static void an_operation_without_cut_is_awaited(void **state)
 	fiber_start(canceled_without_cut, &job);
 	fiber_cancel(job.fiber);
 	assert_string_equal(job.trace, "");
-	run_loop(job.loop);
-	assert_string_equal(job.trace, "told at the end");
+	await_trace(&job, "told at the end");
 	loop_free(job.loop);
 }
 
@@ -187,8 +194,7 @@ static void clean_up_is_not_canceled(void **state)
 	struct job job = new_job();
 	fiber_start(cleaning_up, &job);
 	fiber_cancel(job.fiber);
-	run_loop(job.loop);
-	assert_string_equal(job.trace, "cleaned up");
+	await_trace(&job, "cleaned up");
 	loop_free(job.loop);
 }
 
