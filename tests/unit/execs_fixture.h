@@ -265,6 +265,7 @@ static inline void open_core(void)
 	core->captured_max = CORE_CAPTURED_MAX_DEFAULT;
 	map_init(&core->ids, NULL);
 	map_init(&core->execs, NULL);
+	map_init(&core->compiled.by_key, NULL);
 	journal_init(&core->journal, 1);
 	auto_close int dir = open(world->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	core->spool = openat(dir, "execs", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -286,6 +287,7 @@ static inline void drop_core(void)
 	struct error err;
 	execs_done(core);
 	policies_forget(&world->w);
+	policies_close(core);
 	fail(&err, ERR_CANCELED, "nobody is there any more");
 	while (world->put_done < world->put_count) {
 		struct put *put = &world->puts[world->put_done++];
