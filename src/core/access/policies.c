@@ -130,9 +130,11 @@ static struct policy_question question_of(
 
 void policies_keep_env(struct core_workspace *w, struct arena *arena, pair_list *env)
 {
-	pair_list shared = pair_list_copy(arena, &w->model.env);
+	/* A fork of an older version may have two of one name: the last one counts, as when it
+	 * runs. */
+	const pair_list shared = pair_list_copy(arena, &w->model.env), own = *env;
 	for (size_t i = 0; i < shared.count; i++)
-		if (is_to_be_judged(w, &shared.items[i], env))
+		if (is_to_be_judged(w, &shared.items[i], &own))
 			vec_push(arena, env, shared.items[i]);
 }
 

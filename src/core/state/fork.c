@@ -230,14 +230,27 @@ struct cancelable *core_fork(const struct request *request, struct core_workspac
 
 /* ---- a creation from another one ---- */
 
+/* In `pairs`, each of `changes` takes the place of the pair with its key. */
+static void set_pairs(struct arena *arena, pair_list *pairs, const pair_list *changes)
+{
+	const pair_list copies = pair_list_copy(arena, changes);
+	for (size_t i = 0; i < copies.count; i++) {
+		size_t at = 0;
+		while (at < pairs->count && strcmp(pairs->items[at].key, copies.items[i].key) != 0)
+			at++;
+		if (at < pairs->count)
+			pairs->items[at] = copies.items[i];
+		else
+			vec_push(arena, pairs, copies.items[i]);
+	}
+}
+
 /* What the request says goes before what is inherited. */
 static int take_request(
 	struct fork *fork, const struct workspace *asked, bool is_snapshot, struct error *err)
 {
 	struct arena *arena = &fork->arena;
 	struct workspace *model = &fork->model;
-	pair_list env = pair_list_copy(arena, &asked->env);
-	pair_list labels = pair_list_copy(arena, &asked->labels);
 	if (asked->dir || asked->mounts.count || asked->attach.count)
 		return fail(err, ERR_INVALID,
 			"'from' can't be combined with 'dir', 'mounts' or 'attach'");
@@ -275,18 +288,8 @@ static int take_request(
 		workspace_copy_network(arena, &asked->network, &model->network);
 	if (asked->has_view)
 		model->view = asked->view;
-	for (size_t i = 0; i < env.count; i++) /* the last one of a name counts */
-		vec_push(arena, &model->env, env.items[i]);
-	for (size_t i = 0; i < labels.count; i++) {
-		size_t at = 0;
-		while (at < model->labels.count &&
-			strcmp(model->labels.items[at].key, labels.items[i].key) != 0)
-			at++;
-		if (at < model->labels.count)
-			model->labels.items[at] = labels.items[i];
-		else
-			vec_push(arena, &model->labels, labels.items[i]);
-	}
+	set_pairs(arena, &model->env, &asked->env);
+	set_pairs(arena, &model->labels, &asked->labels);
 	return limits_change(&model->limits, &asked->limits, err);
 }
 
