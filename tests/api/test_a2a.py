@@ -1,4 +1,5 @@
 """A2A: agents, contexts and tasks, by JSON-RPC and HTTP+JSON."""
+# security: services
 import contextlib
 import json
 import pathlib

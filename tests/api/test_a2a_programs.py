@@ -1,4 +1,5 @@
 """Agents that are programs: JSON lines on stdin and stdout."""
+# security: services
 import json
 
 import pytest

@@ -1,4 +1,5 @@
 """Push notifications of A2A tasks: who configures them, what is posted, and what becomes of it when the receiver is dead or hostile."""
+# security: services
 import http.server
 import json
 import shutil

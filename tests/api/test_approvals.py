@@ -1,4 +1,5 @@
 """Approvals: a command that the policy asks about waits for a reviewer, who isn't the one that asked."""
+# security: authority
 import base64
 import concurrent.futures
 import json

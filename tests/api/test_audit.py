@@ -1,4 +1,5 @@
 """The audit log: what is recorded, how it is read, and what a verifier says of it."""
+# security: audit
 import json
 import os
 import pathlib

@@ -1,5 +1,6 @@
 """Whose a workspace is, and its context, is not for clients to write: every way to write a label or a field of a workspace, with every
 meaning that it might have."""
+# security: authority
 import contextlib
 import json
 

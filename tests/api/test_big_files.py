@@ -1,4 +1,5 @@
 """--disk bounds /workspace and what belongs to it: a file that lies elsewhere may be larger, a file in there ends the command soon."""
+# security: limits
 import os
 
 import pytest

@@ -1,4 +1,5 @@
 """Where the source of a case comes from: archives, hostile ones too, and editable installs with each build backend."""
+# security: services
 import io
 import json
 import subprocess

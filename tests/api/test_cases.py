@@ -1,4 +1,5 @@
 """Eval cases over REST: one prepared state, cells that are forks of it, what their commands leave, and what a crash leaves."""
+# security: services
 import contextlib
 import io
 import json

@@ -1,4 +1,5 @@
 """carrel apply: changes of a workspace into a directory of this host, and into another workspace."""
+# security: files
 import json
 import os
 import pathlib

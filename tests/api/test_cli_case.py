@@ -1,4 +1,5 @@
 """carrel case run: a suite side by side, its results on disk, interruptions, and what goes on after them."""
+# security: services
 import contextlib
 import html.parser
 import http.server

@@ -1,4 +1,5 @@
 """create --dir, -v and --attach: what sandboxes of a workspace show of the host, and of shared trees."""
+# security: files
 import array
 import json
 import os

@@ -1,4 +1,5 @@
 """exec -it and shell: a terminal in a workspace behaves as one here does."""
+# security: sandbox
 import os
 import signal
 import termios

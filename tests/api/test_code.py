@@ -1,4 +1,5 @@
 """POST /v1/code and carrel code run: code that is run once, and its tests."""
+# security: services
 import json
 import subprocess
 

@@ -1,4 +1,5 @@
 """Layers of snapshots and templates that are missing or damaged: named, made again where that can be, and never run."""
+# security: packages
 import os
 import pathlib
 import shutil

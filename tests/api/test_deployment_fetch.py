@@ -1,4 +1,5 @@
 """Packages that a deployment fetches from a URL, by a program in a workspace that reaches that host alone."""
+# security: services
 import http.server
 import threading
 

@@ -1,4 +1,5 @@
 """Attacks of packages and of their clients: archives with links and devices, requests that hide another, credentials, neighbours."""
+# security: services
 import contextlib
 import io
 import json

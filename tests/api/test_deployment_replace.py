@@ -1,4 +1,5 @@
 """Requests for a deployment while it is replaced: none fails, and what was begun ends where it began."""
+# security: services
 import contextlib
 import http.client
 import threading

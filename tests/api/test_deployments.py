@@ -1,4 +1,5 @@
 """Deployments: agent packages that are unpacked, served, supervised, replaced and removed."""
+# security: services
 import json
 import os
 import re

@@ -1,4 +1,5 @@
 """TCP: who may ask, by which name, from which page, and from where."""
+# security: doors
 import concurrent.futures
 import contextlib
 import json

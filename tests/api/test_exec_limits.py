@@ -1,4 +1,5 @@
 """Limits of warm sandboxes, what a background command can do to its output, and execs over a restart of core."""
+# security: files, limits
 import os
 import resource
 import threading

@@ -1,4 +1,5 @@
 """Interactive execs on WebSockets: their messages, back-pressure, who may use them, and clients that break the protocol."""
+# security: doors
 import contextlib
 import json
 import struct

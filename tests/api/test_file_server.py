@@ -1,5 +1,6 @@
 """The process that does files in a sandbox has the rights of a command, so commands can end and stop it. They can
 neither change what it does nor hold up whoever asks, and nobody sees it but as a use of the workspace."""
+# security: files
 import array
 import concurrent.futures
 import contextlib

@@ -1,5 +1,6 @@
 """Trees that a sandbox made to deceive, and archives that a stranger sent: whatever is asked of them over REST, nothing
 outside is read or changed, nothing waits, and nothing of a refused one stays."""
+# security: files
 import contextlib
 import http.client
 import io

@@ -1,4 +1,5 @@
 """The HTTP server by raw sockets: `http_probe` serves it with handlers that show what it does."""
+# security: doors
 import array
 import contextlib
 import fcntl

@@ -1,4 +1,5 @@
 """Connections without a login, many and idle: they keep no client out, and cost nobody who has logged in theirs."""
+# security: doors
 import contextlib
 import http.client
 import resource

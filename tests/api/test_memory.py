@@ -1,4 +1,5 @@
 """Core's memory: what a client changes again and again, and what it has compiled, doesn't add up."""
+# security: limits
 import contextlib
 
 import pytest

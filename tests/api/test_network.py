@@ -1,4 +1,5 @@
 """Workspaces with a network: a list that changes, and roles that are killed, while sandboxes go on."""
+# security: network
 import json
 import os
 import signal

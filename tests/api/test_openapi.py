@@ -1,6 +1,7 @@
 """/openapi.json is true: checked by a validator, and by Schemathesis, which asks for everything it says in ways nobody would.
 
 Both are programs of others, at a pinned version: tools/install-venv openapi."""
+# security: doors
 import asyncio
 import contextlib
 import json

@@ -1,4 +1,5 @@
 """Policy: rules and commands that multiply are asked for instead of judged, and the daemon answers meanwhile."""
+# security: policy
 import concurrent.futures
 import pathlib
 import time

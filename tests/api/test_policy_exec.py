@@ -1,5 +1,6 @@
 """Policy: what a workspace's settings, its template's and the operator's say is judged before commands and file verbs, and
 the strictest of them holds."""
+# security: policy
 import json
 
 import pytest

@@ -1,4 +1,5 @@
 """What commands install from files, and where remotes of git lead, is read before they run."""
+# security: policy
 import base64
 import json
 

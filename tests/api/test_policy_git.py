@@ -1,4 +1,5 @@
 """What git's configuration names is judged with each command of git, however a repository came into the workspace."""
+# security: policy
 import io
 import os
 import shutil

@@ -1,4 +1,5 @@
 """carrel policy learn: a command that no rule denies runs, and the rules it would need are printed; nothing is changed."""
+# security: policy
 import json
 
 import pytest

@@ -1,5 +1,6 @@
 """What a name runs where a policy holds: the system's program, whatever was written or attached (docs/design/0069). The
 cases with environments are in tests/env/test_policy_env_names.py."""
+# security: policy
 import json
 import subprocess
 

@@ -1,4 +1,5 @@
 """A deny rule that is a pattern covers its matches in a warm workspace, from the next start of its sandbox on."""
+# security: policy
 from rest import created
 
 

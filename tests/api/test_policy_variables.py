@@ -1,4 +1,5 @@
 """Policy: the variables that a command gets are judged with it, whatever brought them."""
+# security: policy
 import json
 
 import pytest

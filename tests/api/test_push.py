@@ -1,4 +1,5 @@
 """Snapshots are pushed to a bucket and pulled by another home."""
+# security: policy
 import json
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """carrel serve --reload: the launcher executes its program anew, and what runs in the background doesn't notice."""
+# security: daemon
 import concurrent.futures
 import http.client
 import json

@@ -1,5 +1,6 @@
 """The command line with a daemon on another machine, of which it has a URL, a token and the certificate of an authority. As root the two are
 network namespaces with a cable between them; as a plain user they are the two ends of the loopback device."""
+# security: doors
 import contextlib
 import json
 import subprocess

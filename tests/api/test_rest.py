@@ -1,4 +1,5 @@
 """The REST doors: workspaces, idempotency, problems, events."""
+# security: doors
 import base64
 import concurrent.futures
 import contextlib

@@ -1,4 +1,5 @@
 """Workspaces are made of archives again; hostile archives make none."""
+# security: files
 import io
 import json
 import os

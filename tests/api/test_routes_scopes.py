@@ -1,4 +1,5 @@
 """Every route of /openapi.json x every kind of credential, over TCP. A new route is judged by its method until it is listed here."""
+# security: authority
 import contextlib
 import json
 

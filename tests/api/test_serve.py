@@ -1,4 +1,5 @@
 """carrel serve: one daemon a home, found, refused, stopped, handed over, and locked in."""
+# security: daemon
 import concurrent.futures
 import contextlib
 import json

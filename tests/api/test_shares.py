@@ -1,4 +1,5 @@
 """What one principal can't keep from the others: each has a share of what the whole daemon has of something."""
+# security: limits
 import contextlib
 import json
 import resource

@@ -1,4 +1,5 @@
 """sources.json and network rules of settings.json bound what sandboxes reach, whatever list or mode they were given."""
+# security: policy
 import json
 import pathlib
 

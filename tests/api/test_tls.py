@@ -1,4 +1,5 @@
 """TLS: certificates made, used, renewed and refused; clients with certificates; broken handshakes."""
+# security: doors
 import contextlib
 import http.client
 import json

@@ -1,4 +1,5 @@
 """Access tokens: what their bearers may do, and that a wrong one is nobody."""
+# security: authority
 import json
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """A token that is bound to one workspace, tried on every route with the names of another."""
+# security: authority
 import pytest
 from rest import created, problem
 from workspaces import sh

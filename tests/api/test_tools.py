@@ -1,4 +1,5 @@
 """/v1/tools and carrel tool: nothing is loaded unless its tests pass; versions, calls, packages, and what a tool can't do."""
+# security: services
 import contextlib
 import datetime
 import json

@@ -1,4 +1,5 @@
 """tool generate with an operator's generator: a program in a workspace of its own, whose output is checked and never loaded untested."""
+# security: services
 import contextlib
 import json
 import os

@@ -1,4 +1,5 @@
 """Tests that pretend, and tools that change themselves: no pass without a whole run, and what is called is what was tested."""
+# security: services
 import pytest
 from daemons import furnished_daemon as daemon  # noqa: F401
 from test_tools import call, forge  # noqa: F401

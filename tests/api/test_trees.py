@@ -1,4 +1,5 @@
 """/workspace as an overlay: what a command can't forge, trees of earlier versions, and renames of frozen directories."""
+# security: files
 import json
 import os
 import pathlib

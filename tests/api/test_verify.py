@@ -1,4 +1,5 @@
 """carrel verify: every layer of a live sandbox is checked; the disk warning comes once."""
+# security: sandbox
 import pytest
 
 from harness import eventually

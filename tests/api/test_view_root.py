@@ -1,4 +1,5 @@
 """View root: / is the workspace. What a workspace does in it, and what a hostile tree leaves at the mount points."""
+# security: files
 import io
 import json
 import os

@@ -1,4 +1,5 @@
 """carrel-blob webhook: one signed call, as the launcher has it made. How often core repeats it is tested in tests/unit."""
+# security: authority
 import hashlib
 import hmac
 import http.server

@@ -1,4 +1,5 @@
 """Bad input: one clear line with the object's name, the right exit code, nothing run, nothing left behind."""
+# security: sandbox
 import json
 import os
 import resource

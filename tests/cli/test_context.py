@@ -1,4 +1,5 @@
 """Contexts, and connections to daemons of other machines: what these tests connect to has certificates and one answer."""
+# security: doors
 import contextlib
 import hashlib
 import http.server

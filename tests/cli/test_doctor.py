@@ -1,4 +1,5 @@
 """`carrel doctor` on hosts made bad in every way that can be made here: the right line fails, with its cause and remedy."""
+# security: sandbox
 import json
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """Commands that do their worst to whoever runs them: carrel always ends, in time, with a true answer."""
+# security: sandbox
 import os
 import signal
 import subprocess

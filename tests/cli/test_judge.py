@@ -1,4 +1,5 @@
 """The judge of commands against what they run: a part of `make test-judge`, always the same one."""
+# security: policy
 import pathlib
 import sys
 

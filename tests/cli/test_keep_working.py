@@ -1,4 +1,5 @@
 """What must keep working under all the walls: the programs people and agents really run."""
+# security: sandbox
 import textwrap
 
 import pytest

@@ -1,4 +1,5 @@
 """carrel policy: the judge on a command line, in a stream, and against someone who wants denied things through it."""
+# security: policy
 import json
 import subprocess
 

@@ -1,4 +1,5 @@
 """What programs inside find when they ask how much memory and how many CPUs there are: the limits, whatever keeps them."""
+# security: limits
 import json
 import os
 import shutil

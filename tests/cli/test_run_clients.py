@@ -1,4 +1,5 @@
 """Clients that speak more than one request and answer, through a list: git, requests of pip, a websocket."""
+# security: network
 import base64
 import contextlib
 import hashlib

@@ -1,5 +1,6 @@
 """Programs that the configuration of a repository names, and its hooks: under a policy that allows git they don't run unasked, however the
 repository came. Each case runs without a policy, too: git does run the program there."""
+# security: policy
 import json
 import os
 import pathlib

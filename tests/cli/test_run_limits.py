@@ -1,4 +1,5 @@
 """Every limit stops what goes past it, counts for the whole sandbox, and is named."""
+# security: limits
 import concurrent.futures
 import contextlib
 import json

@@ -1,4 +1,5 @@
 """A list for programs that know no proxy: a resolver inside, and addresses that stand for names."""
+# security: network
 import shutil
 import textwrap
 

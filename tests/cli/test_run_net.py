@@ -1,4 +1,5 @@
 """carrel run with a network: --net, --allow-domain, --deny-domain."""
+# security: network
 
 import json
 import os

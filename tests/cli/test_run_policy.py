@@ -1,4 +1,5 @@
 """`carrel run` with a settings.json: the command is judged before anything is started; nobody is asked but on a terminal."""
+# security: policy
 import json
 import os
 import pty

@@ -1,4 +1,5 @@
 """Names that a real name server answers: what it says decides no more than which public address is connected to."""
+# security: network
 import shutil
 import subprocess
 import threading

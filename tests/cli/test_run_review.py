@@ -1,4 +1,5 @@
 """`carrel run --dir --review`: the command changes nothing before a person has seen what it did."""
+# security: files
 import pathlib
 import stat
 import subprocess

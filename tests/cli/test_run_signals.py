@@ -1,4 +1,5 @@
 """Signals reach the command; what stops or kills carrel stops or kills everything in the sandbox."""
+# security: sandbox
 import contextlib
 import os
 import signal

@@ -1,4 +1,5 @@
 """A terminal in the sandbox: `-it` behaves as a shell on a real one does."""
+# security: sandbox
 import contextlib
 import json
 import os

@@ -1,4 +1,5 @@
 """Setgid bits: allowed where no directory of the host is writable, refused elsewhere; never on their way out."""
+# security: files
 import os
 import stat
 import subprocess

@@ -1,4 +1,5 @@
 """Hundreds of runs leave the machine as it was."""
+# security: sandbox
 import concurrent.futures
 import os
 

@@ -1,4 +1,5 @@
 """What a sandbox shows of the host's /etc and /var: the configuration that programs need, and nothing else."""
+# security: files
 import json
 import os
 import pathlib

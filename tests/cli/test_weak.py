@@ -1,5 +1,6 @@
 """carrel run --isolation landlock: where no user namespace can be made. carrel is started behind a filter that refuses them, as
 Docker's default one does: clone and unshare with NEWUSER are EPERM, clone3 is ENOSYS."""
+# security: sandbox
 import ctypes
 import json
 import os

@@ -17,7 +17,7 @@ import pytest
 from harness import CARREL, CLIENTS, TREE, copy_home, locked
 
 DOCUMENTS = [path for path in (TREE / "README.md", TREE / "SECURITY.md", TREE / "ARCHITECTURE.md",
-                          TREE / "CONTRIBUTING.md", TREE / "CHANGELOG.md") if path.exists()]
+                          TREE / "CONTRIBUTING.md", TREE / "CHANGELOG.md", *sorted((TREE / "docs/security").glob("*.md"))) if path.exists()]
 PAGES = sorted((TREE / "man").glob("*.[1-8]"))
 ENVIRONMENTS = re.compile(r"carrel (env (build|warm)|install|deploy )|carrel (run|create) .*--(pip|env|context)")
 PACKAGES = ("requests", "fastapi", "uvicorn", "pydantic>=2"), ("pydantic<2",)
@@ -159,10 +159,18 @@ def test_a_page_is_well_formed(path):
     assert done.stdout + done.stderr == ""
 
 
+def sections(path):
+    """What links name the headings of a document by."""
+    headings = re.findall(r"^#+ (.*)", path.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_links_within_the_tree_lead_somewhere(path):
-    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", path.read_text()):
-        assert (path.parent / target).exists(), target
+    for target, part in re.findall(r"\]\((?!https?:|mailto:)([^)#]*)(?:#([^)]+))?\)", path.read_text()):
+        there = path.parent / target if target else path
+        assert there.exists(), target
+        assert not part or part in sections(there), f"{target}#{part}"
 
 
 def test_matching_is_strict_where_nothing_is_left_open():

@@ -1,4 +1,5 @@
 """Pre-built environments of packages (package.venv.tar.gz): used only when their lock and wheels are what requirements.txt needs."""
+# security: packages
 import io
 import tarfile
 

@@ -1,4 +1,5 @@
 """Attacks on the store itself: what one package, index or neighbour does must not reach what others get from it."""
+# security: packages
 import hashlib
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """Bad input and bad indexes: a stable code, the package or line named, a hint; no environment, and the log kept."""
+# security: packages
 import json
 import os
 

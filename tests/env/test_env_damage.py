@@ -1,4 +1,5 @@
 """What an agent does inside changes its own view only; what happens to the store itself is found and mended."""
+# security: packages
 import json
 import os
 import shutil

@@ -1,4 +1,5 @@
 """The egress role: one process for all builds of a daemon, one of its own for a build without a daemon."""
+# security: packages
 import concurrent.futures
 import json
 import os

@@ -1,4 +1,5 @@
 """Wheels are hostile archives: what would leave its place, lie about itself or run is refused, or made harmless."""
+# security: packages
 import os
 import pathlib
 import stat

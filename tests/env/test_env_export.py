@@ -1,4 +1,5 @@
 """Environments are exported to a file and imported in another home, without a network; damaged or forged ones are not."""
+# security: packages
 import io
 import json
 import os

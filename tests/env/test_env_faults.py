@@ -1,5 +1,6 @@
 """Faults: killed at any step, full or read-only disks, vanished interpreters, two builders at once. Every object is whole
 or absent, a retry works, nothing stays."""
+# security: packages
 import concurrent.futures
 import contextlib
 import hashlib

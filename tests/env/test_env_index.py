@@ -1,4 +1,5 @@
 """The tests' own index does what the tests rely on."""
+# security: packages
 import time
 import hashlib
 import http.client

@@ -1,4 +1,5 @@
 """A network for builds, and for nothing else: a build reaches its index, code of a source archive reaches nothing."""
+# security: packages
 import ast
 import json
 import os

@@ -1,5 +1,6 @@
 """Environments of Node: built from a registry of our own, and from the one that this host is configured for. What a
 hostile package, lock or registry tries is refused by name, and nothing of it runs."""
+# security: packages
 import json
 import os
 import shutil

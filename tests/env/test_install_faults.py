@@ -1,5 +1,6 @@
 """carrel install and repair, killed at each of their steps, or with a full disk: the workspace has the package or it hasn't, whole,
 and a second try succeeds."""
+# security: packages
 import pathlib
 import shutil
 

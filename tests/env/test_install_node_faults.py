@@ -1,5 +1,6 @@
 """carrel install --node, killed at each of its steps: the workspace has the package or it hasn't, whole, and a second try
 succeeds."""
+# security: packages
 import json
 import shutil
 

@@ -1,5 +1,6 @@
 """What a name runs where a policy holds, in workspaces with environments: the system's program; the environment's own
 interpreters; else what a package layer has; never what was written (docs/design/0069)."""
+# security: policy
 import json
 import shutil
 

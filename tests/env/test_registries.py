@@ -1,4 +1,5 @@
 """What --allow-domain registries allows: the package indexes of this host, with the real clients and the real indexes."""
+# security: network
 import shutil
 import socket
 

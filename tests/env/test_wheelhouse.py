@@ -1,4 +1,5 @@
 """A directory of wheels: carrel env wheels makes it, env build --wheels and package build --with-env use it."""
+# security: packages
 import io
 import json
 import tarfile

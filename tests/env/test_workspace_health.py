@@ -1,4 +1,5 @@
 """Health and repair of a workspace with a Python environment: what a command breaks inside, and what happens to the store."""
+# security: packages
 import json
 import os
 import shutil

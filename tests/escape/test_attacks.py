@@ -1,4 +1,5 @@
 """Attacks that were tried and failed: on the supervisor, on carrel-init, on the start, on a shared directory."""
+# security: sandbox
 import base64
 import concurrent.futures
 import contextlib

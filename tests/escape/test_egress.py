@@ -1,4 +1,5 @@
 """From inside a sandbox with a list: every road to a host that isn't listed is tried, and none leads anywhere."""
+# security: network
 import json
 
 import pytest

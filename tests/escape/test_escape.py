@@ -1,4 +1,5 @@
 """What a sandbox keeps in, seen from both sides."""
+# security: sandbox
 import contextlib
 import json
 import os

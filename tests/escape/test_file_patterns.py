@@ -1,4 +1,5 @@
 """File rules that are patterns: what they match when a sandbox starts is covered like a path that a rule names."""
+# security: policy
 import json
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """File rules as mounts: a denied path can't be opened, written to or replaced by any program, whatever the command is."""
+# security: policy
 import json
 
 import pytest

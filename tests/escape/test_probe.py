@@ -1,4 +1,5 @@
 """`probe` run in a sandbox: each thing it tries is a test of its own."""
+# security: sandbox, daemon
 import atexit
 import os
 import pathlib

@@ -1,4 +1,5 @@
 """--ptrace: debuggers work among the processes of one sandbox, and nothing else opens."""
+# security: sandbox
 import atexit
 import pathlib
 import shutil

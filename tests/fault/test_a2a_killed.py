@@ -1,4 +1,5 @@
 """kill -9 of core while a task of an A2A agent ends, begins, or makes its context."""
+# security: services
 import contextlib
 import http.client
 

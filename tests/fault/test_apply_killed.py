@@ -1,4 +1,5 @@
 """kill -9 at each step of `carrel apply`, and full disks: all changes are there, or none."""
+# security: files
 import contextlib
 import ctypes
 import http.client

@@ -1,5 +1,6 @@
 """kill -9 of core while a command asks for an approval, and while the answer is written: what was acknowledged is kept, a command
 that waits in the background waits on or has run, and none runs twice."""
+# security: authority
 import pytest
 from faults import attempt, restarts
 from harness import eventually

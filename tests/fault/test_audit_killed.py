@@ -1,4 +1,5 @@
 """The audit log under kills and full disks: nothing that was acknowledged is missing, and the chain is clean."""
+# security: audit
 import json
 import signal
 import threading

@@ -1,4 +1,5 @@
 """carrel-blob, the process that reaches the blob store, with a real S3 server and with one that misbehaves."""
+# security: daemon
 import contextlib
 import http.server
 import os

@@ -1,4 +1,5 @@
 """kill -9 of core at each step of a case and its cells, of every role during a cell, and disks without room: the run goes on, or ends by name, and nothing is left."""
+# security: services
 import contextlib
 import json
 import subprocess

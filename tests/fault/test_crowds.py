@@ -1,5 +1,6 @@
 """Many at once, slow ones, and those that go away in the middle; what is removed under a running command; the end of the
 daemon while all of that goes on."""
+# security: doors
 import concurrent.futures
 import contextlib
 import json

@@ -1,5 +1,6 @@
 """Deployments on a disk without room: a rollout fails by name at the step that needs some, the version before serves
 meanwhile, nothing is left, and all goes on when there is room."""
+# security: services
 import contextlib
 import os
 import random

@@ -1,5 +1,6 @@
 """kill -9 of each role at each step of a replacement: it goes on or has failed by name, the version before serves meanwhile,
 logs can be read, and nothing is left behind."""
+# security: services
 import http.server
 import os
 import signal

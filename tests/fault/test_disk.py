@@ -1,5 +1,6 @@
 """Disks that are full, out of inodes or read-only, and databases that are damaged or locked: a named error, no half state,
 and all well again when the cause is gone."""
+# security: daemon
 import contextlib
 import os
 import sqlite3

@@ -1,5 +1,6 @@
 """`carrel home init`: a home that is a file system of its own, in a sparse file. The kernel keeps its disk limits; it is
 mounted when it is needed, whoever was killed before; and neither a mount nor a loop device stays."""
+# security: files, limits
 import contextlib
 import glob
 import json

@@ -1,5 +1,6 @@
 """What runs in a workspace against the init it runs under: killing, tracing, imitating, flooding it. One workspace's
 trouble is no other's, and the daemon's least of all. What the protocol does with an init that lies: tests/unit."""
+# security: daemon
 import concurrent.futures
 
 import pytest

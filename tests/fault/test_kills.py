@@ -1,5 +1,6 @@
 """kill -9 of core, of the launcher, of a sandbox's init, at any moment and under load. CARREL_SOAK=N makes it take N
 times as long, CARREL_SOAK=full thirty times."""
+# security: daemon
 import os
 import random
 import time

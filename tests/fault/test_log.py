@@ -1,4 +1,5 @@
 """The log: nobody who doesn't read it stops the daemon, and it doesn't fill the disk."""
+# security: limits
 import fcntl
 import os
 import re

@@ -1,5 +1,6 @@
 """Names and values that nobody sensible sends, at every place where a client may say something: never an error of the
 server's own, never another object than the one that was named, and the same core afterwards."""
+# security: doors
 import contextlib
 import json
 import urllib.parse

@@ -1,5 +1,6 @@
 """kill -9 of core while it opens a network, of egress under load, and of both again and again: sandboxes go on, what is
 listed is reached afterwards, and what isn't, never."""
+# security: network
 import concurrent.futures
 import contextlib
 import os

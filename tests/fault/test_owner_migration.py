@@ -1,5 +1,6 @@
 """A home of version 9, where labels said whose a workspace is, is taken over once: they are believed where a row of the service names
 the workspace."""
+# security: authority
 import contextlib
 import json
 import pathlib

@@ -1,5 +1,6 @@
 """Killed at each named point of the code: ready again soon, every object whole or absent, what was acknowledged is there,
 a retry with the same key gives one result, and nothing is left behind."""
+# security: daemon
 import contextlib
 import io
 import tarfile

@@ -1,4 +1,5 @@
 """Snapshots, forks, diffs and archives of a workspace while a program inside changes all that they look at."""
+# security: files
 import contextlib
 import http.client
 

@@ -1,4 +1,5 @@
 """kill -9 of core while it makes or removes an access token."""
+# security: authority
 import contextlib
 import http.client
 

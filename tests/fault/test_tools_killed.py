@@ -1,5 +1,6 @@
 """kill -9 while a tool is forged, called, rolled back or removed, and disks without room: it ends by name, what was active stays, and
 nothing is left behind."""
+# security: services
 import contextlib
 import http.client
 import os

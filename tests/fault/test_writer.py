@@ -1,4 +1,5 @@
 """The process that writes the database: while it hangs everything else goes on, and when it dies nobody notices."""
+# security: daemon
 import contextlib
 import os
 import pathlib

@@ -1,5 +1,6 @@
 /* A voucher or a grant: when it is taken, its texts end inside of it, and saying it again gives
  * something that is taken. */
+/* security: files */
 #include <string.h>
 #include "sandbox/plan/grants.h"
 #include "fuzz.h"

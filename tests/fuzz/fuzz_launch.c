@@ -1,6 +1,7 @@
 /* A packet between core and launcher: when it is taken, its texts end inside of it, and saying it
  * again gives the same bytes. Input: one byte (its lowest bit: the direction; the rest: how many
  * descriptors came along), then the packet. */
+/* security: daemon */
 #include <stdlib.h>
 #include <string.h>
 #include "sandbox/plan/launch.h"

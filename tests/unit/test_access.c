@@ -1,5 +1,6 @@
 /* Who may do what: principals of every kind against the table of verbs, and what a bound one finds.
  */
+/* security: authority */
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"

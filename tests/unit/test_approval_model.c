@@ -1,5 +1,6 @@
 /* model/nouns/approval.c: the bytes that were asked for, what is kept to run them, times and
  * quoting. */
+/* security: authority */
 #include "policy/approval.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* core/access/approvals.c: asking, answering, waiting over a restart. The execs that wait are
  * played here. */
+/* security: authority */
 #include "core/access/approvals.h"
 
 #include "core/access/webhooks.h"

@@ -1,4 +1,5 @@
 /* audit/: the chain of lines, its files, what a verifier names, and what is left out of records. */
+/* security: audit */
 #include "audit/files.h"
 #include "audit/ocsf.h"
 #include "audit/read.h"

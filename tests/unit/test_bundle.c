@@ -1,4 +1,5 @@
 /* Changes as an archive: what they are to a target, and how they come into it. */
+/* security: files */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

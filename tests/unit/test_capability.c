@@ -1,4 +1,5 @@
 /* Capabilities: after the drop nothing is left, in every set, and nothing brings one back. */
+/* security: sandbox */
 #include "linux/capability.h"
 #include <errno.h>
 #include <grp.h>

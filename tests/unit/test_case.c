@@ -1,4 +1,5 @@
 /* Eval cases: YAML to a case, what graders run, copies. */
+/* security: services */
 #include <string.h>
 #include "format/text/yaml_json.h"
 #include "model/agents/case.h"

@@ -1,4 +1,5 @@
 /* Control groups: found by text, held by the kernel, never left behind. */
+/* security: limits */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

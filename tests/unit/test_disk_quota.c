@@ -1,6 +1,7 @@
 /* Disk quota: a tree is kept to its bytes by the kernel, where the file system has the means:
  * CARREL_QUOTA_DIR names a directory on one (tools/test-vm has ext4 and btrfs), else /tmp is tried.
  */
+/* security: limits */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,3 +1,5 @@
+/* DNS: queries that are answered, and packets that are refused. */
+/* security: network */
 #include "format/network/dns.h"
 
 #include <string.h>

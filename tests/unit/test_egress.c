@@ -1,4 +1,5 @@
 /* Egress: who is let through, and what happens to their bytes. */
+/* security: network */
 #include "egress_fixture.h"
 
 /* ---- tunnels ---- */

@@ -1,4 +1,5 @@
 /* Egress: rules of policies, SOCKS5, what is spoken in tunnels, and records of decisions. */
+/* security: network */
 #include "egress_fixture.h"
 
 /* ---- rules ---- */

@@ -1,5 +1,6 @@
 /* Egress: what a sandbox can do to the sockets that it shares with the role, and to what policies
  * share, so that others would lose their network. */
+/* security: network */
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,6 @@
 /* Names without a proxy: a network namespace that the test makes, in which the role's sockets are
  * its resolver and listen on every address. */
+/* security: network */
 #include <sched.h>
 #include "egress_fixture.h"
 #include "format/network/dns.h"

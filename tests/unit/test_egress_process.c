@@ -1,4 +1,5 @@
 /* Egress as a process: what it has, who may order it, how it ends. */
+/* security: network */
 #include <sched.h>
 #include <sys/mount.h>
 #include "egress_fixture.h"

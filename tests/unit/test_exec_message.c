@@ -1,3 +1,5 @@
+/* Messages of execs on WebSockets: what is read, and what is refused. */
+/* security: doors */
 #include "model/nouns/exec_message.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Background execs: rows, spools, followers; what a restart of core and an init that lies do to
  * them. */
+/* security: limits, daemon */
 #include "execs_fixture.h"
 
 static struct core_exec *start_background(struct seen *seen, const struct exec_spec *given)

@@ -1,4 +1,5 @@
 /* Descriptors: whole reads and writes, one owner, standard ones never missing. */
+/* security: network */
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

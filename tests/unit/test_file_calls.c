@@ -1,5 +1,6 @@
 /* core's side of file servers: what it asks, and what it believes. init and the servers are played.
  */
+/* security: files */
 #include "core/files/file_servers.h"
 #include "core/files/tree_archive.h"
 #include "execs_fixture.h"

@@ -1,5 +1,6 @@
 /* The file server, as core uses it, but outside of a sandbox: what it answers and what it leaves.
  * That links and races lead nowhere else is the sandbox's work (tests/api). */
+/* security: files */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

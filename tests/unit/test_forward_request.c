@@ -1,3 +1,6 @@
+/* Plain HTTP through egress: the head of a request is read once, and what two readers could take
+ * differently is refused. */
+/* security: network */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* What is asked of a request by TCP: names, origins, and the clients of proxies. */
+/* security: doors */
 #include "doors/front.h"
 
 #include "arena_fixture.h"

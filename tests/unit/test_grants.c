@@ -1,3 +1,5 @@
+/* Mounts of workspaces as text: what is encoded is decoded, and nothing else is. */
+/* security: files */
 #include <string.h>
 #include "sandbox/plan/grants.h"
 #include "unit.h"

@@ -1,5 +1,6 @@
 /* Disk space that processes hold outside of every directory. As root the files belong to another
  * uid: root's own are the system's. */
+/* security: limits */
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>

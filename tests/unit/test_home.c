@@ -1,5 +1,6 @@
 /* home.c: where the home is, who owns it, and that root works in it with its owner's rights only.
  */
+/* security: files */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

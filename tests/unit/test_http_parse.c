@@ -1,5 +1,6 @@
 /* Requests: what is HTTP is read however it is cut, what could be two requests to somebody else is
  * refused. */
+/* security: doors */
 #include <stdlib.h>
 #include <string.h>
 #include "net/parse.h"

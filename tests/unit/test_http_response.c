@@ -1,5 +1,6 @@
 /* Responses and chunks: what a daemon of ours sends is read, what isn't HTTP is said to be corrupt.
  */
+/* security: doors */
 #include <string.h>
 #include "base/buf.h"
 #include "format/http/http_response.h"

@@ -1,4 +1,5 @@
 /* carrel-init in a cold sandbox: one command, from spawn to exit; and what it refuses. */
+/* security: sandbox */
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include "linux/pty.h"

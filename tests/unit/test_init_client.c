@@ -1,4 +1,5 @@
 /* The master's side of init against a socket whose other end the test plays. */
+/* security: daemon */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* carrel-init in a warm sandbox: many commands, masters that come and go, and its size. */
+/* security: sandbox */
 #include <netinet/in.h>
 #include <sys/shm.h>
 #include <time.h>

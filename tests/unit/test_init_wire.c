@@ -1,4 +1,5 @@
 /* The messages to init, as bytes: what is taken and what is refused. */
+/* security: sandbox */
 #include <errno.h>
 #include <string.h>
 #include "sandbox/init/wire.h"

@@ -1,4 +1,5 @@
 /* Landlock: rules are enforced in children, as the caller and as a plain user. */
+/* security: sandbox */
 #include "linux/landlock.h"
 #include <errno.h>
 #include <fcntl.h>

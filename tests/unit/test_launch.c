@@ -1,5 +1,6 @@
 /* The launcher, as core knows it: sandboxes start, stay, are found again and end without a trace.
  */
+/* security: daemon */
 #include <dirent.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>

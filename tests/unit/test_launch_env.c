@@ -1,5 +1,6 @@
 /* Environments and builds for core: an upper that stays, what is in use is held, builds are our own
  * program's and end when they are told to. */
+/* security: daemon */
 #include "envs/store.h"
 #include <sys/xattr.h>
 #include "trees/layers/stage.h"

@@ -1,5 +1,6 @@
 /* Work on trees, asked of a launcher: the process is this program again, by the name of the role.
  */
+/* security: daemon */
 #include <dirent.h>
 #include <sys/mman.h>
 #include "base/file.h"

@@ -1,5 +1,6 @@
 /* The messages between core and launcher, as bytes: what is taken and what ends the role that sent
  * it. */
+/* security: daemon */
 #include <string.h>
 #include "sandbox/plan/launch.h"
 #include "unit.h"

@@ -1,5 +1,6 @@
 /* Layers: a whole one or none, the same for the same content, and whatever is done to it is found.
  */
+/* security: packages */
 #include <dirent.h>
 #include <sched.h>
 #include <sys/file.h>

@@ -1,5 +1,6 @@
 /* Trees that a hostile build left: what no layer may hold is refused and named, the rest is made
  * plain, and nothing leads out. */
+/* security: packages */
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>

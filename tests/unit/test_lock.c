@@ -1,4 +1,5 @@
 /* Locks: uv's text there and back to the same bytes, and nothing less than pinned and hashed. */
+/* security: packages */
 #include <string.h>
 #include "format/packages/lock.h"
 #include "arena_fixture.h"

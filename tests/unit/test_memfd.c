@@ -1,4 +1,5 @@
 /* A memfd for a program can be executed, whatever vm.memfd_noexec says but 2. */
+/* security: sandbox */
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
 /* Namespaces: what is asked for is what comes, and a refusal says why. */
+/* security: sandbox */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

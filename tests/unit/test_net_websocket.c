@@ -1,5 +1,6 @@
 /* WebSocket connections as their owners see them: time, back-pressure, the end. What a client does
  * wrong is in tests/api/test_exec_socket.py. */
+/* security: doors */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>

@@ -1,3 +1,5 @@
+/* Network namespaces of sandboxes: what `lo` has, and sockets that are made in another one. */
+/* security: network */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <ifaddrs.h>

@@ -1,4 +1,5 @@
 /* Lists of hosts: which entries are valid, and which targets they open. */
+/* security: network */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <string.h>

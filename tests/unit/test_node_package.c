@@ -1,4 +1,5 @@
 /* package.json and the locks of bun and npm: what is taken, and what is refused by name. */
+/* security: packages */
 #include <string.h>
 #include "format/packages/node_package.h"
 #include "arena_fixture.h"

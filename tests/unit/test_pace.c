@@ -1,4 +1,5 @@
 /* When a counted tree is measured, and what hidden files are charged. */
+/* security: limits */
 #include "sandbox/native/held.h"
 #include "sandbox/native/pace.h"
 #include "unit.h"

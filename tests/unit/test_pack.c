@@ -1,5 +1,6 @@
 /* trees/stacks/pack.c and trees/stacks/unpack.c: a layer comes back as it was; hostile archives
  * don't. */
+/* security: files */
 #include "trees/stacks/pack.h"
 
 #include <sys/sysmacros.h>

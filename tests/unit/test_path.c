@@ -1,4 +1,5 @@
 /* Paths: nothing that an attacker put on the way leads out of a directory. */
+/* security: files */
 #include "path_fixture.h"
 
 /* -- text -- */

@@ -1,4 +1,5 @@
 /* Trees: removed and measured, whatever lies in them. */
+/* security: files */
 #include "path_fixture.h"
 
 /* -- removing -- */

@@ -1,5 +1,6 @@
 /* Plans are pure: options and facts in, JSON out, compared with files in tests/golden.
  * CARREL_GOLDEN=write makes them anew; read the diff before you commit it. */
+/* security: sandbox */
 #include "sandbox/plan/plan.h"
 #include <fcntl.h>
 #include <stdio.h>

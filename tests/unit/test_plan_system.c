@@ -1,4 +1,5 @@
 /* What every sandbox shows of the host: which names are in the list, and which never are. */
+/* security: files */
 #include <string.h>
 #include "sandbox/plan/system.h"
 #include "unit.h"

@@ -1,3 +1,5 @@
+/* Rules of settings.json: what is allowed, denied and asked about, command by command. */
+/* security: policy */
 #include "policy/policy.h"
 #include "arena_fixture.h"
 

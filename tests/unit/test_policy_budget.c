@@ -1,4 +1,5 @@
 /* What a judgement takes: counted, not timed. */
+/* security: policy */
 #include <string.h>
 #include "base/buf.h"
 #include "policy/stack.h"

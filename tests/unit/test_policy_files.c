@@ -1,4 +1,5 @@
 /* File rules, against commands, redirections and words that name files. */
+/* security: policy */
 #include "policy/policy.h"
 #include "arena_fixture.h"
 

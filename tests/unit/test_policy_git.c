@@ -1,4 +1,5 @@
 /* The configuration and the hooks that git obeys, as the judge finds and reads them. */
+/* security: policy */
 #include "arena_fixture.h"
 #include "inputs_fixture.h"
 #include "policy/policy.h"

@@ -1,4 +1,5 @@
 /* Files that commands install from, and configurations of git, as the judge reads them. */
+/* security: policy */
 #include "policy/inputs.h"
 #include "arena_fixture.h"
 #include "inputs_fixture.h"

@@ -1,4 +1,5 @@
 /* Several policies at once, and what their file rules become. */
+/* security: policy */
 #include <string.h>
 #include "policy/stack.h"
 #include "sandbox/plan/denials.h"

@@ -1,3 +1,6 @@
+/* The heads of requests to servers in workspaces, and of their answers: what is passed on, and
+ * what is left out. */
+/* security: doors */
 #include "doors/rest/port_head.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* Which program a name runs where a policy judges commands: the names that no package takes, what
  * can't be attached, and the plan of such a sandbox. */
+/* security: policy */
 #include "sandbox/plan/programs.h"
 #include <string.h>
 #include "sandbox/plan/plan.h"

@@ -1,4 +1,5 @@
 /* model/agents/push_config.c: where notifications of a task go. */
+/* security: services */
 #include "model/agents/push_config.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* Requirement files: what pip takes is taken, for what it is; what no reader or not every reader
  * takes is refused, with its line. The two tables are what the reference implementation of the
  * standards says about each line. */
+/* security: packages */
 #include <string.h>
 #include "format/packages/pep508.h"
 #include "format/packages/requirements.h"

@@ -1,5 +1,6 @@
 /* Roles: what a program of ours is started with, what it can't do once it is locked, and what it
  * still can. The program of these tests is the test itself: with an argument it is the role. */
+/* security: daemon */
 #include "proc/role.h"
 
 #include <errno.h>

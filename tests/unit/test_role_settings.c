@@ -1,4 +1,5 @@
 /* What a role is told reaches it as it was said. */
+/* security: daemon */
 #include "model/settings/role_settings.h"
 
 #include <sys/mman.h>

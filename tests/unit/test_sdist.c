@@ -1,4 +1,5 @@
 /* Sources to wheels: names of wheels, and archives that try to lead out of themselves. */
+/* security: packages */
 #include <fcntl.h>
 #include <stdio.h>
 #include "base/path.h"

@@ -1,6 +1,7 @@
 /* The filters, evaluated by a small interpreter for every call number and many arguments, against a
  * second statement of the rules that shares nothing with linux/seccomp_rules.h; and once for real.
  * x86-64: aarch64 has other numbers. */
+/* security: sandbox */
 #include "linux/seccomp.h"
 #include <errno.h>
 #include <fcntl.h>

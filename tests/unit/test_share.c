@@ -1,4 +1,5 @@
 /* What all have together, and how much of it one may hold. */
+/* security: limits */
 #include "base/share.h"
 
 #include "unit.h"

@@ -1,3 +1,6 @@
+/* The grammar of shells: commands, words and redirections as the judge sees them, and what it
+ * does not take. */
+/* security: policy */
 #include "policy/shell/shell.h"
 #include "base/buf.h"
 #include "arena_fixture.h"

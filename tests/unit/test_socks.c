@@ -1,3 +1,5 @@
+/* SOCKS5: what is a greeting or a request, and what is refused. */
+/* security: network */
 #include <string.h>
 #include "format/network/socks.h"
 #include "unit.h"

@@ -1,3 +1,6 @@
+/* sources.json: what is read of it, and what it says of commands of package managers, git and
+ * interpreters. */
+/* security: policy */
 #include "policy/sources.h"
 #include "arena_fixture.h"
 #include "policy/policy.h"

@@ -1,5 +1,6 @@
 /* The store when things go wrong: crashes, damage, a full or read-only disk, other people's locks.
  */
+/* security: daemon */
 #include <sched.h>
 #include <sqlite3.h>
 #include <sys/file.h>

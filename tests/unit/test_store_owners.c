@@ -1,5 +1,6 @@
 /* Version 10 of the database: labels of version 9 say whose a workspace is where a row of the
  * service names it; all others lose that meaning, and nothing else. */
+/* security: authority */
 #include <string.h>
 #include "base/arena.h"
 #include "store/sqlite.h"

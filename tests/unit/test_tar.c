@@ -1,5 +1,6 @@
 /* tar: what is written is read again, archives of others are understood, and names that lead out
  * are told. */
+/* security: files */
 #include <string.h>
 #include "base/path.h"
 #include "format/archives/archived.h"

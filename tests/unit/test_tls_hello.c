@@ -1,3 +1,6 @@
+/* The hello of TLS: the name of the server is found however the bytes are cut, and a hello
+ * without one is told. */
+/* security: network */
 #include "format/network/tls_hello.h"
 
 #include <stdlib.h>

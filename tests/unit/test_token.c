@@ -1,5 +1,6 @@
 /* format/http/token.c: the text of an access token. format/http/webhook.c: the signature of a
  * call. */
+/* security: authority */
 #include "format/http/token.h"
 
 #include <string.h>

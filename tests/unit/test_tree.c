@@ -1,5 +1,6 @@
 /* Trees packed and unpacked on this host: what goes in comes out, and an archive from a sandbox
  * does nothing outside its place. */
+/* security: files */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

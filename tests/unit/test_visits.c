@@ -1,4 +1,5 @@
 /* Connections and requests, counted for addresses, their ranges, uids and principals. */
+/* security: doors */
 #include "doors/visits.h"
 
 #include "base/fd.h"

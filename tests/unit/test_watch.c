@@ -1,5 +1,6 @@
 /* Limits of a warm sandbox, over a real carrel-init; what a control group would say stands in
  * files. */
+/* security: limits */
 #include "core/execs/watch_disk.h"
 #include "execs_fixture.h"
 

@@ -1,4 +1,5 @@
 /* Frames of WebSocket and URLs of daemons. */
+/* security: doors */
 #include <string.h>
 #include "format/http/uri.h"
 #include "format/http/websocket.h"

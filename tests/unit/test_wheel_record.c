@@ -1,4 +1,5 @@
 /* RECORD: paths, hashes and sizes as they are written, and no line that is half of one. */
+/* security: packages */
 #include <string.h>
 #include "format/packages/wheel_record.h"
 #include "arena_fixture.h"

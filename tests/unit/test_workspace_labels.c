@@ -1,5 +1,6 @@
 /* Labels decide nothing: what a client writes becomes no authority, but for three of them when it
  * makes a workspace. */
+/* security: authority */
 #include <string.h>
 #include "base/arena.h"
 #include "model/nouns/workspace.h"

@@ -3,7 +3,7 @@
 
 Each file (default: all of FILES) runs in a sandbox of both, with the same network, user and file trees. Where a test ends
 otherwise in carrel, the file runs again in both: a difference is one that is there each time. It is an error unless
-differences.txt, beside this script, has a row for it, whose reason SECURITY.md explains."""
+differences.txt, beside this script, has a row for it, whose reason docs/security/sandbox.md explains."""
 import argparse
 import contextlib
 import fnmatch

@@ -1,4 +1,5 @@
-"""CPython's own tests end in carrel as they do in bubblewrap, but for what SECURITY.md explains."""
+"""CPython's own tests end in carrel as they do in bubblewrap, but for what docs/security/sandbox.md explains."""
+# security: sandbox
 import pytest
 
 import cpython
@@ -13,7 +14,7 @@ def test_cpythons_tests_end_as_in_bubblewrap(carrel, tmp, monkeypatch, part):
     assert cpython.compare_all(CARREL, cpython.FILES[part::PARTS], tmp) == []
 
 
-def test_every_reason_for_a_difference_is_explained_in_the_security_document():
-    text = (TREE / "SECURITY.md").read_text()
+def test_every_reason_for_a_difference_is_explained_in_the_security_documents():
+    text = (TREE / "docs/security/sandbox.md").read_text()
     reasons = {reason for _, reason in cpython.read_reasons()}
     assert reasons and [reason for reason in sorted(reasons) if f"| {reason} |" not in text] == []

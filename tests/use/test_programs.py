@@ -2,6 +2,7 @@
 
 Each use is a script that must end with 0 and print `expects` last. There is no network inside, so all that a use needs
 is installed before: by apt (tools/install-deps use), and npm's packages in a directory that is shown or copied in."""
+# security: sandbox
 import dataclasses
 import os
 import subprocess

@@ -1,5 +1,6 @@
 """Disk limits of workspaces on file systems with quotas, which only the machine of tools/test-vm has for sure. There root's
 are the file system's, a plain user's are counted; either way they hold, and are the reason."""
+# security: limits
 import os
 import pathlib
 
