@@ -154,7 +154,7 @@ static int open_input(int dir, const char *top, const struct policy_input *input
 	static const int flags[] = { [POLICY_INPUT_FILE] = O_RDONLY | O_NONBLOCK | O_NOCTTY,
 		[POLICY_INPUT_TYPE] = O_PATH | O_NOFOLLOW,
 		[POLICY_INPUT_NAMES] = O_RDONLY | O_DIRECTORY };
-	const char *path = input->path, *inside = path + strlen(top) + (top[1] != '\0');
+	const char *path = input->path;
 	if (!path_is_beneath(path, top)) {
 		bool is_absent = !strchr(path + 1, '/') || path_is_beneath(path, "/env") ||
 				 !strcmp(path, "/etc/gitconfig");
@@ -165,7 +165,9 @@ static int open_input(int dir, const char *top, const struct policy_input *input
 		errno = ENOENT;
 		return -1;
 	}
-	return path_open_nolinks(dir, inside[0] ? inside : ".", flags[input->kind], 0);
+	const char *inside = path + strlen(top);
+	inside += *inside == '/';
+	return path_open_nolinks(dir, *inside ? inside : ".", flags[input->kind], 0);
 }
 
 static int read_names(int fd, struct arena *arena, struct str *text)
