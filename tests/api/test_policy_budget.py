@@ -1,8 +1,8 @@
 """Policy: rules and commands that multiply are asked for instead of judged, and the daemon answers meanwhile."""
 # security: policy
 import concurrent.futures
+import os
 import pathlib
-import time
 
 import pytest
 from harness import SANITIZED
@@ -30,22 +30,27 @@ def memory_of(daemon):
     return int(status.split("VmRSS:")[1].split()[0]) << 10
 
 
+def processor_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_the_daemon_answers_while_it_judges(daemon, case):
     kind, rules, command = CASES[case]
     with created(daemon, settings=settings_of(kind, rules)) as workspace, concurrent.futures.ThreadPoolExecutor() as pool:
         before = memory_of(daemon)
         for _ in range(3):
+            began = processor_seconds(daemon.core_pid())
             asked = pool.submit(daemon.post, f"/v1/workspaces/{workspace['name']}/exec",
                                 {"command": command, "background": True})
-            slowest, is_over = 0, False
+            is_over = False
             while not is_over:
                 is_over = asked.done()
-                began = time.monotonic()
                 assert daemon.get("/healthz").status == 200
-                slowest = max(slowest, time.monotonic() - began)
             assert asked.result().status in (201, 403), asked.result()
-            assert slowest < 3
+            # What core works for is what others wait for, also where other programs keep it from working.
+            assert processor_seconds(daemon.core_pid()) - began < 3
         assert SANITIZED or memory_of(daemon) - before < 60 * MEGABYTE
 
 
