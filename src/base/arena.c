@@ -32,7 +32,6 @@ struct arena_block {
 void *xzalloc(size_t size)
 {
 	void *made = calloc(1, size);
-
 	if (!made)
 		abort();
 	return made;
@@ -46,10 +45,8 @@ void arena_init(struct arena *a)
 void arena_done(struct arena *a)
 {
 	struct arena_block *block = a->blocks;
-
 	while (block) {
 		struct arena_block *next = block->next;
-
 		free(block);
 		block = next;
 	}
@@ -59,7 +56,6 @@ void arena_done(struct arena *a)
 static struct arena_block *new_block(size_t size)
 {
 	size_t total;
-
 	if (__builtin_add_overflow(size, sizeof(struct arena_block), &total))
 		abort();
 	struct arena_block *block = xzalloc(total);
@@ -77,10 +73,8 @@ static size_t size_after(const struct arena_block *block)
 void *arena_alloc(struct arena *a, size_t size)
 {
 	struct arena_block *block = a->blocks;
-
 	if (block) {
 		size_t start = (block->used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-
 		if (start < block->size && size <= block->size - start) {
 			block->used = start + size;
 			return block->data + start;
@@ -105,7 +99,6 @@ void *arena_alloc(struct arena *a, size_t size)
 void *arena_array(struct arena *a, size_t count, size_t size)
 {
 	size_t total;
-
 	if (__builtin_mul_overflow(count, size, &total))
 		abort();
 	return arena_alloc(a, total);
@@ -114,7 +107,6 @@ void *arena_array(struct arena *a, size_t count, size_t size)
 char *arena_bytes(struct arena *a, const char *data, size_t len)
 {
 	size_t size;
-
 	if (__builtin_add_overflow(len, 1u, &size))
 		abort();
 	char *copy = arena_alloc(a, size);
@@ -132,7 +124,6 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 {
 	va_list args, again;
 	char usual[256]; /* most texts fit, and are formatted once */
-
 	va_start(args, fmt);
 	va_copy(again, args);
 	int len = vsnprintf(usual, sizeof usual, fmt, args);

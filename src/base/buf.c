@@ -34,7 +34,6 @@ char *buf_reserve(struct buf *b, size_t len)
 	size_t need = b->len + len + 1;
 	if (need > b->capacity) {
 		size_t capacity = b->capacity < 64 ? 64 : b->capacity;
-
 		while (capacity < need)
 			capacity *= 2;
 		if (capacity > b->max + 1)
@@ -63,7 +62,6 @@ void buf_grew(struct buf *b, size_t len)
 bool buf_append(struct buf *b, const void *data, size_t len)
 {
 	char *at = buf_reserve(b, len);
-
 	if (!at)
 		return false;
 	if (len > 0)
@@ -90,7 +88,6 @@ bool buf_end_line(struct buf *b)
 bool buf_printf(struct buf *b, const char *fmt, ...)
 {
 	va_list args;
-
 	va_start(args, fmt);
 	bool fits = buf_vprintf(b, fmt, args);
 	va_end(args);
@@ -100,7 +97,6 @@ bool buf_printf(struct buf *b, const char *fmt, ...)
 bool buf_vprintf(struct buf *b, const char *fmt, va_list args)
 {
 	va_list again;
-
 	va_copy(again, args);
 	int len = vsnprintf(NULL, 0, fmt, again);
 	va_end(again);
@@ -154,7 +150,6 @@ static const unsigned char escapes[256] = {
 static char *put_hex(char *at, unsigned char c)
 {
 	static const char digits[] = "0123456789abcdef";
-
 	at[0] = '\\';
 	at[1] = 'u';
 	at[2] = at[3] = '0';
@@ -167,7 +162,6 @@ static char *put_hex(char *at, unsigned char c)
 static char *put_wide(char *at, struct str s, size_t *len)
 {
 	static const char replacement[] = { '\xef', '\xbf', '\xbd' };
-
 	*len = str_utf8_char(s.data, s.len);
 	if (*len == 0) {
 		*len = 1;
@@ -186,10 +180,8 @@ static size_t put_escaped(char at[PIECE * ESCAPED_MAX], struct str s, size_t *pu
 {
 	char *start = at;
 	size_t done = 0, len;
-
 	for (int i = 0; i < PIECE && done < s.len; i++, done += len) {
 		unsigned char c = (unsigned char)s.data[done], how = escapes[c];
-
 		len = 1;
 		if (!how) {
 			*at++ = (char)c;
@@ -209,10 +201,8 @@ static size_t put_escaped(char at[PIECE * ESCAPED_MAX], struct str s, size_t *pu
 bool buf_escaped(struct buf *b, struct str s)
 {
 	char piece[PIECE * ESCAPED_MAX];
-
 	while (s.len > 0) {
 		size_t taken = 0, put;
-
 		while (taken < s.len && !escapes[(unsigned char)s.data[taken]])
 			taken++;
 		if (taken) {
@@ -237,11 +227,9 @@ bool buf_quoted(struct buf *b, struct str s)
 size_t buf_escaped_len(struct str s)
 {
 	size_t len = 0;
-
 	for (size_t at = 0, step; at < s.len; at += step) {
 		unsigned char how = escapes[(unsigned char)s.data[at]];
 		char wide[ESCAPED_MAX];
-
 		step = 1;
 		if (how == WIDE)
 			len += (size_t)(put_wide(wide, (struct str){ s.data + at, s.len - at },
@@ -260,14 +248,12 @@ bool buf_base64(struct buf *b, const void *data, size_t len)
 	const unsigned char *p = data;
 	size_t out_len = (len + 2) / 3 * 4;
 	char *out = buf_reserve(b, out_len);
-
 	if (!out)
 		return false;
 	for (size_t at = 0; at < len; at += 3, out += 4) {
 		size_t left = len - at;
 		unsigned three = (unsigned)p[at] << 16 | (left > 1 ? (unsigned)p[at + 1] << 8 : 0) |
 				 (left > 2 ? p[at + 2] : 0);
-
 		out[0] = digits[three >> 18];
 		out[1] = digits[three >> 12 & 63];
 		out[2] = left > 1 ? digits[three >> 6 & 63] : '=';

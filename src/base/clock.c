@@ -5,7 +5,6 @@
 uint64_t clock_monotonic_ns(void)
 {
 	struct timespec now;
-
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
@@ -18,7 +17,6 @@ uint64_t clock_monotonic_ms(void)
 uint64_t clock_process_cpu_us(void)
 {
 	struct timespec used;
-
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
 	return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000u;
 }
@@ -27,7 +25,6 @@ uint64_t clock_process_cpu_us(void)
 void clock_format(char out[32], int64_t unix_ms)
 {
 	int64_t ms = unix_ms % 86400000, days = unix_ms / 86400000;
-
 	if (ms < 0) {
 		ms += 86400000;
 		days--;
@@ -45,7 +42,6 @@ void clock_format(char out[32], int64_t unix_ms)
 	int day = (int)(day_of_year - (153 * month_from_march + 2) / 5 + 1);
 	int month = (int)(month_from_march < 10 ? month_from_march + 3 : month_from_march - 9);
 	long long year = era * 400 + year_of_era + (month <= 2);
-
 	snprintf(out, 32, "%04lld-%02d-%02dT%02d:%02d:%02d.%03dZ", year, month, day,
 		(int)(ms / 3600000), (int)(ms / 60000 % 60), (int)(ms / 1000 % 60),
 		(int)(ms % 1000));
@@ -54,7 +50,6 @@ void clock_format(char out[32], int64_t unix_ms)
 int64_t clock_now_ms(void)
 {
 	struct timespec now;
-
 	clock_gettime(CLOCK_REALTIME, &now);
 	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }

@@ -16,7 +16,6 @@ __attribute__((format(printf, 3, 0))) static void format_shown(
 {
 	char raw[1024];
 	int len = vsnprintf(raw, sizeof raw, fmt, args);
-
 	str_printable(out, size, (struct str){ raw, len < 0 ? 0 : strlen(raw) });
 }
 
@@ -24,13 +23,11 @@ __attribute__((format(printf, 5, 0))) static int set(struct error *err, enum err
 	int sys_errno, const char *hint, const char *fmt, va_list args)
 {
 	char text[ERROR_TEXT_SIZE], shown_hint[ERROR_HINT_SIZE], reason[96] = "";
-
 	if (!err)
 		return -1;
 	/* Not strerror: that may look for translations. */
 	if (sys_errno) {
 		const char *known = strerrordesc_np(sys_errno);
-
 		if (known)
 			str_format(reason, sizeof reason, ": %s", known);
 		else
@@ -49,7 +46,6 @@ __attribute__((format(printf, 5, 0))) static int set(struct error *err, enum err
 int fail(struct error *err, enum error_code code, const char *fmt, ...)
 {
 	va_list args;
-
 	va_start(args, fmt);
 	set(err, code, 0, "", fmt, args);
 	va_end(args);
@@ -59,7 +55,6 @@ int fail(struct error *err, enum error_code code, const char *fmt, ...)
 int fail_hint(struct error *err, enum error_code code, const char *hint, const char *fmt, ...)
 {
 	va_list args;
-
 	va_start(args, fmt);
 	set(err, code, 0, hint ? hint : "", fmt, args);
 	va_end(args);
@@ -70,7 +65,6 @@ int fail_errno(struct error *err, const char *fmt, ...)
 {
 	int saved = errno;
 	va_list args;
-
 	va_start(args, fmt);
 	set(err, error_code_from_errno(saved), saved, "", fmt, args);
 	va_end(args);
@@ -81,7 +75,6 @@ int fail_errno_code(struct error *err, enum error_code code, const char *fmt, ..
 {
 	int saved = errno;
 	va_list args;
-
 	va_start(args, fmt);
 	set(err, code, saved, "", fmt, args);
 	va_end(args);
@@ -92,7 +85,6 @@ int error_context(struct error *err, const char *fmt, ...)
 {
 	char context[CONTEXT_MAX], old[ERROR_TEXT_SIZE];
 	va_list args;
-
 	if (!err)
 		return -1;
 	va_start(args, fmt);
@@ -113,7 +105,6 @@ int error_hint(struct error *err, const char *fmt, ...)
 {
 	char hint[ERROR_HINT_SIZE];
 	va_list args;
-
 	if (!err)
 		return -1;
 	va_start(args, fmt);
@@ -128,7 +119,6 @@ int error_adopt(struct error *err)
 	enum error_code code =
 		err->code > ERR_NONE && err->code < ERR_CODE_COUNT ? err->code : ERR_FAILED;
 	int sys_errno = err->sys_errno;
-
 	err->text[sizeof err->text - 1] = err->hint[sizeof err->hint - 1] = '\0';
 	fail_hint(err, code, err->hint, "%s", err->text);
 	err->sys_errno = sys_errno;
@@ -155,7 +145,6 @@ const char *error_code_name(enum error_code code)
 		[ERR_POLICY] = "denied",
 		[ERR_APPROVAL_REQUIRED] = "approval_required",
 	};
-
 	return (unsigned)code < ERR_CODE_COUNT ? names[code] : "failed";
 }
 
@@ -226,7 +215,6 @@ enum error_code error_code_from_errno(int sys_errno)
 		{ EUCLEAN, ERR_CORRUPT },
 		{ EBADMSG, ERR_CORRUPT },
 	};
-
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		if (table[i].sys_errno == sys_errno)
 			return table[i].code;

@@ -7,7 +7,6 @@
 void fd_close(int *fd)
 {
 	int saved = errno;
-
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
@@ -17,10 +16,8 @@ void fd_close(int *fd)
 ssize_t fd_read_full(int fd, void *data, size_t len)
 {
 	size_t done = 0;
-
 	while (done < len) {
 		ssize_t got = read(fd, (char *)data + done, len - done);
-
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -35,10 +32,8 @@ ssize_t fd_read_full(int fd, void *data, size_t len)
 ssize_t fd_write_full(int fd, const void *data, size_t len)
 {
 	size_t done = 0;
-
 	while (done < len) {
 		ssize_t put = write(fd, (const char *)data + done, len - done);
-
 		if (put < 0 && errno == EINTR)
 			continue;
 		if (put < 0)
@@ -51,7 +46,6 @@ ssize_t fd_write_full(int fd, const void *data, size_t len)
 ssize_t fd_read_file(int dir, const char *path, char *data, size_t size)
 {
 	auto_close int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
-
 	if (fd < 0)
 		return -1;
 	/* All of size is read, so that a file that just doesn't fit shows. */
@@ -70,7 +64,6 @@ int fd_write_file(int dir, const char *path, const char *text)
 {
 	auto_close int fd = openat(dir, path, O_WRONLY | O_CLOEXEC);
 	ssize_t len = (ssize_t)strlen(text), put;
-
 	if (fd < 0)
 		return -1;
 	/* One write: to the kernel's files a second one would be a second value. */
@@ -85,7 +78,6 @@ int fd_write_file(int dir, const char *path, const char *text)
 int fd_set_nonblocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);
-
 	return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 

@@ -13,7 +13,6 @@
 int file_read(int fd, size_t max, struct arena *arena, struct str *text)
 {
 	struct stat st;
-
 	if (fstat(fd, &st))
 		return -1;
 	if (!S_ISREG(st.st_mode) || (uint64_t)st.st_size > max) {
@@ -31,7 +30,6 @@ int file_read(int fd, size_t max, struct arena *arena, struct str *text)
 int file_read_at(int dir, const char *path, size_t max, struct arena *arena, struct str *text)
 {
 	auto_close int fd = openat(dir, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
 	return fd < 0 ? -1 : file_read(fd, max, arena, text);
 }
 
@@ -39,7 +37,6 @@ static int write_new(int dir, const char *path, mode_t mode, struct str text, bo
 {
 	auto_close int fd =
 		openat(dir, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
-
 	if (fd < 0 || fd_write_full(fd, text.data, text.len) != (ssize_t)text.len)
 		return -1;
 	return is_synced ? fdatasync(fd) : 0;
@@ -53,7 +50,6 @@ int file_create(int dir, const char *path, mode_t mode, struct str text)
 int file_replace(int dir, const char *name, mode_t mode, struct str text, bool is_synced)
 {
 	char id[ID_LEN + 1], fresh[ID_LEN + 8];
-
 	id_make(id);
 	str_format(fresh, sizeof fresh, ".new-%s", id);
 	if (!write_new(dir, fresh, mode, text, is_synced) && !renameat(dir, fresh, dir, name))
@@ -69,7 +65,6 @@ int file_names(int dir, const char *path, struct arena *arena, text_list *names)
 	auto_walk DIR *list = walk_open(dir, path);
 	text_list found = { 0 };
 	struct dirent *entry;
-
 	if (!list)
 		return -1;
 	while ((entry = walk_next(list))) {
@@ -92,7 +87,6 @@ int file_hash(int fd, unsigned char sha256[SHA256_LEN], uint64_t *size)
 	struct sha256 hash;
 	uint64_t total = 0;
 	ssize_t got = sizeof data;
-
 	sha256_init(&hash);
 	while (got == sizeof data && (got = fd_read_full(fd, data, sizeof data)) > 0) {
 		sha256_add(&hash, data, (size_t)got);

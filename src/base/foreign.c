@@ -17,7 +17,6 @@ static void set_alarm(void (*handler)(int), long every_us)
 	struct sigaction action = { .sa_handler = handler }; /* no SA_RESTART */
 	/* Again and again: the first may come before the call that is to be interrupted. */
 	struct itimerval timer = { { 0, every_us }, { 0, every_us } };
-
 	if (every_us)
 		sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &timer, NULL);
@@ -29,7 +28,6 @@ static void set_alarm(void (*handler)(int), long every_us)
 static void begin(sigset_t *before)
 {
 	sigset_t alarm;
-
 	sigemptyset(&alarm);
 	sigaddset(&alarm, SIGALRM);
 	set_alarm(on_alarm, MOST_US);
@@ -46,7 +44,6 @@ int foreign_accept(int listener)
 {
 	const struct linger none = { 0 };
 	sigset_t before;
-
 	begin(&before);
 	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC), saved = errno;
 	end(&before);
@@ -63,7 +60,6 @@ void foreign_close(int *fd)
 	socklen_t len = sizeof found;
 	int saved = errno;
 	sigset_t before;
-
 	if (*fd < 0)
 		return;
 	/* Of 0 seconds: a reset is meant. */

@@ -88,12 +88,10 @@ static void compress_portable(uint32_t state[8], const unsigned char *data, size
 {
 	for (; blocks > 0; blocks--, data += 64) {
 		uint32_t w[64], v[8];
-
 		for (int i = 0; i < 16; i++)
 			w[i] = load_big(data + 4 * i);
 		for (int i = 16; i < 64; i++) {
 			uint32_t a = w[i - 15], b = w[i - 2];
-
 			w[i] = w[i - 16] + w[i - 7] + (rotate(a, 7) ^ rotate(a, 18) ^ a >> 3) +
 			       (rotate(b, 17) ^ rotate(b, 19) ^ b >> 10);
 		}
@@ -104,7 +102,6 @@ static void compress_portable(uint32_t state[8], const unsigned char *data, size
 				      ((e & v[5]) ^ (~e & v[6])) + constants[i] + w[i];
 			uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +
 				      ((a & v[1]) ^ (a & v[2]) ^ (v[1] & v[2]));
-
 			memmove(v + 1, v, 7 * sizeof *v);
 			v[4] += t1;
 			v[0] = t1 + t2;
@@ -125,10 +122,8 @@ __attribute__((target("sha,sse4.1"))) static void compress_sha_ni(
 	__m128i efgh = _mm_shuffle_epi32(_mm_loadu_si128(stored + 1), 0x1b);
 	__m128i abef = _mm_alignr_epi8(cdab, efgh, 8);
 	__m128i cdgh = _mm_blend_epi16(efgh, cdab, 0xf0);
-
 	for (; blocks > 0; blocks--, data += 64) {
 		__m128i old_abef = abef, old_cdgh = cdgh, w[4];
-
 		for (int i = 0; i < 4; i++)
 			w[i] = _mm_shuffle_epi8(
 				_mm_loadu_si128((const __m128i *)(data + 16 * i)), big_endian);
@@ -137,7 +132,6 @@ __attribute__((target("sha,sse4.1"))) static void compress_sha_ni(
 			__m128i *now = &w[i % 4], last = w[(i + 3) % 4];
 			__m128i k = _mm_loadu_si128((const __m128i *)(constants + 4 * i));
 			__m128i sum = _mm_add_epi32(*now, k);
-
 			cdgh = _mm_sha256rnds2_epu32(cdgh, abef, sum);
 			abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(sum, 0x0e));
 			if (i >= 12)
@@ -173,7 +167,6 @@ static bool has_sha_ni(void)
 {
 	static int known; /* 1: no, 2: yes */
 	unsigned a, b, c, d, b7 = 0;
-
 	if (!known) {
 		bool has_sse41 = __get_cpuid(1, &a, &b, &c, &d) && c & bit_SSE4_1;
 		bool has_leaf7 = __get_cpuid_count(7, 0, &a, &b7, &c, &d);
@@ -196,11 +189,9 @@ void sha256_add(struct sha256 *s, const void *data, size_t len)
 {
 	const unsigned char *p = data;
 	size_t held = s->bytes % sizeof s->block;
-
 	s->bytes += len;
 	if (held > 0 && len >= sizeof s->block - held) {
 		size_t missing = sizeof s->block - held;
-
 		memcpy(s->block + held, p, missing);
 		s->compress(s->state, s->block, 1);
 		p += missing;
@@ -209,7 +200,6 @@ void sha256_add(struct sha256 *s, const void *data, size_t len)
 	}
 	if (held == 0 && len >= sizeof s->block) {
 		size_t blocks = len / sizeof s->block;
-
 		s->compress(s->state, p, blocks);
 		p += blocks * sizeof s->block;
 		len %= sizeof s->block;
@@ -224,7 +214,6 @@ void sha256_end(struct sha256 *s, unsigned char out[SHA256_LEN])
 	unsigned char padding[64 + 8] = { 0x80 };
 	/* One bit, zeros up to 8 bytes before the end of a block, the length. */
 	size_t zeros_end = (s->bytes % 64 < 56 ? 56 : 120) - s->bytes % 64;
-
 	for (int i = 0; i < 8; i++)
 		padding[zeros_end + (size_t)i] = (unsigned char)(bits >> (56 - 8 * i));
 	sha256_add(s, padding, zeros_end + 8);
@@ -235,7 +224,6 @@ void sha256_end(struct sha256 *s, unsigned char out[SHA256_LEN])
 void sha256_hex(const unsigned char digest[SHA256_LEN], char out[2 * SHA256_LEN + 1])
 {
 	static const char digits[] = "0123456789abcdef";
-
 	for (int i = 0; i < SHA256_LEN; i++) {
 		out[2 * i] = digits[digest[i] >> 4];
 		out[2 * i + 1] = digits[digest[i] & 15];

@@ -3,7 +3,6 @@
 void last_use_remove(struct last_use *use)
 {
 	struct last_use_list *list = use->list;
-
 	if (!list)
 		return;
 	*(use->newer ? &use->newer->older : &list->newest) = use->older;

@@ -29,7 +29,6 @@ enum log_level log_level_of(const char *name, enum log_level otherwise)
 static struct str cut(const char *text, size_t most)
 {
 	size_t len = strnlen(text, most + 1);
-
 	if (len > most) {
 		/* Not through a character, if it is text at all. */
 		for (len = most; len && len + 3 > most && (text[len] & 0xc0) == 0x80; len--)
@@ -44,7 +43,6 @@ static bool is_plain(struct str value)
 		char c = value.data[i];
 		bool is_alnum =
 			(c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-
 		if (!is_alnum && (c == '\0' || !strchr("_-+./:,@%", c)))
 			return false;
 	}
@@ -53,7 +51,6 @@ static bool is_plain(struct str value)
 
 static void add_field(struct buf *line, bool json, const char *key, struct str value)
 {
-
 	if (json) {
 		buf_char(line, ',');
 		buf_quoted(line, str_from(key));
@@ -74,7 +71,6 @@ static void format(struct buf *line, const struct log *log, enum log_level level
 {
 	char now[32];
 	const char *key;
-
 	buf_clear(line);
 	clock_format_now(now);
 	if (log->json) {
@@ -82,7 +78,6 @@ static void format(struct buf *line, const struct log *log, enum log_level level
 		add_field(line, true, "message", cut(message, most));
 	} else {
 		char shown[VALUE_MAX];
-
 		str_printable(shown, sizeof shown, cut(message, most));
 		buf_printf(line, "%s %-5s %s", now, log_level_names[level], shown);
 	}
@@ -90,7 +85,6 @@ static void format(struct buf *line, const struct log *log, enum log_level level
 		add_field(line, log->json, "role", str_from(log->role));
 	while ((key = va_arg(fields, const char *))) {
 		const char *value = va_arg(fields, const char *);
-
 		add_field(line, log->json, key, cut(value ? value : "", most));
 	}
 	buf_text(line, log->json ? "}\n" : "\n");
@@ -103,7 +97,6 @@ static ssize_t write_now(int fd, const char *data, size_t len)
 	struct iovec part = { (void *)data, len };
 	struct pollfd ready = { .fd = fd, .events = POLLOUT };
 	struct stat st;
-
 	if (fstat(fd, &st) < 0)
 		return -1;
 	if (S_ISREG(st.st_mode))
@@ -121,11 +114,9 @@ static ssize_t write_now(int fd, const char *data, size_t len)
 static bool put(const struct log *log, enum log_level level, const char *message, va_list fields)
 {
 	size_t most = VALUE_MAX;
-
 	auto_buf struct buf line = buf_empty(BUF_MAX_DEFAULT);
 	do {
 		va_list again;
-
 		va_copy(again, fields);
 		format(&line, log, level, message, again, most);
 		va_end(again);
@@ -137,7 +128,6 @@ static bool put(const struct log *log, enum log_level level, const char *message
 static bool say_lost(const struct log *log, ...)
 {
 	va_list fields;
-
 	va_start(fields, log);
 	bool is_said = put(log, LOG_LEVEL_WARN, "log lines were lost", fields);
 	va_end(fields);
@@ -148,12 +138,10 @@ void log_record(const struct log *log, enum log_level level, const char *message
 {
 	struct log_losses *losses = log->losses;
 	va_list fields;
-
 	if (level < log->least)
 		return;
 	if (losses && losses->unsaid) {
 		char count[24];
-
 		str_format(count, sizeof count, "%llu", (unsigned long long)losses->unsaid);
 		if (say_lost(log, "count", count, (const char *)NULL))
 			losses->unsaid = 0;

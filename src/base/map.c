@@ -43,11 +43,9 @@ static size_t hash(const struct map *m, struct str key)
 	uint64_t k0 = m->seed, k1 = ~m->seed;
 	uint64_t v[4] = { k0 ^ 0x736f6d6570736575u, k1 ^ 0x646f72616e646f6du,
 		k0 ^ 0x6c7967656e657261u, k1 ^ 0x7465646279746573u };
-
 	for (size_t at = 0; at <= key.len; at += 8) {
 		uint64_t word = 0;
 		size_t left = key.len - at;
-
 		if (left > 0)
 			memcpy(&word, key.data + at, left < 8 ? left : 8);
 		if (left < 8)
@@ -66,7 +64,6 @@ static size_t hash(const struct map *m, struct str key)
 static unsigned *find_slot(const struct map *m, struct str key)
 {
 	size_t at = hash(m, key) & (m->slot_count - 1);
-
 	for (; m->slots[at] != 0; at = (at + 1) & (m->slot_count - 1)) {
 		const struct map_entry *entry = &m->entries[m->slots[at] - 1];
 		if (entry->value && str_equal(entry->key, key))
@@ -78,7 +75,6 @@ static unsigned *find_slot(const struct map *m, struct str key)
 static void *new_array(const struct map *m, size_t count, size_t size)
 {
 	void *array = m->arena ? arena_array(m->arena, count, size) : calloc(count, size);
-
 	if (!array)
 		abort();
 	return array;
@@ -90,7 +86,6 @@ static void make_room(struct map *m)
 	struct map_entry *old = m->entries;
 	unsigned *old_slots = m->slots;
 	size_t old_count = m->count;
-
 	if (m->live > m->capacity / 2 || m->capacity == 0) {
 		m->capacity = m->capacity ? m->capacity * 2 : 8;
 		if (m->capacity > UINT_MAX / 2)
@@ -130,7 +125,6 @@ void *map_set(struct map *m, struct str key, void *value)
 	if (slot && *slot) {
 		struct map_entry *entry = &m->entries[*slot - 1];
 		void *old = entry->value;
-
 		entry->value = value;
 		return old;
 	}
@@ -148,7 +142,6 @@ void *map_set(struct map *m, struct str key, void *value)
 void *map_remove(struct map *m, struct str key)
 {
 	unsigned slot = m->slot_count ? *find_slot(m, key) : 0;
-
 	if (!slot)
 		return NULL;
 	void *old = m->entries[slot - 1].value;

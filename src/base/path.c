@@ -28,7 +28,6 @@ const char *path_type(mode_t mode)
 		const char *name;
 	} types[] = { { S_IFREG, "file" }, { S_IFDIR, "directory" }, { S_IFLNK, "link" },
 		{ S_IFIFO, "fifo" }, { S_IFSOCK, "socket" } };
-
 	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
 		if ((mode & S_IFMT) == types[i].type)
 			return types[i].name;
@@ -43,7 +42,6 @@ static bool is_dots(struct str name)
 bool path_is_normal(const char *path)
 {
 	struct str rest = str_from(path), name;
-
 	if (rest.len == 0 || rest.len >= PATH_MAX || path[0] != '/')
 		return false;
 	if (rest.len == 1)
@@ -62,7 +60,6 @@ char *path_normalize(struct arena *a, const char *base, const char *path)
 	struct str rest = str_from(path), name;
 	size_t len = path_is_absolute(path) ? 0 : strlen(base);
 	char *out = arena_alloc(a, strlen(base) + rest.len + 3);
-
 	/* out is kept without a trailing slash: the root is the empty string until the end. */
 	memcpy(out, base, len);
 	if (len == 1)
@@ -86,14 +83,12 @@ char *path_normalize(struct arena *a, const char *base, const char *path)
 const char *path_basename(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-
 	return slash ? slash + 1 : path;
 }
 
 bool path_is_beneath(const char *path, const char *dir)
 {
 	size_t len = 0;
-
 	while (dir[len] && path[len] == dir[len])
 		len++;
 	if (dir[len])
@@ -129,7 +124,6 @@ bool path_link_stays(const char *name, const char *target)
 static bool has_dotdot(const char *path)
 {
 	struct str rest = str_from(path), name;
-
 	while (str_next(&rest, '/', &name)) {
 		if (str_is(name, ".."))
 			return true;
@@ -145,7 +139,6 @@ static int open_beneath(int dir, const char *path, int flags, mode_t mode, uint6
 		.resolve = resolve | RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
 	int fd, tries = 0;
-
 	if (has_dotdot(path)) {
 		errno = EXDEV;
 		return -1;
@@ -172,7 +165,6 @@ int path_make_directories(int dir, const char *path, mode_t mode, int *fd, struc
 {
 	struct str rest = str_from(path), name;
 	auto_close int at = -1;
-
 	if (path_is_absolute(path) || has_dotdot(path))
 		return fail(err, ERR_INVALID, "'%s' is not below its directory", path);
 	at = openat(dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -180,7 +172,6 @@ int path_make_directories(int dir, const char *path, mode_t mode, int *fd, struc
 		return fail_errno(err, "open the directory of '%s'", path);
 	while (str_next(&rest, '/', &name)) {
 		char one[NAME_MAX + 1];
-
 		if (name.len == 0 || is_dots(name))
 			continue;
 		if (!str_format(one, sizeof one, "%.*s", (int)name.len, name.data)) {
@@ -205,7 +196,6 @@ int path_open_entry(int dir, const char *name)
 {
 	auto_close int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct statx stat;
-
 	if (fd < 0)
 		return -1;
 	if (statx(fd, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat) < 0)
@@ -235,7 +225,6 @@ int path_grant_access(int dir, const char *name)
 {
 	auto_close int fd = openat(dir, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	char path[32];
-
 	if (fd < 0)
 		return -1;
 	str_format(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -246,7 +235,6 @@ int path_grant_access(int dir, const char *name)
 static int move_up(struct removal *r, int dir, const char *name, struct error *err)
 {
 	char id[ID_LEN + 1];
-
 	if (r->moves++ == MOVES_MAX)
 		return fail(err, ERR_LIMIT, "remove '%s': too many levels of directories", name);
 	id_make(id);
@@ -267,7 +255,6 @@ static int empty_directory(
 	auto_walk DIR *walk = open_walk(dir, name);
 	struct dirent *entry;
 	struct stat st;
-
 	if (!walk && errno == EACCES && path_grant_access(dir, name) == 0)
 		walk = open_walk(dir, name);
 	/* Gone or replaced meanwhile: the caller looks again. */
@@ -292,7 +279,6 @@ static int empty_directory(
 static int remove_entry(struct removal *r, int dir, const char *name, int depth, struct error *err)
 {
 	int moves = r->moves;
-
 	/* More than one round: what was moved up, or was made meanwhile, is still there. */
 	for (int tries = 0; tries < RETRIES; tries++) {
 		if (unlinkat(dir, name, 0) == 0)
@@ -320,7 +306,6 @@ static int remove_entry(struct removal *r, int dir, const char *name, int depth,
 int path_remove_tree(int dir, const char *name, struct error *err)
 {
 	struct removal r = { .top = -1 };
-
 	if (name[0] == '\0' || strchr(name, '/') || is_dots(str_from(name)))
 		return fail(
 			err, ERR_INVALID, "'%s' is not the name of a file in a directory", name);
@@ -339,7 +324,6 @@ static void count_inode(struct measure *m, const struct statx *stat)
 	if (stat->stx_nlink > 1 && !S_ISDIR(stat->stx_mode)) {
 		/* With the device: in an overlay the files of one tree can have several. */
 		uint64_t id[3] = { stat->stx_ino, stat->stx_dev_major, stat->stx_dev_minor };
-
 		if (map_set(&m->links, (struct str){ (char *)id, sizeof id }, m))
 			return;
 	}
@@ -359,7 +343,6 @@ static int measure_directory(
 {
 	auto_walk DIR *walk = NULL;
 	struct dirent *entry;
-
 	if (depth > PATH_DEPTH_MAX)
 		return fail(err, ERR_LIMIT, "measure '%s': deeper than %d directories", name,
 			PATH_DEPTH_MAX);
@@ -369,7 +352,6 @@ static int measure_directory(
 	int fd = dirfd(walk);
 	while ((entry = walk_next(walk))) {
 		struct statx stat;
-
 		if (statx(fd, entry->d_name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
 			    STATX_BASIC_STATS, &stat) < 0) {
 			if (is_vanished(errno))
@@ -391,7 +373,6 @@ static int measure_tree(
 {
 	struct measure m = { .least = least };
 	struct statx stat;
-
 	if (statx(dir, "", AT_EMPTY_PATH, STATX_BASIC_STATS, &stat) < 0)
 		return fail_errno(err, "measure a directory");
 	arena_init(&m.arena);
@@ -414,6 +395,5 @@ int path_measure_tree(int dir, uint64_t *bytes, uint64_t *inodes, struct error *
 int path_charge_tree(int dir, uint64_t *bytes, struct error *err)
 {
 	uint64_t inodes;
-
 	return measure_tree(dir, PATH_INODE_CHARGE, bytes, &inodes, err);
 }

@@ -23,7 +23,6 @@ int shares_check(const struct shares *shares, const char *name, size_t more, str
 {
 	const struct share_holder *holder = name ? map_get(&shares->holders, str_from(name)) : NULL;
 	size_t held = holder ? holder->held : 0;
-
 	if (name && held + more > shares->each)
 		return fail_hint(err, ERR_LIMIT, shares->hint,
 			"%s has %zu %s, and %zu are the limit of one principal", name, held,
@@ -39,7 +38,6 @@ void share_join(struct shares *shares, const char *name, struct share *share)
 {
 	const char *own = name ? name : "";
 	struct share_holder *holder = map_get(&shares->holders, str_from(own));
-
 	if (!holder) {
 		size_t size = strlen(own) + 1;
 		holder = calloc(1, sizeof *holder + size);
@@ -78,7 +76,6 @@ void share_clear(struct share *share)
 void share_release(struct share *share)
 {
 	struct share_holder *holder = share->holder;
-
 	if (!holder)
 		return;
 	share_clear(share);

@@ -15,7 +15,6 @@ bool str_is(struct str s, const char *text)
 bool str_starts_with(struct str s, const char *prefix)
 {
 	size_t len = strlen(prefix);
-
 	return s.len >= len && (len == 0 || memcmp(s.data, prefix, len) == 0);
 }
 
@@ -39,7 +38,6 @@ struct str str_last_line(struct str s)
 {
 	struct str line = str_trim(s);
 	const char *end = line.len > 0 ? memrchr(line.data, '\n', line.len) : NULL;
-
 	if (end)
 		line = (struct str){ end + 1, line.len - (size_t)(end + 1 - line.data) };
 	return line;
@@ -48,7 +46,6 @@ struct str str_last_line(struct str s)
 bool str_cut(struct str s, char separator, struct str *head, struct str *tail)
 {
 	const char *at = s.len > 0 ? memchr(s.data, separator, s.len) : NULL;
-
 	if (!at) {
 		*head = s;
 		*tail = (struct str){ s.len > 0 ? s.data + s.len : s.data, 0 };
@@ -70,7 +67,6 @@ bool str_next(struct str *rest, char separator, struct str *piece)
 bool str_to_u64(struct str s, uint64_t *value)
 {
 	uint64_t sum = 0;
-
 	if (s.len == 0)
 		return false;
 	for (size_t i = 0; i < s.len; i++) {
@@ -96,7 +92,6 @@ bool str_copy(char *out, size_t size, const char *text)
 {
 	size_t len = strlen(text);
 	size_t kept = len < size ? len : size - 1;
-
 	if (size == 0)
 		return false;
 	memcpy(out, text, kept);
@@ -107,7 +102,6 @@ bool str_copy(char *out, size_t size, const char *text)
 bool str_format(char *out, size_t size, const char *fmt, ...)
 {
 	va_list args;
-
 	va_start(args, fmt);
 	int len = vsnprintf(out, size, fmt, args);
 	va_end(args);
@@ -123,7 +117,6 @@ size_t str_utf8_char(const char *data, size_t len)
 	 * forms, surrogates and values above U+10FFFF. */
 	unsigned char least = 0x80, most = 0xbf;
 	size_t need;
-
 	if (len == 0)
 		return 0;
 	if (p[0] < 0x80)
@@ -157,7 +150,6 @@ size_t str_utf8_prefix(const char *data, size_t len)
 {
 	size_t done = 0, step = 1;
 	uint64_t eight;
-
 	while (step > 0) {
 		/* Most text is ASCII: eight bytes at once. */
 		for (; len - done >= sizeof eight; done += sizeof eight) {
@@ -176,7 +168,6 @@ size_t str_utf8_incomplete(const char *data, size_t len)
 	for (size_t back = 1; back <= 3 && back <= len; back++) {
 		unsigned char c = (unsigned char)data[len - back];
 		size_t needs = c >= 0xf0 && c <= 0xf4 ? 4 : c >= 0xe0 ? 3 : c >= 0xc2 ? 2 : 1;
-
 		if ((c & 0xc0) == 0x80)
 			continue;
 		return c <= 0xf4 && needs > back ? back : 0;
@@ -192,7 +183,6 @@ static size_t show_char(struct str s, char out[5], size_t *shown)
 	size_t len = str_utf8_char(s.data, s.len);
 	bool is_control =
 		c < 0x20 || c == 0x7f || (c == 0xc2 && len == 2 && (unsigned char)s.data[1] < 0xa0);
-
 	if (len > 0 && !is_control) {
 		memcpy(out, s.data, len);
 		*shown = len;
@@ -208,18 +198,15 @@ bool str_printable(char *out, size_t size, struct str s)
 	static const char mark[] = "...";
 	size_t len = 0,
 	       fits = 0; /* fits: the end of the last character that leaves room for the mark */
-
 	if (size == 0)
 		return false;
 	while (s.len > 0) {
 		char shown[5];
 		size_t add;
 		size_t taken = show_char(s, shown, &add);
-
 		if (len + add >= size) {
 			size_t room = size - 1 - fits;
 			size_t marked = room < 3 ? room : 3;
-
 			memcpy(out + fits, mark, marked);
 			out[fits + marked] = '\0';
 			return false;

@@ -11,7 +11,6 @@ void trace_step(const char *step)
 	const char *number = getenv("CARREL_TRACE_FD");
 	uint64_t fd;
 	char line[128];
-
 	if (!number || !str_to_u64(str_from(number), &fd) || fd > 1 << 20)
 		return;
 	str_format(line, sizeof line, "trace %" PRIu64 " %d %.64s\n", clock_monotonic_ns(),

@@ -7,7 +7,6 @@
 DIR *walk_from(int fd)
 {
 	DIR *walk = fd < 0 ? NULL : fdopendir(fd);
-
 	if (!walk)
 		fd_close(&fd);
 	return walk;
@@ -21,7 +20,6 @@ DIR *walk_open(int dir, const char *path)
 struct dirent *walk_next(DIR *walk)
 {
 	struct dirent *entry = NULL;
-
 	if (!walk)
 		return NULL;
 	do {
@@ -34,7 +32,6 @@ struct dirent *walk_next(DIR *walk)
 void walk_close(DIR **walk)
 {
 	int saved = errno;
-
 	if (*walk)
 		closedir(*walk);
 	*walk = NULL;

@@ -30,7 +30,6 @@ static int connect_path(int fd, const char *path)
 	struct sockaddr_un address;
 	const char *name = path_basename(path);
 	char directory[PATH_MAX];
-
 	if (!str_format(directory, sizeof directory, "%.*s", (int)(name - path), path)) {
 		errno = ENAMETOOLONG;
 		return -1;
@@ -47,7 +46,6 @@ static int connect_path(int fd, const char *path)
 static int check_peer(int fd, const char *path, struct error *err)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
-
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &(socklen_t){ sizeof peer }) < 0)
 		return fail_errno(err, "get the user who listens at '%s'", path);
 	if (geteuid() == 0 || peer.uid == 0 || peer.uid == geteuid())
@@ -60,7 +58,6 @@ static int check_peer(int fd, const char *path, struct error *err)
 static int open_socket(const char *path, int *out, struct error *err)
 {
 	auto_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
 	if (fd < 0)
 		return fail_errno(err, "make a socket");
 	if (connect_path(fd, path) < 0) {
@@ -91,7 +88,6 @@ int client_check_host(const char *host, struct error *err)
 {
 	struct uri_base base;
 	const char *path = str_starts_with(str_from(host), "unix:") ? host + 5 : host;
-
 	if (client_is_url(host) && uri_parse_base(host, &base))
 		return 0;
 	if (path[0] && !strstr(path, "://"))
@@ -104,7 +100,6 @@ int client_check_host(const char *host, struct error *err)
 static int find_path(const char *host, struct arena *arena, const char **out, struct error *err)
 {
 	const char *path = host;
-
 	if (host && client_check_host(host, err))
 		return -1;
 	if (!host) {
@@ -129,7 +124,6 @@ int client_connect(struct client *client, const char *host, struct error *err)
 	struct child relay = CHILD_NONE;
 	const char *path = NULL;
 	int fd;
-
 	if (find_path(host, &arena, &path, err) < 0 || open_connection(path, &fd, &relay, err) < 0)
 		return -1;
 	*client = (struct client){ .socket = fd, .host = strdup(path), .relay = relay };
@@ -161,7 +155,6 @@ static int renew(struct client *client, struct error *err)
 {
 	struct child relay = CHILD_NONE;
 	int fd;
-
 	close_fds(client);
 	if (!client->is_used)
 		return 0;
@@ -182,7 +175,6 @@ static ssize_t receive(struct client *client, char *data, size_t size, struct er
 {
 	struct fd_message message;
 	ssize_t got = fd_message_receive(client->socket, data, size, 0, &message);
-
 	if (got < 0) {
 		/* A daemon that was killed leaves what we had sent unread. */
 		if (errno == ECONNRESET)
@@ -228,7 +220,6 @@ static struct str unread(const struct client *client)
 static bool raise_limit(void)
 {
 	struct rlimit limit;
-
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur == limit.rlim_max)
 		return false;
 	limit.rlim_cur = limit.rlim_max;
@@ -280,7 +271,6 @@ int client_use_token(struct str text, struct error *err)
 static struct str authority_of(const char *host)
 {
 	struct uri_base base;
-
 	return client_is_url(host) && uri_parse_base(host, &base) ? base.authority
 								  : STR("localhost");
 }
@@ -288,11 +278,9 @@ static struct str authority_of(const char *host)
 static void make_head(struct buf *head, const char *host, const struct client_request *request)
 {
 	struct str authority = authority_of(host);
-
 	bool is_chunked = request->body_fd >= 0 && !request->body_len_known;
 	bool has_body = request->body_fd >= 0 || request->body.data;
 	uint64_t len = request->body_fd >= 0 ? request->body_len : request->body.len;
-
 	buf_printf(head,
 		"%s %s HTTP/1.1\r\nHost: %.*s\r\nUser-Agent: carrel/" CARREL_VERSION
 		"\r\nAccept: %s\r\n",
@@ -318,7 +306,6 @@ static bool is_readable(const struct client *client, int timeout_ms)
 {
 	struct pollfd poll_fd = { .fd = client->socket, .events = POLLIN };
 	int ready;
-
 	do
 		ready = poll(&poll_fd, 1, timeout_ms);
 	while (ready < 0 && errno == EINTR);
@@ -331,7 +318,6 @@ static bool has_answered(struct client *client, int timeout_ms)
 {
 	struct http_response head;
 	size_t used;
-
 	while (client_has_input(client) || is_readable(client, timeout_ms)) {
 		if (!client_has_input(client) && fill(client, NULL) <= 0)
 			return true;
@@ -352,7 +338,6 @@ static int send_body(struct client *client, const struct client_request *request
 	auto_free char *room = malloc(HTTP1_CHUNK_FRAME + PIECE + 2);
 	bool is_chunked = !request->body_len_known, is_done;
 	uint64_t total = 0;
-
 	if (!room)
 		abort();
 	do {
@@ -388,7 +373,6 @@ static int send_body(struct client *client, const struct client_request *request
 int client_send(struct client *client, const struct client_request *request, struct error *err)
 {
 	int status;
-
 	auto_buf struct buf head = buf_empty(BUF_MAX_DEFAULT);
 	if (request->fd_count > CLIENT_FDS_MAX)
 		return fail(err, ERR_INVALID, "a request can't carry %d descriptors",
@@ -418,7 +402,6 @@ static const char *copy_header(
 	struct arena *arena, const struct http_response *head, const char *name)
 {
 	struct str value = http_response_header(head, name);
-
 	return value.data ? arena_bytes(arena, value.data, value.len) : NULL;
 }
 
@@ -448,7 +431,6 @@ int client_receive_next(struct client *client, struct arena *arena,
 {
 	struct http_response head;
 	size_t used;
-
 	client->is_used = true;
 	for (;;) {
 		int status =
@@ -512,7 +494,6 @@ static ssize_t read_plain(struct client *client, struct client_response *respons
 {
 	struct str ready = unread(client);
 	ssize_t got;
-
 	if (response->left < size)
 		size = (size_t)response->left;
 	if (ready.len > 0) {
@@ -540,7 +521,6 @@ static ssize_t read_chunked(struct client *client, struct client_response *respo
 	for (;;) {
 		struct str ready = unread(client), piece;
 		size_t used;
-
 		/* The frame lies around the data: no more is looked at than fits. */
 		if (ready.len > size)
 			ready.len = size;
@@ -575,7 +555,6 @@ int client_read_all(struct client *client, struct client_response *response, str
 	struct error *err)
 {
 	ssize_t got;
-
 	auto_buf struct buf body = buf_empty(BODY_MAX);
 	do {
 		char *room = buf_reserve(&body, PIECE);
@@ -608,7 +587,6 @@ static int upgrade(struct client *client, const char *path, const char *protocol
 	struct error *err)
 {
 	struct client_request request = CLIENT_REQUEST_NONE;
-
 	request.method = "GET";
 	request.path = path;
 	request.headers =
@@ -626,7 +604,6 @@ int client_upgrade(struct client *client, const char *path, const char *protocol
 	struct arena *arena, struct str *early, struct error *err)
 {
 	struct client_response response;
-
 	if (upgrade(client, path, protocol, "", arena, &response, err) < 0)
 		return -1;
 	*early = unread(client);
@@ -639,7 +616,6 @@ int client_upgrade_websocket(struct client *client, const char *path, const char
 	unsigned char nonce[WEBSOCKET_NONCE_LEN];
 	char key[WEBSOCKET_KEY_LEN + 1], accept[WEBSOCKET_ACCEPT_LEN + 1];
 	struct client_response response;
-
 	if (getrandom(nonce, sizeof nonce, 0) != sizeof nonce)
 		return fail_errno(err, "get random bytes");
 	websocket_key(nonce, key);
@@ -667,7 +643,6 @@ int client_problem(int status, struct str body, struct arena *arena, struct erro
 	enum error_code code = status == 503  ? ERR_UNAVAILABLE
 			       : status < 500 ? ERR_INVALID
 					      : ERR_FAILED;
-
 	if (json_read(body, arena, &problem, NULL) < 0)
 		problem = NULL;
 	const char *name = json_member_text(problem, "code");
@@ -687,7 +662,6 @@ int client_next_event(
 	struct client *client, struct client_response *response, struct sse *sse, struct error *err)
 {
 	char piece[16384];
-
 	for (;;) {
 		int status = sse_next(sse, err);
 		if (status != 0)

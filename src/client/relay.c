@@ -23,7 +23,6 @@ static _Noreturn void become_relay(int fd, const char *url)
 {
 	char name[] = "carreld", mode[] = "client", to[512];
 	char *argv[] = { name, mode, to, authorities[0] ? authorities : NULL, NULL };
-
 	child_reset_signals();
 	str_copy(to, sizeof to, url);
 	setsid();
@@ -41,7 +40,6 @@ static int read_verdict(int fd, const char *url, struct error *err)
 {
 	struct error sent = { 0 };
 	char verdict = RELAY_FAILED;
-
 	if (fd_read_full(fd, &verdict, 1) == 1 && verdict == RELAY_READY)
 		return 0;
 	if (fd_read_full(fd, &sent, sizeof sent) != sizeof sent)
@@ -57,7 +55,6 @@ int relay_open(const char *url, int *fd, struct child *relay, struct error *err)
 {
 	int ends[2];
 	struct child child;
-
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return fail_errno(err, "make a socket pair");
 	auto_close int ours = ends[0], its = ends[1];

@@ -55,7 +55,6 @@ void client_socket_flush_for(struct client_socket *s, int timeout_ms)
 {
 	uint64_t end_ms = clock_monotonic_ms() + (uint64_t)timeout_ms, now_ms;
 	struct error ignored;
-
 	while (!client_socket_flush(s, &ignored) && client_socket_unsent(s) &&
 		(now_ms = clock_monotonic_ms()) < end_ms) {
 		struct pollfd ready = { s->client->socket, POLLOUT, 0 };
@@ -67,7 +66,6 @@ int client_socket_send(struct client_socket *s, enum websocket_opcode opcode,
 	const struct str *parts, size_t part_count, struct error *err)
 {
 	unsigned char mask[4];
-
 	if (getrandom(mask, sizeof mask, 0) != sizeof mask)
 		return fail_errno(err, "get random bytes");
 	buf_drop_front(&s->out, s->out_at);

@@ -7,7 +7,6 @@
 static bool has_word(struct str value, const char *word)
 {
 	struct str one;
-
 	while (str_next(&value, ',', &one))
 		if (http1_is(str_trim(one), word))
 			return true;
@@ -20,7 +19,6 @@ int forward_parse_answer(struct str bytes, struct forward_answer *out, struct er
 	struct http1_header header;
 	int status = http1_read_head(bytes, FORWARD_ANSWER_MAX, &head, err);
 	uint64_t code;
-
 	if (status <= 0)
 		return status;
 	bool is_old = str_starts_with(head.line, "HTTP/1.0 ");
@@ -52,7 +50,6 @@ static bool is_left_out(struct str name, unsigned status)
 {
 	static const char *const names[] = { "Connection", "Keep-Alive", "Proxy-Connection",
 		"Upgrade" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (http1_is(name, names[i]))
 			return status != 101;
@@ -62,7 +59,6 @@ static bool is_left_out(struct str name, unsigned status)
 void forward_rewrite_answer(const struct forward_answer *answer, bool keeps, struct buf *out)
 {
 	struct http1_header header;
-
 	buf_append(out, answer->line.data, answer->line.len);
 	buf_text(out, "\r\n");
 	/* A client takes the end of an answer of HTTP/1.0 for the end of the connection, unless it

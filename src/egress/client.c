@@ -16,7 +16,6 @@ const char *egress_event_name(unsigned event)
 {
 	static const char *const names[] = { "unknown", "opened", "closed", "refused", "failed",
 		"limited" };
-
 	return names[event < sizeof names / sizeof *names ? event : 0];
 }
 
@@ -24,14 +23,12 @@ const char *egress_front_name(unsigned front)
 {
 	static const char *const names[] = { "unknown", "connect", "http", "socks", "names",
 		"resolver" };
-
 	return names[front < sizeof names / sizeof *names ? front : 0];
 }
 
 int egress_pair(int ends[2], struct error *err)
 {
 	struct timeval patience = { .tv_sec = REPLY_SECONDS };
-
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0)
 		return fail_errno(err, "make a pair of sockets");
 	if (setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) == 0 &&
@@ -49,7 +46,6 @@ int egress_pair(int ends[2], struct error *err)
 static void clean(char *text, size_t size)
 {
 	char copy[512];
-
 	text[size - 1] = '\0';
 	str_copy(copy, sizeof copy, text);
 	str_printable(text, size, str_from(copy));
@@ -82,7 +78,6 @@ union packet {
 static ssize_t receive(int channel, union packet *packet, int flags)
 {
 	ssize_t got;
-
 	do
 		got = recv(channel, packet, sizeof *packet, flags | MSG_TRUNC);
 	while (got < 0 && errno == EINTR);
@@ -93,7 +88,6 @@ static int read_reply(int *channel, struct egress_reply *reply, struct error *er
 {
 	union packet packet;
 	ssize_t got;
-
 	do
 		got = receive(*channel, &packet, 0);
 	while (got == (ssize_t)sizeof packet.record);
@@ -112,7 +106,6 @@ int egress_read(struct egress *egress, struct egress_news *news, struct error *e
 {
 	union packet packet;
 	ssize_t got = egress->channel < 0 ? 0 : receive(egress->channel, &packet, MSG_DONTWAIT);
-
 	if (got < 0 && errno == EAGAIN)
 		return 0;
 	*news = (struct egress_news){ .is_record = got == (ssize_t)sizeof packet.record };
@@ -135,7 +128,6 @@ static int send_with(
 	int channel, const void *data, size_t len, int fd, int flags, struct error *err)
 {
 	struct iovec part = { (void *)(uintptr_t)data, len };
-
 	if (channel < 0)
 		return fail(err, ERR_UNAVAILABLE, ENDED);
 	if (fd_message_send(channel, &part, 1, &fd, fd >= 0, flags) >= 0)
@@ -151,7 +143,6 @@ static int begin(int service, const struct egress_policy *policy, struct egress 
 	struct error *err)
 {
 	int ends[2];
-
 	*egress = EGRESS_NONE;
 	if (egress_pair(ends, err) < 0)
 		return -1;
@@ -164,7 +155,6 @@ static int begin(int service, const struct egress_policy *policy, struct egress 
 static int write_rules(const struct egress_rules *rules, int *fd, struct error *err)
 {
 	auto_buf struct buf text = buf_empty(RULES_MAX);
-
 	rules_write(rules, &text);
 	if (text.overflow)
 		return fail(err, ERR_LIMIT, "the rules of a policy have more than %zu bytes",
@@ -182,7 +172,6 @@ static int exchange(struct egress *egress, const struct egress_message *message,
 	struct egress_reply *reply, struct error *err)
 {
 	struct egress_reply ignored;
-
 	if (egress->channel < 0)
 		return fail(err, ERR_UNAVAILABLE, ENDED);
 	while (lockf(egress->lock, F_LOCK, 1) < 0)
@@ -198,7 +187,6 @@ int egress_open(
 	int service, const struct egress_policy *policy, struct egress *egress, struct error *err)
 {
 	struct egress_reply reply;
-
 	if (begin(service, policy, egress, 0, err) < 0)
 		return -1;
 	egress->lock = memfd_create("egress", MFD_CLOEXEC);
@@ -210,7 +198,6 @@ int egress_open(
 int egress_set(struct egress *egress, const struct egress_rules *rules, struct error *err)
 {
 	auto_close int fd = -1;
-
 	if (write_rules(rules, &fd, err) < 0)
 		return -1;
 	return exchange(egress, &(struct egress_message){ .type = EGRESS_SET }, fd, NULL, err);
@@ -219,7 +206,6 @@ int egress_set(struct egress *egress, const struct egress_rules *rules, struct e
 int egress_listen(struct egress *egress, enum egress_listener kind, int listener, struct error *err)
 {
 	struct egress_message message = { .type = EGRESS_SERVE, .kind = (uint8_t)kind };
-
 	if (listener < 0)
 		return fail(err, ERR_INVALID, "no listening socket");
 	return exchange(egress, &message, listener, NULL, err);
@@ -235,7 +221,6 @@ int egress_allow(struct egress *egress, const struct forward_host *host, struct 
 	struct egress_message message = {
 		.type = EGRESS_ALLOW, .port = host->port, .is_named = host->is_named
 	};
-
 	if (host_check(host, err) < 0)
 		return -1;
 	str_copy(message.host, sizeof message.host, host->host);
@@ -250,7 +235,6 @@ int egress_settle(struct egress *egress, struct error *err)
 int egress_look(struct egress *egress, struct egress_status *status, struct error *err)
 {
 	struct egress_reply reply;
-
 	if (exchange(egress, &(struct egress_message){ .type = EGRESS_LOOK }, -1, &reply, err) < 0)
 		return -1;
 	*status = reply.status;
@@ -260,7 +244,6 @@ int egress_look(struct egress *egress, struct egress_status *status, struct erro
 void egress_close(struct egress *egress)
 {
 	struct error ignored; /* a role that has ended holds nothing */
-
 	if (egress->channel >= 0 && egress->lock >= 0)
 		exchange(
 			egress, &(struct egress_message){ .type = EGRESS_END }, -1, NULL, &ignored);
@@ -279,7 +262,6 @@ int egress_post_rules(struct egress *egress, const struct egress_rules *rules, s
 {
 	const struct egress_message message = { .type = EGRESS_SET };
 	auto_close int fd = -1;
-
 	if (write_rules(rules, &fd, err) < 0)
 		return -1;
 	return send_with(egress->channel, &message, sizeof message, fd, MSG_DONTWAIT, err);
@@ -289,7 +271,6 @@ int egress_post_listener(
 	struct egress *egress, enum egress_listener kind, int listener, struct error *err)
 {
 	const struct egress_message message = { .type = EGRESS_SERVE, .kind = (uint8_t)kind };
-
 	if (listener < 0)
 		return fail(err, ERR_INVALID, "no listening socket");
 	return send_with(egress->channel, &message, sizeof message, listener, MSG_DONTWAIT, err);
@@ -298,7 +279,6 @@ int egress_post_listener(
 int egress_post_look(struct egress *egress, struct error *err)
 {
 	const struct egress_message message = { .type = EGRESS_LOOK };
-
 	return send_with(egress->channel, &message, sizeof message, -1, MSG_DONTWAIT, err);
 }
 

@@ -18,7 +18,6 @@ static void on_timer(struct loop *loop, void *ctx);
 struct connection *connection_new(struct policy *policy, int fd)
 {
 	struct connection *c = xzalloc(sizeof *c);
-
 	*c = (struct connection){ .policy = policy,
 		.front = EGRESS_FRONT_HTTP,
 		.next = policy->connections,
@@ -38,7 +37,6 @@ struct connection *connection_new(struct policy *policy, int fd)
 void connection_watch(struct connection *c, int side, uint32_t events)
 {
 	struct loop *loop = c->policy->server->loop;
-
 	if (c->events[side] == events || c->fds[side] < 0)
 		return;
 	if (events == UNWATCHED)
@@ -73,7 +71,6 @@ void connection_set_timer(struct connection *c, uint64_t delay_ms)
 static void free_closed(struct loop *loop, void *ctx)
 {
 	struct server *server = ctx;
-
 	server->reaper = NULL;
 	while (server->closed) {
 		struct connection *c = server->closed;
@@ -86,7 +83,6 @@ void connection_leave(struct connection *c)
 {
 	struct policy *policy = c->policy;
 	uint64_t now = clock_monotonic_ms();
-
 	connection_close_side(c, UPSTREAM);
 	free(c->attempt);
 	c->attempt = NULL;
@@ -117,7 +113,6 @@ void connection_leave(struct connection *c)
 void connection_close(struct connection *c)
 {
 	struct server *server = c->policy->server;
-
 	if (c->state == CLOSED)
 		return;
 	c->state = CLOSED;
@@ -145,7 +140,6 @@ void connection_close(struct connection *c)
 void connection_break(struct connection *c)
 {
 	struct linger at_once = { .l_onoff = 1 };
-
 	for (int side = 0; side < 2; side++)
 		if (c->fds[side] >= 0)
 			setsockopt(c->fds[side], SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -155,7 +149,6 @@ void connection_break(struct connection *c)
 void connection_finish(struct connection *c, const char *data, size_t len)
 {
 	struct server *server = c->policy->server;
-
 	/* Closing while the client still sends would reset the connection, and with it the answer
 	 * that it hasn't read yet. */
 	c->state = DRAINING;
@@ -174,7 +167,6 @@ static void drain(struct connection *c)
 {
 	struct flow *flow = &c->flows[UPSTREAM];
 	ssize_t got;
-
 	if (relay_flush(c, UPSTREAM) && !flow->is_shut) {
 		shutdown(c->fds[CLIENT], SHUT_WR);
 		flow->is_shut = true;
@@ -203,7 +195,6 @@ bool connection_read_client(struct connection *c, bool *has_more)
 	size_t room = CLIENT_BYTES_MAX - c->in.len;
 	char *chunk = c->policy->server->chunk;
 	ssize_t got = 0;
-
 	*has_more = false;
 	if (!room)
 		return true;
@@ -238,7 +229,6 @@ void connection_pump(struct connection *c)
 void connection_on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct connection *c = ctx;
-
 	c->is_ready[CLIENT] = fd == c->fds[CLIENT];
 	c->is_ready[UPSTREAM] = !c->is_ready[CLIENT];
 	switch (c->state) {
@@ -269,7 +259,6 @@ static void on_timer(struct loop *loop, void *ctx)
 {
 	struct connection *c = ctx;
 	uint64_t idle_ms = clock_monotonic_ms() - c->active_ms, most = c->policy->limits.idle_ms;
-
 	c->timer = NULL;
 	switch (c->state) {
 	case HEAD:

@@ -67,7 +67,6 @@ static bool take_body(struct connection *c, struct buf *out)
 {
 	struct exchange *e = c->exchange;
 	size_t taken = 0;
-
 	if (e->body.is_done || !c->in.len)
 		return true;
 	if (forward_body_take(&e->body, (struct str){ c->in.data, c->in.len }, &taken, NULL) < 0)
@@ -80,7 +79,6 @@ static bool take_body(struct connection *c, struct buf *out)
 static void begin(struct connection *c)
 {
 	struct exchange *e = c->exchange;
-
 	e->is_active = true;
 	e->is_head = str_is(e->request.method, "HEAD");
 	e->is_upgrade = e->request.is_upgrade;
@@ -97,7 +95,6 @@ void exchange_connected(struct connection *c)
 {
 	struct exchange *e = c->exchange;
 	auto_buf struct buf out = buf_empty(8 * FORWARD_HEAD_MAX);
-
 	c->state = EXCHANGING;
 	c->active_ms = clock_monotonic_ms();
 	if (!e->is_active) {
@@ -131,7 +128,6 @@ static void pump_requests(struct connection *c)
 	struct exchange *e = c->exchange;
 	auto_buf struct buf out = buf_empty(2 * CLIENT_BYTES_MAX);
 	bool has_more = false;
-
 	if (!relay_flush(c, CLIENT))
 		return;
 	if (c->is_ready[CLIENT] && !c->is_client_ended) {
@@ -167,7 +163,6 @@ static bool take_head(struct connection *c, struct str bytes, const struct forwa
 {
 	struct exchange *e = c->exchange;
 	auto_buf struct buf out = buf_empty(HEAD_BYTES_MAX + FORWARD_ANSWER_MAX);
-
 	if (answer->status == 101 && !e->is_upgrade)
 		return false;
 	bool is_last = answer->status >= 200;
@@ -201,7 +196,6 @@ static bool take_answer_head(struct connection *c, struct str bytes)
 {
 	struct exchange *e = c->exchange;
 	struct forward_answer answer;
-
 	if (e->head.len) {
 		if (!buf_append(&e->head, bytes.data, bytes.len))
 			return false;
@@ -243,7 +237,6 @@ static bool take_answer(struct connection *c, struct str bytes)
 {
 	struct exchange *e = c->exchange;
 	size_t taken = bytes.len;
-
 	if (e->answer == ANSWER_HEAD)
 		return take_answer_head(c, bytes);
 	if (e->answer == ANSWER_BODY) {
@@ -263,7 +256,6 @@ static bool take_answer(struct connection *c, struct str bytes)
 static void end_answer(struct connection *c, bool is_broken)
 {
 	struct exchange *e = c->exchange;
-
 	if (e->answer == ANSWER_REST && !is_broken) {
 		e->answer = ANSWER_DONE;
 		e->keeps_upstream = false;
@@ -283,7 +275,6 @@ static void end_answer(struct connection *c, bool is_broken)
 static void pump_answers(struct connection *c)
 {
 	char *chunk = c->policy->server->chunk;
-
 	for (int round = 0; round < ROUNDS; round++) {
 		if (!relay_flush(c, UPSTREAM) || c->state != EXCHANGING ||
 			c->exchange->answer == ANSWER_DONE)
@@ -322,7 +313,6 @@ static void pump_answers(struct connection *c)
 static void finish(struct connection *c)
 {
 	struct exchange *e = c->exchange;
-
 	e->is_active = false;
 	e->served++;
 	e->is_reused = true;
@@ -357,7 +347,6 @@ static void watch(struct connection *c)
 	bool reads = !c->flows[UPSTREAM].len && !c->is_throttled;
 	uint32_t client = (has_room ? EPOLLIN : 0u) | (c->flows[UPSTREAM].len ? EPOLLOUT : 0u);
 	uint32_t upstream = (reads ? EPOLLIN : 0u) | (c->flows[CLIENT].len ? EPOLLOUT : 0u);
-
 	connection_watch(c, CLIENT, client ? client : UNWATCHED);
 	connection_watch(c, UPSTREAM, upstream ? upstream : UNWATCHED);
 }
@@ -365,7 +354,6 @@ static void watch(struct connection *c)
 void exchange_pump(struct connection *c)
 {
 	bool is_woken = c->is_throttled;
-
 	c->is_throttled = false;
 	if (is_woken)
 		c->is_ready[CLIENT] = c->is_ready[UPSTREAM] = true;

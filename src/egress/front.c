@@ -19,7 +19,6 @@ static const char tls_alert[] = { 0x15, 3, 1, 0, 2, 2, 49 };
 static void answer_http(struct connection *c, int code, const char *title, const char *text)
 {
 	char response[1024];
-
 	str_format(response, sizeof response,
 		"HTTP/1.1 %d %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
 		"Connection: close\r\n\r\n%s\n",
@@ -30,7 +29,6 @@ static void answer_http(struct connection *c, int code, const char *title, const
 static void answer_socks(struct connection *c, enum socks_reply reply)
 {
 	unsigned char bytes[SOCKS_REPLY_LEN];
-
 	socks_write_reply(reply, bytes);
 	connection_finish(c, (const char *)bytes, sizeof bytes);
 }
@@ -47,7 +45,6 @@ static void answer(struct connection *c, int code, const char *title, const char
 {
 	bool is_http = !c->is_tunnel || c->exchange ||
 		       (c->front == EGRESS_FRONT_CONNECT && !c->is_answered);
-
 	if (c->front == EGRESS_FRONT_SOCKS && !c->is_answered)
 		answer_socks(c, socks_reply_of(code));
 	else if (is_http)
@@ -64,7 +61,6 @@ static void record(struct connection *c, enum egress_event event, const char *re
 		.event = (uint8_t)event,
 		.front = (uint8_t)c->front,
 		.port = c->port };
-
 	if (event == EGRESS_OPENED)
 		c->id = made.id;
 	str_copy(made.host, sizeof made.host, c->host);
@@ -77,7 +73,6 @@ static void record(struct connection *c, enum egress_event event, const char *re
 static void answer_host(struct connection *c, int code, const char *title, const char *why)
 {
 	char text[640];
-
 	str_format(text, sizeof text, "carrel: %s:%u %s", c->host, c->port, why);
 	answer(c, code, title, text);
 }
@@ -85,7 +80,6 @@ static void answer_host(struct connection *c, int code, const char *title, const
 void front_refuse(struct connection *c, const char *why)
 {
 	struct egress_status *status = &c->policy->status;
-
 	status->refused++;
 	str_format(status->last_refused, sizeof status->last_refused, "%s:%u", c->host, c->port);
 	record(c, EGRESS_REFUSED, why);
@@ -95,7 +89,6 @@ void front_refuse(struct connection *c, const char *why)
 void front_reject(struct connection *c, int code, const char *title, const char *why)
 {
 	char text[640];
-
 	c->policy->status.refused++;
 	record(c, EGRESS_REFUSED, why);
 	str_format(text, sizeof text, "carrel: %s", why);
@@ -105,7 +98,6 @@ void front_reject(struct connection *c, int code, const char *title, const char 
 void front_fail(struct connection *c, int code, const char *title, const char *why)
 {
 	struct egress_status *status = &c->policy->status;
-
 	status->failed++;
 	str_format(status->last_failure, sizeof status->last_failure, "%s:%u: %s", c->host, c->port,
 		why);
@@ -120,7 +112,6 @@ void front_judge(struct connection *c)
 	struct policy *policy = c->policy;
 	struct server *server = policy->server;
 	bool is_waiting = c->state == WAITING;
-
 	/* The rules may have changed since the last request of the connection. */
 	rules_release(&server->rules, c->rules);
 	c->rules = policy->rules;
@@ -146,7 +137,6 @@ void front_judge(struct connection *c)
 static void forget_failure(struct connection *c)
 {
 	char *failure = c->policy->status.last_failure, host[320];
-
 	if (!failure[0])
 		return;
 	str_format(host, sizeof host, "%s:%u: ", c->host, c->port);
@@ -159,7 +149,6 @@ static void answer_tunnel(struct connection *c)
 	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
 	unsigned char reply[SOCKS_REPLY_LEN];
 	bool is_there = true;
-
 	socks_write_reply(SOCKS_SUCCEEDED, reply);
 	c->is_answered = true;
 	if (c->front == EGRESS_FRONT_CONNECT)
@@ -195,7 +184,6 @@ bool front_is_over(struct connection *c)
 {
 	struct egress_status *status = &c->policy->status;
 	char why[128];
-
 	if (!c->meter || c->bytes_in <= c->meter)
 		return false;
 	str_format(why, sizeof why, "ended after %llu MB, git.max_clone_size_mb of its sources",
@@ -218,7 +206,6 @@ static int greet(struct connection *c)
 	size_t len;
 	bool is_open;
 	int status = socks_parse_greeting((struct str){ c->in.data, c->in.len }, &len, &is_open);
-
 	if (status == 0)
 		return 0;
 	if (status < 0 || !is_open) {
@@ -237,7 +224,6 @@ static void read_socks(struct connection *c)
 	enum socks_reply reply = SOCKS_FAILED;
 	struct error err;
 	int status = c->is_greeted ? 1 : greet(c);
-
 	c->front = EGRESS_FRONT_SOCKS;
 	if (status <= 0)
 		return;
@@ -267,7 +253,6 @@ static void read_socks(struct connection *c)
 static bool is_permitted(const struct policy *policy, const struct forward_request *request)
 {
 	bool is_read = str_is(request->method, "GET") || str_is(request->method, "HEAD");
-
 	return !policy->only_reads || request->is_connect || (is_read && !request->is_upgrade);
 }
 
@@ -275,7 +260,6 @@ static void take_request(struct connection *c, const struct forward_request *req
 {
 	bool is_same = c->is_open && !request->is_connect && c->port == request->port &&
 		       !strcmp(c->host, request->host);
-
 	if (!is_same) {
 		connection_leave(c);
 		str_copy(c->host, sizeof c->host, request->host);
@@ -305,7 +289,6 @@ static void read_http(struct connection *c)
 	struct error err;
 	int status = c->is_tunnel ? forward_parse_origin(bytes, c->host, c->port, request, &err)
 				  : forward_parse(bytes, request, &err);
-
 	if (status < 0) {
 		front_reject(c, 400, "Bad Request", err.text);
 		return;
@@ -330,7 +313,6 @@ void front_read(struct connection *c)
 {
 	size_t old = c->in.len;
 	bool has_more, was_pending = c->is_pending;
-
 	c->state = HEAD;
 	c->is_pending = false;
 	if (!connection_read_client(c, &has_more))

@@ -14,7 +14,6 @@ enum speech { SPEECH_UNKNOWN, SPEECH_HTTP, SPEECH_OTHER };
 static enum speech tell_speech(struct str bytes)
 {
 	size_t len = 0;
-
 	while (len < bytes.len && len < METHOD_MAX && bytes.data[len] >= 'A' &&
 		bytes.data[len] <= 'Z')
 		len++;
@@ -34,7 +33,6 @@ static void judge_tls(struct connection *c)
 	struct error err;
 	int status = tls_hello_parse((struct str){ c->in.data, c->in.len }, &hello, &err);
 	bool is_address = network_host_is_address(c->host);
-
 	if (status == 0 && c->is_client_ended)
 		connection_close(c);
 	if (status == 0)
@@ -54,7 +52,6 @@ static void judge_tls(struct connection *c)
 static void judge_bytes(struct connection *c, bool may_be_other)
 {
 	enum speech speech = tell_speech((struct str){ c->in.data, c->in.len });
-
 	if ((unsigned char)c->in.data[0] == TLS_HANDSHAKE) {
 		judge_tls(c);
 	} else if (c->port == 443) {
@@ -78,7 +75,6 @@ void hello_judge(struct connection *c)
 	bool may_be_other = c->verdict.has_named_port && c->port != 80 && c->port != 443 &&
 			    !c->policy->only_reads;
 	bool has_more = false;
-
 	c->is_throttled = false;
 	if (!c->is_client_ended && !connection_read_client(c, &has_more))
 		return;

@@ -11,7 +11,6 @@ int host_check(const struct forward_host *host, struct error *err)
 	int status = has_brackets ? fail(err, ERR_INVALID, "not in its normal form")
 				  : network_normalize(text, parsed, err);
 	char shown[128];
-
 	if (!status && strcmp(parsed, text.data) != 0)
 		status = fail(err, ERR_INVALID, "not in its normal form");
 	if (!status && !host->port)
@@ -29,7 +28,6 @@ int forward_host_from_url(
 	struct str text = str_from(url), authority;
 	uint16_t port = 0;
 	char name[HOST_SIZE];
-
 	for (size_t i = 0; i < text.len; i++)
 		if ((unsigned char)text.data[i] <= ' ' || text.data[i] == 0x7f)
 			return fail(err, ERR_INVALID, "a blank or control byte in a URL");

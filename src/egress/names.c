@@ -60,7 +60,6 @@ struct names {
 static struct names *names_of(struct policy *policy)
 {
 	struct names *names = policy->names;
-
 	if (names)
 		return names;
 	names = xzalloc(sizeof *names);
@@ -118,7 +117,6 @@ static bool is_connected(const struct policy *policy, const char *host)
 static bool make_room(struct names *names)
 {
 	uint64_t now = clock_monotonic_ms();
-
 	if (names->hosts.live < NAMES_MAX)
 		return true;
 	for (struct name *name = names->oldest; name; name = name->newer) {
@@ -137,7 +135,6 @@ static struct name *give_number(struct names *names, const char *host)
 {
 	struct name *name = map_get(&names->hosts, str_from(host));
 	size_t size = strlen(host) + 1;
-
 	if (name) {
 		use(names, name);
 		return name;
@@ -160,7 +157,6 @@ static struct name *give_number(struct names *names, const char *host)
 static uint32_t number_of(const union address *address)
 {
 	uint32_t number;
-
 	if (address->any.sa_family == AF_INET) {
 		number = ntohl(address->ipv4.sin_addr.s_addr);
 	} else if (address->any.sa_family == AF_INET6) {
@@ -182,7 +178,6 @@ bool names_find(struct policy *policy, const union address *address, char host[H
 	struct names *names = policy->names;
 	uint32_t number = number_of(address);
 	struct name *name = names ? map_get(&names->numbers, number_key(&number)) : NULL;
-
 	if (!name)
 		return false;
 	use(names, name);
@@ -196,7 +191,6 @@ static bool has_ipv6(const struct policy *policy)
 {
 	int domain = 0;
 	socklen_t len = sizeof domain;
-
 	for (const struct listener *l = policy->listeners; l; l = l->next)
 		if (l->kind == EGRESS_NAMES &&
 			getsockopt(l->fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
@@ -211,7 +205,6 @@ static void refuse(struct names *names, const char *host)
 	struct policy *policy = names->policy;
 	uint64_t now = clock_monotonic_ms();
 	struct network_verdict verdict = policy_decide(policy, host, 443);
-
 	if (!strcmp(names->refused, host) && now - names->refused_ms < SAME_MS)
 		return;
 	str_copy(names->refused, sizeof names->refused, host);
@@ -226,7 +219,6 @@ static enum dns_code look_up(
 	struct policy *policy = names->policy;
 	char host[HOST_SIZE];
 	bool is_ipv4 = query->type == DNS_A, is_ipv6 = query->type == DNS_AAAA && has_ipv6(policy);
-
 	if (!query->name[0] || network_normalize(str_from(query->name), host, NULL) < 0 ||
 		network_host_is_address(host))
 		return DNS_NO_NAME;
@@ -253,7 +245,6 @@ static bool answer(struct names *names, struct str packet, struct buf *out)
 	uint8_t bytes[16];
 	bool has_address = false;
 	int code = dns_parse(packet, &query);
-
 	if (code < 0)
 		return false;
 	if (code == DNS_OK)
@@ -265,7 +256,6 @@ static bool answer(struct names *names, struct str packet, struct buf *out)
 static void serve_packets(struct names *names, int fd)
 {
 	char data[DNS_QUERY_MAX + 1]; /* a longer packet is seen to be one */
-
 	for (int i = 0; i < QUERIES; i++) {
 		union address peer;
 		socklen_t len = sizeof peer;
@@ -286,7 +276,6 @@ static void close_stream(struct stream *stream)
 {
 	struct names *names = stream->names;
 	struct loop *loop = names->policy->server->loop;
-
 	*stream->link = stream->next;
 	if (stream->next)
 		stream->next->link = stream->link;
@@ -302,7 +291,6 @@ static void close_stream(struct stream *stream)
 static void on_silence(struct loop *loop, void *ctx)
 {
 	struct stream *stream = ctx;
-
 	stream->timer = NULL;
 	close_stream(stream);
 }
@@ -328,7 +316,6 @@ static bool read_queries(struct stream *stream)
 	ssize_t got = recv(stream->fd, data, sizeof data, MSG_DONTWAIT);
 	struct str message, rest;
 	int status;
-
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR;
 	if (!got || !buf_append(&stream->in, data, (size_t)got))
@@ -348,7 +335,6 @@ static void on_stream(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct stream *stream = ctx;
 	/* Nothing is read while answers wait. */
 	bool is_open = stream->out.len || read_queries(stream);
-
 	if (!is_open || !send_answers(stream)) {
 		close_stream(stream);
 		return;
@@ -362,7 +348,6 @@ static void add_stream(struct names *names, int client)
 {
 	struct loop *loop = names->policy->server->loop;
 	struct stream *stream = xzalloc(sizeof *stream);
-
 	*stream = (struct stream){
 		.names = names, .next = names->streams, .link = &names->streams, .fd = client
 	};
@@ -387,7 +372,6 @@ static void watch_resolvers(struct names *names, uint32_t events)
 static void resume(struct loop *loop, void *ctx)
 {
 	struct names *names = ctx;
-
 	names->resumer = NULL;
 	watch_resolvers(names, EPOLLIN);
 }
@@ -395,7 +379,6 @@ static void resume(struct loop *loop, void *ctx)
 static void accept_stream(struct names *names, int fd)
 {
 	auto_close int client = foreign_accept(fd);
-
 	if (client >= 0 && names->stream_count < STREAMS_MAX) {
 		add_stream(names, take_fd(&client));
 	} else if (client < 0 && errno == EINTR) {
@@ -410,7 +393,6 @@ static void accept_stream(struct names *names, int fd)
 void names_serve(struct listener *listener)
 {
 	struct names *names = names_of(listener->policy);
-
 	if (policy_is_socket(listener->fd, SOCK_DGRAM, false))
 		serve_packets(names, listener->fd);
 	else
@@ -420,7 +402,6 @@ void names_serve(struct listener *listener)
 void names_done(struct policy *policy)
 {
 	struct names *names = policy->names;
-
 	if (!names)
 		return;
 	for (struct stream *stream = names->streams, *next; stream; stream = next) {

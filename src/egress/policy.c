@@ -26,12 +26,10 @@
 struct network_verdict policy_decide(const struct policy *policy, const char *host, uint16_t port)
 {
 	struct network_verdict verdict = { .reason = NETWORK_REASON_NONE };
-
 	if (policy->rules) {
 		const struct rules *rules = policy->rules;
 		const struct network_opened opened = { rules->ranges, rules->range_count,
 			&rules->hosts };
-
 		verdict = network_judge(&rules->list, host, port, &opened);
 	}
 	if (verdict.is_allowed || verdict.reason == NETWORK_REASON_DENIED || !policy->added)
@@ -49,7 +47,6 @@ bool policy_names(const struct policy *policy, const char *host)
 void policy_record(struct policy *policy, struct egress_record *record)
 {
 	int waiting = 0;
-
 	if (!policy->has_records)
 		return;
 	record->lost = policy->status.lost;
@@ -65,7 +62,6 @@ void policy_refused(struct policy *policy, enum egress_front front, const char *
 		.event = EGRESS_REFUSED,
 		.front = (uint8_t)front,
 		.port = port };
-
 	policy->status.refused++;
 	if (host[0] && port)
 		str_format(policy->status.last_refused, sizeof policy->status.last_refused, "%s:%u",
@@ -84,7 +80,6 @@ static void on_budget(struct loop *loop, void *ctx)
 {
 	struct policy *policy = ctx;
 	struct connection *next;
-
 	policy->budget_timer = NULL;
 	/* A connection that closes leaves the list; the ones behind it stay. */
 	for (struct connection *c = policy->connections; c; c = next) {
@@ -99,7 +94,6 @@ static void fill_budget(struct policy *policy)
 	uint64_t now = clock_monotonic_ns(), rate = policy->limits.bandwidth;
 	int64_t most = rate / 4 > (uint64_t)BUDGET_MIN ? (int64_t)(rate / 4) : BUDGET_MIN;
 	double earned = (double)(now - policy->budget_ns) * (double)rate / 1e9;
-
 	if (earned < 1)
 		return;
 	policy->budget_ns = now;
@@ -133,7 +127,6 @@ bool policy_is_socket(int fd, int type, bool is_listening)
 {
 	int found = 0, accepts = 0;
 	socklen_t len = sizeof found;
-
 	return getsockopt(fd, SOL_SOCKET, SO_TYPE, &found, &len) == 0 && found == type &&
 	       getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepts, &len) == 0 &&
 	       (accepts != 0) == is_listening;
@@ -143,7 +136,6 @@ static bool is_inet(int fd)
 {
 	int domain = 0;
 	socklen_t len = sizeof domain;
-
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
 	       (domain == AF_INET || domain == AF_INET6);
 }
@@ -176,7 +168,6 @@ void policy_watch_listeners(struct policy *policy, bool is_wanted)
 static int add_listener(struct policy *policy, unsigned kind, int *fd, struct error *err)
 {
 	bool is_datagram = kind == EGRESS_RESOLVER && policy_is_socket(*fd, SOCK_DGRAM, false);
-
 	if (kind < EGRESS_PROXY || kind > EGRESS_RESOLVER)
 		return fail(err, ERR_INVALID, "an unknown kind of listener");
 	if (!is_inet(*fd) || (!is_datagram && !policy_is_socket(*fd, SOCK_STREAM, true)))
@@ -218,7 +209,6 @@ static int set_rules(struct policy *policy, int fd, struct error *err)
 {
 	struct stat st;
 	struct rules *rules;
-
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return fail(err, ERR_INVALID, MALFORMED);
 	if (st.st_size < 0 || (size_t)st.st_size > RULES_MAX)
@@ -239,7 +229,6 @@ static int add_host(struct policy *policy, const struct forward_host *host, stru
 {
 	char entry[HOST_SIZE + 16];
 	bool is_v6 = host->host[0] && strchr(host->host, ':');
-
 	if (host_check(host, err) < 0)
 		return -1;
 	if (!policy->added) {
@@ -262,7 +251,6 @@ static int add_host(struct policy *policy, const struct forward_host *host, stru
 static void close_policy(struct policy *policy)
 {
 	struct server *server = policy->server;
-
 	policy_watch_listeners(policy, true); /* it waits for no place any more */
 	close_listeners(policy);
 	while (policy->connections)
@@ -287,7 +275,6 @@ void policy_give_up(struct policy *policy)
 static void release_proxies(struct server *server, struct proxies *proxies)
 {
 	struct proxies **at = &server->proxies;
-
 	if (!proxies || --proxies->users)
 		return;
 	while (*at != proxies)
@@ -300,7 +287,6 @@ static void release_proxies(struct server *server, struct proxies *proxies)
 static void free_policy(struct policy *policy)
 {
 	struct server *server = policy->server;
-
 	close_policy(policy);
 	*policy->link = policy->next;
 	if (policy->next)
@@ -314,7 +300,6 @@ static void free_policy(struct policy *policy)
 static void judge_waiting(struct policy *policy)
 {
 	struct connection *next;
-
 	for (struct connection *c = policy->connections; c; c = next) {
 		next = c->next;
 		if (c->state == WAITING)
@@ -329,7 +314,6 @@ static int obey(
 		.host = message->host, .port = message->port, .is_named = message->is_named
 	};
 	bool has_fd = message->type == EGRESS_SERVE || message->type == EGRESS_SET;
-
 	if (!memchr(message->host, '\0', sizeof message->host) || message->is_named > 1 ||
 		(*fd >= 0) != has_fd)
 		return fail(err, ERR_INVALID, MALFORMED);
@@ -356,7 +340,6 @@ static int obey(
 void egress_reply(int channel, const struct error *err, const struct egress_status *status)
 {
 	struct egress_reply reply = { .code = err ? (int32_t)err->code : ERR_NONE };
-
 	str_copy(reply.text, sizeof reply.text, err ? err->text : "");
 	if (status)
 		reply.status = *status;
@@ -368,7 +351,6 @@ int policy_receive(int channel, void *data, size_t size, int *fd, bool *is_over,
 {
 	struct fd_message came;
 	ssize_t got = fd_message_receive(channel, data, size, 0, &came);
-
 	*is_over = got == 0 || (got < 0 && errno != EAGAIN);
 	if (got <= 0)
 		return *is_over ? -1 : 0;
@@ -388,7 +370,6 @@ static void on_channel(struct loop *loop, int channel, uint32_t events, void *ct
 	auto_foreign int fd = -1;
 	bool is_over;
 	int got = policy_receive(channel, &message, sizeof message, &fd, &is_over, &err);
-
 	if (got == 0)
 		return;
 	if (is_over) {
@@ -411,7 +392,6 @@ static void set_limits(struct egress_limits *limits)
 		.connections = 256 };
 	const uint64_t *otherwise = (const uint64_t *)&defaults;
 	uint64_t *values = (uint64_t *)limits;
-
 	for (size_t i = 0; i < sizeof defaults / sizeof *values; i++)
 		if (!values[i])
 			values[i] = otherwise[i];
@@ -421,7 +401,6 @@ static void set_limits(struct egress_limits *limits)
 static bool is_line(const char *text, size_t size)
 {
 	const char *end = memchr(text, '\0', size);
-
 	for (; end && text < end; text++)
 		if ((unsigned char)*text < ' ' && *text != '\t')
 			return false;
@@ -431,7 +410,6 @@ static bool is_line(const char *text, size_t size)
 static int check_proxy(const struct forward_proxy *proxy, struct error *err)
 {
 	const struct forward_host host = { .host = proxy->host, .port = proxy->port };
-
 	if (!is_line(proxy->host, sizeof proxy->host) ||
 		!is_line(proxy->authorization, sizeof proxy->authorization))
 		return fail(err, ERR_INVALID, "a malformed proxy of a policy");
@@ -441,7 +419,6 @@ static int check_proxy(const struct forward_proxy *proxy, struct error *err)
 static struct proxies *share_proxies(struct server *server, const struct forward_proxies *given)
 {
 	struct proxies *proxies = server->proxies;
-
 	if (!given->https.host[0] && !given->http.host[0])
 		return NULL;
 	while (proxies && memcmp(&proxies->given, given, sizeof *given) != 0)

@@ -12,7 +12,6 @@ static int set_authorization(struct forward_proxy *proxy, struct str user, struc
 {
 	auto_arena struct arena arena = { 0 };
 	struct str plain;
-
 	auto_buf struct buf out = buf_empty(sizeof proxy->authorization);
 	/* A '%' that begins no escape is a part of the password. */
 	if (!uri_decode(&arena, user, false, &plain))
@@ -30,7 +29,6 @@ int forward_proxy_parse(const char *url, struct forward_proxy *proxy, struct err
 	auto_arena struct arena arena = { 0 };
 	struct forward_proxy made = { 0 };
 	struct uri parts;
-
 	if (!strstr(url, "://"))
 		url = arena_printf(&arena, "http://%s", url);
 	if (!uri_split(url, &parts) || strncasecmp(url, "http://", 7) != 0)
@@ -48,7 +46,6 @@ int forward_proxy_parse(const char *url, struct forward_proxy *proxy, struct err
 static bool is_below(const char *host, struct str domain)
 {
 	size_t len = strlen(host);
-
 	while (domain.len > 0 && domain.data[0] == '.')
 		domain = (struct str){ domain.data + 1, domain.len - 1 };
 	if (domain.len == 0 || domain.len > len ||
@@ -64,7 +61,6 @@ bool forward_proxy_is_excepted(const char *except, const char *host, uint16_t po
 		bool is_v6 = one.data[0] == '[' ||
 			     (memchr(one.data, ':', one.len) != memrchr(one.data, ':', one.len));
 		uint64_t wanted;
-
 		except += one.len;
 		if (str_is(one, "*"))
 			return true;
@@ -87,7 +83,6 @@ bool forward_proxy_is_excepted(const char *except, const char *host, uint16_t po
 bool proxy_must_not_reach(const char *host)
 {
 	union address address = { 0 };
-
 	/* Resolvers take 127.1, 0x7f000001 and 2130706433 for addresses, too. */
 	if (inet_aton(host, &address.ipv4.sin_addr))
 		address.any.sa_family = AF_INET;
@@ -102,7 +97,6 @@ static const char *first_set(const char *const *names, const char **found)
 {
 	for (; *names; names++) {
 		const char *value = getenv(*names);
-
 		if (value && *value) {
 			*found = *names;
 			return value;
@@ -114,7 +108,6 @@ static const char *first_set(const char *const *names, const char **found)
 static int find_proxy(const char *const *names, struct forward_proxy *proxy, struct error *err)
 {
 	const char *name = NULL, *value = first_set(names, &name);
-
 	if (value && forward_proxy_parse(value, proxy, err) < 0)
 		return error_context(err, "the variable %s", name);
 	return 0;
@@ -129,7 +122,6 @@ int forward_proxies_find(struct forward_proxies *proxies, struct error *err)
 	static const char *const none[] = { "no_proxy", "NO_PROXY", NULL };
 	struct forward_proxies found = { 0 };
 	const char *name, *except = first_set(none, &name);
-
 	if (except && !str_copy(found.except, sizeof found.except, except))
 		return fail(err, ERR_LIMIT, "the variable %s has more than %zu bytes", name,
 			sizeof found.except - 1);

@@ -21,7 +21,6 @@
 static struct pipe *take_pipe(struct server *server)
 {
 	struct pipe *pipe = server->pipes;
-
 	if (pipe) {
 		server->pipes = pipe->next;
 		server->pipe_count--;
@@ -39,7 +38,6 @@ static struct pipe *take_pipe(struct server *server)
 static void return_pipe(struct server *server, struct flow *flow)
 {
 	struct pipe *pipe = flow->pipe;
-
 	if (!pipe)
 		return;
 	flow->pipe = NULL;
@@ -68,7 +66,6 @@ void relay_drop(struct server *server, struct flow *flow)
 static void count(struct connection *c, int side, size_t bytes)
 {
 	struct egress_status *status = &c->policy->status;
-
 	c->active_ms = clock_monotonic_ms();
 	policy_spend(c->policy, bytes);
 	*(side == CLIENT ? &status->bytes_out : &status->bytes_in) += bytes;
@@ -79,7 +76,6 @@ static void count(struct connection *c, int side, size_t bytes)
 static void give_up(struct connection *c, int side)
 {
 	struct flow *flow = &c->flows[side];
-
 	if (side == UPSTREAM || c->state == HELLO) {
 		connection_break(c);
 		return;
@@ -95,7 +91,6 @@ static void give_up(struct connection *c, int side)
 static ssize_t send_some(struct connection *c, int side, const char *data, size_t len)
 {
 	ssize_t sent;
-
 	do
 		sent = send(c->fds[!side], data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (sent < 0 && errno == EINTR);
@@ -121,7 +116,6 @@ static void keep(struct flow *flow, const char *data, size_t len)
 bool relay_send(struct connection *c, int side, const char *data, size_t len)
 {
 	struct flow *flow = &c->flows[side];
-
 	if (flow->is_shut)
 		return true;
 	if (flow->len) { /* behind what is kept */
@@ -146,7 +140,6 @@ bool relay_send(struct connection *c, int side, const char *data, size_t len)
 static bool flush_pipe(struct connection *c, int side)
 {
 	struct flow *flow = &c->flows[side];
-
 	while (flow->piped) {
 		ssize_t moved = splice(flow->pipe->fds[0], NULL, c->fds[!side], NULL, flow->piped,
 			SPLICE_F_NONBLOCK | SPLICE_F_MOVE);
@@ -166,7 +159,6 @@ static bool flush_pipe(struct connection *c, int side)
 bool relay_flush(struct connection *c, int side)
 {
 	struct flow *flow = &c->flows[side];
-
 	while (flow->len) {
 		ssize_t sent = send_some(c, side, flow->data + flow->start, flow->len);
 		if (sent < 0)
@@ -202,7 +194,6 @@ static bool fill_pipe(struct connection *c, int side, size_t most, size_t *got)
 {
 	struct flow *flow = &c->flows[side];
 	struct server *server = c->policy->server;
-
 	if (!flow->pipe)
 		flow->pipe = take_pipe(server);
 	if (!flow->pipe) { /* no descriptor is left */
@@ -222,7 +213,6 @@ static bool fill_chunk(struct connection *c, int side, size_t most, size_t *got)
 {
 	char *chunk = c->policy->server->chunk;
 	ssize_t came = recv(c->fds[side], chunk, most < CHUNK ? most : CHUNK, MSG_DONTWAIT);
-
 	if (!judge_read(c, side, came))
 		return false;
 	*got = (size_t)came;
@@ -235,7 +225,6 @@ static bool fill(struct connection *c, int side)
 {
 	struct flow *flow = &c->flows[side];
 	size_t most = policy_budget(c->policy, PIPE_BYTES), got = 0;
-
 	if (!most) {
 		c->is_throttled = true;
 		return false;
@@ -258,7 +247,6 @@ static bool fill(struct connection *c, int side)
 void relay_pump_flow(struct connection *c, int side)
 {
 	struct flow *flow = &c->flows[side];
-
 	for (int round = 0; round < ROUNDS; round++)
 		if (!relay_flush(c, side) || flow->is_ended || !fill(c, side))
 			break;

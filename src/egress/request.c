@@ -26,7 +26,6 @@ static int parse_target(struct str target, const struct forward_host *tunnel,
 	if (target.len < 7 || strncasecmp(target.data, "http://", 7) != 0)
 		return fail(
 			err, ERR_INVALID, "this is a proxy: use CONNECT host:port or http://host/");
-
 	struct str authority = { target.data + 7, target.len - 7 };
 	const char *slash = authority.len ? memchr(authority.data, '/', authority.len) : NULL;
 	request->path = STR("/");
@@ -41,7 +40,6 @@ static int parse_request_line(struct str line, const struct forward_host *tunnel
 	struct forward_request *request, struct error *err)
 {
 	struct str rest, target, version;
-
 	if (!str_cut(line, ' ', &request->method, &rest) || !http1_is_token(request->method) ||
 		!str_cut(rest, ' ', &target, &version))
 		return fail(err, ERR_INVALID, "not a request line");
@@ -66,7 +64,6 @@ static int read_host(const struct http1_head *head, const struct forward_host *t
 	char host[HOST_SIZE];
 	uint16_t port, usual = tunnel ? tunnel->port : request->is_connect ? 443 : 80;
 	bool has_host = false;
-
 	while (http1_next_header(&rest, &header)) {
 		if (!http1_is(header.name, "host"))
 			continue;
@@ -88,7 +85,6 @@ static int read_host(const struct http1_head *head, const struct forward_host *t
 static bool has_nominated(struct str headers)
 {
 	struct http1_header header;
-
 	while (http1_next_header(&headers, &header)) {
 		struct str rest = header.value, one;
 		if (!http1_is(header.name, "connection"))
@@ -105,7 +101,6 @@ static bool has_nominated(struct str headers)
 static bool has_word(struct str headers, const char *name, const char *word)
 {
 	struct http1_header header;
-
 	while (http1_next_header(&headers, &header)) {
 		struct str rest = header.value, one;
 		if (!http1_is(header.name, name))
@@ -122,7 +117,6 @@ static int parse(struct str bytes, const struct forward_host *tunnel, struct for
 {
 	struct http1_head head;
 	int status = http1_read_head(bytes, FORWARD_HEAD_MAX, &head, err);
-
 	if (status <= 0)
 		return status;
 	struct forward_request request = { .head_len = head.len,
@@ -157,14 +151,12 @@ int forward_parse_origin(struct str bytes, const char *host, uint16_t port,
 	struct forward_request *out, struct error *err)
 {
 	const struct forward_host tunnel = { .host = host, .port = port };
-
 	return parse(bytes, &tunnel, out, err);
 }
 
 static bool is_nominated(struct str headers, struct str name)
 {
 	struct http1_header header;
-
 	while (http1_next_header(&headers, &header)) {
 		struct str rest = header.value, word;
 		if (!http1_is(header.name, "connection"))
@@ -182,7 +174,6 @@ static bool is_left_out(const struct forward_request *request, struct str name)
 {
 	static const char *const names[] = { "Host", "Content-Length", "Transfer-Encoding",
 		"Connection", "Keep-Alive", "TE", "Trailer", "Upgrade" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (http1_is(name, names[i]))
 			return true;
@@ -194,7 +185,6 @@ void forward_rewrite(const struct forward_request *request, struct buf *out)
 {
 	struct http1_header header;
 	bool is_ipv6 = strchr(request->host, ':') != NULL;
-
 	buf_append(out, request->method.data, request->method.len);
 	buf_char(out, ' ');
 	buf_append(out, request->path.data, request->path.len);
@@ -228,7 +218,6 @@ void forward_body_start(struct forward_body *body, const struct forward_request 
 int forward_body_take(struct forward_body *body, struct str bytes, size_t *taken, struct error *err)
 {
 	size_t at = 0;
-
 	if (!body->is_chunked) {
 		at = bytes.len < body->left ? bytes.len : (size_t)body->left;
 		body->left -= at;

@@ -23,7 +23,6 @@ _Static_assert(sizeof(struct addresses) <= MEASURE_DETAIL_MAX, "addresses are a 
 static bool keep_address(union address *out, const struct addrinfo *info)
 {
 	socklen_t len = info->ai_family == AF_INET ? sizeof out->ipv4 : sizeof out->ipv6;
-
 	if ((info->ai_family != AF_INET && info->ai_family != AF_INET6) || info->ai_addrlen < len)
 		return false;
 	memcpy(out, info->ai_addr, len);
@@ -36,7 +35,6 @@ static bool is_in_hosts_file(const char *host)
 	FILE *file = fopen(HOSTS_FILE, "re");
 	char line[1024];
 	bool is_found = false;
-
 	if (!file)
 		return false;
 	while (!is_found && fgets(line, sizeof line, file)) {
@@ -57,7 +55,6 @@ static uint64_t resolve(void *ctx)
 	struct addresses *found = &lookup->found;
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *list = NULL;
 	char name[HOST_SIZE + 1];
-
 	alarm((unsigned)(lookup->resolver->timeout_ms / 1000) + 2);
 	/* The name servers are those of this moment, and the name is the whole name, which the dot
 	 * says: a search domain behind it would make another one of it, which was not judged. */
@@ -76,7 +73,6 @@ static void start_next(struct lookup_queue *queue);
 static void finish(struct lookup *lookup, const char *reason)
 {
 	struct resolver *resolver = lookup->resolver;
-
 	measure_stop(&lookup->measure);
 	loop_cancel(resolver->loop, lookup->timer);
 	lookup->timer = NULL;
@@ -93,7 +89,6 @@ static void on_found(void *ctx, bool ok, uint64_t value)
 {
 	struct lookup *lookup = ctx;
 	int status = (int)(int64_t)value;
-
 	if (!ok || lookup->found.count > ADDRESSES_MAX)
 		finish(lookup, "the process that resolves host names failed");
 	else if (status)
@@ -105,7 +100,6 @@ static void on_found(void *ctx, bool ok, uint64_t value)
 static void on_timeout(struct loop *loop, void *ctx)
 {
 	struct lookup *lookup = ctx;
-
 	lookup->timer = NULL;
 	lookup->is_timeout = true;
 	finish(lookup, "no response in time");
@@ -114,7 +108,6 @@ static void on_timeout(struct loop *loop, void *ctx)
 static void start(struct lookup *lookup)
 {
 	struct resolver *resolver = lookup->resolver;
-
 	resolver->queue->running++;
 	resolver->running++;
 	lookup->state = LOOKUP_RUNNING;
@@ -133,7 +126,6 @@ static void start(struct lookup *lookup)
 static void leave_queue(struct lookup_queue *queue, const struct lookup *lookup)
 {
 	struct lookup **at = &queue->first;
-
 	while (*at && *at != lookup)
 		at = &(*at)->next_queued;
 	if (!*at)
@@ -148,7 +140,6 @@ static void leave_queue(struct lookup_queue *queue, const struct lookup *lookup)
 static void start_next(struct lookup_queue *queue)
 {
 	struct lookup *next = NULL;
-
 	for (struct lookup *lookup = queue->first; lookup; lookup = lookup->next_queued)
 		if (!next || lookup->resolver->running < next->resolver->running)
 			next = lookup;
@@ -168,7 +159,6 @@ static void forget_old(struct resolver *resolver)
 {
 	struct lookup **at = &resolver->lookups;
 	uint64_t now = clock_monotonic_ms();
-
 	while (*at) {
 		struct lookup *lookup = *at;
 		if (!is_over(lookup) || (lookup->state == LOOKUP_FOUND && now < lookup->old_ms)) {
@@ -185,7 +175,6 @@ struct lookup *resolver_ask(struct resolver *resolver, const char *host)
 {
 	forget_old(resolver);
 	struct lookup *lookup = resolver->lookups;
-
 	while (lookup && strcmp(lookup->host, host) != 0)
 		lookup = lookup->next;
 	if (lookup)
@@ -207,7 +196,6 @@ struct lookup *resolver_ask(struct resolver *resolver, const char *host)
 void resolver_done(struct resolver *resolver)
 {
 	unsigned ended = resolver->running;
-
 	while (resolver->lookups) {
 		struct lookup *lookup = resolver->lookups;
 		resolver->lookups = lookup->next;

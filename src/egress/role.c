@@ -29,7 +29,6 @@
 static size_t find_readable(struct role_path readable[READABLE_MAX], char target[PATH_MAX])
 {
 	size_t count = 0;
-
 	readable[count++] = (struct role_path){ "/etc", ROLE_READ };
 	if (!realpath(RESOLVER_FILE, target))
 		return count;
@@ -47,7 +46,6 @@ void egress_describe(struct role_start *start)
 	static char *const argv[] = { name, NULL }, *const env[] = { NULL };
 	static struct role_path readable[READABLE_MAX];
 	static char target[PATH_MAX];
-
 	start->argv = argv;
 	start->env = env;
 	start->root = readable;
@@ -62,7 +60,6 @@ static int close_files(struct error *err)
 	size_t count = find_readable(readable, target);
 	int abi = landlock_abi();
 	auto_close int ruleset = -1;
-
 	if (landlock_create(abi, &ruleset, err) < 0)
 		return -1;
 	for (size_t i = 0; i < count; i++) {
@@ -96,7 +93,6 @@ static int confine(struct error *err)
 int egress_main(void)
 {
 	struct error err;
-
 	if (fcntl(EGRESS_SERVICE, F_SETFD, FD_CLOEXEC) < 0)
 		return 125; /* started by hand */
 	if (confine(&err) == 0 && egress_run(EGRESS_SERVICE, &err) == 0)
@@ -110,7 +106,6 @@ int egress_start(
 {
 	auto_close int null = open("/dev/null", O_RDWR | O_CLOEXEC), pidfd = -1;
 	int ends[2];
-
 	*role = EGRESS_ROLE_NONE;
 	if (null < 0)
 		return fail_errno(err, "open '/dev/null'");

@@ -19,7 +19,6 @@ void address_print(const union address *address, char out[48])
 bool address_read(const char *text, union address *out)
 {
 	union address address = { 0 };
-
 	if (inet_pton(AF_INET, text, &address.ipv4.sin_addr) == 1)
 		address.any.sa_family = AF_INET;
 	else if (inet_pton(AF_INET6, text, &address.ipv6.sin6_addr) == 1)
@@ -60,7 +59,6 @@ void rules_write(const struct egress_rules *rules, struct buf *out)
 		write_line(out, "trust", rules->trust.items[i]);
 	for (size_t i = 0; i < rules->bounds.count; i++) {
 		const struct network_bound *bound = &rules->bounds.items[i];
-
 		write_line(out, "bound", bound->has_allow ? "list" : "open");
 		for (size_t k = 0; k < bound->allow.count; k++)
 			write_line(out, "within", bound->allow.items[k]);
@@ -96,7 +94,6 @@ static int read_mode(struct reader *r, const char *text, struct error *err)
 static int read_port(struct reader *r, const char *text, struct error *err)
 {
 	uint64_t port;
-
 	if (!str_to_u64(str_from(text), &port) || !port || port > UINT16_MAX)
 		return fail(err, ERR_INVALID, "invalid port '%s'", text);
 	if (r->defaults.port_count == NETWORK_PORTS_MAX)
@@ -108,7 +105,6 @@ static int read_port(struct reader *r, const char *text, struct error *err)
 static int read_host(struct reader *r, const char *text, struct error *err)
 {
 	char host[HOST_SIZE];
-
 	if (r->hosts.count == HOSTS_MAX)
 		return fail(err, ERR_LIMIT, "more than %d hosts with an address", HOSTS_MAX);
 	if (network_normalize(str_from(text), host, err) < 0)
@@ -121,7 +117,6 @@ static int read_host(struct reader *r, const char *text, struct error *err)
 static int read_at(struct reader *r, const char *text, struct error *err)
 {
 	union address *address = arena_alloc(&r->rules->arena, sizeof *address);
-
 	if (!r->host || !address_read(text, address))
 		return fail(err, ERR_INVALID, "invalid address '%s' of the host '%s'", text,
 			r->host ? r->host : "");
@@ -133,7 +128,6 @@ static int read_at(struct reader *r, const char *text, struct error *err)
 static int read_range(struct reader *r, const char *text, struct error *err)
 {
 	struct rules *rules = r->rules;
-
 	if (rules->range_count == RANGES_MAX)
 		return fail(err, ERR_LIMIT, "more than %d address ranges", RANGES_MAX);
 	if (!rules->ranges)
@@ -148,7 +142,6 @@ static int add_entry(
 	struct reader *r, enum network_effect effect, const char *text, struct error *err)
 {
 	struct rules *rules = r->rules;
-
 	/* What the list depends on has come: it is written first. */
 	if (!rules->list.arena) {
 		r->defaults.ports = r->ports;
@@ -204,7 +197,6 @@ static int read_without(struct reader *r, const char *text, struct error *err)
 static int read_meter(struct reader *r, const char *text, struct error *err)
 {
 	struct network_list *list = &r->rules->metered;
-
 	if (!str_to_u64(str_from(text), &r->rules->meter) || list->arena)
 		return fail(err, ERR_INVALID, "malformed rules of a policy");
 	if (network_list_init(list, &r->rules->arena, NETWORK_LIST, NULL, err) < 0)
@@ -241,7 +233,6 @@ static int read_line(struct reader *r, struct str line, struct error *err)
 		{ "within", read_within }, { "without", read_without }, { "meter", read_meter },
 		{ "metered", read_metered }, { "unmetered", read_unmetered } };
 	struct str word, rest;
-
 	if (!str_cut(line, ' ', &word, &rest) || memchr(line.data, '\0', line.len))
 		return fail(err, ERR_INVALID, "malformed rules of a policy");
 	/* The text of a line is copied where it stays; here it needs its NUL. */
@@ -256,7 +247,6 @@ static int read_rules(struct rules *rules, struct str text, struct error *err)
 {
 	struct reader reader = { .rules = rules };
 	struct str line;
-
 	map_init(&rules->hosts, &rules->arena);
 	while (str_next(&text, '\n', &line))
 		if (read_line(&reader, line, err) < 0)
@@ -276,7 +266,6 @@ int rules_get(struct rules **all, struct str text, struct rules **out, struct er
 {
 	struct sha256 hash;
 	unsigned char key[SHA256_LEN];
-
 	sha256_init(&hash);
 	sha256_add(&hash, text.data, text.len);
 	sha256_end(&hash, key);

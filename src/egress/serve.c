@@ -38,7 +38,6 @@ void serve_on_closed(struct server *server)
 static void resume(struct loop *loop, void *ctx)
 {
 	struct server *server = ctx;
-
 	server->resumer = NULL;
 	serve_on_closed(server);
 }
@@ -47,7 +46,6 @@ static void resume(struct loop *loop, void *ctx)
 static void refuse_address(struct connection *c, const union address *address)
 {
 	char text[48], why[128];
-
 	address_print(address, text);
 	str_format(why, sizeof why, "%s is not an address that the resolver has given out",
 		str_starts_with(str_from(text), "::ffff:") ? text + strlen("::ffff:") : text);
@@ -61,7 +59,6 @@ static void add_connection(const struct listener *listener, int fd)
 	union address address = { 0 };
 	socklen_t len = sizeof address;
 	int on = 1;
-
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 	if (listener->kind == EGRESS_PROXY) {
 		connection_set_timer(c, c->policy->limits.head_ms);
@@ -85,7 +82,6 @@ void serve_on_listener(struct loop *loop, int fd, uint32_t events, void *ctx)
 	const struct listener *listener = ctx;
 	struct policy *policy = listener->policy;
 	struct server *server = policy->server;
-
 	for (int i = 0; i < ACCEPTS; i++) {
 		if (!has_room(policy)) {
 			policy_watch_listeners(policy, false);
@@ -118,7 +114,6 @@ static void on_service(struct loop *loop, int service, uint32_t events, void *ct
 	auto_close int channel = -1;
 	bool is_over;
 	int got = policy_receive(service, &given, sizeof given, &channel, &is_over, &err);
-
 	/* No client is left that could begin a policy. An empty packet looks the same, but leaves
 	 * the socket connected. */
 	if (is_over && events & EPOLLHUP)
@@ -136,7 +131,6 @@ int egress_run(int service, struct error *err)
 {
 	struct server *server = xzalloc(sizeof *server);
 	struct rlimit limit = { .rlim_cur = 1024 };
-
 	getrlimit(RLIMIT_NOFILE, &limit);
 	server->count_max = CONNECTIONS_MAX;
 	if (limit.rlim_cur / 4 < server->count_max)
@@ -155,7 +149,6 @@ void egress_refuse(int service, const struct error *why)
 	struct error ignored;
 	auto_close int channel = -1;
 	bool is_over;
-
 	if (policy_receive(service, &given, sizeof given, &channel, &is_over, &ignored) > 0)
 		egress_reply(channel, why, NULL);
 }

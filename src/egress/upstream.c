@@ -19,7 +19,6 @@
 static void fail_upstream(struct connection *c, int code, const char *title, const char *reason)
 {
 	char why[400];
-
 	if (c->proxy)
 		str_format(why, sizeof why, "the proxy %s:%u: %s", c->proxy->host, c->proxy->port,
 			reason);
@@ -36,7 +35,6 @@ static int connect_address(struct connection *c, union address address)
 	int on = 1;
 	auto_close int fd = socket(
 		address.any.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
-
 	if (fd < 0)
 		return -1;
 	*(is_ipv4 ? &address.ipv4.sin_port : &address.ipv6.sin6_port) = port;
@@ -56,7 +54,6 @@ static void begin_tunnel(struct connection *c)
 {
 	bool is_v6 = strchr(c->host, ':') != NULL;
 	const char *open = is_v6 ? "[" : "", *close = is_v6 ? "]" : "";
-
 	auto_buf struct buf head = buf_empty(4096);
 	buf_printf(&head, "CONNECT %s%s%s:%u HTTP/1.1\r\nHost: %s%s%s:%u\r\n", open, c->host, close,
 		c->port, open, c->host, close, c->port);
@@ -79,7 +76,6 @@ static void begin_tunnel(struct connection *c)
 static void judge_tunnel(struct connection *c, struct str head)
 {
 	char why[128];
-
 	if (head.len >= 12 &&
 		(str_starts_with(head, "HTTP/1.1 2") || str_starts_with(head, "HTTP/1.0 2"))) {
 		buf_done(&c->tunnel);
@@ -108,7 +104,6 @@ static void read_tunnel(struct connection *c)
 			return;
 		}
 		ssize_t got = recv(c->fds[UPSTREAM], room, 1, MSG_DONTWAIT);
-
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0 && errno == EAGAIN)
@@ -142,7 +137,6 @@ static void connect_next(struct connection *c)
 {
 	struct attempt *attempt = c->attempt;
 	char why[160];
-
 	connection_close_side(c, UPSTREAM);
 	while (attempt->next < attempt->addresses.count) {
 		int status = connect_address(c, attempt->addresses.items[attempt->next++]);
@@ -172,7 +166,6 @@ static bool is_own(union address to)
 	union address from = { 0 };
 	socklen_t len = sizeof from;
 	auto_close int fd = socket(to.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
 	if (fd < 0)
 		return true;
 	*(is_ipv4 ? &to.ipv4.sin_port : &to.ipv6.sin6_port) = htons(1);
@@ -190,7 +183,6 @@ static bool keep_allowed(struct connection *c)
 	const struct rules *rules = c->policy->rules;
 	size_t count = 0;
 	char text[48];
-
 	for (size_t i = 0; i < all->count; i++) {
 		const union address *address = &all->items[i];
 		bool is_open = c->attempt->is_open ||
@@ -228,7 +220,6 @@ static void use_addresses(struct connection *c, const struct addresses *found)
 static void use_lookup(struct connection *c, const struct lookup *lookup)
 {
 	char why[320];
-
 	if (lookup->state == LOOKUP_FOUND) {
 		use_addresses(c, &lookup->found);
 		return;
@@ -243,7 +234,6 @@ void upstream_on_lookup(struct lookup *lookup, void *ctx)
 {
 	struct policy *policy = ctx;
 	struct connection *next;
-
 	for (struct connection *c = policy->connections; c; c = next) {
 		next = c->next;
 		if (c->state == RESOLVING && c->lookup == lookup)
@@ -254,7 +244,6 @@ void upstream_on_lookup(struct lookup *lookup, void *ctx)
 static void choose_proxy(struct connection *c)
 {
 	const struct proxies *proxies = c->policy->proxies;
-
 	c->proxy = NULL;
 	if (!proxies || c->has_set_address)
 		return;
@@ -269,7 +258,6 @@ void upstream_begin(struct connection *c)
 	const struct rules *rules = c->policy->rules;
 	const union address *configured = rules ? map_get(&rules->hosts, str_from(c->host)) : NULL;
 	struct addresses one = { .count = 1 };
-
 	c->state = RESOLVING;
 	connection_stop_timer(c); /* a lookup has a time limit of its own */
 	c->has_set_address = configured != NULL;
@@ -296,7 +284,6 @@ static void finish_connect(struct connection *c)
 {
 	int reason = 0;
 	socklen_t len = sizeof reason;
-
 	if (getsockopt(c->fds[UPSTREAM], SOL_SOCKET, SO_ERROR, &reason, &len) < 0)
 		reason = errno;
 	if (!reason) {

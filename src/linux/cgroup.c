@@ -31,14 +31,12 @@ static int read_lines(const char *path, add_line *add, struct cgroup_places *pla
 	char text[8192];
 	size_t len = 0, step = 1024;
 	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-
 	if (fd < 0)
 		return -1;
 	for (;;) {
 		size_t room = sizeof text - len;
 		ssize_t got = read(fd, text + len, room < step ? room : step);
 		struct str rest, line;
-
 		if (got <= 0)
 			return (int)got;
 		len += (size_t)got;
@@ -58,7 +56,6 @@ void cgroup_set_why(struct cgroup_host *host, const char *path)
 	const char *reason = errno == EROFS			 ? "is mounted read-only"
 			     : errno == EACCES || errno == EPERM ? "is not writable for this user"
 								 : "can't be opened";
-
 	str_format(host->why, sizeof host->why, "the control group '%s' %s", path, reason);
 }
 
@@ -66,7 +63,6 @@ void cgroup_set_why(struct cgroup_host *host, const char *path)
 static bool is_in_first_namespace(void)
 {
 	struct stat st;
-
 	return !stat("/proc/self/ns/cgroup", &st) && st.st_ino == FIRST_NAMESPACE;
 }
 
@@ -89,7 +85,6 @@ static void try_usual_places(struct cgroup_places *places)
 		struct statfs fs;
 		struct stat st;
 		bool is_needed = usual[i].type == CGROUP1_MAGIC || !places->memory.is_known;
-
 		if (!is_needed || !usual[i].place->is_known)
 			continue;
 		auto_close int dir = open(usual[i].point, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -121,7 +116,6 @@ void cgroup_probe(struct cgroup_host *host)
 {
 	struct cgroup_places places = { 0 };
 	const struct cgroup_place *place = &places.unified;
-
 	*host = (struct cgroup_host){ .version = CGROUP_NONE };
 	int failed = find_places(&places);
 	host->has_unified = places.unified.is_known;
@@ -179,7 +173,6 @@ static bool start_ticks(const char *pid, uint64_t *ticks)
 {
 	char path[48], text[1024];
 	struct procfs_stat stat;
-
 	str_format(path, sizeof path, "/proc/%s/stat", pid);
 	ssize_t len = fd_read_file(AT_FDCWD, path, text, sizeof text);
 	if (len < 0 || !procfs_parse_stat((struct str){ text, (size_t)len }, &stat))
@@ -193,7 +186,6 @@ int cgroup_add_dir(struct cgroup *group, const char *parent, const char *control
 {
 	char path[CGROUP_PATH_MAX + sizeof group->name + 1];
 	int i = 0;
-
 	if (!parent[0])
 		return fail(
 			err, ERR_UNAVAILABLE, "the %s controller is not writable here", controller);
@@ -221,7 +213,6 @@ int cgroup_try_set(int dir, const char *file, const char *text, struct error *er
 {
 	char now[64];
 	auto_close int fd = openat(dir, file, O_RDWR | O_CLOEXEC);
-
 	if (fd < 0)
 		return errno == ENOENT ? 1 : fail_errno(err, "open control group file '%s'", file);
 	if (write(fd, text, strlen(text)) < 0)
@@ -239,7 +230,6 @@ int cgroup_try_set(int dir, const char *file, const char *text, struct error *er
 int cgroup_set(int dir, const char *file, const char *text, struct error *err)
 {
 	int result = cgroup_try_set(dir, file, text, err);
-
 	if (result > 0)
 		return fail(err, ERR_UNAVAILABLE, "the control group has no file '%s'", file);
 	return result;
@@ -248,7 +238,6 @@ int cgroup_set(int dir, const char *file, const char *text, struct error *err)
 int cgroup_set_number(int dir, const char *file, uint64_t value, struct error *err)
 {
 	char text[24];
-
 	str_format(text, sizeof text, "%llu", (unsigned long long)value);
 	return cgroup_set(dir, file, text, err);
 }
@@ -278,7 +267,6 @@ static int name_group(const struct cgroup_host *host, const struct cgroup_want *
 	struct cgroup *group, struct error *err)
 {
 	uint64_t ticks;
-
 	cgroup_init(group);
 	if (host->version == CGROUP_NONE)
 		return fail(err, ERR_UNAVAILABLE, "%s", host->why);
@@ -344,11 +332,9 @@ int cgroup_watch_oom(const struct cgroup *group, int *fd, short *events, struct 
 {
 	int dir = group->dirs[group->memory];
 	char text[32];
-
 	if (group->version == CGROUP_V2) {
 		auto_close int file = openat(dir, "memory.events", O_RDONLY | O_CLOEXEC);
 		uint64_t kills;
-
 		/* News is what comes after the last read. */
 		if (file < 0)
 			return fail_errno(err, "open control group file 'memory.events'");
@@ -380,7 +366,6 @@ static int read_counter(
 	char text[4096];
 	ssize_t len = open_file >= 0 ? pread(open_file, text, sizeof text, 0)
 				     : fd_read_file(dir, counter->file, text, sizeof text);
-
 	if (len < 0)
 		return fail_errno(err, "read control group file '%s'", counter->file);
 	if (!procfs_find_number((struct str){ text, (size_t)len }, counter->key, value))
@@ -395,7 +380,6 @@ int cgroup_oom_kills(const struct cgroup *group, int watch, uint64_t *count, str
 	static const struct counter v2 = { "memory.events", "oom_kill" };
 	int dir = group->dirs[group->memory];
 	uint64_t drained;
-
 	if (group->version == CGROUP_V2)
 		return read_counter(dir, watch, &v2, count, err);
 	if (watch >= 0 && read(watch, &drained, sizeof drained) < 0 && errno != EAGAIN)
@@ -408,7 +392,6 @@ int cgroup_cpu_us(const struct cgroup *group, uint64_t *us, struct error *err)
 	static const struct counter v1 = { "cpuacct.usage", NULL };
 	static const struct counter v2 = { "cpu.stat", "usage_usec" };
 	uint64_t ns = 0;
-
 	if (group->cpuacct < 0)
 		return fail(err, ERR_UNAVAILABLE, "the control group does not count cpu time");
 	if (group->version == CGROUP_V2)
@@ -439,7 +422,6 @@ int cgroup_socket_bytes(const struct cgroup *group, uint64_t *bytes, struct erro
 {
 	static const struct counter sockets = { SOCKET_BYTES, NULL };
 	auto_close int file = cgroup_open_sockets(group);
-
 	*bytes = 0;
 	return file < 0 ? 0 : read_counter(-1, file, &sockets, bytes, err);
 }
@@ -451,7 +433,6 @@ int cgroup_open_counters(const struct cgroup *group, int *oom, int *cpu, struct 
 	const char *usage = is_v2 ? "cpu.stat" : "cpuacct.usage";
 	auto_close int oom_fd = openat(group->dirs[group->memory], kills, O_RDONLY | O_CLOEXEC);
 	auto_close int cpu_fd = -1;
-
 	if (oom_fd < 0)
 		return fail_errno(err, "open control group file '%s'", kills);
 	if (group->cpuacct >= 0) {
@@ -471,7 +452,6 @@ static int remove_dir(const char *parent, const char *name, int waits)
 {
 	char path[CGROUP_PATH_MAX + 80];
 	struct timespec pause = { .tv_nsec = 100000 };
-
 	str_format(path, sizeof path, "%s/%s", parent, name);
 	while (rmdir(path) < 0 && errno != ENOENT) {
 		if (errno != EBUSY || waits-- == 0)
@@ -485,7 +465,6 @@ static int remove_dir(const char *parent, const char *name, int waits)
 int cgroup_remove(struct cgroup *group, struct error *err)
 {
 	const int waits = 10;
-
 	for (int i = group->dir_count - 1; i >= 0; i--)
 		if (remove_dir(group->parents[i], group->name, waits) < 0)
 			return fail_errno(err, "remove control group '%s/%s'", group->parents[i],
@@ -498,7 +477,6 @@ static bool maker_is_gone(struct str name)
 	struct cgroup_maker maker;
 	uint64_t now;
 	char text[24];
-
 	if (!cgroup_parse_name(name, &maker) || maker.pidns != own_pidns())
 		return false;
 	str_format(text, sizeof text, "%llu", (unsigned long long)maker.pid);
@@ -512,7 +490,6 @@ static bool maker_is_gone(struct str name)
 static bool remove_left(const struct cgroup_host *host, const char *name)
 {
 	const char *parents[] = { host->cpuacct, host->cpu, host->memory };
-
 	for (int i = 0; i < 3; i++)
 		if (parents[i][0] && remove_dir(parents[i], name, 0) < 0)
 			return false;
@@ -523,7 +500,6 @@ int cgroup_try_remove(const struct cgroup_host *host, unsigned number, struct er
 {
 	struct cgroup_want want = { .number = number };
 	struct cgroup group;
-
 	if (name_group(host, &want, &group, err) < 0)
 		return -1;
 	if (!remove_left(host, group.name))
@@ -536,14 +512,12 @@ int cgroup_sweep(const struct cgroup_host *host)
 	_Alignas(struct dirent64) char entries[8192];
 	long len;
 	int busy = 0;
-
 	if (host->version == CGROUP_NONE)
 		return 0;
 	auto_close int dir = open(host->memory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	while ((len = syscall(SYS_getdents64, dir, entries, sizeof entries)) > 0)
 		for (long at = 0; at < len;) {
 			const struct dirent64 *entry = (const struct dirent64 *)(entries + at);
-
 			at += entry->d_reclen;
 			if (entry->d_type == DT_DIR && maker_is_gone(str_from(entry->d_name)) &&
 				!remove_left(host, entry->d_name))

@@ -14,7 +14,6 @@ static void set_own(struct cgroup_place *place, struct str path)
 void cgroup_add_own(struct cgroup_places *places, struct str line)
 {
 	struct procfs_cgroup own;
-
 	if (!procfs_next_cgroup(&line, &own))
 		return;
 	if (str_is(own.hierarchy, "0"))
@@ -47,7 +46,6 @@ void cgroup_set_mount(struct cgroup_place *place, struct str root, struct str po
 {
 	char own[CGROUP_PATH_MAX];
 	struct str below;
-
 	if (!place->is_known || place->is_inside)
 		return;
 	place->is_mounted = true;
@@ -65,7 +63,6 @@ void cgroup_set_mount(struct cgroup_place *place, struct str root, struct str po
 void cgroup_add_mount(struct cgroup_places *places, struct str line)
 {
 	struct procfs_mount mount;
-
 	if (!procfs_next_mount(&line, &mount) || !str_starts_with(mount.type, "cgroup"))
 		return;
 	/* Ignore mount points with escaped characters: cgroups aren't mounted there. */
@@ -86,7 +83,6 @@ void cgroup_add_mount(struct cgroup_places *places, struct str line)
 bool cgroup_has_all(const struct cgroup_places *places)
 {
 	const struct cgroup_place *v1[] = { &places->memory, &places->cpu, &places->cpuacct };
-
 	if (!places->memory.is_known)
 		return places->unified.is_inside || !places->unified.is_known;
 	for (int i = 0; i < 3; i++)
@@ -99,7 +95,6 @@ bool cgroup_parse_name(struct str name, struct cgroup_maker *maker)
 {
 	struct str prefix, pid, ticks, pidns;
 	uint64_t number;
-
 	return str_cut(name, '-', &prefix, &name) && str_is(prefix, "carrel") &&
 	       str_cut(name, '-', &pid, &name) && str_cut(name, '-', &ticks, &name) &&
 	       str_cut(name, '-', &pidns, &name) && str_to_u64(pid, &maker->pid) &&
@@ -110,7 +105,6 @@ bool cgroup_parse_name(struct str name, struct cgroup_maker *maker)
 uint64_t cgroup_round_memory(uint64_t bytes)
 {
 	const uint64_t most = (uint64_t)1 << 62;
-
 	return (bytes < most ? bytes : most) & ~((uint64_t)sysconf(_SC_PAGESIZE) - 1);
 }
 

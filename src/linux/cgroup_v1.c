@@ -6,7 +6,6 @@
 static int limit_memory(int dir, uint64_t bytes, struct error *err)
 {
 	char text[24];
-
 	str_format(text, sizeof text, "%llu", (unsigned long long)cgroup_round_memory(bytes));
 	if (cgroup_set(dir, "memory.limit_in_bytes", text, err) < 0)
 		return -1;
@@ -25,7 +24,6 @@ static int limit_memory(int dir, uint64_t bytes, struct error *err)
 static int limit_cpu(int dir, uint64_t millicpus, struct error *err)
 {
 	uint64_t quota_us, period_us;
-
 	cgroup_cpu_quota(millicpus, &quota_us, &period_us);
 	if (cgroup_set_number(dir, "cpu.cfs_period_us", period_us, err) < 0)
 		return -1;

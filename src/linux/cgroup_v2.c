@@ -14,7 +14,6 @@
 static bool is_delegated(const char *dir)
 {
 	char value[8];
-
 	return getxattr(dir, "trusted.delegate", value, sizeof value) > 0 ||
 	       getxattr(dir, "user.delegate", value, sizeof value) > 0;
 }
@@ -24,7 +23,6 @@ static bool is_delegated(const char *dir)
 static void choose_base(const struct cgroup_place *place, char base[CGROUP_PATH_MAX])
 {
 	const char *name = strrchr(place->own, '/');
-
 	str_copy(base, CGROUP_PATH_MAX, place->own);
 	if (place->is_top)
 		return;
@@ -37,7 +35,6 @@ static void choose_base(const struct cgroup_place *place, char base[CGROUP_PATH_
 static bool has_controller(struct str list, const char *controller)
 {
 	struct str piece;
-
 	while (str_next(&list, ' ', &piece))
 		if (str_is(piece, controller))
 			return true;
@@ -48,7 +45,6 @@ void cgroup_v2_choose(const struct cgroup_place *place, struct cgroup_host *host
 {
 	static const char *const needed[] = { ".", "cgroup.procs", "cgroup.subtree_control" };
 	char base[CGROUP_PATH_MAX], text[256];
-
 	choose_base(place, base);
 	auto_close int dir = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	for (int i = 0; dir >= 0 && i < 3; i++)
@@ -86,7 +82,6 @@ static int move_processes(int base, const char *path, struct error *err)
 	if (to < 0 || from < 0)
 		return fail_errno(
 			err, "open cgroup.procs of '%s' and of its '%s'", path, MAIN_GROUP);
-
 	/* One buffer at a time, whole lines only: the caller comes back when there were more. */
 	char text[4096];
 	ssize_t len = read(from, text, sizeof text);
@@ -107,7 +102,6 @@ static int enable(const char *path, const char *controller, struct error *err)
 {
 	auto_close int base = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char text[32];
-
 	if (base < 0)
 		return fail_errno(err, "open control group '%s'", path);
 	str_format(text, sizeof text, "+%s", controller);
@@ -130,7 +124,6 @@ static int set(const struct cgroup *group, const char *controller, const char *f
 	const char *text, struct error *err)
 {
 	int result = cgroup_try_set(group->dirs[0], file, text, err);
-
 	if (result <= 0)
 		return result;
 	if (enable(group->parents[0], controller, err) < 0)
@@ -141,7 +134,6 @@ static int set(const struct cgroup *group, const char *controller, const char *f
 static int limit_memory(const struct cgroup *group, uint64_t bytes, struct error *err)
 {
 	char text[24];
-
 	str_format(text, sizeof text, "%llu", (unsigned long long)cgroup_round_memory(bytes));
 	if (set(group, "memory", "memory.max", text, err) < 0 ||
 		cgroup_set(group->dirs[0], "memory.oom.group", "1", err) < 0)
@@ -170,7 +162,6 @@ int cgroup_v2_limit(const struct cgroup_host *host, const struct cgroup_want *wa
 {
 	uint64_t quota_us, period_us;
 	char text[64];
-
 	if (want->memory_bytes && limit_memory(group, want->memory_bytes, err) < 0)
 		return -1;
 	if (want->millicpus) {

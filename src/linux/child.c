@@ -16,7 +16,6 @@ int child_fork(struct child *child, unsigned flags, int death_signal, struct err
 	auto_close int from = -1, to = -1;
 	pid_t parent = getpid();
 	int ends[2];
-
 	*child = CHILD_NONE;
 	if (flags & CHILD_PIPE) {
 		if (pipe2(ends, O_CLOEXEC))
@@ -47,7 +46,6 @@ int child_wait(struct child *child)
 {
 	int status = -1;
 	pid_t ended;
-
 	if (child->pid <= 0)
 		return -1;
 	do
@@ -69,7 +67,6 @@ int child_kill(struct child *child)
 int child_leave_streams(int kept)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
 	for (int i = 0; i < 3; i++)
 		if (i != kept && dup2(null, i) < 0)
 			return -1;
@@ -79,7 +76,6 @@ int child_leave_streams(int kept)
 void child_reset_signals(void)
 {
 	sigset_t none;
-
 	for (int signo = 1; signo < NSIG; signo++)
 		signal(signo, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
@@ -90,7 +86,6 @@ void child_reset_signals(void)
 int child_limit(int resource, uint64_t most, struct error *err)
 {
 	struct rlimit now;
-
 	if (getrlimit(resource, &now) < 0)
 		return fail_errno(err, "read resource limit %d", resource);
 	rlim_t limit = now.rlim_max < most ? now.rlim_max : (rlim_t)most;
@@ -103,7 +98,6 @@ int child_limit_data(uint64_t bytes, struct error *err)
 {
 	char text[256];
 	unsigned long pages = 0;
-
 	if (fd_read_file(AT_FDCWD, "/proc/self/statm", text, sizeof text) < 0 ||
 		sscanf(text, "%*u %*u %*u %*u %*u %lu", &pages) != 1)
 		return fail_errno(err, "read '/proc/self/statm'");

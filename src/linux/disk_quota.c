@@ -37,7 +37,6 @@ static enum quota_mechanism probe_project(int dir, const char *type, char why[QU
 {
 	struct fs_quota_statv state = { .qs_version = FS_QSTATV_VERSION1 };
 	struct fsxattr attributes;
-
 	/* One call for both file systems; it needs no privilege, and no path of the block device.
 	 */
 	if (syscall(SYS_quotactl_fd, dir, QCMD(Q_XGETQSTATV, PRJQUOTA), 0, &state) < 0)
@@ -65,7 +64,6 @@ static enum quota_mechanism probe_qgroup(int dir, char why[QUOTA_WHY_LEN])
 	 * no limit. A trial on a new subvolume would leave a stale group behind until the file
 	 * system's cleaner runs. */
 	struct btrfs_ioctl_qgroup_limit_args limit = { .lim = { .flags = 0 } };
-
 	if (ioctl(dir, BTRFS_IOC_QGROUP_LIMIT, &limit) == 0) {
 		why[0] = '\0';
 		return QUOTA_QGROUP;
@@ -88,7 +86,6 @@ enum quota_mechanism quota_probe(int dir, char why[QUOTA_WHY_LEN])
 	} others[] = { { TMPFS_MAGIC, "tmpfs" }, { OVERLAYFS_SUPER_MAGIC, "overlay" },
 		{ NFS_SUPER_MAGIC, "nfs" } };
 	struct statfs info;
-
 	if (fstatfs(dir, &info) < 0)
 		return counted(why, "unknown file system", strerror(errno));
 	if (info.f_type == XFS_SUPER_MAGIC)
@@ -108,7 +105,6 @@ enum quota_mechanism quota_probe(int dir, char why[QUOTA_WHY_LEN])
 int quota_make_directory(int parent, const char *name, mode_t mode, enum quota_mechanism mechanism)
 {
 	struct btrfs_ioctl_vol_args args = { .fd = 0 };
-
 	if (mechanism != QUOTA_QGROUP)
 		return mkdirat(parent, name, mode);
 	if (!str_copy(args.name, sizeof args.name, name)) {
@@ -126,7 +122,6 @@ int quota_make_directory(int parent, const char *name, mode_t mode, enum quota_m
 static bool project_is_free(int dir, uint32_t project)
 {
 	struct dqblk used = { 0 };
-
 	if (syscall(SYS_quotactl_fd, dir, QCMD(Q_GETQUOTA, PRJQUOTA), project, &used) < 0)
 		return errno == ENOENT || errno == ESRCH;
 	return used.dqb_curinodes == 0 && used.dqb_curspace == 0;
@@ -137,7 +132,6 @@ static bool project_is_free(int dir, uint32_t project)
 static int find_project(int dir, uint32_t *project, struct error *err)
 {
 	struct stat st;
-
 	if (fstat(dir, &st) < 0)
 		return fail_errno(err, "look at the directory");
 	uint32_t at = (uint32_t)st.st_ino & (PROJECT_FIRST - 1);
@@ -153,7 +147,6 @@ static int find_project(int dir, uint32_t *project, struct error *err)
 static int set_project(int fd, uint32_t project, struct error *err)
 {
 	struct fsxattr attributes;
-
 	if (ioctl(fd, FS_IOC_FSGETXATTR, &attributes) < 0)
 		return fail_errno(err, "read a project id");
 	attributes.fsx_projid = project;
@@ -167,7 +160,6 @@ static int limit_project(int dir, uint64_t bytes, uint64_t inodes, struct error 
 {
 	struct fsxattr attributes;
 	uint32_t project;
-
 	if (ioctl(dir, FS_IOC_FSGETXATTR, &attributes) < 0)
 		return fail_errno(err, "read a project id");
 	project = attributes.fsx_projid;
@@ -193,7 +185,6 @@ static int limit_qgroup(int dir, uint64_t bytes, struct error *err)
 			.max_rfer = bytes ? bytes : UINT64_MAX }
 	};
 	struct stat st;
-
 	if (fstat(dir, &st) < 0)
 		return fail_errno(err, "look at the directory");
 	if (st.st_ino != SUBVOLUME_INODE)

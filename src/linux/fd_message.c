@@ -17,7 +17,6 @@ ssize_t fd_message_send(int socket, const struct iovec *parts, size_t part_count
 	struct msghdr message = { .msg_iov = (struct iovec *)parts, .msg_iovlen = part_count };
 	size_t len = (size_t)fd_count * sizeof(int);
 	ssize_t sent;
-
 	if (fd_count < 0 || fd_count > FD_MESSAGE_MAX)
 		abort();
 	if (fd_count > 0) {
@@ -37,7 +36,6 @@ ssize_t fd_message_send(int socket, const struct iovec *parts, size_t part_count
 void fd_message_close(struct fd_message *message, int first)
 {
 	int saved = errno;
-
 	while (message->fd_count > first)
 		foreign_close(&message->fds[--message->fd_count]);
 	errno = saved;
@@ -53,7 +51,6 @@ ssize_t fd_message_receive(
 		.msg_control = &control,
 		.msg_controllen = sizeof control };
 	ssize_t got;
-
 	message->fd_count = 0;
 	do
 		got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | flags);

@@ -9,7 +9,6 @@
 int memfd_create_program(const char *name)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
-
 	if (fd < 0 && errno == EINVAL) /* before 6.3 every memfd was executable */
 		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	return fd;

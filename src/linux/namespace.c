@@ -19,7 +19,6 @@ static uint64_t proc_number(int proc, const char *path, uint64_t otherwise)
 	char text[64];
 	ssize_t len = fd_read_file(proc, path, text, sizeof text);
 	uint64_t value;
-
 	if (len < 0 || !str_to_u64(str_trim((struct str){ text, (size_t)len }), &value))
 		return otherwise;
 	return value;
@@ -52,7 +51,6 @@ static bool is_filtered(int proc)
 	char text[8192];
 	ssize_t len = fd_read_file(proc, "self/status", text, sizeof text);
 	struct str rest = { text, len < 0 ? 0 : (size_t)len }, line;
-
 	while (str_next(&rest, '\n', &line))
 		if (str_starts_with(line, "Seccomp:"))
 			return line.data[line.len - 1] == '2';
@@ -65,7 +63,6 @@ static bool is_in_chroot(int proc)
 	char text[65536];
 	ssize_t len = fd_read_file(proc, "self/mountinfo", text, sizeof text);
 	struct str rest = { text, len < 0 ? 0 : (size_t)len }, line, field;
-
 	if (len <= 0)
 		return false;
 	while (str_next(&rest, '\n', &line))
@@ -83,7 +80,6 @@ int namespace_explain(int sys_errno, int proc, struct error *err)
 	}
 	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
 		const struct refusal *r = &refusals[i];
-
 		if (proc_number(proc, r->sysctl, r->otherwise) == r->refusing)
 			return fail_hint(err, ERR_UNAVAILABLE, r->hint, "%s", r->text);
 	}
@@ -111,7 +107,6 @@ int namespace_explain(int sys_errno, int proc, struct error *err)
 static int explain(int sys_errno, struct error *err)
 {
 	auto_close int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
 	namespace_explain(sys_errno, proc, err);
 	if (err)
 		err->sys_errno = sys_errno;
@@ -126,7 +121,6 @@ int namespace_clone(uint64_t flags, int cgroup_fd, int *pidfd, pid_t *pid, struc
 		.pidfd = (uintptr_t)&child_fd,
 		.exit_signal = SIGCHLD,
 	};
-
 	if (cgroup_fd >= 0) {
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)cgroup_fd;
@@ -165,7 +159,6 @@ int namespace_write_maps(
 	pid_t pid, const struct namespace_ids *ids, bool deny_setgroups, struct error *err)
 {
 	char path[32] = "/proc/self", text[64];
-
 	if (pid)
 		str_format(path, sizeof path, "/proc/%d", (int)pid);
 	auto_close int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -173,7 +166,6 @@ int namespace_write_maps(
 		return fail_errno(err, "open '%s'", path);
 	if (deny_setgroups && fd_write_file(dir, "setgroups", "deny") < 0)
 		return fail_errno(err, "write '%s/setgroups'", path);
-
 	str_format(text, sizeof text, "%u %u 1", (unsigned)ids->inside_uid,
 		(unsigned)ids->outside_uid);
 	if (fd_write_file(dir, "uid_map", text) < 0) {
@@ -205,7 +197,6 @@ static int sleep_for_ever(void *parent)
 static pid_t start_sleeper(char *stack_end)
 {
 	sigset_t all, before;
-
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	pid_t pid = clone(
@@ -224,12 +215,10 @@ int namespace_make_idmap(uid_t owner_uid, gid_t owner_gid, uid_t outside_uid, gi
 	pid_t pid = start_sleeper(stack + sizeof stack);
 	if (pid < 0)
 		return explain(errno, err);
-
 	const struct namespace_ids ids = { owner_uid, outside_uid, owner_gid, outside_gid };
 	int fd = -1, result = namespace_write_maps(pid, &ids, false, err);
 	if (result == 0) {
 		char path[48];
-
 		str_format(path, sizeof path, "/proc/%d/ns/user", (int)pid);
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)

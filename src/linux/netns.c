@@ -26,7 +26,6 @@ static int raise_loopback(int *fd, struct error *err)
 	 * make. */
 	auto_close int any = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP };
-
 	if (any < 0)
 		return fail_errno(err, "make a socket to bring 'lo' up");
 	if (ioctl(any, SIOCSIFFLAGS, &request) < 0)
@@ -62,7 +61,6 @@ int netns_open_ports(int proc, struct error *err)
 int netns_open_own(int *fd, struct error *err)
 {
 	int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-
 	if (own < 0)
 		return fail_errno(err, "open '/proc/self/ns/net'");
 	*fd = own;
@@ -73,7 +71,6 @@ int netns_make(int own, int *fd, struct error *err)
 {
 	auto_close int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_close int made = -1;
-
 	if (proc < 0)
 		return fail_errno(err, "open '/proc'");
 	if (unshare(CLONE_NEWNET) < 0)
@@ -101,7 +98,6 @@ static int open_socket(const union any_address *address, socklen_t len, int type
 	auto_close int made =
 		socket(address->any.sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	int on = 1, off = 0;
-
 	if (made < 0)
 		return fail_errno(err, "make a socket for port %u", port);
 	if ((type == SOCK_STREAM &&
@@ -124,7 +120,6 @@ static int open_loopback(uint16_t port, int type, int *fd, struct error *err)
 	union any_address address = { .ipv4 = { .sin_family = AF_INET,
 					      .sin_port = htons(port),
 					      .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
-
 	if (open_socket(&address, sizeof address.ipv4, type, port, fd, err) < 0)
 		return error_context(err, "127.0.0.1");
 	return 0;
@@ -144,7 +139,6 @@ int netns_listen_all(uint16_t port, int *fd, struct error *err)
 {
 	union any_address both = { .ipv6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) } };
 	union any_address old = { .ipv4 = { .sin_family = AF_INET, .sin_port = htons(port) } };
-
 	if (open_socket(&both, sizeof both.ipv6, SOCK_STREAM, port, fd, err) == 0)
 		return 0;
 	/* A kernel without IPv6, or with it disabled. */
@@ -192,7 +186,6 @@ static int ask_kernel(int netlink, const struct netlink_request *request, struct
 		struct nlmsgerr error;
 		char rest[256];
 	} reply;
-
 	if (send(netlink, request, request->head.nlmsg_len, 0) < 0)
 		return fail_errno(err, "send to the kernel's routes");
 	ssize_t got = recv(netlink, &reply, sizeof reply, 0);
@@ -230,7 +223,6 @@ static int add_range(int netlink, const struct range *range, struct error *err)
 	struct ifa_cacheinfo times = { .ifa_valid = UINT32_MAX };
 	int device = LOOPBACK_INDEX;
 	struct netlink_request request;
-
 	begin(&request, RTM_NEWADDR, &own, sizeof own);
 	append_attribute(&request, IFA_LOCAL, range->first, range->len);
 	append_attribute(&request, IFA_ADDRESS, range->first, range->len);
@@ -249,7 +241,6 @@ int netns_add_ranges(struct error *err)
 	static const struct range ipv4 = { AF_INET, { 198, 18, 0, 0 }, 4, 15 },
 				  ipv6 = { AF_INET6, { 0xfd, 0, 0, 0xca }, 16, 64 };
 	auto_close int netlink = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-
 	if (netlink < 0)
 		return fail_errno(err, "make a socket for routes");
 	if (add_range(netlink, &ipv4, err) < 0)

@@ -53,7 +53,6 @@ static void child_main(int go, int answer, bool is_mapped, probe_fn *fn, const v
 	struct probe result = { 0 };
 	const char *step = "";
 	char byte;
-
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGALRM, SIG_DFL);
 	alarm(PROBE_SECONDS);
@@ -72,7 +71,6 @@ static void take_answer(pid_t pid, int answer, struct probe *out)
 {
 	struct probe said = { 0 };
 	int status = 0;
-
 	ssize_t got = fd_read_full(answer, &said, sizeof said);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
@@ -93,7 +91,6 @@ static void probe_in_child(
 {
 	int go[2], answer[2];
 	struct error err = { 0 };
-
 	*out = (struct probe){ 0 };
 	if (pipe2(go, O_CLOEXEC) < 0 || pipe2(answer, O_CLOEXEC) < 0) {
 		probe_fail(out, errno, "pipe");
@@ -180,7 +177,6 @@ static int do_mount_api(const void *ctx, const char **step)
 	struct mount_attr attributes = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID |
 						     MOUNT_ATTR_NODEV };
 	auto_close int fs = fsopen("tmpfs", FSOPEN_CLOEXEC);
-
 	if (fails(step, "fsopen", fs) ||
 		fails(step, "fsconfig", fsconfig(fs, FSCONFIG_SET_STRING, "size", "1m", 0)))
 		return -1;
@@ -260,7 +256,6 @@ static int do_overlay(const void *ctx, const char **step)
 {
 	const struct overlay_probe *probe = ctx;
 	bool on_tmpfs = probe->dir < 0;
-
 	/* The mount namespace comes after fchdir: the kernel then moves our cwd into the copy,
 	 * where overlay accepts it. */
 	if ((!on_tmpfs && fails(step, "chdir", fchdir(probe->dir))) ||
@@ -311,7 +306,6 @@ static int idmap_tree(int dir, int userns, const char **step)
 	struct stat before, after;
 	auto_close int tree =
 		open_tree(dir, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-
 	if (fails(step, "open_tree", tree) ||
 		fails(step, "mount_setattr",
 			mount_setattr(tree, "", AT_EMPTY_PATH, &attributes, sizeof attributes)))
@@ -328,7 +322,6 @@ void probe_idmap(const struct probe_ids *ids, int dir, struct probe *out)
 	auto_close int userns = -1;
 	struct error err = { 0 };
 	const char *step = "";
-
 	*out = (struct probe){ 0 };
 	if (namespace_make_idmap(0, 0, ids->uid, ids->gid, &userns, &err) < 0)
 		probe_fail(out, err.sys_errno, "make a user namespace");
@@ -343,7 +336,6 @@ void probe_clone3(struct probe *out)
 	struct error err = { 0 };
 	int status;
 	pid_t pid;
-
 	*out = (struct probe){ 0 };
 	if (namespace_clone(0, -1, &pidfd, &pid, &err) < 0) {
 		probe_fail(out, err.sys_errno, "clone3");
@@ -362,7 +354,6 @@ static int do_memfd_exec(const void *ctx, const char **step)
 	static char name[] = "carrel", verb[] = "version";
 	char *const argv[] = { name, verb, NULL }, *const env[] = { NULL };
 	struct stat info;
-
 	int memfd = memfd_create_program("probe");
 	if (fails(step, "memfd_create", memfd))
 		return -1;
@@ -399,7 +390,6 @@ void probe_memfd_exec(struct probe *out)
 static int do_seccomp(const void *ctx, const char **step)
 {
 	struct error err = { 0 };
-
 	if (fails(step, "no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
 		return -1;
 	*step = "load filters";
@@ -425,7 +415,6 @@ static int do_landlock(const void *ctx, const char **step)
 	int abi = *(const int *)ctx;
 	auto_close int ruleset = -1;
 	struct error err = { 0 };
-
 	if (fails(step, "no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)))
 		return -1;
 	*step = "restrict";

@@ -5,7 +5,6 @@
 const char *policy_decision_name(enum policy_decision decision)
 {
 	static const char *const names[] = { "allow", "ask", "deny" };
-
 	return names[decision];
 }
 

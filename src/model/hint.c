@@ -67,7 +67,6 @@ static bool ends_word(char c)
 static size_t match(const char *text, const char *command, struct str *word)
 {
 	const char *at = text;
-
 	for (; *command; command++) {
 		if (*command != '%') {
 			if (*at++ != *command)
@@ -87,12 +86,10 @@ static size_t match(const char *text, const char *command, struct str *word)
 void hint_for_rest(const char *hint, char out[ERROR_HINT_SIZE])
 {
 	auto_buf struct buf text = buf_empty(4096);
-
 	while (*hint) {
 		struct str word = STR("");
 		const struct hint_row *row = NULL;
 		size_t len = 0;
-
 		for (size_t i = 0; i < hint_row_count && !len; i++) {
 			row = &hint_rows[i];
 			len = match(hint, row->command, &word);

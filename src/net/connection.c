@@ -17,7 +17,6 @@ struct http_connection *connection_new(const struct listening *listening, int fd
 	const struct http_listener *from = &listening->listener;
 	struct http_server *server = listening->server;
 	struct http_connection *c = calloc(1, sizeof *c);
-
 	if (!c)
 		abort();
 	c->server = server;
@@ -37,7 +36,6 @@ struct http_connection *connection_new(const struct listening *listening, int fd
 struct http_peer connection_peer(const struct http_connection *c)
 {
 	bool is_unix = c->stream.is_unix;
-
 	return (struct http_peer){ .kind = is_unix ? HTTP_PEER_UNIX : HTTP_PEER_TCP,
 		.uid = c->peer_uid,
 		.address = is_unix ? NULL : c->address,
@@ -51,7 +49,6 @@ static void end_turn(struct loop *loop, void *ctx)
 {
 	struct http_server *server = ctx;
 	struct http_connection *c = server->awake, *next;
-
 	server->awake = NULL;
 	server->turn = NULL;
 	server->now_ms = clock_monotonic_ms();
@@ -68,7 +65,6 @@ static void end_turn(struct loop *loop, void *ctx)
 void connection_again(struct http_connection *c)
 {
 	struct http_server *server = c->server;
-
 	if (c->is_awake)
 		return;
 	c->is_awake = true;
@@ -92,7 +88,6 @@ static void keep_fd(struct http_connection *c, int fd)
 	bool is_body = x && x->has_begun && !x->is_complete;
 	int *fds = is_body ? x->request.fds : c->fds;
 	int *count = is_body ? &x->request.fd_count : &c->fd_count;
-
 	if (*count == HTTP_FDS_MAX) {
 		c->has_excess_fds = true;
 		close(fd);
@@ -119,7 +114,6 @@ static bool receive(struct http_connection *c)
 {
 	struct fd_message message;
 	ssize_t got = c->stream.kind->receive(&c->stream, c->server->in, HTTP_CHUNK, &message);
-
 	if (got < 0)
 		return errno == EAGAIN;
 	take_fds(c, &message);
@@ -145,7 +139,6 @@ static void keep_unread(struct http_connection *c)
 static void update_watch(struct http_connection *c)
 {
 	uint32_t events = c->is_blocked ? EPOLLOUT : 0;
-
 	/* EPOLLIN stays set while a handler works, until unwanted input arrives: this saves two
 	 * epoll_ctl calls per request. */
 	if (exchange_wants_input(c))
@@ -187,7 +180,6 @@ static void set_timer(struct http_connection *c);
 static void expire(struct http_connection *c)
 {
 	struct exchange *x = c->exchange;
-
 	if (c->state != CONNECTION_OPEN || !x || c->is_blocked || x->answer != ANSWER_NONE) {
 		connection_close(c);
 		return;
@@ -201,7 +193,6 @@ static void expire(struct http_connection *c)
 static void on_timer(struct loop *loop, void *ctx)
 {
 	struct http_connection *c = ctx;
-
 	c->timer = NULL;
 	c->server->now_ms = clock_monotonic_ms();
 	if (c->deadline == DEADLINE_NONE)
@@ -236,7 +227,6 @@ void connection_set_deadline(struct http_connection *c, enum deadline kind)
 static enum deadline deadline_of(const struct http_connection *c)
 {
 	const struct exchange *x = c->exchange;
-
 	if (c->state == CONNECTION_LINGERING)
 		return DEADLINE_LINGER;
 	if (c->is_blocked)
@@ -253,7 +243,6 @@ static enum deadline deadline_of(const struct http_connection *c)
 static void settle(struct http_connection *c)
 {
 	enum flow flow = output_flush(c);
-
 	if (flow == FLOW_BROKEN || (flow == FLOW_DONE && c->has_unwanted)) {
 		connection_close(c);
 		return;
@@ -290,7 +279,6 @@ static void discard(struct http_connection *c)
 {
 	struct fd_message message;
 	ssize_t got = c->stream.kind->receive(&c->stream, c->server->in, HTTP_CHUNK, &message);
-
 	fd_message_close(&message, 0);
 	/* End of input: in state LINGERING, has_unwanted means that. */
 	if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
@@ -301,7 +289,6 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct http_connection *c = ctx;
 	bool is_wanted = exchange_wants_input(c);
-
 	c->server->now_ms = clock_monotonic_ms();
 	if (events & EPOLLOUT)
 		c->is_blocked = false;
@@ -337,7 +324,6 @@ void connection_leave(struct http_connection *c)
 void connection_close(struct http_connection *c)
 {
 	enum connection_state state = c->state;
-
 	if (state == CONNECTION_CLOSED)
 		return;
 	c->state = CONNECTION_CLOSED;
@@ -381,7 +367,6 @@ void connection_hand_over(struct http_connection *c)
 	struct net_stream stream = c->stream;
 	void (*taken)(void *ctx, struct net_stream *s, struct str bytes) = x->upgraded;
 	void *ctx = x->upgraded_ctx;
-
 	/* Copied, since server->in is shared by all connections. */
 	if (early.len == 0)
 		buf_append(&early, c->unread.data, c->unread.len);

@@ -8,7 +8,6 @@
 static struct exchange *new_exchange(struct http_connection *c)
 {
 	struct exchange *x = calloc(1, sizeof *x);
-
 	if (!x)
 		abort();
 	arena_init(&x->request.arena);
@@ -32,7 +31,6 @@ void exchange_end(struct http_connection *c, bool aborted)
 {
 	struct http_server *server = c->server;
 	struct exchange *x = take_ptr(c->exchange);
-
 	/* From here on the handler's calls have no effect. */
 	x->answer = ANSWER_ENDED;
 	if (x->has_begun && server->handler.done)
@@ -52,7 +50,6 @@ void exchange_end(struct http_connection *c, bool aborted)
 bool exchange_is_answered(const struct http_connection *c)
 {
 	const struct exchange *x = c->exchange;
-
 	return x->answer == ANSWER_ENDED && x->is_complete && !x->is_cut && !c->is_broken &&
 	       x->file < 0 && x->pipe < 0 && output_queued(c) == 0;
 }
@@ -60,7 +57,6 @@ bool exchange_is_answered(const struct http_connection *c)
 bool exchange_wants_input(const struct http_connection *c)
 {
 	const struct exchange *x = c->exchange;
-
 	if (c->state != CONNECTION_OPEN)
 		return false;
 	if (!x || !x->has_begun)
@@ -85,7 +81,6 @@ static void choose_id(struct http_server *server, struct http_request *r)
 	struct str given = http_header(r, "x-request-id");
 	uint64_t count = server->id_count++;
 	size_t good = 0;
-
 	while (good < given.len && given.len < sizeof r->id &&
 		((given.data[good] >= '0' && given.data[good] <= '9') ||
 			((given.data[good] | 0x20) >= 'a' && (given.data[good] | 0x20) <= 'z') ||
@@ -107,7 +102,6 @@ static void begin(struct http_connection *c, struct exchange *x)
 	struct http_server *server = c->server;
 	struct http_request *r = &x->request;
 	size_t used;
-
 	choose_id(server, r);
 	x->must_close = !x->parser.keep_alive;
 	for (; r->fd_count < c->fd_count; r->fd_count++)
@@ -136,7 +130,6 @@ static void keep_piece(struct http_server *server, struct exchange *x, struct st
 {
 	const char *holder = x->request.holder;
 	struct error why;
-
 	if (piece.len > x->body_max - x->body.len) {
 		refuse(x, 413, exchange_too_big(x));
 	} else if (shares_check(&server->buffered, NULL, piece.len, &why)) {
@@ -168,7 +161,6 @@ static bool tell(struct http_connection *c, struct exchange *x)
 {
 	const struct http_handler *handler = &c->server->handler;
 	struct http_request *r = &x->request;
-
 	if (x->has_pipe_ended) {
 		x->has_pipe_ended = false;
 		x->pipe_ended(x->pipe_ctx, r, x->is_pipe_ok);
@@ -204,7 +196,6 @@ static bool read_on(struct http_connection *c, struct exchange *x)
 {
 	size_t used;
 	enum parse_event event = parser_next(&x->parser, c->unread, &used);
-
 	if (event == PARSE_ERROR) {
 		refuse(x, x->parser.status, x->parser.detail);
 		return true;
@@ -238,7 +229,6 @@ static bool finish(struct http_connection *c, struct exchange *x)
 {
 	bool is_last = x->must_close || !x->is_complete || c->server->is_draining;
 	bool is_clean = x->is_complete && c->unread.len == 0;
-
 	if (x->upgraded) {
 		connection_hand_over(c);
 		return false;
@@ -272,7 +262,6 @@ bool exchange_step(struct http_connection *c)
 {
 	struct exchange *x = c->exchange;
 	enum flow flow = output_flush(c);
-
 	if (flow == FLOW_BROKEN || (x && x->is_cut)) {
 		connection_close(c);
 		return false;

@@ -17,7 +17,6 @@ static size_t transmit(struct http_connection *c, struct iovec *parts, size_t co
 	struct exchange *x = c->exchange;
 	ssize_t sent = c->stream.kind->send(
 		&c->stream, parts, count, x ? x->out_fds : NULL, x ? x->out_fd_count : 0, more);
-
 	if (sent < 0) {
 		c->is_blocked = errno == EAGAIN;
 		c->is_broken = !c->is_blocked;
@@ -44,7 +43,6 @@ void output_send(struct http_connection *c, struct str head, struct str body)
 {
 	struct iovec parts[] = { { (void *)head.data, head.len }, { (void *)body.data, body.len } };
 	size_t sent = 0;
-
 	if (!c->is_blocked && !c->is_broken && output_queued(c) == 0)
 		sent = transmit(c, parts, body.len > 0 ? 2 : 1, false);
 	if (c->is_broken || sent == head.len + body.len)
@@ -86,7 +84,6 @@ static enum flow flush_file(struct http_connection *c, struct exchange *x)
 		off_t at = (off_t)x->file_at;
 		size_t len = x->file_left < FILE_PIECE ? (size_t)x->file_left : FILE_PIECE;
 		ssize_t sent = c->stream.kind->send_file(&c->stream, x->file, &at, len);
-
 		if (sent < 0 && errno == EAGAIN) {
 			c->is_blocked = true;
 			return FLOW_BLOCKED;
@@ -112,7 +109,6 @@ static enum flow flush_file(struct http_connection *c, struct exchange *x)
 static void on_pipe(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct http_connection *c = ctx;
-
 	/* It is read where the rest is sent, now that there is something. */
 	c->exchange->is_pipe_dry = false;
 	c->server->now_ms = clock_monotonic_ms();
@@ -150,7 +146,6 @@ static void await_pipe(struct http_connection *c, struct exchange *x)
 static void send_piece(struct http_connection *c, struct exchange *x, char *data, size_t len)
 {
 	struct str piece = { data, len };
-
 	if (x->is_chunked) {
 		char *frame = http1_chunk_frame(data, len);
 		piece = (struct str){ frame, (size_t)(data + len + 2 - frame) };
@@ -161,7 +156,6 @@ static void send_piece(struct http_connection *c, struct exchange *x, char *data
 static enum flow flush_pipe(struct http_connection *c, struct exchange *x)
 {
 	char *data = c->server->out + HTTP1_CHUNK_FRAME;
-
 	for (int i = 0; i < ROUNDS && x->pipe >= 0 && !x->is_pipe_dry; i++) {
 		ssize_t got = x->has_no_body ? 0 : read(x->pipe, data, HTTP_CHUNK);
 		if (got < 0 && errno == EINTR)
@@ -202,7 +196,6 @@ enum flow output_flush(struct http_connection *c)
 	struct exchange *x = c->exchange;
 	bool has_source = x && (x->file >= 0 || x->pipe >= 0);
 	enum flow flow = flush_queue(c, has_source && x->file >= 0);
-
 	if (flow != FLOW_DONE || !has_source)
 		return flow;
 	return x->file >= 0 ? flush_file(c, x) : flush_pipe(c, x);

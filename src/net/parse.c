@@ -41,7 +41,6 @@ static int end_text(struct parser *parser)
 static int on_url(llhttp_t *llhttp, const char *at, size_t len)
 {
 	struct parser *parser = parser_of(llhttp);
-
 	if (len > parser->limits->line_bytes - parser->text.len)
 		return refuse(parser, 414, "the request's target is too long");
 	return add_text(parser, at, len);
@@ -67,7 +66,6 @@ static int on_header_field(llhttp_t *llhttp, const char *at, size_t len)
 {
 	struct parser *parser = parser_of(llhttp);
 	size_t start = parser->text.len;
-
 	if (on_header_bytes(parser, at, len) < 0)
 		return -1;
 	for (size_t i = start; i < parser->text.len; i++)
@@ -79,7 +77,6 @@ static int on_header_field(llhttp_t *llhttp, const char *at, size_t len)
 static int on_header_field_complete(llhttp_t *llhttp)
 {
 	struct parser *parser = parser_of(llhttp);
-
 	if (parser->has_head)
 		return 0;
 	if (++parser->header_count > parser->limits->header_count)
@@ -95,7 +92,6 @@ static int on_header_value(llhttp_t *llhttp, const char *at, size_t len)
 static int on_header_value_complete(llhttp_t *llhttp)
 {
 	struct parser *parser = parser_of(llhttp);
-
 	return parser->has_head ? 0 : end_text(parser);
 }
 
@@ -139,7 +135,6 @@ static int check_header(
 static struct str next_text(struct str *rest)
 {
 	struct str text;
-
 	str_cut(*rest, '\0', &text, rest);
 	return text;
 }
@@ -147,7 +142,6 @@ static struct str next_text(struct str *rest)
 static int take_headers(struct parser *parser, struct str rest, struct counts *counts)
 {
 	struct http_request *r = parser->request;
-
 	for (size_t i = 0; i < parser->header_count; i++) {
 		struct str name = next_text(&rest), value = str_trim(next_text(&rest));
 		vec_push(&r->arena, &r->headers, (struct http_header){ name, value });
@@ -172,7 +166,6 @@ static int cut_absolute(struct parser *parser, struct str *path, const struct co
 {
 	const char *slashes = memmem(path->data, path->len, "://", 3);
 	struct str scheme = { path->data, slashes ? (size_t)(slashes - path->data) : 0 };
-
 	if (!is_same(scheme, "http") && !is_same(scheme, "https"))
 		return refuse(parser, 400, "the target is not a path");
 	struct str rest = { slashes + 3, path->len - scheme.len - 3 };
@@ -193,7 +186,6 @@ static int take_target(struct parser *parser, struct str target, const struct co
 {
 	struct http_request *r = parser->request;
 	struct str path = target;
-
 	for (size_t i = 0; i < target.len; i++) {
 		unsigned char c = (unsigned char)target.data[i];
 		if (c <= ' ' || c >= 0x7f || c == '#')
@@ -217,7 +209,6 @@ static int take_head(struct parser *parser)
 	struct http_request *r = parser->request;
 	struct str rest = { parser->text.data, parser->text.len };
 	struct counts counts = { 0 };
-
 	if (parser->llhttp.http_major != 1 || parser->llhttp.http_minor > 1)
 		return refuse(parser, 505, "this server speaks HTTP/1.1");
 	parser->is_old = parser->llhttp.http_minor == 0;
@@ -236,7 +227,6 @@ static int take_head(struct parser *parser)
 static int on_headers_complete(llhttp_t *llhttp)
 {
 	struct parser *parser = parser_of(llhttp);
-
 	if (take_head(parser) < 0)
 		return -1;
 	/* An offer of another protocol that isn't taken: the request is an ordinary one. */
@@ -249,7 +239,6 @@ static int on_headers_complete(llhttp_t *llhttp)
 static int on_body(llhttp_t *llhttp, const char *at, size_t len)
 {
 	struct parser *parser = parser_of(llhttp);
-
 	if (len == 0)
 		return 0;
 	parser->event = PARSE_BODY;
@@ -295,7 +284,6 @@ void parser_done(struct parser *parser)
 static int count_bytes(struct parser *parser, size_t used, bool was_head)
 {
 	const struct http_limits *limits = parser->limits;
-
 	parser->taken += used;
 	if (was_head) {
 		if (parser->taken > limits->line_bytes + limits->header_bytes + AROUND_MAX)
@@ -314,7 +302,6 @@ enum parse_event parser_next(struct parser *parser, struct str in, size_t *used)
 {
 	const char *data = in.len > 0 ? in.data : "";
 	bool was_head = !parser->has_head;
-
 	if (parser->status)
 		return PARSE_ERROR;
 	parser->event = PARSE_MORE;

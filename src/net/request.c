@@ -21,7 +21,6 @@ bool http_decode(struct http_request *r, struct str text, struct str *out)
 bool http_query_at(struct http_request *r, size_t index, struct str *name, struct str *value)
 {
 	struct str rest = r->query, raw_name, raw_value;
-
 	do
 		if (!uri_next_parameter(&rest, &raw_name, &raw_value))
 			return false;
@@ -37,7 +36,6 @@ bool http_query_at(struct http_request *r, size_t index, struct str *name, struc
 static void want_body(struct exchange *x, enum body_mode mode)
 {
 	struct http_connection *c = x->request.connection;
-
 	x->body_mode = mode;
 	if (x->parser.expects_continue && !x->is_continued && !x->refusal && !x->is_complete) {
 		x->is_continued = true;
@@ -58,7 +56,6 @@ void http_take_body(struct http_request *r, size_t max)
 {
 	struct exchange *x = exchange_of(r);
 	size_t most = r->connection->server->limits.body_bytes;
-
 	if (!may_choose(r, x))
 		return;
 	x->body_max = max < most ? max : most;
@@ -76,7 +73,6 @@ void http_take_body(struct http_request *r, size_t max)
 void http_stream_body(struct http_request *r)
 {
 	struct exchange *x = exchange_of(r);
-
 	if (may_choose(r, x))
 		want_body(x, BODY_STREAMED);
 }
@@ -84,7 +80,6 @@ void http_stream_body(struct http_request *r)
 void http_pause_body(struct http_request *r, bool paused)
 {
 	struct exchange *x = exchange_of(r);
-
 	if (x->is_paused == paused)
 		return;
 	x->is_paused = paused;

@@ -51,7 +51,6 @@ static const struct status {
 static const struct status *find_status(int status)
 {
 	static const struct status other = { 0, "Error", "failed", "" };
-
 	for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
 		if (statuses[i].status == status)
 			return &statuses[i];
@@ -66,7 +65,6 @@ const char *http_status_title(int status)
 static const char *date_of(struct http_server *server)
 {
 	int64_t now_s = clock_now_ms() / 1000;
-
 	if (now_s != server->date_s) {
 		time_t now = (time_t)now_s;
 		struct tm parts;
@@ -82,7 +80,6 @@ static void make_head(struct http_connection *c, const struct http_request *r, b
 	uint64_t length)
 {
 	struct buf *head = &c->server->head;
-
 	buf_clear(head);
 	buf_printf(head, "HTTP/1.1 %d %s\r\nDate: %s\r\nX-Request-Id: %s\r\n", status,
 		http_status_title(status), date_of(c->server), r->id);
@@ -104,7 +101,6 @@ void respond_problem(
 	struct http_connection *c, const struct exchange *x, int status, const char *detail)
 {
 	const struct status *row = find_status(status);
-
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	buf_printf(&body,
 		"{\"type\":\"about:blank\",\"title\":\"%s\",\"status\":%d,\"detail\":", row->title,
@@ -124,7 +120,6 @@ void respond_problem(
 static bool may_begin(struct http_request *r)
 {
 	struct exchange *x = exchange_of(r);
-
 	return x->answer == ANSWER_NONE && !x->refusal && r->connection->state == CONNECTION_OPEN;
 }
 
@@ -139,7 +134,6 @@ static bool is_open(struct http_request *r)
 static void consider_rest(struct exchange *x)
 {
 	const struct parser *parser = &x->parser;
-
 	if (x->request.connection->server->is_draining)
 		x->must_close = true;
 	if (x->is_complete)
@@ -160,7 +154,6 @@ static void begin_response(struct http_request *r, int status, const char *conte
 {
 	struct exchange *x = exchange_of(r);
 	const char *framing = "";
-
 	x->answer = ANSWER_BEGUN;
 	x->has_no_body = str_is(r->method, "HEAD") || is_bare(status);
 	if (is_bare(status)) {
@@ -201,7 +194,6 @@ void http_respond(struct http_request *r, int status, const char *content_type, 
 {
 	struct exchange *x = exchange_of(r);
 	struct buf *head = &r->connection->server->head;
-
 	if (!may_begin(r))
 		return;
 	begin_response(r, status, content_type, headers, body.len);
@@ -213,7 +205,6 @@ void http_respond(struct http_request *r, int status, const char *content_type, 
 void http_inform(struct http_request *r, const char *location)
 {
 	char head[512];
-
 	if (!may_begin(r) || exchange_of(r)->parser.is_old)
 		return;
 	str_format(head, sizeof head, "HTTP/1.1 102 Processing\r\nLocation: %s\r\n\r\n", location);
@@ -225,7 +216,6 @@ void http_begin_length(struct http_request *r, int status, const char *content_t
 	const char *headers, uint64_t length)
 {
 	struct buf *head = &r->connection->server->head;
-
 	if (!may_begin(r))
 		return;
 	begin_response(r, status, content_type, headers, length);
@@ -239,7 +229,6 @@ void http_begin_fds(struct http_request *r, int status, const char *content_type
 	struct exchange *x = exchange_of(r);
 	struct http_connection *c = r->connection;
 	struct buf *head = &c->server->head;
-
 	if (!may_begin(r))
 		return;
 	begin_response(r, status, content_type, headers, UNKNOWN);
@@ -262,7 +251,6 @@ bool http_write(struct http_request *r, struct str data)
 	struct exchange *x = exchange_of(r);
 	struct http_connection *c = r->connection;
 	char frame[32];
-
 	if (!is_open(r))
 		return false;
 	if (x->has_no_body || data.len == 0)
@@ -287,7 +275,6 @@ bool http_write(struct http_request *r, struct str data)
 void http_end(struct http_request *r)
 {
 	struct exchange *x = exchange_of(r);
-
 	if (!is_open(r))
 		return;
 	output_drop_sources(r->connection, x);
@@ -300,7 +287,6 @@ void http_end(struct http_request *r)
 void http_abort(struct http_request *r)
 {
 	struct exchange *x = exchange_of(r);
-
 	if (x->answer == ANSWER_ENDED || r->connection->state != CONNECTION_OPEN)
 		return;
 	x->is_cut = true;
@@ -314,7 +300,6 @@ void http_respond_file(struct http_request *r, int status, const char *content_t
 	struct http_connection *c = r->connection;
 	auto_close int file = fd;
 	struct str body = { c->server->out, 0 };
-
 	if (!may_begin(r))
 		return;
 	begin_response(r, status, content_type, headers, len);
@@ -339,7 +324,6 @@ void http_pipe(struct http_request *r, int fd,
 {
 	struct exchange *x = exchange_of(r);
 	auto_close int pipe = fd;
-
 	if (!is_open(r) || x->pipe >= 0)
 		return;
 	fd_set_nonblocking(pipe);
@@ -355,7 +339,6 @@ void http_upgrade(struct http_request *r, const char *protocol, const char *head
 {
 	struct exchange *x = exchange_of(r);
 	struct http_connection *c = r->connection;
-
 	if (!may_begin(r))
 		return;
 	/* A body, or the end of this connection, would be taken for the new protocol's. */

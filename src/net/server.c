@@ -34,7 +34,6 @@ const struct http_limits http_limits_default = {
 static void *allocate(size_t size)
 {
 	void *memory = calloc(1, size);
-
 	if (!memory)
 		abort();
 	return memory;
@@ -49,7 +48,6 @@ static void pass_over_sigpipe(int number)
 static void tame_sigpipe(void)
 {
 	struct sigaction now, wanted = { .sa_handler = pass_over_sigpipe, .sa_flags = SA_RESTART };
-
 	if (sigaction(SIGPIPE, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
 		sigaction(SIGPIPE, &wanted, NULL);
 }
@@ -59,7 +57,6 @@ int http_server_new(struct loop *loop, const struct http_limits *limits,
 {
 	struct http_server *made = allocate(sizeof *made);
 	char id[ID_LEN + 1];
-
 	tame_sigpipe();
 	made->loop = loop;
 	made->limits = limits ? *limits : http_limits_default;
@@ -95,7 +92,6 @@ static void stop_accepting(struct http_server *server)
 static void accept_again(struct loop *loop, void *ctx)
 {
 	struct http_server *server = ctx;
-
 	server->accept_again = NULL;
 	for (struct listening *at = server->listeners; at; at = at->next)
 		if (loop_watch(loop, at->listener.fd, EPOLLIN, on_accept, at, NULL) < 0 &&
@@ -108,7 +104,6 @@ static void find_addresses(int fd, struct http_connection *c)
 {
 	union inet_address address = { 0 };
 	socklen_t len = sizeof address;
-
 	if (!getpeername(fd, &address.any, &len))
 		inet_address_print_host(&address, c->address);
 	len = sizeof address;
@@ -127,10 +122,8 @@ static void take_connection(const struct listening *listening, int fd)
 		"\"hint\":\"try again later\",\"request_id\":\"\"}\n";
 	struct ucred peer = { .uid = (uid_t)-1 };
 	socklen_t len = sizeof peer;
-
 	const struct http_listener *from = &listening->listener;
 	size_t most = server->limits.connections;
-
 	/* Clients of other hosts leave room for those of this one. */
 	if (from->is_remote)
 		most -= most / 16;
@@ -165,7 +158,6 @@ static void on_accept(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	const struct listening *listening = ctx;
 	struct http_server *server = listening->server;
-
 	server->now_ms = clock_monotonic_ms();
 	/* Those who are connected already have their turn in between. */
 	for (int i = 0; i < ACCEPTS_A_TURN; i++) {
@@ -189,7 +181,6 @@ int http_server_listen(
 	struct http_server *server, const struct http_listener *listener, struct error *err)
 {
 	struct listening *added = allocate(sizeof *added);
-
 	*added = (struct listening){ *listener, server, server->listeners };
 	if (fd_set_nonblocking(listener->fd) < 0) {
 		free(added);
@@ -207,7 +198,6 @@ int http_server_listen(
 void server_forget(struct http_connection *c)
 {
 	struct http_server *server = c->server;
-
 	if (c->newer)
 		c->newer->older = c->older;
 	else
@@ -221,7 +211,6 @@ void server_forget(struct http_connection *c)
 static void tell_drained(struct loop *loop, void *ctx)
 {
 	struct http_server *server = ctx;
-
 	server->accept_again = NULL;
 	server->drained(server->drained_ctx);
 }

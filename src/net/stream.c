@@ -34,7 +34,6 @@ void stream_open_plain(void *ctx, int fd, struct net_stream *stream)
 	static const struct net_stream_kind plain = { receive, send_parts, send_file, end,
 		close_plain };
 	int family = AF_UNIX;
-
 	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &(socklen_t){ sizeof family });
 	*stream = (struct net_stream){ .kind = &plain, .fd = fd, .is_unix = family == AF_UNIX };
 }

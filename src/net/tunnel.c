@@ -67,7 +67,6 @@ static int connect_within(int fd, const struct addrinfo *address)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLOUT };
 	int why = 0;
-
 	if (!connect(fd, address->ai_addr, address->ai_addrlen))
 		return 0;
 	if (errno != EINPROGRESS)
@@ -100,7 +99,6 @@ static int connect_to(
 	struct addrinfo *found;
 	char name[256], port[8];
 	int why = EHOSTUNREACH;
-
 	str_format(name, sizeof name, "%.*s", (int)base->name.len, base->name.data);
 	str_format(port, sizeof port, "%u", base->port);
 	int failed = getaddrinfo(name, port, &wanted, &found);
@@ -129,7 +127,6 @@ static int give_up_root(bool *is_stuck, struct error *err)
 {
 	uid_t uid;
 	gid_t gid;
-
 	*is_stuck = false;
 	if (geteuid() != 0 && getuid() != 0)
 		return 0;
@@ -177,7 +174,6 @@ static bool flush(struct tunnel *t, struct way *way)
 {
 	const char *data = way->data + way->start;
 	ssize_t sent = 0;
-
 	if (way->len)
 		sent = way == &t->in ? send(t->near, data, way->len, MSG_DONTWAIT | MSG_NOSIGNAL)
 				     : send_far(t, data, way->len);
@@ -200,7 +196,6 @@ static bool flush(struct tunnel *t, struct way *way)
 static void relay(struct tunnel *t)
 {
 	bool is_gone = false; /* near: what came from there is still sent */
-
 	while (!t->out.is_shut || !t->in.is_shut) {
 		bool reads_far = !t->in.len && !t->in.is_ended;
 		bool reads_near = !t->out.len && !t->out.is_ended;
@@ -234,7 +229,6 @@ static int open_tunnel(struct tunnel *t, const char *url, const char *ca, struct
 {
 	struct uri_base base;
 	char authority[300];
-
 	if (!uri_parse_base(url, &base))
 		return fail(err, ERR_INVALID, "invalid URL '%s'", url);
 	str_format(
@@ -254,7 +248,6 @@ int tunnel_run(const char *url, const char *ca, int near, struct error *err)
 {
 	static struct tunnel t;
 	char verdict = 0; /* RELAY_READY of client/relay.h, whose room isn't ours */
-
 	t.near = near;
 	t.far = -1;
 	signal(SIGPIPE, SIG_IGN);

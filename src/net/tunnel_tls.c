@@ -32,7 +32,6 @@ static const char *reason(void)
 {
 	unsigned long code = ERR_peek_last_error();
 	const char *text = code ? ERR_reason_error_string(code) : NULL;
-
 	ERR_clear_error();
 	return text ? text : "unknown reason";
 }
@@ -40,7 +39,6 @@ static const char *reason(void)
 static bool is_address(const char *name)
 {
 	unsigned char bytes[16];
-
 	return inet_pton(AF_INET, name, bytes) == 1 || inet_pton(AF_INET6, name, bytes) == 1;
 }
 
@@ -66,7 +64,6 @@ static int on_verified(int is_accepted, X509_STORE_CTX *store)
 	const SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
 	struct tunnel_tls *tls = SSL_get_app_data(ssl);
 	X509 *leaf = X509_STORE_CTX_get0_cert(store);
-
 	if (!is_accepted && !tls->refused && leaf && X509_up_ref(leaf))
 		tls->refused = leaf;
 	return is_accepted;
@@ -75,7 +72,6 @@ static int on_verified(int is_accepted, X509_STORE_CTX *store)
 static int expect_name(struct tunnel_tls *tls)
 {
 	X509_VERIFY_PARAM *param = SSL_get0_param(tls->ssl);
-
 	SSL_set_app_data(tls->ssl, tls);
 	SSL_set_verify(tls->ssl, SSL_VERIFY_PEER, on_verified);
 	if (is_address(tls->name))
@@ -89,7 +85,6 @@ int tunnel_tls_new(
 	const struct uri_base *base, const char *ca, struct tunnel_tls **tls, struct error *err)
 {
 	struct tunnel_tls *made = calloc(1, sizeof *made);
-
 	if (!made)
 		abort();
 	str_format(made->name, sizeof made->name, "%.*s", (int)base->name.len, base->name.data);
@@ -130,7 +125,6 @@ static void print_names(X509 *certificate, struct buf *out)
 {
 	GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
 	int count = names ? sk_GENERAL_NAME_num(names) : 0;
-
 	for (int i = 0; i < count && i < NAMES_SHOWN; i++) {
 		const GENERAL_NAME *one = sk_GENERAL_NAME_value(names, i);
 		const ASN1_STRING *text = one->type == GEN_DNS	   ? one->d.dNSName
@@ -159,7 +153,6 @@ static void print_names(X509 *certificate, struct buf *out)
 static void print_day(const ASN1_TIME *time, char out[16])
 {
 	struct tm day;
-
 	out[0] = 0;
 	if (ASN1_TIME_to_tm(time, &day))
 		strftime(out, 16, "%Y-%m-%d", &day);
@@ -169,7 +162,6 @@ static int refuse(struct tunnel_tls *tls, long why, const char *authority, struc
 {
 	X509 *certificate = tls->refused;
 	char day[16] = "";
-
 	auto_buf struct buf names = buf_empty(1024);
 	switch (why) {
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
@@ -209,7 +201,6 @@ static int explain(struct tunnel_tls *tls, int kind, const char *authority, stru
 {
 	long why = SSL_get_verify_result(tls->ssl);
 	int code = ERR_GET_REASON(ERR_peek_error());
-
 	if (why != X509_V_OK)
 		return refuse(tls, why, authority, err);
 	if (code == SSL_R_WRONG_VERSION_NUMBER || code == SSL_R_HTTP_REQUEST)
@@ -231,7 +222,6 @@ static int explain(struct tunnel_tls *tls, int kind, const char *authority, stru
 int tunnel_tls_connect(struct tunnel_tls *tls, int fd, const char *authority, struct error *err)
 {
 	uint64_t end_ms = clock_monotonic_ms() + HANDSHAKE_MS;
-
 	SSL_set_fd(tls->ssl, fd);
 	for (;;) {
 		ERR_clear_error();
@@ -255,7 +245,6 @@ int tunnel_tls_connect(struct tunnel_tls *tls, int fd, const char *authority, st
 static ssize_t nothing(struct tunnel_tls *tls, int result, short *wants)
 {
 	int kind = SSL_get_error(tls->ssl, result);
-
 	*wants = kind == SSL_ERROR_WANT_READ ? POLLIN : kind == SSL_ERROR_WANT_WRITE ? POLLOUT : 0;
 	if (*wants) {
 		errno = EAGAIN;
@@ -272,7 +261,6 @@ static ssize_t nothing(struct tunnel_tls *tls, int result, short *wants)
 ssize_t tunnel_tls_read(struct tunnel_tls *tls, void *data, size_t size)
 {
 	size_t got;
-
 	ERR_clear_error();
 	tls->read_wants = 0;
 	int result = SSL_read_ex(tls->ssl, data, size, &got);
@@ -282,7 +270,6 @@ ssize_t tunnel_tls_read(struct tunnel_tls *tls, void *data, size_t size)
 ssize_t tunnel_tls_write(struct tunnel_tls *tls, const void *data, size_t len)
 {
 	size_t sent;
-
 	ERR_clear_error();
 	tls->write_wants = 0;
 	int result = SSL_write_ex(tls->ssl, data, len, &sent);

@@ -61,7 +61,6 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx);
 static void flush(struct websocket *ws)
 {
 	size_t done = 0;
-
 	while (done < ws->out.len && !ws->is_blocked && ws->state != STATE_BROKEN) {
 		struct iovec part = { ws->out.data + done, ws->out.len - done };
 		ssize_t sent = ws->stream.kind->send(&ws->stream, &part, 1, NULL, 0, false);
@@ -85,7 +84,6 @@ static void put(
 {
 	unsigned char head[WEBSOCKET_HEAD_MAX];
 	size_t len = websocket_put_head(head, opcode, first.len + rest.len);
-
 	buf_append(&ws->out, head, len);
 	buf_append(&ws->out, first.data, first.len);
 	buf_append(&ws->out, rest.data, rest.len);
@@ -109,7 +107,6 @@ static void put_close(struct websocket *ws, enum websocket_code code, const char
 {
 	char bytes[] = { (char)(code >> 8), (char)code };
 	struct str text = str_from(reason);
-
 	if (text.len > WEBSOCKET_REASON_MAX)
 		text.len = str_utf8_prefix(text.data, WEBSOCKET_REASON_MAX);
 	put(ws, WEBSOCKET_CLOSE, (struct str){ bytes, sizeof bytes }, text);
@@ -128,7 +125,6 @@ static ssize_t on_receive(
 {
 	struct websocket *ws = ctx;
 	size_t len = ws->unread.len < size ? ws->unread.len : size;
-
 	if (!len || !wants_input(ws)) {
 		wslay_event_set_error(parser, WSLAY_ERR_WOULDBLOCK);
 		return -1;
@@ -142,7 +138,6 @@ static ssize_t on_send(
 	wslay_event_context_ptr parser, const uint8_t *data, size_t len, int flags, void *ctx)
 {
 	struct websocket *ws = ctx;
-
 	buf_append(&ws->out, data, len);
 	return (ssize_t)len;
 }
@@ -151,7 +146,6 @@ static void on_frame(wslay_event_context_ptr parser,
 	const struct wslay_event_on_frame_recv_start_arg *frame, void *ctx)
 {
 	struct websocket *ws = ctx;
-
 	ws->is_data = !wslay_is_ctrl_frame(frame->opcode);
 	if (!ws->is_data)
 		return;
@@ -171,7 +165,6 @@ static void on_piece(wslay_event_context_ptr parser,
 	const struct wslay_event_on_frame_recv_chunk_arg *piece, void *ctx)
 {
 	struct websocket *ws = ctx;
-
 	if (ws->is_data && !ws->is_too_long)
 		buf_append(&ws->message, piece->data, piece->data_length);
 }
@@ -181,7 +174,6 @@ static void on_message(
 {
 	struct websocket *ws = ctx;
 	bool is_text = arg->opcode == WSLAY_TEXT_FRAME;
-
 	if (arg->opcode == WSLAY_PONG)
 		ws->unanswered = 0;
 	if (wslay_is_ctrl_frame(arg->opcode) || ws->is_too_long)
@@ -216,7 +208,6 @@ static void stop_reading(struct websocket *ws, int failure)
 static void parse(struct websocket *ws)
 {
 	int failure = wslay_event_recv(ws->parser);
-
 	if (failure == WSLAY_ERR_NOMEM)
 		abort();
 	if (ws->state != STATE_OPEN)
@@ -232,7 +223,6 @@ static bool fill(struct websocket *ws)
 {
 	struct fd_message message;
 	ssize_t got = ws->stream.kind->receive(&ws->stream, ws->group->chunk, CHUNK, &message);
-
 	if (got < 0) {
 		if (errno != EAGAIN && errno != EINTR)
 			ws->state = STATE_BROKEN;
@@ -248,7 +238,6 @@ static bool fill(struct websocket *ws)
 static void read_on(struct websocket *ws)
 {
 	auto_buf struct buf kept = ws->kept;
-
 	buf_init(&ws->kept, BUF_MAX_DEFAULT);
 	ws->unread = (struct str){ kept.data, kept.len };
 	ws->is_unfinished = true;
@@ -276,7 +265,6 @@ static void discard(struct websocket *ws)
 static void free_websocket(struct websocket *ws)
 {
 	struct loop *loop = ws->group->loop;
-
 	*ws->at = ws->next;
 	if (ws->next)
 		ws->next->at = ws->at;
@@ -296,7 +284,6 @@ static void free_websocket(struct websocket *ws)
 static void tell_closed(struct websocket *ws)
 {
 	void (*closed)(void *ctx) = ws->handler.closed;
-
 	ws->handler.closed = NULL;
 	if (closed)
 		closed(ws->handler.ctx);
@@ -309,7 +296,6 @@ static void update_watch(struct websocket *ws)
 	bool is_held = !reads && ws->state == STATE_OPEN;
 	uint32_t events = (reads ? EPOLLIN : 0u) | (is_held ? EPOLLRDHUP : 0u) |
 			  (ws->is_blocked || ws->stream.wants_output ? EPOLLOUT : 0u);
-
 	if (events == ws->events)
 		return;
 	if (ws->events == UNWATCHED ? loop_watch(loop, ws->stream.fd, events, on_event, ws, NULL)
@@ -354,7 +340,6 @@ static void run(struct websocket *ws)
 static void on_later(struct loop *loop, void *ctx)
 {
 	struct websocket *ws = ctx;
-
 	ws->later = NULL;
 	run(ws);
 }
@@ -368,7 +353,6 @@ static void run_later(struct websocket *ws)
 static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct websocket *ws = ctx;
-
 	if (events & EPOLLOUT)
 		ws->is_blocked = false;
 	/* One that isn't read shows its end only so. */
@@ -380,7 +364,6 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 static void on_overdue(struct loop *loop, void *ctx)
 {
 	struct websocket *ws = ctx;
-
 	ws->timer = NULL;
 	ws->state = STATE_BROKEN;
 	run(ws);
@@ -390,7 +373,6 @@ static void on_ping(struct loop *loop, void *ctx)
 {
 	struct websocket *ws = ctx;
 	bool is_heard = wants_input(ws) && !ws->out.len;
-
 	ws->timer = NULL;
 	ws->unanswered = is_heard ? ws->unanswered + 1 : 0;
 	ws->waited = is_heard && ws->is_partial ? ws->waited + 1 : 0;
@@ -411,7 +393,6 @@ static void on_ping(struct loop *loop, void *ctx)
 struct websocket_group *websocket_group_new(struct loop *loop, const struct websocket_times *times)
 {
 	struct websocket_group *group = xzalloc(sizeof *group);
-
 	group->loop = loop;
 	group->times = *times;
 	return group;
@@ -441,7 +422,6 @@ static wslay_event_context_ptr new_parser(struct websocket *ws)
 		.on_msg_recv_callback = on_message,
 	};
 	wslay_event_context_ptr parser;
-
 	if (wslay_event_context_server_init(&parser, &callbacks, ws))
 		abort();
 	/* Its own buffers cost a piece of memory for every fragment, however short. */
@@ -453,7 +433,6 @@ struct websocket *websocket_new(struct websocket_group *group, struct net_stream
 	struct str early, const struct websocket_handler *handler)
 {
 	struct websocket *ws = xzalloc(sizeof *ws);
-
 	*ws = (struct websocket){ .group = group,
 		.next = group->first,
 		.at = &group->first,

@@ -15,7 +15,6 @@ static void bound_web(const struct sources *sources, const char *owner, struct a
 	network_bounds *bounds)
 {
 	struct network_bound bound = { .has_allow = true };
-
 	if (!sources->has_web)
 		return;
 	bound.by = arena_printf(arena, "sources of %s: web_access", owner);
@@ -52,10 +51,8 @@ static void bound_rules(
 {
 	struct network_bound bound = { .has_allow = policy->denies_asks ||
 						    policy->otherwise.network == POLICY_DENY };
-
 	for (size_t i = 0; i < policy->rules.count; i++) {
 		const struct policy_rule *rule = &policy->rules.items[i];
-
 		if (rule->kind != POLICY_NETWORK)
 			continue;
 		if (rule->decision != POLICY_ALLOW)
@@ -75,7 +72,6 @@ void policy_stack_bounds(
 	*bounds = (network_bounds){ 0 };
 	if (stack->failure) {
 		const struct network_bound closed = { .by = stack->failure, .has_allow = true };
-
 		vec_push(arena, bounds, closed);
 		return;
 	}
@@ -89,11 +85,9 @@ static void meter_remotes(
 	const struct sources *sources, struct arena *arena, struct network_meter *meter)
 {
 	bool is_any = !sources->has_remotes;
-
 	for (size_t i = 0; i < sources->allowed_remotes.count; i++) {
 		const char *remote = sources->allowed_remotes.items[i];
 		struct url url;
-
 		if (url_parse(arena, remote, &url))
 			vec_push(arena, &meter->of, url.host);
 		else
@@ -110,7 +104,6 @@ void policy_stack_meter(const struct policy_stack *stack,
 	*meter = (struct network_meter){ 0 };
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct sources *sources = &stack->sources[i];
-
 		if (!sources->has_git || !sources->max_clone_bytes)
 			continue;
 		if (!meter->bytes || sources->max_clone_bytes < meter->bytes)

@@ -15,7 +15,6 @@ bool word_splits(const struct shell_word *word)
 		return false;
 	for (size_t i = 0; i < word->parts.count; i++) {
 		const struct shell_part *part = &word->parts.items[i];
-
 		if (part->kind == SHELL_BRACES)
 			return true;
 		if (part->is_quoted && part->kind == SHELL_PARAMETER &&
@@ -53,7 +52,6 @@ bool word_may_end_command(const struct shell_word *word)
 		return !word->literal;
 	for (size_t i = 0; i < word->parts.count; i++) {
 		const struct shell_part *part = &word->parts.items[i];
-
 		if (part->kind == SHELL_TEXT && part->text[0] && strcmp(part->text, ";") != 0)
 			return false;
 	}

@@ -8,7 +8,6 @@ const char *file_subject(struct judge *j, enum policy_operation operation, const
 	const char *name = operation == POLICY_READ    ? "read"
 			   : operation == POLICY_WRITE ? "write"
 						       : "delete";
-
 	return arena_printf(j->arena, "file(%s:%s)", name, path);
 }
 
@@ -17,7 +16,6 @@ static bool is_harmless(const char *path)
 {
 	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
 		"/dev/urandom", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr" };
-
 	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
 		if (strcmp(path, devices[i]) == 0)
 			return true;
@@ -35,7 +33,6 @@ static bool is_startup_file(const char *path)
 		".gdbearlyinit", ".lldbinit", ".nanorc", ".tmux.conf", ".screenrc", ".emacs",
 		".pdbrc", ".pythonrc", ".Rprofile", ".sqliterc", ".psqlrc", ".hgrc", ".ackrc",
 		"sitecustomize.py", "usercustomize.py" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(path_basename(path), names[i]) == 0)
 			return true;
@@ -46,13 +43,11 @@ bool file_is_startup(struct judge *j, const struct policy_rule *by, enum policy_
 	const char *path)
 {
 	const struct policy *policy = j->policy;
-
 	if (!by || by->decision != POLICY_ALLOW || operation == POLICY_READ ||
 		!is_startup_file(path))
 		return false;
 	for (size_t i = 0; i < policy->rules.count && judge_spend(j, 1); i++) {
 		const struct policy_rule *r = &policy->rules.items[i];
-
 		if (r->kind == POLICY_FILE && r->decision == POLICY_ALLOW &&
 			(r->operations & operation) &&
 			(is_startup_file(r->glob) || is_startup_file(r->fixed)) &&
@@ -67,7 +62,6 @@ static void judge_one(struct judge *j, enum policy_operation operation, const ch
 	const char *subject = file_subject(j, operation, path);
 	const struct policy_rule *by;
 	enum policy_decision decision;
-
 	if (is_harmless(path))
 		return;
 	decision = match_file(j, operation, path, &by);
@@ -100,7 +94,6 @@ static void judge_pattern_in(struct judge *j, enum policy_operation operation, c
 	const struct policy_rule *by = NULL;
 	enum policy_decision decision =
 		pattern ? match_pattern(j, operation, pattern, &by) : POLICY_ASK;
-
 	judge_step(j, file_subject(j, operation, text), decision, by,
 		by ? NULL : "it isn't known which files that names");
 }
@@ -110,7 +103,6 @@ static void judge_pattern(
 	struct judge *j, enum policy_operation operation, const struct shell_word *word)
 {
 	bool is_relative = word->source.len == 0 || word->source.data[0] != '/';
-
 	if (is_relative && j->is_moved) {
 		judge_step(j,
 			file_subject(j, operation,
@@ -126,7 +118,6 @@ static void judge_pattern(
 void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word)
 {
 	bool is_pattern = true;
-
 	if (!j->policy->has_file_rules)
 		return;
 	if (word->literal) {
@@ -156,7 +147,6 @@ static void judge_connection(struct judge *j, const char *subject, const char *t
 	const char *slash = strchr(text, '/');
 	const struct policy_rule *by = NULL;
 	uint64_t port = 0;
-
 	if (slash && str_to_u64(str_from(slash + 1), &port) && port <= 65535)
 		match_network(j, arena_bytes(j->arena, text, (size_t)(slash - text)),
 			(unsigned)port, &by);
@@ -170,7 +160,6 @@ static void judge_connection(struct judge *j, const char *subject, const char *t
 static bool is_inside(struct judge *j, const char *text)
 {
 	const char *path = path_normalize(j->arena, j->request->cwd, text);
-
 	for (size_t i = 0; i < j->policy->directories.count; i++)
 		if (path_is_beneath(path, j->policy->directories.items[i]))
 			return !((j->is_moved || j->moved_to) && text[0] != '/');
@@ -182,7 +171,6 @@ static void judge_unruled_in(
 	struct judge *j, enum policy_operation operation, const char *dir, const char *text)
 {
 	const char *path = path_normalize(j->arena, dir, text);
-
 	if (is_harmless(path) || path_is_beneath(path, "/tmp") ||
 		(j->policy->workspace && path_is_beneath(path, j->policy->workspace)))
 		return;
@@ -218,7 +206,6 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 {
 	shell_words words = { (struct shell_word *)(uintptr_t)&redirect->target, 1, 1 };
 	const char *text = redirect->target.literal;
-
 	judge_words(j, subject, &words);
 	switch (redirect->kind) {
 	case SHELL_COPY_IN:
@@ -335,7 +322,6 @@ static void judge_option(struct judge *j, unsigned operations, const struct shel
 {
 	const char *value = strchr(word->literal, '=');
 	struct shell_word path = { .source = word->source };
-
 	if (value)
 		value++;
 	else if (word->literal[1] != '-')
@@ -350,7 +336,6 @@ static bool has_option(const shell_words *words, size_t first, const char *lette
 {
 	for (size_t i = first + 1; letters && i < words->count; i++) {
 		const char *text = words->items[i].literal;
-
 		if (text && text[0] == '-' && text[1] && text[1] != '-' && strpbrk(text, letters))
 			return true;
 		/* Long ones may be abbreviated. */
@@ -381,7 +366,6 @@ static bool is_recursive(const struct tool *tool, const shell_words *words, size
 		return true;
 	for (size_t i = first + 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
-
 		if (!text && word_may_be_option(&words->items[i]))
 			return true;
 		if (!text)
@@ -411,12 +395,10 @@ static void judge_tool(
 	bool is_over = false, is_tree = is_recursive(tool, words, first);
 	unsigned operations = tool->operations;
 	struct shell_word here = { .literal = ".", .source = STR(".") };
-
 	if (strcmp(tool->name, "sed") == 0 && edits_in_place(words, first))
 		operations |= POLICY_WRITE;
 	for (size_t i = first + 1; i < words->count; i++) {
 		const struct shell_word *word = &words->items[i];
-
 		if (word->literal && strcmp(word->literal, "--") == 0 && !is_over) {
 			is_over = true;
 		} else if (word->literal && word->literal[0] == '-' && word->literal[1] &&
@@ -492,13 +474,11 @@ static void judge_file_options(
 {
 	for (size_t i = first + 1; i < end; i++) {
 		const char *text = words->items[i].literal;
-
 		for (size_t k = 0; text && k < sizeof file_options / sizeof *file_options; k++) {
 			struct shell_word value = { .source = words->items[i].source };
 			const char *after = strcmp(program, file_options[k].program) == 0
 						    ? after_option(&file_options[k], text)
 						    : NULL;
-
 			if (!after || (!after[0] && i + 1 >= words->count))
 				continue;
 			if (after[0])
@@ -517,7 +497,6 @@ static void judge_named_path(struct judge *j, const char *text)
 	static const enum policy_operation operations[] = { POLICY_READ, POLICY_WRITE,
 		POLICY_DELETE };
 	const struct policy_rule *by;
-
 	if (text[0] == '-' && text[1] && text[1] != '-' && strchr(text, '/'))
 		text = strchr(text, '/'); /* -f/etc/shadow */
 	if (!text[0] || text[0] == '-' || strlen(text) > 4000)
@@ -553,7 +532,6 @@ void judge_wrapper_files(struct judge *j, const shell_words *words, size_t first
 void judge_script_path(struct judge *j, const char *subject, const struct shell_word *word)
 {
 	const char *text = word->literal;
-
 	if (strncmp(text, "/dev/", 5) == 0 || strncmp(text, "/proc/", 6) == 0)
 		judge_step(j, subject, POLICY_ASK, NULL, "commands come from its input");
 	judge_path(j, POLICY_READ, word);
@@ -565,7 +543,6 @@ static void judge_dd(struct judge *j, const shell_words *words, size_t first)
 	for (size_t i = first + 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
 		struct shell_word path = { .source = words->items[i].source };
-
 		if (text && (strncmp(text, "if=", 3) == 0 || strncmp(text, "of=", 3) == 0)) {
 			path.literal = text + 3;
 			judge_path(j, text[0] == 'i' ? POLICY_READ : POLICY_WRITE, &path);
@@ -576,7 +553,6 @@ static void judge_dd(struct judge *j, const shell_words *words, size_t first)
 void judge_operands(struct judge *j, const shell_words *words, size_t first)
 {
 	const char *name = path_basename(words->items[first].literal);
-
 	if (!j->policy->has_file_rules)
 		return;
 	judge_file_options(

@@ -33,7 +33,6 @@ static struct policy_input *look(
 {
 	struct judge *j = a->j;
 	struct policy_input *input = policy_inputs_want(j->request->inputs, kind, path);
-
 	*is_missing = input && input->state == POLICY_INPUT_MISSING;
 	if (!judge_spend(j, 8 + j->request->inputs->count))
 		return NULL;
@@ -63,7 +62,6 @@ static const char *type_of(struct asked *a, const char *path)
 {
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_TYPE, path, &is_missing);
-
 	return input ? input->text.data : is_missing ? "missing" : NULL;
 }
 
@@ -71,7 +69,6 @@ static const char *type_of(struct asked *a, const char *path)
 static bool has_name(struct str names, const char *name)
 {
 	struct str one;
-
 	while (str_next(&names, '\n', &one))
 		if (str_is(one, name))
 			return true;
@@ -82,7 +79,6 @@ static bool has_name(struct str names, const char *name)
 static const char *line_of(struct asked *a, const struct policy_input *input)
 {
 	struct str text = input->text;
-
 	while (text.len && strchr("\r\n", text.data[text.len - 1]))
 		text.len--;
 	return text.len && text.len < 4096 && !memchr(text.data, '\n', text.len) &&
@@ -111,7 +107,6 @@ static void judge_entry(struct asked *a, const char *path, const struct git_entr
 {
 	bool is_url = strcmp(entry->section, "remote") == 0 &&
 		      (strcmp(entry->key, "url") == 0 || strcmp(entry->key, "pushurl") == 0);
-
 	if (!git_key_is_harmless(entry, a->verb))
 		ask(a, arena_printf(a->j->arena, "'%s' sets %s, which may run a program", path,
 			       name_key(a, entry)));
@@ -128,7 +123,6 @@ static void judge_file(struct asked *a, const char *path)
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_FILE, path, &is_missing);
 	struct error err;
-
 	if (!input)
 		return;
 	if (!input->is_parsed) {
@@ -151,7 +145,6 @@ static bool is_sample(struct str name)
 {
 	static const char end[] = ".sample";
 	size_t len = sizeof end - 1;
-
 	return name.len > len && memcmp(name.data + name.len - len, end, len) == 0;
 }
 
@@ -160,7 +153,6 @@ static void judge_hooks(struct asked *a, const char *dir)
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_NAMES, dir, &is_missing);
 	struct str rest, one;
-
 	if (!input)
 		return;
 	rest = input->text;
@@ -177,7 +169,6 @@ static void judge_index(struct asked *a, const char *path)
 	static const char mode[] = { 0, 0, (char)0xe0, 0 };
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_FILE, path, &is_missing);
-
 	if (!input || !judge_spend(a->j, input->text.len / 8))
 		return;
 	if (memmem(input->text.data, input->text.len, mode, sizeof mode))
@@ -190,7 +181,6 @@ static void judge_links(struct asked *a, const char *path)
 {
 	for (unsigned level = 0; path[1] && level < LEVELS_MAX; level++) {
 		const char *type = type_of(a, path);
-
 		if (type && strcmp(type, "directory") != 0 && strcmp(type, "missing") != 0)
 			ask(a, arena_printf(a->j->arena, "git may obey '%s', which is a %s", path,
 				       type));
@@ -209,13 +199,11 @@ static void judge_todo(struct asked *a, const char *path)
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_FILE, path, &is_missing);
 	struct str rest, line;
-
 	if (!input || !judge_spend(a->j, input->text.len / 2))
 		return;
 	rest = input->text;
 	while (str_next(&rest, '\n', &line)) {
 		size_t len = 0;
-
 		line = str_trim(line);
 		while (len < line.len && line.data[len] != ' ' && line.data[len] != '\t')
 			len++;
@@ -231,7 +219,6 @@ static void judge_old_remotes(struct asked *a, const char *dir)
 {
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_NAMES, dir, &is_missing);
-
 	if (input && input->text.len)
 		ask(a, arena_printf(a->j->arena, "'%s' has remotes, which aren't read", dir));
 }
@@ -242,7 +229,6 @@ static void judge_git_dir(struct asked *a, const char *dir, unsigned depth);
 static void judge_named(struct asked *a, const char *from, const char *name, unsigned depth)
 {
 	const char *dir = name ? join(a, from, name) : NULL;
-
 	if (!dir || depth > COMMON_MAX || climbs_behind_name(name)) {
 		ask(a, "it isn't known which repository git finds");
 		return;
@@ -257,7 +243,6 @@ static void judge_git_dir(struct asked *a, const char *dir, unsigned depth)
 	static const char *const old[] = { "remotes", "branches" };
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_NAMES, dir, &is_missing);
-
 	if (!input)
 		return;
 	struct str names = input->text, rest = names, one;
@@ -296,7 +281,6 @@ static void judge_dot_git(struct asked *a, const char *path, const char *above)
 {
 	const char *type = type_of(a, path), *line;
 	bool is_missing;
-
 	if (!type || strcmp(type, "missing") == 0)
 		return;
 	if (strcmp(type, "directory") == 0) {
@@ -321,7 +305,6 @@ static void judge_dot_git(struct asked *a, const char *path, const char *above)
 static void judge_level(struct asked *a, const char *dir)
 {
 	const char *head = type_of(a, join(a, dir, "HEAD"));
-
 	judge_dot_git(a, join(a, dir, ".git"), dir);
 	if (head && strcmp(head, "missing") != 0)
 		judge_git_dir(a, dir, 0);
@@ -334,7 +317,6 @@ static bool is_top(struct asked *a, const char *dir)
 {
 	const char *git = join(a, dir, ".git"), *type = type_of(a, git), *line;
 	bool is_missing;
-
 	if (!type || strcmp(type, "directory") != 0)
 		return type && strcmp(type, "file") == 0;
 	struct policy_input *names = look(a, POLICY_INPUT_NAMES, git, &is_missing);
@@ -364,7 +346,6 @@ static void judge_place(struct asked *a, const char *dir, bool is_left)
 static void judge_user(struct asked *a)
 {
 	static const char *const own[] = { ".gitconfig", ".config/git/config" };
-
 	judge_file(a, "/etc/gitconfig");
 	for (size_t i = 0; i < sizeof own / sizeof *own; i++)
 		judge_file(a, join(a, a->j->request->home ? a->j->request->home : "/", own[i]));
@@ -376,11 +357,9 @@ static void judge_user(struct asked *a)
 static void judge_path_at(struct asked *a, const char *dir, const char *path)
 {
 	static const char *const suffixes[] = { "", ".git" };
-
 	for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++) {
 		const char *at = join(a, dir, arena_printf(a->j->arena, "%s%s", path, suffixes[k]));
 		const char *type = type_of(a, at);
-
 		if (!type || (strcmp(type, "directory") != 0 && strcmp(type, "link") != 0))
 			continue;
 		judge_links(a, at);
@@ -401,7 +380,6 @@ static void judge_path_of(struct asked *a, const char *path)
 	}
 	for (size_t i = 0; i < a->places.count; i++) {
 		const char *dir = a->places.dirs[i];
-
 		for (unsigned level = 0; level < LEVELS_MAX && dir[1]; level++) {
 			judge_path_at(a, dir, path);
 			dir = join(a, dir, "..");
@@ -415,7 +393,6 @@ static void judge_remote_words(struct asked *a, const struct shape_reading *read
 	for (size_t i = 0; i < reading->items.count; i++) {
 		const struct shape_item *item = &reading->items.items[i];
 		const char *text = item->value.literal;
-
 		if (!item->is_operand && item->effect != 'g')
 			continue;
 		if (text && !git_address_is_far(text))
@@ -433,7 +410,6 @@ static bool reaches_remote(const struct asked *a, const shell_words *words, size
 	static const char *const harmless[] = { "add", "remove", "rm", "rename", "get-url",
 		"set-url", "-v", "--verbose", NULL };
 	const char *next = at + 1 < words->count ? words->items[at + 1].literal : "-v";
-
 	return is_among(remotes, a->verb) ||
 	       (strcmp(a->verb, "remote") == 0 && !is_among(harmless, next));
 }
@@ -444,7 +420,6 @@ static void judge_reached(struct asked *a, const shell_words *words, size_t at)
 	const char *home = j->request->home ? j->request->home : "/";
 	const char *ssh = type_of(a, join(a, home, ".ssh/config"));
 	struct shape_reading reading;
-
 	if (ssh && strcmp(ssh, "missing") != 0)
 		ask(a, "'.ssh/config' may name a program, which ssh runs");
 	if (strcmp(a->verb, "remote") == 0)
@@ -458,7 +433,6 @@ static void judge_reached(struct asked *a, const shell_words *words, size_t at)
 static void judge_paths(struct asked *a)
 {
 	size_t count = a->paths.count;
-
 	for (size_t i = 0; i < count && (a->reaches || a->has_promisor); i++)
 		if (a->paths.items[i][0] == '/' || strncmp(a->paths.items[i], "file:///", 8) == 0)
 			judge_path_of(a, a->paths.items[i]);
@@ -473,7 +447,6 @@ static void judge_paths(struct asked *a)
 static void move(struct asked *a, const struct shell_word *word)
 {
 	const char *to = word->literal;
-
 	if (!to || climbs_behind_name(to)) {
 		a->places.count = 0;
 		return;
@@ -490,7 +463,6 @@ static void judge_git(struct asked *a, const shell_words *words, size_t at)
 {
 	static const char *const made[] = { "clone", "init", NULL };
 	struct judge *j = a->j;
-
 	if (j->others_than_git || j->others_piped ||
 		(j->command && order_writes_within(j->command)))
 		ask(a, "a command beside it may change the configuration of git");
@@ -508,7 +480,6 @@ void judge_git_config(struct judge *j, const char *subject, const shell_words *w
 {
 	struct asked a = { .j = j, .subject = subject, .places = places_of(j, ".") };
 	struct shape_reading reading;
-
 	/* A policy that asks about nothing leaves what runs to the sandbox. */
 	if (strcmp(path_basename(words->items[first].literal), "git") != 0 || !j->request->inputs ||
 		j->policy->never_asks)

@@ -114,7 +114,6 @@ static const struct key {
 static bool has_word(const char *words, const char *word)
 {
 	size_t len = strlen(word);
-
 	for (const char *at = words; at; at = strchr(at, ' ')) {
 		at += *at == ' ';
 		if (strncmp(at, word, len) == 0 && (at[len] == ' ' || !at[len]))
@@ -127,7 +126,6 @@ bool git_address_is_far(const char *address)
 {
 	static const char *const schemes[] = { "https://", "http://", "ssh://", "git://" };
 	const char *colon = strchr(address, ':'), *slash = strchr(address, '/');
-
 	for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++)
 		if (strncmp(address, schemes[i], strlen(schemes[i])) == 0)
 			return address[strlen(schemes[i])] != '-';
@@ -147,7 +145,6 @@ static bool value_is_harmless(enum value kind, const struct git_entry *entry, co
 {
 	static const char *const off[] = { "false", "no", "off", "0" };
 	const char *value = entry->value;
-
 	switch (kind) {
 	case ANY:
 		return true;
@@ -176,7 +173,6 @@ bool git_key_is_harmless(const struct git_entry *entry, const char *verb)
 {
 	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
 		const struct key *key = &table[i];
-
 		if (strcmp(key->section, entry->section) == 0 &&
 			(key->subsection == EITHER ||
 				(key->subsection == WITH) == (entry->subsection[0] != '\0')) &&

@@ -53,7 +53,6 @@ struct asked { /* one call of git */
 static void judge_address(struct asked *a, const char *address)
 {
 	struct error err;
-
 	if (a->is_denied || judge_check_remote(a->j, address, &err) == 0)
 		return;
 	sources_deny(a->j, a->subject, &err);
@@ -63,7 +62,6 @@ static void judge_address(struct asked *a, const char *address)
 static bool is_address(const char *text)
 {
 	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
-
 	return strstr(text, "://") || strstr(text, "::") ||
 	       (colon && strchr(text, '@') && (!slash || slash > colon));
 }
@@ -78,7 +76,6 @@ static const git_entries *read_config(struct asked *a, const char *path)
 	struct judge *j = a->j;
 	struct policy_input *input = input_read(j, a->subject, path, false);
 	struct error err;
-
 	if (!input)
 		return NULL;
 	if (j->others_than_git)
@@ -102,7 +99,6 @@ static const git_entries *read_config(struct asked *a, const char *path)
 static void add_config(struct asked *a, const char *path, config_list *configs)
 {
 	const git_entries *entries = read_config(a, path);
-
 	if (entries)
 		vec_push(a->j->arena, configs, entries);
 }
@@ -113,7 +109,6 @@ static enum policy_input_state look(struct asked *a, const char *dir, const char
 	struct judge *j = a->j;
 	const struct policy_input *input = policy_inputs_want(
 		j->request->inputs, POLICY_INPUT_FILE, path_normalize(j->arena, dir, name));
-
 	return input ? input->state : POLICY_INPUT_WANTED;
 }
 
@@ -121,12 +116,10 @@ static enum policy_input_state look(struct asked *a, const char *dir, const char
 static bool add_repository(struct asked *a, const char *dir, config_list *configs)
 {
 	struct judge *j = a->j;
-
 	for (unsigned level = 0; level < LEVELS_MAX; level++) {
 		enum policy_input_state git = look(a, dir, ".git");
 		enum policy_input_state head = look(a, dir, "HEAD");
 		size_t before = configs->count;
-
 		if (git == POLICY_INPUT_WANTED || head == POLICY_INPUT_WANTED)
 			return false;
 		if (git == POLICY_INPUT_UNREAD) { /* a directory */
@@ -148,7 +141,6 @@ static void read_configs(struct asked *a, bool needs_repository, config_list *co
 	struct judge *j = a->j;
 	const char *home = j->request->home;
 	bool is_found = false;
-
 	if (home) {
 		add_config(a, path_normalize(j->arena, home, ".gitconfig"), configs);
 		add_config(a, path_normalize(j->arena, home, ".config/git/config"), configs);
@@ -157,10 +149,8 @@ static void read_configs(struct asked *a, bool needs_repository, config_list *co
 		return;
 	if (a->git_dir) {
 		struct places places = places_of(j, a->git_dir);
-
 		for (size_t i = 0; i < places.count; i++) {
 			size_t before = configs->count;
-
 			add_config(a, path_normalize(j->arena, places.dirs[i], "config"), configs);
 			is_found |= configs->count > before;
 		}
@@ -178,7 +168,6 @@ static void judge_rewrites(struct asked *a, const config_list *configs)
 		for (size_t k = 0; k < configs->items[i]->count; k++) {
 			const struct git_entry *entry = &configs->items[i]->items[k];
 			const char *why = NULL;
-
 			if (strcmp(entry->section, "url") == 0)
 				why = "the configuration of git rewrites addresses";
 			else if (strncmp(entry->section, "include", 7) == 0)
@@ -196,7 +185,6 @@ static size_t count_addresses(
 	struct asked *a, const config_list *configs, const char *name, size_t *refused)
 {
 	size_t found = 0;
-
 	*refused = 0;
 	for (size_t i = 0; i < configs->count; i++)
 		for (size_t k = 0; k < configs->items[i]->count && judge_spend(a->j, 2); k++) {
@@ -208,7 +196,6 @@ static size_t count_addresses(
 			bool is_branch = !name[0] && strcmp(entry->section, "branch") == 0 &&
 					 strstr(entry->key, "remote") && is_address(entry->value);
 			struct error err;
-
 			if (!is_branch &&
 				!(is_remote && (!name[0] || strcmp(entry->subsection, name) == 0)))
 				continue;
@@ -222,7 +209,6 @@ static void judge_named(struct asked *a, const config_list *configs, const char 
 {
 	size_t refused = 0, found = count_addresses(a, configs, name, &refused);
 	struct error err;
-
 	if (refused) {
 		fail(&err, ERR_DENIED,
 			"git.allowed_remotes doesn't list the address of remote '%s'", name);
@@ -240,7 +226,6 @@ static void judge_some(struct asked *a, const config_list *configs)
 {
 	size_t refused = 0, found = count_addresses(a, configs, "", &refused);
 	struct error err;
-
 	if (found && refused == found) {
 		fail(&err, ERR_DENIED, "git.allowed_remotes lists no remote of this repository");
 		sources_deny(a->j, a->subject, &err);
@@ -255,7 +240,6 @@ static void judge_some(struct asked *a, const config_list *configs)
 static void judge_modules(struct asked *a, const config_list *configs)
 {
 	config_list modules = { 0 };
-
 	for (size_t i = 0; i < configs->count; i++)
 		vec_push(a->j->arena, &modules, configs->items[i]);
 	for (size_t i = 0; i < a->places.count; i++)
@@ -264,7 +248,6 @@ static void judge_modules(struct asked *a, const config_list *configs)
 	for (size_t i = 0; i < modules.count; i++)
 		for (size_t k = 0; k < modules.items[i]->count; k++) {
 			const struct git_entry *entry = &modules.items[i]->items[k];
-
 			if (strcmp(entry->section, "submodule") != 0 ||
 				strcmp(entry->key, "url") != 0)
 				continue;
@@ -285,12 +268,10 @@ static size_t skip_globals(struct asked *a, const shell_words *words, size_t at)
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
 		const char *next = at + 1 < words->count ? words->items[at + 1].literal : NULL;
-
 		if (!text || text[0] != '-')
 			return at;
 		if (strcmp(text, "-C") == 0) {
 			const char *dir = next ? next : "";
-
 			for (size_t i = 0; i < a->places.count; i++)
 				a->places.dirs[i] =
 					path_normalize(a->j->arena, a->places.dirs[i], dir);
@@ -327,11 +308,9 @@ static void take_words(struct asked *a, const shell_words *words, size_t at)
 		"--exec -s --strategy -X --strategy-option --filter -u --branch -b --origin "
 		"--template --reference --separate-git-dir --sort";
 	bool is_push = strcmp(a->verb->name, "push") == 0;
-
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
 		const char *value = text ? strchr(text, '=') : NULL;
-
 		if (!text)
 			continue; /* asked for already */
 		if (text[0] != '-') {
@@ -359,19 +338,16 @@ static void take_words(struct asked *a, const shell_words *words, size_t at)
 static bool may_be_address(const char *text)
 {
 	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
-
 	return is_address(text) || (colon && (!slash || slash > colon));
 }
 
 static void judge_operands_of(struct asked *a, const config_list *configs)
 {
 	enum verb_names names = a->verb->names;
-
 	for (size_t i = 0; i < a->operands.count && !a->is_denied; i++) {
 		const char *text = a->operands.items[i];
 		bool is_first = names == BY_FIRST && i == 0;
 		size_t refused;
-
 		if (is_address(text) || is_first || (names != BY_FIRST && names != BY_WORDS))
 			judge_address(a, text);
 		if (may_be_address(text) || names == BY_WORDS || names == BY_ADDRESS)
@@ -399,7 +375,6 @@ static void judge_verb(struct asked *a)
 {
 	bool has_repository = needs_repository(a);
 	config_list configs = { 0 };
-
 	if (a->j->request->inputs && strcmp(a->verb->name, "config") != 0) {
 		read_configs(a, has_repository, &configs);
 		judge_rewrites(a, &configs);
@@ -423,7 +398,6 @@ void judge_git_remotes(struct judge *j, const char *subject, const shell_words *
 	const struct sources *sources = j->request->sources;
 	struct asked a = { .j = j, .subject = subject, .places = places_of(j, ".") };
 	struct error err;
-
 	if (sources->has_git && !sources->git_is_enabled) {
 		sources_check_remote(sources, "", &err);
 		sources_deny(j, subject, &err);

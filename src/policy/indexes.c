@@ -8,11 +8,9 @@ static text_list intersect(
 	struct arena *arena, const text_list *urls, const struct sources_manager *manager)
 {
 	text_list both = { 0 };
-
 	for (size_t i = 0; i < urls->count; i++)
 		for (size_t k = 0; k < manager->registries.count; k++) {
 			const char *one = urls->items[i], *other = manager->registries.items[k].url;
-
 			if (sources_url_is_beneath(one, other))
 				vec_push(arena, &both, one);
 			else if (sources_url_is_beneath(other, one))
@@ -31,7 +29,6 @@ int policy_stack_indexes(const struct policy_stack *stack, const char *program, 
 	for (size_t i = 0; i < stack->count; i++) {
 		const struct sources *sources = &stack->sources[i];
 		const struct sources_manager *manager = sources_find_manager(sources, program);
-
 		if (sources_check_manager(sources, program, err) < 0) {
 			err->code = ERR_POLICY;
 			return error_context(err, "sources of %s", stack->owners[i]);
@@ -55,7 +52,6 @@ int policy_stack_indexes(const struct policy_stack *stack, const char *program, 
 static bool is_allowed(const struct policy_stack *stack, const char *program, const char *url)
 {
 	struct error ignored;
-
 	for (size_t i = 0; i < stack->count; i++)
 		if (sources_check_registry(&stack->sources[i], program, url, &ignored) < 0)
 			return false;
@@ -66,7 +62,6 @@ static bool is_allowed(const struct policy_stack *stack, const char *program, co
 static const char *host_of(struct arena *arena, const char *text)
 {
 	struct url url;
-
 	if (!url_parse(arena, text, &url))
 		return "";
 	unsigned port = url.port ? url.port : strcmp(url.scheme, "http") == 0 ? 80 : 443;
@@ -89,7 +84,6 @@ static const char *manager_of(const char *variable)
 	} names[] = { { "PIP_INDEX_URL=", "pip" }, { "PIP_EXTRA_INDEX_URL=", "pip" },
 		{ "UV_DEFAULT_INDEX=", "uv" }, { "UV_INDEX=", "uv" },
 		{ "npm_config_registry=", "npm" }, { "BUN_CONFIG_REGISTRY=", "bun" } };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strncmp(variable, names[i].name, strlen(names[i].name)) == 0)
 			return names[i].program;
@@ -101,12 +95,10 @@ struct policy_registries policy_stack_registries(const struct policy_stack *stac
 {
 	struct policy_registries left = { 0 };
 	bool has_python = false;
-
 	for (size_t i = 0; i < found->variables.count; i++) {
 		const char *variable = found->variables.items[i], *program = manager_of(variable);
 		struct str rest = str_from(variable + strcspn(variable, "=") + 1), one;
 		const char *value = "";
-
 		if (!program) {
 			vec_push(arena, &left.variables, variable);
 			continue;
@@ -114,7 +106,6 @@ struct policy_registries policy_stack_registries(const struct policy_stack *stac
 		while (str_next(&rest, ' ', &one)) {
 			const char *url = arena_bytes(arena, one.data, one.len);
 			const char *host = host_of(arena, url);
-
 			if (!is_allowed(stack, program, url))
 				continue;
 			value = arena_printf(arena, "%s%s%s", value, value[0] ? " " : "", url);

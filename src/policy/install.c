@@ -29,7 +29,6 @@ int judge_check_package(
 int judge_check_registry(struct judge *j, const char *program, const char *url, struct error *err)
 {
 	const struct sources_manager *manager = sources_find_manager(j->request->sources, program);
-
 	if (!spend_on_list(j, manager ? manager->registries.count : 0, url))
 		return 0;
 	return sources_check_registry(j->request->sources, program, url, err);
@@ -45,7 +44,6 @@ int judge_check_remote(struct judge *j, const char *remote, struct error *err)
 int judge_check_domain(struct judge *j, const char *host, struct error *err)
 {
 	const struct sources *sources = j->request->sources;
-
 	if (!judge_spend(j, 4 + sources->blocked_domains.count + sources->allowed_domains.count))
 		return 0;
 	return sources_check_domain(sources, host, err);
@@ -54,7 +52,6 @@ int judge_check_domain(struct judge *j, const char *host, struct error *err)
 bool sources_has_word(const char *words, const char *word)
 {
 	struct str rest = str_from(words), one;
-
 	while (str_next(&rest, ' ', &one))
 		if (str_is(one, word))
 			return true;
@@ -122,7 +119,6 @@ static const struct installer *find_installer(const char *name)
 		const char *name, *like;
 	} others[] = { { "apt-get", "apt" }, { "aptitude", "apt" }, { "mamba", "conda" },
 		{ "micromamba", "conda" }, { "yum", "dnf" }, { "rpm", "dpkg" } };
-
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if (strcmp(name, others[i].name) == 0)
 			name = others[i].like;
@@ -138,7 +134,6 @@ static const struct installer *find_installer(const char *name)
 static const char *url_in(struct arena *arena, const char *word)
 {
 	const char *at = strstr(word, "://"), *begin = at;
-
 	if (!at)
 		return NULL;
 	while (begin > word && (begin[-1] == '+' || begin[-1] == '-' || begin[-1] == '.' ||
@@ -154,7 +149,6 @@ static const char *url_in(struct arena *arena, const char *word)
 void sources_judge_url(struct judge *j, const char *subject, const char *program, const char *url)
 {
 	struct error err;
-
 	if (strncmp(url, "git+", 4) == 0 || strncmp(url, "git://", 6) == 0) {
 		if (judge_check_remote(j, strncmp(url, "git+", 4) == 0 ? url + 4 : url, &err) < 0)
 			sources_deny(j, subject, &err);
@@ -173,7 +167,6 @@ static void judge_name(struct judge *j, const char *subject, const char *program
 	size_t len =
 		skipped + strcspn(word + skipped, manager_is_python(program) ? "<>=!~;[@( " : "@");
 	struct error err;
-
 	if (judge_check_package(j, program, arena_bytes(j->arena, word, len), &err) < 0)
 		sources_deny(j, subject, &err);
 }
@@ -186,7 +179,6 @@ static void judge_package(
 	const char *alias = is_python ? NULL : strstr(word, "npm:");
 	bool is_archive = is_python && (strstr(word, ".whl") || strstr(word, ".tar.") ||
 					       strstr(word, ".zip") || strstr(word, ".tgz"));
-
 	judge_name(j, subject, program, word);
 	if (alias)
 		judge_name(j, subject, program, alias + 4);
@@ -257,7 +249,6 @@ static const struct {
 static enum file_option find_letter(const char *word, bool is_python, const char **value)
 {
 	static const char alone[] = "UIqvVhnDgPBEOSd";
-
 	for (const char *at = word + 1; *at; at++) {
 		for (size_t i = 0; i < FILE_OPTIONS; i++)
 			if (file_options[i].letter == *at &&
@@ -275,7 +266,6 @@ static enum file_option find_option(const char *word, bool is_python, const char
 {
 	size_t len = strcspn(word, "=");
 	enum file_option found = OPTION_NONE;
-
 	if (word[0] != '-' || !word[1])
 		return OPTION_NONE;
 	if (word[1] != '-')
@@ -328,7 +318,6 @@ static bool take_operand(struct judge *j, struct project *project,
 	const struct installer *installer, const char *text, bool is_python)
 {
 	size_t len = strlen(text);
-
 	if (installer->whole && sources_has_word(installer->whole, text)) {
 		project->reads_project = true;
 		return false;
@@ -349,10 +338,8 @@ static bool take_operand(struct judge *j, struct project *project,
 static bool takes_files(const shell_words *words, size_t at)
 {
 	bool is_pip = false;
-
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
-
 		if (text && is_pip && (strcmp(text, "sync") == 0 || strcmp(text, "compile") == 0))
 			return true;
 		is_pip |= text && strcmp(text, "pip") == 0;
@@ -369,7 +356,6 @@ static size_t judge_option(struct judge *j, struct project *project, const shell
 	const char *url = url_in(j->arena, text);
 	bool names_packages =
 		option == OPTION_LIST || option == OPTION_TREE || option == OPTION_GROUP;
-
 	if (option != OPTION_NONE && !value && at + 1 < words->count) {
 		value = words->items[++at].literal;
 		url = value ? url_in(j->arena, value) : NULL;
@@ -392,7 +378,6 @@ static bool is_abbreviated(const struct installer *installer, const shell_words 
 {
 	struct str rest = str_from(installer->verbs), verb;
 	const char *text = NULL;
-
 	for (; at < words->count && !text; at++)
 		if (words->items[at].literal && words->items[at].literal[0] != '-')
 			text = words->items[at].literal;
@@ -415,15 +400,12 @@ static void judge_installed(struct judge *j, const char *subject, const char *pr
 		.program = program,
 		.places = places_of(j, "."),
 		.reads_project = is_abbreviated(installer, words, at) };
-
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
 		const char *url = text ? url_in(j->arena, text) : NULL;
-
 		if (!text) {
 			/* name[extra] is a pattern that mostly stands for itself. */
 			const struct str source = words->items[at].source;
-
 			if (!is_listed)
 				continue;
 			judge_package(j, &project, arena_bytes(j->arena, source.data, source.len),
@@ -454,7 +436,6 @@ static bool has_operand(const shell_words *words, size_t at)
 {
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal, *value = NULL;
-
 		if (!text || text[0] != '-')
 			return true;
 		at += find_option(text, false, &value) != OPTION_NONE && !value;
@@ -470,7 +451,6 @@ static void judge_manager(struct judge *j, const char *subject, const char *prog
 	const struct sources_manager *manager = sources_find_manager(sources, program);
 	bool installs = installer && !installer->verbs[0];
 	struct error err;
-
 	if (!installer || !judge_spend(j, 8 * (words->count - at)))
 		return;
 	installs |= (strcmp(program, "yarn") == 0 && !has_operand(words, at)) ||
@@ -490,7 +470,6 @@ static void judge_manager(struct judge *j, const char *subject, const char *prog
 	for (size_t i = at; i < words->count; i++) { /* pip config set global.index-url … */
 		const char *text = words->items[i].literal;
 		const char *url = text ? url_in(j->arena, text) : NULL;
-
 		if (url)
 			sources_judge_url(j, subject, program, url);
 	}
@@ -504,7 +483,6 @@ static void judge_web(struct judge *j, const char *subject, const shell_words *w
 		const char *given = text ? url_in(j->arena, text) : NULL;
 		struct error err;
 		struct url url;
-
 		if (given && url_parse(j->arena, given, &url) &&
 			judge_check_domain(j, url.host, &err) < 0)
 			sources_deny(j, subject, &err);
@@ -516,7 +494,6 @@ void judge_sources(struct judge *j, const char *subject, const shell_words *word
 	const char *name = path_basename(words->items[first].literal);
 	size_t at = first + 1;
 	struct error err;
-
 	if (!j->request->sources)
 		return;
 	const struct sources *sources = j->request->sources;
@@ -533,7 +510,6 @@ void judge_sources(struct judge *j, const char *subject, const shell_words *word
 		for (size_t i = at; i < words->count; i++) {
 			const char *text = words->items[i].literal;
 			const char *module = NULL;
-
 			if (text && text[0] == '-' && text[1] != '-' && strchr(text, 'm'))
 				module = strchr(text, 'm') + 1;
 			if (module && !module[0])

@@ -62,7 +62,6 @@ static const struct {
 struct places places_of(const struct judge *j, const char *path)
 {
 	const char *cwd = j->request->cwd;
-
 	if (path_is_absolute(path))
 		return (struct places){ { path_normalize(j->arena, "/", path) }, 1 };
 	if (j->is_moved || path[0] == '~')
@@ -81,7 +80,6 @@ struct policy_input *input_read(
 				   : NULL;
 	const char *unknown =
 		arena_printf(j->arena, "sources: it isn't known what '%s' holds", path);
-
 	if (!input) {
 		judge_step(j, subject, POLICY_ASK, NULL, unknown);
 		return NULL;
@@ -123,7 +121,6 @@ static void judge_names(
 	const struct project *project = r->project;
 	struct judge *j = r->j;
 	struct error err;
-
 	for (size_t i = 0; i < names->names.count && !r->is_denied; i++)
 		if (judge_check_package(j, project->program, names->names.items[i], &err) < 0)
 			refuse(r, path, &err);
@@ -145,7 +142,6 @@ static void judge_names(
 	for (size_t i = 0; i < names->files.count && !r->is_denied; i++) {
 		const char *dir =
 			path_normalize(r->j->arena, "/", arena_printf(r->j->arena, "%s/..", path));
-
 		judge_list(r, path_normalize(r->j->arena, dir, names->files.items[i]), true,
 			depth + 1);
 	}
@@ -154,7 +150,6 @@ static void judge_names(
 static enum package_file kind_of(const char *path, enum package_file otherwise)
 {
 	const char *name = path_basename(path);
-
 	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
 		if (strcmp(name, kinds[i].name) == 0)
 			return kinds[i].kind;
@@ -171,7 +166,6 @@ static bool judge_file(
 	const char *subject = r->project->subject;
 	struct policy_input *input = input_read(j, subject, path, is_needed);
 	struct error err;
-
 	if (!input)
 		return false;
 	if (j->others)
@@ -218,7 +212,6 @@ static void judge_list(struct reading *r, const char *path, bool is_needed, unsi
 static bool is_missing(const struct judge *j, const char *path)
 {
 	const struct policy_inputs *inputs = j->request->inputs;
-
 	for (size_t i = 0; inputs && i < inputs->count; i++)
 		if (strcmp(inputs->items[i]->path, path) == 0)
 			return inputs->items[i]->state == POLICY_INPUT_MISSING;
@@ -230,7 +223,6 @@ static void judge_lists(struct reading *r, const text_list *lists)
 	for (size_t i = 0; i < lists->count && !r->is_denied; i++) {
 		struct places places = places_of(r->j, lists->items[i]);
 		const char *path = places.count ? places.dirs[0] : "/proc";
-
 		if (!places.count || strcmp(lists->items[i], "-") == 0 ||
 			path_is_beneath(path, "/proc") || path_is_beneath(path, "/dev"))
 			sources_ask(r->j, r->project->subject,
@@ -255,11 +247,9 @@ static void judge_beside(struct reading *r, const struct manifest *manifest, con
 {
 	struct str rest = str_from(manifest->others), name;
 	struct judge *j = r->j;
-
 	while (str_next(&rest, ' ', &name) && !r->is_denied) {
 		const char *path =
 			path_normalize(j->arena, dir, arena_bytes(j->arena, name.data, name.len));
-
 		judge_file(r, path, kind_of(path, PACKAGE_FILE_REQUIREMENTS), false, 0);
 	}
 	if (!manifest->binary || r->is_denied)
@@ -276,17 +266,14 @@ static void judge_places(struct reading *r, const struct manifest *manifest)
 	const struct project *project = r->project;
 	struct judge *j = r->j;
 	bool is_found = false;
-
 	if (!project->places.count) {
 		sources_ask(j, project->subject, "it isn't known which project that installs");
 		return;
 	}
 	for (size_t i = 0; i < project->places.count; i++) {
 		const char *dir = project->places.dirs[i];
-
 		for (unsigned level = 0; level < LEVELS_MAX && !r->is_denied; level++) {
 			const char *path = path_normalize(j->arena, dir, manifest->needed);
-
 			if (judge_file(
 				    r, path, kind_of(path, PACKAGE_FILE_REQUIREMENTS), false, 0)) {
 				is_found = true;
@@ -308,20 +295,17 @@ static void judge_places(struct reading *r, const struct manifest *manifest)
 static void judge_trees(struct reading *r, const text_list *trees)
 {
 	struct judge *j = r->j;
-
 	for (size_t i = 0; i < trees->count && !r->is_denied; i++) {
 		/* ".[extra]" */
 		const char *text = trees->items[i];
 		struct places places =
 			places_of(j, arena_bytes(j->arena, text, strcspn(text, "[")));
-
 		if (!places.count)
 			sources_ask(j, r->project->subject,
 				"a package of a directory isn't known by its name");
 		for (size_t k = 0; k < places.count && !r->is_denied; k++) {
 			const char *path =
 				path_normalize(j->arena, places.dirs[k], "pyproject.toml");
-
 			judge_file(r, path, PACKAGE_FILE_PYPROJECT,
 				places.count == 1 ||
 					is_missing(j, path_normalize(j->arena, places.dirs[!k],
@@ -338,14 +322,12 @@ static void judge_settings(struct reading *r)
 	const struct sources_manager *manager =
 		sources_find_manager(j->request->sources, r->project->program);
 	const char *program = r->project->program;
-
 	if (strncmp(program, "pip", 3) == 0 && !program[3 + strspn(program + 3, "0123456789.")])
 		program = "pip";
 	if (!manager || !manager->has_registries)
 		return;
 	for (size_t i = 0; i < sizeof settings / sizeof *settings && !r->is_denied; i++) {
 		const char *path = settings[i].path;
-
 		if (!sources_has_word(settings[i].programs, program))
 			continue;
 		if (path[0] == '~' && !j->request->home)
@@ -360,7 +342,6 @@ void judge_project(struct judge *j, const struct project *project)
 {
 	const struct manifest *manifest = find_manifest(project->program);
 	struct reading r = { .j = j, .project = project };
-
 	if (!j->request->inputs) { /* nothing can be read */
 		if (project->lists.count || project->trees.count || project->scripts.count ||
 			(project->reads_project && !project->is_named))
@@ -371,7 +352,6 @@ void judge_project(struct judge *j, const struct project *project)
 	judge_trees(&r, &project->trees);
 	for (size_t i = 0; i < project->scripts.count && !r.is_denied; i++) {
 		struct places places = places_of(j, project->scripts.items[i]);
-
 		for (size_t k = 0; k < places.count; k++)
 			judge_file(&r, places.dirs[k], PACKAGE_FILE_SCRIPT, false, 0);
 	}

@@ -40,7 +40,6 @@ static inline struct judge judge_begin(const struct policy *policy,
 {
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	struct policy_work *work = request->work;
-
 	if (!work) {
 		work = arena_alloc(request->arena, sizeof *work);
 		work->left = POLICY_WORK_MAX;

@@ -8,7 +8,6 @@
 static void keep_step(struct judge *j, struct policy_step step)
 {
 	struct policy_verdict *verdict = j->verdict;
-
 	step.within = j->within;
 	/* A step that changes the decision is always in the trail. */
 	if (verdict->trail.count < POLICY_TRAIL_MAX || step.decision > verdict->decision)
@@ -20,7 +19,6 @@ static void keep_step(struct judge *j, struct policy_step step)
 static void push_step(struct judge *j, const struct policy_step *given)
 {
 	struct policy_step step = *given;
-
 	if (j->policy->denies_asks && step.decision == POLICY_ASK)
 		step.decision = POLICY_DENY;
 	keep_step(j, step);
@@ -57,7 +55,6 @@ bool judge_spend(struct judge *j, size_t steps)
 static void add_step(struct judge *j, const struct policy_step *given)
 {
 	struct policy_step step = *given;
-
 	judge_spend(j, 8);
 	if (j->policy->never_asks && step.decision == POLICY_ASK && !step.by)
 		step.decision = POLICY_ALLOW;
@@ -96,7 +93,6 @@ void judge_words(struct judge *j, const char *subject, const shell_words *words)
 	for (size_t i = 0; i < words->count; i++)
 		for (size_t k = 0; k < words->items[i].parts.count && !j->is_spent; k++) {
 			const struct shell_part *part = &words->items[i].parts.items[k];
-
 			if (part->is_evaluated)
 				judge_step(j, subject, POLICY_ASK, NULL,
 					"arithmetic on the value of a variable can run commands");
@@ -113,7 +109,6 @@ static bool condition_evaluates(const struct shell_command *command)
 {
 	static const char *const evaluating[] = { "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v",
 		"-R" };
-
 	for (size_t i = 0; i < command->words.count; i++)
 		for (size_t k = 0; k < sizeof evaluating / sizeof *evaluating; k++)
 			if (str_is(command->words.items[i].source, evaluating[k]))
@@ -125,7 +120,6 @@ static int judge_command(void *ctx, const struct shell_command *command)
 {
 	struct judge *j = ctx;
 	const char *name = command->words.count ? command->words.items[0].literal : NULL;
-
 	/* Bounded time: what isn't looked at can't be allowed. */
 	if (j->is_spent)
 		return 1;
@@ -165,11 +159,9 @@ static int find_move(void *ctx, const struct shell_command *command)
 	static const char *const movers[] = { "cd", "pushd", "popd", "chdir" };
 	struct moves *moves = ctx;
 	const shell_words *words = &command->words;
-
 	for (size_t i = 0; i < words->count && command->kind == SHELL_SIMPLE; i++)
 		for (size_t k = 0; k < sizeof movers / sizeof *movers; k++) {
 			const char *name = words->items[i].literal;
-
 			if (!name || strcmp(name, movers[k]) != 0)
 				continue;
 			moves->count++;
@@ -190,7 +182,6 @@ static int find_move(void *ctx, const struct shell_command *command)
 static void note_moves(struct judge *j, const struct shell_list *list)
 {
 	struct moves moves = { .judge = j };
-
 	shell_visit(list, find_move, &moves);
 	if (!moves.count)
 		return;
@@ -209,7 +200,6 @@ void judge_script(struct judge *j, enum shell_dialect dialect, struct str script
 	const struct shell_list *list;
 	struct error err;
 	bool is_understood = false;
-
 	if (++j->depth > POLICY_DEPTH_MAX || script.len > POLICY_SCRIPT_MAX) {
 		judge_give_up(j, script.len > POLICY_SCRIPT_MAX
 					 ? "the script is too long"
@@ -243,7 +233,6 @@ void policy_judge_script(const struct policy *policy, const struct policy_reques
 	struct str script, struct policy_verdict *verdict)
 {
 	struct judge j = judge_begin(policy, request, verdict);
-
 	judge_script(&j, request->dialect, script);
 	if (!verdict->trail.count)
 		judge_step(&j, "", policy->otherwise.shell, NULL, "no command");
@@ -255,11 +244,9 @@ void policy_judge_argv(const struct policy *policy, const struct policy_request 
 	struct judge j = judge_begin(policy, request, verdict);
 	struct shell_command command = { .kind = SHELL_SIMPLE, .line = 1 };
 	auto_buf struct buf source = buf_empty(BUF_MAX_DEFAULT);
-
 	for (size_t i = 0; i < argv->count; i++) {
 		struct shell_word word = { .literal = argv->items[i],
 			.source = str_from(argv->items[i]) };
-
 		vec_push(j.arena, &word.parts,
 			(struct shell_part){
 				.kind = SHELL_TEXT, .is_quoted = true, .text = word.literal });
@@ -276,7 +263,6 @@ static void judge_file(struct judge *j, enum policy_operation operation, const c
 	const char *normal = path_normalize(j->arena, j->request->cwd, path);
 	const char *subject = file_subject(j, operation, normal);
 	const struct policy_rule *by;
-
 	enum policy_decision decision = match_file(j, operation, normal, &by);
 	if (file_is_startup(j, by, operation, normal))
 		judge_step(j, subject, POLICY_ASK, NULL, "programs that run later are named there");
@@ -290,7 +276,6 @@ void policy_judge_file(const struct policy *policy, const struct policy_request 
 	enum policy_operation operation, const char *path, struct policy_verdict *verdict)
 {
 	struct judge j = judge_begin(policy, request, verdict);
-
 	judge_file(&j, operation, path);
 }
 
@@ -299,7 +284,6 @@ static int judge_file_subject(struct judge *j, struct str text, struct error *er
 {
 	struct str names, rest;
 	unsigned operations;
-
 	if (!str_cut(text, ':', &names, &rest) || !rest.len)
 		return fail(err, ERR_INVALID, "file(%.*s) names no file", (int)text.len, text.data);
 	if (policy_operations_parse(names, &operations, err) < 0)
@@ -317,12 +301,10 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
 	const char *subject, struct policy_verdict *verdict, struct error *err)
 {
 	size_t len = strlen(subject);
-
 	if (len && subject[len - 1] != ')')
 		return fail(err, ERR_INVALID, "'%s' has no ')' at its end", subject);
 	if (strncmp(subject, "file(", 5) == 0) {
 		struct judge j = judge_begin(policy, request, verdict);
-
 		return judge_file_subject(&j, (struct str){ subject + 5, len - 6 }, err);
 	}
 	if (strncmp(subject, "network(outbound:", 17) == 0 && len > 18 && subject[17] != '*') {
@@ -330,7 +312,6 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
 		char host[NETWORK_HOST_SIZE];
 		struct error invalid;
 		uint16_t port;
-
 		if (network_authority_parse(target, 443, host, &port, &invalid) == 0) {
 			policy_judge_network(policy, request, host, port, verdict);
 			return 0;
@@ -352,7 +333,6 @@ void policy_judge_tree(const struct policy *policy, const struct policy_request 
 	struct judge j = judge_begin(policy, request, verdict);
 	const char *normal = path_normalize(j.arena, request->cwd, path);
 	const struct policy_rule *by;
-
 	enum policy_decision decision = match_file(&j, operation, normal, &by);
 	if (decision == POLICY_ALLOW)
 		decision = match_files_below(&j, operation, normal, &by);
@@ -369,7 +349,6 @@ void policy_judge_variables(const struct policy *policy, const struct policy_req
 	const pair_list *variables, struct policy_verdict *verdict)
 {
 	struct judge j = judge_begin(policy, request, verdict);
-
 	for (size_t i = 0; i < variables->count && judge_spend(&j, 128); i++)
 		if (variables->items[i].value && variable_is_dangerous(variables->items[i].key))
 			judge_step(&j,
@@ -383,7 +362,6 @@ void policy_print_trail(struct json *j, const char *key, const struct policy_ver
 	json_array(j, key);
 	for (size_t i = 0; i < verdict->trail.count; i++) {
 		const struct policy_step *step = &verdict->trail.items[i];
-
 		json_object(j, NULL);
 		json_text(j, "subject", step->subject);
 		json_text(j, "decision", policy_decision_name(step->decision));

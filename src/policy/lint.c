@@ -6,7 +6,6 @@
 const char *policy_lint_name(enum policy_lint kind)
 {
 	static const char *const names[] = { "too_wide", "duplicate", "shadowed", "never_matches" };
-
 	return names[kind];
 }
 
@@ -100,7 +99,6 @@ static bool covers_file(const struct policy_rule *a, const struct policy_rule *b
 	size_t len = strlen(a->fixed);
 	bool is_whole = strcmp(a->glob, "/**") == 0 || strcmp(a->glob + len, "/**") == 0 ||
 			(a->is_with_below && !a->glob[len]);
-
 	if ((a->operations & b->operations) != b->operations)
 		return false;
 	if (strcmp(a->glob, b->glob) == 0)
@@ -114,7 +112,6 @@ static bool covers_host(const struct policy_rule *a, const struct policy_rule *b
 	bool is_host = strcmp(a->host, "*") == 0 || strcmp(a->host, b->host) == 0 ||
 		       (a->host[0] == '*' && other > len - 1 &&
 			       strcmp(b->host + other - (len - 1), a->host + 1) == 0);
-
 	/* An allow rule without a port holds for two of them. */
 	return is_host &&
 	       (a->port == b->port || (!a->port && a->decision != POLICY_ALLOW) || a->is_any_port ||
@@ -135,7 +132,6 @@ static bool has_operator(const struct policy_rule *rule)
 {
 	static const char *const operators[] = { "|", "||", "&&", ";", "&", ">", ">>", "<", "2>",
 		"2>&1", "|&", "&>" };
-
 	for (size_t i = 0; i < rule->words.count; i++)
 		for (size_t k = 0; k < sizeof operators / sizeof *operators; k++)
 			if (strcmp(rule->words.items[i], operators[k]) == 0)
@@ -148,10 +144,8 @@ static const struct policy_rule *find_other(
 	const struct policy *policy, size_t at, bool is_stricter)
 {
 	const struct policy_rule *rule = &policy->rules.items[at];
-
 	for (size_t i = 0; i < policy->rules.count; i++) {
 		const struct policy_rule *other = &policy->rules.items[i];
-
 		if (i == at || other->kind != rule->kind ||
 			(is_stricter ? other->decision <= rule->decision
 				     : other->decision != rule->decision) ||
@@ -169,7 +163,6 @@ static void compare(
 {
 	const struct policy_rule *rule = &policy->rules.items[at];
 	struct policy_finding found = { .rule = rule, .other = find_other(policy, at, true) };
-
 	if (found.other) {
 		found.kind = POLICY_LINT_NEVER;
 		found.text = "a stricter rule matches first";
@@ -189,7 +182,6 @@ void policy_find_faults(const struct policy *policy, struct arena *arena, policy
 	for (size_t i = 0; i < policy->rules.count; i++) {
 		const struct policy_rule *rule = &policy->rules.items[i];
 		const char *why = wide(rule);
-
 		if (why)
 			vec_push(arena, findings,
 				(struct policy_finding){

@@ -10,7 +10,6 @@ static bool is_system_path(const char *name)
 {
 	static const char *const dirs[] = { "/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/",
 		"/usr/sbin/" };
-
 	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++)
 		if (strncmp(name, dirs[i], strlen(dirs[i])) == 0)
 			return !strchr(name + strlen(dirs[i]), '/');
@@ -30,10 +29,8 @@ static size_t global_options(const shell_words *words, size_t at)
 		"--no-optional-locks", "--no-replace-objects",
 		"--git-dir=", "--work-tree=", "--namespace=" };
 	size_t begin = at;
-
 	for (bool is_found = true; is_found && at < words->count;) {
 		const char *text = words->items[at].literal;
-
 		is_found = false;
 		for (size_t i = 0; text && i < sizeof with_value / sizeof *with_value; i++)
 			if (strcmp(text, with_value[i]) == 0 && at + 1 < words->count) {
@@ -74,7 +71,6 @@ static enum match match_rest(const struct policy_rule *rule, const shell_words *
 static bool is_scattered(const struct policy_rule *rule, const shell_words *words, size_t at)
 {
 	size_t i = 1;
-
 	for (; at < words->count && i < rule->words.count; at++)
 		i += word_is(&words->items[at], rule->words.items[i]);
 	return rule->words.count > 1 && i == rule->words.count;
@@ -96,7 +92,6 @@ static void join(struct judge *j, const shell_words *words, size_t first, struct
 {
 	auto_buf struct buf text = buf_empty(SHELL_SCRIPT_MAX);
 	bool is_cut = false;
-
 	for (size_t i = first; i < words->count && !is_cut; i++) {
 		is_cut = !words->items[i].literal;
 		buf_append(&text, " ", i > first);
@@ -112,7 +107,6 @@ static void join(struct judge *j, const shell_words *words, size_t first, struct
 bool match_star(const char *pattern, const char *text, bool is_cut, bool *is_open)
 {
 	size_t len = strlen(text), piece = strcspn(pattern, "*");
-
 	*is_open = false;
 	if (strncmp(pattern, text, piece) != 0)
 		return is_cut && len < piece && memcmp(pattern, text, len) == 0;
@@ -143,7 +137,6 @@ static enum match match_wildcard(struct judge *j, const struct policy_rule *rule
 	const shell_words *words, size_t first, struct found *found)
 {
 	bool is_open;
-
 	if (!found->joined)
 		join(j, words, first, found);
 	judge_spend(j, (found->joined_len + strlen(rule->wildcard)) / 8);
@@ -160,7 +153,6 @@ static enum match match_rule(struct judge *j, const struct policy_rule *rule,
 	const char *name = words->items[first].literal;
 	const char *wanted = rule->words.count ? rule->words.items[0] : NULL;
 	enum match result;
-
 	if (rule->wildcard)
 		return match_wildcard(j, rule, words, first, found);
 	if (!wanted)
@@ -189,7 +181,6 @@ static enum match match_rule(struct judge *j, const struct policy_rule *rule,
 static bool was_seen(struct judge *j, struct found *found, const struct policy_bucket *bucket)
 {
 	const struct str key = { (const char *)&bucket, sizeof bucket };
-
 	if (!found->seen.arena)
 		map_init(&found->seen, j->arena);
 	return map_set(&found->seen, key, found) != NULL;
@@ -199,12 +190,10 @@ static const struct policy_bucket *match_bucket(struct judge *j, struct str key,
 	const shell_words *words, size_t first, struct found *found)
 {
 	const struct policy_bucket *bucket = map_get(&j->policy->by_word, key);
-
 	if (!judge_spend(j, 4 + key.len / 8))
 		return bucket;
 	for (size_t i = 0; bucket && i < bucket->rules.count; i++) {
 		const struct policy_rule *rule = &j->policy->rules.items[bucket->rules.items[i]];
-
 		if (!judge_spend(j, 1 + rule->words.count))
 			break;
 		if (found->rules[rule->decision])
@@ -227,13 +216,11 @@ static void match_longer(struct judge *j, const char *name, const shell_words *w
 	size_t second = first + 1 + (is_git ? global_options(words, first + 1) : 0);
 	char near[256];
 	size_t len = strlen(name);
-
 	if (!bucket || !bucket->has_longer)
 		return;
 	for (size_t i = first + 1; i < words->count && judge_spend(j, 4); i++) {
 		const struct shell_word *word = &words->items[i];
 		struct str text = word->literal ? str_from(word->literal) : word->source, key;
-
 		/* Rules that allow have their second word right after the name. */
 		if (i > second && !bucket->has_longer_forbidding)
 			break;
@@ -258,7 +245,6 @@ const struct policy_rule *match_denied(struct judge *j, const shell_words *words
 	struct found found = { 0 };
 	const char *base = path_basename(words->items[first].literal);
 	const struct policy_bucket *bucket = match_bucket(j, str_from(base), words, first, &found);
-
 	match_longer(j, base, words, first, bucket, &found);
 	return found.rules[POLICY_DENY];
 }
@@ -269,7 +255,6 @@ void match_harmless(struct judge *j, const char *subject, const shell_words *wor
 	struct found found = { 0 };
 	const char *base = path_basename(words->items[first].literal);
 	const struct policy_bucket *bucket = match_bucket(j, str_from(base), words, first, &found);
-
 	match_longer(j, base, words, first, bucket, &found);
 	match_bucket(j, STR(""), words, first, &found);
 	const struct policy_rule *by =
@@ -284,7 +269,6 @@ void match_command(struct judge *j, const char *subject, const shell_words *word
 {
 	const char *name = words->items[first].literal;
 	struct found found = { 0 };
-
 	if (!name) {
 		if (j->policy->never_asks)
 			judge_step(j, subject, POLICY_ALLOW, NULL, "any command may run");
@@ -323,12 +307,10 @@ static bool match_glob(const char *glob, const char *path, bool is_pattern, size
 	const char *star = NULL, *star_path = NULL, *deep = NULL, *deep_path = NULL;
 	const char *begin = glob;
 	bool is_directories = false;
-
 	while (*steps > 0) {
 		--*steps;
 		if (glob[0] == '*' && glob[1] == '*') {
 			bool is_first = glob == begin || glob[-1] == '/';
-
 			while (*glob == '*')
 				glob++;
 			is_directories = is_first && *glob == '/';
@@ -374,7 +356,6 @@ static bool spend_glob(struct judge *j, const char *glob, const char *path, bool
 	const size_t before = j->work->left * each;
 	size_t left = before;
 	bool is_match = match_glob(glob, path, is_pattern, &left);
-
 	judge_spend(j, 1 + (before - left) / each);
 	return is_match;
 }
@@ -399,7 +380,6 @@ static bool file_matches(struct judge *j, const struct policy_rule *rule, const 
 {
 	size_t len = strlen(rule->glob), path_len = strlen(path);
 	char above[4096];
-
 	if (rule_globs(j, rule, path))
 		return true;
 	if (len > 3 && strcmp(rule->glob + len - 3, "/**") == 0 && path_len == len - 3 &&
@@ -447,13 +427,11 @@ static void match_file_bucket(struct judge *j, struct str dir, enum policy_opera
 	const char *path, const struct policy_rule *found[POLICY_DENY + 1])
 {
 	const struct policy *policy = j->policy;
-
 	if (!judge_spend(j, 4 + dir.len / 8))
 		return;
 	const struct policy_bucket *bucket = map_get(&policy->by_dir, dir);
 	for (size_t i = 0; bucket && i < bucket->rules.count && judge_spend(j, 1); i++) {
 		const struct policy_rule *r = &policy->rules.items[bucket->rules.items[i]];
-
 		if ((r->operations & operation) && !found[r->decision] && file_matches(j, r, path))
 			found[r->decision] = r;
 	}
@@ -463,7 +441,6 @@ enum policy_decision match_file(struct judge *j, enum policy_operation operation
 	const struct policy_rule **by)
 {
 	const struct policy_rule *found[POLICY_DENY + 1] = { 0 };
-
 	/* The fixed part of a rule that matches is the path, or a directory above it. */
 	match_file_bucket(j, STR("/"), operation, path, found);
 	for (size_t len = 1; path[1]; len++) {
@@ -478,10 +455,8 @@ enum policy_decision match_file(struct judge *j, enum policy_operation operation
 bool match_is_forbidden_below(struct judge *j, enum policy_operation operation, const char *dir)
 {
 	const struct policy *policy = j->policy;
-
 	for (size_t i = 0; i < policy->rules.count && judge_spend(j, 4); i++) {
 		const struct policy_rule *r = &policy->rules.items[i];
-
 		if (r->kind == POLICY_FILE && r->decision != POLICY_ALLOW &&
 			(r->operations & operation) &&
 			(path_is_beneath(r->fixed, dir) || path_is_beneath(dir, r->fixed)))
@@ -494,13 +469,11 @@ enum policy_decision match_files_below(struct judge *j, enum policy_operation op
 	const char *dir, const struct policy_rule **by)
 {
 	const struct policy *policy = j->policy;
-
 	*by = NULL;
 	if (match_is_forbidden_below(j, operation, dir))
 		return POLICY_ASK; /* it may name a file there */
 	for (size_t i = 0; i < policy->rules.count && judge_spend(j, 4); i++) {
 		const struct policy_rule *r = &policy->rules.items[i];
-
 		if (r->kind != POLICY_FILE || !(r->operations & operation))
 			continue;
 		size_t len = strlen(r->fixed), all = strlen(r->glob);
@@ -520,14 +493,12 @@ static void match_host(struct judge *j, const char *key, unsigned port,
 {
 	const struct policy *policy = j->policy;
 	const struct policy_bucket *bucket = map_get(&policy->by_host, str_from(key));
-
 	for (size_t i = 0; bucket && i < bucket->rules.count && judge_spend(j, 1); i++) {
 		const struct policy_rule *r = &policy->rules.items[bucket->rules.items[i]];
 		/* A deny rule without a port holds for all; an allow rule for the usual two. */
 		bool is_port = r->port ? r->port == port
 				       : r->is_any_port || r->decision != POLICY_ALLOW ||
 						 port == 80 || port == 443;
-
 		if (is_port && !found[r->decision])
 			found[r->decision] = r;
 	}
@@ -537,9 +508,7 @@ enum policy_decision match_network(
 	struct judge *j, const char *host, unsigned port, const struct policy_rule **by)
 {
 	const struct policy_rule *found[POLICY_DENY + 1] = { 0 };
-
 	bool is_address = network_host_is_address(host);
-
 	match_host(j, host, port, found);
 	match_host(j, "*", port, found);
 	/* An address is allowed only by the rule that names it. */
@@ -557,7 +526,6 @@ void policy_judge_network(const struct policy *policy, const struct policy_reque
 	struct judge j = judge_begin(policy, request, verdict);
 	const char *subject = arena_printf(j.arena, "network(outbound:%s:%u)", host, port);
 	struct error err;
-
 	enum policy_decision decision = match_network(&j, host, port, &by);
 	if (decision == POLICY_ALLOW && network_host_is_closed(host, request->opened))
 		judge_step(&j, subject, POLICY_DENY, NULL,

@@ -37,12 +37,10 @@ static bool has_background(struct str script)
 			? ""
 			: "'\"";
 	char quote = '\0';
-
 	for (size_t i = 0; i < script.len; i++) {
 		char c = script.data[i];
 		char before = i ? script.data[i - 1] : '\0';
 		char after = i + 1 < script.len ? script.data[i + 1] : '\0';
-
 		if (quote && c == '$' && after == '(')
 			plain = "", quote = '\0';
 		else if (*plain && c == '\\' && quote != '\'')
@@ -61,7 +59,6 @@ static bool has_background(struct str script)
 static bool writes(const struct shell_redirect *redirect)
 {
 	const char *target = redirect->target.literal;
-
 	switch (redirect->kind) {
 	case SHELL_READ:
 	case SHELL_COPY_IN:
@@ -93,10 +90,8 @@ static bool is_among(const char *const *names, const char *name)
 static const char *git_verb(const shell_words *words, size_t *at)
 {
 	static const char *const options[] = { "--no-pager", "-P", "--no-optional-locks", NULL };
-
 	for (*at = 1; *at < words->count; ++*at) {
 		const char *text = words->items[*at].literal;
-
 		if (text && strcmp(text, "-C") == 0)
 			++*at;
 		else if (!is_among(options, text))
@@ -109,7 +104,6 @@ static const char *git_verb(const shell_words *words, size_t *at)
 static bool names_far_remote(const shell_words *words)
 {
 	const char *last = words->items[words->count - 1].literal;
-
 	return last && (strncmp(last, "https://", 8) == 0 || strncmp(last, "ssh://", 6) == 0 ||
 			       strncmp(last, "git@", 4) == 0 || strcmp(last, "-v") == 0 ||
 			       strcmp(last, "remote") == 0);
@@ -125,7 +119,6 @@ static enum effect effect_of_git(const shell_words *words)
 		NULL };
 	size_t at;
 	const char *verb = git_verb(words, &at);
-
 	if (verb && strcmp(verb, "remote") == 0)
 		return names_far_remote(words) ? EFFECT_FILES : EFFECT_ANYTHING;
 	return is_among(plain, verb) ? EFFECT_FILES : EFFECT_CHECKOUT;
@@ -136,7 +129,6 @@ static bool has_option(const shell_words *words, char letter)
 {
 	for (size_t i = 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
-
 		if (!text || (text[0] == '-' && (text[1] == '-' || strchr(text, letter))))
 			return true;
 	}
@@ -153,7 +145,6 @@ static enum effect effect_of(const struct shell_command *command)
 	static const char *const files[] = { "mkdir", "rmdir", "touch", "rm", NULL };
 	const shell_words *words = &command->words;
 	const char *name = words->count ? words->items[0].literal : "true";
-
 	if (command->kind != SHELL_SIMPLE)
 		return EFFECT_NONE; /* what is in it is looked at by itself */
 	for (size_t i = 0; i < command->redirects.count; i++)
@@ -188,7 +179,6 @@ bool order_writes_within(const struct shell_command *command)
 {
 	struct shell_command *self = (struct shell_command *)(uintptr_t)command;
 	struct shell_list list = { 0 };
-
 	list.commands.items = &self;
 	list.commands.count = 1;
 	return shell_visit(&list, find_writing, self) != 0;
@@ -210,7 +200,6 @@ static bool word_has_writing_pipe(const struct shell_word *word)
 {
 	for (size_t i = 0; i < word->parts.count; i++) {
 		const struct shell_part *part = &word->parts.items[i];
-
 		if (part->commands && has_writing_pipe(part->commands))
 			return true;
 		for (size_t k = 0; k < part->words.count; k++)
@@ -223,7 +212,6 @@ static bool word_has_writing_pipe(const struct shell_word *word)
 static int find_writing_pipe(void *ctx, const struct shell_command *command)
 {
 	bool is_found = false;
-
 	for (size_t i = 0; i < command->bodies.count; i++)
 		is_found |= has_writing_pipe(command->bodies.items[i]);
 	for (size_t i = 0; i < command->words.count; i++)
@@ -232,7 +220,6 @@ static int find_writing_pipe(void *ctx, const struct shell_command *command)
 		is_found |= word_has_writing_pipe(&command->redirects.items[i].target);
 	for (size_t i = 0; i < command->assignments.count; i++) {
 		const struct shell_assignment *assignment = &command->assignments.items[i];
-
 		is_found |= word_has_writing_pipe(&assignment->value) ||
 			    word_has_writing_pipe(&assignment->index);
 		for (size_t k = 0; k < assignment->items.count; k++)
@@ -254,7 +241,6 @@ void order_note_script(struct judge *j, struct str script, const struct shell_li
 void order_note_command(struct judge *j, const struct shell_command *command)
 {
 	enum effect effect = effect_of(command);
-
 	j->others += effect != EFFECT_NONE;
 	j->others_than_git += effect == EFFECT_ANYTHING;
 	j->checkouts += effect == EFFECT_CHECKOUT;

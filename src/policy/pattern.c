@@ -26,15 +26,12 @@ static bool add_parts(const struct shell_word *word, char *out)
 {
 	bool is_bracket = false, is_closed = true;
 	size_t len = 0;
-
 	for (size_t i = 0; i < word->parts.count; i++) {
 		const struct shell_part *part = &word->parts.items[i];
-
 		if (part->kind != SHELL_TEXT && part->kind != SHELL_PATTERN)
 			return false;
 		for (const char *c = part->text; *c; c++) {
 			bool is_text = part->kind == SHELL_TEXT;
-
 			if (is_wild(*c) || (*c == '/' && !is_closed))
 				return false;
 			if (*c == '/')
@@ -58,7 +55,6 @@ static bool add_parts(const struct shell_word *word, char *out)
 static bool may_leave(const char *name)
 {
 	size_t len = strcspn(name, "/");
-
 	if (len == 0)
 		return true;
 	if (name[0] != '.')
@@ -73,7 +69,6 @@ const char *pattern_of(struct judge *j, const char *dir, const struct shell_word
 {
 	char *text = arena_alloc(j->arena, word->source.len + 1), *rest = text;
 	size_t fixed = 0;
-
 	if (!add_parts(word, text))
 		return NULL;
 	while (text[fixed] && !is_wild(text[fixed]))
@@ -105,11 +100,9 @@ static size_t read_glob(const char *glob, struct symbol out[GLOB_MAX])
 {
 	size_t count = 0;
 	bool is_at_name = false;
-
 	while (*glob && count < GLOB_MAX) {
 		bool is_deep = glob[0] == '*' && glob[1] == '*';
 		struct symbol symbol = { *glob, is_at_name };
-
 		is_at_name = *glob == '/';
 		if (is_deep || *glob == '*' || *glob == '?')
 			symbol.c = is_deep ? DEEP : *glob == '*' ? STAR : ANY;
@@ -146,7 +139,6 @@ static bool may_meet(struct judge *j, const char *glob, const char *pattern)
 	struct symbol symbols[GLOB_MAX];
 	size_t count = read_glob(glob, symbols), len = strlen(pattern);
 	bool rows[2][WORK_MAX + 1];
-
 	if (count == SIZE_MAX || (count + 1) * (len + 1) > WORK_MAX ||
 		!judge_spend(j, 1 + count * len / 8))
 		return true;
@@ -154,11 +146,9 @@ static bool may_meet(struct judge *j, const char *glob, const char *pattern)
 	rows[0][0] = true;
 	for (size_t i = 0; i <= count; i++) {
 		bool *here = rows[i % 2], *next = rows[(i + 1) % 2];
-
 		memset(next, 0, len + 1);
 		for (size_t k = 0; k <= len; k++) {
 			bool is_endless_here = i < count && is_endless(symbols[i].c);
-
 			if (!here[k])
 				continue;
 			if (i == count && k == len)
@@ -182,7 +172,6 @@ static bool may_meet(struct judge *j, const char *glob, const char *pattern)
 static bool may_match(struct judge *j, const struct policy_rule *rule, const char *pattern)
 {
 	size_t len = strlen(rule->glob);
-
 	if (may_meet(j, rule->glob, pattern))
 		return true;
 	if (len > 3 && strcmp(rule->glob + len - 3, "/**") == 0)
@@ -195,7 +184,6 @@ static bool may_match(struct judge *j, const struct policy_rule *rule, const cha
 static bool is_near(const struct policy_rule *rule, const char *pattern)
 {
 	const char *fixed = rule->fixed;
-
 	while (*fixed && *fixed == *pattern) {
 		fixed++;
 		pattern++;
@@ -207,7 +195,6 @@ bool pattern_is_forbidden(struct judge *j, enum policy_operation operation, cons
 {
 	for (size_t i = 0; i < j->policy->rules.count && judge_spend(j, 4); i++) {
 		const struct policy_rule *rule = &j->policy->rules.items[i];
-
 		if (rule->kind == POLICY_FILE && rule->decision != POLICY_ALLOW &&
 			(rule->operations & operation) && is_near(rule, pattern) &&
 			may_match(j, rule, pattern))
@@ -221,7 +208,6 @@ bool pattern_is_forbidden(struct judge *j, enum policy_operation operation, cons
 static bool is_covered(struct judge *j, const struct policy_rule *rule, const char *pattern)
 {
 	size_t len = strlen(rule->glob);
-
 	if (glob_covers(j, rule->glob, pattern))
 		return true;
 	return rule->is_with_below && strcspn(rule->glob, "*?") == len &&
@@ -232,13 +218,11 @@ enum policy_decision match_pattern(struct judge *j, enum policy_operation operat
 	const char *pattern, const struct policy_rule **by)
 {
 	size_t fixed = strcspn(pattern, "\1\2\3");
-
 	*by = NULL;
 	if (pattern_is_forbidden(j, operation, pattern))
 		return POLICY_ASK;
 	for (size_t i = 0; i < j->policy->rules.count && judge_spend(j, 4); i++) {
 		const struct policy_rule *rule = &j->policy->rules.items[i];
-
 		if (rule->kind == POLICY_FILE && (rule->operations & operation) &&
 			is_near(rule, pattern) && is_covered(j, rule, pattern)) {
 			*by = rule;

@@ -32,10 +32,8 @@ static void judge_found_command(struct call *c, size_t from, size_t to, const ch
 	auto_buf struct buf source = buf_empty(SHELL_SCRIPT_MAX);
 	const char *within = j->within;
 	size_t len = strcspn(c->shape->names, " ");
-
 	for (size_t at = from; at < to; at++) {
 		struct shell_word word = c->words->items[at];
-
 		if (word.literal && strstr(word.literal, mark)) {
 			word = (struct shell_word){ .source = word.source };
 			adds = false;
@@ -70,7 +68,6 @@ static const char *sed_part(const char *at, char delimiter)
 {
 	for (; *at && *at != '\n'; at++) {
 		const char *close = *at == '[' ? strchr(at + 1, ']') : NULL;
-
 		if (*at == delimiter)
 			return at + 1;
 		if (*at == '\\' && at[1])
@@ -95,7 +92,6 @@ static const char *sed_address(const char *at)
 static bool sed_is_harmless(const char *script)
 {
 	const char *at = sed_address(script);
-
 	if (at && *at == ',')
 		at = sed_address(at + 1);
 	if (!at)
@@ -104,7 +100,6 @@ static bool sed_is_harmless(const char *script)
 	if (*at == 's' || *at == 'y') {
 		bool is_list = *at == 'y';
 		char delimiter = at[1];
-
 		if (!delimiter || strchr(" \\\n;", delimiter))
 			return false;
 		at = sed_part(at + 2, delimiter);
@@ -123,7 +118,6 @@ static bool awk_is_harmless(const char *program)
 static void judge_text(struct call *c, const struct shell_word *word)
 {
 	bool is_sed = strncmp(c->shape->names, "sed", 3) == 0;
-
 	if (word->literal &&
 		(is_sed ? sed_is_harmless(word->literal) : awk_is_harmless(word->literal)))
 		return;
@@ -156,7 +150,6 @@ static void judge_directory(struct call *c, unsigned operations, const struct sh
 static void judge_part(struct call *c, unsigned operations, const char *path)
 {
 	const struct shell_word word = { .literal = path, .source = str_from(path) };
-
 	judge_file(c, operations, &word);
 }
 
@@ -169,7 +162,6 @@ static unsigned operations_of(char effect)
 		{ 'T', POLICY_WRITE }, { 'O', POLICY_WRITE }, { 'E', POLICY_READ },
 		{ 'b', POLICY_READ | POLICY_WRITE },
 		{ 'd', POLICY_READ | POLICY_WRITE | POLICY_DELETE } };
-
 	for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
 		if (effects[i].effect == effect)
 			return effects[i].operations;
@@ -196,7 +188,6 @@ static void note_option(struct call *c, char effect)
 static const char *file_after(const char *value, char effect)
 {
 	size_t at = strcspn(value, "@<");
-
 	if (effect == '@')
 		return value[0] == '@' ? value + 1 : NULL;
 	return value[at] ? value + at + 1 : NULL;
@@ -231,7 +222,6 @@ static bool value_is_harmless(char effect, const char *value)
 static void judge_value(struct call *c, char effect, const struct shell_word *word)
 {
 	const char *value = word->literal, *path;
-
 	/* "Header: $x" doesn't begin with '@', whatever $x is. */
 	if (effect == '@' && !value && word->parts.count &&
 		word->parts.items[0].kind == SHELL_TEXT && word->parts.items[0].text[0] &&
@@ -302,7 +292,6 @@ static void judge_option(struct call *c, const struct shape_item *item)
 static char operand_letter(const char *spec, size_t k, size_t count)
 {
 	const char *last = strchr(spec, '$');
-
 	spec += strspn(spec, ".:");
 	if (last && k + 1 == count && count > 1)
 		return last[1];
@@ -324,7 +313,6 @@ static void judge_make_variable(struct call *c, const struct shell_word *word)
 	static const char *const names[] = { "PREFIX", "prefix", "DESTDIR", "BUILD", "VERSION",
 		"ARCH", "CONFIG" };
 	const char *text = word->literal, *value = text ? strchr(text, '=') : NULL;
-
 	if (!text) {
 		ask(c, "an expanded word may set a variable of make");
 		return;
@@ -356,7 +344,6 @@ static bool is_surely_path(const char *text)
 static void judge_operand_of(struct call *c, char letter, const struct shell_word *word)
 {
 	const char *text = word->literal;
-
 	switch (letter) {
 	case 'p':
 		judge_text(c, word);
@@ -404,7 +391,6 @@ static void judge_member(struct call *c, const struct shell_word *word)
 	if (!c->creates)
 		return;
 	struct shell_word member = *word;
-
 	if (c->directory && word->literal && word->literal[0] != '/')
 		member.literal = arena_printf(c->j->arena, "%s/%s", c->directory, word->literal);
 	judge_directory(c, POLICY_READ, &member);
@@ -414,7 +400,6 @@ static void judge_operand_at(struct call *c, const struct shell_word *word, size
 {
 	const char *spec = c->shape->operands;
 	char letter = operand_letter(spec, k, count);
-
 	if (spec[0] == ':' && (!word->literal || strchr(word->literal, ':')))
 		ask(c, "a file of another host, which a program is run for");
 	if (c->shape->style == SHAPE_TAR && !spec[0])
@@ -435,14 +420,12 @@ static void judge_operand_at(struct call *c, const struct shell_word *word, size
 static void judge_read(struct call *c, const struct shape_reading *reading)
 {
 	size_t count = 0, k = 0;
-
 	for (size_t i = 0; i < reading->items.count; i++) {
 		count += reading->items.items[i].is_operand;
 		note_option(c, reading->items.items[i].effect);
 	}
 	for (size_t i = 0; i < reading->items.count; i++) {
 		const struct shape_item *item = &reading->items.items[i];
-
 		if (item->is_operand) {
 			judge_operand_at(c, &item->value, k++, count);
 			continue;
@@ -467,7 +450,6 @@ static void judge_read(struct call *c, const struct shape_reading *reading)
 static bool is_expression(const struct shell_word *word)
 {
 	const char *text = word->literal;
-
 	if (!text)
 		return word_may_be_option(word);
 	return text[0] == '-' ? text[1] != '\0' : strlen(text) == 1 && strchr("()!,", text[0]);
@@ -479,11 +461,9 @@ static size_t find_command_end(struct call *c, size_t at)
 {
 	const shell_words *words = c->words;
 	size_t begin = at;
-
 	for (; at < words->count; at++) {
 		const char *text = words->items[at].literal;
 		const char *before = at > begin ? words->items[at - 1].literal : NULL;
-
 		if (!text && word_may_end_command(&words->items[at]))
 			ask(c, "an expanded word may end the command that 'find' runs");
 		if (!text)
@@ -506,7 +486,6 @@ static bool is_one_value(const struct shell_word *word)
 	const struct shell_part *last =
 		word->parts.count ? &word->parts.items[word->parts.count - 1] : NULL;
 	bool is_pattern = false;
-
 	for (size_t i = 0; i < word->parts.count; i++)
 		is_pattern |= word->parts.items[i].kind == SHELL_PATTERN;
 	return !word_splits(word) && (!is_pattern || !word_may_begin_option(word) ||
@@ -518,13 +497,11 @@ static size_t judge_test(struct call *c, size_t at)
 	static const char *const runs[] = { "-exec", "-execdir", "-ok", "-okdir" };
 	const char *text = c->words->items[at].literal;
 	char kind, effect;
-
 	if (text && strlen(text) == 1 && strchr("()!,", text[0]))
 		return at;
 	for (size_t k = 0; text && k < sizeof runs / sizeof *runs; k++)
 		if (strcmp(text, runs[k]) == 0) {
 			size_t end = find_command_end(c, at + 1);
-
 			/* in the directory of each file */
 			c->j->is_moved |= strstr(text, "dir") != NULL;
 			judge_found_command(c, at + 1, end, "{}", false);
@@ -548,10 +525,8 @@ static size_t judge_test(struct call *c, size_t at)
 static void judge_find(struct call *c, size_t first)
 {
 	size_t at = first + 1;
-
 	for (; at < c->words->count && c->words->items[at].literal; at++) {
 		const char *text = c->words->items[at].literal;
-
 		if (strcmp(text, "-O1") != 0 && strcmp(text, "-O2") != 0 &&
 			strcmp(text, "-O3") != 0 && strcmp(text, "-H") != 0 &&
 			strcmp(text, "-L") != 0 && strcmp(text, "-P") != 0)
@@ -568,7 +543,6 @@ static void judge_find(struct call *c, size_t first)
 static void judge_call(struct call *c, size_t first)
 {
 	struct shape_reading reading;
-
 	if (c->shape->style == SHAPE_FIND) {
 		judge_find(c, first);
 		return;
@@ -601,7 +575,6 @@ void judge_shape_items(struct judge *j, const char *subject, const struct shape 
 	const shell_words *words, const struct shape_reading *reading)
 {
 	struct call c = { .j = j, .subject = subject, .shape = shape, .words = words };
-
 	for (size_t i = 0; i < reading->items.count; i++) {
 		note_option(&c, reading->items.items[i].effect);
 		judge_option(&c, &reading->items.items[i]);
@@ -625,7 +598,6 @@ static bool takes_typed_commands(const struct call *c, size_t first)
 		"reflog", "grep", NULL };
 	struct shape_reading reading;
 	bool has_pager = true;
-
 	if (is_among(pagers, c->shape->names))
 		return true;
 	if (strcmp(c->shape->names, "git") != 0)
@@ -633,7 +605,6 @@ static bool takes_typed_commands(const struct call *c, size_t first)
 	shape_read(c->j->arena, c->shape, c->words, first, &reading);
 	for (size_t i = first + 1; i < reading.end; i++) {
 		const char *text = c->words->items[i].literal;
-
 		has_pager &= !text || (strcmp(text, "-P") != 0 && strcmp(text, "--no-pager") != 0);
 	}
 	const char *verb =
@@ -647,7 +618,6 @@ void judge_program(struct judge *j, const char *subject, const shell_words *word
 	const char *option = first + 2 < words->count ? words->items[first + 1].literal : NULL;
 	const char *module = option ? words->items[first + 2].literal : NULL;
 	bool is_moved = j->is_moved;
-
 	/* python -m venv */
 	if (module && strncmp(name, "python", 6) == 0 && strcmp(option, "-m") == 0 &&
 		(strcmp(module, "venv") == 0 || strcmp(module, "virtualenv") == 0)) {

@@ -13,7 +13,6 @@ static int fail_on(struct reader *r, int line, enum error_code code, const char 
 int reader_open(struct reader *r, size_t max, struct json_value **object)
 {
 	const char *named = r->name ? r->name : "the file";
-
 	if (r->text.len > max)
 		return fail(r->err, ERR_LIMIT, "%s: more than %zu bytes", named, max);
 	if (json_read(r->text, r->arena, object, r->err) < 0)
@@ -28,7 +27,6 @@ int reader_open(struct reader *r, size_t max, struct json_value **object)
 int reader_line(struct reader *r, const struct json_value *value)
 {
 	const char *end = value->source.data;
-
 	if (!end || end < r->text.data || end > r->text.data + r->text.len)
 		return 1;
 	if (!r->at || end < r->at) {
@@ -44,7 +42,6 @@ int reader_fail(struct reader *r, const struct json_value *value, const char *fm
 {
 	char text[ERROR_TEXT_SIZE];
 	va_list args;
-
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
@@ -56,7 +53,6 @@ int reader_expect(
 {
 	static const char *const names[] = { "null", "true or false", "a number", "a text",
 		"a list", "an object" };
-
 	if (value->kind == kind)
 		return 0;
 	return reader_fail(r, value, "%s: %s expected", path, names[kind]);
@@ -71,7 +67,6 @@ int reader_texts(
 	struct reader *r, const struct json_value *value, const char *path, text_list *list)
 {
 	size_t i = 0;
-
 	if (reader_expect(r, value, JSON_ARRAY, path) < 0)
 		return -1;
 	for (const struct json_value *item = value->first; item; item = item->next, i++) {
@@ -91,7 +86,6 @@ int reader_members(struct reader *r, const struct json_value *object, const char
 	for (const struct json_value *m = object->first; m; m = m->next) {
 		const struct reader_member *row = rows;
 		char key[64];
-
 		if (reader_is_comment(m))
 			continue;
 		while (row->key && !str_is(m->key, row->key))

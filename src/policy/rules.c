@@ -27,10 +27,8 @@ int rule_split(struct arena *arena, struct str body, text_list *words, struct er
 	char quote = '\0';
 	bool is_open = false;
 	size_t len = 0;
-
 	for (size_t i = 0; i <= body.len; i++) {
 		char c = i < body.len ? body.data[i] : ' ';
-
 		if (quote && i < body.len) {
 			if (c != quote)
 				word[len++] = c;
@@ -81,7 +79,6 @@ int rule_expand(struct arena *arena, const char *glob, const struct policy_place
 	} variables[] = { { "${WORKSPACE}", places->workspace },
 		{ "${CONTEXT_ID}", places->context_id } };
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
-
 	if (glob[0] == '~' && (glob[1] == '/' || !glob[1])) {
 		if (!places->home)
 			return fail(err, ERR_INVALID, "'~' has no meaning here");
@@ -89,7 +86,6 @@ int rule_expand(struct arena *arena, const char *glob, const struct policy_place
 	}
 	for (const char *at = glob, *next; *at; at = next) {
 		size_t i = 0, len;
-
 		next = strstr(at, "${");
 		next = next ? next : at + strlen(at);
 		buf_append(&text, at, (size_t)(next - at));
@@ -121,11 +117,9 @@ int policy_operations_parse(struct str names, unsigned *operations, struct error
 		{ "delete", POLICY_DELETE }, { "*", POLICY_READ | POLICY_WRITE | POLICY_DELETE } };
 	const size_t count = sizeof known / sizeof *known;
 	struct str name;
-
 	*operations = 0;
 	while (str_next(&names, '|', &name)) {
 		size_t i = 0;
-
 		while (i < count && !str_is(name, known[i].name))
 			i++;
 		if (i == count)
@@ -141,7 +135,6 @@ static int parse_file(struct policy *policy, struct str body, struct policy_rule
 	const struct policy_places *places, struct error *err)
 {
 	struct str names, glob;
-
 	if (!str_cut(body, ':', &names, &glob))
 		return fail(err, ERR_INVALID, "no operation: read, write, delete or *");
 	if (glob.len > 2 && memcmp(glob.data + glob.len - 2, ":*", 2) == 0)
@@ -194,7 +187,6 @@ static int parse_network(struct policy *policy, struct str body, struct policy_r
 	const struct policy_places *places, struct error *err)
 {
 	struct str direction, pattern;
-
 	if (!str_cut(body, ':', &direction, &pattern) || !str_is(direction, "outbound"))
 		return fail(err, ERR_INVALID, "no direction: outbound");
 	return rule_set_host(policy->arena, pattern, rule, err);
@@ -214,7 +206,6 @@ static const struct {
 static struct policy_bucket *bucket_of(struct map *map, struct arena *arena, struct str key)
 {
 	struct policy_bucket *bucket = map_get(map, key);
-
 	if (!bucket) {
 		bucket = arena_alloc(arena, sizeof *bucket);
 		map_set(map, key, bucket);
@@ -226,7 +217,6 @@ const char *rule_key(struct arena *arena, const char *first, struct str second, 
 {
 	size_t len = strlen(first);
 	char *text = arena_alloc(arena, len + second.len + 2);
-
 	memcpy(text, first, len);
 	text[len] = '\n'; /* which no word of a rule has */
 	memcpy(text + len + 1, second.data, second.len);
@@ -239,7 +229,6 @@ static void index_shell(struct policy *policy, const struct policy_rule *rule, s
 	const char *first = rule->words.count ? path_basename(rule->words.items[0]) : "";
 	struct policy_bucket *bucket = bucket_of(&policy->by_word, policy->arena, str_from(first));
 	struct str key;
-
 	if (rule->words.count < 2) {
 		vec_push(policy->arena, &bucket->rules, at);
 		return;
@@ -255,7 +244,6 @@ static void index_shell(struct policy *policy, const struct policy_rule *rule, s
 static const char *fixed_part(struct arena *arena, const char *glob)
 {
 	size_t len = strcspn(glob, "*?");
-
 	while (glob[len] && len > 0 && glob[len - 1] != '/')
 		len--;
 	while (len > 1 && glob[len - 1] == '/')
@@ -268,7 +256,6 @@ int rule_push(struct policy *policy, const struct policy_rule *given, struct err
 	size_t at = policy->rules.count;
 	struct policy_rule rule = *given;
 	struct policy_bucket *bucket;
-
 	if (at == POLICY_RULES_MAX)
 		return fail(err, ERR_LIMIT, "a policy has at most %d rules", POLICY_RULES_MAX);
 	if (rule.kind == POLICY_FILE)
@@ -304,7 +291,6 @@ int policy_add_rule(struct policy *policy, enum policy_decision decision, const 
 {
 	struct policy_rule rule = { .decision = decision, .text = arena_text(policy->arena, text) };
 	size_t len = strlen(text), i = 0;
-
 	while (i < 3 && strncmp(text, kinds[i].name, strlen(kinds[i].name)) != 0)
 		i++;
 	if (i == 3)

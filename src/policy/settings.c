@@ -28,7 +28,6 @@ const char *settings_cwd(const struct settings *s)
 int settings_expand(struct settings *s, const char *pattern, const char **glob, struct error *err)
 {
 	const char *text;
-
 	if (rule_expand(s->policy->arena, pattern, s->places, &text, err) < 0)
 		return -1;
 	if (strpbrk(text, "[]!\\"))
@@ -42,14 +41,12 @@ int settings_read_list(struct reader *r, const struct json_value *list, const ch
 	enum policy_decision decision, struct settings *s)
 {
 	size_t i = 0;
-
 	if (reader_expect(r, list, JSON_ARRAY, path) < 0)
 		return -1;
 	for (const struct json_value *item = list->first; item; item = item->next, i++) {
 		size_t first = s->policy->rules.count;
 		struct error err;
 		char shown[128];
-
 		if (item->kind != JSON_STRING || memchr(item->string.data, '\0', item->string.len))
 			return reader_fail(r, item, "%s[%zu]: a text expected", path, i);
 		if (s->add(s, decision, item->string.data, &err) < 0) {
@@ -81,7 +78,6 @@ static int add_rule(
 static int read_rules(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
 	enum policy_decision decision;
-
 	policy_decision_from_name(v->key.data, &decision);
 	return settings_read_list(r, v, path, decision, ctx);
 }
@@ -90,7 +86,6 @@ static int read_default(struct reader *r, const struct json_value *v, const char
 {
 	struct settings *s = ctx;
 	enum policy_decision decision;
-
 	if (reader_expect(r, v, JSON_STRING, path) < 0)
 		return -1;
 	if (!policy_decision_from_name(v->string.data, &decision))
@@ -115,7 +110,6 @@ static int read_permissions(
 	static const struct reader_member rows[] = { { "allow", read_rules },
 		{ "deny", read_rules }, { "ask", read_rules }, { "default", read_default },
 		{ "defaultMode", read_default }, { NULL, NULL } };
-
 	return reader_members(r, v, path, rows, ctx);
 }
 
@@ -124,7 +118,6 @@ static int read_carrel(struct reader *r, const struct json_value *object, struct
 	static const struct reader_member rows[] = { { "permissions", read_permissions },
 		{ "context_workspace", read_workspace }, { "default", read_default },
 		{ NULL, NULL } };
-
 	s->add = add_rule;
 	if (!json_member(object, "permissions"))
 		return reader_fail(r, object, "no object 'permissions'");
@@ -135,10 +128,8 @@ static int read_carrel(struct reader *r, const struct json_value *object, struct
 static bool has_tools(const struct json_value *permissions)
 {
 	static const char *const lists[] = { "allow", "ask", "deny" };
-
 	for (size_t i = 0; i < 3; i++) {
 		const struct json_value *list = json_member(permissions, lists[i]);
-
 		for (const struct json_value *rule = list ? list->first : NULL; rule;
 			rule = rule->next)
 			if (rule->kind == JSON_STRING &&
@@ -155,7 +146,6 @@ static enum policy_format format_of(const struct json_value *object)
 		"bypassPermissions", "auto" };
 	const struct json_value *permissions = json_member(object, "permissions");
 	const char *mode = json_member_text(permissions, "defaultMode");
-
 	if (!permissions && (json_member(object, "filesystem") || json_member(object, "network")))
 		return POLICY_FORMAT_SRT;
 	for (size_t i = 0; mode && i < sizeof modes / sizeof *modes; i++)
@@ -174,7 +164,6 @@ int policy_add_file(struct policy *policy, const struct policy_file *file,
 	};
 	struct settings s = { .policy = policy, .places = places, .problems = file->problems };
 	struct json_value *object;
-
 	if (reader_open(&r, POLICY_SETTINGS_MAX, &object) < 0)
 		return -1;
 	policy->workspace = places->workspace;

@@ -6,7 +6,6 @@
 bool claude_strips(const char *wrapper)
 {
 	static const char *const names[] = { "timeout", "time", "nice", "nohup", "stdbuf" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(wrapper, names[i]) == 0)
 			return true;
@@ -21,7 +20,6 @@ bool claude_runs_unasked(const struct policy *policy, const shell_words *words, 
 	static const char *const editing[] = { "mkdir", "touch", "mv", "cp" };
 	const char *name = words->items[first].literal;
 	const char *verb = first + 1 < words->count ? words->items[first + 1].literal : NULL;
-
 	if (policy->otherwise.shell == POLICY_DENY)
 		return false;
 	for (size_t i = 0; i < sizeof reading / sizeof *reading; i++)
@@ -42,7 +40,6 @@ static int add_command(
 	struct settings *s, struct policy_rule *rule, struct str body, struct error *err)
 {
 	size_t stars = 0;
-
 	for (size_t i = 0; i < body.len; i++)
 		stars += body.data[i] == '*';
 	rule->kind = POLICY_SHELL;
@@ -72,7 +69,6 @@ static int add_path(struct settings *s, struct policy_rule *rule, struct str bod
 	const char *text = arena_bytes(arena, body.data, body.len);
 	const char *cwd = settings_cwd(s);
 	size_t len = strlen(text);
-
 	rule->kind = POLICY_FILE;
 	rule->operations = operations;
 	rule->is_with_below = true;
@@ -88,7 +84,6 @@ static int add_path(struct settings *s, struct policy_rule *rule, struct str bod
 			arena, "%s%s", s->places->settings ? s->places->settings : cwd, text);
 	} else if (text[0] != '~') {
 		bool is_anchored = strncmp(text, "./", 2) == 0;
-
 		text += is_anchored ? 2 : 0;
 		is_anchored |= strchr(text, '/') != NULL;
 		text = arena_printf(arena, "%s/%s%s", cwd, is_anchored ? "" : "**/", text);
@@ -139,7 +134,6 @@ static int add_rule(
 		.text = arena_text(s->policy->arena, text) };
 	size_t len = strcspn(text, "("), all = strlen(text), i = 0;
 	struct str body = { 0 };
-
 	if (rule_check_text(text, err) < 0)
 		return -1;
 	while (i < sizeof tools / sizeof *tools &&
@@ -169,7 +163,6 @@ static int add_rule(
 static int read_rules(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
 	enum policy_decision decision;
-
 	policy_decision_from_name(v->key.data, &decision);
 	return settings_read_list(r, v, path, decision, ctx);
 }
@@ -178,7 +171,6 @@ static int read_mode(struct reader *r, const struct json_value *v, const char *p
 {
 	struct settings *s = ctx;
 	struct policy *policy = s->policy;
-
 	if (reader_expect(r, v, JSON_STRING, path) < 0)
 		return -1;
 	if (str_is(v->string, "default"))
@@ -202,13 +194,11 @@ static int read_directories(
 {
 	struct settings *s = ctx;
 	text_list given = { 0 };
-
 	if (reader_texts(r, v, path, &given) < 0)
 		return -1;
 	for (size_t i = 0; i < given.count; i++) {
 		const char *dir;
 		struct error err;
-
 		if (settings_expand(s, given.items[i], &dir, &err) < 0)
 			return reader_fail(r, v, "%s[%zu]: %s", path, i, err.text);
 		vec_push(s->policy->arena, &s->policy->directories, dir);
@@ -220,7 +210,6 @@ static int read_disable_bypass(
 	struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
 	struct settings *s = ctx;
-
 	s->is_bypass_disabled = v->kind == JSON_STRING && str_is(v->string, "disable");
 	return s->is_bypass_disabled ? 0 : reader_fail(r, v, "%s: \"disable\" expected", path);
 }
@@ -232,7 +221,6 @@ static int read_permissions(
 		{ "deny", read_rules }, { "ask", read_rules }, { "defaultMode", read_mode },
 		{ "additionalDirectories", read_directories },
 		{ "disableBypassPermissionsMode", read_disable_bypass }, { NULL, NULL } };
-
 	return reader_members(r, v, path, rows, ctx);
 }
 
@@ -250,7 +238,6 @@ int settings_read_claude(struct reader *r, const struct json_value *object, stru
 		{ "theme", pass_over }, { "language", pass_over }, { "attribution", pass_over },
 		{ "alwaysThinkingEnabled", pass_over }, { "spinnerTipsEnabled", pass_over },
 		{ "effortLevel", pass_over }, { NULL, NULL } };
-
 	s->add = add_rule;
 	s->policy->is_claude = true;
 	vec_push(s->policy->arena, &s->policy->directories,

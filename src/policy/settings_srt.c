@@ -13,7 +13,6 @@ static int add_path(struct settings *s, enum policy_decision decision, unsigned 
 		.text = arena_text(s->policy->arena, text) };
 	const char *path = text;
 	size_t len = strlen(text);
-
 	while (len > 1 && text[len - 1] == '/')
 		path = arena_bytes(s->policy->arena, text, --len);
 	if (rule_check_text(text, err) < 0 || settings_expand(s, path, &rule.glob, err) < 0)
@@ -41,7 +40,6 @@ static int add_domain(
 		.is_any_port = true,
 		.text = arena_text(s->policy->arena, text) };
 	const char *dot = strchr(text, '.');
-
 	if (rule_check_text(text, err) < 0 ||
 		rule_set_host(s->policy->arena, str_from(text), &rule, err) < 0)
 		return -1;
@@ -68,7 +66,6 @@ static int read_list(struct reader *r, const struct json_value *v, const char *p
 {
 	struct settings *s = ctx;
 	size_t i = 0;
-
 	while (!str_is(v->key, lists[i].key))
 		i++;
 	s->add = lists[i].add;
@@ -95,7 +92,6 @@ static int read_network(struct reader *r, const struct json_value *v, const char
 		{ "deniedDomains", read_list }, { "allowLocalBinding", read_flag },
 		{ "allowUnixSockets", read_nothing }, { "allowAllUnixSockets", read_nothing },
 		{ NULL, NULL } };
-
 	return reader_members(r, v, path, rows, ctx);
 }
 
@@ -104,7 +100,6 @@ static int read_files(struct reader *r, const struct json_value *v, const char *
 	static const struct reader_member rows[] = { { "denyRead", read_list },
 		{ "allowWrite", read_list }, { "denyWrite", read_list },
 		{ "allowRead", read_nothing }, { "allowGitConfig", read_flag }, { NULL, NULL } };
-
 	return reader_members(r, v, path, rows, ctx);
 }
 
@@ -114,7 +109,6 @@ static int add_protected(struct settings *s, bool allows_git_config, struct erro
 	static const char *const names[] = { ".bashrc", ".bash_profile", ".zshrc", ".zprofile",
 		".profile", ".gitconfig", ".gitmodules", ".ripgreprc", ".mcp.json", ".vscode",
 		".idea", ".claude/commands", ".claude/agents", ".git/hooks" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (add_write(s, POLICY_DENY,
 			    arena_printf(s->policy->arena, "%s/**/%s", settings_cwd(s), names[i]),
@@ -135,7 +129,6 @@ int settings_read_srt(struct reader *r, const struct json_value *object, struct 
 	const struct json_value *flag =
 		json_member(json_member(object, "filesystem"), "allowGitConfig");
 	struct policy *policy = s->policy;
-
 	policy->never_asks = policy->has_file_rules = true;
 	policy->otherwise = (struct policy_defaults){ .shell = POLICY_ALLOW,
 		.read = POLICY_ALLOW,

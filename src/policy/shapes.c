@@ -11,7 +11,6 @@ static bool has_word(const char *words, const char *word, size_t len)
 {
 	for (const char *at = words; *at; at += *at == ' ') {
 		size_t one = strcspn(at, " ");
-
 		if (one == len && *at == *word && memcmp(at, word, len) == 0)
 			return true;
 		at += one;
@@ -22,7 +21,6 @@ static bool has_word(const char *words, const char *word, size_t len)
 static const struct shape *find_exact(const char *name)
 {
 	size_t len = strlen(name);
-
 	for (size_t i = 0; i < shape_row_count; i++)
 		if (has_word(shape_rows[i].names, name, len))
 			return &shape_rows[i];
@@ -37,7 +35,6 @@ const struct shape *shape_find(struct arena *arena, const char *name)
 	const char *base = path_basename(name);
 	const struct shape *shape = find_exact(base);
 	size_t len = strlen(base);
-
 	/* gcc-12, x86_64-linux-gnu-gcc-12, gawk-5.2.1 */
 	while (len && strchr("0123456789.", base[len - 1]))
 		len--;
@@ -54,7 +51,6 @@ const struct shape *shape_find_sub(
 	struct arena *arena, const struct shape *program, const char *subcommand)
 {
 	size_t len = strcspn(program->names, " ");
-
 	if (strpbrk(subcommand, " /"))
 		return NULL;
 	return find_exact(arena_printf(arena, "%.*s/%s", (int)len, program->names, subcommand));
@@ -73,10 +69,8 @@ bool shape_is_wrapper(const struct shape *shape)
 bool shape_option(const struct shape *shape, struct str name, char *kind, char *effect)
 {
 	struct str rest = str_from(shape->options), token, names, one;
-
 	while (name.len && str_next(&rest, ' ', &token)) {
 		size_t len = 0;
-
 		while (len < token.len && !strchr("=?:,", token.data[len]))
 			len++;
 		names = (struct str){ token.data, len };
@@ -128,7 +122,6 @@ static void take_command(struct reader *r, struct shape_item *item)
 	while (r->at + 1 < r->words->count) {
 		const struct shell_word *word = &r->words->items[++r->at];
 		const char *text = word->literal;
-
 		if (!text && word_may_end_command(word))
 			is_unknown_expansion(r);
 		if (text && strcmp(text, ";") == 0) {
@@ -143,7 +136,6 @@ static void take_command(struct reader *r, struct shape_item *item)
 static void take_option(struct reader *r, char kind, char effect, const char *glued, bool is_letter)
 {
 	struct shape_item item = { .effect = effect, .has_value = true };
-
 	/* Some programs take -f=FILE for -f FILE, and others for the file "=FILE". */
 	if (kind && kind != ':' && glued && !(effect && is_letter && glued[0] == '=')) {
 		item.value.literal = glued;
@@ -167,7 +159,6 @@ static bool take_name(struct reader *r, const char *name)
 {
 	size_t len = strcspn(name, "=");
 	char kind, effect;
-
 	if (len < 2 || !shape_option(r->shape, (struct str){ name, len }, &kind, &effect)) {
 		if (r->shape->style == SHAPE_NEGATED && strncmp(name, "no-", 3) == 0 && len > 4 &&
 			!name[len] &&
@@ -184,7 +175,6 @@ static bool take_name(struct reader *r, const char *name)
 static void take_letters(struct reader *r, const char *letters)
 {
 	char kind, effect;
-
 	if (!letters[strspn(letters, "0123456789")] &&
 		shape_option(r->shape, STR("NUM"), &kind, &effect))
 		return;
@@ -207,7 +197,6 @@ static void take_letters(struct reader *r, const char *letters)
 static void take_old_letters(struct reader *r, const char *letters)
 {
 	char kind, effect;
-
 	for (size_t count = 0; *letters && !r->reading->unknown; letters++)
 		if (count++ < LETTERS_MAX &&
 			shape_option(r->shape, (struct str){ letters, 1 }, &kind, &effect))
@@ -226,7 +215,6 @@ static void take_pair(struct reader *r, const char *text)
 {
 	size_t len = strcspn(text, "=");
 	char kind, effect;
-
 	if (text[len] && shape_option(r->shape, (struct str){ text, len }, &kind, &effect))
 		take_option(r, kind, effect, text + len + 1, false);
 	else
@@ -252,7 +240,6 @@ void shape_read(struct arena *arena, const struct shape *shape, const shell_word
 {
 	struct reader r = { arena, shape, words, first + 1, reading };
 	bool is_over = false;
-
 	*reading = (struct shape_reading){ 0 };
 	if (shape->style == SHAPE_TAR && r.at < words->count && !words->items[r.at].literal)
 		is_unknown_expansion(&r);
@@ -266,7 +253,6 @@ void shape_read(struct arena *arena, const struct shape *shape, const shell_word
 		const char *text = word->literal;
 		bool is_operand = is_over || (text && shape->style != SHAPE_PAIRS &&
 						     (text[0] != '-' || !text[1]));
-
 		/* No option follows the first operand of such a program. */
 		if (!text && !is_over &&
 			(shape->style == SHAPE_FIRST ? word_may_begin_option(word)

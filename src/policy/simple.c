@@ -18,7 +18,6 @@ static void judge_variable(struct judge *j, const char *subject, const char *nam
 static void judge_declared(struct judge *j, const char *subject, const struct shell_word *word)
 {
 	const char *text = NULL;
-
 	if (word->literal)
 		text = word->literal;
 	else if (word->parts.count && word->parts.items[0].kind == SHELL_TEXT &&
@@ -43,7 +42,6 @@ static void judge_one_word(struct judge *j, const char *subject, const struct sh
 static bool shell_knows_declaration(const struct judge *j, const struct shell_word *name)
 {
 	const char *wrapper = j->within ? strrchr(j->within, ' ') : NULL;
-
 	wrapper = wrapper ? wrapper + 1 : j->within ? j->within : "";
 	return name->is_bare && strcmp(wrapper, "command") != 0 && strcmp(wrapper, "builtin") != 0;
 }
@@ -55,7 +53,6 @@ static bool judge_declaration(
 	static const char *const names[] = { "export", "declare", "typeset", "local", "readonly",
 		"read", "mapfile", "readarray", "getopts", "unset" };
 	size_t i = 0;
-
 	while (i < sizeof names / sizeof *names &&
 		strcmp(words->items[first].literal, names[i]) != 0)
 		i++;
@@ -63,7 +60,6 @@ static bool judge_declaration(
 		return false;
 	for (i = first + 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
-
 		if (!text || text[0] != '-')
 			judge_declared(j, subject, &words->items[i]);
 		if (!text && !shell_knows_declaration(j, &words->items[first]))
@@ -81,7 +77,6 @@ static bool set_option_is_harmless(const shell_words *words, size_t i)
 	static const char *const options[] = { "errexit", "nounset", "pipefail", "xtrace", "noglob",
 		"verbose" };
 	const char *text = words->items[i].literal;
-
 	if (!text)
 		return false;
 	for (size_t k = 0; k < sizeof options / sizeof *options; k++)
@@ -98,7 +93,6 @@ static bool may_evaluate(const char *name, const shell_words *words, size_t i)
 	const struct shell_word *word = &words->items[i];
 	bool is_test = strcmp(name, "test") == 0 || strcmp(name, "[") == 0;
 	const char *next = i + 1 < words->count ? words->items[i + 1].literal : "]";
-
 	if (strcmp(name, "wait") == 0)
 		return word_splits(word) || word_may_begin_option(word);
 	return is_test && (word_splits(word) || (word_may_begin_option(word) &&
@@ -113,14 +107,12 @@ static bool judge_inert(
 		"break", "continue", "shift", "wait", "cd", "pushd", "popd", "set" };
 	const char *name = words->items[first].literal;
 	size_t i = 0;
-
 	while (i < sizeof names / sizeof *names && strcmp(name, names[i]) != 0)
 		i++;
 	if (i == sizeof names / sizeof *names)
 		return false;
 	for (i = first + 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
-
 		if (strcmp(name, "set") == 0 && !set_option_is_harmless(words, i)) {
 			judge_step(j, subject, POLICY_ASK, NULL,
 				"'set' with more than harmless options");
@@ -144,7 +136,6 @@ static void judge_suspects(
 	for (size_t i = first; i < words->count && i < first + 64; i++) {
 		const struct policy_rule *by =
 			words->items[i].literal ? match_denied(j, words, i) : NULL;
-
 		if (by) {
 			judge_step(j, subject, POLICY_DENY, by, NULL);
 			return;
@@ -173,7 +164,6 @@ static size_t wrapped_at(struct judge *j, const struct shape *shape, const char 
 	const shell_words *words, size_t at)
 {
 	const char *operand = shape->operands;
-
 	if (*operand == '=' && at < words->count && words->items[at].literal &&
 		strcmp(words->items[at].literal, "-") == 0)
 		at++; /* env -i */
@@ -182,7 +172,6 @@ static size_t wrapped_at(struct judge *j, const struct shape *shape, const char 
 		const char *text = word->literal       ? word->literal
 				   : word->parts.count ? word->parts.items[0].text
 						       : NULL;
-
 		if (!text || !strchr(text, '='))
 			break;
 		judge_declared(j, subject, word);
@@ -203,10 +192,8 @@ static shell_words inner_words(struct judge *j, const struct shape *shape, const
 	const struct shape_item *replaced = find_effect(reading, 'I');
 	const char *mark = !replaced ? NULL : replaced->has_value ? replaced->value.literal : "{}";
 	shell_words inner = { 0 };
-
 	for (; at < words->count; at++) {
 		struct shell_word word = words->items[at];
-
 		if (replaced && (!mark || !word.literal || strstr(word.literal, mark)))
 			word = (struct shell_word){ .source = word.source };
 		vec_push(j->arena, &inner, word);
@@ -221,7 +208,6 @@ static void judge_inner(
 	struct judge *j, const char *subject, const char *wrapper, const shell_words *inner)
 {
 	const char *within = j->within;
-
 	j->within = within ? arena_printf(j->arena, "%s, %s", within, wrapper) : wrapper;
 	if (++j->depth <= POLICY_DEPTH_MAX)
 		judge_call(j, subject, inner, 0);
@@ -245,7 +231,6 @@ static void judge_wrapped(struct judge *j, const struct shape *shape, const char
 	const char *name = path_basename(words->items[first].literal);
 	bool is_moved = j->is_moved;
 	struct shape_reading reading;
-
 	shape_read(j->arena, shape, words, first, &reading);
 	const struct shape_item *split = find_effect(&reading, 'S');
 	if (!reading.unknown && find_effect(&reading, 'n')) {
@@ -281,7 +266,6 @@ static void judge_wrapped(struct judge *j, const struct shape *shape, const char
 				j, subject, POLICY_ASK, NULL, "it isn't known what 'flock' runs");
 	} else if (at < words->count) {
 		shell_words inner = inner_words(j, shape, words, at, &reading);
-
 		judge_inner(j, subject, name, &inner);
 	}
 	j->is_moved = is_moved;
@@ -290,7 +274,6 @@ static void judge_wrapped(struct judge *j, const struct shape *shape, const char
 static bool is_shell_option(const struct shell_word *word)
 {
 	const char *text = word->literal;
-
 	return text && (text[0] == '-' || text[0] == '+') && text[1];
 }
 
@@ -300,7 +283,6 @@ static void judge_input(struct judge *j, enum shell_dialect dialect)
 	for (size_t i = 0; j->command && i < j->command->redirects.count; i++) {
 		const struct shell_redirect *redirect = &j->command->redirects.items[i];
 		const struct shell_command *command = j->command;
-
 		if ((redirect->kind != SHELL_HEREDOC && redirect->kind != SHELL_HERESTRING) ||
 			!redirect->target.literal)
 			continue;
@@ -328,7 +310,6 @@ static bool judge_shell(
 	const size_t count = sizeof shells / sizeof *shells;
 	size_t i = 0, at = first + 1;
 	bool has_script = false, reads_input = false;
-
 	while (i < count && strcmp(name, shells[i].name) != 0)
 		i++;
 	if (i == count)
@@ -336,7 +317,6 @@ static bool judge_shell(
 	match_command(j, subject, words, first);
 	for (; at < words->count && is_shell_option(&words->items[at]); at++) {
 		const char *letters = words->items[at].literal + 1;
-
 		if (letters[strspn(letters, "cexuv")])
 			judge_step(j, subject, POLICY_ASK, NULL,
 				"an option that changes what the shell runs");
@@ -355,7 +335,6 @@ static bool judge_shell(
 		judge_input(j, shells[i].dialect);
 	} else if (has_script && shells[i].is_known && words->items[at].literal) {
 		const char *within = j->within;
-
 		j->within = within ? arena_printf(j->arena, "%s, %s -c", within, name)
 				   : arena_printf(j->arena, "%s -c", name);
 		judge_script(j, shells[i].dialect, str_from(words->items[at].literal));
@@ -392,14 +371,11 @@ static bool judge_special(
 		"setuidgid", "softlimit", "hyperfine", "sudoedit", "run-parts" };
 	const char *name = path_basename(words->items[first].literal);
 	auto_buf struct buf script = buf_empty(SHELL_SCRIPT_MAX);
-
 	if (strncmp(name, "ld-", 3) == 0 && strstr(name, ".so"))
 		name = "ld.so"; /* which runs the program that is its argument */
 	if (strcmp(name, "eval") == 0 || strcmp(name, "trap") == 0) {
 		bool is_trap = name[0] == 't';
-
 		size_t from = first + 1;
-
 		if (from < words->count && words->items[from].literal &&
 			strcmp(words->items[from].literal, "--") == 0)
 			from++;
@@ -439,7 +415,6 @@ static bool is_runner(const shell_words *words, size_t first)
 		{ "docker", "run" }, { "docker", "exec" }, { "kubectl", "exec" } };
 	const char *name = path_basename(words->items[first].literal);
 	const char *verb = first + 1 < words->count ? words->items[first + 1].literal : NULL;
-
 	for (size_t i = 0; verb && i < sizeof runners / sizeof *runners; i++)
 		if (strcmp(name, runners[i][0]) == 0 && strcmp(verb, runners[i][1]) == 0)
 			return true;
@@ -449,7 +424,6 @@ static bool is_runner(const shell_words *words, size_t first)
 static void judge_call(struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
 	const char *name = words->items[first].literal;
-
 	/* Each word is looked for in tables of names and options. */
 	if (!judge_spend(j, 64 * (1 + words->count - first)))
 		return;
@@ -478,12 +452,10 @@ void judge_simple(struct judge *j, const struct shell_command *command)
 {
 	const char *subject = arena_bytes(j->arena, command->source.data, command->source.len);
 	const struct shell_command *around = j->command;
-
 	j->command = command;
 	for (size_t i = 0; i < command->assignments.count; i++) {
 		const struct shell_assignment *assignment = &command->assignments.items[i];
 		shell_words value = { (struct shell_word *)(uintptr_t)&assignment->value, 1, 1 };
-
 		judge_variable(j, subject, assignment->name);
 		if (assignment->has_subscript)
 			judge_step(j, subject, POLICY_ASK, NULL, "a subscript can run commands");

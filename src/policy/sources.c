@@ -40,7 +40,6 @@ static int read_amount(struct reader *r, const struct json_value *value, const c
 char *sources_lower(struct arena *arena, const char *text)
 {
 	char *copy = arena_text(arena, text);
-
 	for (char *c = copy; *c; c++)
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char)(*c - 'A' + 'a');
@@ -65,7 +64,6 @@ static int read_registry_url(
 {
 	struct sources_registry *registry = ctx;
 	struct url url;
-
 	if (read_text(r, v, path, &registry->url) < 0)
 		return -1;
 	if (!url_parse(r->arena, registry->url, &url) || url.has_user ||
@@ -88,14 +86,12 @@ static int read_registries(
 		{ NULL, NULL } };
 	struct sources_manager *manager = ctx;
 	size_t i = 0;
-
 	if (reader_expect(r, v, JSON_ARRAY, path) < 0)
 		return -1;
 	manager->has_registries = true;
 	for (const struct json_value *item = v->first; item; item = item->next, i++) {
 		struct sources_registry registry = { 0 };
 		const char *where = arena_printf(r->arena, "%s[%zu]", path, i);
-
 		if (item->kind == JSON_STRING) { /* the URL alone */
 			if (read_registry_url(r, item, where, &registry) < 0)
 				return -1;
@@ -121,14 +117,12 @@ static int read_blocked(struct reader *r, const struct json_value *v, const char
 	struct sources_manager *manager = ctx;
 	bool is_python = manager_is_python(manager->name);
 	text_list names = { 0 };
-
 	if (reader_texts(r, v, path, &names) < 0)
 		return -1;
 	if (!manager->blocked.arena)
 		map_init(&manager->blocked, r->arena);
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
-
 		if (is_python && !requirement_name_is_valid(str_from(name)))
 			return reader_fail(r, v, "%s: '%s' is not a name of a package", path, name);
 		if (strpbrk(name, " \t@=<>*") &&
@@ -148,14 +142,12 @@ static int read_managers(struct reader *r, const struct json_value *v, const cha
 		{ "registries", read_registries }, { "max_install_size_mb", read_install_size },
 		{ "blocked_packages", read_blocked }, { NULL, NULL } };
 	struct sources *sources = ctx;
-
 	if (reader_expect(r, v, JSON_OBJECT, path) < 0)
 		return -1;
 	sources->has_managers = true;
 	for (const struct json_value *m = v->first; m; m = m->next) {
 		struct sources_manager manager = { .name = m->key.data, .is_enabled = true };
 		char key[64];
-
 		if (reader_is_comment(m))
 			continue;
 		str_printable(key, sizeof key, m->key);
@@ -175,7 +167,6 @@ static int read_domains(
 	struct reader *r, const struct json_value *v, const char *path, text_list *list)
 {
 	text_list names = { 0 };
-
 	if (reader_texts(r, v, path, &names) < 0)
 		return -1;
 	for (size_t i = 0; i < names.count; i++) {
@@ -183,7 +174,6 @@ static int read_domains(
 		struct str host;
 		uint16_t port = 0;
 		bool is_domain = strncmp(name, "*.", 2) == 0;
-
 		if (strcmp(name, "*") != 0 &&
 			(!uri_parse_host(str_from(name + (is_domain ? 2 : 0)), &host, &port) ||
 				!host.len || port))
@@ -221,7 +211,6 @@ static int read_web(struct reader *r, const struct json_value *v, const char *pa
 		{ "allowed_domains", read_allowed_domains },
 		{ "blocked_domains", read_blocked_domains }, { NULL, NULL } };
 	struct sources *sources = ctx;
-
 	sources->has_web = sources->web_is_enabled = true;
 	return reader_members(r, v, path, rows, ctx);
 }
@@ -238,14 +227,12 @@ static int read_remotes(struct reader *r, const struct json_value *v, const char
 {
 	struct sources *sources = ctx;
 	text_list given = { 0 };
-
 	sources->has_remotes = true;
 	if (reader_texts(r, v, path, &given) < 0)
 		return -1;
 	for (size_t i = 0; i < given.count; i++) {
 		const char *pattern = given.items[i];
 		struct url url;
-
 		/* A star before the path would match parts of names: evil-github.com. */
 		if (strcmp(pattern, "*") != 0 &&
 			(!url_parse(r->arena, pattern, &url) || strchr(url.scheme, '*') ||
@@ -273,7 +260,6 @@ static int read_git(struct reader *r, const struct json_value *v, const char *pa
 		{ "allowed_remotes", read_remotes }, { "max_clone_size_mb", read_clone_size },
 		{ NULL, NULL } };
 	struct sources *sources = ctx;
-
 	sources->has_git = sources->git_is_enabled = true;
 	return reader_members(r, v, path, rows, ctx);
 }
@@ -283,7 +269,6 @@ static int read_git(struct reader *r, const struct json_value *v, const char *pa
 static int read_languages(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
 	struct sources *sources = ctx;
-
 	sources->has_languages = true;
 	if (reader_texts(r, v, path, &sources->languages) < 0)
 		return -1;
@@ -298,12 +283,10 @@ static int read_interpreters(
 	struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
 	struct sources *sources = ctx;
-
 	if (reader_expect(r, v, JSON_OBJECT, path) < 0)
 		return -1;
 	for (const struct json_value *m = v->first; m; m = m->next) {
 		char key[64];
-
 		if (reader_is_comment(m))
 			continue;
 		str_printable(key, sizeof key, m->key);
@@ -333,7 +316,6 @@ static int read_runtime(struct reader *r, const struct json_value *v, const char
 	static const struct reader_member rows[] = { { "languages", read_languages },
 		{ "interpreters", read_interpreters }, { "max_execution_time_seconds", read_time },
 		{ "max_memory_mb", read_memory }, { NULL, NULL } };
-
 	return reader_members(r, v, path, rows, ctx);
 }
 
@@ -352,7 +334,6 @@ int sources_parse(const char *name, struct str text, struct arena *arena, struct
 	struct reader r = { .name = name, .text = text, .arena = arena, .err = err };
 	struct sources made = { 0 };
 	struct json_value *object;
-
 	if (reader_open(&r, SOURCES_MAX, &object) < 0 ||
 		reader_members(&r, object, "", rows, &made) < 0)
 		return -1;

@@ -62,7 +62,6 @@ static size_t find_program(const char *name)
 {
 	size_t i = 0;
 	size_t len = strlen(name);
-
 	if (strncmp(name, "pip", 3) == 0 && len > 3 && !name[3 + strspn(name + 3, "0123456789.")])
 		name = "pip3";
 	while (i < MANAGERS && strcmp(name, managers[i].program) != 0)
@@ -78,7 +77,6 @@ bool manager_is_known(const char *name)
 bool manager_is_python(const char *name)
 {
 	size_t i = find_program(name);
-
 	return i < MANAGERS && managers[i].is_python;
 }
 
@@ -95,7 +93,6 @@ const struct sources_manager *sources_find_manager(
 {
 	size_t i = find_program(program);
 	const struct sources_manager *own = find_entry(sources, program);
-
 	if (own || i == MANAGERS)
 		return own;
 	own = find_entry(sources, managers[i].program);
@@ -105,7 +102,6 @@ const struct sources_manager *sources_find_manager(
 int sources_check_manager(const struct sources *sources, const char *program, struct error *err)
 {
 	const struct sources_manager *manager = sources_find_manager(sources, program);
-
 	if (!sources->has_managers || (manager && manager->is_enabled))
 		return 0;
 	if (!manager)
@@ -118,7 +114,6 @@ int sources_check_package(
 {
 	const struct sources_manager *manager = sources_find_manager(sources, program);
 	auto_arena struct arena arena = { 0 };
-
 	if (sources_check_manager(sources, program, err) < 0)
 		return -1;
 	if (!manager || !manager->blocked.count)
@@ -137,7 +132,6 @@ int sources_check_package(
 static bool is_beneath(const struct url *url, const struct url *registry)
 {
 	size_t len = strlen(registry->path);
-
 	while (len > 0 && registry->path[len - 1] == '/')
 		len--;
 	return strcmp(url->scheme, registry->scheme) == 0 &&
@@ -150,7 +144,6 @@ bool sources_url_is_beneath(const char *url, const char *registry)
 {
 	auto_arena struct arena arena;
 	struct url given, listed;
-
 	arena_init(&arena);
 	return url_parse(&arena, url, &given) && url_parse(&arena, registry, &listed) &&
 	       is_beneath(&given, &listed);
@@ -162,7 +155,6 @@ int sources_check_registry(
 	const struct sources_manager *manager = sources_find_manager(sources, program);
 	auto_arena struct arena arena;
 	struct url given, registry;
-
 	arena_init(&arena);
 	if (sources_check_manager(sources, program, err) < 0)
 		return -1;
@@ -180,7 +172,6 @@ int sources_check_registry(
 static bool domain_matches(const char *pattern, const char *host)
 {
 	size_t len = strlen(pattern), host_len = strlen(host);
-
 	if (strcmp(pattern, "*") == 0)
 		return true;
 	if (pattern[0] != '*')
@@ -192,7 +183,6 @@ int sources_check_domain(const struct sources *sources, const char *host, struct
 {
 	char name[256];
 	size_t len = strlen(host);
-
 	if (!sources->has_web)
 		return 0;
 	if (!sources->web_is_enabled)
@@ -215,7 +205,6 @@ static bool remote_matches(struct arena *arena, const char *pattern, const struc
 {
 	struct url wanted;
 	bool is_open;
-
 	if (strcmp(pattern, "*") == 0)
 		return true;
 	return url_parse(arena, pattern, &wanted) && strcmp(wanted.scheme, url->scheme) == 0 &&
@@ -228,7 +217,6 @@ int sources_check_remote(const struct sources *sources, const char *remote, stru
 	auto_arena struct arena arena;
 	struct url url;
 	bool is_odd;
-
 	arena_init(&arena);
 	if (!sources->has_git)
 		return 0;
@@ -295,7 +283,6 @@ static const struct {
 static size_t without_version(const char *name)
 {
 	size_t len = strlen(name);
-
 	while (len > 0 && (name[len - 1] == '.' || (name[len - 1] >= '0' && name[len - 1] <= '9')))
 		len--;
 	return len;
@@ -304,7 +291,6 @@ static size_t without_version(const char *name)
 bool language_is_known(const char *name)
 {
 	size_t len = without_version(name);
-
 	for (size_t i = 0; i < LANGUAGES; i++)
 		if (strlen(languages[i].language) == len &&
 			strncasecmp(languages[i].language, name, len) == 0)
@@ -315,7 +301,6 @@ bool language_is_known(const char *name)
 static bool has_word(const char *words, const char *word, size_t len)
 {
 	struct str rest = str_from(words), one;
-
 	while (str_next(&rest, ' ', &one))
 		if (one.len == len && memcmp(one.data, word, len) == 0)
 			return true;
@@ -326,7 +311,6 @@ static bool has_word(const char *words, const char *word, size_t len)
 static bool version_fits(const char *listed, const char *program)
 {
 	size_t len = strlen(program);
-
 	return !listed[0] || !program[0] ||
 	       (strncmp(listed, program, len) == 0 && (!listed[len] || listed[len] == '.')) ||
 	       (strncmp(program, listed, strlen(listed)) == 0 && program[strlen(listed)] == '.');
@@ -337,7 +321,6 @@ int sources_check_program(const struct sources *sources, const char *program, st
 	const char *name = path_basename(program);
 	size_t len = without_version(name);
 	bool is_language = false;
-
 	if (!sources->has_languages)
 		return 0;
 	for (size_t i = 0; i < sources->interpreters.count; i++)
@@ -350,7 +333,6 @@ int sources_check_program(const struct sources *sources, const char *program, st
 		for (size_t k = 0; k < sources->languages.count; k++) {
 			const char *listed = sources->languages.items[k];
 			size_t listed_len = without_version(listed);
-
 			if (strlen(languages[i].language) == listed_len &&
 				strncasecmp(listed, languages[i].language, listed_len) == 0 &&
 				version_fits(listed + listed_len, name + len))

@@ -9,9 +9,7 @@ static int add_policy(struct policy_stack *stack, const struct policy_layer *lay
 {
 	struct sources *sources = &stack->sources[stack->count];
 	struct policy *policy = &stack->policies[stack->count];
-
 	stack->owners[stack->count++] = layer->owner;
-
 	policy_init(policy, arena);
 	policy_set_default(
 		policy, layer->settings || layer->holds_empty ? otherwise : POLICY_ALLOW);
@@ -32,7 +30,6 @@ int policy_stack_build(struct policy_stack *stack, const struct policy_layer *la
 	struct arena *arena, struct error *err)
 {
 	struct error why;
-
 	*stack = (struct policy_stack){ 0 };
 	for (size_t i = 0; i < count; i++) {
 		if (!layers[i].settings && !layers[i].sources && !layers[i].holds_empty)
@@ -53,7 +50,6 @@ int policy_stack_build(struct policy_stack *stack, const struct policy_layer *la
 static const char *keep(struct arena *arena, const char *text)
 {
 	size_t len = text ? strlen(text) : 0;
-
 	if (len <= SUBJECT_MAX)
 		return arena_text(arena, text);
 	len = str_utf8_prefix(text, SUBJECT_MAX);
@@ -67,7 +63,6 @@ static void keep_verdict(
 	*to = (struct policy_verdict){ .decision = from->decision };
 	for (size_t i = 0; i < from->trail.count; i++) {
 		struct policy_step step = from->trail.items[i];
-
 		step.subject = keep(arena, step.subject);
 		step.reason = keep(arena, step.reason);
 		step.within = keep(arena, step.within);
@@ -88,7 +83,6 @@ static void deny(struct policy_verdict *verdict, struct arena *arena, const char
 static bool is_too_long(const text_list *argv)
 {
 	size_t bytes = 0;
-
 	for (size_t i = 0; i < argv->count && bytes <= POLICY_ARGV_BYTES_MAX; i++)
 		bytes += strlen(argv->items[i]) + 1;
 	return argv->count > POLICY_ARGV_MAX || bytes > POLICY_ARGV_BYTES_MAX;
@@ -98,7 +92,6 @@ static void put(const struct policy *policy, const struct policy_question *quest
 	const struct policy_request *request, struct policy_verdict *verdict)
 {
 	struct policy_verdict more = { .decision = POLICY_ALLOW };
-
 	*verdict = more;
 	if (question->path)
 		(question->is_tree ? policy_judge_tree : policy_judge_file)(
@@ -126,7 +119,6 @@ void policy_stack_judge(const struct policy_stack *stack, const struct policy_qu
 		.has_terminal = question->has_terminal,
 		.inputs = question->inputs,
 		.work = question->work ? question->work : &work };
-
 	*verdict = (struct policy_verdict){ .decision = POLICY_ALLOW };
 	if (stack->failure) {
 		deny(verdict, arena, "", stack->failure);
@@ -142,7 +134,6 @@ void policy_stack_judge(const struct policy_stack *stack, const struct policy_qu
 		const struct policy *policy = &stack->policies[i];
 		auto_arena struct arena used = { 0 };
 		struct policy_verdict one;
-
 		if (question->path && !policy->has_file_rules)
 			continue;
 		request.arena = &used;
@@ -216,7 +207,6 @@ const struct policy_step *policy_deciding_step(const struct policy_verdict *verd
 const char *policy_explain(const struct policy_verdict *verdict, struct arena *arena)
 {
 	const struct policy_step *step = policy_deciding_step(verdict);
-
 	if (!step)
 		return "no rule allows it";
 	const char *why = step->rule	 ? arena_printf(arena, "rule '%.200s'", step->rule)

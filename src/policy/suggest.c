@@ -39,13 +39,11 @@ static const char *suggest_exact(struct arena *arena, const shell_words *words, 
 {
 	const char *text = "";
 	size_t len;
-
 	if (words->count - first > 32)
 		return NULL;
 	for (size_t i = first; i < words->count; i++) {
 		const char *word =
 			words->items[i].literal ? quoted(arena, words->items[i].literal) : NULL;
-
 		if (!word)
 			return NULL;
 		text = arena_printf(arena, "%s%s%s", text, i > first ? " " : "", word);
@@ -60,7 +58,6 @@ const char *suggest_command(struct arena *arena, const shell_words *words, size_
 {
 	const char *name = words->items[first].literal;
 	const char *verb = first + 1 < words->count ? words->items[first + 1].literal : NULL;
-
 	if (!name || !quoted(arena, name) || strchr(name, '*'))
 		return NULL;
 	if (first + 1 == words->count || is_one(runners, path_basename(name)))
@@ -75,7 +72,6 @@ const char *suggest_command(struct arena *arena, const shell_words *words, size_
 static size_t find_rule(const text_list *rules, const char *text)
 {
 	size_t i = 0;
-
 	while (i < rules->count && strcmp(rules->items[i], text) != 0)
 		i++;
 	return i;
@@ -85,11 +81,9 @@ static size_t find_rule(const text_list *rules, const char *text)
 static void join_operations(struct arena *arena, text_list *rules)
 {
 	static const char *const others[] = { "write", "delete" };
-
 	for (size_t i = 0; i < rules->count; i++) {
 		const char *path = rules->items[i] + 10;
 		size_t at[2];
-
 		if (strncmp(rules->items[i], "file(read:", 10) != 0)
 			continue;
 		for (size_t k = 0; k < 2; k++)
@@ -109,13 +103,11 @@ static void join_operations(struct arena *arena, text_list *rules)
 void policy_suggest(const struct policy_verdict *verdict, struct arena *arena, text_list *rules)
 {
 	struct map known;
-
 	map_init(&known, arena);
 	for (size_t i = 0; i < rules->count; i++)
 		map_set(&known, str_from(rules->items[i]), rules);
 	for (size_t i = 0; i < verdict->trail.count; i++) {
 		const struct policy_step *step = &verdict->trail.items[i];
-
 		if (step->decision == POLICY_ALLOW || !step->suggestion)
 			continue;
 		if (!map_set(&known, str_from(step->suggestion), rules))

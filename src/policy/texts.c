@@ -9,7 +9,6 @@ int workspace_check_settings(const char *json, struct error *err)
 	static const struct policy_places places = { "/workspace", "context", "/workspace" };
 	auto_arena struct arena arena = { 0 };
 	struct policy policy;
-
 	policy_init(&policy, &arena);
 	return policy_add_settings(&policy, str_from(json), &places, err);
 }
@@ -18,6 +17,5 @@ int workspace_check_sources(const char *json, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct sources sources;
-
 	return sources_parse(NULL, str_from(json), &arena, &sources, err);
 }

@@ -7,7 +7,6 @@
 static char *lower_part(struct arena *arena, const char *text, size_t len)
 {
 	char *copy = arena_bytes(arena, text, len);
-
 	for (char *c = copy; *c; c++)
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char)(*c - 'A' + 'a');
@@ -28,11 +27,9 @@ static bool is_plain(const char *text)
 static const char *decode_path(struct arena *arena, const char *text)
 {
 	char *out = arena_text(arena, text), *to = out;
-
 	for (const char *at = text; *at; at++) {
 		int high = *at == '%' ? str_hex_digit(at[1]) : -1;
 		int low = high >= 0 ? str_hex_digit(at[2]) : -1;
-
 		if (*at == '%' && low < 0)
 			return NULL;
 		if (low < 0) {
@@ -60,7 +57,6 @@ static const char *decode_path(struct arena *arena, const char *text)
 static bool parse_authority(struct arena *arena, const char *text, size_t len, struct url *url)
 {
 	const char *end = text + len, *host = text, *colon = NULL;
-
 	for (const char *at = text; at < end; at++)
 		if (*at == '@') {
 			host = at + 1; /* the last one counts for all readers */
@@ -68,7 +64,6 @@ static bool parse_authority(struct arena *arena, const char *text, size_t len, s
 		}
 	if (host < end && *host == '[') {
 		const char *close = memchr(host, ']', (size_t)(end - host));
-
 		if (!close || (close + 1 < end && close[1] != ':'))
 			return false;
 		colon = close + 1 < end ? close + 1 : NULL;
@@ -77,7 +72,6 @@ static bool parse_authority(struct arena *arena, const char *text, size_t len, s
 	}
 	if (colon) {
 		uint64_t port;
-
 		if (!str_to_u64((struct str){ colon + 1, (size_t)(end - colon - 1) }, &port) ||
 			port == 0 || port > 65535)
 			return false;
@@ -97,7 +91,6 @@ bool url_parse(struct arena *arena, const char *text, struct url *url)
 		unsigned port;
 	} ports[] = { { "https", 443 }, { "http", 80 }, { "ssh", 22 }, { "git", 9418 } };
 	const char *colon = strstr(text, "://");
-
 	*url = (struct url){ 0 };
 	if (!colon || colon == text || !is_plain(text))
 		return false;
@@ -123,7 +116,6 @@ bool url_parse(struct arena *arena, const char *text, struct url *url)
 bool url_parse_remote(struct arena *arena, const char *text, struct url *url, bool *is_odd)
 {
 	const char *colon = strchr(text, ':'), *slash = strchr(text, '/');
-
 	*is_odd = false;
 	if (strstr(text, "::") || text[0] == '-') {
 		*is_odd = true; /* a helper: ext::sh -c … */

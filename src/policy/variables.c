@@ -47,7 +47,6 @@
 static bool is_listed(const char *list, const char *name)
 {
 	struct str rest = str_from(list), one;
-
 	while (str_next(&rest, ' ', &one))
 		if (one.len && str_is(one, name))
 			return true;
@@ -58,7 +57,6 @@ bool variable_is_dangerous(const char *name)
 {
 	struct str rest, one;
 	size_t len;
-
 	if (!name)
 		return true;
 	if (is_listed(INTEGERS PROGRAMS MAKES SEARCHED SHELLS CONFIGURED, name))

@@ -75,7 +75,6 @@ static bool is_directory(const struct shell_word *word)
 {
 	const char *text = word->literal;
 	size_t len = text ? strlen(text) : 0;
-
 	if (!len || text[len - 1] == '/')
 		return len > 0;
 	const char *name = path_basename(text);
@@ -86,7 +85,6 @@ static bool is_directory(const struct shell_word *word)
 static const char *value_of(const char *option)
 {
 	const char *value = strchr(option, '=');
-
 	return value ? value + 1 : strchr(option, '/');
 }
 
@@ -95,10 +93,8 @@ static bool has_letter(
 	const struct walker *walker, const shell_words *words, size_t first, const char *letters)
 {
 	bool is_tar = walker->otherwise != NULL;
-
 	for (size_t i = first + 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
-
 		if (!text && word_may_be_option(&words->items[i]))
 			return true;
 		if (text && text[0] == '-' && text[1] != '-' && strpbrk(text + 1, letters))
@@ -116,11 +112,9 @@ static bool has_letter(
 static bool takes_list(const struct walker *walker, const shell_words *words, size_t first)
 {
 	const char letters[] = { walker->letter, '\0' };
-
 	for (size_t i = first + 1; walker->list && i < words->count; i++) {
 		const char *text = words->items[i].literal;
 		size_t len = text ? strcspn(text, "=") : 0;
-
 		if (len > 3 && strncmp(walker->list, text, len) == 0)
 			return true;
 	}
@@ -131,7 +125,6 @@ static void judge_walker(
 	struct judge *j, const struct walker *walker, const shell_words *words, size_t first)
 {
 	unsigned operands = 0;
-
 	if (takes_list(walker, words, first))
 		ask_below(j, POLICY_READ, "/", "the files of a list");
 	if (walker->otherwise && !has_letter(walker, words, first, walker->otherwise))
@@ -140,7 +133,6 @@ static void judge_walker(
 		const struct shell_word *word = &words->items[i];
 		bool is_option = word->literal && word->literal[0] == '-';
 		const char *value = is_option ? value_of(word->literal) : NULL;
-
 		operands += !is_option;
 		if (value)
 			judge_text_below(j, POLICY_READ, value);
@@ -154,7 +146,6 @@ static void judge_walker(
 void judge_walks(struct judge *j, const shell_words *words, size_t first)
 {
 	const char *name = path_basename(words->items[first].literal);
-
 	for (size_t i = 0; i < sizeof walkers / sizeof *walkers; i++)
 		if (strcmp(name, walkers[i].name) == 0) {
 			judge_walker(j, &walkers[i], words, first);

@@ -21,7 +21,6 @@ const char *capture_find(const char *name, struct arena *arena)
 	const char *path = getenv("PATH");
 	struct str rest = str_from(path ? path : "/usr/local/bin:/usr/bin:/bin"), dir;
 	struct stat info;
-
 	while (str_next(&rest, ':', &dir)) {
 		const char *candidate =
 			arena_printf(arena, "%.*s/%s", (int)dir.len, dir.data, name);
@@ -43,7 +42,6 @@ static void child_main(const char *path, char *const argv[], int fd, int to)
 void capture_start(struct capture *capture, const char *path, char *const argv[], int fd)
 {
 	struct error err;
-
 	*capture = (struct capture){ .child = CHILD_NONE, .exit_code = -1 };
 	if (child_fork(&capture->child, CHILD_PIPE | CHILD_PIPE_ASYNC | CHILD_PIDFD, SIGKILL,
 		    &err) == 0 &&
@@ -55,7 +53,6 @@ void capture_start(struct capture *capture, const char *path, char *const argv[]
 static void drain(struct capture *capture)
 {
 	char dropped[4096] = "";
-
 	while (capture->child.pipe >= 0) {
 		size_t room = sizeof capture->text - 1 - capture->len;
 		ssize_t got =
@@ -75,12 +72,10 @@ static void drain(struct capture *capture)
 void capture_finish(struct capture *capture, uint64_t deadline_ms)
 {
 	bool ended = false;
-
 	while (capture->child.pid > 0 && !ended) {
 		uint64_t now = clock_monotonic_ms();
 		struct pollfd fds[] = { { capture->child.pidfd, POLLIN, 0 },
 			{ capture->child.pipe, POLLIN, 0 } };
-
 		if (now >= deadline_ms)
 			break;
 		if (poll(fds, 2, (int)(deadline_ms - now)) < 0 && errno != EINTR)

@@ -141,7 +141,6 @@ static bool names_source(struct str yaml, const char *source)
 	static const char key[] = "source";
 	const char *end = yaml.data + yaml.len, *at = yaml.data;
 	size_t len = strlen(source);
-
 	while ((at = memmem(at, (size_t)(end - at), key, sizeof key - 1))) {
 		bool is_whole = at == yaml.data || strchr(" \t\n{,\"'", at[-1]);
 		const char *c = at += sizeof key - 1;

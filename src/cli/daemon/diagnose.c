@@ -259,7 +259,6 @@ static bool is_number(const char *text, const char *number)
 static bool status_is(const char *status, const char *key, const char *value)
 {
 	struct str rest = str_from(status ? status : ""), line, head, tail;
-
 	while (str_next(&rest, '\n', &line))
 		if (str_cut(line, ':', &head, &tail) && str_is(head, key))
 			return str_is(str_trim(tail), value);
@@ -271,7 +270,6 @@ static const char *find_unit(struct arena *arena, const char *cgroup)
 {
 	struct str rest = str_from(cgroup ? cgroup : "");
 	struct procfs_cgroup line;
-
 	while (procfs_next_cgroup(&rest, &line)) {
 		struct str path = line.path, name = { "", 0 };
 		if (line.controllers.len > 0 && !str_is(line.controllers, "name=systemd"))
@@ -300,11 +298,9 @@ static void read_mounts(struct arena *arena, struct situation *out)
 	struct procfs_mount mount;
 	size_t home_len = 0;
 	bool has_root = false, has_proc = false;
-
 	auto_buf struct buf covered = buf_empty(4096);
 	while (procfs_next_mount(&rest, &mount)) {
 		bool is_harmless = false, is_read_only = procfs_has_word(mount.options, "ro");
-
 		has_root |= str_is(mount.target, "/");
 		if (str_is(mount.type, "proc") && str_is(mount.root, "/")) {
 			has_proc = true;
@@ -363,7 +359,6 @@ static void read_place(struct arena *arena, struct situation *out)
 static void situation_read(const struct facts *facts, struct arena *arena, struct situation *out)
 {
 	const char *label = trimmed(arena, facts->label);
-
 	*out = (struct situation){ .facts = facts,
 		.traits = facts->uid == 0 ? IS_ROOT : IS_PLAIN,
 		.label = label,
@@ -409,7 +404,6 @@ static const char *expand(const struct situation *s, const char *text, struct ar
 		{ "{lsm}", s->lsm },
 		{ "{namespace}", s->namespace_name },
 	};
-
 	auto_buf struct buf out = buf_empty(16384);
 	if (!text)
 		return NULL;
@@ -433,7 +427,6 @@ static void find_cause(const struct situation *situation, enum subject subject,
 	const struct probe *probe, struct arena *arena, const char **cause, const char **remedy)
 {
 	unsigned traits = situation->traits;
-
 	traits |= strcmp(probe->step, "clone") == 0 ? AT_CLONE : AT_LATER;
 	if (situation->namespace_is_zero)
 		traits |= NAMESPACE_MAX_ZERO;
@@ -501,7 +494,6 @@ static void add_probe(struct doctor *d, const char *name, enum subject subject,
 	const struct probe *probe, enum check_status worst, const char *good)
 {
 	const char *cause = NULL, *remedy = NULL;
-
 	if (probe->error == 0) {
 		add_ok(d, name, good);
 		return;
@@ -519,7 +511,6 @@ static void check_kernel(struct doctor *d)
 {
 	struct str major, minor, rest;
 	uint64_t numbers[2] = { 0, 0 };
-
 	str_cut(str_from(d->facts->release), '.', &major, &rest);
 	minor = rest;
 	while (minor.len > 0 && !str_to_u64(minor, &numbers[1]))
@@ -537,13 +528,11 @@ static void check_kernel(struct doctor *d)
 static void check_namespaces(struct doctor *d)
 {
 	const struct facts *facts = d->facts;
-
 	add_probe(d, "user namespaces", SUBJECT_USERNS, &facts->user_namespace, CHECK_FAIL,
 		"created, mapped, mounts work");
 	for (int i = 0; i < FACTS_NAMESPACES; i++) {
 		const struct probe *probe = &facts->namespaces[i];
 		const char *limit = facts->max_namespaces[1 + i];
-
 		if (probe->error == 0)
 			continue;
 		d->situation.namespace_name = i == 0 ? "mnt" : facts_namespace_names[i];
@@ -571,7 +560,6 @@ static void check_landlock(struct doctor *d)
 		{ 2, "moving files between directories is refused" },
 	};
 	int abi = d->facts->landlock_abi;
-
 	if (abi == 0 || d->facts->landlock.error != 0) {
 		const struct probe none = { EOPNOTSUPP, "Landlock" };
 		add_probe(d, "landlock", SUBJECT_LANDLOCK, abi == 0 ? &none : &d->facts->landlock,
@@ -613,7 +601,6 @@ static void check_weak(struct doctor *d)
 static void check_isolation(struct doctor *d)
 {
 	const struct facts *facts = d->facts;
-
 	d->group = "isolation";
 	check_namespaces(d);
 	add_probe(d, "fresh /proc", SUBJECT_PROC, &facts->fresh_proc, CHECK_FAIL, "can be mounted");
@@ -634,7 +621,6 @@ static void check_ids(struct doctor *d)
 {
 	const struct facts *facts = d->facts;
 	struct slot_range range = slot_range_from(facts->uid_map ? facts->uid_map : "");
-
 	if (facts->uid != 0)
 		add_ok(d, "ids",
 			arena_printf(d->arena, "sandboxes run under your own uid, %u", facts->uid));
@@ -653,7 +639,6 @@ static void check_cgroups(struct doctor *d)
 {
 	const struct cgroup_host *host = &d->facts->cgroup_host;
 	const char *cause = NULL, *remedy = NULL;
-
 	if (host->version != CGROUP_NONE) {
 		add(d, "cgroups", CHECK_OK,
 			arena_printf(d->arena, "v%d, writable: memory%s%s%s",
@@ -705,7 +690,6 @@ static void check_storage(struct doctor *d)
 			? arena_printf(d->arena, "in a user namespace; lowerdir+ takes %d layers",
 				  facts->overlay_lowers)
 			: "in a user namespace; without lowerdir+ (before 6.8), so fewer layers";
-
 	d->group = "storage";
 	add_probe(d, "overlay", SUBJECT_OVERLAY, &facts->overlay, CHECK_WARN, lowers);
 	add_probe(d, "tmpfs xattrs", SUBJECT_TMPFS_XATTR, &facts->tmpfs_xattr, CHECK_WARN,
@@ -728,7 +712,6 @@ static void check_programs(struct doctor *d)
 	for (int i = 0; i < FACTS_PROGRAMS; i++) {
 		const struct facts_program *program = &d->facts->programs[i];
 		const char *name = facts_program_names[i];
-
 		if (!program->is_there)
 			add(d, name, CHECK_WARN, "not found", NULL,
 				arena_printf(d->arena, "install %s %s", name, program_uses[i]));
@@ -745,7 +728,6 @@ static void check_run(struct doctor *d)
 {
 	const struct facts *facts = d->facts;
 	static const char *const mechanisms[] = { "a watchdog", "cgroup-v1", "cgroup-v2" };
-
 	d->group = "verdict";
 	if (facts->run_exit == 0)
 		add_ok(d, "carrel run",
@@ -765,7 +747,6 @@ static void check_run(struct doctor *d)
 void diagnose(const struct facts *facts, struct arena *arena, check_list *checks)
 {
 	struct doctor d = { facts, arena, checks, .group = "host" };
-
 	situation_read(facts, arena, &d.situation);
 	check_kernel(&d);
 	if (d.situation.place)

@@ -52,7 +52,6 @@ static void read_files(struct facts *facts, struct arena *arena)
 		{ "/proc/sys/vm/memfd_noexec", &facts->memfd_noexec },
 		{ "/sys/kernel/security/lsm", &facts->lsm },
 	};
-
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
 		*files[i].text = read_text(arena, files[i].path);
 	for (int i = 0; i <= FACTS_NAMESPACES; i++)
@@ -90,7 +89,6 @@ static bool find_landlock_writes(struct arena *arena)
 static struct probe_ids pick_ids(const struct facts *facts)
 {
 	struct slot_range range = { 0, 0 };
-
 	if (facts->uid == 0 && facts->uid_map)
 		range = slot_range_from(facts->uid_map);
 	return range.count > 0 ? (struct probe_ids){ range.first, range.first }
@@ -102,7 +100,6 @@ static void probe_namespaces(struct facts *facts, const struct probe_ids *ids)
 	static const int flags[FACTS_NAMESPACES] = { CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWNET,
 		CLONE_NEWIPC, CLONE_NEWUTS, CLONE_NEWCGROUP };
 	const struct probe skipped = { PROBE_SKIPPED, "not tried: user namespaces don't work" };
-
 	probe_user_namespace(ids, &facts->user_namespace);
 	if (facts->user_namespace.error != 0) {
 		for (int i = 0; i < FACTS_NAMESPACES; i++)
@@ -122,7 +119,6 @@ static void probe_namespaces(struct facts *facts, const struct probe_ids *ids)
 static int open_nearest(const char *path, struct arena *arena)
 {
 	char *parent = arena_text(arena, path);
-
 	for (;;) {
 		int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR))
@@ -140,7 +136,6 @@ static void probe_home(struct facts *facts, const struct probe_ids *ids, struct 
 {
 	char name[ID_LEN + 32] = ".carrel-doctor-", why[QUOTA_WHY_LEN] = "";
 	int ignored;
-
 	id_make(name + strlen(name));
 	auto_close int parent = open_nearest(facts->home, arena);
 	if (parent < 0 || mkdirat(parent, name, 0700) < 0) {
@@ -169,7 +164,6 @@ static void probe_home(struct facts *facts, const struct probe_ids *ids, struct 
 const char *facts_version(const char *text, struct arena *arena)
 {
 	struct str rest = str_from(text), line, word, last = { "", 0 };
-
 	if (!str_next(&rest, '\n', &line))
 		return NULL;
 	line = str_trim(line);
@@ -190,7 +184,6 @@ static const char *find_fetched_uv(const char *home, struct arena *arena)
 {
 	const char *path = arena_printf(arena, "%s/" UV_IN_HOME, home);
 	struct stat info;
-
 	return home && access(path, X_OK) == 0 && stat(path, &info) == 0 && S_ISREG(info.st_mode)
 		       ? path
 		       : NULL;
@@ -201,7 +194,6 @@ static void ask_programs(struct facts *facts, struct arena *arena)
 	static char option[] = "--version";
 	struct capture *captures = arena_array(arena, FACTS_PROGRAMS, sizeof *captures);
 	const char *paths[FACTS_PROGRAMS];
-
 	/* All at once: npm alone takes a good part of a second. */
 	for (int i = 0; i < FACTS_PROGRAMS; i++) {
 		paths[i] = capture_find(facts_program_names[i], arena);
@@ -230,7 +222,6 @@ static void try_run(struct facts *facts, struct arena *arena)
 	char *const argv[] = { words[0], words[1], words[2], words[3], NULL };
 	struct capture *capture = arena_alloc(arena, sizeof *capture);
 	uint64_t start = clock_monotonic_ms();
-
 	capture_start(capture, "/proc/self/exe", argv, STDERR_FILENO);
 	capture_finish(capture, start + RUN_MS);
 	facts->run_ms = clock_monotonic_ms() - start;
@@ -248,7 +239,6 @@ void facts_collect(struct facts *facts, struct arena *arena)
 {
 	struct utsname names;
 	char exe[4096];
-
 	memset(facts, 0, sizeof *facts);
 	facts->uid = geteuid();
 	ssize_t len = readlink("/proc/self/exe", exe, sizeof exe - 1);
@@ -256,7 +246,6 @@ void facts_collect(struct facts *facts, struct arena *arena)
 	facts->release = uname(&names) == 0 ? arena_text(arena, names.release) : "";
 	facts->home = find_home(arena);
 	read_files(facts, arena);
-
 	const struct probe_ids ids = pick_ids(facts);
 	probe_namespaces(facts, &ids);
 	probe_clone3(&facts->clone3);
@@ -306,7 +295,6 @@ static void print_json(const check_list *checks, const struct facts *facts,
 static void print_field(struct buf *out, const char *name, const char *text)
 {
 	struct str rest = str_from(text), line;
-
 	while (str_next(&rest, '\n', &line)) {
 		buf_printf(out, "        %-7s %.*s\n", name, (int)line.len, line.data);
 		name = "";
@@ -317,7 +305,6 @@ static void print_check(const struct check *check, bool colour, struct buf *out)
 {
 	static const char *const colours[CHECK_STATUS_COUNT] = { "\033[32m", "\033[33m",
 		"\033[1;31m" };
-
 	buf_printf(out, "  %s%-4s%s  %-16s %s", colour ? colours[check->status] : "",
 		check_status_name(check->status), colour ? "\033[0m" : "", check->name,
 		check->detail);
@@ -339,7 +326,6 @@ static void print_text(
 {
 	const char *group = "", *bold = colour ? "\033[1m" : "", *plain = colour ? "\033[0m" : "";
 	int warnings = tally->count[CHECK_WARN], failures = tally->count[CHECK_FAIL];
-
 	for (size_t i = 0; i < checks->count; i++) {
 		const struct check *check = &checks->items[i];
 		if (strcmp(group, check->group) != 0)

@@ -15,7 +15,6 @@ static int clean(const char *path, const char *name, unsigned depth_max, char ou
 	struct str rest = str_from(path), part;
 	unsigned depth = 0;
 	size_t len = 0;
-
 	if (path[0] == '/')
 		return refuse(err, name, "has an absolute name");
 	while (str_next(&rest, '/', &part)) {
@@ -80,7 +79,6 @@ int archived_judge(const struct tar_entry *entry, unsigned depth_max, struct arc
 int archived_judge_attribute(const char *name, const char *attribute, struct error *err)
 {
 	static const char *const refused[] = { "security.", "trusted.", "user.overlay." };
-
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
 		if (strncmp(attribute, refused[i], strlen(refused[i])) == 0)
 			return fail(err, ERR_DENIED,

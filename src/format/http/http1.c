@@ -14,7 +14,6 @@ bool http1_is_token(struct str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.data[i];
-
 		if (c <= ' ' || c >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", c))
 			return false;
 	}
@@ -26,7 +25,6 @@ static ssize_t find_end(struct str bytes, size_t max, struct error *err)
 {
 	size_t len = bytes.len < max ? bytes.len : max;
 	size_t line = 0; /* where this line began */
-
 	for (size_t i = 0; i < len; i++) {
 		unsigned char c = (unsigned char)bytes.data[i];
 		bool after_cr = i > line && bytes.data[i - 1] == '\r';
@@ -49,7 +47,6 @@ static struct str next_line(struct str *head)
 {
 	const char *end = memchr(head->data, '\n', head->len);
 	struct str line = { head->data, (size_t)(end - head->data) - 1 };
-
 	*head = (struct str){ end + 1, head->len - line.len - 2 };
 	return line;
 }
@@ -90,7 +87,6 @@ static int take_framing(
 int http1_read_head(struct str bytes, size_t max, struct http1_head *head, struct error *err)
 {
 	ssize_t len = find_end(bytes, max, err);
-
 	if (len <= 0)
 		return (int)len;
 	struct str rest = { bytes.data, (size_t)len - 2 };
@@ -117,7 +113,6 @@ int http1_read_head(struct str bytes, size_t max, struct http1_head *head, struc
 char *http1_chunk_frame(char *data, size_t len)
 {
 	size_t left = len;
-
 	data[len] = '\r';
 	data[len + 1] = '\n';
 	*--data = '\n';
@@ -147,7 +142,6 @@ enum chunk_state {
 static int take_size(struct http1_chunks *chunks, char c)
 {
 	int digit = str_hex_digit(c);
-
 	if (digit >= 0) {
 		/* 15 digits are more than the largest file needs. */
 		if (++chunks->digits > 15)
@@ -204,7 +198,6 @@ int http1_chunks_take(struct http1_chunks *chunks, struct str in, size_t *used, 
 {
 	struct str piece = { in.data, 0 };
 	size_t at = 0;
-
 	while (at < in.len && chunks->state != ENDED) {
 		if (chunks->state == DATA) {
 			size_t there = in.len - at;

@@ -29,7 +29,6 @@ int http_response_parse(struct str text, bool is_head, size_t *used, struct http
 	struct http1_header header;
 	struct http1_head head;
 	int status = http1_read_head(text, HTTP_RESPONSE_HEAD_MAX, &head, err);
-
 	if (status < 0 && err && err->code == ERR_INVALID)
 		err->code = ERR_CORRUPT;
 	if (status < 0)
@@ -60,7 +59,6 @@ struct str http_response_header(const struct http_response *response, const char
 {
 	struct str rest = response->text;
 	struct http1_header header;
-
 	while (http1_next_header(&rest, &header))
 		if (http1_is(header.name, name))
 			return header.value;

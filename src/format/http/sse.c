@@ -24,7 +24,6 @@ void sse_add(struct sse *sse, struct str bytes)
 static void copy_name(char *out, size_t size, struct str value)
 {
 	size_t len = value.len < size ? value.len : size - 1;
-
 	if (len > 0)
 		memcpy(out, value.data, len);
 	out[len] = '\0';
@@ -33,7 +32,6 @@ static void copy_name(char *out, size_t size, struct str value)
 static void take_field(struct sse *sse, struct str line)
 {
 	struct str name, value;
-
 	str_cut(line, ':', &name, &value);
 	if (value.len > 0 && value.data[0] == ' ')
 		value = (struct str){ value.data + 1, value.len - 1 };
@@ -53,7 +51,6 @@ static void take_field(struct sse *sse, struct str line)
 static bool end_event(struct sse *sse)
 {
 	bool is_one = sse->has_data;
-
 	if (is_one)
 		str_copy(sse->event, sizeof sse->event,
 			sse->next_event[0] ? sse->next_event : "message");
@@ -71,7 +68,6 @@ int sse_next(struct sse *sse, struct error *err)
 	while (!sse->in.overflow && !sse->data.overflow) {
 		struct str line = { sse->in.data + sse->at, 0 };
 		const char *end = memchr(line.data, '\n', sse->in.len - sse->at);
-
 		if (!end)
 			return 0;
 		line.len = (size_t)(end - line.data);

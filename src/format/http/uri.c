@@ -5,14 +5,11 @@ bool uri_decode(struct arena *arena, struct str text, bool is_query, struct str 
 {
 	char *decoded = arena_alloc(arena, text.len + 1);
 	size_t len = 0;
-
 	for (size_t i = 0; i < text.len; i++) {
 		char c = text.data[i];
-
 		if (c == '%') {
 			int high = i + 2 < text.len ? str_hex_digit(text.data[i + 1]) : -1;
 			int low = i + 2 < text.len ? str_hex_digit(text.data[i + 2]) : -1;
-
 			if (high < 0 || low < 0)
 				return false;
 			c = (char)(high << 4 | low);
@@ -39,10 +36,8 @@ char *uri_encode(struct arena *arena, struct str text, bool keep_slashes)
 	static const char digits[] = "0123456789ABCDEF";
 	char *encoded = arena_array(arena, text.len + 1, 3);
 	size_t len = 0;
-
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.data[i];
-
 		if (is_alphanumeric((char)c) || (c && strchr("._~-", c)) ||
 			(c == '/' && keep_slashes)) {
 			encoded[len++] = (char)c;
@@ -59,7 +54,6 @@ char *uri_encode(struct arena *arena, struct str text, bool keep_slashes)
 bool uri_next_parameter(struct str *rest, struct str *name, struct str *value)
 {
 	struct str piece;
-
 	while (str_next(rest, '&', &piece)) {
 		if (piece.len == 0)
 			continue;
@@ -82,7 +76,6 @@ static bool is_bracketed(struct str text)
 {
 	const char *end = memchr(text.data, ']', text.len);
 	size_t len = end ? (size_t)(end - text.data) : 0;
-
 	for (size_t i = 1; i < len; i++)
 		if (str_hex_digit(text.data[i]) < 0 && text.data[i] != ':' && text.data[i] != '.')
 			return false;
@@ -96,7 +89,6 @@ static bool is_bracketed(struct str text)
 bool uri_is_authority(struct str text)
 {
 	struct str host, port;
-
 	if (text.len > 0 && text.data[0] == '[')
 		return is_bracketed(text);
 	str_cut(text, ':', &host, &port);
@@ -114,7 +106,6 @@ bool uri_parse_host(struct str text, struct str *name, uint16_t *port)
 	bool is_v6 = text.len > 0 && text.data[0] == '[';
 	size_t at = is_v6, first = at;
 	uint64_t number = 0;
-
 	while (at < text.len && text.data[at] &&
 		strchr(is_v6 ? "0123456789abcdefABCDEF:." : letters, text.data[at]))
 		at++;
@@ -135,7 +126,6 @@ bool uri_parse_host(struct str text, struct str *name, uint16_t *port)
 bool uri_split(const char *url, struct uri *parts)
 {
 	const char *start = strstr(url, "://"), *at;
-
 	if (!start)
 		return false;
 	start += strlen("://");
@@ -152,7 +142,6 @@ bool uri_parse_base(const char *url, struct uri_base *base)
 {
 	struct uri parts;
 	struct uri_base read;
-
 	if (!uri_split(url, &parts) || parts.host.data != url + parts.scheme.len)
 		return false;
 	read.is_tls = str_is(parts.scheme, "https://");

@@ -9,7 +9,6 @@ const char *webhook_signature(
 {
 	unsigned char digest[SHA256_LEN];
 	char hex[2 * SHA256_LEN + 1];
-
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	buf_printf(&text, "%lld.", (long long)unix_s);
 	buf_append(&text, body.data, body.len);

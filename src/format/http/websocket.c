@@ -20,7 +20,6 @@ static void sha1_block(uint32_t state[5], const unsigned char *block)
 {
 	static const uint32_t constants[4] = { 0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6 };
 	uint32_t words[80], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4];
-
 	for (int i = 0; i < 16; i++)
 		words[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
 			   (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
@@ -32,7 +31,6 @@ static void sha1_block(uint32_t state[5], const unsigned char *block)
 				 : i < 60 ? (b & c) | (b & d) | (c & d)
 					  : b ^ c ^ d;
 		uint32_t next = rotate(a, 5) + mixed + e + constants[i / 20] + words[i];
-
 		e = d;
 		d = c;
 		c = rotate(b, 30);
@@ -53,7 +51,6 @@ static void sha1_short(const char *text, size_t len, unsigned char out[SHA1_LEN]
 	uint32_t state[5] = { 0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0 };
 	unsigned char blocks[2 * SHA1_BLOCK] = { 0 };
 	size_t size = len + 9 > SHA1_BLOCK ? 2 * SHA1_BLOCK : SHA1_BLOCK;
-
 	memcpy(blocks, text, len);
 	blocks[len] = 0x80;
 	blocks[size - 2] = (unsigned char)(len * 8 >> 8);
@@ -67,7 +64,6 @@ static void sha1_short(const char *text, size_t len, unsigned char out[SHA1_LEN]
 static void print_base64(const unsigned char *data, size_t len, char *out, size_t size)
 {
 	auto_buf struct buf text = buf_empty(64);
-
 	buf_base64(&text, data, len);
 	str_copy(out, size, text.data);
 }
@@ -81,7 +77,6 @@ bool websocket_key_is_valid(struct str key)
 {
 	auto_arena struct arena arena = { 0 };
 	struct str bytes;
-
 	return key.len == WEBSOCKET_KEY_LEN && base64_decode(key, &arena, &bytes) &&
 	       bytes.len == WEBSOCKET_NONCE_LEN;
 }
@@ -91,7 +86,6 @@ void websocket_accept(struct str key, char out[WEBSOCKET_ACCEPT_LEN + 1])
 	char text[WEBSOCKET_KEY_LEN + sizeof GUID];
 	unsigned char hash[SHA1_LEN];
 	int len = (int)(key.len < WEBSOCKET_KEY_LEN ? key.len : WEBSOCKET_KEY_LEN);
-
 	str_format(text, sizeof text, "%.*s%s", len, key.data, GUID);
 	sha1_short(text, strlen(text), hash);
 	print_base64(hash, sizeof hash, out, WEBSOCKET_ACCEPT_LEN + 1);
@@ -103,7 +97,6 @@ size_t websocket_put_head(
 	unsigned char out[WEBSOCKET_HEAD_MAX], enum websocket_opcode opcode, size_t len)
 {
 	size_t bytes = len < 126 ? 0 : len <= UINT16_MAX ? 2 : 8;
-
 	out[0] = (unsigned char)(0x80 | opcode);
 	out[1] = (unsigned char)(bytes == 0 ? len : bytes == 2 ? 126 : 127);
 	for (size_t i = 0; i < bytes; i++)
@@ -116,7 +109,6 @@ bool websocket_print(struct buf *out, enum websocket_opcode opcode, const unsign
 {
 	unsigned char head[WEBSOCKET_HEAD_MAX];
 	size_t len = 0, at = 0;
-
 	for (size_t i = 0; i < part_count; i++)
 		len += parts[i].len;
 	size_t head_len = websocket_put_head(head, opcode, len);
@@ -163,7 +155,6 @@ static bool is_control(int opcode)
 static int read_head(struct str bytes, struct frame *frame, struct error *err)
 {
 	const unsigned char *data = (const unsigned char *)bytes.data;
-
 	if (bytes.len < 2)
 		return 0;
 	frame->is_last = data[0] & 0x80;
@@ -211,7 +202,6 @@ static int check_order(
 static int read_close(struct str data, struct websocket_message *message, struct error *err)
 {
 	const unsigned char *code = (const unsigned char *)data.data;
-
 	message->code = CODE_NONE;
 	message->data = (struct str){ data.data, 0 };
 	if (data.len == 0)
@@ -229,7 +219,6 @@ static int read_close(struct str data, struct websocket_message *message, struct
 static int check_text(const struct websocket_message *message, struct error *err)
 {
 	bool is_text = message->opcode == WEBSOCKET_TEXT || message->opcode == WEBSOCKET_CLOSE;
-
 	return !is_text || str_utf8_prefix(message->data.data, message->data.len) ==
 				       message->data.len
 		       ? 0
@@ -261,7 +250,6 @@ int websocket_read(struct websocket_reader *reader, struct str bytes, size_t *us
 {
 	struct frame frame = { 0 };
 	struct websocket_message read = { 0 };
-
 	*used = 0;
 	/* The last message was in pieces, and has been seen. */
 	if (!reader->opcode)

@@ -26,7 +26,6 @@ static bool read_name(struct str packet, size_t *at, char out[DNS_NAME_SIZE])
 {
 	size_t len = 0;
 	bool is_host = true;
-
 	for (;;) {
 		if (*at >= packet.len)
 			return false;
@@ -67,7 +66,6 @@ static int read_edns(struct str packet, size_t at, struct dns_query *query)
 int dns_parse(struct str packet, struct dns_query *out)
 {
 	size_t at = HEADER;
-
 	*out = (struct dns_query){ 0 };
 	if (packet.len < HEADER || number_at(packet, 2) & FLAG_RESPONSE)
 		return -1;
@@ -107,7 +105,6 @@ void dns_write(const struct dns_query *query, enum dns_code code, const uint8_t 
 	bool has_answer = code == DNS_OK && address;
 	uint16_t flags = (query->flags & (FLAG_OPCODE | FLAG_WANTED)) | FLAG_RESPONSE |
 			 FLAG_OFFERED | ((uint16_t)code & 0xf);
-
 	put_number(out, query->id);
 	put_number(out, flags);
 	put_number(out, query->question.len ? 1 : 0);

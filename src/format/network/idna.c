@@ -61,7 +61,6 @@ static uint32_t lower(uint32_t c)
 static size_t decode(struct str label, uint32_t out[LETTERS_MAX])
 {
 	size_t count = 0, len;
-
 	for (size_t at = 0; at < label.len; at += len) {
 		const unsigned char *c = (const unsigned char *)label.data + at;
 		len = str_utf8_char(label.data + at, label.len - at);
@@ -81,7 +80,6 @@ static size_t decode(struct str label, uint32_t out[LETTERS_MAX])
 static uint32_t adapt(uint32_t delta, uint32_t count, bool is_first)
 {
 	uint32_t k = 0;
-
 	delta = is_first ? delta / 700 : delta / 2;
 	for (delta += delta / count; delta > 455; k += 36)
 		delta /= 35;
@@ -117,7 +115,6 @@ static bool put_delta(char *out, size_t *len, uint32_t delta, uint32_t bias)
 static uint32_t next_letter(const uint32_t *letters, size_t count, uint32_t from)
 {
 	uint32_t next = UINT32_MAX;
-
 	for (size_t i = 0; i < count; i++)
 		if (letters[i] >= from && letters[i] < next)
 			next = letters[i];
@@ -129,7 +126,6 @@ bool idna_encode(struct str label, char out[IDNA_LABEL_SIZE])
 	uint32_t letters[LETTERS_MAX], value = 0x80, bias = 72, delta = 0;
 	char made[IDNA_LABEL_SIZE] = "xn--";
 	size_t count = decode(label, letters), len = 4, basic, done;
-
 	if (!count || letters[0] == '-' || letters[count - 1] == '-')
 		return false;
 	for (size_t i = 0; i < count; i++)

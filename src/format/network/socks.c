@@ -8,7 +8,6 @@ enum { COMMAND_CONNECT = 1, TYPE_IPV4 = 1, TYPE_NAME = 3, TYPE_IPV6 = 4, METHOD_
 int socks_parse_greeting(struct str bytes, size_t *len, bool *is_open)
 {
 	const unsigned char *data = (const unsigned char *)bytes.data;
-
 	if (bytes.len && data[0] != SOCKS_VERSION)
 		return -1;
 	if (bytes.len < 2)
@@ -35,7 +34,6 @@ int socks_parse_request(
 	const unsigned char *data = (const unsigned char *)bytes.data;
 	struct socks_request made = { 0 };
 	size_t at = 4, len;
-
 	if ((bytes.len > 0 && data[0] != SOCKS_VERSION) || (bytes.len > 2 && data[2] != 0))
 		return refuse(reply, SOCKS_FAILED, err, "not a request of SOCKS5");
 	if (bytes.len > 1 && data[1] != COMMAND_CONNECT)

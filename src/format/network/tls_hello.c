@@ -21,7 +21,6 @@ struct reader {
 static struct reader read_bytes(struct reader *from, size_t len)
 {
 	struct reader piece = { from->data, len, false };
-
 	if (from->is_short || len > from->len) {
 		from->is_short = true;
 		return (struct reader){ from->data, 0, true };
@@ -35,7 +34,6 @@ static unsigned read_number(struct reader *from, size_t width)
 {
 	struct reader piece = read_bytes(from, width);
 	unsigned value = 0;
-
 	for (size_t i = 0; i < piece.len; i++)
 		value = value << 8 | piece.data[i];
 	return value;
@@ -50,7 +48,6 @@ static struct reader read_vector(struct reader *from, size_t width)
 static int read_host(struct reader name, char out[TLS_HELLO_NAME_SIZE], struct error *err)
 {
 	size_t label = 0;
-
 	if (name.len && name.data[name.len - 1] == '.')
 		name.len--;
 	if (!name.len || name.len > NAME_MAX_LEN)
@@ -78,7 +75,6 @@ static int read_names(struct reader extension, struct tls_hello *hello, struct e
 	struct reader names = read_vector(&extension, 2);
 	unsigned kind = read_number(&names, 1);
 	struct reader name = read_vector(&names, 2);
-
 	if (extension.is_short || names.is_short || extension.len)
 		return fail(err, ERR_INVALID, "malformed list of server names");
 	if (kind != NAME_HOST)
@@ -97,11 +93,9 @@ static bool is_encrypted(unsigned type)
 static int read_extensions(struct reader extensions, struct tls_hello *hello, struct error *err)
 {
 	uint8_t seen[65536 / 8] = { 0 };
-
 	while (extensions.len) {
 		unsigned type = read_number(&extensions, 2);
 		struct reader extension = read_vector(&extensions, 2);
-
 		if (extensions.is_short)
 			return fail(err, ERR_INVALID, "an extension that is cut off");
 		if (seen[type / 8] & 1u << type % 8)
@@ -122,7 +116,6 @@ static int read_hello(struct reader body, struct tls_hello *hello, struct error 
 	read_bytes(&body, 32); /* random */
 	struct reader session = read_vector(&body, 1), ciphers = read_vector(&body, 2);
 	struct reader compressions = read_vector(&body, 1);
-
 	if (body.is_short)
 		return fail(err, ERR_INVALID, "a ClientHello that is cut off");
 	if (version < 0x0301 || version > 0x0303)
@@ -158,7 +151,6 @@ static int read_record(struct reader *from, struct error *err)
 static int read_message(const uint8_t *message, size_t len, struct error *err)
 {
 	struct reader reader = { message, len, false };
-
 	if (len && message[0] != MESSAGE_CLIENT_HELLO)
 		return fail(err, ERR_INVALID, "a TLS handshake that begins with another message");
 	if (len < MESSAGE_HEADER)
@@ -175,7 +167,6 @@ int tls_hello_parse(struct str bytes, struct tls_hello *out, struct error *err)
 	uint8_t message[TLS_HELLO_MAX];
 	size_t given = bytes.len < TLS_HELLO_MAX ? bytes.len : TLS_HELLO_MAX, len = 0;
 	struct reader rest = { (const uint8_t *)bytes.data, given, false };
-
 	while (rest.len) {
 		int record = read_record(&rest, err);
 		if (record < 0)

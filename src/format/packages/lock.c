@@ -14,7 +14,6 @@ static int compare_texts(const void *a, const void *b)
 static int compare_packages(const void *a, const void *b)
 {
 	const struct lock_package *left = a, *right = b;
-
 	return strcmp(left->name, right->name);
 }
 
@@ -41,7 +40,6 @@ void lock_sort_hashes(struct lock_package *package)
 {
 	const char **items = package->hashes.items;
 	size_t count = 0;
-
 	qsort(items, package->hashes.count, sizeof *items, compare_texts);
 	for (size_t i = 0; i < package->hashes.count; i++) {
 		if (i == 0 || strcmp(items[i], items[count - 1]) != 0)
@@ -54,7 +52,6 @@ void lock_sort_hashes(struct lock_package *package)
 static bool is_plain_pin(const struct requirement *r)
 {
 	size_t len;
-
 	if (r->kind != REQUIREMENT_PACKAGE || !r->is_pinned)
 		return false;
 	len = strlen(r->name);
@@ -66,7 +63,6 @@ static int take_package(const struct requirement *r, struct arena *arena,
 	struct lock_package *package, struct error *err)
 {
 	struct lock_package taken = { .name = r->name, .marker = r->marker };
-
 	if (!is_plain_pin(r))
 		return fail(err, ERR_CORRUPT, "line %d: '%.96s' is not name==version with hashes",
 			r->line, r->text);
@@ -97,7 +93,6 @@ static void take_marks(struct str text, lock_list *packages)
 	struct lock_package *package;
 	struct str line;
 	size_t first = 0;
-
 	while (str_next(&text, '\n', &line)) {
 		package = find_marked(line, STR(BUILT), packages);
 		if (package)
@@ -119,13 +114,11 @@ int lock_parse(struct str text, struct arena *arena, lock_list *packages, struct
 	struct error reason = { 0 };
 	requirement_list lines;
 	lock_list taken = { 0 };
-
 	if (requirements_parse(text, arena, &lines, &reason) < 0)
 		return fail(err, reason.code == ERR_INVALID ? ERR_CORRUPT : reason.code, "%s",
 			reason.text);
 	for (size_t i = 0; i < lines.count; i++) {
 		struct lock_package package;
-
 		if (take_package(&lines.items[i], arena, &package, err) < 0)
 			return -1;
 		vec_push(arena, &taken, package);
@@ -153,7 +146,6 @@ void lock_print(const lock_list *packages, struct buf *out)
 	}
 	for (size_t i = 0; i < packages->count; i++) {
 		const struct lock_package *package = &packages->items[i];
-
 		buf_printf(out, "%s==%s", package->name, package->version);
 		if (package->marker)
 			buf_printf(out, " ; %s", package->marker);

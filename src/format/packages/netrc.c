@@ -26,7 +26,6 @@ static const char *next_word(struct reader *r)
 {
 	const char *at = r->rest.data, *end = at + r->rest.len;
 	size_t len = 0;
-
 	while (at < end && is_blank(*at))
 		at++;
 	if (at == end) {
@@ -52,7 +51,6 @@ static void skip_to(struct reader *r, const char *mark)
 	size_t len = strlen(mark);
 	const char *found = r->rest.len ? memmem(r->rest.data, r->rest.len, mark, len) : NULL;
 	const char *end = r->rest.data + r->rest.len;
-
 	r->rest.data = found ? found + len : end;
 	r->rest.len = (size_t)(end - r->rest.data);
 }
@@ -68,11 +66,9 @@ static bool next_entry(struct reader *r, const char **begins, struct entry *entr
 {
 	const char *word = *begins ? *begins : next_word(r);
 	bool is_begun = false;
-
 	*entry = (struct entry){ 0 };
 	for (; word; word = next_word(r)) {
 		bool is_machine = !strcmp(word, "machine"), is_default = !strcmp(word, "default");
-
 		if (is_begun && (is_machine || is_default))
 			break;
 		if (is_machine || is_default) {
@@ -85,7 +81,6 @@ static bool next_entry(struct reader *r, const char **begins, struct entry *entr
 			skip_to(r, "\n\n");
 		} else {
 			const char *value = next_word(r);
-
 			if (strcmp(word, "login") == 0)
 				entry->login = value;
 			else if (strcmp(word, "password") == 0)
@@ -105,13 +100,11 @@ bool netrc_find(struct str text, const char *host, struct arena *arena, const ch
 	struct reader r = { text, arena };
 	const char *begins = NULL;
 	struct entry entry;
-
 	if (text.len > NETRC_MAX)
 		return false;
 	while (next_entry(&r, &begins, &entry)) {
 		bool is_match =
 			entry.is_default || (entry.machine && strcasecmp(entry.machine, host) == 0);
-
 		if (!is_match || !entry.password)
 			continue;
 		*login = entry.login ? entry.login : "";
@@ -126,7 +119,6 @@ void netrc_list(struct str text, struct arena *arena, netrc_logins *logins)
 	struct reader r = { text, arena };
 	const char *begins = NULL;
 	struct entry entry;
-
 	while (text.len <= NETRC_MAX && next_entry(&r, &begins, &entry))
 		if (entry.password)
 			vec_push(arena, logins,

@@ -28,7 +28,6 @@ static bool is_word(const char *text, size_t len)
 bool node_name_is_valid(const char *text)
 {
 	size_t len = strlen(text), scope = 0;
-
 	if (len > NODE_NAME_MAX)
 		return false;
 	if (text[0] == '@') {
@@ -45,7 +44,6 @@ bool node_name_is_valid(const char *text)
 static bool is_range(const char *text)
 {
 	size_t len = strlen(text);
-
 	if (len > RANGE_MAX || text[0] == '.')
 		return false;
 	for (size_t i = 0; i < len; i++)
@@ -57,7 +55,6 @@ static bool is_range(const char *text)
 static int refuse_name(const char *name, struct error *err)
 {
 	char shown[256];
-
 	str_printable(shown, sizeof shown, str_from(name));
 	return fail_hint(err, ERR_INVALID, "a name such as axios or @types/node",
 		"invalid name of a Node package '%s'", shown);
@@ -66,7 +63,6 @@ static int refuse_name(const char *name, struct error *err)
 static int refuse_range(const char *name, const char *range, struct error *err)
 {
 	char shown[256];
-
 	str_printable(shown, sizeof shown, str_from(range));
 	return fail_hint(err, ERR_DENIED, "give a version or a range, such as 5 or ^1.2",
 		"package '%s': '%s' is not a version of the registry; git, URLs, files and aliases "
@@ -80,7 +76,6 @@ int node_spec_parse(
 	const char *at = text[0] ? strchr(text + 1, '@') : NULL;
 	const char *name = at ? arena_bytes(arena, text, (size_t)(at - text)) : text;
 	const char *range = at ? at + 1 : "latest";
-
 	/* "user/repository", "./directory": npm takes them for git and files. */
 	if (text[0] && !node_name_is_valid(name) &&
 		(strchr(text, ':') || strchr("./~", text[0]) ||
@@ -97,7 +92,6 @@ int node_spec_parse(
 static int compare_specs(const void *a, const void *b)
 {
 	const struct node_spec *one = a, *other = b;
-
 	return strcmp(one->name, other->name);
 }
 
@@ -106,7 +100,6 @@ void package_json_print(const node_specs *specs, struct arena *arena, struct str
 	auto_buf struct buf out = buf_empty(NODE_PACKAGE_JSON_MAX);
 	struct json j = json_to(&out, true);
 	node_specs sorted = { 0 };
-
 	for (size_t i = 0; i < specs->count; i++)
 		vec_push(arena, &sorted, specs->items[i]);
 	if (sorted.count > 1)
@@ -134,7 +127,6 @@ static const char *text_of(const struct json_value *value)
 {
 	bool is_text =
 		value->kind == JSON_STRING && strlen(value->string.data) == value->string.len;
-
 	return is_text ? value->string.data : NULL;
 }
 
@@ -147,7 +139,6 @@ static int read_section(const struct json_value *section, struct arena *arena, n
 	json_object(out, section->key.data);
 	for (const struct json_value *m = section->first; m; m = m->next) {
 		const char *range = text_of(m);
-
 		*package = m->key.data;
 		if (!node_name_is_valid(m->key.data))
 			return refuse_name(m->key.data, err);
@@ -173,7 +164,6 @@ static int read_overrides(const struct json_value *object, int depth, struct jso
 	json_object(out, object->key.data);
 	for (const struct json_value *m = object->first; m; m = m->next) {
 		const char *range = text_of(m);
-
 		*package = m->key.data;
 		if (m->kind == JSON_OBJECT && depth < 8) {
 			if (read_overrides(m, depth + 1, out, package, err) < 0)
@@ -192,14 +182,12 @@ static int read_members(const struct json_value *root, struct arena *arena, node
 	struct json *out, const char **package, struct error *err)
 {
 	const struct json_value *overrides = json_member(root, "overrides");
-
 	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
 		if (json_member(root, refused[i]))
 			return fail_hint(err, ERR_DENIED, "list the packages in 'dependencies'",
 				"package.json: '%s' is not supported", refused[i]);
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++) {
 		const struct json_value *section = json_member(root, sections[i]);
-
 		if (section &&
 			read_section(section, arena, i < 2 ? specs : NULL, out, package, err) < 0)
 			return -1;
@@ -221,7 +209,6 @@ int package_json_read(struct str text, struct arena *arena, node_specs *specs, s
 	auto_buf struct buf out = buf_empty(2 * NODE_PACKAGE_JSON_MAX);
 	struct json j = json_to(&out, true);
 	struct json_value *root;
-
 	*package = NULL;
 	if (text.len > NODE_PACKAGE_JSON_MAX)
 		return fail(err, ERR_LIMIT, "package.json has more than 1M");
@@ -246,11 +233,9 @@ struct str node_lock_without_commas(struct str text, struct arena *arena)
 	char *out = arena_alloc(arena, text.len + 1);
 	size_t len = 0;
 	bool is_quoted = false;
-
 	for (size_t i = 0; i < text.len; i++) {
 		char c = text.data[i];
 		size_t next = i + 1;
-
 		while (c == ',' && !is_quoted && next < text.len &&
 			strchr(" \t\r\n", text.data[next]) && text.data[next])
 			next++;
@@ -278,7 +263,6 @@ static bool is_integrity(const char *text)
 {
 	static const char prefix[] = "sha512-";
 	size_t len = sizeof prefix - 1;
-
 	return strncmp(text, prefix, len) == 0 && strlen(text + len) == SHA512_BASE64_LEN &&
 	       strspn(text + len,
 		       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/") ==
@@ -294,7 +278,6 @@ static int take(struct node_locked one, bool is_bundled, struct arena *arena, no
 		return refuse_name(one.name, err);
 	if (!one.version || !is_version(one.version)) {
 		char shown[128];
-
 		str_printable(shown, sizeof shown, str_from(one.version ? one.version : ""));
 		return fail_hint(err, ERR_DENIED, "use a version of the registry",
 			"the lock has package '%s' from '%s', not from the registry", one.name,
@@ -317,7 +300,6 @@ static int read_bun(const struct json_value *packages, struct arena *arena, node
 		const char *ident = m->kind == JSON_ARRAY && m->first ? text_of(m->first) : NULL;
 		const char *at = ident && ident[0] ? strchr(ident + 1, '@') : NULL;
 		struct node_locked one = { .name = m->key.data };
-
 		*package = m->key.data;
 		if (at) {
 			one.name = arena_bytes(arena, ident, (size_t)(at - ident));
@@ -345,7 +327,6 @@ static void find_bundlers(
 {
 	for (const struct json_value *m = packages->first; m; m = m->next) {
 		const struct json_value *list = json_member(m, "bundleDependencies");
-
 		if (m->key.len > 0 && list &&
 			(is_true(list) || (list->kind == JSON_ARRAY && list->count > 0)))
 			map_set(bundlers, m->key, arena);
@@ -371,13 +352,11 @@ static int read_npm(const struct json_value *packages, struct arena *arena, node
 {
 	static const char top[] = "node_modules/";
 	struct map bundlers;
-
 	map_init(&bundlers, arena);
 	find_bundlers(packages, arena, &bundlers);
 	for (const struct json_value *m = packages->first; m; m = m->next) {
 		const char *name = m->key.data, *next;
 		struct node_locked one;
-
 		if (m->key.len == 0)
 			continue;
 		*package = name;
@@ -406,13 +385,11 @@ static bool read_address_path(const char *address, char *path, size_t size)
 {
 	struct uri parts;
 	size_t len = 0;
-
 	if (!uri_split(address, &parts) || strlen(address) >= size || strpbrk(address, "?#\\") ||
 		strstr(address, ".."))
 		return false;
 	for (const char *c = parts.host.data + parts.host.len; *c; c++) {
 		bool is_slash = strncasecmp(c, "%2f", 3) == 0;
-
 		if (*c == '%' && !is_slash && strncmp(c, "%40", 3) != 0)
 			return false;
 		path[len++] = *c != '%' ? *c : is_slash ? '/' : '@';
@@ -426,7 +403,6 @@ static bool read_address_path(const char *address, char *path, size_t size)
 static bool is_of_scope(const char *path, const char *at)
 {
 	const char *before = memrchr(path, '/', (size_t)(at - path));
-
 	return before && before[1] == '@';
 }
 
@@ -435,13 +411,11 @@ static bool is_address_of(const char *address, const struct node_locked *one)
 {
 	char path[ADDRESS_MAX], wanted[NODE_NAME_MAX + RANGE_MAX + 4];
 	const char *const forms[] = { "-", one->version };
-
 	if (!read_address_path(address, path, sizeof path))
 		return false;
 	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
 		bool fits = str_format(wanted, sizeof wanted, "/%s/%s/", one->name, forms[i]);
 		const char *at = fits ? strstr(path, wanted) : NULL;
-
 		if (at && !is_of_scope(path, at))
 			return true;
 	}
@@ -453,7 +427,6 @@ int node_lock_check_addresses(const node_lock *lock, const char **package, struc
 	for (size_t i = 0; i < lock->count; i++) {
 		const struct node_locked *one = &lock->items[i];
 		char shown[256];
-
 		if (!one->address || !one->address[0] || is_address_of(one->address, one))
 			continue;
 		*package = one->name;
@@ -469,7 +442,6 @@ static int compare_locked(const void *a, const void *b)
 {
 	const struct node_locked *one = a, *other = b;
 	int order = strcmp(one->name, other->name);
-
 	if (order == 0)
 		order = strcmp(one->version, other->version);
 	return order ? order
@@ -480,7 +452,6 @@ static int compare_locked(const void *a, const void *b)
 static void sort(node_lock *lock)
 {
 	size_t count = 0;
-
 	if (lock->count > 1)
 		qsort(lock->items, lock->count, sizeof *lock->items, compare_locked);
 	for (size_t i = 0; i < lock->count; i++)
@@ -492,7 +463,6 @@ static void sort(node_lock *lock)
 static int check_workspaces(const struct json_value *root, struct error *err)
 {
 	const struct json_value *workspaces = json_member(root, "workspaces");
-
 	for (const struct json_value *m = workspaces ? workspaces->first : NULL; m; m = m->next)
 		if (m->key.len > 0)
 			return fail(
@@ -507,7 +477,6 @@ int node_lock_read(struct str text, struct arena *arena, node_lock *lock, bool *
 {
 	node_lock found = { 0 };
 	struct json_value *root;
-
 	*package = NULL;
 	if (text.len > NODE_LOCK_MAX)
 		return fail(err, ERR_LIMIT, "the lock has more than 32M");

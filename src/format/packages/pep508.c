@@ -46,10 +46,8 @@ static struct str since(const char *start, const struct cursor *c)
 static const char *skip_suffix(const char *at, const char *const *words)
 {
 	const char *after = at + strspn(at, "-_.");
-
 	for (; after - at <= 1 && *words; words++) {
 		size_t len = strlen(*words);
-
 		if (strncasecmp(after, *words, len) != 0)
 			continue;
 		after += len;
@@ -76,7 +74,6 @@ static bool parse_version(struct str text, struct version *version)
 	char copy[VERSION_MAX + 1];
 	const char *at = copy;
 	size_t len;
-
 	*version = (struct version){ .segments = 1 };
 	if (!str_format(copy, sizeof copy, "%.*s", (int)text.len, text.data))
 		return false;
@@ -113,10 +110,8 @@ static const char *take_operator(struct cursor *c)
 {
 	/* Longest first. */
 	static const char *const operators[] = { "===", "==", "~=", "!=", "<=", ">=", "<", ">" };
-
 	for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
 		size_t len = strlen(operators[i]);
-
 		if ((size_t)(c->end - c->at) >= len && memcmp(c->at, operators[i], len) == 0) {
 			c->at += len;
 			return operators[i];
@@ -128,7 +123,6 @@ static const char *take_operator(struct cursor *c)
 static bool take_specifier(struct cursor *c, bool *is_pin, const char **reason)
 {
 	const char *comparison = take_operator(c), *start;
-
 	*reason = "a version specifier like >=1.2 is expected here";
 	if (!comparison)
 		return false;
@@ -159,7 +153,6 @@ static bool take_specifiers(struct cursor *c, bool *is_pinned, const char **reas
 {
 	bool has_parentheses = take_char(c, '('), is_pin = false;
 	int count = 0;
-
 	skip_blanks(c);
 	while (peek(c) && strchr("=<>!~", peek(c))) {
 		if (!take_specifier(c, &is_pin, reason))
@@ -181,7 +174,6 @@ static bool take_specifiers(struct cursor *c, bool *is_pinned, const char **reas
 static bool take_name(struct cursor *c, struct str *name)
 {
 	const char *start = c->at;
-
 	while (is_word(peek(c)) || peek(c) == '-' || peek(c) == '.')
 		c->at++;
 	*name = since(start, c);
@@ -193,7 +185,6 @@ static bool take_extras(struct cursor *c, struct str *extras)
 {
 	const char *start = c->at;
 	struct str name;
-
 	skip_blanks(c);
 	while (peek(c) != ']') {
 		if (!take_name(c, &name))
@@ -219,10 +210,8 @@ static bool take_marker_value(struct cursor *c)
 		"extras", "dependency_groups" };
 	const char *start = c->at;
 	char quote = peek(c);
-
 	if (quote == '"' || quote == '\'') {
 		const char *close = memchr(start + 1, quote, (size_t)(c->end - start - 1));
-
 		if (close)
 			c->at = close + 1;
 		return close;
@@ -240,7 +229,6 @@ static bool take_word(struct cursor *c, const char *word)
 {
 	size_t len = strlen(word);
 	size_t left = (size_t)(c->end - c->at);
-
 	if (left < len || memcmp(c->at, word, len) != 0 || (left > len && is_word(c->at[len])))
 		return false;
 	c->at += len;
@@ -288,7 +276,6 @@ static bool take_marker(struct cursor *c, int depth, const char **reason)
 bool pep508_marker_is_valid(struct str text, const char **reason)
 {
 	struct cursor c = { text.data, text.data + text.len };
-
 	if (!take_marker(&c, 0, reason))
 		return false;
 	*reason = "something follows its marker";
@@ -298,7 +285,6 @@ bool pep508_marker_is_valid(struct str text, const char **reason)
 static bool take_url(struct cursor *c, struct str *url, const char **reason)
 {
 	const char *start;
-
 	skip_blanks(c);
 	start = c->at;
 	while (c->at < c->end && *c->at != ' ' && *c->at != '\t')
@@ -313,7 +299,6 @@ bool pep508_parse(struct str text, struct pep508 *out, const char **reason)
 	struct pep508 parsed = { 0 };
 	struct cursor c;
 	const char *start;
-
 	text = str_trim(text);
 	c = (struct cursor){ text.data, text.data + text.len };
 	*reason =

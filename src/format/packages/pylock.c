@@ -94,7 +94,6 @@ static bool is_elsewhere(const struct reading *r, const char *table)
 		"packages.sdist", "packages.sdist.hashes", "packages.dependencies" };
 	static const char *const others[] = { "packages.vcs", "packages.directory",
 		"packages.archive" };
-
 	if (r->is_foreign) {
 		for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 			if (str_starts_with(str_from(table), others[i]))
@@ -110,7 +109,6 @@ static bool is_elsewhere(const struct reading *r, const char *table)
 static int take(struct reading *r, const struct toml_entry *entry)
 {
 	bool is_sha256 = !strcmp(entry->key, "sha256");
-
 	if (!strcmp(entry->table, "packages"))
 		return take_package(r, entry);
 	if (is_elsewhere(r, entry->table))
@@ -147,7 +145,6 @@ static int check(const struct reading *r)
 static int read_packages(struct reading *r, struct str text)
 {
 	toml_list entries = { 0 };
-
 	r->package = r->wheel = -1;
 	if (toml_parse(text, r->arena, &entries, r->err)) {
 		r->err->code = r->err->code == ERR_LIMIT ? ERR_LIMIT : r->code;
@@ -168,7 +165,6 @@ static int compare(const void *a, const void *b)
 int pylock_parse(struct str text, struct arena *arena, pylock_list *list, struct error *err)
 {
 	struct reading r = { .arena = arena, .code = ERR_CORRUPT, .err = err };
-
 	if (read_packages(&r, text))
 		return -1;
 	if (r.list.count)
@@ -221,12 +217,10 @@ int pylock_requirements(
 	struct str text, struct arena *arena, requirement_lines *lines, struct error *err)
 {
 	struct reading r = { .arena = arena, .is_foreign = true, .code = ERR_INVALID, .err = err };
-
 	if (read_packages(&r, text))
 		return -1;
 	for (size_t i = 0; i < r.list.count; i++) {
 		const struct pylock_package *package = &r.list.items[i];
-
 		auto_buf struct buf line = buf_empty(TOML_MAX * 2);
 		buf_printf(&line, "%s==%s%s%s", package->name, package->version,
 			package->marker ? " ; " : "", package->marker ? package->marker : "");

@@ -37,7 +37,6 @@ static bool is_at(const struct reader *r, const struct toml_entry *entry, const 
 static bool is_nested(const struct toml_entry *entry, const char *path)
 {
 	size_t len = strlen(path);
-
 	return strncmp(entry->table, path, len) == 0 && entry->table[len] == '.';
 }
 
@@ -47,7 +46,6 @@ static bool is_member(
 {
 	const char *full = full_path(r, entry);
 	size_t len = strlen(path);
-
 	if (strncmp(full, path, len) != 0 || full[len] != '.')
 		return false;
 	if (is_nested(entry, path))
@@ -60,7 +58,6 @@ static int add_line(struct reader *r, requirement_lines *lines, const struct tom
 {
 	struct pep508 parsed;
 	const char *reason;
-
 	/* Only what is a requirement by its grammar: no option, no second line. */
 	if (!entry->is_string || !pep508_parse(str_from(entry->text), &parsed, &reason))
 		return fail(r->err, ERR_INVALID, "line %d: '%.100s' is not a requirement",
@@ -89,7 +86,6 @@ static int add_own_extras(
 	struct pep508 parsed;
 	const char *reason;
 	struct str piece;
-
 	*is_own = r->name && entry->is_string &&
 		  pep508_parse(str_from(entry->text), &parsed, &reason) && parsed.extras.len > 0 &&
 		  strcmp(requirement_normalize_name(r->arena, parsed.name), r->name) == 0;
@@ -103,7 +99,6 @@ static int add_member(struct reader *r, const struct named_lists *kind,
 	const struct toml_entry *entry, const struct chain *chain)
 {
 	bool is_own = false;
-
 	if (!entry->is_string && strcmp(entry->text, "[]") == 0)
 		return 0;
 	/* { include-group = "x" }; no other table is known. */
@@ -124,7 +119,6 @@ static int add_named(struct reader *r, const struct named_lists *kind, struct st
 	const char *name = requirement_normalize_name(r->arena, text), *found;
 	struct chain chain = { outer, name, outer ? outer->depth + 1 : 0 };
 	bool is_there = false;
-
 	if (chain.depth > NESTED_MAX)
 		return fail(r->err, ERR_LIMIT, "%s '%s': nested too deeply", kind->what, name);
 	for (; outer; outer = outer->outer)
@@ -133,7 +127,6 @@ static int add_named(struct reader *r, const struct named_lists *kind, struct st
 				r->err, ERR_INVALID, "%s '%s' includes itself", kind->what, name);
 	for (size_t i = 0; i < r->entries.count; i++) {
 		const struct toml_entry *entry = &r->entries.items[i];
-
 		if (!is_member(r, entry, kind->path, &found) || strcmp(found, name) != 0)
 			continue;
 		is_there = true;
@@ -150,7 +143,6 @@ static int refuse_dynamic(struct reader *r, const struct toml_entry *entry, bool
 {
 	bool is_dynamic = strcmp(entry->text, "dependencies") == 0 ||
 			  (has_extras && strcmp(entry->text, "optional-dependencies") == 0);
-
 	if (!is_dynamic)
 		return 0;
 	return fail_hint(r->err, ERR_INVALID,
@@ -163,7 +155,6 @@ static int refuse_dynamic(struct reader *r, const struct toml_entry *entry, bool
 static int take(struct reader *r, const struct toml_entry *entry, bool has_extras)
 {
 	const char *name;
-
 	if (is_at(r, entry, "project.dynamic"))
 		return refuse_dynamic(r, entry, has_extras);
 	if (is_member(r, entry, "tool.uv.sources", &name))
@@ -187,10 +178,8 @@ static int take(struct reader *r, const struct toml_entry *entry, bool has_extra
 static int check_project(struct reader *r, bool has_groups)
 {
 	bool has_project = false, is_poetry = false;
-
 	for (size_t i = 0; i < r->entries.count; i++) {
 		const struct toml_entry *entry = &r->entries.items[i];
-
 		has_project |= strcmp(entry->table, "project") == 0 ||
 			       strncmp(entry->table, "project.", 8) == 0;
 		is_poetry |= strncmp(entry->table, "tool.poetry", 11) == 0;
@@ -210,7 +199,6 @@ int pyproject_read(struct str text, const text_list *extras, const text_list *gr
 	struct arena *arena, struct pyproject *found, struct error *err)
 {
 	struct reader r = { .arena = arena, .err = err };
-
 	if (toml_parse(text, arena, &r.entries, err) < 0 ||
 		check_project(&r, groups->count > 0) < 0)
 		return -1;

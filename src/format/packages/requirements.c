@@ -24,7 +24,6 @@ bool requirement_name_is_valid(struct str name)
 	for (size_t i = 0; i < name.len; i++) {
 		char c = name.data[i];
 		bool is_end = i == 0 || i + 1 == name.len;
-
 		if (!isalnum((unsigned char)c) && (is_end || (c != '-' && c != '_' && c != '.')))
 			return false;
 	}
@@ -35,10 +34,8 @@ const char *requirement_normalize_name(struct arena *arena, struct str name)
 {
 	char *out = arena_alloc(arena, name.len + 1);
 	size_t len = 0;
-
 	for (size_t i = 0; i < name.len; i++) {
 		char c = name.data[i];
-
 		if (c == '_' || c == '.')
 			c = '-';
 		if (c == '-' && len > 0 && out[len - 1] == '-')
@@ -52,7 +49,6 @@ const char *requirement_normalize_name(struct arena *arena, struct str name)
 static int refuse(const struct parser *p, const char *reason)
 {
 	char shown[96];
-
 	str_printable(shown, sizeof shown, p->shown);
 	return fail(p->err, ERR_INVALID, "line %d: '%s' is not %s: %s", p->line, shown,
 		p->text.data[0] == '-' ? "an option of requirement files" : "a requirement",
@@ -78,7 +74,6 @@ static bool next_word(struct arena *arena, struct str *rest, struct str *word, b
 {
 	char *out, quote = '\0';
 	size_t end = 0, len = 0;
-
 	*rest = str_trim(*rest);
 	if (rest->len == 0)
 		return false;
@@ -104,7 +99,6 @@ static int add_hash(struct parser *p, struct requirement *req, struct str value)
 	struct str name, digest;
 	size_t i;
 	char *text;
-
 	str_cut(value, ':', &name, &digest);
 	for (i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		if (name.len == 6 && strncasecmp(name.data, kinds[i].name, 6) == 0)
@@ -127,7 +121,6 @@ static int parse_hashes(struct parser *p, struct str rest, struct requirement *r
 {
 	struct str word, value;
 	bool is_closed;
-
 	while (next_word(p->arena, &rest, &word, &is_closed)) {
 		if (!is_closed)
 			return refuse(p, "a quote isn't closed");
@@ -148,7 +141,6 @@ static int parse_hashes(struct parser *p, struct str rest, struct requirement *r
 static bool has_scheme(struct str text)
 {
 	const char *end = memmem(text.data, text.len, "://", 3);
-
 	for (const char *c = text.data; end && c < end; c++)
 		if (!isalnum((unsigned char)*c) && !strchr("+.-", *c))
 			return false;
@@ -166,12 +158,10 @@ static bool is_archive(struct str text)
 		".tar.bz2", ".tbz", ".tar.xz", ".txz", ".tar.lz", ".tlz", ".tar.lzma", ".tar.zst",
 		".tar.Z" };
 	const char *bracket = memchr(text.data, '[', text.len);
-
 	if (bracket)
 		text = str_trim((struct str){ text.data, (size_t)(bracket - text.data) });
 	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
 		size_t len = strlen(endings[i]);
-
 		if (text.len > len && strncasecmp(text.data + text.len - len, endings[i], len) == 0)
 			return true;
 	}
@@ -183,7 +173,6 @@ static bool is_archive(struct str text)
 static bool is_path(struct str text)
 {
 	struct str head, tail;
-
 	str_cut(text, ';', &head, &tail);
 	head = str_trim(head);
 	return head.len > 0 && (head.data[0] == '.' || head.data[0] == '~' || is_file_url(head) ||
@@ -196,7 +185,6 @@ static int check_tail(const struct parser *p, struct str body)
 	const char *reason;
 	size_t at = 0;
 	struct str rest;
-
 	while (at < body.len && !is_blank(body.data[at]))
 		at++;
 	rest = str_trim((struct str){ body.data + at, body.len - at });
@@ -214,7 +202,6 @@ static int parse_body(struct parser *p, struct str body, struct requirement *req
 {
 	struct pep508 parsed;
 	const char *reason;
-
 	req->specifier = "";
 	if (has_scheme(body) || is_file_url(body)) {
 		req->kind = is_file_url(body) ? REQUIREMENT_PATH : REQUIREMENT_URL;
@@ -288,7 +275,6 @@ static const struct option *take_option(struct str *rest, bool *is_joined)
 				rest->data[0] == '-' && rest->data[1] == option->letter;
 		size_t len = is_long ? strlen(option->name) : 2;
 		char next = rest->len > len ? rest->data[len] : ' ';
-
 		if ((!is_long && !is_short) || (is_long && next != '=' && !is_blank(next)))
 			continue;
 		*is_joined = !is_blank(next);
@@ -305,7 +291,6 @@ static int parse_option(struct parser *p, struct requirement *req)
 	struct str rest = p->text, word;
 	bool is_joined, is_closed;
 	const struct option *option = take_option(&rest, &is_joined);
-
 	if (!option)
 		return refuse(p, "unknown option");
 	req->kind = option->kind;
@@ -339,7 +324,6 @@ static int check_bytes(struct str line, int number, struct error *err);
 static struct str variable_at(struct str text)
 {
 	size_t len = 0;
-
 	if (!str_starts_with(text, "${"))
 		return (struct str){ text.data, 0 };
 	while (len + 2 < text.len &&
@@ -354,7 +338,6 @@ static int expand(struct parser *p)
 {
 	struct str rest = p->text;
 	struct error ignored;
-
 	if (!has_variable(p->text))
 		return 0;
 	if (!p->find)
@@ -363,10 +346,8 @@ static int expand(struct parser *p)
 	while (rest.len > 0) {
 		struct str name = variable_at(rest);
 		size_t used = name.len > 0 ? name.len + 3 : 1;
-
 		if (name.len > 0) {
 			const char *value = p->find(arena_bytes(p->arena, name.data, name.len));
-
 			if (!value)
 				return fail_hint(p->err, ERR_INVALID, "export the variable",
 					"line %d: the variable %.*s is not set", p->line,
@@ -397,7 +378,6 @@ static int parse_logical(struct parser *p)
 {
 	struct requirement req = { .line = p->line };
 	struct str text;
-
 	if (p->list->count == COUNT_MAX)
 		return fail(p->err, ERR_LIMIT, "line %d: more than %d requirements", p->line,
 			COUNT_MAX);
@@ -413,7 +393,6 @@ static int parse_logical(struct parser *p)
 			return -1;
 	} else {
 		size_t at = find_options(text);
-
 		if (parse_body(p, str_trim((struct str){ text.data, at }), &req) < 0 ||
 			parse_hashes(p, (struct str){ text.data + at, text.len - at }, &req) < 0)
 			return -1;
@@ -430,7 +409,6 @@ static int parse_logical(struct parser *p)
 static int check_bytes(struct str line, int number, struct error *err)
 {
 	size_t valid = str_utf8_prefix(line.data, line.len);
-
 	if (valid < line.len)
 		return fail(err, ERR_INVALID, "line %d: byte %zu is not UTF-8", number, valid + 1);
 	for (size_t i = 0; i < line.len; i++) {
@@ -438,7 +416,6 @@ static int check_bytes(struct str line, int number, struct error *err)
 		bool is_c1 = *c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f;
 		bool is_separator = *c == 0xe2 && c[1] == 0x80 && (c[2] == 0xa8 || c[2] == 0xa9);
 		bool is_mark = *c == 0xef && c[1] == 0xbb && c[2] == 0xbf;
-
 		if ((*c < 0x20 && *c != '\t') || *c == 0x7f || is_c1 || is_separator || is_mark)
 			return fail(err, ERR_INVALID, "line %d: byte %zu is a control character",
 				number, i + 1);
@@ -468,11 +445,9 @@ static int next_logical(struct parser *p, struct str *rest, int *number, char *j
 {
 	struct str line;
 	size_t len = 0;
-
 	p->line = *number + 1;
 	while (str_next(rest, '\n', &line)) {
 		bool goes_on;
-
 		++*number;
 		if (line.len > 0 && line.data[line.len - 1] == '\r')
 			line.len--;
@@ -507,7 +482,6 @@ int requirements_parse_with(struct str text, requirement_variable_fn *find, stru
 	struct parser p = { .arena = arena, .list = &parsed, .find = find, .err = err };
 	int number = 0;
 	char *joined;
-
 	if (text.len > REQUIREMENTS_MAX)
 		return fail(err, ERR_LIMIT, "requirements of %zu bytes; the limit is %zu", text.len,
 			REQUIREMENTS_MAX);

@@ -98,7 +98,6 @@ static struct str flatten(struct str text, struct arena *arena)
 {
 	char *out;
 	size_t len = 0;
-
 	for (struct str rest = text, line; str_next(&rest, '\n', &line);) {
 		if (str_starts_with(line, "error:")) {
 			text = (struct str){ line.data,
@@ -111,7 +110,6 @@ static struct str flatten(struct str text, struct arena *arena)
 	out = arena_alloc(arena, text.len + 1);
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.data[i];
-
 		if (c > 0x20 && c != 0x7f)
 			out[len++] = (char)c;
 		else if (len > 0 && out[len - 1] != ' ')
@@ -134,7 +132,6 @@ static struct str from(struct str text, const char *at)
 static struct str after(struct str text, const char *phrase)
 {
 	const char *at = find(text, phrase);
-
 	return at ? from(text, at + strlen(phrase)) : STR("");
 }
 
@@ -142,7 +139,6 @@ static struct str after(struct str text, const char *phrase)
 static struct str until(struct str text, const char *phrase)
 {
 	const char *at = find(text, phrase);
-
 	return at ? (struct str){ text.data, (size_t)(at - text.data) } : text;
 }
 
@@ -150,7 +146,6 @@ static struct str until(struct str text, const char *phrase)
 static struct str first_word(struct str text)
 {
 	struct str word, rest;
-
 	if (str_starts_with(text, "`"))
 		str_cut((struct str){ text.data + 1, text.len - 1 }, '`', &word, &rest);
 	else
@@ -166,7 +161,6 @@ static struct str first_word(struct str text)
 static struct str last_word(struct str text, const char *at)
 {
 	const char *start = at;
-
 	while (start > text.data && start[-1] != ' ')
 		start--;
 	return (struct str){ start, (size_t)(at - start) };
@@ -175,7 +169,6 @@ static struct str last_word(struct str text, const char *at)
 static struct str name_of(struct str package)
 {
 	size_t len = 0;
-
 	while (len < package.len && !strchr("!<=>[~*,+", package.data[len]))
 		len++;
 	return (struct str){ package.data, len };
@@ -185,7 +178,6 @@ static struct str name_of(struct str package)
 static const char *as_package(struct str s, struct arena *arena)
 {
 	const char *text = arena_bytes(arena, s.data, s.len);
-
 	return s.len <= PACKAGE_MAX && requirement_name_is_valid(name_of(s)) &&
 			       strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 					    "0123456789!*+,-.<=>[]_~") == s.len
@@ -198,7 +190,6 @@ static const char *package_of_file(struct str word, struct arena *arena)
 {
 	const char *slash;
 	struct str name, version, rest;
-
 	if (find(word, "://") && word.data[word.len - 1] == '/') {
 		word.len--;
 		slash = memrchr(word.data, '/', word.len);
@@ -223,7 +214,6 @@ static const char *find_package(struct str text, struct arena *arena)
 {
 	const char *missing = find(text, " was not found in the "), *found = NULL;
 	struct str word;
-
 	if (missing)
 		return as_package(last_word(text, missing), arena);
 	for (struct str rest = text; !found && str_next(&rest, ' ', &word);)
@@ -241,7 +231,6 @@ static const char *find_package(struct str text, struct arena *arena)
 static const char *find_other_version(struct str text, struct arena *arena)
 {
 	struct str one, other, rest = text;
-
 	while (str_next(&rest, ' ', &one)) {
 		one = first_word(one);
 		if (name_of(one).len == one.len)
@@ -260,7 +249,6 @@ static const char *find_platforms(struct str text, struct arena *arena)
 {
 	struct str list = until(after(after(text, PLATFORMS), ": "), " hint: "), word;
 	bool is_windows = list.len > 0, is_mac = is_windows;
-
 	auto_buf struct buf tags = buf_empty(BUF_MAX_DEFAULT);
 	while (str_next(&list, ' ', &word)) {
 		word = first_word(word);
@@ -277,7 +265,6 @@ static const char *find_platforms(struct str text, struct arena *arena)
 static const char *summarize(struct str text, struct arena *arena)
 {
 	static const char solution[] = "No solution found when resolving dependencies cause: ";
-
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	text = until(text, " hint: ");
 	if (str_starts_with(text, "error: "))
@@ -286,7 +273,6 @@ static const char *summarize(struct str text, struct arena *arena)
 		text = after(text, solution);
 	while (find(text, " cause: ")) {
 		struct str piece = until(text, " cause: ");
-
 		buf_printf(&out, "%.*s: ", (int)piece.len, piece.data);
 		text = after(text, " cause: ");
 	}
@@ -299,7 +285,6 @@ static const char *fill(
 	struct arena *arena, const char *template, const char *package, const char *detail)
 {
 	char shown[MESSAGE_MAX];
-
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	for (const char *c = template; *c; c++) {
 		if (*c == '@')
@@ -318,7 +303,6 @@ static const char *fill(
 static void explain_conflict(struct str text, struct arena *arena, struct uv_error *out)
 {
 	struct str sentence = until(after(text, "Because only "), " we can conclude");
-
 	if (find(sentence, " is available and "))
 		out->package = find_other_version(sentence, arena);
 	if (out->package) {
@@ -339,7 +323,6 @@ static void apply_row(
 	const struct row *row, struct str text, struct arena *arena, struct uv_error *out)
 {
 	bool has_platforms = strcmp(row->phrase, PLATFORMS) == 0;
-
 	if (has_platforms)
 		out->package =
 			as_package(first_word(after(text, "Wheels are available for ")), arena);

@@ -8,14 +8,12 @@ static bool decode_sha256(struct str text, unsigned char out[SHA256_LEN])
 {
 	unsigned bits = 0, value = 0;
 	size_t len = 0;
-
 	if (text.len == 44 && text.data[43] == '=')
 		text.len--;
 	if (text.len != 43)
 		return false;
 	for (size_t i = 0; i < text.len; i++) {
 		int digit = base64_digit(text.data[i], "-_");
-
 		if (digit < 0)
 			return false;
 		value = (value << 6 | (unsigned)digit) & 0xffff;
@@ -33,7 +31,6 @@ static bool take_field(struct str *rest, struct arena *arena, struct str *field)
 {
 	size_t at = 0, len = 0;
 	char *out;
-
 	if (rest->len == 0 || rest->data[0] != '"') {
 		while (at < rest->len && rest->data[at] != ',' && rest->data[at] != '\n') {
 			if (rest->data[at++] == '"')
@@ -89,7 +86,6 @@ static const char *read_entry(
 	const struct str fields[FIELDS], struct arena *arena, struct wheel_record *entry)
 {
 	struct str algorithm, digest;
-
 	if (fields[0].len == 0 || memchr(fields[0].data, '\0', fields[0].len))
 		return "its path is empty or has a NUL in it";
 	entry->path = arena_bytes(arena, fields[0].data, fields[0].len);
@@ -109,7 +105,6 @@ static const char *read_entry(
 static int count_lines(struct str text)
 {
 	int count = 0;
-
 	for (size_t i = 0; i < text.len; i++)
 		count += text.data[i] == '\n';
 	return count;
@@ -121,7 +116,6 @@ int wheel_record_parse(
 	struct str rest = text, fields[FIELDS];
 	wheel_record_list parsed = { 0 };
 	int line = 1;
-
 	if (text.len > WHEEL_RECORD_MAX)
 		return fail(err, ERR_LIMIT, "a RECORD of %zu bytes; the limit is %zu", text.len,
 			WHEEL_RECORD_MAX);
@@ -129,10 +123,8 @@ int wheel_record_parse(
 		struct wheel_record entry = { .line = rest };
 		bool is_blank = rest.data[0] == '\n' || str_starts_with(rest, "\r\n");
 		const char *problem = NULL;
-
 		if (is_blank) {
 			size_t len = rest.data[0] == '\n' ? 1 : 2;
-
 			rest = (struct str){ rest.data + len, rest.len - len };
 			line++;
 			continue;

@@ -28,7 +28,6 @@ int answer_parse(struct str text, struct arena *arena, struct answer *out, struc
 {
 	struct answer answer = { 0 };
 	struct str rest = text, line, key, value;
-
 	if (text.len > ANSWER_MAX)
 		return fail(err, ERR_CORRUPT, "an answer of %zu bytes", text.len);
 	if (text.len > 0 && text.data[text.len - 1] != '\n')

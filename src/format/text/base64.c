@@ -14,7 +14,6 @@ int base64_digit(char c, const char last[2])
 bool base64_decode(struct str text, struct arena *arena, struct str *bytes)
 {
 	size_t padding = 0, len = 0;
-
 	if (text.len % 4)
 		return false;
 	while (padding < 2 && padding < text.len && text.data[text.len - 1 - padding] == '=')
@@ -23,10 +22,8 @@ bool base64_decode(struct str text, struct arena *arena, struct str *bytes)
 	for (size_t i = 0; i < text.len; i += 4) {
 		size_t missing = i + 4 == text.len ? padding : 0;
 		uint32_t bits = 0;
-
 		for (size_t k = 0; k < 4; k++) {
 			int value = k < 4 - missing ? base64_digit(text.data[i + k], "+/") : 0;
-
 			if (value < 0)
 				return false;
 			bits = bits << 6 | (uint32_t)value;

@@ -11,7 +11,6 @@ struct reader {
 static const char *normalize_key(struct arena *arena, struct str key)
 {
 	char *out = arena_bytes(arena, key.data, key.len);
-
 	for (char *c = out; *c; c++)
 		*c = *c == '_' ? '-' : *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
 	return out;
@@ -20,7 +19,6 @@ static const char *normalize_key(struct arena *arena, struct str key)
 static size_t count_indent(struct str line)
 {
 	size_t count = 0;
-
 	while (count < line.len && (line.data[count] == ' ' || line.data[count] == '\t'))
 		count++;
 	return count;
@@ -30,7 +28,6 @@ static size_t count_indent(struct str line)
 static void add_line(struct reader *r, struct str line)
 {
 	struct ini_entry *entry = &r->entries.items[r->entries.count - 1];
-
 	if (r->value_len > 0)
 		r->value[r->value_len++] = '\n';
 	memcpy(r->value + r->value_len, line.data, line.len);
@@ -50,7 +47,6 @@ static void end_value(struct reader *r)
 static int read_section(struct reader *r, struct str line, int number, struct error *err)
 {
 	const char *close = memchr(line.data, ']', line.len);
-
 	if (!close || close == line.data + 1)
 		return fail(
 			err, ERR_INVALID, "line %d: '[' without a section's name and ']'", number);
@@ -62,7 +58,6 @@ static int read_entry(struct reader *r, struct str line, int number, struct erro
 {
 	size_t at = 0;
 	struct str key;
-
 	while (at < line.len && line.data[at] != '=' && line.data[at] != ':')
 		at++;
 	key = str_trim((struct str){ line.data, at });
@@ -83,7 +78,6 @@ int ini_parse(struct str text, struct arena *arena, ini_list *entries, struct er
 	bool has_value = false;
 	struct str line;
 	int number = 0;
-
 	if (text.len > INI_MAX)
 		return fail(
 			err, ERR_LIMIT, "a file of %zu bytes; the limit is %zu", text.len, INI_MAX);
@@ -95,7 +89,6 @@ int ini_parse(struct str text, struct arena *arena, ini_list *entries, struct er
 	while (str_next(&text, '\n', &line)) {
 		struct str trimmed = str_trim(line);
 		size_t indent = count_indent(line);
-
 		number++;
 		if (trimmed.len == 0 || trimmed.data[0] == '#' || trimmed.data[0] == ';')
 			continue;

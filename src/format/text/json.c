@@ -18,7 +18,6 @@ static void new_line(struct json *j)
 static void begin_value(struct json *j, const char *key)
 {
 	bool wants_key = j->depth > 0 && !j->is_array[j->depth];
-
 	if (wants_key != (key != NULL) || (j->depth == 0 && j->has_items[0]))
 		abort();
 	if (j->has_items[j->depth])
@@ -57,7 +56,6 @@ void json_end(struct json *j)
 	if (j->depth == 0)
 		abort();
 	bool had_items = j->has_items[j->depth], is_array = j->is_array[j->depth];
-
 	j->depth--;
 	if (had_items && j->pretty)
 		buf_printf(j->out, "\n%*s", 2 * j->depth, "");
@@ -99,7 +97,6 @@ void json_i64(struct json *j, const char *key, int64_t value)
 void json_real(struct json *j, const char *key, double value)
 {
 	char text[350]; /* the largest double has 309 digits */
-
 	begin_value(j, key);
 	if (!isfinite(value)) {
 		buf_text(j->out, "null");
@@ -141,7 +138,6 @@ void json_base64(struct json *j, const char *key, const void *data, size_t len)
 static size_t complete_tail(struct json_measure *m, struct str piece)
 {
 	size_t taken = 0;
-
 	while (m->tail_len && taken < piece.len && !m->is_binary) {
 		m->tail[m->tail_len++] = piece.data[taken++];
 		if (str_utf8_char(m->tail, m->tail_len) == m->tail_len) {
@@ -158,7 +154,6 @@ static size_t complete_tail(struct json_measure *m, struct str piece)
 void json_measure_add(struct json_measure *m, struct str piece)
 {
 	size_t taken = complete_tail(m, piece);
-
 	piece = (struct str){ piece.data + taken, piece.len - taken };
 	if (m->is_binary || !piece.len)
 		return;

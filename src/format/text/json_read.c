@@ -24,7 +24,6 @@ static int fail_code_at(struct reader *r, const char *place, enum error_code cod
 {
 	unsigned line = 1, column = 1;
 	char shown[64];
-
 	for (const char *p = r->start; p < place; p++) {
 		if (*p == '\n') {
 			line++;
@@ -62,7 +61,6 @@ static bool take(struct reader *r, char c)
 static bool take_word(struct reader *r, const char *word)
 {
 	size_t len = strlen(word);
-
 	if ((size_t)(r->end - r->at) < len || memcmp(r->at, word, len) != 0)
 		return false;
 	r->at += len;
@@ -72,7 +70,6 @@ static bool take_word(struct reader *r, const char *word)
 static size_t take_digits(struct reader *r)
 {
 	const char *first = r->at;
-
 	while (r->at < r->end && *r->at >= '0' && *r->at <= '9')
 		r->at++;
 	return (size_t)(r->at - first);
@@ -83,10 +80,8 @@ static size_t take_digits(struct reader *r)
 static int read_hex4(struct reader *r, unsigned *value)
 {
 	unsigned result = 0;
-
 	for (int i = 0; i < 4; i++, r->at++) {
 		int digit = r->at < r->end ? str_hex_digit(*r->at) : -1;
-
 		if (digit < 0)
 			return fail_at(r, r->at, "four hexadecimal digits expected after \\u");
 		result = result << 4 | (unsigned)digit;
@@ -122,7 +117,6 @@ static int read_escape(struct reader *r, char **out)
 	static const char names[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
 	const char *place = r->at - 1, *found = NULL;
 	unsigned c = 0, low = 0;
-
 	if (r->at < r->end && *r->at != '\0')
 		found = strchr(names, *r->at);
 	if (found) {
@@ -154,11 +148,9 @@ static size_t plain_length(const char *p, const char *end)
 	const uint64_t ones = 0x0101010101010101ull, high = 0x8080808080808080ull;
 	const char *first = p;
 	uint64_t eight;
-
 	for (; end - p >= (ptrdiff_t)sizeof eight; p += sizeof eight) {
 		memcpy(&eight, p, sizeof eight);
 		uint64_t quote = eight ^ ones * '"', backslash = eight ^ ones * '\\';
-
 		/* Subtracting sets the high bit of each byte that is less: 0, or below a blank. */
 		if ((eight | (eight - ones * 0x20) | (quote - ones) | (backslash - ones)) & high)
 			break;
@@ -174,7 +166,6 @@ static size_t plain_length(const char *p, const char *end)
 static const char *find_quote(const struct reader *r)
 {
 	const char *p = r->at;
-
 	for (;;) {
 		p += plain_length(p, r->end);
 		if (p == r->end || *p == '"')
@@ -186,7 +177,6 @@ static const char *find_quote(const struct reader *r)
 static int read_string(struct reader *r, struct str *string)
 {
 	const char *opening = r->at;
-
 	if (!take(r, '"'))
 		return fail_at(r, r->at, "a string expected");
 	char *data = arena_alloc(r->arena, (size_t)(find_quote(r) - r->at) + 1), *out = data;
@@ -220,7 +210,6 @@ static int read_string(struct reader *r, struct str *string)
 static bool to_integer(struct str digits, bool is_negative, int64_t *integer)
 {
 	uint64_t value;
-
 	if (!str_to_u64(digits, &value) || value > (uint64_t)INT64_MAX + is_negative)
 		return false;
 	*integer = is_negative ? (int64_t)-value : (int64_t)value;
@@ -232,7 +221,6 @@ static int read_number(struct reader *r, struct json_value *v)
 	const char *first = r->at;
 	bool is_negative = take(r, '-'), is_whole = true;
 	char copy[NUMBER_MAX + 1];
-
 	const char *digits = r->at;
 	size_t count = take_digits(r);
 	if (count == 0)
@@ -279,7 +267,6 @@ static int new_value(struct reader *r, struct json_value **v)
 static int read_array(struct reader *r, int depth, struct json_value *v)
 {
 	struct json_value **link = &v->first;
-
 	v->kind = JSON_ARRAY;
 	skip_space(r);
 	if (take(r, ']'))
@@ -302,7 +289,6 @@ static bool is_known(
 	const struct json_value *object, struct map *keys, struct arena *scratch, struct str key)
 {
 	static char present;
-
 	if (object->count < FEW_MEMBERS) {
 		for (const struct json_value *m = object->first; m; m = m->next) {
 			if (str_equal(m->key, key))
@@ -323,7 +309,6 @@ static int read_object(struct reader *r, int depth, struct json_value *v)
 	struct json_value **link = &v->first, *member = NULL;
 	auto_arena struct arena scratch = { 0 };
 	struct map keys = { 0 };
-
 	v->kind = JSON_OBJECT;
 	skip_space(r);
 	if (take(r, '}'))
@@ -354,7 +339,6 @@ static int read_object(struct reader *r, int depth, struct json_value *v)
 static int read_value(struct reader *r, int depth, struct json_value *v)
 {
 	int result = 0;
-
 	skip_space(r);
 	if (r->at == r->end)
 		return fail_at(r, r->at, "a value expected, found the end");
@@ -388,7 +372,6 @@ int json_read(struct str text, struct arena *arena, struct json_value **value, s
 {
 	struct reader r = { text.data, text.data, text.data + text.len, arena, err, 0 };
 	struct json_value *v = NULL;
-
 	if (text.len > JSON_READ_MAX)
 		return fail(err, ERR_LIMIT, "JSON of more than 32 MiB");
 	if (new_value(&r, &v) < 0 || read_value(&r, 0, v) < 0)
@@ -413,7 +396,6 @@ const struct json_value *json_member(const struct json_value *v, const char *key
 const char *json_member_text(const struct json_value *v, const char *key)
 {
 	const struct json_value *m = json_member(v, key);
-
 	if (!m || m->kind != JSON_STRING || memchr(m->string.data, '\0', m->string.len))
 		return NULL;
 	return m->string.data;
@@ -422,7 +404,6 @@ const char *json_member_text(const struct json_value *v, const char *key)
 bool json_member_u64(const struct json_value *v, const char *key, uint64_t *value)
 {
 	const struct json_value *m = json_member(v, key);
-
 	if (!m || m->kind != JSON_NUMBER || !m->is_integer || m->integer < 0)
 		return false;
 	*value = (uint64_t)m->integer;

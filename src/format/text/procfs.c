@@ -10,7 +10,6 @@ bool procfs_parse_stat(struct str text, struct procfs_stat *out)
 	struct str rest, fields[COUNT];
 	struct procfs_stat stat;
 	uint64_t pid, ppid;
-
 	if (!open || !close || close < open)
 		return false;
 	rest = str_trim((struct str){ close + 1, (size_t)(text.data + text.len - close - 1) });
@@ -51,10 +50,8 @@ static bool next_word(struct str *rest, struct str *word)
 bool procfs_find_kb(struct str text, const char *key, uint64_t *kb)
 {
 	struct str line, name, rest, number, unit;
-
 	while (str_next(&text, '\n', &line)) {
 		uint64_t value;
-
 		if (!str_cut(line, ':', &name, &rest) || !str_is(name, key))
 			continue;
 		if (!next_word(&rest, &number) || !next_word(&rest, &unit) || !str_is(unit, "kB") ||
@@ -69,7 +66,6 @@ bool procfs_find_kb(struct str text, const char *key, uint64_t *kb)
 bool procfs_find_number(struct str text, const char *key, uint64_t *value)
 {
 	struct str line, name, number;
-
 	if (!key)
 		return str_to_u64(str_trim(text), value);
 	while (str_next(&text, '\n', &line)) {
@@ -84,7 +80,6 @@ static bool parse_mount(struct str line, struct procfs_mount *out)
 {
 	struct procfs_mount mount = { 0 };
 	struct str skipped, field;
-
 	for (int i = 0; i < 3; i++) {
 		if (!str_next(&line, ' ', &skipped))
 			return false;
@@ -108,7 +103,6 @@ static bool parse_mount(struct str line, struct procfs_mount *out)
 bool procfs_next_mount(struct str *rest, struct procfs_mount *out)
 {
 	struct str line;
-
 	while (str_next(rest, '\n', &line)) {
 		if (parse_mount(line, out))
 			return true;
@@ -120,7 +114,6 @@ bool procfs_next_cgroup(struct str *rest, struct procfs_cgroup *out)
 {
 	struct procfs_cgroup cgroup;
 	struct str line, tail;
-
 	while (str_next(rest, '\n', &line)) {
 		if (!str_cut(line, ':', &cgroup.hierarchy, &tail) ||
 			!str_cut(tail, ':', &cgroup.controllers, &cgroup.path))
@@ -135,7 +128,6 @@ bool procfs_next_id_range(struct str *rest, struct procfs_id_range *out)
 {
 	struct str line, inside, outside, count;
 	struct procfs_id_range range;
-
 	while (str_next(rest, '\n', &line)) {
 		if (!next_word(&line, &inside) || !next_word(&line, &outside) ||
 			!next_word(&line, &count))
@@ -152,7 +144,6 @@ bool procfs_next_id_range(struct str *rest, struct procfs_id_range *out)
 bool procfs_has_word(struct str words, const char *word)
 {
 	struct str piece;
-
 	while (str_next(&words, ',', &piece)) {
 		if (str_is(piece, word))
 			return true;
@@ -182,7 +173,6 @@ static bool read_address(struct str text, uint8_t out[16])
 static bool read_port(struct str text, uint16_t *port)
 {
 	unsigned value = 0;
-
 	for (size_t i = 0; i < text.len; i++) {
 		int digit = str_hex_digit(text.data[i]);
 		if (digit < 0 || text.len != 4)
@@ -199,7 +189,6 @@ static bool read_listener(struct str line, struct procfs_listener *out)
 	enum { LOCAL = 1, STATE = 3, INODE = 9, COUNT };
 	struct str words[COUNT], address, port;
 	struct procfs_listener listener;
-
 	for (int i = 0; i < COUNT; i++)
 		if (!next_word(&line, &words[i]))
 			return false;
@@ -214,7 +203,6 @@ static bool read_listener(struct str line, struct procfs_listener *out)
 bool procfs_next_listener(struct str *rest, struct procfs_listener *out)
 {
 	struct str line;
-
 	while (str_next(rest, '\n', &line))
 		if (read_listener(line, out))
 			return true;

@@ -24,7 +24,6 @@ static bool take_decimal(struct str *text, struct decimal *number)
 	static const char digits[] = "0123456789";
 	size_t whole = strspn(text->data, digits), fraction = 0;
 	bool has_point = text->data[whole] == '.';
-
 	if (has_point)
 		fraction = strspn(text->data + whole + 1, digits);
 	if (fraction > DECIMALS_MAX || (has_point && fraction == 0) || whole + fraction == 0)
@@ -49,7 +48,6 @@ static bool scale(struct decimal number, uint64_t factor, uint64_t *value)
 {
 	unsigned __int128 product = (unsigned __int128)number.whole * factor +
 				    (unsigned __int128)number.fraction * factor / number.scale;
-
 	if (product > INT64_MAX)
 		return false;
 	if (number.fraction > 0 && (factor == 1 || product == 0))
@@ -75,7 +73,6 @@ static const char size_letters[] = "KMGTPE";
 static bool find_size_unit(const char *name, uint64_t *factor)
 {
 	const char *letter = memchr(size_letters, name[0] & ~0x20, sizeof size_letters - 1);
-
 	*factor = letter ? 1ull << 10 * (letter - size_letters + 1) : 1;
 	name += letter != NULL;
 	return !name[0] || strcasecmp(name, "b") == 0 || (letter && strcasecmp(name, "ib") == 0);
@@ -86,7 +83,6 @@ int quantity_parse_size(const char *text, uint64_t *bytes, struct error *err)
 	struct str rest = str_from(text);
 	struct decimal number;
 	uint64_t factor;
-
 	if (!take_decimal(&rest, &number) || !find_size_unit(rest.data, &factor))
 		return fail(err, ERR_INVALID, "'%s' is not a size; try 512M or 1G", text);
 	if (!scale(number, factor, bytes))
@@ -109,7 +105,6 @@ int quantity_parse_duration(const char *text, uint64_t *ms, struct error *err)
 	struct str rest = str_from(text);
 	struct decimal number;
 	uint64_t factor, value;
-
 	if (!take_decimal(&rest, &number) || !find_unit(units, rest.data, &factor))
 		return fail(err, ERR_INVALID,
 			"'%s' is not a duration; try 30s, 1500ms, 5m, 2h or 7d", text);
@@ -126,7 +121,6 @@ int quantity_parse_count(
 	const char *text, uint64_t least, uint64_t most, uint64_t *count, struct error *err)
 {
 	uint64_t value;
-
 	if (!str_to_u64(str_from(text), &value) || value < least || value > most)
 		return fail(err, ERR_INVALID,
 			"'%s' is not a whole number from %" PRIu64 " to %" PRIu64, text, least,
@@ -140,7 +134,6 @@ int quantity_parse_cpus(const char *text, uint64_t *millicpus, struct error *err
 	struct str rest = str_from(text);
 	struct decimal number;
 	uint64_t value;
-
 	if (!take_decimal(&rest, &number) || rest.len > 0 || !scale(number, 1000, &value) ||
 		value < 10 || value > 4096 * 1000)
 		return fail(err, ERR_INVALID,
@@ -153,7 +146,6 @@ void quantity_format_size(char out[16], uint64_t bytes)
 {
 	unsigned __int128 unit = 1024;
 	size_t at = 0;
-
 	if (bytes < 1024) {
 		snprintf(out, 16, "%u", (unsigned)bytes);
 		return;

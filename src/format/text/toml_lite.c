@@ -28,7 +28,6 @@ static char peek(const struct reader *r)
 static bool take(struct reader *r, const char *text)
 {
 	size_t len = strlen(text);
-
 	if ((size_t)(r->end - r->at) < len || memcmp(r->at, text, len) != 0)
 		return false;
 	r->at += len;
@@ -76,7 +75,6 @@ static int take_escape(struct reader *r, char *out, size_t *len)
 	const char *known = kind ? strchr(names, kind) : NULL;
 	int digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
 	uint32_t code = 0;
-
 	if (known) {
 		r->at++;
 		out[(*len)++] = values[known - names];
@@ -87,7 +85,6 @@ static int take_escape(struct reader *r, char *out, size_t *len)
 	r->at++;
 	while (digits-- > 0) {
 		char c = peek(r);
-
 		if (!c || !strchr("0123456789abcdefABCDEF", c))
 			return refuse(r, "an escape with too few digits");
 		code = code << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
@@ -103,7 +100,6 @@ static int take_escape(struct reader *r, char *out, size_t *len)
 static bool skip_line_end(struct reader *r)
 {
 	const char *at = r->at;
-
 	while (at < r->end && (*at == ' ' || *at == '\t' || *at == '\r'))
 		at++;
 	if (at == r->end || *at != '\n')
@@ -117,7 +113,6 @@ static bool skip_line_end(struct reader *r)
 static size_t measure(const struct reader *r, const char *quote)
 {
 	size_t len = strlen(quote), left = (size_t)(r->end - r->at);
-
 	for (size_t i = 0; i + len <= left; i++) {
 		if (quote[0] == '"' && r->at[i] == '\\')
 			i++;
@@ -133,7 +128,6 @@ static int take_string(struct reader *r, const char **text)
 	const char *quote = NULL;
 	size_t len = 0;
 	char *out;
-
 	for (size_t i = 0; i < 4 && !quote; i++)
 		quote = take(r, quotes[i]) ? quotes[i] : NULL;
 	if (!quote)
@@ -164,17 +158,14 @@ static int take_string(struct reader *r, const char **text)
 static int take_key(struct reader *r, const char **key)
 {
 	const char *joined = NULL;
-
 	do {
 		const char *part;
-
 		skip_blanks(r);
 		if (peek(r) == '"' || peek(r) == '\'') {
 			if (take_string(r, &part) < 0)
 				return -1;
 		} else {
 			const char *start = r->at;
-
 			while (peek(r) && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
 						 "XYZ0123456789_-",
 						  peek(r)))
@@ -198,7 +189,6 @@ static int take_value(struct reader *r, struct table table, const char *key, int
 static int take_pair(struct reader *r, struct table table, int depth)
 {
 	const char *key;
-
 	if (take_key(r, &key) < 0)
 		return -1;
 	if (!take(r, "="))
@@ -210,7 +200,6 @@ static int take_pair(struct reader *r, struct table table, int depth)
 static int take_inline_table(struct reader *r, struct table outer, const char *key, int depth)
 {
 	struct table table = { key, r->instances++ };
-
 	if (outer.name[0])
 		table.name = arena_printf(r->arena, "%.1024s.%.1024s", outer.name, key);
 	for (skip_space(r); !take(r, "}"); skip_space(r)) {
@@ -226,7 +215,6 @@ static int take_inline_table(struct reader *r, struct table outer, const char *k
 static int take_array(struct reader *r, struct table table, const char *key, int depth)
 {
 	struct toml_entry empty = { table.name, table.instance, key, "[]", false, r->line };
-
 	skip_space(r);
 	if (peek(r) == ']')
 		vec_push(r->arena, &r->entries, empty);
@@ -244,7 +232,6 @@ static int take_value(struct reader *r, struct table table, const char *key, int
 {
 	struct toml_entry entry = { table.name, table.instance, key, NULL, false, r->line };
 	const char *start;
-
 	if (depth == DEPTH_MAX)
 		return refuse(r, "values are nested too deeply");
 	if (take(r, "["))
@@ -272,7 +259,6 @@ static int take_value(struct reader *r, struct table table, const char *key, int
 static int take_header(struct reader *r, struct table *table)
 {
 	bool is_array = take(r, "[[");
-
 	if (!is_array)
 		take(r, "[");
 	if (take_key(r, &table->name) < 0)
@@ -287,7 +273,6 @@ int toml_parse(struct str text, struct arena *arena, toml_list *entries, struct 
 {
 	struct reader r = { text.data, text.data + text.len, arena, .line = 1, .err = err };
 	struct table table = { "", 0 };
-
 	if (text.len > TOML_MAX)
 		return fail(err, ERR_LIMIT, "a file of %zu bytes; the limit is %zu", text.len,
 			TOML_MAX);

@@ -27,7 +27,6 @@ __attribute__((format(printf, 4, 5))) static int fail_on(
 	char path[160] = "", what[320];
 	size_t len = 0;
 	va_list args;
-
 	for (size_t i = 0; i < r->depth && len < sizeof path; i++)
 		len += (size_t)snprintf(
 			path + len, sizeof path - len, "%s%s", i ? "." : "", r->path[i]);
@@ -59,7 +58,6 @@ static int check_bytes(struct reader *r, struct str text)
 		size_t len = str_utf8_char(text.data, text.len);
 		unsigned char c = (unsigned char)text.data[0];
 		bool ends_line = c == '\n' || (c == '\r' && text.len > 1 && text.data[1] == '\n');
-
 		if (len == 0)
 			return fail_on(r, line, ERR_INVALID, "bytes that are not UTF-8");
 		/* The C1 ones are \xc2\x80 to \xc2\x9f. */
@@ -83,7 +81,6 @@ static void skip_spaces(struct reader *r)
 static int next_line(struct reader *r)
 {
 	struct str line;
-
 	r->has_line = false;
 	while (str_next(&r->rest, '\n', &line)) {
 		r->line++;
@@ -111,7 +108,6 @@ static bool is_blank_or_end(const struct reader *r, const char *p)
 static int expect_end(struct reader *r)
 {
 	const char *before = r->at;
-
 	skip_spaces(r);
 	if (r->at == r->end || (*r->at == '#' && r->at > before))
 		return 0;
@@ -151,7 +147,6 @@ static int read_single_quoted(struct reader *r, char *out)
 static int read_double_quoted(struct reader *r, char *out)
 {
 	static const char names[] = "\"\\/nt", meanings[] = "\"\\/\n\t";
-
 	for (r->at++; r->at < r->end; r->at++) {
 		if (*r->at == '\t')
 			return fail_tab(r);
@@ -175,7 +170,6 @@ static int read_quoted(struct reader *r, const char **text)
 {
 	/* Unquoted it is only shorter. */
 	char *out = arena_alloc(r->arena, (size_t)(r->end - r->at) + 1);
-
 	if ((*r->at == '"' ? read_double_quoted : read_single_quoted)(r, out) < 0)
 		return -1;
 	*text = out;
@@ -197,7 +191,6 @@ static int check_first(struct reader *r)
 		{ '{', "a map in braces ({})" },
 		{ '[', "a list in brackets here" },
 	};
-
 	for (size_t i = 0; i < sizeof unsupported / sizeof *unsupported; i++) {
 		if (*r->at == unsupported[i].first)
 			return fail_unsupported(r, unsupported[i].what);
@@ -214,7 +207,6 @@ static int check_first(struct reader *r)
 static bool is_null(const char *text)
 {
 	static const char *const names[] = { "", "~", "null", "Null", "NULL" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		if (strcmp(text, names[i]) == 0)
 			return true;
@@ -226,7 +218,6 @@ static bool is_null(const char *text)
 static int read_plain(struct reader *r, bool in_brackets, struct yaml_value *v)
 {
 	const char *first = r->at, *last = r->at;
-
 	if (check_first(r) < 0)
 		return -1;
 	for (; r->at < r->end; r->at++) {
@@ -266,7 +257,6 @@ static int read_scalar(struct reader *r, bool in_brackets, struct yaml_value *v)
 static struct yaml_value *new_value(struct reader *r)
 {
 	struct yaml_value *v;
-
 	if (++r->value_count > YAML_VALUES_MAX) {
 		fail_on(r, r->line, ERR_LIMIT, "more than 65536 values");
 		return NULL;
@@ -281,7 +271,6 @@ static struct yaml_value *new_value(struct reader *r)
 static int read_brackets(struct reader *r, struct yaml_value *list)
 {
 	struct yaml_value **link = &list->first;
-
 	list->kind = YAML_LIST;
 	for (;;) {
 		skip_spaces(r);
@@ -317,7 +306,6 @@ static int read_items(struct reader *r, struct yaml_value *list)
 {
 	struct yaml_value **link = &list->first;
 	size_t indent = r->indent;
-
 	list->kind = YAML_LIST;
 	while (r->has_line && r->indent == indent && is_item(r)) {
 		r->at++;
@@ -347,7 +335,6 @@ static int read_key(struct reader *r, const char **key)
 			return -1;
 	} else {
 		const char *first = r->at, *last = r->at;
-
 		if (check_first(r) < 0)
 			return -1;
 		for (; r->at < r->end; r->at++) {
@@ -405,7 +392,6 @@ static int read_map(struct reader *r, struct yaml_value *map)
 	struct yaml_value **link = &map->first, *member = NULL;
 	size_t indent = r->indent;
 	struct map known;
-
 	map->kind = YAML_MAP;
 	map_init(&known, r->arena);
 	while (r->has_line && r->indent == indent) {
@@ -437,7 +423,6 @@ int yaml_read(struct str text, struct arena *arena, struct yaml_value **root, st
 {
 	struct reader r = { .rest = text, .arena = arena, .err = err };
 	struct yaml_value *v = NULL;
-
 	if (text.len > YAML_MAX)
 		return fail(err, ERR_LIMIT, "more than 1 MiB of YAML");
 	if (check_bytes(&r, text) < 0 || next_line(&r) < 0 || !(v = new_value(&r)))

@@ -18,7 +18,6 @@ const char *const a2a_state_names[TASK_STATE_COUNT + 1] = {
 static void copy_member(struct json *j, const struct json_value *from, const char *key)
 {
 	const struct json_value *member = json_member(from, key);
-
 	if (member)
 		task_copy_json(j, key, member);
 }
@@ -38,7 +37,6 @@ static void print_old_file(struct json *j, const struct json_value *part, const 
 static void print_old_part(struct json *j, const struct json_value *part)
 {
 	const struct json_value *data = json_member(part, "data");
-
 	json_object(j, NULL);
 	if (json_member(part, "text")) {
 		json_text(j, "kind", "text");
@@ -63,7 +61,6 @@ static void print_old_part(struct json *j, const struct json_value *part)
 static void print_old_parts(struct json *j, const struct json_value *of)
 {
 	const struct json_value *parts = json_member(of, "parts");
-
 	json_array(j, "parts");
 	for (const struct json_value *part = parts ? parts->first : NULL; part; part = part->next)
 		print_old_part(j, part);
@@ -75,7 +72,6 @@ static void print_old_message(struct json *j, const char *key, const struct json
 	static const char *const same[] = { "messageId", "taskId", "contextId", "metadata",
 		"extensions", "referenceTaskIds" };
 	const char *role = json_member_text(message, "role");
-
 	json_object(j, key);
 	json_text(j, "kind", "message");
 	json_text(j, "role", role && !strcmp(role, "ROLE_AGENT") ? "agent" : "user");
@@ -88,7 +84,6 @@ static void print_old_message(struct json *j, const char *key, const struct json
 static void print_old_artifact(struct json *j, const char *key, const struct json_value *artifact)
 {
 	static const char *const same[] = { "artifactId", "name", "description", "metadata" };
-
 	json_object(j, key);
 	for (size_t i = 0; i < sizeof same / sizeof *same; i++)
 		copy_member(j, artifact, same[i]);
@@ -102,7 +97,6 @@ static const struct json_value *reread(const char *text, struct arena *arena)
 	static const struct json_value none = { .kind = JSON_NULL };
 	struct json_value *value;
 	struct error err;
-
 	return json_read(str_from(text), arena, &value, &err) ? &none : value;
 }
 
@@ -111,7 +105,6 @@ static const struct json_value *reread(const char *text, struct arena *arena)
 static void print_status(struct json *j, const struct task *task, bool is_old, struct arena *arena)
 {
 	char time[32];
-
 	clock_format(time, task->updated_ms);
 	json_object(j, "status");
 	json_text(j, "state", (is_old ? task_state_names : a2a_state_names)[task->state]);
@@ -150,7 +143,6 @@ void a2a_print_task(struct json *j, const char *key, const struct task *task, bo
 	size_t history, bool has_artifacts)
 {
 	auto_arena struct arena arena = { 0 };
-
 	json_object(j, key);
 	if (is_old)
 		json_text(j, "kind", "task");
@@ -161,7 +153,6 @@ void a2a_print_task(struct json *j, const char *key, const struct task *task, bo
 		json_raw(j, "artifacts", task->artifacts);
 	} else if (has_artifacts) {
 		const struct json_value *list = reread(task->artifacts, &arena);
-
 		json_array(j, "artifacts");
 		for (const struct json_value *one = list->first; one; one = one->next)
 			print_old_artifact(j, NULL, one);
@@ -177,7 +168,6 @@ void a2a_print_event(struct json *j, const char *key, const struct task *task,
 {
 	auto_arena struct arena arena = { 0 };
 	bool is_status = event->kind == TASK_EVENT_STATUS;
-
 	json_object(j, key);
 	if (is_old)
 		json_text(j, "kind", is_status ? "status-update" : "artifact-update");
@@ -208,12 +198,10 @@ static int read_old_part(struct json *j, const struct json_value *part, struct e
 {
 	const char *kind = json_member_text(part, "kind");
 	const struct json_value *file = json_member(part, "file");
-
 	json_object(j, NULL);
 	if (kind && !strcmp(kind, "file") && file) {
 		const char *bytes = json_member_text(file, "bytes");
 		const char *uri = json_member_text(file, "uri");
-
 		json_text(j, bytes ? "raw" : "url", bytes ? bytes : uri ? uri : "");
 		if (json_member_text(file, "name"))
 			json_text(j, "filename", json_member_text(file, "name"));
@@ -239,7 +227,6 @@ const struct json_value *a2a_read_old(
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&text, false);
 	struct json_value *value;
-
 	if (!message || message->kind != JSON_OBJECT || !parts || parts->kind != JSON_ARRAY) {
 		fail(err, ERR_INVALID, "a message must be an object with a list 'parts'");
 		return NULL;

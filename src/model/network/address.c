@@ -33,7 +33,6 @@ static const struct prefix closed_ipv6[] = {
 static bool is_below(const uint8_t *address, const uint8_t *prefix, unsigned bits)
 {
 	size_t whole = bits / 8, rest = bits % 8;
-
 	if (memcmp(address, prefix, whole) != 0)
 		return false;
 	return !rest || (address[whole] ^ prefix[whole]) >> (8 - rest) == 0;
@@ -69,7 +68,6 @@ bool address_is_closed(const struct sockaddr *address)
 {
 	uint8_t bytes[16];
 	size_t len = bytes_of(address, bytes);
-
 	if (len == 4)
 		return is_in_table(bytes, closed_ipv4, sizeof closed_ipv4 / sizeof *closed_ipv4);
 	return len != 16 || bytes[0] >> 5 != 1 ||
@@ -83,7 +81,6 @@ int address_range_parse(struct str text, struct address_range *range, struct err
 	struct str address, number;
 	uint64_t bits;
 	bool has_bits = str_cut(text, '/', &address, &number);
-
 	str_printable(shown, sizeof shown, text);
 	if (address.len >= sizeof copy || (address.len && memchr(address.data, '\0', address.len)))
 		return fail(err, ERR_INVALID, "invalid address range '%s'", shown);
@@ -109,7 +106,6 @@ bool address_is_within(
 {
 	uint8_t bytes[16];
 	size_t len = bytes_of(address, bytes);
-
 	for (size_t i = 0; len && i < count; i++)
 		if (ranges[i].is_ipv4 == (len == 4) &&
 			is_below(bytes, ranges[i].bytes, ranges[i].bits))

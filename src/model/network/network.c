@@ -21,7 +21,6 @@ static int add_label(struct str label, char out[NETWORK_HOST_SIZE], size_t *len,
 {
 	char encoded[IDNA_LABEL_SIZE];
 	bool is_ascii = true;
-
 	for (size_t i = 0; i < label.len; i++)
 		is_ascii = is_ascii && (unsigned char)label.data[i] < 0x80;
 	if (!is_ascii) {
@@ -52,7 +51,6 @@ static int add_label(struct str label, char out[NETWORK_HOST_SIZE], size_t *len,
 static bool is_numeric(const char *name)
 {
 	const char *last = strrchr(name, '.');
-
 	last = last ? last + 1 : name;
 	if (last[0] == '0' && last[1] == 'x')
 		return last[2 + strspn(last + 2, "0123456789abcdef")] == '\0';
@@ -65,7 +63,6 @@ static int parse_name(struct str name, char out[NETWORK_HOST_SIZE], struct error
 	struct str label;
 	struct in_addr address;
 	char shown[INET_ADDRSTRLEN];
-
 	if (name.len && name.data[name.len - 1] == '.')
 		name.len--;
 	if (!name.len || name.len > 4 * NAME_MAX_LEN)
@@ -95,7 +92,6 @@ static int parse_ipv6(struct str text, char out[NETWORK_HOST_SIZE], struct error
 {
 	char copy[INET6_ADDRSTRLEN] = { 0 };
 	struct in6_addr address;
-
 	if (text.len >= sizeof copy || memchr(text.data, '\0', text.len))
 		return fail(err, ERR_INVALID, "not an IPv6 address");
 	memcpy(copy, text.data, text.len);
@@ -110,7 +106,6 @@ int network_normalize(struct str name, char out[NETWORK_HOST_SIZE], struct error
 	char made[NETWORK_HOST_SIZE];
 	bool has_brackets = name.len > 2 && name.data[0] == '[' && name.data[name.len - 1] == ']';
 	int status;
-
 	if (has_brackets)
 		name = (struct str){ name.data + 1, name.len - 2 };
 	if (has_brackets || (name.len && memchr(name.data, ':', name.len)))
@@ -130,7 +125,6 @@ bool network_host_is_address(const char *host)
 static int parse_port(struct str text, uint16_t *port, struct error *err)
 {
 	uint64_t number;
-
 	if (!str_to_u64(text, &number) || number == 0 || number > UINT16_MAX || text.data[0] == '0')
 		return fail(err, ERR_INVALID, "a port is a number from 1 to 65535");
 	*port = (uint16_t)number;
@@ -142,7 +136,6 @@ static int split_port(struct str text, struct str *host, uint16_t *port, struct 
 {
 	const char *end = text.len ? memrchr(text.data, ':', text.len) : NULL;
 	const char *bracket = text.len ? memrchr(text.data, ']', text.len) : NULL;
-
 	*host = text;
 	*port = 0;
 	if (!end || (bracket && bracket > end))
@@ -158,7 +151,6 @@ int network_authority_parse(struct str text, uint16_t default_port, char host[NE
 {
 	struct str name;
 	uint16_t number;
-
 	if (split_port(text, &name, &number, err) < 0)
 		return -1;
 	/* Without brackets it can't be told where an address ends. */
@@ -182,7 +174,6 @@ int network_target_parse(
 	struct str authority = target;
 	uint16_t usual = 443;
 	const char *end = target.len ? memmem(target.data, target.len, "://", 3) : NULL;
-
 	for (size_t i = 0; i < target.len; i++)
 		if ((unsigned char)target.data[i] <= ' ' || target.data[i] == 0x7f)
 			return fail(err, ERR_INVALID, "a blank or control character in the target");
@@ -218,7 +209,6 @@ const char *network_mode_name(enum network_mode mode)
 int network_mode_parse(const char *text, enum network_mode *mode, struct error *err)
 {
 	char shown[64];
-
 	for (int i = 0; i < NETWORK_MODE_COUNT; i++)
 		if (!strcmp(text, mode_names[i])) {
 			*mode = (enum network_mode)i;
@@ -233,7 +223,6 @@ int network_list_init(struct network_list *list, struct arena *arena, enum netwo
 {
 	static const uint16_t usual[] = { 80, 443 };
 	bool has_ports = defaults && defaults->port_count;
-
 	if (has_ports && defaults->port_count > NETWORK_PORTS_MAX)
 		return fail(err, ERR_LIMIT, "more than %d ports", NETWORK_PORTS_MAX);
 	*list = (struct network_list){ .mode = mode, .arena = arena };
@@ -252,7 +241,6 @@ static int parse_entry(
 	struct str entry, char key[NETWORK_HOST_SIZE + 1], uint16_t *port, struct error *err)
 {
 	struct str name;
-
 	if (memmem(entry.data, entry.len, "://", 3) || memchr(entry.data, '/', entry.len))
 		return fail(err, ERR_INVALID, "a host, not a URL or a path, is expected");
 	if (split_port(entry, &name, port, err) < 0)
@@ -279,7 +267,6 @@ int network_list_add(
 {
 	char key[NETWORK_HOST_SIZE + 1], shown[128];
 	uint16_t port = 0;
-
 	str_printable(shown, sizeof shown, str_from(entry));
 	if (list->count == NETWORK_ENTRIES_MAX)
 		return fail(err, ERR_LIMIT, "more than %d entries in a list of hosts",
@@ -301,7 +288,6 @@ int network_list_bind(
 {
 	struct network_list **last = &list->bound;
 	size_t count = 0;
-
 	for (; *last; last = &(*last)->bound)
 		count++;
 	if (count == NETWORK_BOUNDS_MAX)
@@ -321,7 +307,6 @@ int network_check_entry(enum network_effect effect, const char *entry, struct er
 {
 	auto_arena struct arena arena = { 0 };
 	struct network_list list;
-
 	return network_list_init(&list, &arena, NETWORK_LIST, NULL, err) < 0 ||
 			       network_list_add(&list, effect, entry, err) < 0
 		       ? -1
@@ -332,7 +317,6 @@ bool network_bounds_close(const network_bounds *bounds)
 {
 	for (size_t i = 0; i < bounds->count; i++) {
 		const struct network_bound *bound = &bounds->items[i];
-
 		if (bound->has_allow && !bound->allow.count)
 			return true;
 		for (size_t k = 0; k < bound->deny.count; k++)
@@ -355,7 +339,6 @@ int network_list_parse(struct arena *arena, const text_list *allow, const text_l
 	const struct network_defaults *defaults, struct network_list *out, struct error *err)
 {
 	struct network_list list;
-
 	if (network_list_init(&list, arena, NETWORK_LIST, defaults, err) < 0 ||
 		add_all(&list, NETWORK_ALLOW, allow, err) < 0 ||
 		add_all(&list, NETWORK_DENY, deny, err) < 0)
@@ -369,7 +352,6 @@ int network_list_parse(struct arena *arena, const text_list *allow, const text_l
 static bool is_below(const char *host, const char *domain)
 {
 	size_t len = strlen(host), below = strlen(domain);
-
 	return len > below && host[len - below - 1] == '.' && !strcmp(host + len - below, domain);
 }
 
@@ -378,7 +360,6 @@ static bool is_private_name(const char *host)
 {
 	static const char *const domains[] = { "localhost", "localdomain", "local", "internal",
 		"home.arpa" };
-
 	if (!strchr(host, '.'))
 		return true;
 	for (size_t i = 0; i < sizeof domains / sizeof *domains; i++)
@@ -393,7 +374,6 @@ static bool is_local_name(const char *host)
 	static const char *const names[] = { "localhost", "localhost.localdomain", "localhost4",
 		"localhost6", "localhost4.localdomain4", "localhost6.localdomain6", "ip6-localhost",
 		"ip6-loopback" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (!strcmp(host, names[i]))
 			return true;
@@ -407,7 +387,6 @@ static bool is_open_address(int family, const char *text, const struct network_o
 		struct sockaddr_in ipv4;
 		struct sockaddr_in6 ipv6;
 	} address = { .any.sa_family = (sa_family_t)family };
-
 	if (inet_pton(family, text,
 		    family == AF_INET ? (void *)&address.ipv4.sin_addr
 				      : (void *)&address.ipv6.sin6_addr) != 1)
@@ -476,7 +455,6 @@ static void look_up(struct search *search, const char *host)
 	bool is_public = search->list->is_bound || /* the list that is bound decides on those */
 			 (!is_address && (!is_private_name(host) ||
 						 map_get(&search->list->known, str_from(host))));
-
 	look_at(search, map_get(rules, str_from(host)));
 	/* The first character of a host is no dot: a key with one is a domain's. */
 	for (const char *dot = is_address ? NULL : strchr(host, '.'); dot;
@@ -498,7 +476,6 @@ static const struct network_rule *find_denial(
 {
 	for (; list; list = list->bound) {
 		struct search search = { .list = list, .port = port };
-
 		look_up(&search, host);
 		if (search.denied)
 			return search.denied;
@@ -510,7 +487,6 @@ static bool is_within_bounds(const struct network_list *list, const char *host, 
 {
 	for (list = list->bound; list; list = list->bound) {
 		struct search search = { .list = list, .port = port };
-
 		look_up(&search, host);
 		if (!search.allowed || search.denied)
 			return false;
@@ -527,7 +503,6 @@ struct network_verdict network_decide(
 	const struct network_list *list, const char *host, uint16_t port)
 {
 	struct search search = { .list = list, .port = port };
-
 	if (list->mode == NETWORK_NONE || !port)
 		return (struct network_verdict){ .reason = NETWORK_REASON_NONE };
 	if (!is_host(host))
@@ -555,7 +530,6 @@ struct network_verdict network_judge(const struct network_list *list, const char
 	uint16_t port, const struct network_opened *opened)
 {
 	struct network_verdict verdict = network_decide(list, host, port);
-
 	if (verdict.is_allowed && !verdict.is_trusted && network_host_is_closed(host, opened))
 		return (struct network_verdict){ .reason = NETWORK_REASON_ADDRESS,
 			.rule = verdict.rule };
@@ -565,7 +539,6 @@ struct network_verdict network_judge(const struct network_list *list, const char
 bool network_is_named(const struct network_list *list, const char *host)
 {
 	struct search search = { .list = list };
-
 	if (list->mode == NETWORK_NONE || !is_host(host))
 		return false;
 	look_up(&search, host);
@@ -583,6 +556,5 @@ const char *network_reason_text(enum network_reason reason)
 		[NETWORK_REASON_ADDRESS] = "is at an address that isn't public",
 		[NETWORK_REASON_BOUND] = "isn't a host that the policy of this sandbox allows",
 	};
-
 	return (size_t)reason < sizeof texts / sizeof *texts ? texts[reason] : "is refused";
 }

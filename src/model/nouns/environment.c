@@ -18,7 +18,6 @@ static bool is_name(const char *text, size_t most)
 	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				      "0123456789@._-";
 	size_t len = strspn(text, allowed);
-
 	return len > 0 && len <= most && text[len] == '\0' && text[0] != '.' && text[0] != '-';
 }
 
@@ -45,7 +44,6 @@ const char *env_name_make(
 static int digits(const char *text, int len)
 {
 	int value = 0;
-
 	for (int i = 0; i < len; i++) {
 		if (text[i] < '0' || text[i] > '9')
 			return -1;
@@ -58,14 +56,12 @@ static int days_in(int year, int month)
 {
 	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
 	bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
 	return days[month - 1] + (month == 2 && is_leap);
 }
 
 bool env_time_parse(const char *text, int64_t *unix_ms)
 {
 	static const char shape[] = "dddd-dd-ddTdd:dd:dd.dddZ";
-
 	if (strlen(text) != sizeof shape - 1)
 		return false;
 	for (size_t i = 0; shape[i]; i++) {
@@ -93,7 +89,6 @@ void env_meta_print_use(
 	const char *last_used_at, uint64_t use_count, char out[ENV_META_USE_LEN + 1])
 {
 	int64_t unix_ms;
-
 	/* A time of another length would move everything behind it. */
 	if (!env_time_parse(last_used_at, &unix_ms))
 		abort();
@@ -111,7 +106,6 @@ void env_meta_print_use(
 static bool is_time(const char *text)
 {
 	int64_t unix_ms;
-
 	return env_time_parse(text, &unix_ms);
 }
 
@@ -186,7 +180,6 @@ const char *env_package_version(const pair_list *packages, const char *name)
 const char *env_meta_layer(const struct env_meta *meta, size_t index)
 {
 	size_t own = meta->layers.count;
-
 	return index < own ? meta->layers.items[index] : meta->tools.items[index - own].value;
 }
 
@@ -195,7 +188,6 @@ void env_meta_print(const struct env_meta *meta, struct buf *out)
 	char use[ENV_META_USE_LEN + 1];
 	auto_buf struct buf rest = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&rest, true);
-
 	env_meta_print_use(meta->last_used_at, meta->use_count, use);
 	record_print(&j, NULL, &meta_rest, meta);
 	json_finish(&j);
@@ -212,7 +204,6 @@ void env_meta_print(const struct env_meta *meta, struct buf *out)
 int env_meta_parse(struct str text, struct arena *arena, struct env_meta *meta, struct error *err)
 {
 	struct env_meta result = { 0 };
-
 	if (record_read_shown(&meta_record, text, arena, &result, err))
 		return -1;
 	bool is_node = result.kind && strcmp(result.kind, "node") == 0;

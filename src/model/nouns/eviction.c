@@ -40,7 +40,6 @@ struct choosing {
 static uint64_t add(uint64_t a, uint64_t b)
 {
 	uint64_t sum;
-
 	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
@@ -53,7 +52,6 @@ static uint64_t ordered(int64_t value)
 static int compare(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-
 	if (x->first != y->first)
 		return x->first < y->first ? -1 : 1;
 	if (x->second != y->second)
@@ -66,14 +64,12 @@ static void find_layers(struct choosing *c, struct map *known, struct entry *ent
 {
 	const struct eviction_candidate *candidate = entry->candidate;
 	size_t count = 0;
-
 	while (candidate->layers && candidate->layers[count])
 		count++;
 	entry->layer_count = candidate->layers ? count : 1;
 	entry->layers = arena_array(c->arena, entry->layer_count, sizeof(struct layer *));
 	for (size_t i = 0; i < entry->layer_count; i++) {
 		struct layer *layer = NULL;
-
 		if (candidate->layers)
 			layer = map_get(known, str_from(candidate->layers[i]));
 		if (!layer) {
@@ -93,13 +89,11 @@ static void find_layers(struct choosing *c, struct map *known, struct entry *ent
 static void prepare(struct choosing *c, const struct eviction_candidate *candidates)
 {
 	struct map known;
-
 	map_init(&known, c->arena);
 	c->entries = arena_array(c->arena, c->count, sizeof *c->entries);
 	for (size_t i = 0; i < c->count; i++) {
 		const struct eviction_candidate *candidate = &candidates[i];
 		struct entry *entry = &c->entries[i];
-
 		*entry = (struct entry){ .candidate = candidate, .index = i };
 		if (c->limits->policy == EVICT_FIFO) {
 			entry->first = ordered(candidate->created_ms);
@@ -142,11 +136,9 @@ static bool may_free(const struct entry *entry)
 static uint64_t most_that_frees(const struct choosing *c)
 {
 	uint64_t bytes = 0;
-
 	for (size_t i = 0; i < c->count; i++) {
 		for (size_t k = 0; k < c->entries[i].layer_count; k++) {
 			struct layer *layer = c->entries[i].layers[k];
-
 			if (!layer->is_held_fast && !layer->is_counted)
 				bytes = add(bytes, layer->bytes);
 			layer->is_counted = true;
@@ -158,7 +150,6 @@ static uint64_t most_that_frees(const struct choosing *c)
 static bool is_expired(const struct entry *entry, uint64_t ttl_ms, int64_t now_ms)
 {
 	int64_t last = entry->candidate->last_used_ms;
-
 	return ttl_ms > 0 && last < now_ms && (uint64_t)now_ms - (uint64_t)last > ttl_ms;
 }
 
@@ -169,7 +160,6 @@ void eviction_choose(const struct eviction_candidate *candidates, size_t count,
 	struct choosing c = {
 		.limits = limits, .arena = arena, .count = count, .left = count, .choices = choices
 	};
-
 	*choices = (eviction_choices){ 0 };
 	prepare(&c, candidates);
 	uint64_t most = most_that_frees(&c), free_bytes = limits->free_bytes;
@@ -179,13 +169,11 @@ void eviction_choose(const struct eviction_candidate *candidates, size_t count,
 		free_bytes = 0;
 	for (size_t i = 0; i < count; i++) {
 		struct entry *entry = &c.entries[i];
-
 		if (!entry->candidate->is_in_use && is_expired(entry, limits->ttl_ms, now_ms))
 			choose(&c, entry, "ttl_expired", "ttl");
 	}
 	for (size_t i = 0; i < count; i++) {
 		struct entry *entry = &c.entries[i];
-
 		if (entry->is_gone || entry->candidate->is_in_use)
 			continue;
 		/* One that shares all it has with what runs goes only when there are too many. */

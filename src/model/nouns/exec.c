@@ -30,7 +30,6 @@ static int check_user(const char *text, struct error *err)
 static int check_spec(const void *value, struct error *err)
 {
 	const struct exec_spec *spec = value;
-
 	if (spec->argv.count && !spec->argv.items[0][0])
 		return fail(err, ERR_INVALID, "argv[0]: may not be empty");
 	if (spec->stdin_text.data && spec->open_stdin)

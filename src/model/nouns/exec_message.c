@@ -36,7 +36,6 @@ static int take_type(struct json_value *object, const char **type, struct error 
 {
 	struct json_value **at = &object->first;
 	bool has_cols = json_member(object, "cols");
-
 	*type = json_member_text(object, "type");
 	if (object->kind != JSON_OBJECT || !*type)
 		return fail(err, ERR_INVALID, "the message has no 'type'");
@@ -61,7 +60,6 @@ int exec_message_read(
 	struct exec_message got = { 0 };
 	struct json_value *object;
 	const char *type;
-
 	if (json_read(text, arena, &object, err))
 		return error_context(err, "message");
 	if (take_type(object, &type, err))
@@ -124,6 +122,5 @@ void exec_print_exit(struct json *j, const struct exec_record *e, const char *li
 		.duration_ms = result->duration_ms,
 		.cpu_ms = result->cpu_ms,
 		.max_rss_bytes = result->max_rss_bytes };
-
 	record_print(j, NULL, &exit_message, &shown);
 }

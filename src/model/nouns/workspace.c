@@ -453,10 +453,8 @@ bool workspace_build_option_is_valid(const char *word)
 		"--allow-index=", "--allow-build", "--pre", "--rebuild", "--no-cache",
 		"--npm=", "--node=", "--node-runtime=", WORKSPACE_ALLOW_SCRIPTS,
 		WORKSPACE_NODE_INPUT };
-
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
 		size_t len = strlen(words[i]);
-
 		if (words[i][len - 1] == '=' ? strncmp(word, words[i], len) == 0
 					     : strcmp(word, words[i]) == 0)
 			return true;

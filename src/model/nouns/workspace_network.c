@@ -7,7 +7,6 @@ enum network_mode workspace_network_mode(const struct workspace_network *network
 {
 	enum network_mode mode = NETWORK_NONE;
 	struct error ignored; /* what is kept has been checked */
-
 	if (network->mode && network_mode_parse(network->mode, &mode, &ignored) < 0)
 		mode = NETWORK_NONE;
 	return mode;
@@ -16,7 +15,6 @@ enum network_mode workspace_network_mode(const struct workspace_network *network
 int workspace_check_mode(const char *mode, struct error *err)
 {
 	enum network_mode ignored;
-
 	return network_mode_parse(mode, &ignored, err);
 }
 
@@ -61,7 +59,6 @@ void workspace_copy_network(
 	struct workspace_network copy = { .mode = arena_text(arena, from->mode),
 		.allow = text_list_copy(arena, &from->allow),
 		.deny = text_list_copy(arena, &from->deny) };
-
 	*to = copy;
 }
 

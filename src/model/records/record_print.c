@@ -334,7 +334,6 @@ static bool read_value(const struct json_value *v, const struct field *row, stru
 		if (use != FIELD_KEPT && v->kind == JSON_OBJECT) {
 			auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 			struct json j = json_to(&text, false);
-
 			json_copy(&j, NULL, v);
 			*(const char **)at = arena_bytes(arena, text.data, text.len);
 			return !text.overflow;

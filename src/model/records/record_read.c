@@ -16,7 +16,6 @@ struct reader {
 static int at(struct reader *r, const char *name)
 {
 	char text[ERROR_TEXT_SIZE];
-
 	if (!r->err)
 		return -1;
 	str_format(text, sizeof text, "%s%s%s", name,
@@ -52,7 +51,6 @@ static const char *kind_name(const struct json_value *v)
 		[JSON_ARRAY] = "a list",
 		[JSON_OBJECT] = "an object",
 	};
-
 	return names[v->kind];
 }
 
@@ -66,7 +64,6 @@ static int fail_kind(struct reader *r, const char *wanted, const struct json_val
 static size_t count_characters(struct str s)
 {
 	size_t count = 0;
-
 	for (size_t i = 0; i < s.len; i++)
 		count += (s.data[i] & 0xc0) != 0x80;
 	return count;
@@ -137,7 +134,6 @@ static uint64_t most_of(const struct field *row)
 static int check_range(const struct field *row, struct reader *r, uint64_t value)
 {
 	char least[16], most[16];
-
 	if (value >= row->least && value <= most_of(row))
 		return 0;
 	if (row->kind != FIELD_SIZE)
@@ -154,7 +150,6 @@ static int read_integer(const struct field *row, struct reader *r, const struct 
 	const char *wanted, uint64_t *out)
 {
 	int64_t value;
-
 	if (!is_whole(v, &value))
 		return fail_kind(r, wanted, v);
 	if (value < 0)
@@ -170,7 +165,6 @@ static int read_quantity(const struct field *row, struct reader *r, const struct
 	int (*parse)(const char *text, uint64_t *value, struct error *err), uint64_t *out)
 {
 	uint64_t value;
-
 	if (strlen(v->string.data) != v->string.len)
 		return fail(r->err, ERR_INVALID, "may not hold a NUL character");
 	if (parse(v->string.data, &value, r->err) || check_range(row, r, value))
@@ -183,7 +177,6 @@ static int read_size(
 	const struct field *row, struct reader *r, const struct json_value *v, uint64_t *out)
 {
 	static const char wanted[] = "a size: bytes as a whole number, or text such as \"512M\"";
-
 	return v->kind == JSON_STRING ? read_quantity(row, r, v, quantity_parse_size, out)
 				      : read_integer(row, r, v, wanted, out);
 }
@@ -192,7 +185,6 @@ static int read_duration(
 	const struct field *row, struct reader *r, const struct json_value *v, uint64_t *out)
 {
 	static const char wanted[] = "a duration: seconds as a number, or text such as \"30s\"";
-
 	if (v->kind == JSON_STRING)
 		return read_quantity(row, r, v, quantity_parse_duration, out);
 	if (v->kind != JSON_NUMBER)
@@ -241,7 +233,6 @@ static int read_choice(
 	const struct field *row, struct reader *r, const struct json_value *v, int *out)
 {
 	int64_t number;
-
 	for (const struct field_choice *c = row->choices; c && c->name; c++)
 		if (v->kind == JSON_STRING && str_is(v->string, c->name)) {
 			*out = c->value;
@@ -275,7 +266,6 @@ static int read_texts(
 {
 	text_list texts = { 0 };
 	size_t index = 0;
-
 	if (v->kind != JSON_ARRAY)
 		return fail_kind(r, "a list of texts", v);
 	if (check_count(row, r, v->count))
@@ -283,7 +273,6 @@ static int read_texts(
 	for (const struct json_value *one = v->first; one; one = one->next, index++) {
 		const char *text;
 		char place[24];
-
 		str_format(place, sizeof place, "[%zu]", index);
 		if (read_text(row, r, one, true, &text))
 			return at_value(r, place, one);
@@ -299,19 +288,16 @@ static int read_pairs(
 	const struct field *row, struct reader *r, const struct json_value *v, pair_list *out)
 {
 	pair_list pairs = { 0 };
-
 	if (v->kind != JSON_OBJECT)
 		return fail_kind(r, "an object of texts", v);
 	if (check_count(row, r, v->count))
 		return -1;
 	for (const struct json_value *one = v->first; one; one = one->next) {
 		struct text_pair pair = { .key = one->key.data };
-
 		if (strlen(one->key.data) != one->key.len)
 			return fail(r->err, ERR_INVALID, "a name may not hold a NUL character");
 		if (one->kind != JSON_NULL || !(row->flags & FIELD_NULLABLE)) {
 			static const struct field any = { 0 };
-
 			if (read_text(&any, r, one, true, &pair.value))
 				return at_value(r, pair.key, one);
 		}
@@ -331,7 +317,6 @@ static int read_json(
 {
 	auto_buf struct buf text = buf_empty((size_t)row->most);
 	struct json j = json_to(&text, false);
-
 	if (v->kind != JSON_OBJECT)
 		return fail_kind(r, "an object", v);
 	if (row->flags & FIELD_EXACT)
@@ -356,7 +341,6 @@ static int read_short(
 	const struct field *row, struct reader *r, const struct json_value *v, void *out)
 {
 	const struct field *first = row->object->rows;
-
 	if (v->kind == JSON_STRING)
 		return read_text(first, r, v, false, (const char **)((char *)out + first->offset));
 	if (v->kind != JSON_OBJECT)
@@ -416,7 +400,6 @@ static const struct field *find_row(const struct record *record, struct str name
 		const struct field *row = &record->rows[i];
 		const char *unit = field_unit(row);
 		size_t len = strlen(row->name);
-
 		if (!field_is(record, row, FIELD_IN))
 			continue;
 		if (str_is(name, row->name))
@@ -436,7 +419,6 @@ static int fail_unknown(
 	const char *nearest = NULL;
 	size_t least = SIZE_MAX;
 	char shown[128];
-
 	auto_buf struct buf list = buf_empty(ERROR_HINT_SIZE - 16);
 	str_printable(shown, sizeof shown, name);
 	for (size_t i = 0; i < record->count; i++) {
@@ -462,7 +444,6 @@ static int read_words(
 	const char *text = "";
 	text_list texts = { 0 };
 	bool is_true = false;
-
 	if (read_member(row, r, v,
 		    row->kind == FIELD_BOOLEAN ? (void *)&is_true
 		    : row->kind == FIELD_TEXTS ? (void *)&texts
@@ -479,7 +460,6 @@ static int read_given(const struct field *row, bool is_count, struct reader *r,
 	const struct json_value *v, void *out)
 {
 	void *target = (char *)out + row->offset;
-
 	if (row->has)
 		*((bool *)((char *)out + row->has - 1)) = true;
 	if (v->kind == JSON_NULL && !(row->flags & (FIELD_REQUIRED | FIELD_STRICT)))
@@ -498,7 +478,6 @@ static int read_given(const struct field *row, bool is_count, struct reader *r,
 static int check_once(const struct field *row, struct reader *r, const struct json_value *v)
 {
 	char name[80];
-
 	str_format(name, sizeof name, "%s%s", row->name, field_unit(row));
 	const struct json_value *one = json_member(v, row->name), *other = json_member(v, name);
 	if (!one || !other)
@@ -510,7 +489,6 @@ static int check_once(const struct field *row, struct reader *r, const struct js
 static int check_present(const struct record *record, struct reader *r, const struct json_value *v)
 {
 	const char *found = NULL;
-
 	for (size_t i = 0; i < record->count; i++)
 		if ((record->rows[i].flags & FIELD_REQUIRED) &&
 			field_is(record, &record->rows[i], FIELD_IN) &&
@@ -539,7 +517,6 @@ static int read_object(
 	for (const struct json_value *one = v->first; one; one = one->next) {
 		bool is_count;
 		const struct field *row = find_row(record, one->key, &is_count);
-
 		if (!row || (is_count && check_once(row, r, v))) {
 			note_line(r, one);
 			return row ? -1
@@ -560,7 +537,6 @@ int record_read(const struct record *record, const struct json_value *value, str
 	void *out, struct error *err)
 {
 	struct reader r = { arena, err, false, 0 };
-
 	if (value->kind != JSON_OBJECT) {
 		fail(err, ERR_INVALID, "must be an object, not %s", kind_name(value));
 		note_line(&r, value);
@@ -577,14 +553,12 @@ static struct json_value *value_of(
 {
 	struct json_value *v = arena_alloc(arena, sizeof *v);
 	uint64_t number;
-
 	v->kind = JSON_STRING;
 	v->string = p->value;
 	v->key = p->name;
 	if (row->kind == FIELD_BOOLEAN) {
 		bool is_true =
 			p->value.len == 0 || str_is(p->value, "true") || str_is(p->value, "1");
-
 		if (is_true || str_is(p->value, "false") || str_is(p->value, "0")) {
 			v->kind = JSON_BOOL;
 			v->boolean = is_true;
@@ -613,13 +587,11 @@ int record_read_query(const struct record *record, const struct record_parameter
 {
 	struct json_value object = { .kind = JSON_OBJECT }, *last = NULL;
 	struct reader r = { arena, err, false, 0 };
-
 	for (size_t i = 0; i < count; i++) {
 		const struct record_parameter *p = &parameters[i];
 		bool is_count;
 		const struct field *row = find_row(record, p->name, &is_count);
 		struct json_value *old = NULL;
-
 		if (!row || is_count)
 			return fail_unknown(record, &r, p->name, "query parameter");
 		for (struct json_value *v = object.first; v; v = v->next)

@@ -36,7 +36,6 @@ static void print_range(
 static void print_number_range(struct json *j, const struct field *row, unsigned use)
 {
 	bool is_in = use == FIELD_IN;
-
 	json_u64(j, "minimum", is_in ? row->least : 0);
 	json_u64(j, "maximum", is_in && row->most ? row->most : INT64_MAX);
 }
@@ -131,7 +130,6 @@ const char *record_schema_name(const struct record *record, unsigned use)
 static void print_reference(struct json *j, const struct record *object, unsigned use)
 {
 	char reference[128];
-
 	str_format(reference, sizeof reference, "#/components/schemas/%s",
 		record_schema_name(object, use));
 	json_text(j, "$ref", reference);
@@ -279,7 +277,6 @@ static void print_field(struct json *j, const char *key, const struct field *row
 {
 	bool or_null = use == FIELD_IN ? !(row->flags & (FIELD_REQUIRED | FIELD_STRICT))
 				       : (row->flags & FIELD_NULLABLE) && row->kind != FIELD_PAIRS;
-
 	print_row(j, key, row, use, or_null);
 }
 
@@ -293,7 +290,6 @@ static void print_count(struct json *j, const struct field *row)
 {
 	char name[80], help[160];
 	struct field count = *row;
-
 	str_format(name, sizeof name, "%s%s", row->name, field_unit(row));
 	str_format(help, sizeof help, "%s in %s, instead of it", row->name,
 		row->kind == FIELD_SIZE ? "bytes" : "milliseconds");
@@ -308,7 +304,6 @@ static void print_properties(struct json *j, const struct record *record, unsign
 		print_properties(j, record->base, use);
 	for (size_t i = 0; i < record->count; i++) {
 		const struct field *row = &record->rows[i];
-
 		if (!field_is(record, row, use))
 			continue;
 		print_field(j, field_name(row, use).text, row, use);
@@ -324,7 +319,6 @@ static void print_required(
 		print_required(j, record->base, use, is_begun);
 	for (size_t i = 0; i < record->count; i++) {
 		const struct field *row = &record->rows[i];
-
 		if (!field_is(record, row, use) ||
 			(use == FIELD_IN ? !(row->flags & FIELD_REQUIRED)
 					 : (row->flags & FIELD_OPTIONAL)))
@@ -354,7 +348,6 @@ static void print_mapping(struct json *j, const struct record *record)
 	for (const struct record *const *one = record->variants; *one; one++) {
 		const struct field *row = tag_row(*one, record->tag);
 		char reference[128];
-
 		str_format(reference, sizeof reference, "#/components/schemas/%s", (*one)->name);
 		for (const struct field_choice *c = row ? row->choices : NULL; c && c->name; c++)
 			json_text(j, c->name, reference);
@@ -381,10 +374,8 @@ static void print_variants(struct json *j, const struct record *record, unsigned
 static void print_both_refused(struct json *j, const struct record *record)
 {
 	bool is_begun = false;
-
 	for (size_t i = 0; i < record->count; i++) {
 		char name[80];
-
 		if (record->rows[i].kind != FIELD_DURATION ||
 			!field_is(record, &record->rows[i], FIELD_IN))
 			continue;
@@ -422,9 +413,7 @@ void record_print_schema(struct json *j, const char *key, const struct record *r
 {
 	const char *about =
 		use == FIELD_IN && record->wanted ? record->wanted_about : record->about;
-
 	bool has_required = false;
-
 	json_object(j, key);
 	if (about)
 		json_text(j, "description", about);

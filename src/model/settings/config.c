@@ -171,7 +171,6 @@ void config_print_value(struct json *j, const struct config *config, size_t inde
 {
 	const struct config_key *key = &keys[index];
 	const void *at = (const char *)config + key->offset;
-
 	if (key->is_map)
 		print_map(j, at);
 	else if (key->is_list)
@@ -184,7 +183,6 @@ void config_defaults(struct config *config)
 {
 	/* The first seed's list. Never written: a list that grows moves to an arena. */
 	static const char *blocked[] = { "os-sys", "setup-tools-rust" };
-
 	*config = (struct config){
 		.max_envs = 50,
 		.max_bytes = 10 * GIB,
@@ -232,7 +230,6 @@ static int fail_unknown(struct error *err, const struct yaml_value *v, const cha
 {
 	const char *nearest = NULL;
 	size_t least = SIZE_MAX;
-
 	for (size_t i = 0; i < KEY_COUNT; i++) {
 		if (str_is_nearer(v->key, key_own_name(&keys[i]), &least))
 			nearest = keys[i].name;
@@ -249,7 +246,6 @@ static int read_items(const struct config_place *place, int *line)
 {
 	for (const struct yaml_value *item = place->value->first; item; item = item->next) {
 		struct config_place one = *place;
-
 		one.value = item;
 		*line = item->line;
 		if (item->kind == YAML_NULL)
@@ -267,7 +263,6 @@ static int read_map(const struct config_place *place, int *line)
 	*(pair_list *)place->out = (pair_list){ 0 };
 	for (const struct yaml_value *item = place->value->first; item; item = item->next) {
 		struct config_place one = *place;
-
 		one.value = item;
 		one.map_key = item->key;
 		*line = item->line;
@@ -289,7 +284,6 @@ static int read_value(const struct config_place *place, int *line)
 {
 	const struct config_key *key = place->key;
 	const struct yaml_value *v = place->value;
-
 	if (key->is_map)
 		return read_map(place, line);
 	if (v->kind == YAML_MAP)
@@ -330,7 +324,6 @@ static int read_section(const struct yaml_value *section, struct arena *arena,
 	for (const struct yaml_value *v = section->first; v; v = v->next) {
 		char path[2 * YAML_KEY_MAX + 2];
 		const struct config_key *key = find_key(section->key, v->key);
-
 		str_format(path, sizeof path, "%s.%s", section->key, v->key);
 		if (!key)
 			return fail_unknown(err, v, path);
@@ -350,7 +343,6 @@ int config_parse(struct str text, struct arena *arena, struct config *config, st
 {
 	struct yaml_value *root;
 	struct config result;
-
 	if (yaml_read(text, arena, &root, err) < 0)
 		return -1;
 	config_defaults(&result);

@@ -47,7 +47,6 @@ static int set_number(const struct config_place *place, const char *text, const 
 	const char *most, uint64_t value)
 {
 	const struct config_key *key = place->key;
-
 	if ((value < key->least || value > key->most) && !(key->has_none && value == 0))
 		return fail(place->err, ERR_INVALID, "'%s' is not from %s to %s%s", text, least,
 			most, key->has_none ? ", and not 0 (no limit)" : "");
@@ -58,7 +57,6 @@ static int set_number(const struct config_place *place, const char *text, const 
 static int read_count(const struct config_place *place, const char *text)
 {
 	uint64_t value;
-
 	if (place->value->is_quoted)
 		return fail(place->err, ERR_INVALID, "'%s' in quotes is not a number", text);
 	if (!str_to_u64(str_from(text), &value))
@@ -73,7 +71,6 @@ static int read_size(const struct config_place *place, const char *text)
 {
 	char least[16], most[16];
 	uint64_t value;
-
 	if (quantity_parse_size(text, &value, place->err) < 0)
 		return -1;
 	quantity_format_size(least, place->key->least);
@@ -85,7 +82,6 @@ static int read_duration(const struct config_place *place, const char *text)
 {
 	char least[24], most[24];
 	uint64_t value;
-
 	if (quantity_parse_duration(text, &value, place->err) < 0)
 		return -1;
 	print_amount(least, sizeof least, times, place->key->least);
@@ -96,7 +92,6 @@ static int read_duration(const struct config_place *place, const char *text)
 static int read_bool(const struct config_place *place, const char *text)
 {
 	bool is_true = strcmp(text, "true") == 0;
-
 	if (place->value->is_quoted || (!is_true && strcmp(text, "false") != 0))
 		return fail(place->err, ERR_INVALID, "'%s' is not true or false%s", text,
 			place->value->is_quoted ? " (without quotes)" : "");
@@ -130,7 +125,6 @@ static int read_date(const struct config_place *place, const char *text)
 	char whole[64];
 	size_t len = strlen(text);
 	int64_t unix_ms;
-
 	if (len == strlen("2026-01-01"))
 		str_format(whole, sizeof whole, "%sT00:00:00.000Z", text);
 	else if (len == strlen("2026-01-01T00:00:00Z") && text[len - 1] == 'Z')
@@ -156,7 +150,6 @@ static int read_host(const struct config_place *place, const char *text)
 {
 	struct str name;
 	uint16_t port;
-
 	if (!uri_parse_host(str_from(text), &name, &port))
 		return fail(place->err, ERR_INVALID, "'%s' is not a host or host:port", text);
 	return set_text(place, text);
@@ -167,7 +160,6 @@ static int read_url(const struct config_place *place, const char *text)
 	struct uri parts;
 	struct str name;
 	uint16_t port;
-
 	/* Not repeated in full: it may hold a password. */
 	if (!uri_split(text, &parts) || text[strcspn(text, " \n\t\"\\<>")] != '\0' ||
 		!(str_is(parts.scheme, "https://") || str_is(parts.scheme, "http://")) ||
@@ -186,7 +178,6 @@ static int read_source(const struct config_place *place, const char *text)
 static int read_package(const struct config_place *place, const char *text)
 {
 	struct str name = str_from(text);
-
 	if (!requirement_name_is_valid(name))
 		return fail(place->err, ERR_INVALID, "'%s' is not a package name", text);
 	return set_text(place, requirement_normalize_name(place->arena, name));
@@ -247,7 +238,6 @@ static int read_on_full(const struct config_place *place, const char *text)
 static int read_decision(const struct config_place *place, const char *text)
 {
 	enum policy_decision decision;
-
 	if (!policy_decision_from_name(text, &decision))
 		return fail(place->err, ERR_INVALID, "'%s' is not ask, deny or allow", text);
 	return set_text(place, text);
@@ -382,7 +372,6 @@ static int read_subject(const struct config_place *place, const char *text)
 static int read_one_of(const struct config_place *place, const char *text, const char *const *names)
 {
 	auto_buf struct buf list = buf_empty(256);
-
 	for (size_t i = 0; names[i]; i++)
 		if (!strcmp(names[i], text))
 			return set_text(place, text);
@@ -445,7 +434,6 @@ static void show_url(struct json *j, const void *at)
 	const char *text = *(const char *const *)at;
 	auto_buf struct buf shown = buf_empty(BUF_MAX_DEFAULT);
 	struct uri parts;
-
 	if (text && uri_split(text, &parts) && parts.user.len) {
 		const char *rest = parts.user.data + parts.user.len;
 		buf_printf(&shown, "%.*s***%s", (int)(parts.user.data - text), text, rest);

@@ -19,7 +19,6 @@ const struct record network_settings_record = { "NetworkSettings", NULL, RECORD_
 bool network_settings_port(const char *text, uint16_t *port)
 {
 	uint64_t number;
-
 	if (!str_to_u64(str_from(text), &number) || number == 0 || number > UINT16_MAX)
 		return false;
 	*port = (uint16_t)number;
@@ -30,7 +29,6 @@ size_t network_settings_ports(
 	const struct network_settings *settings, uint16_t ports[NETWORK_SETTINGS_PORTS_MAX])
 {
 	size_t count = 0;
-
 	for (size_t i = 0; i < settings->ports.count && count < NETWORK_SETTINGS_PORTS_MAX; i++)
 		count += network_settings_port(settings->ports.items[i], &ports[count]);
 	return count;

@@ -56,7 +56,6 @@ static const struct record role_settings_record = { "RoleSettings", NULL, RECORD
 const char *role_settings_print(const struct role_settings *settings, struct arena *arena)
 {
 	auto_buf struct buf out = buf_empty(SETTINGS_MAX);
-
 	record_print_kept(&role_settings_record, settings, &out);
 	return arena_bytes(arena, out.data, out.len);
 }
@@ -65,7 +64,6 @@ int role_settings_read(
 	int fd, struct arena *arena, struct role_settings *settings, struct error *err)
 {
 	struct str text;
-
 	*settings = (struct role_settings){ 0 };
 	if (file_read(fd, SETTINGS_MAX, arena, &text))
 		return fail_errno(err, "read the settings of a role");

@@ -10,7 +10,6 @@ bool serve_origin_is_valid(const char *text)
 	struct uri parts;
 	struct str name;
 	uint16_t port;
-
 	for (const char *c = text; *c; c++)
 		if (*c >= 'A' && *c <= 'Z')
 			return false;

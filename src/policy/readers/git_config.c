@@ -25,7 +25,6 @@ static int peek(const struct reader *r)
 static int next(struct reader *r)
 {
 	int c = peek(r);
-
 	if (c >= 0)
 		r->at++;
 	if (c == '\r' && peek(r) == '\n') /* git takes it for the end of a line, too */
@@ -44,7 +43,6 @@ static bool is_name(int c)
 static const char *lower(struct reader *r, const char *text, size_t len)
 {
 	char *copy = arena_bytes(r->arena, text, len);
-
 	for (char *c = copy; *c; c++)
 		if (*c >= 'A' && *c <= 'Z')
 			*c = (char)(*c - 'A' + 'a');
@@ -62,7 +60,6 @@ static int read_header(struct reader *r)
 {
 	auto_buf struct buf sub = buf_empty(4096);
 	const char *begin = r->at;
-
 	while (is_name(peek(r)))
 		next(r);
 	if (r->at == begin)
@@ -98,7 +95,6 @@ static int read_value(struct reader *r, const char **value)
 	auto_buf struct buf out = buf_empty(65536);
 	bool is_quoted = false;
 	size_t blanks = 0; /* at the end, which are dropped */
-
 	while (peek(r) == ' ' || peek(r) == '\t')
 		next(r);
 	for (int c; (c = next(r)) >= 0 && c != '\n';) {
@@ -114,7 +110,6 @@ static int read_value(struct reader *r, const char **value)
 		bool is_escaped = c == '\\';
 		if (is_escaped) {
 			static const char from[] = "nbt\"\\", to[] = "\n\b\t\"\\";
-
 			c = next(r);
 			if (c == '\n')
 				continue;
@@ -138,7 +133,6 @@ static int read_pair(struct reader *r)
 {
 	const char *begin = r->at;
 	struct git_entry entry = { r->section, r->subsection, NULL, "" };
-
 	while (is_name(peek(r)))
 		next(r);
 	if (r->at == begin || !r->section)
@@ -166,7 +160,6 @@ int git_config_parse(struct str text, struct arena *arena, git_entries *entries,
 	struct reader r = {
 		.at = text.data, .end = text.data + text.len, .arena = arena, .line = 1, .err = err
 	};
-
 	if (text.len > GIT_CONFIG_MAX)
 		return fail(err, ERR_LIMIT, "more than %zu bytes", GIT_CONFIG_MAX);
 	if (str_starts_with(text, "\xef\xbb\xbf"))

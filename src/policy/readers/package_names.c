@@ -25,7 +25,6 @@ void names_add_package(struct reading *r, const char *text)
 {
 	/* @scope/name@version, name[extra]>=1; marker */
 	size_t skipped = text[0] == '@' ? 1 : 0;
-
 	names_add(r, &r->names->names, text, skipped + strcspn(text + skipped, "<>=!~;[@( \t,"));
 }
 
@@ -48,14 +47,12 @@ static const char *scheme_of(const char *text, const char *colon)
 bool names_add_url(struct reading *r, const char *text)
 {
 	const char *colon = strstr(text, "://");
-
 	if (!colon)
 		return false;
 	const char *begin = scheme_of(text, colon);
 	size_t len = strcspn(begin, " \t,;#\"'");
 	bool is_git = strncasecmp(begin, "git+", 4) == 0 || strncasecmp(begin, "git:", 4) == 0 ||
 		      strncasecmp(begin, "ssh:", 4) == 0 || strncasecmp(begin, "git@", 4) == 0;
-
 	if (strncasecmp(begin, "file:", 5) == 0) {
 		names_add_unknown(r, FROM_DIRECTORY);
 		return true;
@@ -75,7 +72,6 @@ void names_add_spec(struct reading *r, const char *spec)
 	};
 	static const char *const hosts[] = { "github:", "gitlab:", "bitbucket:", "gist:", "git@" };
 	const char *alias = strstr(spec, "npm:");
-
 	if (alias) {
 		names_add_package(r, alias + 4);
 		/* yarn: "npm:^1.0" has no name, and a patch hides one. */
@@ -111,7 +107,6 @@ static void take_option(struct reading *r, const struct requirement *one)
 {
 	static const char *const indexes[] = { "--index-url", "--extra-index-url", "--find-links" };
 	const char *value = one->value ? one->value : "";
-
 	if (strcmp(one->option, "--requirement") == 0 || strcmp(one->option, "--constraint") == 0) {
 		if (names_add_url(r, value))
 			names_add_unknown(r, "requirements at an address aren't known");
@@ -127,12 +122,10 @@ static void take_option(struct reading *r, const struct requirement *one)
 static int read_requirements(struct reading *r, struct str text, struct error *err)
 {
 	requirement_list list = { 0 };
-
 	if (requirements_parse(text, r->arena, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct requirement *one = &list.items[i];
-
 		if (one->name)
 			names_add(r, &r->names->names, one->name, strlen(one->name));
 		if (one->kind == REQUIREMENT_URL)
@@ -151,7 +144,6 @@ static int read_requirements(struct reading *r, struct str text, struct error *e
 static bool is_table(const struct toml_entry *entry, const char *prefix)
 {
 	size_t len = strlen(prefix);
-
 	return strncmp(entry->table, prefix, len) == 0 &&
 	       (!entry->table[len] || entry->table[len] == '.');
 }
@@ -180,7 +172,6 @@ static bool is_requirement_list(const struct toml_entry *entry)
 		{ "tool.uv", "build-constraint-dependencies" },
 		{ "tool.uv.extra-build-dependencies", NULL }, { "tool.pdm.dev-dependencies", NULL },
 		{ "tool.pdm.resolution", NULL } };
-
 	for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
 		if (strcmp(entry->table, lists[i].table) == 0 &&
 			(!lists[i].key || strcmp(entry->key, lists[i].key) == 0))
@@ -194,7 +185,6 @@ static bool take_poetry(struct reading *r, const struct toml_entry *entry)
 	static const char ending[] = "dependencies";
 	const char *at =
 		strncmp(entry->table, "tool.poetry", 11) == 0 ? strstr(entry->table, ending) : NULL;
-
 	if (!at)
 		return false;
 	at += sizeof ending - 1;
@@ -214,7 +204,6 @@ static struct toml_entry split_key(struct arena *arena, struct toml_entry entry)
 	static const char *const tables[] = { "", "project", "tool", "tool.uv", "tool.poetry",
 		"tool.pdm" };
 	const char *dot = strrchr(entry.key, '.');
-
 	for (size_t i = 0; dot && i < sizeof tables / sizeof *tables; i++)
 		if (strcmp(entry.table, tables[i]) == 0) {
 			entry.table = arena_printf(arena, "%s%s%.*s", entry.table,
@@ -228,12 +217,10 @@ static struct toml_entry split_key(struct arena *arena, struct toml_entry entry)
 static int read_pyproject(struct reading *r, struct str text, struct error *err)
 {
 	toml_list list = { 0 };
-
 	if (toml_parse(text, r->arena, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct toml_entry one = split_key(r->arena, list.items[i]), *entry = &one;
-
 		if (is_requirement_list(entry) && entry->is_string)
 			add_requirement(r, entry->text);
 		else if (take_poetry(r, entry))
@@ -260,7 +247,6 @@ static int read_pyproject(struct reading *r, struct str text, struct error *err)
 static void take_locked_source(struct reading *r, const struct toml_entry *entry)
 {
 	bool is_itself = strcmp(entry->text, ".") == 0;
-
 	if (strcmp(entry->key, "editable") == 0 || strcmp(entry->key, "virtual") == 0 ||
 		strcmp(entry->key, "directory") == 0 || strcmp(entry->key, "path") == 0) {
 		if (!is_itself)
@@ -278,14 +264,12 @@ static int read_python_lock(struct reading *r, struct str text, struct error *er
 {
 	toml_list list = { 0 };
 	const char *type = ""; /* of Poetry's [package.source], before its url */
-
 	if (toml_parse(text, r->arena, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct toml_entry *entry = &list.items[i];
 		bool is_package = strcmp(entry->table, "package") == 0 ||
 				  strcmp(entry->table, "packages") == 0;
-
 		if (is_package && strcmp(entry->key, "name") == 0) {
 			names_add_package(r, entry->text);
 			type = "";
@@ -319,13 +303,11 @@ static int read_python_lock(struct reading *r, struct str text, struct error *er
 static int read_pipfile(struct reading *r, struct str text, struct error *err)
 {
 	toml_list list = { 0 };
-
 	if (toml_parse(text, r->arena, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.count; i++) {
 		const struct toml_entry *entry = &list.items[i];
 		const char *dot = strchr(entry->table, '.');
-
 		if (strcmp(entry->table, "source") == 0) {
 			names_add_url(r, entry->text);
 		} else if (dot) {
@@ -343,12 +325,10 @@ static int read_pipfile(struct reading *r, struct str text, struct error *err)
 static int read_pipfile_lock(struct reading *r, struct str text, struct error *err)
 {
 	struct json_value *root;
-
 	if (json_read(text, r->arena, &root, err) < 0)
 		return -1;
 	for (const struct json_value *group = root->first; group; group = group->next) {
 		bool is_meta = str_is(group->key, "_meta");
-
 		if (group->kind != JSON_OBJECT)
 			return fail(err, ERR_INVALID, "a group of packages is not an object");
 		for (const struct json_value *m = group->first; m; m = m->next) {
@@ -376,12 +356,10 @@ static int read_pipfile_lock(struct reading *r, struct str text, struct error *e
 static int read_settings(struct reading *r, struct str text, struct error *err)
 {
 	struct str line;
-
 	if (text.len && memchr(text.data, '\0', text.len))
 		return fail(err, ERR_INVALID, "it has a NUL");
 	while (str_next(&text, '\n', &line)) {
 		const char *one = arena_bytes(r->arena, line.data, line.len);
-
 		if (!strcasestr(one, "registry"))
 			continue;
 		if (!names_add_url(r, one) && strstr(one, "${"))
@@ -393,7 +371,6 @@ static int read_settings(struct reading *r, struct str text, struct error *err)
 static int read_toml(struct reading *r, struct str text, struct error *err)
 {
 	toml_list list = { 0 };
-
 	if (toml_parse(text, r->arena, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.count; i++)
@@ -406,22 +383,18 @@ static int read_pip_conf(struct reading *r, struct str text, struct error *err)
 	static const char *const keys[] = { "index-url", "extra-index-url", "find-links",
 		"requirement", "constraint" };
 	ini_list list = { 0 };
-
 	if (ini_parse(text, r->arena, &list, err) < 0)
 		return -1;
 	for (size_t i = 0; i < list.count; i++)
 		for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
 			struct str rest = str_from(list.items[i].value), word;
-
 			if (strcmp(list.items[i].key, keys[k]) != 0)
 				continue;
 			while (str_next(&rest, ' ', &word)) {
 				struct str more = word, part;
-
 				while (str_next(&more, '\n', &part)) {
 					const char *one =
 						arena_bytes(r->arena, part.data, part.len);
-
 					if (part.len && !names_add_url(r, one))
 						names_add_unknown(r, FROM_DIRECTORY);
 				}
@@ -460,7 +433,6 @@ int package_names_read(enum package_file kind, struct str text, struct arena *ar
 	};
 	struct package_names found = { 0 };
 	struct reading r = { .arena = arena, .names = &found };
-
 	if (readers[kind](&r, text, err) < 0)
 		return -1;
 	if (r.count > PACKAGE_NAMES_MAX)
@@ -472,6 +444,5 @@ int package_names_read(enum package_file kind, struct str text, struct arena *ar
 void package_names_add_spec(struct arena *arena, struct package_names *names, const char *spec)
 {
 	struct reading r = { .arena = arena, .names = names };
-
 	names_add_spec(&r, spec);
 }

@@ -38,7 +38,6 @@ static void take_overrides(struct reading *r, const struct json_value *value, in
 {
 	for (const struct json_value *m = value->first; m && depth < 32; m = m->next) {
 		const char *slash = strrchr(m->key.data ? m->key.data : "", '/');
-
 		if (is_text(m))
 			names_add_spec(r, m->string.data);
 		if (m->key.data)
@@ -53,7 +52,6 @@ static void take_sections(struct reading *r, const struct json_value *object)
 {
 	static const char *const sections[] = { "dependencies", "devDependencies",
 		"optionalDependencies", "peerDependencies" };
-
 	for (size_t i = 0; i < sizeof sections / sizeof *sections; i++)
 		take_section(r, json_member(object, sections[i]));
 }
@@ -63,13 +61,11 @@ int names_read_package_json(struct reading *r, struct str text, struct error *er
 	static const char *const overrides[] = { "overrides", "resolutions", "pnpm", "catalog",
 		"catalogs" };
 	struct json_value *root;
-
 	if (read_object(r, text, &root, err) < 0)
 		return -1;
 	take_sections(r, root);
 	for (size_t i = 0; i < sizeof overrides / sizeof *overrides; i++) {
 		const struct json_value *value = json_member(root, overrides[i]);
-
 		if (value)
 			take_overrides(r, value, 0);
 	}
@@ -83,7 +79,6 @@ static void take_place(struct reading *r, const struct json_value *m)
 {
 	const char *key = m->key.data, *last = NULL;
 	const struct json_value *link = json_member(m, "link");
-
 	for (const char *at = key; (at = strstr(at, MODULES)); at += sizeof MODULES - 1)
 		last = at + sizeof MODULES - 1;
 	if (last)
@@ -97,7 +92,6 @@ static void take_locked(struct reading *r, const struct json_value *m)
 {
 	const char *name = json_member_text(m, "name"), *from = json_member_text(m, "resolved");
 	const char *version = json_member_text(m, "version");
-
 	if (name)
 		names_add_package(r, name);
 	if (from)
@@ -112,7 +106,6 @@ static void take_nested(struct reading *r, const struct json_value *packages, in
 {
 	for (const struct json_value *m = packages->first; m && depth < 32; m = m->next) {
 		const struct json_value *inner = json_member(m, "dependencies");
-
 		if (m->kind != JSON_OBJECT)
 			continue;
 		names_add_package(r, m->key.data);
@@ -126,7 +119,6 @@ static void take_nested(struct reading *r, const struct json_value *packages, in
 int names_read_npm_lock(struct reading *r, struct str text, struct error *err)
 {
 	struct json_value *root;
-
 	if (read_object(r, text, &root, err) < 0)
 		return -1;
 	const struct json_value *packages = json_member(root, "packages");
@@ -149,7 +141,6 @@ int names_read_bun_lock(struct reading *r, struct str text, struct error *err)
 {
 	static const char *const others[] = { "overrides", "catalog", "catalogs" };
 	struct json_value *root;
-
 	if (read_object(r, node_lock_without_commas(text, r->arena), &root, err) < 0)
 		return -1;
 	const struct json_value *projects = json_member(root, "workspaces");
@@ -166,7 +157,6 @@ int names_read_bun_lock(struct reading *r, struct str text, struct error *err)
 			return fail(err, ERR_INVALID, "a package is not a list");
 		const char *ident = m->first->string.data;
 		const char *at = strchr(ident + (ident[0] == '@'), '@');
-
 		names_add_package(r, ident);
 		if (at)
 			names_add_spec(r, at + 1);
@@ -192,7 +182,6 @@ static void take_ident(struct reading *r, struct str ident)
 {
 	const char *text = arena_bytes(r->arena, ident.data, ident.len);
 	const char *at = text[0] ? strchr(text + 1, '@') : NULL;
-
 	names_add_package(r, text);
 	if (at)
 		names_add_spec(r, at + 1);
@@ -202,12 +191,10 @@ static void take_ident(struct reading *r, struct str ident)
 int names_read_yarn_lock(struct reading *r, struct str text, struct error *err)
 {
 	struct str line;
-
 	if (text.len && memchr(text.data, '\0', text.len))
 		return fail(err, ERR_INVALID, "it has a NUL");
 	while (str_next(&text, '\n', &line)) {
 		struct str all = str_trim(line), one;
-
 		if (!all.len || all.data[0] == '#')
 			continue;
 		if (line.data[0] == ' ') {
@@ -239,7 +226,6 @@ static void take_pnpm_key(struct reading *r, struct str key)
 	const char *text = arena_bytes(r->arena, key.data, key.len);
 	const char *slash = strchr(text, '/');
 	const char *at = text[0] ? strchr(text + 1, '@') : NULL;
-
 	if (slash && text[0] == '@')
 		slash = strchr(slash + 1, '/');
 	if (slash && (!at || slash < at)) {
@@ -254,7 +240,6 @@ static void take_pnpm_key(struct reading *r, struct str key)
 static int read_section(struct str line, bool *is_packages, struct error *err)
 {
 	struct str key, value;
-
 	if (!str_cut(line, ':', &key, &value))
 		return fail(err, ERR_INVALID, "not a lock of pnpm");
 	key = unquoted(key);
@@ -277,13 +262,11 @@ int names_read_pnpm_lock(struct reading *r, struct str text, struct error *err)
 {
 	struct str line;
 	bool is_packages = false, has_key = false;
-
 	if (text.len && (memchr(text.data, '\0', text.len) || memchr(text.data, '\t', text.len)))
 		return fail(err, ERR_INVALID, "not a lock of pnpm");
 	while (str_next(&text, '\n', &line)) {
 		struct str all = str_trim(line);
 		size_t indent = 0;
-
 		while (indent < line.len && line.data[indent] == ' ')
 			indent++;
 		if (!all.len || all.data[0] == '#')

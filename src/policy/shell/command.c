@@ -3,7 +3,6 @@
 const char *shell_next_word(struct shell_parser *p)
 {
 	size_t count = 0;
-
 	while (!shell_ends_word(shell_look(p, count)) && count < sizeof p->word - 1) {
 		p->word[count] = (char)shell_look(p, count);
 		count++;
@@ -21,7 +20,6 @@ static size_t assigned_name_len(const struct shell_parser *p)
 	struct shell_parser ahead = *p;
 	size_t len = 0;
 	int c = shell_current(&ahead);
-
 	if (!shell_is_name_start(c))
 		return 0;
 	for (; shell_is_name(c); c = shell_current(&ahead), len++)
@@ -34,7 +32,6 @@ static size_t assigned_name_len(const struct shell_parser *p)
 static bool may_assign(const struct shell_command *command)
 {
 	const shell_words *words = &command->words;
-
 	for (size_t i = 0; i < words->count; i++)
 		if (!str_is(words->items[i].source, "time") &&
 			(i == 0 || words->items[i].source.data[0] != '-'))
@@ -46,7 +43,6 @@ static bool may_assign(const struct shell_command *command)
 static int read_array(struct shell_parser *p, struct shell_assignment *assignment)
 {
 	struct shell_word item;
-
 	assignment->is_array = true;
 	for (;;) {
 		if (shell_skip_lines(p) < 0)
@@ -65,7 +61,6 @@ static int read_assignment(struct shell_parser *p, size_t name_len, struct shell
 {
 	struct shell_assignment out = { 0 };
 	char *name = arena_alloc(p->arena, name_len + 1);
-
 	for (size_t i = 0; i < name_len; i++, p->at++)
 		name[i] = (char)shell_current(p);
 	out.name = name;
@@ -101,7 +96,6 @@ static bool ends_command(int c)
 static int read_function(struct shell_parser *p, struct shell_command *command)
 {
 	const struct shell_word *name = command->words.count ? &command->words.items[0] : NULL;
-
 	if (command->words.count != 1 || command->assignments.count || command->redirects.count ||
 		!name->is_bare || !shell_is_name_start((unsigned char)name->literal[0]) ||
 		name->literal[strspn(name->literal, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQR"
@@ -119,7 +113,6 @@ static bool is_reserved(const struct shell_word *word)
 	static const char *const reserved[] = { "then", "elif", "else", "fi", "do", "done", "esac",
 		"in", "{", "}", "[[", "]]", "!", "if", "while", "until", "for", "case", "select",
 		"function", "coproc" };
-
 	for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
 		if (str_is(word->source, reserved[i]) ||
 			(word->is_bare && strcmp(word->literal, reserved[i]) == 0))
@@ -133,7 +126,6 @@ static int check_name(struct shell_parser *p, const struct shell_command *comman
 {
 	const shell_words *words = &command->words;
 	size_t i = 0;
-
 	while (i + 1 < words->count && (str_is(words->items[i].source, "time") ||
 					       (i && words->items[i].source.data[0] == '-')))
 		i++;
@@ -151,10 +143,8 @@ static int check_name(struct shell_parser *p, const struct shell_command *comman
 static int read_simple(struct shell_parser *p, struct shell_command *command)
 {
 	struct shell_word word;
-
 	for (;;) {
 		size_t name_len;
-
 		shell_skip_blanks(p);
 		if (shell_at_redirect(p)) {
 			if (shell_read_redirect(p, command) < 0)
@@ -186,7 +176,6 @@ static int read_command(struct shell_parser *p, struct shell_command *command)
 	const char *word = shell_current(p) == '(' ? "(" : shell_next_word(p);
 	size_t begin = p->at;
 	bool is_read = false;
-
 	command->line = shell_line(p);
 	if (shell_enter(p) < 0 || shell_check_size(p) < 0)
 		return -1;
@@ -203,7 +192,6 @@ static int read_command(struct shell_parser *p, struct shell_command *command)
 static int read_pipeline(struct shell_parser *p, struct shell_list *list)
 {
 	const char *word = shell_next_word(p);
-
 	if (word && strcmp(word, "!") == 0) {
 		shell_skip(p, 1);
 		shell_skip_blanks(p);
@@ -213,7 +201,6 @@ static int read_pipeline(struct shell_parser *p, struct shell_list *list)
 	}
 	for (;;) {
 		struct shell_command *command = arena_alloc(p->arena, sizeof *command);
-
 		if (read_command(p, command) < 0)
 			return -1;
 		vec_push(p->arena, &list->commands, command);
@@ -237,7 +224,6 @@ static int read_pipeline(struct shell_parser *p, struct shell_list *list)
 static int read_separator(struct shell_parser *p, bool *is_more, bool *is_end)
 {
 	int c;
-
 	shell_skip_blanks(p);
 	c = shell_current(p);
 	*is_more = *is_end = false;
@@ -261,7 +247,6 @@ static bool at_list_end(struct shell_parser *p)
 		"}" };
 	int c = shell_current(p);
 	const char *word;
-
 	if (c < 0 || c == ')' || c == ';')
 		return true;
 	word = shell_next_word(p);
@@ -275,7 +260,6 @@ int shell_read_list(struct shell_parser *p, struct shell_list **list)
 {
 	struct shell_list *out = arena_alloc(p->arena, sizeof *out);
 	bool is_more = false, is_end = false;
-
 	if (shell_skip_lines(p) < 0)
 		return -1;
 	while (!is_end && (is_more || !at_list_end(p))) {
@@ -299,7 +283,6 @@ int shell_parse(struct str script, enum shell_dialect dialect, struct arena *are
 		.size_max = arena->size + SHELL_TREE_MAX,
 		.err = err };
 	struct shell_list *out;
-
 	if (script.len > SHELL_SCRIPT_MAX)
 		return fail(err, ERR_LIMIT, "the script has more than %zu bytes", SHELL_SCRIPT_MAX);
 	if (memchr(script.data, '\0', script.len))

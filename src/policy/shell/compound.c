@@ -4,7 +4,6 @@
 int shell_read_body(struct shell_parser *p, struct shell_command *command, const char *closing)
 {
 	struct shell_list *list;
-
 	if (shell_read_list(p, &list) < 0)
 		return -1;
 	if (!list->commands.count)
@@ -12,7 +11,6 @@ int shell_read_body(struct shell_parser *p, struct shell_command *command, const
 	vec_push(p->arena, &command->bodies, list);
 	if (strcmp(closing, ")") != 0) {
 		const char *word = shell_next_word(p);
-
 		if (!word || strcmp(word, closing) != 0)
 			return shell_unknown(p, "'%s' is missing", closing);
 	}
@@ -29,7 +27,6 @@ static int read_group(struct shell_parser *p, struct shell_command *command)
 static int read_evaluation(struct shell_parser *p, struct shell_command *command)
 {
 	struct shell_word word = { 0 };
-
 	if (p->dialect != SHELL_BASH)
 		return shell_unknown(p, "'((' that shells read differently");
 	shell_skip(p, 2);
@@ -56,7 +53,6 @@ static int read_if(struct shell_parser *p, struct shell_command *command)
 	for (;;) {
 		struct shell_list *list;
 		const char *word;
-
 		if (shell_read_body(p, command, "then") < 0 || shell_read_list(p, &list) < 0)
 			return -1;
 		if (!list->commands.count)
@@ -88,7 +84,6 @@ static int read_loop(struct shell_parser *p, struct shell_command *command)
 static int read_do(struct shell_parser *p, struct shell_command *command)
 {
 	const char *word;
-
 	shell_skip_blanks(p);
 	if (shell_current(p) == ';' && shell_look(p, 1) != ';')
 		shell_skip(p, 1);
@@ -104,7 +99,6 @@ static int read_do(struct shell_parser *p, struct shell_command *command)
 static int read_arithmetic_for(struct shell_parser *p, struct shell_command *command)
 {
 	struct shell_word word = { 0 };
-
 	if (p->dialect != SHELL_BASH || shell_look(p, 1) != '(')
 		return shell_unknown(p, "a name is missing after 'for'");
 	shell_skip(p, 2);
@@ -118,7 +112,6 @@ static int read_arithmetic_for(struct shell_parser *p, struct shell_command *com
 static int read_name(struct shell_parser *p, struct shell_command *command)
 {
 	struct shell_word name;
-
 	if (!shell_is_name_start(shell_current(p)))
 		return shell_unknown(p, "a name is missing");
 	if (shell_read_word(p, &name) < 0)
@@ -135,7 +128,6 @@ static int read_items(struct shell_parser *p, struct shell_command *command)
 {
 	struct shell_word item;
 	const char *word;
-
 	shell_skip_blanks(p);
 	if (read_name(p, command) < 0)
 		return -1;
@@ -180,7 +172,6 @@ static int read_select(struct shell_parser *p, struct shell_command *command)
 static int read_patterns(struct shell_parser *p, struct shell_command *command)
 {
 	struct shell_word pattern;
-
 	if (shell_accept(p, "("))
 		shell_skip_blanks(p);
 	for (;;) {
@@ -219,7 +210,6 @@ static int read_case(struct shell_parser *p, struct shell_command *command)
 	struct shell_word subject;
 	bool is_last = false;
 	const char *word;
-
 	command->kind = SHELL_CASE;
 	shell_skip(p, 4);
 	shell_skip_blanks(p);
@@ -236,7 +226,6 @@ static int read_case(struct shell_parser *p, struct shell_command *command)
 		return -1;
 	for (;;) {
 		struct shell_list *list;
-
 		word = shell_next_word(p);
 		if (word && strcmp(word, "esac") == 0) {
 			shell_skip(p, 4);
@@ -257,7 +246,6 @@ int shell_read_function_body(struct shell_parser *p, struct shell_command *comma
 	struct shell_command *body = arena_alloc(p->arena, sizeof *body);
 	struct shell_list *list = arena_alloc(p->arena, sizeof *list);
 	bool is_read = false;
-
 	if (shell_skip_lines(p) < 0)
 		return -1;
 	body->line = shell_line(p);
@@ -299,7 +287,6 @@ static bool is_one_of(const char *text, const char *const *words, size_t count)
 static int read_operand(struct shell_parser *p, struct shell_command *command)
 {
 	struct shell_word word;
-
 	if (shell_skip_lines(p) < 0)
 		return -1;
 	if (shell_ends_word(shell_current(p)) || shell_read_word(p, &word) < 0)
@@ -314,7 +301,6 @@ static int read_comparison(struct shell_parser *p, struct shell_command *command
 	static const char *const binary[] = { "=", "==", "!=", "=~", "-eq", "-ne", "-lt", "-le",
 		"-gt", "-ge", "-nt", "-ot", "-ef" };
 	const struct shell_word *operator;
-
 	if (shell_accept(p, "<") || shell_accept(p, ">"))
 		return read_operand(p, command);
 	if (read_operand(p, command) < 0)
@@ -336,7 +322,6 @@ static bool at_condition_end(struct shell_parser *p)
 {
 	const char *next = shell_next_word(p);
 	int c = shell_current(p);
-
 	return (next && strcmp(next, "]]") == 0) || c == ')' ||
 	       ((c == '&' || c == '|') && shell_look(p, 1) == c);
 }
@@ -348,7 +333,6 @@ static int read_term(struct shell_parser *p, struct shell_command *command)
 {
 	const struct shell_word *first;
 	const char *next;
-
 	if (shell_skip_lines(p) < 0)
 		return -1;
 	while ((next = shell_next_word(p)) && strcmp(next, "!") == 0) {
@@ -386,7 +370,6 @@ static int read_terms(struct shell_parser *p, struct shell_command *command)
 static int read_condition(struct shell_parser *p, struct shell_command *command)
 {
 	const char *next;
-
 	command->kind = SHELL_CONDITION;
 	shell_skip(p, 2);
 	if (read_terms(p, command) < 0)

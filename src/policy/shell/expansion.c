@@ -11,7 +11,6 @@ static int read_commands(struct shell_parser *p, struct shell_part *part)
 	__typeof__(p->pending) outer = p->pending;
 	struct shell_list *list;
 	size_t begin = p->at;
-
 	if (shell_enter(p) < 0)
 		return -1;
 	p->pending = (__typeof__(p->pending)){ 0 };
@@ -31,7 +30,6 @@ static int read_commands(struct shell_parser *p, struct shell_part *part)
 int shell_read_process(struct shell_parser *p, struct shell_word *word)
 {
 	struct shell_part part = { .kind = SHELL_PROCESS, .is_quoted = true };
-
 	if (read_commands(p, &part) < 0)
 		return -1;
 	*word = (struct shell_word){ 0 };
@@ -45,7 +43,6 @@ static int unescape(struct shell_parser *p, bool is_quoted, char *text, size_t *
 {
 	for (; p->at < p->len && p->data[p->at] != '`'; p->at++) {
 		char c = p->data[p->at], next = p->at + 1 < p->len ? p->data[p->at + 1] : '\0';
-
 		if (c == '\n' && p->pending.count)
 			return shell_unknown(
 				p, "a here-document around the lines of a substitution");
@@ -61,7 +58,6 @@ static int unescape(struct shell_parser *p, bool is_quoted, char *text, size_t *
 static size_t backquoted_len(const struct shell_parser *p)
 {
 	size_t at = p->at;
-
 	while (at < p->len && p->data[at] != '`')
 		at += p->data[at] == '\\' ? 2 : 1;
 	return at - p->at;
@@ -74,7 +70,6 @@ static int read_backquoted(struct shell_parser *p, bool is_quoted, struct shell_
 	struct shell_list *list;
 	char *text;
 	size_t len = 0;
-
 	p->at++;
 	inner = *p;
 	inner.line = shell_line(p);
@@ -105,7 +100,6 @@ int shell_read_arithmetic(struct shell_parser *p, struct shell_word *word)
 {
 	struct shell_part part = { .kind = SHELL_ARITHMETIC, .is_quoted = true };
 	struct shell_word text;
-
 	if (shell_read_text(p, SHELL_END_PARENTHESES, &text) < 0)
 		return -1;
 	/* Otherwise bash takes it for a subshell within a substitution. */
@@ -113,7 +107,6 @@ int shell_read_arithmetic(struct shell_parser *p, struct shell_word *word)
 		return shell_unknown(p, "neither arithmetic nor commands for certain");
 	for (size_t i = 0; i < text.parts.count; i++) {
 		const struct shell_part *piece = &text.parts.items[i];
-
 		part.is_evaluated |= piece->kind != SHELL_TEXT;
 		for (const char *c = piece->kind == SHELL_TEXT ? piece->text : ""; *c; c++)
 			if (!is_arithmetic((unsigned char)*c, &part.is_evaluated))
@@ -153,10 +146,8 @@ static size_t operator_len(const struct shell_parser *p, struct shell_part *part
 		{ ",", true },
 		{ ":", true },
 	};
-
 	for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
 		const char *text = operators[i].text;
-
 		if (shell_look(p, 0) != text[0] || (text[1] && shell_look(p, 1) != text[1]))
 			continue;
 		part->is_evaluated |= strcmp(text, ":") == 0; /* ${name:offset:length} */
@@ -171,7 +162,6 @@ static void read_name(struct shell_parser *p, struct shell_part *part)
 	char *name = arena_alloc(p->arena, 2);
 	VEC(char) text = { 0 };
 	int c = shell_current(p);
-
 	if (!shell_is_name_start(c)) { /* one byte: a special parameter */
 		name[0] = (char)c;
 		part->text = name;
@@ -193,7 +183,6 @@ static bool is_parameter(int c)
 int shell_read_index(struct shell_parser *p, struct shell_word *index)
 {
 	size_t begin = p->at;
-
 	if (shell_read_text(p, SHELL_END_BRACKET, index) < 0)
 		return -1;
 	/* Bash counts brackets, and looks for the last one beyond the word. */
@@ -206,7 +195,6 @@ int shell_read_index(struct shell_parser *p, struct shell_word *index)
 static int read_subscript(struct shell_parser *p, struct shell_part *part)
 {
 	struct shell_word index;
-
 	if (p->dialect != SHELL_BASH)
 		return shell_unknown(p, "an array");
 	if (shell_accept(p, "[@]") || shell_accept(p, "[*]"))
@@ -228,7 +216,6 @@ static int read_braced(struct shell_parser *p, bool is_quoted, struct shell_word
 			 shell_look(p, 1) != '?';
 	struct shell_word operand;
 	size_t len;
-
 	if (is_length)
 		shell_skip(p, 1);
 	c = shell_current(p);
@@ -258,7 +245,6 @@ static int read_braced(struct shell_parser *p, bool is_quoted, struct shell_word
 static int read_substitution(struct shell_parser *p, bool is_quoted, struct shell_word *word)
 {
 	struct shell_part part = { .kind = SHELL_COMMAND, .is_quoted = is_quoted };
-
 	if (read_commands(p, &part) < 0)
 		return -1;
 	add(p, word, &part);
@@ -269,7 +255,6 @@ int shell_read_expansion(struct shell_parser *p, bool is_quoted, struct shell_wo
 {
 	struct shell_part part = { .kind = SHELL_PARAMETER, .is_quoted = is_quoted };
 	int next = shell_look(p, 1);
-
 	if (shell_current(p) == '`')
 		return read_backquoted(p, is_quoted, word);
 	if ((next == '\'' || next == '"') && !is_quoted)

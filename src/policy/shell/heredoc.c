@@ -5,7 +5,6 @@
 int shell_read_delimiter(struct shell_parser *p, struct shell_pending *pending)
 {
 	struct shell_word word;
-
 	shell_skip_blanks(p);
 	if (shell_read_word(p, &word) < 0)
 		return -1;
@@ -22,7 +21,6 @@ static struct str next_line(struct shell_parser *p)
 	const char *begin = p->data + p->at;
 	const char *end = memchr(begin, '\n', p->len - p->at);
 	size_t len = end ? (size_t)(end - begin) : p->len - p->at;
-
 	p->at += len + (end != NULL);
 	return (struct str){ begin, len };
 }
@@ -32,7 +30,6 @@ static struct str next_line(struct shell_parser *p)
 static bool is_continued(struct str line)
 {
 	size_t count = 0;
-
 	while (count < line.len && line.data[line.len - 1 - count] == '\\')
 		count++;
 	return count % 2 == 1;
@@ -42,7 +39,6 @@ static int read_body(struct shell_parser *p, const struct shell_pending *pending
 {
 	while (p->at < p->len) {
 		struct str line = next_line(p);
-
 		while (pending->strips_tabs && line.len && line.data[0] == '\t')
 			line = (struct str){ line.data + 1, line.len - 1 };
 		if (str_is(line, pending->delimiter))
@@ -59,7 +55,6 @@ static int read_body(struct shell_parser *p, const struct shell_pending *pending
 static int expand_body(struct shell_parser *p, int line, struct str body, struct shell_word *word)
 {
 	struct shell_parser inner = *p;
-
 	inner.data = arena_bytes(p->arena, body.data, body.len);
 	inner.len = body.len;
 	inner.at = inner.line_at = 0;
@@ -73,7 +68,6 @@ static int read_heredoc(struct shell_parser *p, const struct shell_pending *pend
 	auto_buf struct buf body = buf_empty(SHELL_SCRIPT_MAX + 1);
 	struct shell_word word = { 0 };
 	int line = shell_line(p);
-
 	if (read_body(p, pending, &body) < 0)
 		return -1;
 	if (pending->is_literal) {

@@ -15,7 +15,6 @@ int shell_unknown(struct shell_parser *p, const char *fmt, ...)
 {
 	char text[ERROR_TEXT_SIZE / 2];
 	va_list args;
-
 	va_start(args, fmt);
 	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
@@ -48,7 +47,6 @@ static size_t skip_continuations(const struct shell_parser *p, size_t at)
 int shell_look(const struct shell_parser *p, size_t ahead)
 {
 	size_t at = skip_continuations(p, p->at);
-
 	for (; ahead > 0 && at < p->len; ahead--)
 		at = skip_continuations(p, at + 1);
 	return at < p->len ? (unsigned char)p->data[at] : -1;
@@ -69,7 +67,6 @@ void shell_skip(struct shell_parser *p, size_t count)
 bool shell_accept(struct shell_parser *p, const char *text)
 {
 	size_t len = 0;
-
 	for (; text[len]; len++)
 		if (shell_look(p, len) != (unsigned char)text[len])
 			return false;
@@ -95,7 +92,6 @@ bool shell_is_name(int c)
 void shell_skip_blanks(struct shell_parser *p)
 {
 	int c;
-
 	while ((c = shell_current(p)) == ' ' || c == '\t')
 		p->at++;
 	if (c == '#') /* a backslash at the end of a comment continues nothing */

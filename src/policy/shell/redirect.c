@@ -27,7 +27,6 @@ static size_t digits(const struct shell_parser *p, struct shell_parser *ahead)
 {
 	size_t count = 0;
 	int c;
-
 	*ahead = *p;
 	while ((c = shell_current(ahead)) >= '0' && c <= '9') {
 		ahead->at++;
@@ -41,7 +40,6 @@ bool shell_at_redirect(struct shell_parser *p)
 	struct shell_parser ahead;
 	size_t count = digits(p, &ahead);
 	int c = shell_current(&ahead), next = shell_look(&ahead, 1);
-
 	if (c == '&' && count == 0) /* dash reads "& >" */
 		return next == '>';
 	if (c != '<' && c != '>')
@@ -53,7 +51,6 @@ static int read_fd(struct shell_parser *p, int *fd)
 {
 	struct shell_parser ahead;
 	size_t count = digits(p, &ahead);
-
 	*fd = -1;
 	if (count > 3)
 		return shell_unknown(p, "a descriptor of more than three digits");
@@ -69,7 +66,6 @@ static int check_target(struct shell_parser *p, const struct shell_redirect *red
 {
 	const char *text = redirect->target.literal;
 	int c = shell_current(p);
-
 	if ((c == '<' || c == '>') && text && !text[strspn(text, "0123456789")])
 		return shell_unknown(p, "digits between two redirections");
 	return 0;
@@ -80,7 +76,6 @@ static int check_copy(struct shell_parser *p, struct shell_redirect *redirect)
 {
 	const char *text = redirect->target.literal;
 	size_t count = text ? strspn(text, "0123456789") : 0;
-
 	if (text && (strcmp(text, "-") == 0 || (count > 0 && count <= 3 && text[count] == '\0')))
 		return 0;
 	if (redirect->kind == SHELL_COPY_OUT && p->dialect == SHELL_BASH && redirect->fd < 0 &&
@@ -95,7 +90,6 @@ int shell_read_redirect(struct shell_parser *p, struct shell_command *command)
 {
 	struct shell_redirect redirect = { 0 };
 	const struct operator* operator= operators;
-
 	if (read_fd(p, &redirect.fd) < 0)
 		return -1;
 	while (!shell_accept(p, operator->text))
@@ -107,7 +101,6 @@ int shell_read_redirect(struct shell_parser *p, struct shell_command *command)
 		struct shell_pending pending = { .command = command,
 			.redirect = command->redirects.count,
 			.strips_tabs = operator->text[2] == '-' };
-
 		if (shell_read_delimiter(p, &pending) < 0)
 			return -1;
 		vec_push(p->arena, &p->pending, pending);

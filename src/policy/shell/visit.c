@@ -10,10 +10,8 @@ static int visit_list(const struct visitor *v, const struct shell_list *list);
 static int visit_word(const struct visitor *v, const struct shell_word *word)
 {
 	int result = 0;
-
 	for (size_t i = 0; i < word->parts.count && !result; i++) {
 		const struct shell_part *part = &word->parts.items[i];
-
 		if (part->commands)
 			result = visit_list(v, part->commands);
 		for (size_t j = 0; j < part->words.count && !result; j++)
@@ -25,7 +23,6 @@ static int visit_word(const struct visitor *v, const struct shell_word *word)
 static int visit_words(const struct visitor *v, const shell_words *words)
 {
 	int result = 0;
-
 	for (size_t i = 0; i < words->count && !result; i++)
 		result = visit_word(v, &words->items[i]);
 	return result;
@@ -34,10 +31,8 @@ static int visit_words(const struct visitor *v, const shell_words *words)
 static int visit_command(const struct visitor *v, const struct shell_command *command)
 {
 	int result = v->visit(v->ctx, command);
-
 	for (size_t i = 0; i < command->assignments.count && !result; i++) {
 		const struct shell_assignment *assignment = &command->assignments.items[i];
-
 		result = visit_word(v, &assignment->index);
 		if (!result)
 			result = visit_word(v, &assignment->value);
@@ -56,7 +51,6 @@ static int visit_command(const struct visitor *v, const struct shell_command *co
 static int visit_list(const struct visitor *v, const struct shell_list *list)
 {
 	int result = 0;
-
 	for (size_t i = 0; i < list->commands.count && !result; i++)
 		result = visit_command(v, list->commands.items[i]);
 	return result;
@@ -65,6 +59,5 @@ static int visit_list(const struct visitor *v, const struct shell_list *list)
 int shell_visit(const struct shell_list *list, shell_visit_fn *visit, void *ctx)
 {
 	const struct visitor v = { visit, ctx };
-
 	return visit_list(&v, list);
 }

@@ -35,7 +35,6 @@ void shell_add_text(struct shell_parser *p, struct shell_word *word, const char 
 	struct shell_part *last =
 		word->parts.count ? &word->parts.items[word->parts.count - 1] : NULL;
 	char *text;
-
 	if (!last || last->kind != SHELL_TEXT || last->is_quoted != is_quoted) {
 		add_part(p, word, SHELL_TEXT, "", is_quoted);
 		last = &word->parts.items[word->parts.count - 1];
@@ -55,7 +54,6 @@ static int check_bare_byte(struct shell_parser *p, int c)
 {
 	const char *at = p->data + p->at;
 	size_t len = p->len - p->at;
-
 	if (c < 0x20 || c == 0x7f)
 		return shell_unknown(p, "unquoted control character \\x%02x", (unsigned)c);
 	if (c == 0xc2 && len > 1 && ((unsigned char)at[1] == 0xa0 || (unsigned char)at[1] == 0x85))
@@ -79,7 +77,6 @@ static int read_single_quoted(struct shell_parser *p, struct shell_word *word)
 {
 	const char *begin = p->data + ++p->at;
 	const char *end = memchr(begin, '\'', p->len - p->at);
-
 	if (!end)
 		return shell_unknown(p, "a single quote isn't closed");
 	size_t len = (size_t)(end - begin);
@@ -94,7 +91,6 @@ static int read_single_quoted(struct shell_parser *p, struct shell_word *word)
 static void read_quoted_escape(struct shell_parser *p, struct shell_word *word, const char *special)
 {
 	const char *at = p->data + p->at; /* the byte after the backslash */
-
 	if (p->at < p->len && *at && strchr(special, *at)) {
 		shell_add_text(p, word, at, 1, true);
 		p->at++;
@@ -109,7 +105,6 @@ static int read_double_quoted(struct shell_parser *p, struct shell_word *word)
 	shell_add_text(p, word, "", 0, true); /* "" is a word */
 	for (;;) {
 		int c = shell_current(p);
-
 		if (c < 0)
 			return shell_unknown(p, "a double quote isn't closed");
 		if (c == '$' || c == '`') {
@@ -194,7 +189,6 @@ static int read_piece(
 	struct shell_parser *p, int c, const struct rules *rules, struct shell_word *word)
 {
 	bool is_read = false;
-
 	if (shell_check_size(p) < 0)
 		return -1;
 	if (c == '$' || c == '`')
@@ -224,7 +218,6 @@ static int read_piece(
 static void finish(struct shell_parser *p, struct shell_word *word)
 {
 	auto_buf struct buf text = buf_empty(SHELL_SCRIPT_MAX + 1);
-
 	word->is_bare = word->parts.count == 1 && word->parts.items[0].kind == SHELL_TEXT &&
 			!word->parts.items[0].is_quoted;
 	for (size_t i = 0; i < word->parts.count; i++) {
@@ -240,7 +233,6 @@ static int read_split(struct shell_parser *p, struct shell_word *word)
 	struct shell_word out = { 0 };
 	size_t begin;
 	int c = shell_current(p);
-
 	begin = p->at;
 	for (; !shell_ends_word(c); c = shell_current(p))
 		if (read_piece(p, c, &rules_of_word, &out) < 0)
@@ -258,7 +250,6 @@ static int read_split(struct shell_parser *p, struct shell_word *word)
 int shell_read_word(struct shell_parser *p, struct shell_word *word)
 {
 	int c = shell_current(p);
-
 	if (p->dialect == SHELL_BASH && (c == '<' || c == '>') && shell_look(p, 1) == '(') {
 		size_t begin = p->at;
 		shell_skip(p, 2);
@@ -302,7 +293,6 @@ int shell_read_text(struct shell_parser *p, enum shell_end end, struct shell_wor
 	struct shell_word out = { 0 };
 	size_t begin = p->at, stop = p->at;
 	int parentheses = 0;
-
 	if (shell_enter(p) < 0)
 		return -1;
 	for (;;) {

@@ -73,7 +73,6 @@ int serve_apply(struct serve_job *job, struct error *err)
 	auto_close int area = -1;
 	struct bundle bundle;
 	struct error ignored;
-
 	if (!job->text || strchr(job->text, '/') || job->fd < 0)
 		return fail(err, ERR_INVALID, "no name for a directory to unpack in");
 	if (target < 0)
@@ -96,7 +95,6 @@ int serve_undo_apply(int above, const char *name, struct error *err)
 	const struct timespec pause = { .tv_nsec = UNDO_PAUSE_NS };
 	auto_close int area = openat(above, name, DIRECTORY);
 	int tries = 0;
-
 	if (area < 0)
 		return 0; /* a file of a COMMIT */
 	/* The server that works there may not have noticed yet that core is gone. It ends by

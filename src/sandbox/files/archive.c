@@ -19,7 +19,6 @@ int serve_pack(struct serve_job *job, struct error *err)
 {
 	struct tree_pack pack = { .out = job->fd };
 	auto_close int fd = -1;
-
 	if (serve_open_to_read(job, true, &fd, err) < 0 || serve_send_part(job, err) < 0)
 		return -1;
 	int failed = tree_pack(&pack, take_fd(&fd), path_basename(job->path), err);
@@ -33,7 +32,6 @@ int serve_pack(struct serve_job *job, struct error *err)
 static bool go_up(char *path)
 {
 	char *slash = strrchr(path, '/');
-
 	if (strcmp(path, ".") == 0 || strcmp(path, "/") == 0)
 		return false;
 	if (!slash)
@@ -48,7 +46,6 @@ static int open_above(const struct serve_job *job, int *fd, struct error *err)
 {
 	char path[PATH_MAX];
 	struct stat st;
-
 	if (stat(job->path, &st) == 0 && !S_ISDIR(st.st_mode))
 		return fail(err, ERR_CONFLICT, "'%s' is a %s", job->path, path_type(st.st_mode));
 	str_copy(path, sizeof path, job->path);
@@ -62,7 +59,6 @@ static int open_above(const struct serve_job *job, int *fd, struct error *err)
 int serve_make_stage(int above, const char *name, struct error *err)
 {
 	int made = mkdirat(above, name, 0700);
-
 	if (made < 0 && errno == EEXIST) {
 		if (path_remove_tree(above, name, err) < 0)
 			return -1;
@@ -76,7 +72,6 @@ static int unpack_stream(struct serve_job *job, struct tree_unpack *unpack, stru
 	static char data[CHUNK];
 	ssize_t got;
 	int failed = 0;
-
 	while (!failed && (got = read(job->fd, data, CHUNK)) != 0) {
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -111,7 +106,6 @@ int serve_unpack(struct serve_job *job, struct error *err)
 	static struct tree_unpack unpack; /* too large for a stack, and there is one at a time */
 	auto_close int above = -1, stage = -1;
 	struct error ignored;
-
 	if (!job->text || strchr(job->text, '/'))
 		return fail(err, ERR_INVALID, "no name for a directory to unpack in");
 	if (open_above(job, &above, err) < 0 || serve_make_stage(above, job->text, err) < 0)
@@ -138,7 +132,6 @@ int serve_tidy(struct serve_job *job, struct error *err)
 {
 	char path[PATH_MAX];
 	struct stat st;
-
 	if (!job->text || strchr(job->text, '/'))
 		return fail(err, ERR_INVALID, "no name for a directory to remove");
 	str_copy(path, sizeof path, job->path);

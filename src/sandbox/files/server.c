@@ -25,14 +25,12 @@ static serve_fn *const verbs[FILE_VERB_COUNT] = {
 static int send_packet(int socket, void *data, size_t len, int fd)
 {
 	struct iovec part = { data, len };
-
 	return fd_message_send(socket, &part, 1, &fd, fd >= 0, 0) < 0 ? -1 : 0;
 }
 
 int serve_send_part(struct serve_job *job, struct error *err)
 {
 	struct file_reply *reply = &job->reply;
-
 	reply->magic = FILE_MAGIC;
 	reply->kind = FILE_PART;
 	memcpy(job->packet, reply, sizeof *reply);
@@ -47,7 +45,6 @@ int serve_add_entry(struct serve_job *job, const char *name, const struct file_e
 	const char *link, struct error *err)
 {
 	struct file_entry whole = *info;
-
 	whole.name_len = (uint32_t)strlen(name);
 	whole.link_len = link ? (uint32_t)strlen(link) : 0;
 	size_t need = sizeof whole + whole.name_len + whole.link_len;
@@ -66,7 +63,6 @@ int serve_add_entry(struct serve_job *job, const char *name, const struct file_e
 bool serve_is_canceled(struct serve_job *job)
 {
 	char byte;
-
 	return recv(job->socket, &byte, sizeof byte, MSG_DONTWAIT) >= 0 || errno != EAGAIN;
 }
 
@@ -74,7 +70,6 @@ bool serve_is_canceled(struct serve_job *job)
 static bool take_request(struct serve_job *job, size_t len)
 {
 	struct file_request *r = &job->request;
-
 	if (len < sizeof *r)
 		return false;
 	memcpy(r, job->packet, sizeof *r);
@@ -95,7 +90,6 @@ static bool receive(struct serve_job *job)
 {
 	struct fd_message message;
 	ssize_t len = fd_message_receive(job->socket, job->packet, FILE_PACKET_MAX, 0, &message);
-
 	fd_message_close(&message, 1);
 	fd_close(&job->fd);
 	job->fd = message.fd_count ? message.fds[0] : -1;
@@ -126,13 +120,11 @@ void file_server_run(int socket)
 {
 	static char packet[FILE_PACKET_MAX] __attribute__((aligned(16)));
 	bool is_served = true;
-
 	while (is_served) {
 		struct serve_job job = {
 			.socket = socket, .packet = packet, .fd = -1, .answer_fd = -1
 		};
 		struct error err = { 0 };
-
 		arena_init(&job.arena);
 		is_served = receive(&job);
 		if (is_served) {

@@ -27,7 +27,6 @@
 static bool read_info(int dir, const char *name, struct file_entry *info, char target[PATH_MAX])
 {
 	struct stat st;
-
 	target[0] = '\0';
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
 		return false;
@@ -47,7 +46,6 @@ static int add_path(struct serve_job *job, const char *path, struct error *err)
 {
 	char target[PATH_MAX];
 	struct file_entry info;
-
 	if (!read_info(AT_FDCWD, path, &info, target))
 		return fail_errno(err, "'%s'", path);
 	return serve_add_entry(job, "", &info, target, err);
@@ -65,7 +63,6 @@ static int read_names(struct serve_job *job, DIR *walk, text_list *list, struct 
 {
 	struct dirent *entry;
 	size_t seen = 0;
-
 	while ((entry = walk_next(walk))) {
 		if (++seen > FILE_ENTRIES_MAX)
 			return fail_hint(err, ERR_LIMIT, "list it with a command in the workspace",
@@ -81,14 +78,12 @@ static int list_page(struct serve_job *job, DIR *walk, struct error *err)
 	char target[PATH_MAX];
 	struct file_entry info;
 	text_list list = { 0 };
-
 	if (read_names(job, walk, &list, err) < 0)
 		return -1;
 	text_list_sort(&list);
 	/* What vanishes meanwhile is left out. */
 	for (size_t i = 0; i < list.count && i < job->request.limit; i++) {
 		bool is_known = read_info(dirfd(walk), list.items[i], &info, target);
-
 		if (is_known && serve_add_entry(job, list.items[i], &info, target, err) < 0)
 			return -1;
 	}
@@ -104,7 +99,6 @@ int serve_list(struct serve_job *job, struct error *err)
 	auto_walk DIR *walk =
 		walk_from(open(job->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
 	struct stat st;
-
 	if (!walk && errno == ENOTDIR && stat(job->path, &st) == 0)
 		return fail(err, ERR_INVALID, "'%s' is a %s, not a directory", job->path,
 			path_type(st.st_mode));
@@ -122,7 +116,6 @@ int serve_open_to_read(
 	const struct serve_job *job, bool takes_directory, int *fd, struct error *err)
 {
 	struct stat st;
-
 	/* Check the type before opening: opening a fifo wakes a process that waits at its other
 	 * end. */
 	if (stat(job->path, &st) < 0)
@@ -159,7 +152,6 @@ struct target {
 static void split(struct target *target, char path[PATH_MAX])
 {
 	size_t len = strlen(path);
-
 	while (len > 1 && path[len - 1] == '/')
 		path[--len] = '\0';
 	char *slash = strrchr(path, '/');
@@ -179,7 +171,6 @@ static bool is_no_name(const char *name)
 int serve_make_directories(const char *path, size_t len, struct error *err)
 {
 	char part[PATH_MAX];
-
 	for (size_t i = 1; i <= len; i++) {
 		if (i < len && path[i] != '/')
 			continue;
@@ -195,7 +186,6 @@ static int find_target(
 	const struct serve_job *job, char path[PATH_MAX], struct target *target, struct error *err)
 {
 	char link[PATH_MAX], joined[PATH_MAX];
-
 	str_copy(path, PATH_MAX, job->path);
 	for (int links = 0; links <= LINKS_MAX; links++) {
 		split(target, path);
@@ -241,7 +231,6 @@ int serve_create(struct serve_job *job, struct error *err)
 {
 	char path[PATH_MAX];
 	struct target target;
-
 	if (find_target(job, path, &target, err) < 0 || check_target(job, &target, err) < 0)
 		return -1;
 	int fd = open(target.dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
@@ -264,7 +253,6 @@ int serve_create(struct serve_job *job, struct error *err)
 static int sync_directory(const char *path)
 {
 	auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
 	if (fd < 0)
 		return errno == EACCES ? 0 : -1;
 	return fsync(fd);
@@ -273,7 +261,6 @@ static int sync_directory(const char *path)
 static bool is_file(int dir, const char *name, const struct stat *file)
 {
 	struct stat there;
-
 	return fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       there.st_ino == file->st_ino && there.st_dev == file->st_dev;
 }
@@ -284,7 +271,6 @@ static int replace(struct serve_job *job, int dir, const struct stat *mine, cons
 	const char *name, struct error *err)
 {
 	const char *temporary = job->text;
-
 	if (linkat(AT_FDCWD, file, dir, temporary, AT_SYMLINK_FOLLOW) < 0 &&
 		(errno != EEXIST || !is_file(dir, temporary, mine)))
 		return fail_errno(err, "write '%s'", job->path);
@@ -303,7 +289,6 @@ static int give_name(struct serve_job *job, const struct target *target, struct 
 	auto_close int dir = open(target->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char file[32];
 	struct stat mine;
-
 	if (!job->text || strchr(job->text, '/'))
 		return fail(err, ERR_INVALID, "no name for a temporary file");
 	if (dir < 0 || fstat(job->fd, &mine) < 0)
@@ -332,7 +317,6 @@ static int copy(int from, int to)
 	static char data[1 << 16];
 	off_t at = 0;
 	ssize_t got;
-
 	while ((got = pread(from, data, sizeof data, at)) != 0) {
 		if (got < 0 && errno == EINTR)
 			continue;
@@ -349,7 +333,6 @@ static int take_to_memory(struct serve_job *job, const struct target *target, st
 {
 	struct stat from, to;
 	struct statfs fs;
-
 	if (stat(target->dir, &to) < 0 || fstat(job->fd, &from) < 0)
 		return fail_errno(err, "write '%s'", job->path);
 	if (from.st_dev == to.st_dev)
@@ -371,7 +354,6 @@ int serve_commit(struct serve_job *job, struct error *err)
 {
 	char path[PATH_MAX];
 	struct target target;
-
 	if (find_target(job, path, &target, err) < 0)
 		return -1;
 	/* With FILE_NEW, give_name sees whether the name is taken by this very file. */
@@ -398,7 +380,6 @@ int serve_mkdir(struct serve_job *job, struct error *err)
 	char path[PATH_MAX];
 	struct target target;
 	struct stat st;
-
 	str_copy(path, sizeof path, job->path);
 	split(&target, path);
 	if (mkdir(job->path, 0755) == 0) {
@@ -441,7 +422,6 @@ int serve_move(struct serve_job *job, struct error *err)
 {
 	struct stat st;
 	const char *to = job->text && job->text[0] ? job->text : ".";
-
 	if (lstat(job->path, &st) < 0)
 		return fail_errno(err, "'%s'", job->path);
 	if (rename(job->path, to) < 0)
@@ -453,7 +433,6 @@ static int remove_tree(const char *path, struct error *err)
 {
 	char copy[PATH_MAX];
 	struct target target;
-
 	str_copy(copy, sizeof copy, path);
 	split(&target, copy);
 	auto_close int dir = open(target.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -13,7 +13,6 @@ long connect_inside(unsigned port, bool to_ipv6)
 		struct sockaddr_in6 ipv6;
 	} address = { 0 };
 	int family = to_ipv6 ? AF_INET6 : AF_INET;
-
 	address.ipv4.sin_family = (sa_family_t)family;
 	address.ipv4.sin_port = (in_port_t)(port << 8 | port >> 8); /* network order */
 	if (to_ipv6)

@@ -68,7 +68,6 @@ static void give_up(struct scan *scan, unsigned depth, const char *why)
 static size_t count_parents(const struct pattern *pattern, const char *path, size_t top_len)
 {
 	size_t at = top_len + 1, count = 0;
-
 	if (pattern->matches.count) {
 		const char *last = pattern->matches.items[pattern->matches.count - 1].path;
 		for (at = 0; path[at] && path[at] == last[at];)
@@ -82,7 +81,6 @@ static size_t count_parents(const struct pattern *pattern, const char *path, siz
 static void add_match(struct scan *scan, struct pattern *pattern, size_t len)
 {
 	const char *path = arena_bytes(scan->arena, scan->path, len);
-
 	pattern->mounts += 1 + count_parents(pattern, path, scan->top_len);
 	vec_push(scan->arena, &pattern->matches,
 		(struct plan_denial){ path, pattern->denial->what });
@@ -122,7 +120,6 @@ static int scan_below(struct scan *scan, int dir, size_t len, unsigned depth, st
 	const char *name = strrchr(scan->path, '/') + 1;
 	auto_close int below =
 		openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
 	if (below < 0)
 		return errno == ENOENT ? 0 : fail_errno(err, "open '%s'", scan->path);
 	return scan_directory(scan, below, len, depth, err);
@@ -135,7 +132,6 @@ static int scan_entry(
 	size_t whole = len + 1 + strlen(name);
 	int failed = 0;
 	struct stat st;
-
 	/* Nothing could be mounted there. */
 	if (!str_format(&scan->path[len], sizeof scan->path - len, "/%s", name)) {
 		give_up(scan, depth, "a path is longer than 4095 bytes");
@@ -158,7 +154,6 @@ static int scan_directory(struct scan *scan, int dir, size_t len, unsigned depth
 	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 3), failed = 0;
 	DIR *stream = copy < 0 ? NULL : fdopendir(copy);
 	const struct dirent *entry;
-
 	if (!stream) {
 		fd_close(&copy);
 		return fail_errno(err, "read '%s'", scan->path);
@@ -200,7 +195,6 @@ static void add_pattern(struct scan *scan, const struct plan_denial *denial)
 	bool is_tree = len > 3 && !strcmp(denial->path + len - 3, "/**");
 	const char *glob = is_tree ? arena_bytes(scan->arena, denial->path, len - 3) : denial->path;
 	struct pattern pattern = { .denial = denial, .glob = glob, .is_tree = is_tree };
-
 	for (const char *at = &glob[scan->top_len]; *at; at++)
 		pattern.levels += *at == '/';
 	if (strstr(&glob[scan->top_len], "**"))
@@ -257,7 +251,6 @@ int child_find_matches(
 		.entries = ENTRIES_MAX,
 		.steps = STEPS_MAX,
 		.mounts = MOUNTS_MAX };
-
 	for (size_t i = 0; i < denials->count; i++) {
 		const struct plan_denial *first = &denials->items[i];
 		bool is_done = !denial_is_pattern(first);

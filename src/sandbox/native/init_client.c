@@ -93,7 +93,6 @@ int init_client_spawn(int socket, uint64_t id, const struct init_spawn *spawn, c
 	char *at = append_strings(append_strings(body, spawn->argv), spawn->env);
 	memcpy(at, spawn->cwd, strlen(spawn->cwd) + 1);
 	request.body_len = (uint32_t)len;
-
 	struct iovec iov[2] = { { &request, sizeof request }, { body, len } };
 	auto_close int body_fd = -1;
 	int sent[4] = { fds[0], fds[1], fds[2], -1 };

@@ -42,7 +42,6 @@ static bool is_taken(const struct plan_network *network, uint16_t port)
 {
 	static const uint16_t own[] = { HTTP_PORT, HTTPS_PORT, PLAN_FORWARD_PORT,
 		PLAN_RESOLVER_PORT };
-
 	for (size_t i = 0; i < COUNT(own); i++)
 		if (own[i] == port)
 			return true;
@@ -57,7 +56,6 @@ void plan_network_ports(const text_list *allow, struct arena *arena, struct plan
 	for (size_t i = 0; i < allow->count && network->ports.count < PLAN_PORTS_MAX; i++) {
 		const char *colon = strrchr(allow->items[i], ':');
 		uint64_t port;
-
 		if (colon && str_to_u64(str_from(colon + 1), &port) && port > 0 &&
 			port <= UINT16_MAX && !is_taken(network, (uint16_t)port))
 			vec_push(arena, &network->ports, (uint16_t)port);
@@ -78,7 +76,6 @@ void plan_network_env(const struct plan_network *network, const text_list *regis
 		"npm_config_update_notifier=false" };
 	bool has_none = !plan_network_has_names(network);
 	const char *const *items = has_none ? none : some;
-
 	/* A build says itself what its programs need. */
 	for (size_t i = 0; !network->forward && i < (has_none ? COUNT(none) : COUNT(some)); i++)
 		plan_set_env(arena, env, items[i]);

@@ -16,7 +16,6 @@ const char layer_in_use;
 void store_bad_name(const char *id, char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN])
 {
 	char random[ID_LEN + 1];
-
 	id_make(random);
 	str_format(name, sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN, BAD_PREFIX "%s-%s", id,
 		random);
@@ -32,7 +31,6 @@ void store_write_holders(const struct layer_store *store, const char *name)
 	auto_arena struct arena arena = { 0 };
 	text_list holders = { 0 };
 	struct error unimportant;
-
 	if (dir < 0 || !store->list_holders ||
 		store->list_holders(store->holders_ctx, &arena, &holders, &unimportant))
 		return;
@@ -46,7 +44,6 @@ int layer_quarantine(const struct layer_store *store, const char *id, struct err
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	char name[sizeof BAD_PREFIX + LAYER_ID_LEN + 1 + ID_LEN];
-
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
 	store_bad_name(id, name);
@@ -62,7 +59,6 @@ static bool is_held(const struct layer_store *store, const char *name, const str
 	const text_list *holders, struct arena *arena)
 {
 	struct str id = { name + strlen(BAD_PREFIX), LAYER_ID_LEN }, text, holder;
-
 	if (strlen(name) != strlen(BAD_PREFIX) + LAYER_ID_LEN + 1 + ID_LEN)
 		return false;
 	if (!store->list_holders ||
@@ -81,7 +77,6 @@ static int take_name(
 	const struct layer_store *store, const char **name, struct arena *arena, struct error *err)
 {
 	char random[ID_LEN + 1];
-
 	id_make(random);
 	const char *gone = arena_printf(arena, GONE_PREFIX "%s", random);
 	if (fault_fails("layers.collect") || renameat(store->dir, *name, store->dir, gone) < 0)
@@ -97,7 +92,6 @@ static int remove_one(
 	uint64_t size = 0, inodes;
 	auto_close int dir =
 		openat(store->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
 	/* What can't be measured is removed all the same. */
 	if (dir >= 0 && path_measure_tree(dir, &size, &inodes, NULL) < 0)
 		size = 0;
@@ -113,14 +107,12 @@ static int remove_one(
 static int remove_keys(const struct layer_store *store, struct arena *arena, struct error *err)
 {
 	text_list keys = { 0 };
-
 	if (file_names(store->dir, KEYS, arena, &keys) < 0 && errno != ENOENT)
 		return store_fail(err, "read", KEYS);
 	for (size_t i = 0; i < keys.count; i++) {
 		char target[LAYER_ID_LEN + 2];
 		const char *path = arena_printf(arena, KEYS "/%s", keys.items[i]);
 		ssize_t len = readlinkat(store->dir, path, target, sizeof target);
-
 		if (len == LAYER_ID_LEN && layer_id_is_valid(keys.items[i])) {
 			target[len] = '\0';
 			if (faccessat(store->dir, target, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
@@ -139,7 +131,6 @@ int layers_collect(const struct layer_store *store, const struct map *live, uint
 	auto_arena struct arena arena = { 0 };
 	text_list all = { 0 }, gone = { 0 }, holders = { 0 };
 	uint64_t freed = 0;
-
 	if (store->list_holders &&
 		store->list_holders(store->holders_ctx, &arena, &holders, err) < 0)
 		return -1;
@@ -148,7 +139,6 @@ int layers_collect(const struct layer_store *store, const struct map *live, uint
 	for (size_t i = 0; i < all.count; i++) {
 		const char *name = all.items[i];
 		bool is_layer = layer_id_is_valid(name);
-
 		if (is_layer ? map_get(live, str_from(name)) != NULL
 			     : strncmp(name, GONE_PREFIX, strlen(GONE_PREFIX)) != 0 &&
 					(strncmp(name, BAD_PREFIX, strlen(BAD_PREFIX)) != 0 ||

@@ -23,7 +23,6 @@ const char *tree_judge(const struct stat *st, uid_t uid, dev_t dev)
 		const char *name;
 	} others[] = { { S_IFIFO, "is a fifo" }, { S_IFSOCK, "is a socket" },
 		{ S_IFCHR, "is a character device" }, { S_IFBLK, "is a block device" } };
-
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
 		if ((st->st_mode & S_IFMT) == others[i].type)
 			return others[i].name;
@@ -44,7 +43,6 @@ const char *tree_judge_attributes(int fd, bool clear)
 {
 	char names[4096];
 	ssize_t len = flistxattr(fd, names, sizeof names);
-
 	if (len < 0)
 		return errno == ENOTSUP ? NULL : "has attributes that can't be listed";
 	for (char *name = names; name < names + len; name += strlen(name) + 1) {
@@ -65,7 +63,6 @@ static int change_mode(int dir, const char *name, mode_t mode)
 	auto_close int fd = path_open_nolinks(dir, name, O_PATH | O_NOFOLLOW, 0);
 	char link[32];
 	struct stat st;
-
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -1;
 	if (S_ISLNK(st.st_mode)) {
@@ -79,7 +76,6 @@ static int change_mode(int dir, const char *name, mode_t mode)
 static int open_again(int dir, const char *path, int flags, mode_t mode)
 {
 	int fd = path_open_nolinks(dir, path, flags, 0);
-
 	if (fd < 0 && errno == EACCES && mode && change_mode(dir, path, mode) == 0)
 		fd = path_open_nolinks(dir, path, flags, 0);
 	return fd;
@@ -125,7 +121,6 @@ static int read_link(struct tree_walk *walk, int dir, const char *name, struct t
 {
 	char target[MANIFEST_TARGET_MAX + 1];
 	ssize_t len = readlinkat(dir, name, target, sizeof target);
-
 	if (len < 0)
 		return fail_errno(err, "read the link '%s'", entry->path);
 	if ((size_t)len == sizeof target)
@@ -151,7 +146,6 @@ static int walk_entry(struct tree_walk *walk, int dir, const char *name, const c
 {
 	struct tree_entry entry = { 0 };
 	struct stat st;
-
 	entry.path = parent[0] ? arena_printf(walk->arena, "%s/%s", parent, name)
 			       : arena_text(walk->arena, name);
 	if (walk->is_draft && strlen(entry.path) > MANIFEST_PATH_MAX)
@@ -170,7 +164,6 @@ static int walk_entry(struct tree_walk *walk, int dir, const char *name, const c
 		return -1;
 	if (entry.wrong || !S_ISDIR(st.st_mode))
 		return add_entry(walk, entry, err);
-
 	auto_close int fd = tree_open_directory(dir, name, walk->is_draft ? S_IRWXU : 0);
 	if (fd < 0 && walk->is_draft)
 		return store_fail(err, "open", entry.path);
@@ -192,7 +185,6 @@ static int walk_directory(
 	struct tree_walk *walk, int dir, const char *path, dev_t dev, int depth, struct error *err)
 {
 	text_list names = { 0 };
-
 	/* First: without x nothing in it can be looked at. */
 	if (walk->is_draft && fchmod(dir, 0755) < 0)
 		return store_fail(err, "set the mode of", path);
@@ -213,7 +205,6 @@ static int compare_inodes(const void *a, const void *b)
 {
 	const struct tree_entry *one = *(struct tree_entry *const *)a;
 	const struct tree_entry *other = *(struct tree_entry *const *)b;
-
 	return (one->inode > other->inode) - (one->inode < other->inode);
 }
 
@@ -221,10 +212,8 @@ static int compare_inodes(const void *a, const void *b)
 static int judge_links(struct tree_walk *walk, struct error *err)
 {
 	VEC(struct tree_entry *) linked = { 0 };
-
 	for (size_t i = 1; i < walk->entries.count; i++) {
 		struct tree_entry *entry = &walk->entries.items[i];
-
 		if (!S_ISDIR(entry->mode) && entry->links != 1 && !entry->wrong)
 			vec_push(walk->arena, &linked, entry);
 	}
@@ -251,7 +240,6 @@ int tree_walk(struct tree_walk *walk, int dir, const char *name, struct error *e
 	auto_close int fd = tree_open_directory(dir, name, walk->is_draft ? S_IRWXU : 0);
 	struct tree_entry entry = { .path = "" };
 	struct stat st;
-
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return store_fail(err, "open", name);
 	entry.mode = st.st_mode;

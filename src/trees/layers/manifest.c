@@ -19,7 +19,6 @@ static bool is_valid(size_t field, struct str s)
 {
 	for (size_t i = 0; i < s.len; i++) {
 		char c = s.data[i];
-
 		if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
 			(fields[field].has_upper && c >= 'A' && c <= 'Z') ||
 			(c && strchr(fields[field].others, c)))
@@ -45,17 +44,14 @@ static bool is_escaped(unsigned char c)
 static void print_escaped(struct buf *out, const char *text)
 {
 	static const char digits[] = "0123456789ABCDEF";
-
 	while (*text) {
 		size_t plain = 0;
-
 		while (text[plain] && !is_escaped((unsigned char)text[plain]))
 			plain++;
 		buf_append(out, text, plain);
 		text += plain;
 		if (*text) {
 			unsigned char c = (unsigned char)*text++;
-
 			buf_append(out, (char[]){ '%', digits[c >> 4], digits[c & 15] }, 3);
 		}
 	}
@@ -64,14 +60,12 @@ static void print_escaped(struct buf *out, const char *text)
 static int compare_entries(const void *a, const void *b)
 {
 	const struct manifest_entry *one = a, *other = b;
-
 	return strcmp(one->path, other->path);
 }
 
 static void print_entry(const struct manifest_entry *entry, struct buf *out)
 {
 	char hex[2 * SHA256_LEN + 1];
-
 	switch (entry->kind) {
 	case MANIFEST_DIRECTORY:
 		buf_printf(out, "d %o ", entry->mode);
@@ -113,18 +107,15 @@ static int hex_value(char c, char ten)
 static const char *parse_escaped(struct str s, size_t max, struct arena *arena, const char **out)
 {
 	size_t len = 0;
-
 	/* Before anything is set aside for it. */
 	if (s.len == 0 || s.len > 3 * max)
 		return "an empty or overlong name";
 	char *text = arena_bytes(arena, s.data, s.len);
 	for (size_t i = 0; i < s.len; i++) {
 		char c = s.data[i];
-
 		if (c == '%') {
 			int high = i + 2 < s.len ? hex_value(s.data[i + 1], 'A') : -1;
 			int low = i + 2 < s.len ? hex_value(s.data[i + 2], 'A') : -1;
-
 			if (high < 0 || low < 0)
 				return "a bad escape";
 			c = (char)(high << 4 | low);
@@ -148,7 +139,6 @@ static bool has_directory(const struct manifest *m, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	size_t low = 0, high = m->entries.count;
-
 	if (!slash)
 		return true;
 	size_t len = (size_t)(slash - path);
@@ -156,7 +146,6 @@ static bool has_directory(const struct manifest *m, const char *path)
 		size_t middle = low + (high - low) / 2;
 		const struct manifest_entry *entry = &m->entries.items[middle];
 		int order = strncmp(path, entry->path, len);
-
 		if (order == 0 && entry->path[len] == '\0')
 			return entry->kind == MANIFEST_DIRECTORY;
 		/* Equal so far, and the entry goes on: what we look for is before it. */
@@ -173,7 +162,6 @@ static const char *parse_path(
 {
 	const char *wrong = parse_escaped(s, MANIFEST_PATH_MAX, arena, out);
 	struct str rest, part;
-
 	if (wrong)
 		return wrong;
 	rest = str_from(*out);
@@ -211,7 +199,6 @@ static const char *parse_sha256(struct str s, unsigned char out[SHA256_LEN])
 		return "a bad hash";
 	for (size_t i = 0; i < SHA256_LEN; i++) {
 		int high = hex_value(s.data[2 * i], 'a'), low = hex_value(s.data[2 * i + 1], 'a');
-
 		if (high < 0 || low < 0)
 			return "a bad hash";
 		out[i] = (unsigned char)(high << 4 | low);
@@ -222,7 +209,6 @@ static const char *parse_sha256(struct str s, unsigned char out[SHA256_LEN])
 static struct str next_field(struct str *rest)
 {
 	struct str field;
-
 	str_cut(*rest, ' ', &field, rest);
 	return field;
 }
@@ -233,7 +219,6 @@ static const char *parse_entry(struct str rest, struct arena *arena, struct mani
 	struct str kind = next_field(&rest);
 	const char *wrong = NULL;
 	uint64_t len = 0;
-
 	entry.kind = kind.len == 1 ? kind.data[0] : 0;
 	switch (entry.kind) {
 	case MANIFEST_DIRECTORY:
@@ -266,7 +251,6 @@ static const char *parse_header(
 	struct str line, size_t number, struct arena *arena, struct manifest *m)
 {
 	const char **const out[FIELDS] = { &m->kind, &m->name, &m->version };
-
 	if (number == 1)
 		return str_is(line, FIRST_LINE) ? NULL : "not the first line of a manifest";
 	size_t i = number - 2, before = strlen(fields[i].before);
@@ -284,7 +268,6 @@ int manifest_parse(struct str text, struct arena *arena, struct manifest *out, s
 	struct manifest m = { 0 };
 	struct str rest = text, line;
 	size_t number = 0;
-
 	if (text.len > MANIFEST_MAX)
 		return fail(err, ERR_CORRUPT, "manifest: longer than %zu bytes", MANIFEST_MAX);
 	if (text.len == 0 || text.data[text.len - 1] != '\n')
@@ -293,7 +276,6 @@ int manifest_parse(struct str text, struct arena *arena, struct manifest *out, s
 		number++;
 		const char *wrong = number <= 4 ? parse_header(line, number, arena, &m)
 						: parse_entry(line, arena, &m);
-
 		if (wrong)
 			return fail(err, ERR_CORRUPT, "manifest: line %zu: %s", number, wrong);
 	}

@@ -19,7 +19,6 @@ static int copy_content(int from, int to)
 {
 	static char data[256 << 10];
 	ssize_t got;
-
 	if (ioctl(to, FICLONE, from) == 0)
 		return 0;
 	while ((got = fd_read_full(from, data, sizeof data)) > 0) {
@@ -42,7 +41,6 @@ static int copy_file(
 {
 	auto_close int to = path_open_nolinks(
 		m->tree, entry->path, O_WRONLY | O_CREAT | O_EXCL, (mode_t)entry->mode);
-
 	if (to < 0 && is_hidden(errno))
 		return 0;
 	if (to < 0)
@@ -64,7 +62,6 @@ static int make_entry(struct merging *m, const struct manifest_entry *entry, str
 	size_t len = (size_t)(name - entry->path);
 	const char *above = len ? arena_printf(m->arena, "%.*s", (int)len - 1, entry->path) : ".";
 	auto_close int dir = path_open_nolinks(m->tree, above, O_PATH | O_DIRECTORY, 0);
-
 	if (dir >= 0 && entry->kind == MANIFEST_DIRECTORY && mkdirat(dir, name, 0755) == 0)
 		return 0;
 	if (dir >= 0 && entry->kind == MANIFEST_LINK && symlinkat(entry->target, dir, name) == 0)
@@ -76,7 +73,6 @@ static int add_layer(struct merging *m, const char *id, struct error *err)
 {
 	struct manifest manifest = { 0 };
 	char path[LAYER_ID_LEN + 8];
-
 	if (layer_read(m->store, id, m->arena, &manifest, err) < 0)
 		return -1;
 	str_format(path, sizeof path, "%s/tree", id);
@@ -88,7 +84,6 @@ static int add_layer(struct merging *m, const char *id, struct error *err)
 		const struct manifest_entry *entry = &manifest.entries.items[i];
 		int failed = entry->kind == MANIFEST_FILE ? copy_file(m, from, entry, err)
 							  : make_entry(m, entry, err);
-
 		if (failed)
 			return error_context(
 				err, "layer of %s %s", manifest.name, manifest.version);
@@ -101,7 +96,6 @@ int layers_merge(const struct layer_store *store, const char *const *ids, size_t
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	auto_close int tree = -1;
-
 	map_init(files, arena);
 	if (path_make_directories(stage, arena_printf(arena, "%s/tree", draft), 0755, &tree, err) <
 		0)

@@ -20,12 +20,10 @@ struct shared {
 static void work_on(struct pair *pair, struct shared *shared)
 {
 	size_t index;
-
 	while (!__atomic_load_n(&shared->has_failed, __ATOMIC_RELAXED) &&
 		(index = __atomic_fetch_add(&shared->next, 1, __ATOMIC_RELAXED)) < pair->count) {
 		struct error err = { 0 };
 		int nobody = 0;
-
 		if (pair->work(pair->ctx, index, (char *)pair->results + index * pair->result_size,
 			    &err) == 0)
 			continue;
@@ -47,7 +45,6 @@ int pair_run(struct pair *pair, bool is_small, struct error *err)
 {
 	size_t size;
 	struct child child = CHILD_NONE;
-
 	pair->results = NULL;
 	pair->mapped = 0;
 	if (__builtin_mul_overflow(pair->count, pair->result_size, &size) ||

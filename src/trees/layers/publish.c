@@ -54,7 +54,6 @@ static int check_draft(
 {
 	text_list names = { 0 };
 	struct stat st;
-
 	if (fstat(dir, &st) < 0)
 		return store_fail(err, "look at", draft->path);
 	if (st.st_uid != uid)
@@ -78,7 +77,6 @@ static int add_bytes(
 	uint64_t most = p->drafts[draft].bytes_max;
 	struct part *part = &p->parts[draft];
 	char shown[16];
-
 	if (!most || most > LAYER_BYTES_MAX)
 		most = LAYER_BYTES_MAX;
 	if (found->size > most - part->bytes) {
@@ -95,12 +93,10 @@ static int add_entries(
 	struct publication *p, size_t draft, const struct tree_walk *walk, struct error *err)
 {
 	struct part *part = &p->parts[draft];
-
 	/* The first one is the tree itself. */
 	for (size_t i = 1; i < walk->entries.count; i++) {
 		const struct tree_entry *found = &walk->entries.items[i];
 		struct manifest_entry entry = { .path = found->path, .target = found->target };
-
 		if (S_ISDIR(found->mode)) {
 			entry.kind = MANIFEST_DIRECTORY;
 			entry.mode = 0755;
@@ -130,7 +126,6 @@ static int look_at_draft(struct publication *p, size_t i, struct error *err)
 		.is_draft = true,
 		.kind = draft->kind };
 	char id[LAYER_ID_LEN + 1];
-
 	if (!manifest_is_named(draft->kind, draft->name, draft->version))
 		return fail(err, ERR_INVALID,
 			"invalid kind, name or version of a layer: '%s' '%s' '%s'", draft->kind,
@@ -165,7 +160,6 @@ static int hash_file(void *ctx, size_t index, void *result, struct error *err)
 		&p->parts[job->draft].manifest.entries.items[job->entry];
 	char path[PATH_MAX];
 	struct stat st;
-
 	fault_point("layers.hash");
 	if (!str_format(path, sizeof path, "%s/tree/%s", draft->path, entry->path))
 		return fail(err, ERR_LIMIT, "'%s': the path is too long", entry->path);
@@ -197,7 +191,6 @@ static int hash_file(void *ctx, size_t index, void *result, struct error *err)
 static int compare_jobs(const void *a, const void *b)
 {
 	const struct file_job *one = a, *other = b;
-
 	return (one->size < other->size) - (one->size > other->size);
 }
 
@@ -207,7 +200,6 @@ static int hash_all(struct publication *p, struct error *err)
 		.result_size = sizeof(struct file_result),
 		.work = hash_file,
 		.ctx = p };
-
 	/* The biggest first, so that both have work to the end. */
 	if (p->jobs.count > 1)
 		qsort(p->jobs.items, p->jobs.count, sizeof *p->jobs.items, compare_jobs);
@@ -217,7 +209,6 @@ static int hash_all(struct publication *p, struct error *err)
 		const struct file_result *result = (struct file_result *)pair.results + i;
 		struct manifest_entry *entry =
 			&p->parts[job->draft].manifest.entries.items[job->entry];
-
 		entry->size = result->size;
 		memcpy(entry->sha256, result->sha256, SHA256_LEN);
 	}
@@ -231,7 +222,6 @@ static int write_manifest(struct publication *p, size_t i, struct buf *text, str
 {
 	struct part *part = &p->parts[i];
 	char path[PATH_MAX];
-
 	buf_clear(text);
 	manifest_print(&part->manifest, text);
 	if (text->overflow)
@@ -252,7 +242,6 @@ static int write_manifest(struct publication *p, size_t i, struct buf *text, str
 static int write_all(struct publication *p, struct error *err)
 {
 	bool is_any = false;
-
 	auto_buf struct buf text = buf_empty(MANIFEST_MAX);
 	for (size_t i = 0; i < p->count; i++) {
 		if (!p->parts[i].is_new)
@@ -272,7 +261,6 @@ static int write_all(struct publication *p, struct error *err)
 static int link_key(struct publication *p, const char *key, const char *id, struct error *err)
 {
 	char name[2 * SHA256_LEN + 1], fresh[ID_LEN + 8], random[ID_LEN + 1];
-
 	store_key_name(key, name);
 	if (fault_fails("layers.key"))
 		return store_fail(err, "add a key for layer", id);
@@ -294,7 +282,6 @@ static int adopt(struct publication *p, size_t i, const char *id, struct error *
 	struct layer_draft *draft = &p->drafts[i];
 	struct manifest manifest;
 	uint64_t bytes = 0, files = 0;
-
 	if (layer_read(p->store, id, &p->arena, &manifest, err) < 0)
 		return -1;
 	for (size_t k = 0; k < manifest.entries.count; k++) {
@@ -311,7 +298,6 @@ static int adopt(struct publication *p, size_t i, const char *id, struct error *
 static int rename_draft(struct publication *p, size_t i, bool *was_there, struct error *err)
 {
 	const char *path = p->drafts[i].path, *id = p->parts[i].id;
-
 	if (fault_fails("layers.rename"))
 		return store_fail(err, "rename to", id);
 	*was_there = false;
@@ -341,7 +327,6 @@ static int settle(struct publication *p, size_t i, struct error *err)
 	struct layer_draft *draft = &p->drafts[i];
 	struct part *part = &p->parts[i];
 	char theirs[LAYER_ID_LEN + 1];
-
 	if (draft->key && layer_find(p->store, draft->key, theirs, err) == 0)
 		return adopt(p, i, theirs, err);
 	if (draft->key && err->code != ERR_NOT_FOUND)
@@ -376,7 +361,6 @@ static int settle_all(struct publication *p, struct error *err)
 static int publish(struct publication *p, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(p->store->home);
-
 	if (mkdirat(p->store->dir, KEYS, 0700) < 0 && errno != EEXIST)
 		return store_fail(err, "make", KEYS);
 	auto_close int keys =
@@ -402,7 +386,6 @@ int layers_publish(const struct layer_store *store, int stage, struct layer_draf
 		.count = count,
 		.seen = seen,
 		.ctx = ctx };
-
 	arena_init(&p.arena);
 	int failed = publish(&p, err);
 	arena_done(&p.arena);

@@ -26,10 +26,8 @@ static int search_file(const struct search *s, int fd)
 {
 	size_t kept = 0;
 	ssize_t got;
-
 	while ((got = fd_read_full(fd, s->data + kept, STEP)) > 0) {
 		size_t len = kept + (size_t)got;
-
 		if (holds_any(s, len))
 			return 1;
 		/* A text may lie across two steps. */
@@ -45,12 +43,10 @@ static int search_tree(const struct layer_store *store, const char *id, const st
 	auto_leave const struct home *home = home_entered(store->home);
 	auto_close int dir =
 		openat(store->dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
 	if (dir < 0)
 		return store_fail(err, "open layer", id);
 	for (size_t i = 0; i < manifest->entries.count; i++) {
 		const struct manifest_entry *entry = &manifest->entries.items[i];
-
 		if (entry->kind != MANIFEST_FILE)
 			continue;
 		auto_close int fd =
@@ -71,7 +67,6 @@ int layer_search(const struct layer_store *store, const char *id, const text_lis
 	struct search s = { .texts = texts };
 	struct manifest manifest;
 	text_list found = { 0 };
-
 	for (size_t i = 0; i < texts->count; i++)
 		if (strlen(texts->items[i]) > s.longest)
 			s.longest = strlen(texts->items[i]);

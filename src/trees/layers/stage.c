@@ -16,7 +16,6 @@
 int directory_make_locked(int dir, const char *name, int *fd)
 {
 	struct stat st;
-
 	if (mkdirat(dir, name, 0700) < 0)
 		return -1;
 	fault_point("layers.stage_lock");
@@ -40,7 +39,6 @@ int layer_stage_make(const struct layer_store *store, struct arena *arena,
 	auto_close int stages = -1;
 	char id[ID_LEN + 1];
 	int made = 0, fd = -1;
-
 	if (home_open_directory(home, STAGES, &stages, err) < 0)
 		return -1;
 	for (int tries = 0; made == 0 && tries < TRIES; tries++) {
@@ -61,7 +59,6 @@ int layer_stage_done(const struct layer_store *store, struct layer_stage *stage,
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	auto_close int stages = -1, lock = -1;
-
 	if (!stage->path)
 		return 0;
 	const char *name = path_basename(stage->path);
@@ -77,7 +74,6 @@ static int sweep_one(int stages, const char *id, struct error *err)
 {
 	/* A build can have taken its own rights away. */
 	auto_close int held = tree_open_directory(stages, id, S_IRWXU);
-
 	if (held < 0 && errno == ENOENT)
 		return 0;
 	if (held < 0)
@@ -95,7 +91,6 @@ int layer_stages_sweep(const struct layer_store *store, uint64_t *count, struct 
 	auto_close int stages = -1;
 	text_list names = { 0 };
 	uint64_t total = 0;
-
 	if (home_open_directory(home, STAGES, &stages, err) < 0)
 		return -1;
 	if (file_names(stages, ".", &arena, &names) < 0)
@@ -103,7 +98,6 @@ int layer_stages_sweep(const struct layer_store *store, uint64_t *count, struct 
 	for (size_t i = 0; i < names.count; i++) {
 		int swept =
 			id_is_valid(names.items[i]) ? sweep_one(stages, names.items[i], err) : 0;
-
 		if (swept < 0)
 			return -1;
 		total += (uint64_t)swept;

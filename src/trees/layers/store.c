@@ -13,7 +13,6 @@
 int store_fail(struct error *err, const char *what, const char *name)
 {
 	int reason = errno;
-
 	fail_errno(err, "layers: %s '%s'", what, name);
 	if (reason == EROFS || reason == EACCES || reason == EPERM)
 		error_hint(err, "CARREL_HOME must be writable for its owner");
@@ -25,7 +24,6 @@ int store_fail(struct error *err, const char *what, const char *name)
 int layer_store_open(const struct home *home, struct layer_store *store, struct error *err)
 {
 	int dir;
-
 	if (home_open_directory(home, "layers", &dir, err) < 0)
 		return -1;
 	*store = (struct layer_store){ .home = home, .dir = dir };
@@ -42,7 +40,6 @@ void layer_store_done(struct layer_store *store)
 int layer_store_make_empty(const struct layer_store *store, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-
 	static const char *const lowest[] = { LAYER_EMPTY, LAYER_ROOT, LAYER_ROOT "/.cache",
 		LAYER_ROOT "/dev", LAYER_ROOT "/etc", LAYER_ROOT "/proc", LAYER_ROOT "/run",
 		LAYER_ROOT "/sys", LAYER_ROOT "/tmp", LAYER_ROOT "/usr", LAYER_ROOT "/var",
@@ -50,7 +47,6 @@ int layer_store_make_empty(const struct layer_store *store, struct error *err)
 		LAYER_ROOT_NODE "/node_modules", LAYER_ROOT_NODE "/opt" };
 	static const char *const of_host[] = { LAYER_ROOT "/bin", LAYER_ROOT "/sbin",
 		LAYER_ROOT "/lib", LAYER_ROOT "/lib32", LAYER_ROOT "/lib64", LAYER_ROOT "/libx32" };
-
 	for (size_t i = 0; i < sizeof lowest / sizeof *lowest; i++)
 		if (mkdirat(store->dir, lowest[i], 0755) < 0 && errno != EEXIST)
 			return store_fail(err, "make", lowest[i]);
@@ -68,7 +64,6 @@ static int take_lock(const struct layer_store *store, int how, int *fd, struct e
 	/* Not for writing: so it opens in a read-only store, too. */
 	auto_close int lock =
 		openat(store->dir, ".lock", O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-
 	if (lock < 0)
 		return store_fail(err, "open", ".lock");
 	while (flock(lock, how) < 0) {
@@ -102,13 +97,11 @@ static int check(const struct layer_store *store, const char *id, bool has_marks
 		const char *name;
 		mode_t type;
 	} parts[] = { { "manifest", S_IFREG }, { "tree", S_IFDIR } };
-
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
 		char path[LAYER_ID_LEN + 16];
 		struct stat st;
-
 		str_format(path, sizeof path, "%s/%s", id, parts[i].name);
 		if (fstatat(store->dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 			if (errno != ENOENT && errno != ENOTDIR)
@@ -127,7 +120,6 @@ static int check(const struct layer_store *store, const char *id, bool has_marks
 int layer_check(const struct layer_store *store, const char *id, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-
 	return check(store, id, damage_is_any(store->dir), err);
 }
 
@@ -135,7 +127,6 @@ int layers_check(
 	const struct layer_store *store, const char *const *ids, size_t count, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-
 	bool has_marks = damage_is_any(store->dir);
 	for (size_t i = 0; i < count; i++)
 		if (check(store, ids[i], has_marks, err) < 0)
@@ -155,7 +146,6 @@ int layer_find(const struct layer_store *store, const char *key, char id[LAYER_I
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	char name[2 * SHA256_LEN + 1], path[sizeof KEYS + sizeof name], target[LAYER_ID_LEN + 2];
-
 	store_key_name(key, name);
 	str_format(path, sizeof path, KEYS "/%s", name);
 	ssize_t len = readlinkat(store->dir, path, target, sizeof target);
@@ -182,7 +172,6 @@ int layer_read(const struct layer_store *store, const char *id, struct arena *ar
 	auto_leave const struct home *home = home_entered(store->home);
 	char path[LAYER_ID_LEN + 16], hex[2 * SHA256_LEN + 1];
 	struct str text = { 0 };
-
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
 	str_format(path, sizeof path, "%s/manifest", id);
@@ -214,7 +203,6 @@ int layers_list(
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	text_list names = { 0 }, found = { 0 };
-
 	if (file_names(store->dir, ".", arena, &names) < 0)
 		return store_fail(err, "read", "layers");
 	for (size_t i = 0; i < names.count; i++)
@@ -229,7 +217,6 @@ int layer_measure(
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	uint64_t inodes;
-
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
 	auto_close int dir =

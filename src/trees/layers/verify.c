@@ -30,7 +30,6 @@ __attribute__((format(printf, 3, 4))) static void damage(
 {
 	char what[512], shown[512];
 	va_list args;
-
 	va_start(args, fmt);
 	vsnprintf(what, sizeof what, fmt, args);
 	va_end(args);
@@ -57,7 +56,6 @@ static bool compare(
 	struct verification *v, const struct manifest_entry *entry, const struct tree_entry *found)
 {
 	mode_t type = wanted_type(entry);
-
 	if (found->wrong)
 		damage(v, entry->path, "%s", found->wrong);
 	else if ((found->mode & S_IFMT) != type)
@@ -80,7 +78,6 @@ static bool compare(
 static int compare_found(const void *a, const void *b)
 {
 	const struct tree_entry *one = a, *other = b;
-
 	return strcmp(one->path, other->path);
 }
 
@@ -89,7 +86,6 @@ static void compare_lists(struct verification *v)
 {
 	struct manifest_entry top = { .kind = MANIFEST_DIRECTORY, .mode = 0755, .path = "" };
 	size_t e = 0, f = 1;
-
 	qsort(v->found.items, v->found.count, sizeof *v->found.items, compare_found);
 	compare(v, &top, &v->found.items[0]);
 	while (e < v->manifest.entries.count || f < v->found.count) {
@@ -98,7 +94,6 @@ static void compare_lists(struct verification *v)
 		int order = e == v->manifest.entries.count ? 1
 			    : f == v->found.count	   ? -1
 							   : strcmp(entry->path, found->path);
-
 		if (order < 0)
 			damage(v, entry->path, "missing");
 		else if (order > 0)
@@ -118,7 +113,6 @@ static int check_file(void *ctx, size_t index, void *result, struct error *err)
 	unsigned char sha256[SHA256_LEN];
 	char path[PATH_MAX];
 	uint64_t size;
-
 	str_format(path, sizeof path, "tree/%s", entry->path);
 	auto_close int fd = tree_open_file(v->dir, path, 0);
 	/* Damage, not an error: the next file is looked at, too. */
@@ -138,11 +132,9 @@ static int check_contents(struct verification *v, struct error *err)
 		.work = check_file,
 		.ctx = v };
 	int failed = pair_run(&pair, v->jobs.count < 16, err);
-
 	for (size_t i = 0; i < v->jobs.count && !failed; i++) {
 		const struct file_result *result = (struct file_result *)pair.results + i;
 		const char *path = v->manifest.entries.items[v->jobs.items[i]].path;
-
 		if (result->sys_errno)
 			damage(v, path, "can't be read: %s", strerrordesc_np(result->sys_errno));
 		else if (result->is_changed)
@@ -158,7 +150,6 @@ static int check_contents(struct verification *v, struct error *err)
 static int check_layer(struct verification *v, struct error *err)
 {
 	text_list names = { 0 };
-
 	if (file_names(v->dir, ".", v->arena, &names) < 0)
 		return store_fail(err, "read", "the layer");
 	for (size_t i = 0; i < names.count; i++)
@@ -170,14 +161,12 @@ static int check_layer(struct verification *v, struct error *err)
 static int compare_damages(const void *a, const void *b)
 {
 	const struct layer_damage *one = a, *other = b;
-
 	return strcmp(one->path, other->path);
 }
 
 static int verify(struct verification *v, const char *id, struct error *err)
 {
 	struct tree_walk walk = { .arena = v->arena, .uid = v->store->home->uid };
-
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
 	v->dir = openat(v->store->dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -205,7 +194,6 @@ int layer_verify(const struct layer_store *store, const char *id, struct arena *
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	struct verification v = { .store = store, .dir = -1, .arena = arena };
-
 	int failed = verify(&v, id, err);
 	fd_close(&v.dir);
 	/* A home that can't be written is checked all the same. */

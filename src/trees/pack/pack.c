@@ -35,11 +35,9 @@ static struct tar_entry entry_of(const struct pack *pack, enum tar_kind kind, co
 static int pack_file(struct pack *pack, int fd, const struct stat *st, struct error *err)
 {
 	struct tar_entry entry = entry_of(pack, TAR_FILE, st);
-
 	if (st->st_nlink > 1) {
 		uint64_t id[2] = { st->st_dev, st->st_ino };
 		struct str key = { (char *)id, sizeof id };
-
 		entry.link = map_get(&pack->links, key);
 		if (entry.link) {
 			entry.kind = TAR_HARDLINK;
@@ -60,7 +58,6 @@ static int pack_link(
 	char target[TAR_NAME_MAX + 1];
 	struct tar_entry entry = entry_of(pack, TAR_SYMLINK, st);
 	ssize_t len = readlinkat(dir, name, target, sizeof target - 1);
-
 	if (len < 0)
 		return errno == ENOENT || errno == EINVAL
 			       ? 0
@@ -77,7 +74,6 @@ static int pack_directory(struct pack *pack, int fd, int depth, struct error *er
 static void leave_out(struct pack *pack)
 {
 	struct tree_note *note = &pack->asked->left_out;
-
 	if (!note->count++)
 		str_format(note->first, sizeof note->first, "'%s'", pack->path.data);
 }
@@ -94,7 +90,6 @@ static int pack_entry(struct pack *pack, int dir, const char *name, int depth, s
 	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
 	struct tar_entry entry;
 	struct stat st;
-
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) < 0)
 		return is_vanished(errno) ? 0 : fail_errno(err, "look at '%s'", pack->path.data);
 	if (S_ISLNK(st.st_mode))
@@ -130,7 +125,6 @@ static int pack_directory(struct pack *pack, int fd, int depth, struct error *er
 	auto_walk DIR *walk = walk_from(fd);
 	size_t len = pack->path.len;
 	struct dirent *entry;
-
 	if (!walk)
 		return fail_errno(err, "open '%s'", pack->path.data);
 	if (depth > PATH_DEPTH_MAX)
@@ -151,7 +145,6 @@ int tree_pack(struct tree_pack *asked, int fd, const char *name, struct error *e
 	auto_close int from = fd;
 	struct pack pack = { .asked = asked };
 	struct stat st;
-
 	if (fstat(from, &st) < 0)
 		return fail_errno(err, "look at '%s'", name);
 	arena_init(&pack.arena);

@@ -41,7 +41,6 @@ static int charge(struct tree_unpack *unpack, uint64_t bytes, struct error *err)
 static void set_time(int fd, struct timespec modified)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, modified };
-
 	(void)!futimens(fd, times);
 }
 
@@ -49,7 +48,6 @@ static void leave(struct tree_unpack *unpack, size_t depth)
 {
 	while (unpack->depth > depth) {
 		struct tree_level *level = &unpack->levels[--unpack->depth];
-
 		set_time(level->fd, level->modified);
 		fd_close(&level->fd);
 	}
@@ -60,7 +58,6 @@ static int enter(struct tree_unpack *unpack, int dir, const char *name, int *fd,
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	int opened = openat(dir, name, flags);
-
 	if (opened < 0 && errno == ENOENT) {
 		if (charge(unpack, BLOCK, err) < 0)
 			return -1;
@@ -84,11 +81,9 @@ static int reach(struct tree_unpack *unpack, int *dir, const char **name, struct
 	const char *path = unpack->place.path, *slash;
 	size_t depth = 0;
 	struct stat st;
-
 	for (; (slash = strchr(path, '/')); path = slash + 1, depth++) {
 		struct tree_level *level = &unpack->levels[depth];
 		size_t len = (size_t)(slash - path);
-
 		if (depth < unpack->depth && strncmp(level->name, path, len) == 0 &&
 			level->name[len] == '\0')
 			continue;
@@ -126,7 +121,6 @@ static int begin_file(struct tree_unpack *unpack, struct error *err)
 	int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
 	const char *name;
 	int dir;
-
 	if (reach(unpack, &dir, &name, err) < 0)
 		return -1;
 	int fd = openat(dir, name, flags, 0600);
@@ -150,7 +144,6 @@ static int write_data(struct tree_unpack *unpack, struct str data, struct error 
 	/* In whole blocks, as far as they were not begun before. */
 	uint64_t end = (at + data.len + BLOCK - 1) / BLOCK, *blocks = &unpack->file_blocks;
 	uint64_t first = at / BLOCK > *blocks ? at / BLOCK : *blocks;
-
 	if (end > first && charge(unpack, (end - first) * BLOCK, err) < 0)
 		return -1;
 	*blocks = end > *blocks ? end : *blocks;
@@ -158,7 +151,6 @@ static int write_data(struct tree_unpack *unpack, struct str data, struct error 
 		ssize_t done = fault_fails("archive.write")
 				       ? -1
 				       : pwrite(unpack->file, data.data, data.len, (off_t)at);
-
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0)
@@ -173,7 +165,6 @@ static int write_data(struct tree_unpack *unpack, struct str data, struct error 
 static int end_file(struct tree_unpack *unpack, struct error *err)
 {
 	auto_close int fd = take_fd(&unpack->file);
-
 	if (fd < 0)
 		return 0;
 	/* It may end with a hole. */
@@ -192,7 +183,6 @@ static int unpack_directory(struct tree_unpack *unpack, struct error *err)
 	const char *name;
 	struct stat st;
 	int dir;
-
 	if (!unpack->place.path[0])
 		return 0;
 	if (reach(unpack, &dir, &name, err) < 0)
@@ -215,7 +205,6 @@ static int unpack_link(struct tree_unpack *unpack, struct error *err)
 {
 	const char *name;
 	int dir;
-
 	if (!path_link_stays(unpack->place.path, unpack->place.target) && !unpack->outward.count++)
 		str_format(unpack->outward.first, sizeof unpack->outward.first, "'%s' to '%s'",
 			unpack->place.path, unpack->place.target);
@@ -231,7 +220,6 @@ static int open_staged_parent(const struct tree_unpack *unpack, const char *path
 	auto_close int at = openat(unpack->stage, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	const char *slash;
 	char one[NAME_MAX + 1];
-
 	for (; at >= 0 && (slash = strchr(path, '/')); path = slash + 1) {
 		str_format(one, sizeof one, "%.*s", (int)(slash - path), path);
 		int next = openat(at, one, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -250,7 +238,6 @@ static int unpack_hard_link(struct tree_unpack *unpack, struct error *err)
 	auto_close int from = open_staged_parent(unpack, target, &old);
 	struct stat st;
 	int dir;
-
 	if (from < 0 || fstatat(from, old, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return fail(err, ERR_DENIED,
 			"'%s' in the archive is a hard link to '%s', which is not an earlier file "
@@ -265,7 +252,6 @@ static int judge(struct tree_unpack *unpack, const struct tar_entry *entry, stru
 {
 	const struct buf *attributes = &unpack->reader.attributes;
 	struct tar_entry judged = *entry;
-
 	if (!unpack->is_upload && !unpack->is_strict) {
 		judged.mode &= 0777;
 		return archived_judge(&judged, PATH_DEPTH_MAX, &unpack->place, err);
@@ -287,7 +273,6 @@ static int unpack_entry(struct tree_unpack *unpack, struct error *err)
 {
 	const struct tar_entry *entry = &unpack->reader.entry;
 	struct tree_note *left_out = &unpack->left_out;
-
 	if (++unpack->entries > ENTRIES_MAX)
 		return fail(err, ERR_LIMIT, "the archive has more than %d entries", ENTRIES_MAX);
 	if (entry->kind == TAR_OTHER && !unpack->is_upload && !unpack->is_strict) {
@@ -323,7 +308,6 @@ int tree_unpack_add(struct tree_unpack *unpack, struct str input, struct error *
 {
 	struct str data;
 	int step;
-
 	do {
 		step = tar_read(&unpack->reader, &input, &data, err);
 		if (step < 0)
@@ -382,7 +366,6 @@ static int merge_entry(
 	struct place *place, int from, int to, const char *name, int depth, struct error *err)
 {
 	struct stat mine, there;
-
 	if (fstatat(from, name, &mine, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail_errno(err, "look at '%s'", place->path.data);
 	bool is_there = fstatat(to, name, &there, AT_SYMLINK_NOFOLLOW) == 0;
@@ -415,7 +398,6 @@ static int merge(struct place *place, int from, int to, int depth, struct error 
 	auto_walk DIR *walk = walk_open(from, ".");
 	size_t len = place->path.len;
 	struct dirent *entry;
-
 	if (!walk)
 		return fail_errno(err, "open '%s'", place->path.data);
 	if (depth > PATH_DEPTH_MAX)
@@ -439,12 +421,10 @@ static int merge(struct place *place, int from, int to, int depth, struct error 
 static int lock_directories(const struct tree_unpack *unpack, int root, struct error *err)
 {
 	struct stat st;
-
 	for (size_t i = unpack->locked.count; i-- > 0;) {
 		const struct tree_locked *locked = &unpack->locked.items[i];
 		auto_close int fd =
 			path_open_nolinks(root, locked->path, O_RDONLY | O_DIRECTORY, 0);
-
 		/* A directory that existed before keeps its mode. */
 		if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != locked->inode)
 			continue;
@@ -458,7 +438,6 @@ int tree_unpack_place(struct tree_unpack *unpack, int target, struct error *err)
 {
 	struct place place = { .is_upload = unpack->is_upload };
 	int failed = 0;
-
 	buf_init(&place.path, (size_t)1 << 20);
 	for (int round = 0; target != unpack->stage && !failed && round < 2; round++) {
 		place.moves = round == 1;
