@@ -22,30 +22,30 @@ struct exec_record;
 struct audit;
 
 enum principal_kind {
-	PRINCIPAL_UID,	   /* of this host */
-	PRINCIPAL_TOKEN,   /* a bearer of one */
-	PRINCIPAL_SANDBOX, /* a command inside; always bound to its workspace */
-	PRINCIPAL_SYSTEM,  /* core itself: timers, and what it finds after a start */
-	PRINCIPAL_SUBJECT, /* of a client certificate that was verified */
-	PRINCIPAL_NOBODY,  /* without a credential, by TCP: no scope */
-	PRINCIPAL_CLIENT,  /* of an agent whose routes need no credential: no scope */
+	PRINCIPAL_UID,	   /* a user of this host, by the peer of its socket */
+	PRINCIPAL_TOKEN,   /* the bearer of an access token */
+	PRINCIPAL_SANDBOX, /* a command in a sandbox; always bound to its workspace */
+	PRINCIPAL_SYSTEM,  /* core itself: timers, and the recovery after a start */
+	PRINCIPAL_SUBJECT, /* the subject of a verified client certificate */
+	PRINCIPAL_NOBODY,  /* a TCP client without a credential: no scope */
+	PRINCIPAL_CLIENT,  /* a client of an agent whose routes need no credential: no scope */
 	PRINCIPAL_AGENT,   /* an agent, in its own workspaces */
 };
-struct principal { /* its texts: access_keep copies each of them */
+struct principal { /* the texts belong to the request; access_keep copies them */
 	enum principal_kind kind;
 	uid_t uid;	       /* PRINCIPAL_UID */
 	const char *token_id;  /* PRINCIPAL_TOKEN */
 	unsigned scopes;       /* enum scope */
-	const char *workspace; /* id of the one it is bound to, or NULL */
-	const char *address;   /* of TCP, from which it asks, or NULL */
+	const char *workspace; /* id of the workspace it is bound to, or NULL */
+	const char *address;   /* of the TCP peer, or NULL */
 	const char *subject;   /* PRINCIPAL_SUBJECT, _CLIENT and _AGENT */
 };
 struct request {
 	const struct principal *principal;
 	const char *id;		   /* for the log and the launcher; "": none */
-	const char *door;	   /* its name, a literal */
-	uint64_t deadline_ms;	   /* monotonic; 0: none. Nothing is begun after it */
-	struct request_note *note; /* or NULL: nobody reads it */
+	const char *door;	   /* name of the protocol it came by, a literal */
+	uint64_t deadline_ms;	   /* monotonic; 0: none. Verbs refuse to start after it */
+	struct request_note *note; /* filled by access_check; NULL: not wanted */
 };
 struct request_note { /* for access_trail, access_learned */
 	struct arena *arena;
@@ -59,92 +59,94 @@ struct init_connection; /* core/execs/core_exec.h: the connection to one sandbox
 
 enum sandbox_state {
 	SANDBOX_NONE,
-	SANDBOX_STARTING, /* asked for, not there yet */
+	SANDBOX_STARTING, /* the launcher was asked to start it */
 	SANDBOX_UP,	  /* init is connected, and execs can be sent */
 	SANDBOX_ENDING,	  /* the launcher was asked to end it, or said that it ended */
 	SANDBOX_STATE_COUNT
 };
-/* The sandbox a workspace has just now. */
+/* The sandbox of a workspace. */
 struct core_sandbox {
 	enum sandbox_state state;
 	struct sandbox_view view;
 	struct core_exec *execs; /* running here, linked by exec->next */
 	unsigned exec_count;
-	bool is_damaged; /* a layer below it is: no command begins in it any more, see core_wake */
+	bool is_damaged; /* one of its layers is damaged: it starts no more commands, see core_wake
+			  */
 	bool is_alone;	 /* init was the only process when it last reported an exit */
 	struct init_connection *connection;
-	struct network *network; /* of core/workspaces/networks.c: its policy, or NULL */
-	enum reason limit; /* why it is, or will be, ended: every exec in it ends with this reason;
-			    * REASON_EXITED: it isn't to be ended */
+	struct network *network; /* its egress policy (core/workspaces/networks.c), or NULL */
+	enum reason limit;	 /* the limit that ends it, and the reason of every exec in it;
+				  * REASON_EXITED: no limit was exceeded */
 };
 
 struct core_workspace {
 	struct core *core;
 	struct workspace model;
-	struct arena arena; /* of the model's texts: workspace_tidy */
-	size_t texts_bytes; /* of that, when nothing else was in it */
+	struct arena arena; /* holds the model's texts; see workspace_tidy */
+	size_t texts_bytes; /* size of the arena after the last workspace_tidy */
 	struct core_sandbox sandbox;
 	struct loop_timer *idle, *expiry;
 	uint64_t expires_at_ms;	 /* monotonic */
-	int64_t expires_from_ms; /* the model's time it was reckoned from */
+	int64_t expires_from_ms; /* model.expires_ms for which expires_at_ms was computed */
 	int64_t saved_last_used_ms;
 	uint64_t used_ms; /* monotonic: last use */
-	uint64_t kept_ms; /* monotonic: something that a command had left was found running */
-	bool is_dirty;	  /* used since it was measured */
-	struct { /* when its tree was last walked; counters.files 0: it has changed since */
+	uint64_t kept_ms; /* monotonic: last time that background processes were found running */
+	bool is_dirty;	  /* was used after its disk usage was last measured */
+	struct {	  /* the last measurement of its disk usage; counters.files 0: outdated */
 		struct pace_counters counters;
 		uint64_t bytes, at_ms, cost_ms;
-		unsigned moves; /* of files to or from layers, so far */
+		unsigned moves; /* how often files were moved to or from layers */
 	} measured;
-	bool has_warned;   /* that 80 % of its disk limit are used */
-	bool is_overgrown; /* over its counted disk limit, and has grown since that was known */
-	unsigned users; /* requests that hold it: files in transfer, execs; not given back nor freed
-			 * meanwhile */
-	bool is_gone;	/* removed; freed when the last user lets go */
+	bool has_warned;   /* the event for 80 % of its disk limit was sent */
+	bool is_overgrown; /* exceeds its counted disk limit, and still grew after that was found */
+	unsigned users; /* references (transfers, execs): its sandbox isn't ended by the idle timer,
+			 * nor the struct freed, before this is 0 */
+	bool is_gone;	/* removed; freed with the last reference */
 	bool is_spare;	/* made ahead by core/workspaces/spare.c, not yet assigned to a request */
-	bool is_canceled;		/* its creation was canceled while in progress */
-	uint64_t build_tag;		/* of its environment's build, while that runs, or 0 */
-	bool is_suspending;		/* when its sandbox is gone, and measured */
-	struct core_waiter *suspenders; /* told when it is suspended */
-	struct core_waiter *removal;	/* told when it is removed; NULL: it isn't being removed */
-	const char *removal_why;	/* "removed", "expired" */
-	bool wants_archive;		/* before it is removed */
-	bool archive_is_partial;	/* what can't be archived doesn't keep it from expiring */
-	struct archiving *archiving;	/* of core/state/archives.c, while that is made */
-	void *archive_ctx;		/* of core_remove_as, or NULL */
-	bool has_no_row;		/* any more: it is being removed */
-	bool has_made_room;		/* its tree was removed before its row, which had none */
-	bool needs_room;		/* that is to be done when its sandbox is gone */
-	char start_request[ID_LEN + 1]; /* whose request the sandbox is started for */
+	bool is_canceled;   /* its creation was canceled while in progress */
+	uint64_t build_tag; /* of the running build of its environment, or 0 */
+	bool is_suspending; /* becomes suspended when its sandbox has ended and is measured */
+	struct core_waiter *suspenders; /* called when it is suspended */
+	struct core_waiter *removal; /* called when it is removed; NULL: it isn't being removed */
+	const char *removal_why;     /* "removed", "expired" */
+	bool wants_archive;	     /* an archive is made before it is removed */
+	bool archive_is_partial;     /* an expiry leaves out what can't be archived */
+	struct archiving *archiving; /* the archive in progress (core/state/archives.c), or NULL */
+	void *archive_ctx;	     /* argument of core_remove_as, or NULL */
+	bool has_no_row;	     /* its row was deleted: the removal goes on from there */
+	bool has_made_room; /* the disk was too full to delete its row: its tree is removed first */
+	bool needs_room;    /* and that waits for the end of its sandbox */
+	char start_request[ID_LEN + 1]; /* id of the request that the sandbox is started for */
 	uint64_t start_ns;
-	unsigned lost_starts;	     /* in a row: dead before they were of use */
-	bool is_start_repaired;	     /* for the start that is under way */
-	uint64_t incoming_bytes;     /* of files that have no name yet */
-	uint64_t incoming_tmp_bytes; /* and of those that go to a tmpfs */
-	struct port_call *ports; /* of core/workspaces/ports.c: connections that are being made */
-	struct file_servers {	 /* of core/files/file_servers.c */
+	unsigned lost_starts; /* consecutive starts whose sandbox was lost before init connected */
+	bool is_start_repaired;	     /* layers were repaired for the present start: not again */
+	uint64_t incoming_bytes;     /* of uploads in progress, whose files have no name yet */
+	uint64_t incoming_tmp_bytes; /* the same for uploads into a tmpfs */
+	struct port_call *ports;     /* connections to its ports in progress */
+	struct file_servers {	     /* of core/files/file_servers.c */
 		struct file_server *first;
 		struct file_call *queue;
 		bool is_waking;
 	} file_servers;
-	pair_list files;	   /* of its template, while it is made */
-	struct tree_taker *takers; /* of core/state/takers.c: operations on its trees, in order */
-	bool is_taken;		   /* one has them: no sandbox starts */
-	bool is_frozen;		   /* its uppers are new: the last sandbox had others */
-	bool has_state;		   /* while it is made: its layers hold all that it begins with */
-	bool is_paused;		   /* and its processes are stopped: no command starts */
-	struct loop_timer *look;   /* whether it is still in use */
-	struct layer_merge *merge; /* of core/state/merge_layers.c: made, to be put in place */
-	size_t unmerged_layers;	   /* so many could not be merged */
-	struct core_policies *policies; /* of core/access/policies_compiled.c; NULL: not yet */
+	pair_list files;	   /* of its template, while the workspace is created */
+	struct tree_taker *takers; /* queue of operations on its trees (core/state/takers.c) */
+	bool is_taken;		   /* an operation has its trees: no sandbox starts meanwhile */
+	bool is_frozen; /* the uppers of its sandbox were frozen: nothing mounts them again */
+	bool has_state; /* created from layers that already hold its first files */
+	bool is_paused; /* its processes are stopped for a snapshot: no command starts */
+	struct loop_timer *look;   /* for `takers`: checks whether it is still in use */
+	struct layer_merge *merge; /* finished merge of layers that replaces them at the next start
+				    * (core/state/merge_layers.c) */
+	size_t unmerged_layers;	   /* number of its layers when a merge failed: retry with more */
+	struct core_policies *policies;			     /* compiled; NULL: not yet */
 	struct env_pin *pins[WORKSPACE_ENVIRONMENTS];	     /* its environments', of
 								core/packages/environments.c */
 	struct env_pin *pins_before[WORKSPACE_ENVIRONMENTS]; /* of model.unsettled */
-	struct package_change *changes;	  /* of core/packages/packages.c: one at a time, in order */
-	struct cancelable *operations;	  /* that use it */
-	struct workspace_traffic traffic; /* since core began */
-	struct core_waiter *waiters;	  /* for the sandbox to come up */
-	struct core_waiter *refusals;	  /* while it is made: who wanted the same name */
+	struct package_change *changes;	  /* queue of installs (core/packages/packages.c) */
+	struct cancelable *operations;	  /* cancelable operations that use it */
+	struct workspace_traffic traffic; /* since the start of core */
+	struct core_waiter *waiters;	  /* called when its sandbox is up */
+	struct core_waiter *refusals; /* other creations of this name, refused when it is created */
 	struct core_workspace *newer, *older; /* all of them, by creation */
 };
 
@@ -174,37 +176,38 @@ struct core {
 	struct store_opened store_opened;
 	struct env_store envs;
 	struct launcher launcher;
-	struct audit *audit; /* of core/access/audit.c; NULL: it is off */
+	struct audit *audit; /* core/access/audit.c; NULL: the audit log is off */
 	const char *config_digest;
-	struct networks *networks; /* of core/workspaces/networks.h */
+	struct networks *networks; /* core/workspaces/networks.c */
 	struct journal journal;
 	struct metrics metrics;
 	struct map ids, names, contexts; /* of workspaces */
-	struct map execs; /* by id: running, and background ones that have ended, and the latest
-			   * others */
-	struct map pins;  /* environments in use, by name */
-	struct map template_builds; /* of core/state/template_builds.c, by name */
+	struct map execs;	    /* by id: running and background execs, and the latest others */
+	struct map pins;	    /* environments in use, by name */
+	struct map template_builds; /* core/state/template_builds.c, by name */
 	int template_dir;	    /* <home>/templates */
-	bool templates_outside; /* of core/state/template_fetch.c: the store isn't the home's own */
-	struct template_fetch *template_fetch; /* that runs; or NULL */
-	struct core_waiter *template_waiters;  /* for the next one */
+	bool templates_outside;	    /* the store of templates isn't in this home
+				       (core/state/template_fetch.c) */
+	struct template_fetch *template_fetch; /* the fetch in progress, or NULL */
+	struct core_waiter *template_waiters;  /* called by the next fetch */
 	bool use_snapshots;		       /* templates are built into layers */
-	bool auto_repair;		       /* what keeps a sandbox from starting is repaired */
-	int sockets;			       /* <home>/run/sb */
+	bool auto_repair; /* damage that keeps a sandbox from starting is repaired */
+	int sockets;	  /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
 	bool archives_removed, archives_expired, archives_gzip; /* as configured */
 	struct map snapshots;					/* by id */
 	struct core_snapshot *newest_snapshot;			/* all of them, by creation */
-	struct map held_layers;					/* of layer_hold */
+	struct map held_layers;					/* by name: layer_hold */
 	struct loop_timer *layer_sweep;
-	struct layer_merge *merge; /* of core/state/merge_layers.c: a job makes it */
-	struct inquiry *inquiry;   /* of core/state/snapshot_content.c: a job makes it */
+	struct layer_merge *merge; /* the merge in progress (core/state/merge_layers.c), or NULL */
+	struct inquiry *inquiry;   /* the job that reads a snapshot (core/state/snapshot_content.c),
+				      or NULL */
 	bool landlock_writes;
 	struct {
 		const char *settings, *sources; /* JSON, or NULL */
 		enum policy_decision otherwise;
-		bool has_default;  /* it also holds in workspaces without any settings */
-	} policy;		   /* the operator's */
+		bool has_default;  /* `otherwise` also holds in workspaces without settings */
+	} policy;		   /* of the operator (config.yaml) */
 	struct compiled_policies { /* of core/access/policies_compiled.c */
 		struct map by_key;
 		struct last_use_list used;
@@ -215,7 +218,7 @@ struct core {
 	int uid_count;
 	struct map tokens; /* of core/access/tokens.c, by the hash of their texts */
 	struct core_token *newest_token;
-	struct wrong_tokens { /* by where they come from: how many of late */
+	struct wrong_tokens { /* recent logins with a wrong token, by a hash of the address */
 		uint64_t at_ms;
 		unsigned count;
 	} wrong_tokens[WRONG_TOKENS_SLOTS];
@@ -225,40 +228,41 @@ struct core {
 	uint64_t approval_ttl_ms;
 	bool approvals_self;
 	const char *boot;
-	struct webhooks *webhooks; /* of core/access/webhooks.c; NULL: none is configured */
+	struct webhooks *webhooks; /* core/access/webhooks.c; NULL: none is configured */
 	uint64_t release_after_ms;
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
-	bool is_ready;			       /* reconciled */
-	bool is_stopping;		       /* SIGTERM: nothing new */
-	bool is_leaving;		       /* another core takes this one's place */
+	bool is_ready;			       /* the recovery after the start is done */
+	bool is_stopping;		       /* after SIGTERM: new work is refused */
+	bool is_leaving;		       /* another core replaces this one */
 	bool counts_disk;    /* the launcher has reported that no kernel mechanism is available */
-	uint64_t port_calls; /* so far; their ids */
+	uint64_t port_calls; /* number of the last one; their ids */
 	struct exec_registry *registry; /* of core/execs/core_exec.h: what all execs share */
 	struct loop_timer
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
 	struct loop_timer *flush; /* store_begin is due */
 	struct loop_timer *tidy;  /* of workspace_tidy */
 	struct measure rotation;  /* of the log */
-	int writer;		  /* socket to the process that writes the database, or -1 */
-	int closer;		  /* and to the one of core/closer.c, or -1 */
+	int writer;		  /* socket of the role that writes the database, or -1 */
+	int closer;		  /* socket of the process of core/closer.c, or -1 */
 	struct child closer_child;
-	struct core_workspace *spare; /* of core/workspaces/spare.c, or NULL */
+	struct core_workspace *spare; /* core/workspaces/spare.c; NULL: none is made ahead */
 	struct loop_timer *spare_due, *spare_alone;
 	int file_server_image; /* memfd of the file server's program */
 	uint64_t file_servers_started;
-	struct loop_timer *cleaning; /* .del- trees are removed by a child */
+	struct loop_timer *cleaning; /* starts the child that removes .del- trees */
 	struct measure cleaner, meter;
 	struct job_queue tree_jobs, blobs;
 	struct shares uploads;
-	struct pull *pulls; /* of core/state/pull.c: the first one runs */
+	struct pull *pulls; /* queue of core/state/pull.c: the first is in progress */
 	bool has_rubbish;
-	bool has_rubbish_inside;	   /* workspaces/<id>/.del-<id>, of workspaces that stay */
-	struct core_waiter *clean_waiters; /* of trees_when_clean */
-	struct core_waiter *measurements;  /* queue; the first is being made, since: */
+	bool has_rubbish_inside; /* workspaces/<id>/.del-<id> exist, in workspaces that stay */
+	struct core_waiter *clean_waiters; /* called by the end of `cleaner`: trees_when_clean */
+	struct core_waiter
+		*measurements; /* queue; the first is in progress, since meter_began_ms */
 	struct pace_counters meter_counters;
 	uint64_t meter_began_ms;
 	unsigned meter_moves;
-	struct closed_measure *closed_meter; /* in place of meter; or NULL */
+	struct closed_measure *closed_meter; /* measures instead of `meter`; or NULL */
 	loop_timer_fn *ready;
 	void *ready_ctx;
 	int (*row)(void *ctx, const struct store_table *table, const void *row); /* or NULL */
@@ -289,7 +293,6 @@ int access_check(const struct core *core, const struct request *request, enum ve
 struct core_workspace *access_bound(const struct core *core, const struct request *request);
 bool access_is_bound(const struct request *request);
 const char *access_noun(enum noun noun);
-/* What a log calls it: "uid 1000". Returns out. */
 /* Whether a principal finds what is in w. */
 bool access_reaches(const struct request *request, const struct core_workspace *w);
 

@@ -1,5 +1,5 @@
-/* metrics.h -- counters and histograms of this run of core. Numbers only; doors/rest/metrics.c
- * prints them. One table (metrics.c) says name, help and labels of each. */
+/* metrics.h -- counters and histograms since the start of core. doors/rest/metrics.c has a table
+ * with name, help text and labels of each, and prints them. */
 #pragma once
 #include <stdint.h>
 #include "model/nouns/result.h"

@@ -11,10 +11,10 @@
  * sandboxes and builds that still run are ended; exit 0. SIGHUP of a process: a reload. The program
  * at `self` is checked; core drains and exits, and leaves what runs; then the launcher executes
  * that program (launch/handover.h). When the check fails nothing has changed.
- * 5. Core and the writer are carreld, started (proc/role.h) with the role's name as argv[0]
- * ("carreld" is core) and its part of model/settings/role_settings.h on stdin; its log is stderr,
- * its root holds the home. A core that ends before it has ever served ends the launcher; later ones
- * are started again. Egress is described in egress/egress.h.
+ * 5. Core, the writer and the audit role are carreld, started (proc/role.h) with the role's name as
+ * argv[0] ("carreld" is core) and its part of model/settings/role_settings.h on stdin; its log is
+ * stderr, its root holds the home. A core that ends before it has ever served ends the launcher;
+ * later ones are started again. Egress is described in egress/egress.h.
  * 6. The writer lives at most as long as core, which asks for another one when it has ended; a core
  * is started when no writer of the one before is left. */
 #pragma once

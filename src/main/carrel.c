@@ -1,5 +1,5 @@
-/* carrel -- the command line, `run`, and (later) the launcher. Light on purpose: see
- * docs/design/0001. */
+/* carrel -- the command line, and in it `run` and the launcher (`serve`). It links few libraries,
+ * so that it starts fast: docs/design/0001. */
 #include "cli/cli.h"
 
 int main(int argc, char **argv)
