@@ -19,11 +19,9 @@
 #include "core/access/policies.h"
 #include "core/state/template_builds.h"
 #include "core/state/template_fetch.h"
-#include "core/access/tokens.h"
 #include "core/tree_jobs.h"
 #include "core/uploads.h"
 #include "core/execs/watch.h"
-#include "core/access/webhooks.h"
 
 /* ---- opening and closing ---- */
 
@@ -98,11 +96,6 @@ int core_open(
 	core->archives_expired = options->archives_expired;
 	core->archives_gzip = options->archives_gzip;
 	core->keeps_spare = options->keeps_spare;
-	memcpy(core->uids, options->uids, sizeof core->uids);
-	core->uid_count = options->uid_count;
-	core->approval_ttl_ms =
-		options->approval_ttl_ms ? options->approval_ttl_ms : APPROVAL_TTL_DEFAULT_MS;
-	core->approvals_self = options->approvals_self;
 	core->captured_max =
 		options->captured_max ? options->captured_max : CORE_CAPTURED_MAX_DEFAULT;
 	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
@@ -113,12 +106,9 @@ int core_open(
 	core->auto_repair = options->auto_repair;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
-	core->boot = arena_text(&core->arena, options->boot ? options->boot : "");
-	if (options->has_webhook)
-		webhooks_open(core);
+	access_open(core, options);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins, &core->template_builds, &core->snapshots, &core->held_layers,
-		&core->tokens, &core->approvals, &core->compiled.by_key };
+		&core->pins, &core->template_builds, &core->snapshots, &core->held_layers };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
@@ -222,13 +212,10 @@ void core_free(struct core *core)
 		w->users = 0;
 		workspace_drop(w);
 	}
-	policies_close(core);
 	snapshots_done(core);
 	closer_done(core);
 	store_close(core->store);
-	webhooks_close(core);
-	approvals_done(core);
-	tokens_done(core);
+	access_close(core);
 	if (core->is_ready && core->audit)
 		audit_daemon(core, core->is_leaving ? "daemon.reload" : "daemon.stop",
 			core->config_digest);
@@ -239,7 +226,7 @@ void core_free(struct core *core)
 	layers_done(core);
 	journal_done(&core->journal);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins, &core->snapshots, &core->tokens, &core->approvals };
+		&core->pins, &core->snapshots };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_done(tables[i]);
 	fd_close(&core->workspaces);

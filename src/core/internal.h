@@ -2,7 +2,6 @@
 #pragma once
 #include <string.h>
 #include "base/arena.h"
-#include "base/last_use.h"
 #include "base/map.h"
 #include "base/share.h"
 #include "core/core.h"
@@ -52,8 +51,6 @@ struct request_note { /* for access_trail, access_learned */
 	const char *trail, *learned; /* JSON */
 };
 extern const struct request request_system;
-
-#define WRONG_TOKENS_SLOTS 64
 
 struct init_connection; /* core/execs/core_exec.h: the connection to one sandbox */
 
@@ -176,7 +173,8 @@ struct core {
 	struct store_opened store_opened;
 	struct env_store envs;
 	struct launcher launcher;
-	struct audit *audit; /* core/access/audit.c; NULL: the audit log is off */
+	struct access *access; /* of core/access */
+	struct audit *audit;   /* core/access/audit.c; NULL: the audit log is off */
 	const char *config_digest;
 	struct networks *networks; /* core/workspaces/networks.c */
 	struct journal journal;
@@ -203,32 +201,7 @@ struct core {
 	struct inquiry *inquiry;   /* the job that reads a snapshot (core/state/snapshot_content.c),
 				      or NULL */
 	bool landlock_writes;
-	struct {
-		const char *settings, *sources; /* JSON, or NULL */
-		enum policy_decision otherwise;
-		bool has_default;  /* `otherwise` also holds in workspaces without settings */
-	} policy;		   /* of the operator (config.yaml) */
-	struct compiled_policies { /* of core/access/policies_compiled.c */
-		struct map by_key;
-		struct last_use_list used;
-		struct loop_timer *surplus;
-	} compiled;
 	bool keeps_spare;
-	struct core_uid uids[CORE_UIDS_MAX]; /* of access_peer */
-	int uid_count;
-	struct map tokens; /* of core/access/tokens.c, by the hash of their texts */
-	struct core_token *newest_token;
-	struct wrong_tokens { /* recent logins with a wrong token, by a hash of the address */
-		uint64_t at_ms;
-		unsigned count;
-	} wrong_tokens[WRONG_TOKENS_SLOTS];
-	struct map approvals; /* of core/access/approvals.c, by id */
-	struct core_approval *newest_approval, *oldest_approval;
-	size_t approval_bytes;
-	uint64_t approval_ttl_ms;
-	bool approvals_self;
-	const char *boot;
-	struct webhooks *webhooks; /* core/access/webhooks.c; NULL: none is configured */
 	uint64_t release_after_ms;
 	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	bool is_ready;			       /* the recovery after the start is done */
@@ -282,7 +255,11 @@ struct core_waiter {
 	struct core_waiter *next;
 };
 
-/* ---- access.c ---- */
+/* ---- access/open.c ---- */
+void access_open(struct core *core, const struct core_options *options);
+void access_close(struct core *core); /* no workspace is left, and the store is closed */
+
+/* ---- access/access.c ---- */
 /* Whether the request may do that to what is in w (NULL: to the daemon as a whole). ERR_DENIED: a
  * scope is missing, or w isn't the workspace that the principal is bound to; ERR_CANCELED: too
  * late.

@@ -11,7 +11,7 @@
 #include "core/access/policies.h"
 #include "core/execs/core_exec.h"
 #include "core/execs/execs.h"
-#include "core/internal.h"
+#include "core/access/internal.h"
 #include "init_fixture.h"
 
 #define SHELL(text) "sh", "-c", text
@@ -30,6 +30,7 @@ struct put { /* one write of the store */
 static struct request client;
 
 struct world {
+	struct access access;
 	char dir[64];
 	struct loop *loop;
 	struct core core;
@@ -265,7 +266,8 @@ static inline void open_core(void)
 	core->captured_max = CORE_CAPTURED_MAX_DEFAULT;
 	map_init(&core->ids, NULL);
 	map_init(&core->execs, NULL);
-	map_init(&core->compiled.by_key, NULL);
+	core->access = &world->access;
+	map_init(&core->access->compiled.by_key, NULL);
 	journal_init(&core->journal, 1);
 	auto_close int dir = open(world->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	core->spool = openat(dir, "execs", O_PATH | O_DIRECTORY | O_CLOEXEC);

@@ -7,19 +7,21 @@
 #include "core/execs/execs.h"
 #include "core/files/files.h"
 #include "core/files/tree_archive.h"
-#include "core/internal.h"
+#include "core/access/internal.h"
 #include "unit.h"
 
 #define HERE "aaaaaaaaaaaaaaaaaaaa"
 #define THERE "bbbbbbbbbbbbbbbbbbbb"
 
+static struct access own;
 static struct core core;
 static struct core_workspace here, there;
 static struct error err;
 
 static int set_up(void **state)
 {
-	core = (struct core){ .log = { .fd = -1, .least = LOG_LEVEL_ERROR } };
+	own = (struct access){ 0 };
+	core = (struct core){ .access = &own, .log = { .fd = -1, .least = LOG_LEVEL_ERROR } };
 	map_init(&core.ids, NULL);
 	map_init(&core.names, NULL);
 	map_init(&core.contexts, NULL);
@@ -86,8 +88,8 @@ static void test_system_and_a_local_user_may_do_everything(void **state)
 	auto_arena struct arena arena;
 	const struct principal *principal;
 	arena_init(&arena);
-	core.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
-	core.uid_count = 1;
+	own.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
+	own.uid_count = 1;
 	assert_int_equal(access_peer(&core, 1000, &arena, &principal, &err), 0);
 	const struct request *request = access_request(principal, "rest", "r", &arena);
 	assert_int_equal(request->principal->kind, PRINCIPAL_UID);
@@ -103,10 +105,10 @@ static void test_a_uid_has_the_scopes_that_were_configured_last(void **state)
 {
 	auto_arena struct arena arena = { 0 };
 	const struct principal *principal;
-	core.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
-	core.uids[1] = (struct core_uid){ 1001, access_scopes(TOKEN_REVIEWER) };
-	core.uids[2] = (struct core_uid){ 1000, 0 };
-	core.uid_count = 3;
+	own.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
+	own.uids[1] = (struct core_uid){ 1001, access_scopes(TOKEN_REVIEWER) };
+	own.uids[2] = (struct core_uid){ 1000, 0 };
+	own.uid_count = 3;
 	assert_refused(access_peer(&core, 1000, &arena, &principal, &err));
 	assert_int_equal(access_peer(&core, 1001, &arena, &principal, &err), 0);
 	assert_int_equal(principal->scopes, SCOPE_READ | SCOPE_REVIEW);
@@ -118,8 +120,8 @@ static void test_a_uid_that_is_not_listed_gets_no_request(void **state)
 	const struct principal *principal = NULL;
 	arena_init(&arena);
 	assert_refused(access_peer(&core, 0, &arena, &principal, &err));
-	core.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
-	core.uid_count = 1;
+	own.uids[0] = (struct core_uid){ 1000, SCOPE_ALL };
+	own.uid_count = 1;
 	assert_refused(access_peer(&core, 0, &arena, &principal, &err));
 	assert_refused(access_peer(&core, 1001, &arena, &principal, &err));
 	assert_null(principal);

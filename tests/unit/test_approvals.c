@@ -3,6 +3,7 @@
 /* security: authority */
 #include "core/access/approvals.h"
 
+#include "core/access/internal.h"
 #include "core/access/webhooks.h"
 #include "core_fixture.h"
 
@@ -159,7 +160,7 @@ static void test_only_another_principal_with_the_scope_answers(void **state)
 	sandbox.workspace = find(f, "demo")->model.id;
 	assert_int_equal(answer_as(f, &sandbox, id, APPROVAL_APPROVED).err.code, ERR_DENIED);
 	assert_int_equal(told.calls, 0);
-	f->core->approvals_self = true;
+	f->core->access->approvals_self = true;
 	assert_int_equal(answer_as(f, &asker, id, APPROVAL_APPROVED).err.code, ERR_NONE);
 	assert_int_equal(told.calls, 1);
 }
@@ -184,7 +185,7 @@ static void test_time_denies(void **state)
 	struct told told = { 0 };
 	char id[ID_LEN + 1];
 	make_demo(f);
-	f->core->approval_ttl_ms = 1;
+	f->core->access->approval_ttl_ms = 1;
 	ask(f, false, &told, id);
 	UNTIL(f, told.calls);
 	assert_int_equal(told.state, APPROVAL_EXPIRED);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "core/access/audit_records.h"
-#include "core/internal.h"
+#include "core/access/internal.h"
 
 const struct verb_row verb_table[VERB_COUNT] = {
 	[VERB_WORKSPACE_CREATE] = { NOUN_WORKSPACE, "create", SCOPE_USE, true, VERB_DETAILED },
@@ -147,9 +147,9 @@ int access_peer(const struct core *core, uid_t uid, struct arena *arena,
 	const struct principal **principal, struct error *err)
 {
 	unsigned scopes = 0;
-	for (int i = 0; i < core->uid_count; i++)
-		if (core->uids[i].uid == uid)
-			scopes = core->uids[i].scopes;
+	for (int i = 0; i < core->access->uid_count; i++)
+		if (core->access->uids[i].uid == uid)
+			scopes = core->access->uids[i].scopes;
 	if (!scopes)
 		return fail_hint(err, ERR_DENIED, "use the daemon of your own: carrel starts one",
 			"this daemon serves another user, not uid %u", uid);

@@ -27,7 +27,7 @@ static bool has_asked(const char *requested_by, const char *name)
 /* Invariant 3. The scope is the table's matter (access.c). */
 static int check_reviewer(const struct core_approval *a, const char *name, struct error *err)
 {
-	if (!a->core->approvals_self && has_asked(a->model.requested_by, name))
+	if (!a->core->access->approvals_self && has_asked(a->model.requested_by, name))
 		return fail_hint(err, ERR_DENIED, REVIEWER_HINT,
 			"%s asked for approval '%s', and can't answer it", name, a->model.id);
 	return 0;

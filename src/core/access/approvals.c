@@ -42,14 +42,15 @@ static struct core_approval *add(struct core *core, const struct approval *model
 	a->model = *model;
 	record_copy_texts(&approval_record, &a->arena, &a->model);
 	/* Times of creation are unique: they serve as cursors. */
-	if (core->newest_approval && a->model.created_ms <= core->newest_approval->model.created_ms)
-		a->model.created_ms = core->newest_approval->model.created_ms + 1;
+	if (core->access->newest_approval &&
+		a->model.created_ms <= core->access->newest_approval->model.created_ms)
+		a->model.created_ms = core->access->newest_approval->model.created_ms + 1;
 	a->bytes = bytes_of(model);
-	core->approval_bytes += a->bytes;
-	a->older = core->newest_approval;
-	*(a->older ? &a->older->newer : &core->oldest_approval) = a;
-	core->newest_approval = a;
-	map_add(&core->approvals, str_from(a->model.id), a);
+	core->access->approval_bytes += a->bytes;
+	a->older = core->access->newest_approval;
+	*(a->older ? &a->older->newer : &core->access->oldest_approval) = a;
+	core->access->newest_approval = a;
+	map_add(&core->access->approvals, str_from(a->model.id), a);
 	return a;
 }
 
@@ -65,10 +66,10 @@ static void forget_waiters(struct core_approval *a)
 static void drop(struct core_approval *a)
 {
 	struct core *core = a->core;
-	map_remove(&core->approvals, str_from(a->model.id));
-	*(a->newer ? &a->newer->older : &core->newest_approval) = a->older;
-	*(a->older ? &a->older->newer : &core->oldest_approval) = a->newer;
-	core->approval_bytes -= a->bytes;
+	map_remove(&core->access->approvals, str_from(a->model.id));
+	*(a->newer ? &a->newer->older : &core->access->newest_approval) = a->older;
+	*(a->older ? &a->older->newer : &core->access->oldest_approval) = a->newer;
+	core->access->approval_bytes -= a->bytes;
 	loop_cancel(core->loop, a->timer);
 	forget_waiters(a);
 	arena_done(&a->arena);
@@ -78,7 +79,7 @@ static void drop(struct core_approval *a)
 
 struct core_approval *approval_lookup(const struct core *core, const char *id)
 {
-	return map_get(&core->approvals, str_from(id));
+	return map_get(&core->access->approvals, str_from(id));
 }
 
 static bool is_pending(const struct core_approval *a)
@@ -91,12 +92,12 @@ static void prune(struct core *core)
 {
 	int64_t before_ms = clock_now_ms() - APPROVALS_KEPT_MS;
 	size_t ended = 0;
-	for (struct core_approval *a = core->oldest_approval; a; a = a->newer)
+	for (struct core_approval *a = core->access->oldest_approval; a; a = a->newer)
 		ended += !is_pending(a);
-	for (struct core_approval *a = core->oldest_approval, *newer; a; a = newer) {
+	for (struct core_approval *a = core->access->oldest_approval, *newer; a; a = newer) {
 		newer = a->newer;
 		bool is_due = a->model.created_ms < before_ms || ended > APPROVALS_ENDED_MAX ||
-			      core->approval_bytes > APPROVALS_BYTES_MAX / 2;
+			      core->access->approval_bytes > APPROVALS_BYTES_MAX / 2;
 		if (is_pending(a) || a->is_ending || a->done || !is_due)
 			continue;
 		store_remove(core->store, &store_approvals, a->model.id, NULL, NULL, NULL);
@@ -107,7 +108,7 @@ static void prune(struct core *core)
 
 void approvals_quiet(struct core *core)
 {
-	for (struct core_approval *a = core->newest_approval; a; a = a->older) {
+	for (struct core_approval *a = core->access->newest_approval; a; a = a->older) {
 		a->done = NULL;
 		forget_waiters(a);
 	}
@@ -115,8 +116,8 @@ void approvals_quiet(struct core *core)
 
 void approvals_done(struct core *core)
 {
-	while (core->newest_approval)
-		drop(core->newest_approval);
+	while (core->access->newest_approval)
+		drop(core->access->newest_approval);
 }
 
 /* ---- telling ---- */
@@ -228,7 +229,7 @@ static int check_room(
 {
 	const struct core *core = w->core;
 	size_t all = 0, here = 0, share = 0;
-	for (const struct core_approval *a = core->newest_approval; a; a = a->older)
+	for (const struct core_approval *a = core->access->newest_approval; a; a = a->older)
 		if (is_pending(a)) {
 			all++;
 			here += !strcmp(a->model.workspace, w->model.id);
@@ -241,7 +242,7 @@ static int check_room(
 			"principal",
 			share, requested_by, APPROVALS_SHARE_MAX);
 	if (here >= APPROVALS_WAITING_MAX || all >= APPROVALS_PENDING_MAX ||
-		core->approval_bytes + bytes > APPROVALS_BYTES_MAX)
+		core->access->approval_bytes + bytes > APPROVALS_BYTES_MAX)
 		return fail_hint(err, ERR_LIMIT,
 			"carrel approval ls --state pending lists what waits for an answer",
 			"%zu commands of workspace '%s' and %zu in all wait for an approval", here,
@@ -283,8 +284,8 @@ int approval_ask(const char *requested_by, struct core_workspace *w,
 		.requested_by = requested_by,
 		.created_ms = clock_now_ms(),
 		.began_ms = clock_monotonic_ms(),
-		.ttl_ms = core->approval_ttl_ms,
-		.boot = core->boot };
+		.ttl_ms = core->access->approval_ttl_ms,
+		.boot = core->access->boot };
 	if (approval_describe(&model, question->spec, question->is_kept, &arena, err))
 		return -1;
 	policy_fill_approval(&model, question->verdict, &arena);
@@ -340,7 +341,7 @@ void approval_overrule(struct core *core, const char *id, const char *note)
 
 void approvals_forget(struct core *core, const struct core_workspace *w)
 {
-	for (struct core_approval *a = core->newest_approval; a; a = a->older) {
+	for (struct core_approval *a = core->access->newest_approval; a; a = a->older) {
 		if (strcmp(a->model.workspace, w->model.id) != 0)
 			continue;
 		a->done = NULL;
@@ -369,7 +370,7 @@ static void on_known(struct loop *loop, void *ctx)
 const struct approval *approval_await(
 	struct core *core, const char *exec, approval_fn *done, void *ctx)
 {
-	for (struct core_approval *a = core->newest_approval; a; a = a->older) {
+	for (struct core_approval *a = core->access->newest_approval; a; a = a->older) {
 		if (strcmp(a->model.exec, exec) != 0)
 			continue;
 		a->done = done;
@@ -386,12 +387,13 @@ static void go_on(struct core_approval *a)
 {
 	struct core *core = a->core;
 	uint64_t now_ms = clock_monotonic_ms();
-	uint64_t left_ms = approval_left_ms(&a->model, core->boot, clock_now_ms(), now_ms);
+	uint64_t left_ms = approval_left_ms(&a->model, core->access->boot, clock_now_ms(), now_ms);
 	a->until_ms = now_ms + left_ms;
 	arm(a, left_ms);
-	if (!left_ms || !core->boot || (a->model.boot && !strcmp(a->model.boot, core->boot)))
+	if (!left_ms || !core->access->boot ||
+		(a->model.boot && !strcmp(a->model.boot, core->access->boot)))
 		return;
-	a->model.boot = core->boot;
+	a->model.boot = core->access->boot;
 	a->model.began_ms = now_ms;
 	a->model.ttl_ms = left_ms;
 	a->model.expires_ms = clock_now_ms() + (int64_t)left_ms;
@@ -400,7 +402,7 @@ static void go_on(struct core_approval *a)
 
 void approvals_settle(struct core *core)
 {
-	for (struct core_approval *a = core->newest_approval; a; a = a->older) {
+	for (struct core_approval *a = core->access->newest_approval; a; a = a->older) {
 		if (!is_pending(a)) {
 			if (!a->done)
 				approval_begun(core, a->model.id);
@@ -445,7 +447,7 @@ int core_approval_list(const struct request *request, struct core *core,
 		return -1;
 	if (filter->cursor && !str_to_u64(str_from(filter->cursor), &before))
 		return fail(err, ERR_INVALID, "invalid cursor '%s'", filter->cursor);
-	for (const struct core_approval *a = core->newest_approval; a; a = a->older) {
+	for (const struct core_approval *a = core->access->newest_approval; a; a = a->older) {
 		if ((uint64_t)a->model.created_ms >= before ||
 			(w && strcmp(a->model.workspace, w->model.id) != 0) ||
 			(filter->state >= 0 && (int)a->model.state != filter->state) ||

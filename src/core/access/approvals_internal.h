@@ -1,7 +1,7 @@
 /* approvals_internal.h -- what the files behind approvals.h share. */
 #pragma once
 #include "core/access/approvals.h"
-#include "core/internal.h"
+#include "core/access/internal.h"
 
 struct approval_waiter { /* a reviewer's answer that is not written yet */
 	approval_answered_fn *fn;

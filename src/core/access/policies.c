@@ -6,7 +6,7 @@
 #include "base/path.h"
 #include "core/access/audit_records.h"
 #include "core/access/policies_compiled.h"
-#include "core/internal.h"
+#include "core/access/internal.h"
 #include "core/workspaces/networks.h"
 #include "model/agents/deployment.h"
 #include "model/nouns/environment.h"
@@ -376,15 +376,20 @@ int policies_open(struct core *core, struct error *err)
 	static const char path[] = "run/" POLICIES_FILE;
 	struct json_value *value;
 	struct str text;
-	core->policy.otherwise = POLICY_ASK;
+	core->access->policy.otherwise = POLICY_ASK;
 	if (file_read_at(core->home.dir, path, JSON_READ_MAX, &core->arena, &text))
 		return errno == ENOENT ? 0 : fail_errno(err, "read '%s'", path);
 	if (json_read(text, &core->arena, &value, err))
 		return error_context(err, "read '%s'", path);
 	const char *otherwise = json_member_text(value, "default");
-	core->policy.settings = json_member_text(value, "settings");
-	core->policy.sources = json_member_text(value, "sources");
-	core->policy.has_default =
-		otherwise && policy_decision_from_name(otherwise, &core->policy.otherwise);
+	core->access->policy.settings = json_member_text(value, "settings");
+	core->access->policy.sources = json_member_text(value, "sources");
+	core->access->policy.has_default =
+		otherwise && policy_decision_from_name(otherwise, &core->access->policy.otherwise);
 	return 0;
+}
+
+bool policies_have_sources(const struct core *core)
+{
+	return core->access->policy.sources;
 }

@@ -26,15 +26,16 @@ int policies_compile(const struct core *core, const struct workspace *model,
 	const char *top = plan_view_path(model->view);
 	const struct policy_places places = { top, context_of(model), top };
 	const struct policy_layer layers[POLICY_STACK_MAX] = {
-		{ "the operator's policy", core->policy.settings, core->policy.sources,
-			core->policy.has_default, "the operator" },
+		{ "the operator's policy", core->access->policy.settings,
+			core->access->policy.sources, core->access->policy.has_default,
+			"the operator" },
 		{ "settings of the template", model->policy.template_settings,
 			model->policy.template_sources, false, "the template" },
 		{ "settings", model->policy.settings, model->policy.sources, false,
 			"the workspace" },
 	};
 	return policy_stack_build(stack, layers, POLICY_STACK_MAX, &model->policy.rules,
-		core->policy.otherwise, &places, arena, err);
+		core->access->policy.otherwise, &places, arena, err);
 }
 
 /* Of texts of its own: others may have the policies longer than this workspace. */
@@ -107,7 +108,7 @@ static bool may_name_context(const char *text)
 
 static bool depends_on_context(const struct core *core, const struct workspace_policy *policy)
 {
-	bool found = may_name_context(core->policy.settings) ||
+	bool found = may_name_context(core->access->policy.settings) ||
 		     may_name_context(policy->template_settings) ||
 		     may_name_context(policy->settings);
 	for (size_t i = 0; !found && i < policy->rules.count; i++)
@@ -155,7 +156,7 @@ static void on_surplus(struct loop *loop, void *ctx)
 
 static void used(struct core *core, struct core_policies *policies)
 {
-	struct compiled_policies *compiled = &core->compiled;
+	struct compiled_policies *compiled = &core->access->compiled;
 	compiled->used.most = POLICIES_BYTES_MOST;
 	last_use_put(&compiled->used, &policies->use, policies->arena.size);
 	if (!compiled->surplus && last_use_surplus(&compiled->used))
@@ -164,7 +165,7 @@ static void used(struct core *core, struct core_policies *policies)
 
 static struct core_policies *policies_of(struct core_workspace *w)
 {
-	struct map *by_key = &w->core->compiled.by_key;
+	struct map *by_key = &w->core->access->compiled.by_key;
 	unsigned char key[SHA256_LEN];
 	if (w->policies)
 		return w->policies;
@@ -202,7 +203,7 @@ void policies_forget(struct core_workspace *w)
 	w->policies = NULL;
 	if (!policies || --policies->users)
 		return;
-	map_remove(&w->core->compiled.by_key,
+	map_remove(&w->core->access->compiled.by_key,
 		(struct str){ (char *)policies->key, sizeof policies->key });
 	drop_stack(policies);
 	arena_done(&policies->facts_arena);
@@ -211,6 +212,6 @@ void policies_forget(struct core_workspace *w)
 
 void policies_close(struct core *core)
 {
-	loop_cancel(core->loop, core->compiled.surplus);
-	map_done(&core->compiled.by_key);
+	loop_cancel(core->loop, core->access->compiled.surplus);
+	map_done(&core->access->compiled.by_key);
 }

@@ -8,7 +8,7 @@
  * 3. They go at the next turn of the loop: pointers into one are good in this turn alone. */
 #pragma once
 #include "base/hash.h"
-#include "core/internal.h"
+#include "core/access/internal.h"
 #include "policy/stack.h"
 
 /* With the address sanitizer none stays, so that a pointer to one that has gone shows. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
-#include "core/internal.h"
+#include "core/access/internal.h"
 #include "format/http/token.h"
 
 #define USE_SAVED_MS 600000 /* how exact last_used_at is */
@@ -34,23 +34,24 @@ static struct core_token *add(struct core *core, const struct token *model)
 	t->model.text = NULL;
 	record_copy_texts(&token_record, &t->arena, &t->model);
 	/* Times of creation are unique: they serve as cursors. */
-	if (core->newest_token && t->model.created_ms <= core->newest_token->model.created_ms)
-		t->model.created_ms = core->newest_token->model.created_ms + 1;
-	t->older = core->newest_token;
+	if (core->access->newest_token &&
+		t->model.created_ms <= core->access->newest_token->model.created_ms)
+		t->model.created_ms = core->access->newest_token->model.created_ms + 1;
+	t->older = core->access->newest_token;
 	if (t->older)
 		t->older->newer = t;
-	core->newest_token = t;
+	core->access->newest_token = t;
 	/* A lookup by hash takes no longer for a token that is nearly right. */
-	map_set(&core->tokens, str_from(t->model.hash), t);
+	map_set(&core->access->tokens, str_from(t->model.hash), t);
 	return t;
 }
 
 static void drop(struct core_token *t)
 {
 	struct core *core = t->core;
-	if (map_get(&core->tokens, str_from(t->model.hash)) == t)
-		map_remove(&core->tokens, str_from(t->model.hash));
-	*(t->newer ? &t->newer->older : &core->newest_token) = t->older;
+	if (map_get(&core->access->tokens, str_from(t->model.hash)) == t)
+		map_remove(&core->access->tokens, str_from(t->model.hash));
+	*(t->newer ? &t->newer->older : &core->access->newest_token) = t->older;
 	if (t->older)
 		t->older->newer = t->newer;
 	arena_done(&t->arena);
@@ -59,7 +60,7 @@ static void drop(struct core_token *t)
 
 static struct core_token *find(const struct core *core, const char *id)
 {
-	for (struct core_token *t = core->newest_token; t; t = t->older)
+	for (struct core_token *t = core->access->newest_token; t; t = t->older)
 		if (!strcmp(t->model.id, id))
 			return t;
 	return NULL;
@@ -72,8 +73,8 @@ void token_restore(struct core *core, const struct token *row)
 
 void tokens_done(struct core *core)
 {
-	while (core->newest_token)
-		drop(core->newest_token);
+	while (core->access->newest_token)
+		drop(core->access->newest_token);
 }
 
 /* With the name that its workspace has now. */
@@ -94,7 +95,7 @@ static void tell(const struct core_token *t, const char *type)
 
 void tokens_forget(struct core *core, const char *workspace)
 {
-	for (struct core_token *t = core->newest_token, *older; t; t = older) {
+	for (struct core_token *t = core->access->newest_token, *older; t; t = older) {
 		older = t->older;
 		if (!t->model.workspace || strcmp(t->model.workspace, workspace) != 0)
 			continue;
@@ -133,7 +134,7 @@ static unsigned slot_of(const struct access_from *from)
  * and can't be guessed at any rate: this bounds what wrong ones write to the log. */
 static bool may_be_wrong(struct core *core, const struct access_from *from)
 {
-	struct wrong_tokens *wrong = &core->wrong_tokens[slot_of(from)];
+	struct wrong_tokens *wrong = &core->access->wrong_tokens[slot_of(from)];
 	uint64_t now_ms = clock_monotonic_ms();
 	uint64_t refill = (now_ms - wrong->at_ms) / WRONG_EVERY_MS;
 	if (refill) {
@@ -170,7 +171,7 @@ int access_token(struct core *core, struct str header, const struct access_from 
 	if (!token_is_whole(text))
 		return refuse(core, from, "the token is incomplete or mistyped", err);
 	sha256_of(text.data, text.len, hash);
-	struct core_token *t = map_get(&core->tokens, str_from(hash));
+	struct core_token *t = map_get(&core->access->tokens, str_from(hash));
 	if (!t || t->is_removed)
 		return refuse(core, from, "the token is unknown, or was removed", err);
 	if (!is_valid(t))
@@ -201,7 +202,7 @@ int access_none(
 
 bool access_has_token(const struct core *core)
 {
-	for (const struct core_token *t = core->newest_token; t; t = t->older)
+	for (const struct core_token *t = core->access->newest_token; t; t = t->older)
 		if (is_valid(t))
 			return true;
 	return false;
@@ -286,7 +287,7 @@ static void make_text(char text[TOKEN_LEN + 1])
 static int check_room(const struct core *core, struct error *err)
 {
 	size_t count = 0;
-	for (const struct core_token *t = core->newest_token; t; t = t->older)
+	for (const struct core_token *t = core->access->newest_token; t; t = t->older)
 		count++;
 	return count >= TOKENS_MAX ? fail_hint(err, ERR_LIMIT, "carrel token rm removes one",
 					     "there are %zu tokens already", count)
@@ -334,7 +335,7 @@ int core_token_list(const struct request *request, struct core *core, const char
 		return -1;
 	if (cursor && !str_to_u64(str_from(cursor), &before))
 		return fail(err, ERR_INVALID, "invalid cursor '%s'", cursor);
-	for (const struct core_token *t = core->newest_token; t; t = t->older) {
+	for (const struct core_token *t = core->access->newest_token; t; t = t->older) {
 		if ((uint64_t)t->model.created_ms >= before || t->is_removed)
 			continue;
 		if (count++ == limit) {

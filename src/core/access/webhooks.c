@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "core/internal.h"
+#include "core/access/internal.h"
 
 enum { FD_DATA, FD_ANSWER, FD_COUNT };
 static const struct job_kind webhook_job_kind = { .type = LAUNCH_WEBHOOK,
@@ -32,17 +32,18 @@ struct webhooks {
 
 void webhooks_open(struct core *core)
 {
-	core->webhooks = xzalloc(sizeof *core->webhooks);
-	core->webhooks->queue = (struct job_queue){ .core = core, .kind = &webhook_job_kind };
+	core->access->webhooks = xzalloc(sizeof *core->access->webhooks);
+	core->access->webhooks->queue =
+		(struct job_queue){ .core = core, .kind = &webhook_job_kind };
 }
 
 static void drop(struct delivery *d)
 {
-	struct delivery **at = &d->core->webhooks->first;
+	struct delivery **at = &d->core->access->webhooks->first;
 	while (*at != d)
 		at = &(*at)->next;
 	*at = d->next;
-	d->core->webhooks->count--;
+	d->core->access->webhooks->count--;
 	loop_cancel(d->core->loop, d->timer);
 	buf_done(&d->body);
 	free(d);
@@ -50,13 +51,13 @@ static void drop(struct delivery *d)
 
 void webhooks_close(struct core *core)
 {
-	if (!core->webhooks)
+	if (!core->access->webhooks)
 		return;
-	jobs_done(&core->webhooks->queue);
-	while (core->webhooks->first)
-		drop(core->webhooks->first);
-	free(core->webhooks);
-	core->webhooks = NULL;
+	jobs_done(&core->access->webhooks->queue);
+	while (core->access->webhooks->first)
+		drop(core->access->webhooks->first);
+	free(core->access->webhooks);
+	core->access->webhooks = NULL;
 }
 
 static void attempt(struct delivery *d);
@@ -102,7 +103,7 @@ static void on_called(void *ctx, const struct json_value *answer, const struct e
 
 static void attempt(struct delivery *d)
 {
-	struct core_job *job = job_new(&d->core->webhooks->queue, NULL);
+	struct core_job *job = job_new(&d->core->access->webhooks->queue, NULL);
 	d->attempts++;
 	vec_push(&job->arena, &job->strings, (const char *)arena_text(&job->arena, d->approval));
 	job->fds[FD_DATA] = memfd_create("webhook", MFD_CLOEXEC);
@@ -118,9 +119,9 @@ static void attempt(struct delivery *d)
 void webhook_send(struct core *core, const char *type, const struct approval *approval)
 {
 	char time[32], id[ID_LEN + 1];
-	if (!core->webhooks)
+	if (!core->access->webhooks)
 		return;
-	if (core->webhooks->count >= WEBHOOKS_MAX) {
+	if (core->access->webhooks->count >= WEBHOOKS_MAX) {
 		log_record(&core->log, LOG_LEVEL_ERROR,
 			"a webhook call was left out: too many wait", "approval", approval->id,
 			NULL);
@@ -130,9 +131,9 @@ void webhook_send(struct core *core, const char *type, const struct approval *ap
 	d->core = core;
 	memcpy(d->approval, approval->id, sizeof d->approval);
 	memcpy(d->workspace, approval->workspace, sizeof d->workspace);
-	d->next = core->webhooks->first;
-	core->webhooks->first = d;
-	core->webhooks->count++;
+	d->next = core->access->webhooks->first;
+	core->access->webhooks->first = d;
+	core->access->webhooks->count++;
 	buf_init(&d->body, BUF_MAX_DEFAULT);
 	struct json j = json_to(&d->body, false);
 	clock_format_now(time);

@@ -7,6 +7,7 @@
  * 4. A crash leaves a tree and a sandbox without a row, which core/reconcile.c removes. */
 #include <string.h>
 #include "base/clock.h"
+#include "core/access/policies.h"
 #include "core/execs/core_exec.h"
 
 #define ALONE_MS 1000 /* without any other workspace it ends after so long */
@@ -123,7 +124,7 @@ struct core_workspace *spare_take(struct core *core, struct workspace *wanted)
 	if (!core->keeps_spare || !is_plain(wanted))
 		return NULL;
 	/* What the operator's sources let be reached is the spare one's network, too. */
-	if (core->policy.sources && wanted->network.mode)
+	if (policies_have_sources(core) && wanted->network.mode)
 		return NULL;
 	if (!core->spare_due)
 		core->spare_due = loop_after(core->loop, DELAY_MS, on_due, core);
