@@ -13,11 +13,9 @@
 #include "format/http/blob_name.h"
 #include "launch/internal.h"
 #include "model/settings/role_settings.h"
-#include "proc/role.h"
 
-#define BLOBS_MAX 16
-#define WEBHOOKS_MAX 4
 #define PROGRAM "carrel-blob"
+#define STORE "the blob store"
 #define DIRECTORY "blobs"
 
 typedef VEC(char *) word_list;
@@ -29,6 +27,12 @@ static const char *const network_files[] = { "/etc/resolv.conf", "/etc/nsswitch.
 static const char *const passed[] = { "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY",
 	"AWS_SESSION_TOKEN", "HTTPS_PROXY", "https_proxy", "http_proxy", "NO_PROXY", "no_proxy",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "CARREL_FAULT" /* of tests */ };
+
+static void add_network_files(struct arena *arena, path_list *root)
+{
+	for (size_t i = 0; i < sizeof network_files / sizeof *network_files; i++)
+		vec_push(arena, root, (struct role_path){ network_files[i], ROLE_READ });
+}
 
 /* has_store: the credentials of the store, too. */
 static char **make_env(bool has_store, struct arena *arena)
@@ -87,9 +91,8 @@ static int describe(const struct launcher *launcher, struct arena *arena, struct
 		text = arena_printf(arena, "dir:%s", url.path);
 		vec_push(arena, &root, (struct role_path){ url.path, ROLE_READ | ROLE_WRITE });
 	}
-	for (size_t i = 0;
-		url.scheme == BLOB_S3 && i < sizeof network_files / sizeof *network_files; i++)
-		vec_push(arena, &root, (struct role_path){ network_files[i], ROLE_READ });
+	if (url.scheme == BLOB_S3)
+		add_network_files(arena, &root);
 	start->has_network = url.scheme == BLOB_S3;
 	start->root = root.items;
 	start->root_count = root.count;
@@ -109,16 +112,6 @@ static int open_credentials(const struct launcher *launcher, int *fd, struct err
 	return *fd < 0 ? fail_errno(err, "open blob.credentials '%s'", path) : 0;
 }
 
-static int check_fds(const int fds[2], struct error *err)
-{
-	for (int i = 0; i < 2; i++) {
-		int flags = fcntl(fds[i], F_GETFL);
-		if (flags < 0 || flags & O_PATH)
-			return fail(err, ERR_DENIED, "invalid descriptors for the blob store");
-	}
-	return 0;
-}
-
 /* carrel-blob beside our own programs. */
 static const char *find_program(const struct launcher *launcher, struct arena *arena)
 {
@@ -126,27 +119,19 @@ static const char *find_program(const struct launcher *launcher, struct arena *a
 	return arena_printf(arena, "%.*s" PROGRAM, (int)(path_basename(beside) - beside), beside);
 }
 
-static int begin(struct launcher *launcher, const struct launch_packet *packet, const int fds[2],
+int blob_begin(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
 	pid_t *pid, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	auto_close int pidfd = -1, credentials = -1;
 	word_list argv = { 0 };
-	if (jobs_count(launcher, JOB_BLOB) >= BLOBS_MAX)
-		return fail(
-			err, ERR_LIMIT, "%d operations on the blob store run already", BLOBS_MAX);
 	vec_push(&arena, &argv, arena_text(&arena, PROGRAM));
 	for (size_t i = 0; i < packet->head.string_count; i++)
 		vec_push(&arena, &argv, arena_text(&arena, packet->strings[i]));
 	vec_push(&arena, &argv, NULL);
-	struct role_start start = { .program = find_program(launcher, &arena),
-		.argv = argv.items,
-		.uid = geteuid() == 0 ? launcher->home->uid : (uid_t)-1,
-		.gid = launcher->home->gid,
-		.fds = { fds[0], fds[1] },
-		.fd_count = 2,
-		.log = launcher->log.fd };
-	if (check_fds(fds, err) || describe(launcher, &arena, &start, err) ||
+	struct role_start start = job_role(launcher, find_program(launcher, &arena), fds, 2);
+	start.argv = argv.items;
+	if (job_check_fds(fds, 2, STORE, err) || describe(launcher, &arena, &start, err) ||
 		open_credentials(launcher, &credentials, err))
 		return -1;
 	if (credentials >= 0)
@@ -154,9 +139,8 @@ static int begin(struct launcher *launcher, const struct launch_packet *packet, 
 	return role_start(&start, pid, &pidfd, err);
 }
 
-/* ---- the webhook ---- */
-
-static int begin_webhook(struct launcher *launcher, const int fds[2], pid_t *pid, struct error *err)
+int webhook_begin(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
+	pid_t *pid, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	auto_close int pidfd = -1, secret = -1;
@@ -165,57 +149,21 @@ static int begin_webhook(struct launcher *launcher, const int fds[2], pid_t *pid
 	path_list root = { 0 };
 	if (!config || !config->webhook)
 		return fail(err, ERR_UNAVAILABLE, "no webhook is configured");
-	if (jobs_count(launcher, JOB_WEBHOOK) >= WEBHOOKS_MAX)
-		return fail(err, ERR_LIMIT, "%d webhook calls run already", WEBHOOKS_MAX);
 	/* Opened here: root's own file stays unreadable to the role's user. */
 	secret = open(config->webhook_secret_file,
 		O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (secret < 0)
 		return fail_errno(err, "open approvals.webhook_secret_file '%s'",
 			config->webhook_secret_file);
-	for (size_t i = 0; i < sizeof network_files / sizeof *network_files; i++)
-		vec_push(&arena, &root, (struct role_path){ network_files[i], ROLE_READ });
+	add_network_files(&arena, &root);
 	const struct role_settings settings = { .webhook = config->webhook };
-	const struct role_start start = { .program = find_program(launcher, &arena),
-		.argv = argv,
-		.env = make_env(false, &arena),
-		.settings = role_settings_print(&settings, &arena),
-		.uid = geteuid() == 0 ? launcher->home->uid : (uid_t)-1,
-		.gid = launcher->home->gid,
-		.fds = { fds[0], fds[1], secret },
-		.fd_count = 3,
-		.has_network = true,
-		.root = root.items,
-		.root_count = root.count,
-		.log = launcher->log.fd };
-	return check_fds(fds, err) ? -1 : role_start(&start, pid, &pidfd, err);
-}
-
-void webhook_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2])
-{
-	const struct launch_message *head = &packet->head;
-	struct error err;
-	pid_t pid = 0;
-	if (begin_webhook(launcher, fds, &pid, &err)) {
-		launcher_log(launcher, LOG_LEVEL_WARN, "a webhook call failed to start", NULL,
-			head->request_id, &err);
-		link_send_failed(launcher, head->tag, &err);
-		return;
-	}
-	job_add(launcher, JOB_WEBHOOK, pid, head->tag);
-}
-
-void blob_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2])
-{
-	const struct launch_message *head = &packet->head;
-	struct error err;
-	pid_t pid = 0;
-	if (begin(launcher, packet, fds, &pid, &err)) {
-		launcher_log(launcher, LOG_LEVEL_WARN,
-			"an operation on the blob store failed to start", NULL, head->request_id,
-			&err);
-		link_send_failed(launcher, head->tag, &err);
-		return;
-	}
-	job_add(launcher, JOB_BLOB, pid, head->tag);
+	struct role_start start = job_role(
+		launcher, find_program(launcher, &arena), (int[]){ fds[0], fds[1], secret }, 3);
+	start.argv = argv;
+	start.env = make_env(false, &arena);
+	start.settings = role_settings_print(&settings, &arena);
+	start.has_network = true;
+	start.root = root.items;
+	start.root_count = root.count;
+	return job_check_fds(fds, 2, STORE, err) ? -1 : role_start(&start, pid, &pidfd, err);
 }

@@ -10,11 +10,11 @@
 #include "sandbox/plan/launch.h"
 #include "proc/channel.h"
 #include "proc/loop.h"
+#include "proc/role.h"
 #include "sandbox/native/base.h"
 #include "sandbox/native/host.h"
 #include "sandbox/native/isolation.h"
 #include "sandbox/native/slot.h"
-#include "sandbox/native/isolation.h"
 
 struct launcher;
 
@@ -28,25 +28,19 @@ bool role_died(struct launcher *launcher, pid_t pid, int status); /* false: it i
 /* Sets *err to how it ended. */
 void role_explain_end(int status, struct error *err);
 
-/* ---- the process that writes the database (writer.c) ---- */
-/* *core_end, of a pair of stream sockets, is yours to close. */
-int writer_start(struct launcher *launcher, int *core_end, struct error *err);
-/* Answers with WRITER_STARTED; one that still runs is killed first. */
-void writer_replace(struct launcher *launcher, uint64_t tag);
-void writer_died(struct launcher *launcher, int status);
-
-/* ---- the process that writes the audit log (audit.c) ---- */
-struct audit_role {
-	uint64_t tag; /* of the AUDIT to be answered when the old one has ended; 0: none */
+/* ---- the processes that write for core (writers.c): ROLE_WRITER, ROLE_AUDIT ---- */
+struct writer {
+	uint64_t tag; /* of the message to be answered when the old one has ended; 0: none */
 	struct loop_timer *patience; /* core is gone: it has to end soon */
 };
 /* *core_end, of a pair of stream sockets, is yours to close. */
-int audit_start(struct launcher *launcher, int *core_end, struct error *err);
-/* Answers with AUDIT_STARTED; one that still runs is killed first. */
-void audit_replace(struct launcher *launcher, uint64_t tag);
-void audit_died(struct launcher *launcher, int status);
-/* It writes what was sent, and ends. */
-void audit_core_died(struct launcher *launcher);
+int writer_start(struct launcher *launcher, enum role which, int *core_end, struct error *err);
+/* Answers with WRITER_STARTED or AUDIT_STARTED; one that still runs is killed first. */
+void writer_replace(struct launcher *launcher, enum role which, uint64_t tag);
+void writer_died(struct launcher *launcher, enum role which, int status);
+/* Core has ended: the writer of the database is killed, that of the audit log writes what was sent.
+ */
+void writers_forget_core(struct launcher *launcher);
 
 /* ---- core, and the channel to it (link.c) ---- */
 struct link {
@@ -63,7 +57,7 @@ struct link {
 /* Starts core. */
 int link_start(struct launcher *launcher, struct error *err);
 /* It has ended: starts it again after a while, or ends the launcher. */
-void link_core_died(struct launcher *launcher, int status);
+void link_core_died(struct launcher *launcher, enum role which, int status);
 /* Asks core to end. Again: kills it. */
 void link_stop(struct launcher *launcher);
 void link_done(struct launcher *launcher);
@@ -166,46 +160,47 @@ void sandboxes_hand_over(struct launcher *launcher, struct arena *arena, struct 
 /* Those that a launcher before this execve started; their pins are there. */
 int sandboxes_take_over(struct launcher *launcher, const struct handover *h, struct error *err);
 
-/* ---- builds, and the egress role that they share (builds.c) ---- */
-struct build;
-/* The role is started when a first policy arrives, and ended with the last build unless core uses
- * it, too: the next one reads the host's configuration of name servers anew. */
-struct builds {
-	struct build *first;
+/* ---- processes that do one piece of work for core and end (jobs.c) ---- */
+enum job_kind { JOB_BUILD, JOB_TREE, JOB_BLOB, JOB_WEBHOOK, JOB_KIND_COUNT };
+struct job;
+bool jobs_are_there(const struct launcher *launcher, enum job_kind kind);
+/* Its end is the answer to the message. */
+void job_start(struct launcher *launcher, enum job_kind kind, const struct launch_packet *packet,
+	const int *fds);
+void job_cancel(struct launcher *launcher, uint64_t tag);
+void jobs_cancel_all(struct launcher *launcher); /* core is gone: nobody gets an answer */
+/* It has ended and isn't reaped yet, so that its process group is still its own: what a build left
+ * there is killed. */
+void job_ends(struct launcher *launcher, pid_t pid);
+bool job_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
+
+/* ---- how each of them begins ---- */
+typedef int job_begin_fn(struct launcher *launcher, const struct launch_packet *packet,
+	const int *fds, pid_t *pid, struct error *err);
+job_begin_fn build_begin;   /* builds.c */
+job_begin_fn tree_begin;    /* tree_start.c: work on whole trees */
+job_begin_fn blob_begin;    /* blobs.c: an operation on the blob store */
+job_begin_fn webhook_begin; /* the same program calls the webhook */
+/* Each of these may be read or written: one that only names a file (O_PATH) is of no use. */
+int job_check_fds(const int *fds, int count, const char *what, struct error *err);
+/* What all their roles have: the home's owner, the descriptors, the log. */
+struct role_start job_role(
+	const struct launcher *launcher, const char *program, const int *fds, int fd_count);
+
+/* ---- the egress role, which builds share with core (builds.c) ---- */
+/* It is started when a first policy arrives, and ended with the last build unless core uses it,
+ * too: the next one reads the host's configuration of name servers anew. */
+struct egress_link {
 	bool is_cores; /* core has the service socket */
 	int service;   /* clients' end of its service socket, or -1 */
 	int pending;   /* the other end, until the role is started; or -1 */
 };
-void egress_died(struct launcher *launcher, int status);
+void egress_died(struct launcher *launcher, enum role which, int status);
 /* Answers with EGRESS_STARTED. */
 void egress_answer(struct launcher *launcher, uint64_t tag);
-void egress_forget_core(struct launcher *launcher); /* it has ended */
-void builds_done(struct launcher *launcher);
-void build_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3]);
-void build_cancel(struct launcher *launcher, uint64_t tag);
-void builds_cancel_all(struct launcher *launcher);
-/* It has ended and isn't reaped yet, so that its process group is still its own: what it left there
- * is killed. */
-void build_ends(struct launcher *launcher, pid_t pid);
-bool build_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
-
-/* ---- processes that do one piece of work and end (jobs.c) ---- */
-enum job_kind { JOB_TREE, JOB_BLOB, JOB_WEBHOOK };
-struct job;
-size_t jobs_count(const struct launcher *launcher, enum job_kind kind);
-/* Its end is the answer to the message with that tag. */
-void job_add(struct launcher *launcher, enum job_kind kind, pid_t pid, uint64_t tag);
-void job_cancel(struct launcher *launcher, uint64_t tag);
-void jobs_cancel_all(struct launcher *launcher); /* core is gone: nobody gets an answer */
-bool job_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
-
-/* ---- work on whole trees (tree_start.c) ---- */
-void tree_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[3]);
-
-/* ---- operations on the blob store (blobs.c) ---- */
-void blob_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2]);
-/* The same program calls the webhook. */
-void webhook_start(struct launcher *launcher, const struct launch_packet *packet, const int fds[2]);
+void egress_forget_core(struct launcher *launcher);   /* it has ended */
+void egress_forget_builds(struct launcher *launcher); /* the last build has */
+void egress_end(struct launcher *launcher);
 
 /* ---- disk limits (quota.c) ---- */
 void quota_answer(struct launcher *launcher, const struct launch_message *head);
@@ -259,8 +254,7 @@ struct launcher {
 	struct link link;
 	struct certificates certificates;
 	pid_t roles[ROLE_COUNT]; /* 0: it doesn't run */
-	uint64_t writer_tag;	 /* of the WRITER to be answered when the old one has ended */
-	struct audit_role audit;
+	struct writer writers[ROLE_COUNT];
 	struct host host;
 	struct arena host_arena;
 	uint64_t host_looked_ms;
@@ -274,7 +268,7 @@ struct launcher {
 	struct pin *pins;
 	struct pool pool;
 	struct sandboxes sandboxes;
-	struct builds builds;
+	struct egress_link egress;
 	struct job *jobs;
 	enum quota_mechanism quota;
 	bool has_quota; /* it is known */
@@ -296,6 +290,8 @@ int launcher_look(struct launcher *launcher, struct error *err);
 const struct base *launcher_base(struct launcher *launcher, const struct plan *plan);
 /* Reaps the child `pid` if it has ended (0: any that has), and tells whose it was. false: none. */
 bool launcher_reap(struct launcher *launcher, pid_t pid);
+/* Core has an audit log. */
+bool launcher_is_audited(const struct launcher *launcher);
 /* After an end: the launcher ends when it is to and nothing is left. */
 void launcher_check_end(struct launcher *launcher);
 /* Says `state` ("READY=1") to a service manager, if there is one. */

@@ -91,10 +91,9 @@ void launcher_serve(
 	case LAUNCH_BUILD:
 	case LAUNCH_VERIFY:
 	case LAUNCH_REGISTRIES:
-		build_start(launcher, packet, fds);
+		job_start(launcher, JOB_BUILD, packet, fds);
 		break;
 	case LAUNCH_CANCEL:
-		build_cancel(launcher, head->other);
 		job_cancel(launcher, head->other);
 		break;
 	case LAUNCH_QUOTA:
@@ -107,22 +106,22 @@ void launcher_serve(
 		sandbox_count_held(launcher, head);
 		break;
 	case LAUNCH_WRITER:
-		writer_replace(launcher, head->tag);
+		writer_replace(launcher, ROLE_WRITER, head->tag);
 		break;
 	case LAUNCH_AUDIT:
-		audit_replace(launcher, head->tag);
+		writer_replace(launcher, ROLE_AUDIT, head->tag);
 		break;
 	case LAUNCH_TREE:
-		tree_start(launcher, packet, fds);
+		job_start(launcher, JOB_TREE, packet, fds);
 		break;
 	case LAUNCH_BLOB:
-		blob_start(launcher, packet, fds);
+		job_start(launcher, JOB_BLOB, packet, fds);
 		break;
 	case LAUNCH_EGRESS:
 		egress_answer(launcher, head->tag);
 		break;
 	case LAUNCH_WEBHOOK:
-		webhook_start(launcher, packet, fds);
+		job_start(launcher, JOB_WEBHOOK, packet, fds);
 		break;
 	case LAUNCH_GRANT:
 		grant_answer(launcher, packet, fds);
@@ -137,6 +136,11 @@ void launcher_serve(
 
 /* ---- ends ---- */
 
+bool launcher_is_audited(const struct launcher *launcher)
+{
+	return !launcher->options->config || launcher->options->config->audit_enabled;
+}
+
 void launcher_check_end(struct launcher *launcher)
 {
 	if (!launcher->is_stopping)
@@ -146,10 +150,8 @@ void launcher_check_end(struct launcher *launcher)
 		return;
 	if (!sandboxes_are_gone(launcher))
 		sandboxes_end_all(launcher);
-	if (launcher->builds.first)
-		builds_cancel_all(launcher);
 	jobs_cancel_all(launcher);
-	if (sandboxes_are_gone(launcher) && !launcher->builds.first && !launcher->jobs)
+	if (sandboxes_are_gone(launcher) && !launcher->jobs)
 		loop_stop(launcher->loop);
 }
 
@@ -160,7 +162,7 @@ bool launcher_reap(struct launcher *launcher, pid_t pid)
 	if (waitid(pid ? P_PID : P_ALL, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
 		!info.si_pid)
 		return false;
-	build_ends(launcher, info.si_pid);
+	job_ends(launcher, info.si_pid);
 	if (waitpid(info.si_pid, &status, 0) != info.si_pid)
 		return false;
 	if (info.si_pid == launcher->pool.maker_pid)
@@ -168,9 +170,8 @@ bool launcher_reap(struct launcher *launcher, pid_t pid)
 	else if (reload_checked(launcher, info.si_pid, status))
 		return true;
 	else if (!role_died(launcher, info.si_pid, status) &&
-		 !sandbox_died(launcher, info.si_pid, status) &&
-		 !job_died(launcher, info.si_pid, status))
-		build_died(launcher, info.si_pid, status);
+		 !sandbox_died(launcher, info.si_pid, status))
+		job_died(launcher, info.si_pid, status);
 	return true;
 }
 
@@ -427,7 +428,7 @@ static void end(struct launcher *launcher)
 {
 	if (launcher->loop) {
 		link_done(launcher);
-		builds_done(launcher);
+		egress_end(launcher);
 		sandboxes_done(launcher);
 		if (launcher->pool.loop)
 			pool_stop(&launcher->pool);
@@ -453,7 +454,7 @@ int launch_serve(const struct launch_options *options)
 		.home = options->home,
 		.log = options->log,
 		.link = { .channel = -1, .ready = -1 },
-		.builds = { .service = -1, .pending = -1 },
+		.egress = { .service = -1, .pending = -1 },
 		.warm = { .init_image = -1,
 			.self = -1,
 			.own_netns = -1,

@@ -214,13 +214,13 @@ int link_start(struct launcher *launcher, struct error *err)
 		return -1;
 	}
 	auto_close int write_end = pipes[1], writer = -1, audit = -1;
-	bool is_audited = !launcher->options->config || launcher->options->config->audit_enabled;
+	bool is_audited = launcher_is_audited(launcher);
 	link->ready = pipes[0];
 	link->is_up = false;
 	if (loop_watch(launcher->loop, link->channel, EPOLLIN, on_channel, launcher, err) ||
 		loop_watch(launcher->loop, link->ready, EPOLLIN, on_ready, launcher, err) ||
-		writer_start(launcher, &writer, err) ||
-		(is_audited && audit_start(launcher, &audit, err)) ||
+		writer_start(launcher, ROLE_WRITER, &writer, err) ||
+		(is_audited && writer_start(launcher, ROLE_AUDIT, &audit, err)) ||
 		start_core(launcher,
 			(int[]){ launcher->options->listener.fd, theirs, write_end, writer, audit },
 			is_audited ? 5 : 4, err)) {
@@ -258,22 +258,19 @@ static void restart_later(struct launcher *launcher)
 	link->pause_ms = 2 * link->pause_ms < PAUSE_MOST_MS ? 2 * link->pause_ms : PAUSE_MOST_MS;
 }
 
-void link_core_died(struct launcher *launcher, int status)
+void link_core_died(struct launcher *launcher, enum role which, int status)
 {
 	struct link *link = &launcher->link;
 	struct error err;
 	role_explain_end(status, &err);
 	link->is_restart = true;
-	launcher->writer_tag = 0;
-	role_kill(launcher, ROLE_WRITER); /* it has no client left */
-	audit_core_died(launcher);
+	writers_forget_core(launcher);
 	if (link->ready >= 0) /* its exit may be reaped before its message is read */
 		read_ready(launcher);
 	close_channel(launcher);
 	loop_cancel(launcher->loop, link->patience);
 	link->patience = NULL;
 	sandboxes_forget_core(launcher);
-	builds_cancel_all(launcher);
 	egress_forget_core(launcher);
 	jobs_cancel_all(launcher);
 	if (launcher->is_stopping) {
@@ -341,7 +338,7 @@ void link_done(struct launcher *launcher)
 {
 	loop_cancel(launcher->loop, launcher->link.restart);
 	loop_cancel(launcher->loop, launcher->link.patience);
-	loop_cancel(launcher->loop, launcher->audit.patience);
+	loop_cancel(launcher->loop, launcher->writers[ROLE_AUDIT].patience);
 	certificates_done(launcher);
 	close_channel(launcher);
 }

@@ -161,10 +161,10 @@ void reload_go_on(struct launcher *launcher)
 {
 	struct error err;
 	if (launcher->reload.state != RELOAD_ENDING || launcher->roles[ROLE_CORE] ||
-		launcher->roles[ROLE_WRITER] || launcher->roles[ROLE_AUDIT] ||
-		launcher->builds.first || launcher->jobs || !sandboxes_are_settled(launcher))
+		launcher->roles[ROLE_WRITER] || launcher->roles[ROLE_AUDIT] || launcher->jobs ||
+		!sandboxes_are_settled(launcher))
 		return;
-	builds_done(launcher); /* egress has no client left */
+	egress_end(launcher); /* egress has no client left */
 	pool_stop(&launcher->pool);
 	launcher_log(launcher, LOG_LEVEL_INFO, "executing the program anew", NULL, NULL, NULL);
 	execute(launcher, &err);

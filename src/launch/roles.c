@@ -149,7 +149,7 @@ static int fill_audit(const struct launcher *launcher, const struct config *conf
 
 static const struct {
 	const char *name; /* argv[0], by which carreld knows which role it is */
-	void (*died)(struct launcher *launcher, int status);
+	void (*died)(struct launcher *launcher, enum role which, int status);
 	/* Its part of the settings; NULL: it has none. */
 	int (*fill)(const struct launcher *launcher, const struct config *config,
 		struct arena *arena, struct role_settings *settings, struct error *err);
@@ -158,7 +158,7 @@ static const struct {
 } rows[ROLE_COUNT] = {
 	[ROLE_CORE] = { "carreld", link_core_died, fill_core, NULL },
 	[ROLE_WRITER] = { "carrel-writer", writer_died, fill_writer, NULL },
-	[ROLE_AUDIT] = { "carrel-audit", audit_died, fill_audit, NULL },
+	[ROLE_AUDIT] = { "carrel-audit", writer_died, fill_audit, NULL },
 	[ROLE_EGRESS] = { EGRESS_ARGV0, egress_died, NULL, describe_egress },
 };
 
@@ -228,7 +228,7 @@ bool role_died(struct launcher *launcher, pid_t pid, int status)
 	for (enum role i = 0; i < ROLE_COUNT; i++)
 		if (launcher->roles[i] == pid) {
 			launcher->roles[i] = 0;
-			rows[i].died(launcher, status);
+			rows[i].died(launcher, i, status);
 			return true;
 		}
 	return false;
