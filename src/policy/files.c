@@ -236,7 +236,7 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 
 /* What a program does with the files that its arguments name. */
 static const struct tool {
-	const char *name;
+	const char *names;     /* separated by blanks */
 	unsigned operations;   /* on all operands */
 	unsigned last;	       /* on the last operand instead */
 	unsigned skipped;      /* operands at the front that aren't files: a pattern, a mode */
@@ -244,70 +244,26 @@ static const struct tool {
 	bool reads_cwd;	       /* without an operand */
 	const char *recursive; /* letters of options that make it go into directories; "" always */
 } tools[] = {
-	{ "cat", POLICY_READ, 0, 0, NULL, false },
-	{ "head", POLICY_READ, 0, 0, NULL, false },
-	{ "tail", POLICY_READ, 0, 0, NULL, false },
-	{ "tac", POLICY_READ, 0, 0, NULL, false },
-	{ "wc", POLICY_READ, 0, 0, NULL, false },
-	{ "nl", POLICY_READ, 0, 0, NULL, false },
-	{ "sort", POLICY_READ, 0, 0, NULL, false },
-	{ "uniq", POLICY_READ | POLICY_WRITE, 0, 0, NULL, false },
-	{ "diff", POLICY_READ, 0, 0, NULL, false, "r" },
-	{ "cmp", POLICY_READ, 0, 0, NULL, false },
-	{ "comm", POLICY_READ, 0, 0, NULL, false },
-	{ "join", POLICY_READ, 0, 0, NULL, false },
-	{ "paste", POLICY_READ, 0, 0, NULL, false },
-	{ "cut", POLICY_READ, 0, 0, NULL, false },
-	{ "fold", POLICY_READ, 0, 0, NULL, false },
-	{ "rev", POLICY_READ, 0, 0, NULL, false },
-	{ "less", POLICY_READ, 0, 0, NULL, false },
-	{ "more", POLICY_READ, 0, 0, NULL, false },
-	{ "file", POLICY_READ, 0, 0, NULL, false },
-	{ "stat", POLICY_READ, 0, 0, NULL, false },
-	{ "od", POLICY_READ, 0, 0, NULL, false },
-	{ "xxd", POLICY_READ, 0, 0, NULL, false },
-	{ "hexdump", POLICY_READ, 0, 0, NULL, false },
-	{ "strings", POLICY_READ, 0, 0, NULL, false },
-	{ "base64", POLICY_READ, 0, 0, NULL, false },
-	{ "base32", POLICY_READ, 0, 0, NULL, false },
-	{ "md5sum", POLICY_READ, 0, 0, NULL, false },
-	{ "sha1sum", POLICY_READ, 0, 0, NULL, false },
-	{ "sha256sum", POLICY_READ, 0, 0, NULL, false },
-	{ "sha512sum", POLICY_READ, 0, 0, NULL, false },
-	{ "cksum", POLICY_READ, 0, 0, NULL, false },
-	{ "zcat", POLICY_READ, 0, 0, NULL, false },
-	{ "readlink", POLICY_READ, 0, 0, NULL, false },
-	{ "realpath", POLICY_READ, 0, 0, NULL, false },
-	{ "ls", POLICY_READ, 0, 0, NULL, true },
-	{ "dir", POLICY_READ, 0, 0, NULL, true },
-	{ "tree", POLICY_READ, 0, 0, NULL, true },
-	{ "du", POLICY_READ, 0, 0, NULL, true },
-	{ "grep", POLICY_READ, 0, 1, "ef", false, "rRd" },
-	{ "egrep", POLICY_READ, 0, 1, "ef", false, "rRd" },
-	{ "fgrep", POLICY_READ, 0, 1, "ef", false, "rRd" },
-	{ "rg", POLICY_READ, 0, 1, "ef", true, "" },
-	{ "ag", POLICY_READ, 0, 1, NULL, true, "" },
-	{ "sed", POLICY_READ, 0, 1, "ef", false },
-	{ "awk", POLICY_READ, 0, 1, "f", false },
-	{ "gawk", POLICY_READ, 0, 1, "f", false },
-	{ "mawk", POLICY_READ, 0, 1, "f", false },
-	{ "nawk", POLICY_READ, 0, 1, "f", false },
-	{ "jq", POLICY_READ, 0, 1, "f", false },
-	{ "tee", POLICY_WRITE, 0, 0, NULL, false },
-	{ "touch", POLICY_WRITE, 0, 0, NULL, false },
-	{ "mkdir", POLICY_WRITE, 0, 0, NULL, false },
-	{ "truncate", POLICY_WRITE, 0, 0, NULL, false },
-	{ "chmod", POLICY_WRITE, 0, 1, NULL, false, "R" },
-	{ "chown", POLICY_WRITE, 0, 1, NULL, false, "R" },
-	{ "chgrp", POLICY_WRITE, 0, 1, NULL, false, "R" },
-	{ "cp", POLICY_READ, POLICY_WRITE, 0, NULL, false, "rRa" },
-	{ "install", POLICY_READ, POLICY_WRITE, 0, NULL, false },
-	{ "ln", POLICY_READ, POLICY_WRITE, 0, NULL, false },
-	{ "mv", POLICY_READ | POLICY_DELETE, POLICY_WRITE, 0, NULL, false, "" },
-	{ "rm", POLICY_DELETE, 0, 0, NULL, false, "rR" },
-	{ "rmdir", POLICY_DELETE, 0, 0, NULL, false },
-	{ "unlink", POLICY_DELETE, 0, 0, NULL, false },
-	{ "shred", POLICY_WRITE | POLICY_DELETE, 0, 0, NULL, false },
+	{ "cat head tail tac wc nl sort cmp comm join paste cut fold rev less more "
+	  "file stat od xxd hexdump strings base64 base32 md5sum sha1sum sha256sum "
+	  "sha512sum cksum zcat readlink realpath",
+		POLICY_READ },
+	{ "uniq", POLICY_READ | POLICY_WRITE },
+	{ "diff", POLICY_READ, .recursive = "r" },
+	{ "ls dir tree du", POLICY_READ, .reads_cwd = true },
+	{ "grep egrep fgrep", POLICY_READ, .skipped = 1, .unless = "ef", .recursive = "rRd" },
+	{ "rg", POLICY_READ, .skipped = 1, .unless = "ef", .reads_cwd = true, .recursive = "" },
+	{ "ag", POLICY_READ, .skipped = 1, .reads_cwd = true, .recursive = "" },
+	{ "sed", POLICY_READ, .skipped = 1, .unless = "ef" },
+	{ "awk gawk mawk nawk jq", POLICY_READ, .skipped = 1, .unless = "f" },
+	{ "tee touch mkdir truncate", POLICY_WRITE },
+	{ "chmod chown chgrp", POLICY_WRITE, .skipped = 1, .recursive = "R" },
+	{ "cp", POLICY_READ, .last = POLICY_WRITE, .recursive = "rRa" },
+	{ "install ln", POLICY_READ, .last = POLICY_WRITE },
+	{ "mv", POLICY_READ | POLICY_DELETE, .last = POLICY_WRITE, .recursive = "" },
+	{ "rm", POLICY_DELETE, .recursive = "rR" },
+	{ "rmdir unlink", POLICY_DELETE },
+	{ "shred", POLICY_WRITE | POLICY_DELETE },
 };
 
 static void judge_operations(struct judge *j, unsigned operations, const struct shell_word *word)
@@ -395,7 +351,7 @@ static void judge_tool(
 	bool is_over = false, is_tree = is_recursive(tool, words, first);
 	unsigned operations = tool->operations;
 	struct shell_word here = { .literal = ".", .source = STR(".") };
-	if (strcmp(tool->name, "sed") == 0 && edits_in_place(words, first))
+	if (strcmp(tool->names, "sed") == 0 && edits_in_place(words, first))
 		operations |= POLICY_WRITE;
 	for (size_t i = first + 1; i < words->count; i++) {
 		const struct shell_word *word = &words->items[i];
@@ -425,7 +381,7 @@ static void judge_tool(
 
 /* Options whose value is a file. */
 static const struct file_option {
-	const char *program, *option;
+	const char *programs, *option;
 	unsigned operations;
 	const char *valued; /* of a letter in bundles (-rf FILE): the letters that end one */
 } file_options[] = {
@@ -440,14 +396,8 @@ static const struct file_option {
 	{ "pip", "-c", POLICY_READ },
 	{ "touch", "-r", POLICY_READ, "dt" },
 	{ "touch", "--reference", POLICY_READ },
-	{ "grep", "-f", POLICY_READ, "ABCDdem" },
-	{ "grep", "--file", POLICY_READ },
-	{ "egrep", "-f", POLICY_READ, "ABCDdem" },
-	{ "egrep", "--file", POLICY_READ },
-	{ "fgrep", "-f", POLICY_READ, "ABCDdem" },
-	{ "fgrep", "--file", POLICY_READ },
-	{ "rgrep", "-f", POLICY_READ, "ABCDdem" },
-	{ "rgrep", "--file", POLICY_READ },
+	{ "grep egrep fgrep rgrep", "-f", POLICY_READ, "ABCDdem" },
+	{ "grep egrep fgrep rgrep", "--file", POLICY_READ },
 	{ "strace", "-o", POLICY_WRITE, "abeEIOpPsSuUX" },
 	{ "ltrace", "-o", POLICY_WRITE },
 };
@@ -476,7 +426,7 @@ static void judge_file_options(
 		const char *text = words->items[i].literal;
 		for (size_t k = 0; text && k < sizeof file_options / sizeof *file_options; k++) {
 			struct shell_word value = { .source = words->items[i].source };
-			const char *after = strcmp(program, file_options[k].program) == 0
+			const char *after = words_have(file_options[k].programs, program)
 						    ? after_option(&file_options[k], text)
 						    : NULL;
 			if (!after || (!after[0] && i + 1 >= words->count))
@@ -560,7 +510,7 @@ void judge_operands(struct judge *j, const shell_words *words, size_t first)
 	if (strcmp(name, "dd") == 0)
 		judge_dd(j, words, first);
 	for (size_t i = 0; i < sizeof tools / sizeof *tools; i++)
-		if (strcmp(name, tools[i].name) == 0) {
+		if (words_have(tools[i].names, name)) {
 			judge_tool(j, &tools[i], words, first);
 			/* Two directories are compared file by file. */
 			if (strcmp(name, "diff") == 0)

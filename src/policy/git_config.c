@@ -50,13 +50,6 @@ static const char *join(struct asked *a, const char *dir, const char *name)
 	return path_normalize(a->j->arena, dir, name);
 }
 
-static bool is_among(const char *const *names, const char *name)
-{
-	while (name && *names && strcmp(*names, name) != 0)
-		names++;
-	return name && *names;
-}
-
 /* The type of a path; "missing", or NULL: it was asked for. */
 static const char *type_of(struct asked *a, const char *path)
 {

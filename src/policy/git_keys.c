@@ -1,7 +1,7 @@
 /* The table of keys without effect on what runs. */
 #include "policy/git_keys.h"
 
-#include <string.h>
+#include "policy/words.h"
 
 enum subsection { WITHOUT, WITH, EITHER };
 enum value {
@@ -111,17 +111,6 @@ static const struct key {
 	{ "alias", WITHOUT, NULL, ALIAS },
 };
 
-static bool has_word(const char *words, const char *word)
-{
-	size_t len = strlen(word);
-	for (const char *at = words; at; at = strchr(at, ' ')) {
-		at += *at == ' ';
-		if (strncmp(at, word, len) == 0 && (at[len] == ' ' || !at[len]))
-			return true;
-	}
-	return false;
-}
-
 bool git_address_is_far(const char *address)
 {
 	static const char *const schemes[] = { "https://", "http://", "ssh://", "git://" };
@@ -176,7 +165,7 @@ bool git_key_is_harmless(const struct git_entry *entry, const char *verb)
 		if (strcmp(key->section, entry->section) == 0 &&
 			(key->subsection == EITHER ||
 				(key->subsection == WITH) == (entry->subsection[0] != '\0')) &&
-			(!key->keys || has_word(key->keys, entry->key)))
+			(!key->keys || words_have(key->keys, entry->key)))
 			return value_is_harmless(key->value, entry, verb);
 	}
 	return false;

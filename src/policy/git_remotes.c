@@ -283,8 +283,8 @@ static size_t skip_globals(struct asked *a, const shell_words *words, size_t at)
 			at++;
 		} else if (strncmp(text, "--git-dir=", 10) == 0) {
 			a->git_dir = text + 10;
-		} else if (sources_has_word("-c --work-tree --namespace --super-prefix "
-					    "--config-env --exec-path --attr-source",
+		} else if (words_have("-c --work-tree --namespace --super-prefix "
+				      "--config-env --exec-path --attr-source",
 				   text)) {
 			at++;
 		}
@@ -327,8 +327,7 @@ static void take_words(struct asked *a, const shell_words *words, size_t at)
 			a->is_recursive = true;
 		} else if (strcmp(text, "--all") == 0 || strcmp(text, "--multiple") == 0) {
 			a->is_everything |= !is_push;
-		} else if (sources_has_word(with_value, text) &&
-			   !(is_push && strcmp(text, "-u") == 0)) {
+		} else if (words_have(with_value, text) && !(is_push && strcmp(text, "-u") == 0)) {
 			at++; /* push -u takes none */
 		}
 	}
@@ -362,8 +361,7 @@ static bool needs_repository(const struct asked *a)
 {
 	/* add and set-url say what a remote is, and reach none. */
 	if (strcmp(a->verb->name, "remote") == 0)
-		return a->operands.count &&
-		       sources_has_word("update show prune", a->operands.items[0]);
+		return a->operands.count && words_have("update show prune", a->operands.items[0]);
 	if (a->verb->names == BY_FIRST)
 		return !a->operands.count || a->is_everything ||
 		       !may_be_address(a->operands.items[0]);

@@ -49,15 +49,6 @@ int judge_check_domain(struct judge *j, const char *host, struct error *err)
 	return sources_check_domain(sources, host, err);
 }
 
-bool sources_has_word(const char *words, const char *word)
-{
-	struct str rest = str_from(words), one;
-	while (str_next(&rest, ' ', &one))
-		if (str_is(one, word))
-			return true;
-	return false;
-}
-
 /* The words that make a program install or run packages; "" where each call does. `whole` are
  * those that install what a file of the project lists; with `project`, that is installed as well as
  * the packages that are named. */
@@ -318,13 +309,13 @@ static bool take_operand(struct judge *j, struct project *project,
 	const struct installer *installer, const char *text, bool is_python)
 {
 	size_t len = strlen(text);
-	if (installer->whole && sources_has_word(installer->whole, text)) {
+	if (installer->whole && words_have(installer->whole, text)) {
 		project->reads_project = true;
 		return false;
 	}
-	if (sources_has_word(installer->verbs, text) || strcmp(text, "pip") == 0) {
+	if (words_have(installer->verbs, text) || strcmp(text, "pip") == 0) {
 		project->reads_project |=
-			installer->project && sources_has_word(installer->project, text);
+			installer->project && words_have(installer->project, text);
 		return false;
 	}
 	if (is_python && len > 3 && strcmp(text + len - 3, ".py") == 0)
@@ -416,7 +407,7 @@ static void judge_installed(struct judge *j, const char *subject, const char *pr
 		} else if (url) {
 			sources_judge_url(j, subject, program, url);
 			project.is_named = true;
-		} else if (has_files && !sources_has_word("pip sync compile", text)) {
+		} else if (has_files && !words_have("pip sync compile", text)) {
 			vec_push(j->arena, &project.lists, text);
 			project.is_named = true;
 		} else {
@@ -457,7 +448,7 @@ static void judge_manager(struct judge *j, const char *subject, const char *prog
 		    is_abbreviated(installer, words, at);
 	for (size_t i = at; i < words->count && !installs; i++)
 		installs = words->items[i].literal
-				   ? sources_has_word(installer->verbs, words->items[i].literal)
+				   ? words_have(installer->verbs, words->items[i].literal)
 				   : true;
 	if ((installs || manager) && sources_check_manager(sources, program, &err) < 0) {
 		sources_deny(j, subject, &err);
@@ -501,7 +492,7 @@ void judge_sources(struct judge *j, const char *subject, const shell_words *word
 		return;
 	if (sources_check_program(sources, words->items[first].literal, &err) < 0)
 		sources_deny(j, subject, &err);
-	if (sources_has_word("curl wget http https aria2c axel lynx w3m", name))
+	if (words_have("curl wget http https aria2c axel lynx w3m", name))
 		judge_web(j, subject, words, at);
 	if (strcmp(name, "git") == 0)
 		judge_git_remotes(j, subject, words, at);

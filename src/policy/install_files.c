@@ -238,7 +238,7 @@ static void judge_lists(struct reading *r, const text_list *lists)
 static const struct manifest *find_manifest(const char *program)
 {
 	for (size_t i = 0; i < sizeof manifests / sizeof *manifests; i++)
-		if (sources_has_word(manifests[i].programs, program))
+		if (words_have(manifests[i].programs, program))
 			return &manifests[i];
 	return NULL;
 }
@@ -328,7 +328,7 @@ static void judge_settings(struct reading *r)
 		return;
 	for (size_t i = 0; i < sizeof settings / sizeof *settings && !r->is_denied; i++) {
 		const char *path = settings[i].path;
-		if (!sources_has_word(settings[i].programs, program))
+		if (!words_have(settings[i].programs, program))
 			continue;
 		if (path[0] == '~' && !j->request->home)
 			continue;

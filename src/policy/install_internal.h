@@ -7,7 +7,6 @@
 /* install.c */
 void sources_deny(struct judge *j, const char *subject, const struct error *err);
 void sources_ask(struct judge *j, const char *subject, const char *reason);
-bool sources_has_word(const char *words, const char *word);
 /* The address of an index, an archive or a repository that a package comes from. */
 void sources_judge_url(struct judge *j, const char *subject, const char *program, const char *url);
 

@@ -1,6 +1,7 @@
 /* internal.h -- what the files of the judge share. */
 #pragma once
 #include "policy/policy.h"
+#include "policy/words.h"
 
 struct policy_bucket { /* rules of one key */
 	VEC(size_t) rules;

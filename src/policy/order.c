@@ -79,13 +79,6 @@ enum effect {
 	EFFECT_ANYTHING,
 };
 
-static bool is_among(const char *const *names, const char *name)
-{
-	while (name && *names && strcmp(*names, name) != 0)
-		names++;
-	return name && *names;
-}
-
 /* The subcommand of git, behind options that are known; NULL: another one came first. */
 static const char *git_verb(const shell_words *words, size_t *at)
 {

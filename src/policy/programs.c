@@ -581,13 +581,6 @@ void judge_shape_items(struct judge *j, const char *subject, const struct shape 
 	}
 }
 
-static bool is_among(const char *const *names, const char *name)
-{
-	while (name && *names && strcmp(*names, name) != 0)
-		names++;
-	return name && *names;
-}
-
 /* Pagers and editors run what is typed: '!' of less, which git starts on a terminal. */
 static bool takes_typed_commands(const struct call *c, size_t first)
 {

@@ -94,7 +94,7 @@ int reader_members(struct reader *r, const struct json_value *object, const char
 		const char *whole = arena_printf(r->arena, "%s%s%s", path, path[0] ? "." : "", key);
 		if (!row->key)
 			return reader_fail(r, m, "unknown key '%s'", whole);
-		if (row->read(r, m, whole, ctx) < 0)
+		if (row->read(r, m, whole, (char *)ctx + row->offset) < 0)
 			return -1;
 	}
 	return 0;

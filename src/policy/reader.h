@@ -34,6 +34,7 @@ int reader_texts(
 struct reader_member { /* of an object; the last row has no key */
 	const char *key;
 	int (*read)(struct reader *r, const struct json_value *value, const char *path, void *ctx);
+	size_t offset; /* of the member of ctx that `read` gets instead */
 };
 /* Calls the function of each member's row. A member without a row, which is no comment, is an
  * error that names it. `path` is that of the object, "" at the top. */

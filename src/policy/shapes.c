@@ -7,25 +7,14 @@
 /* Longer bundles of letters aren't read: nobody writes them. */
 #define LETTERS_MAX 64
 
-static bool has_word(const char *words, const char *word, size_t len)
-{
-	for (const char *at = words; *at; at += *at == ' ') {
-		size_t one = strcspn(at, " ");
-		if (one == len && *at == *word && memcmp(at, word, len) == 0)
-			return true;
-		at += one;
-	}
-	return false;
-}
-
 static const struct shape *find_exact(const char *name)
 {
 	size_t len = strlen(name);
 	for (size_t i = 0; i < shape_row_count; i++)
-		if (has_word(shape_rows[i].names, name, len))
+		if (words_have_part(shape_rows[i].names, name, len))
 			return &shape_rows[i];
 	for (size_t i = 0; i < shape_git_row_count; i++)
-		if (has_word(shape_git_rows[i].names, name, len))
+		if (words_have_part(shape_git_rows[i].names, name, len))
 			return &shape_git_rows[i];
 	return NULL;
 }

@@ -6,36 +6,48 @@
 #include "policy/reader.h"
 #include "policy/sources_internal.h"
 
-static int read_bool(struct reader *r, const struct json_value *value, const char *path, bool *out)
+static int read_bool(struct reader *r, const struct json_value *v, const char *path, void *out)
 {
-	if (reader_expect(r, value, JSON_BOOL, path) < 0)
+	if (reader_expect(r, v, JSON_BOOL, path) < 0)
 		return -1;
-	*out = value->boolean;
+	*(bool *)out = v->boolean;
 	return 0;
 }
 
-static int read_text(
-	struct reader *r, const struct json_value *value, const char *path, const char **out)
+static int read_text(struct reader *r, const struct json_value *v, const char *path, void *out)
 {
-	if (reader_expect(r, value, JSON_STRING, path) < 0)
+	if (reader_expect(r, v, JSON_STRING, path) < 0)
 		return -1;
-	if (!value->string.len || memchr(value->string.data, '\0', value->string.len))
-		return reader_fail(r, value, "%s: an empty text", path);
-	*out = value->string.data;
+	if (!v->string.len || memchr(v->string.data, '\0', v->string.len))
+		return reader_fail(r, v, "%s: an empty text", path);
+	*(const char **)out = v->string.data;
 	return 0;
 }
 
 /* A positive number of some unit; 0 would forbid everything, or be taken for "no limit". */
-static int read_amount(struct reader *r, const struct json_value *value, const char *path,
+static int read_amount(struct reader *r, const struct json_value *v, const char *path,
 	uint64_t unit, uint64_t *out)
 {
-	if (value->kind != JSON_NUMBER || !value->is_integer || value->integer < 1 ||
-		(uint64_t)value->integer > ((uint64_t)1 << 62) / unit)
-		return reader_fail(r, value, "%s: a whole number from 1 on expected", path);
-	*out = (uint64_t)value->integer * unit;
+	if (v->kind != JSON_NUMBER || !v->is_integer || v->integer < 1 ||
+		(uint64_t)v->integer > ((uint64_t)1 << 62) / unit)
+		return reader_fail(r, v, "%s: a whole number from 1 on expected", path);
+	*out = (uint64_t)v->integer * unit;
 	return 0;
 }
-#define MEBIBYTE ((uint64_t)1 << 20)
+
+static int read_mebibytes(struct reader *r, const struct json_value *v, const char *path, void *out)
+{
+	return read_amount(r, v, path, (uint64_t)1 << 20, out);
+}
+
+static int read_seconds(struct reader *r, const struct json_value *v, const char *path, void *out)
+{
+	return read_amount(r, v, path, 1000, out);
+}
+
+#define OF_SOURCES(member) offsetof(struct sources, member)
+#define OF_MANAGER(member) offsetof(struct sources_manager, member)
+#define OF_REGISTRY(member) offsetof(struct sources_registry, member)
 
 char *sources_lower(struct arena *arena, const char *text)
 {
@@ -47,17 +59,6 @@ char *sources_lower(struct arena *arena, const char *text)
 }
 
 /* -- package managers -- */
-
-static int read_enabled(struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_bool(r, v, path, &((struct sources_manager *)ctx)->is_enabled);
-}
-
-static int read_registry_name(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_text(r, v, path, &((struct sources_registry *)ctx)->name);
-}
 
 static int read_registry_url(
 	struct reader *r, const struct json_value *v, const char *path, void *ctx)
@@ -72,17 +73,11 @@ static int read_registry_url(
 	return 0;
 }
 
-static int read_registry_trusted(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_bool(r, v, path, &((struct sources_registry *)ctx)->is_trusted);
-}
-
 static int read_registries(
 	struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
-	static const struct reader_member rows[] = { { "name", read_registry_name },
-		{ "url", read_registry_url }, { "trusted", read_registry_trusted },
+	static const struct reader_member rows[] = { { "name", read_text, OF_REGISTRY(name) },
+		{ "url", read_registry_url }, { "trusted", read_bool, OF_REGISTRY(is_trusted) },
 		{ NULL, NULL } };
 	struct sources_manager *manager = ctx;
 	size_t i = 0;
@@ -103,13 +98,6 @@ static int read_registries(
 		vec_push(r->arena, &manager->registries, registry);
 	}
 	return 0;
-}
-
-static int read_install_size(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_amount(
-		r, v, path, MEBIBYTE, &((struct sources_manager *)ctx)->max_install_bytes);
 }
 
 static int read_blocked(struct reader *r, const struct json_value *v, const char *path, void *ctx)
@@ -138,9 +126,11 @@ static int read_blocked(struct reader *r, const struct json_value *v, const char
 
 static int read_managers(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
-	static const struct reader_member rows[] = { { "enabled", read_enabled },
-		{ "registries", read_registries }, { "max_install_size_mb", read_install_size },
-		{ "blocked_packages", read_blocked }, { NULL, NULL } };
+	static const struct reader_member rows[] = {
+		{ "enabled", read_bool, OF_MANAGER(is_enabled) }, { "registries", read_registries },
+		{ "max_install_size_mb", read_mebibytes, OF_MANAGER(max_install_bytes) },
+		{ "blocked_packages", read_blocked }, { NULL, NULL }
+	};
 	struct sources *sources = ctx;
 	if (reader_expect(r, v, JSON_OBJECT, path) < 0)
 		return -1;
@@ -163,10 +153,9 @@ static int read_managers(struct reader *r, const struct json_value *v, const cha
 
 /* -- web_access -- */
 
-static int read_domains(
-	struct reader *r, const struct json_value *v, const char *path, text_list *list)
+static int read_domains(struct reader *r, const struct json_value *v, const char *path, void *out)
 {
-	text_list names = { 0 };
+	text_list names = { 0 }, *list = out;
 	if (reader_texts(r, v, path, &names) < 0)
 		return -1;
 	for (size_t i = 0; i < names.count; i++) {
@@ -187,41 +176,18 @@ static int read_domains(
 	return 0;
 }
 
-static int read_web_enabled(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_bool(r, v, path, &((struct sources *)ctx)->web_is_enabled);
-}
-
-static int read_allowed_domains(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_domains(r, v, path, &((struct sources *)ctx)->allowed_domains);
-}
-
-static int read_blocked_domains(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_domains(r, v, path, &((struct sources *)ctx)->blocked_domains);
-}
-
 static int read_web(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
-	static const struct reader_member rows[] = { { "enabled", read_web_enabled },
-		{ "allowed_domains", read_allowed_domains },
-		{ "blocked_domains", read_blocked_domains }, { NULL, NULL } };
+	static const struct reader_member rows[] = { { "enabled", read_bool,
+							     OF_SOURCES(web_is_enabled) },
+		{ "allowed_domains", read_domains, OF_SOURCES(allowed_domains) },
+		{ "blocked_domains", read_domains, OF_SOURCES(blocked_domains) }, { NULL, NULL } };
 	struct sources *sources = ctx;
 	sources->has_web = sources->web_is_enabled = true;
 	return reader_members(r, v, path, rows, ctx);
 }
 
 /* -- git -- */
-
-static int read_git_enabled(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_bool(r, v, path, &((struct sources *)ctx)->git_is_enabled);
-}
 
 static int read_remotes(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
@@ -248,17 +214,13 @@ static int read_remotes(struct reader *r, const struct json_value *v, const char
 	return 0;
 }
 
-static int read_clone_size(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_amount(r, v, path, MEBIBYTE, &((struct sources *)ctx)->max_clone_bytes);
-}
-
 static int read_git(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
-	static const struct reader_member rows[] = { { "enabled", read_git_enabled },
-		{ "allowed_remotes", read_remotes }, { "max_clone_size_mb", read_clone_size },
-		{ NULL, NULL } };
+	static const struct reader_member rows[] = {
+		{ "enabled", read_bool, OF_SOURCES(git_is_enabled) },
+		{ "allowed_remotes", read_remotes },
+		{ "max_clone_size_mb", read_mebibytes, OF_SOURCES(max_clone_bytes) }, { NULL, NULL }
+	};
 	struct sources *sources = ctx;
 	sources->has_git = sources->git_is_enabled = true;
 	return reader_members(r, v, path, rows, ctx);
@@ -301,34 +263,20 @@ static int read_interpreters(
 	return 0;
 }
 
-static int read_time(struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_amount(r, v, path, 1000, &((struct sources *)ctx)->max_execution_ms);
-}
-
-static int read_memory(struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_amount(r, v, path, MEBIBYTE, &((struct sources *)ctx)->max_memory_bytes);
-}
-
 static int read_runtime(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
 	static const struct reader_member rows[] = { { "languages", read_languages },
-		{ "interpreters", read_interpreters }, { "max_execution_time_seconds", read_time },
-		{ "max_memory_mb", read_memory }, { NULL, NULL } };
+		{ "interpreters", read_interpreters },
+		{ "max_execution_time_seconds", read_seconds, OF_SOURCES(max_execution_ms) },
+		{ "max_memory_mb", read_mebibytes, OF_SOURCES(max_memory_bytes) }, { NULL, NULL } };
 	return reader_members(r, v, path, rows, ctx);
-}
-
-static int read_agent_type(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return read_text(r, v, path, &((struct sources *)ctx)->agent_type);
 }
 
 int sources_parse(const char *name, struct str text, struct arena *arena, struct sources *sources,
 	struct error *err)
 {
-	static const struct reader_member rows[] = { { "agent_type", read_agent_type },
+	static const struct reader_member rows[] = { { "agent_type", read_text,
+							     OF_SOURCES(agent_type) },
 		{ "package_managers", read_managers }, { "web_access", read_web },
 		{ "git", read_git }, { "runtime", read_runtime }, { NULL, NULL } };
 	struct reader r = { .name = name, .text = text, .arena = arena, .err = err };

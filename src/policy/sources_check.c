@@ -5,84 +5,62 @@
 #include "policy/internal.h"
 #include "policy/sources_internal.h"
 
-/* Programs that install packages, and the entry that holds for them when they have none of their
+/* Programs that install packages: the manager, whose entry holds for those that have none of their
  * own. */
-static const struct {
-	const char *program, *manager;
+static const struct manager {
+	const char *name, *programs;
 	bool is_python;
 } managers[] = {
-	{ "pip", NULL, true },
-	{ "pip3", "pip", true },
-	{ "pip-sync", "pip", true },
-	{ "pipx", "pip", true },
-	{ "uv", "pip", true },
-	{ "uvx", "pip", true },
-	{ "poetry", "pip", true },
-	{ "pdm", "pip", true },
-	{ "pipenv", "pip", true },
-	{ "easy_install", "pip", true },
-	{ "conda", NULL, true },
-	{ "mamba", "conda", true },
-	{ "micromamba", "conda", true },
-	{ "npm", NULL, false },
-	{ "npx", "npm", false },
-	{ "bun", "npm", false },
-	{ "bunx", "npm", false },
-	{ "pnpm", "npm", false },
-	{ "pnpx", "npm", false },
-	{ "yarn", "npm", false },
-	{ "corepack", "npm", false },
-	{ "deno", "npm", false },
-	{ "cargo", NULL, false },
-	{ "go", NULL, false },
-	{ "gem", NULL, false },
-	{ "bundle", "gem", false },
-	{ "composer", NULL, false },
-	{ "apt", NULL, false },
-	{ "apt-get", "apt", false },
-	{ "aptitude", "apt", false },
-	{ "dpkg", "apt", false },
-	{ "apk", NULL, false },
-	{ "dnf", NULL, false },
-	{ "yum", "dnf", false },
-	{ "rpm", "dnf", false },
-	{ "pacman", NULL, false },
-	{ "brew", NULL, false },
-	{ "cpan", NULL, false },
-	{ "luarocks", NULL, false },
-	{ "mvn", NULL, false },
-	{ "gradle", NULL, false },
-	{ "dotnet", NULL, false },
-	{ "nuget", "dotnet", false },
+	{ "pip", "pip3 pip-sync pipx uv uvx poetry pdm pipenv easy_install", true },
+	{ "conda", "mamba micromamba", true },
+	{ "npm", "npx bun bunx pnpm pnpx yarn corepack deno" },
+	{ "gem", "bundle" },
+	{ "apt", "apt-get aptitude dpkg" },
+	{ "dnf", "yum rpm" },
+	{ "dotnet", "nuget" },
+	{ "cargo", "" },
+	{ "go", "" },
+	{ "composer", "" },
+	{ "apk", "" },
+	{ "pacman", "" },
+	{ "brew", "" },
+	{ "cpan", "" },
+	{ "luarocks", "" },
+	{ "mvn", "" },
+	{ "gradle", "" },
 };
-#define MANAGERS (sizeof managers / sizeof *managers)
 
 /* pip3.11 is pip3. */
-static size_t find_program(const char *name)
+static const char *usual_name(const char *name)
 {
-	size_t i = 0;
-	size_t len = strlen(name);
-	if (strncmp(name, "pip", 3) == 0 && len > 3 && !name[3 + strspn(name + 3, "0123456789.")])
-		name = "pip3";
-	while (i < MANAGERS && strcmp(name, managers[i].program) != 0)
-		i++;
-	return i;
+	bool is_pip = strncmp(name, "pip", 3) == 0 && name[3] &&
+		      !name[3 + strspn(name + 3, "0123456789.")];
+	return is_pip ? "pip3" : name;
+}
+
+static const struct manager *find_manager(const char *program)
+{
+	const char *name = usual_name(program);
+	for (size_t i = 0; i < sizeof managers / sizeof *managers; i++)
+		if (strcmp(name, managers[i].name) == 0 || words_have(managers[i].programs, name))
+			return &managers[i];
+	return NULL;
 }
 
 bool manager_is_known(const char *name)
 {
-	return find_program(name) < MANAGERS;
+	return find_manager(name) != NULL;
 }
 
 bool manager_is_python(const char *name)
 {
-	size_t i = find_program(name);
-	return i < MANAGERS && managers[i].is_python;
+	const struct manager *manager = find_manager(name);
+	return manager && manager->is_python;
 }
 
 static const struct sources_manager *find_entry(const struct sources *sources, const char *name)
 {
-	for (size_t i = 0; name && i < sources->managers.count; i++)
+	for (size_t i = 0; i < sources->managers.count; i++)
 		if (strcmp(sources->managers.items[i].name, name) == 0)
 			return &sources->managers.items[i];
 	return NULL;
@@ -91,12 +69,12 @@ static const struct sources_manager *find_entry(const struct sources *sources, c
 const struct sources_manager *sources_find_manager(
 	const struct sources *sources, const char *program)
 {
-	size_t i = find_program(program);
+	const struct manager *manager = find_manager(program);
 	const struct sources_manager *own = find_entry(sources, program);
-	if (own || i == MANAGERS)
+	if (own || !manager)
 		return own;
-	own = find_entry(sources, managers[i].program);
-	return own ? own : find_entry(sources, managers[i].manager);
+	own = find_entry(sources, usual_name(program));
+	return own ? own : find_entry(sources, manager->name);
 }
 
 int sources_check_manager(const struct sources *sources, const char *program, struct error *err)
@@ -298,15 +276,6 @@ bool language_is_known(const char *name)
 	return false;
 }
 
-static bool has_word(const char *words, const char *word, size_t len)
-{
-	struct str rest = str_from(words), one;
-	while (str_next(&rest, ' ', &one))
-		if (one.len == len && memcmp(one.data, word, len) == 0)
-			return true;
-	return false;
-}
-
 /* "3.11" of a listed language holds for python, python3 and python3.11. */
 static bool version_fits(const char *listed, const char *program)
 {
@@ -327,7 +296,7 @@ int sources_check_program(const struct sources *sources, const char *program, st
 		if (strcmp(sources->interpreters.items[i].value, program) == 0)
 			return 0;
 	for (size_t i = 0; i < LANGUAGES; i++) {
-		if (!has_word(languages[i].programs, name, len))
+		if (!words_have_part(languages[i].programs, name, len))
 			continue;
 		is_language = true;
 		for (size_t k = 0; k < sources->languages.count; k++) {

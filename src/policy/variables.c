@@ -44,22 +44,13 @@
 	"PAGER EDITOR FLAGS _OPTIONS _COMMAND _PROGRAM _ASKPASS _WRAPPER _LAUNCHER _RSH _SHELL "   \
 	"_BROWSER _CONFIG_PATH _CONFIG_FILE"
 
-static bool is_listed(const char *list, const char *name)
-{
-	struct str rest = str_from(list), one;
-	while (str_next(&rest, ' ', &one))
-		if (one.len && str_is(one, name))
-			return true;
-	return false;
-}
-
 bool variable_is_dangerous(const char *name)
 {
 	struct str rest, one;
 	size_t len;
 	if (!name)
 		return true;
-	if (is_listed(INTEGERS PROGRAMS MAKES SEARCHED SHELLS CONFIGURED, name))
+	if (words_have(INTEGERS PROGRAMS MAKES SEARCHED SHELLS CONFIGURED, name))
 		return true;
 	len = strlen(name);
 	rest = STR(PREFIXES);
