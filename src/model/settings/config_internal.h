@@ -27,7 +27,8 @@ struct config_kind {
 	/* Reads text to place->out, or fails with what is wrong; the caller says where. */
 	int (*read)(const struct config_place *place, const char *text);
 	/* As the member `value`, as the file could have it; NULL: always in a list or map. */
-	void (*print)(struct json *j, const void *at);
+	void (*print)(struct json *j, const struct config_kind *kind, const void *at);
+	const char *const *words; /* one of these, or NULL; NULL at their end */
 };
 extern const struct config_kind config_count, config_size, config_duration, config_bool,
 	config_policy, config_date, config_python, config_source, config_url, config_host,

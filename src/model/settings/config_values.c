@@ -8,7 +8,6 @@
 #include "format/network/inet_address.h"
 #include "format/packages/requirements.h"
 #include "format/text/quantity.h"
-#include "model/decision.h"
 #include "model/network/address.h"
 #include "model/network/network.h"
 #include "model/nouns/environment.h"
@@ -99,17 +98,6 @@ static int read_bool(const struct config_place *place, const char *text)
 	return 0;
 }
 
-static int read_policy(const struct config_place *place, const char *text)
-{
-	for (enum eviction_policy i = 0; i < EVICT_POLICY_COUNT; i++) {
-		if (strcmp(text, eviction_policy_names[i]) == 0) {
-			*(enum eviction_policy *)place->out = i;
-			return 0;
-		}
-	}
-	return fail(place->err, ERR_INVALID, "'%s' is not lru, lfu or fifo", text);
-}
-
 static int set_text(const struct config_place *place, const char *text)
 {
 	if (place->key->is_list)
@@ -190,15 +178,6 @@ static int read_path(const struct config_place *place, const char *text)
 	return set_text(place, text);
 }
 
-static int read_landlock(const struct config_place *place, const char *text)
-{
-	bool is_writes = strcmp(text, "writes") == 0;
-	if (!is_writes && strcmp(text, "all") != 0)
-		return fail(place->err, ERR_INVALID, "'%s' is not all or writes", text);
-	*(bool *)place->out = is_writes;
-	return 0;
-}
-
 /* Which schemes there are is known to the store. */
 static int read_store(const struct config_place *place, const char *text)
 {
@@ -214,32 +193,6 @@ static int read_blob(const struct config_place *place, const char *text)
 	struct blob_url url;
 	if (blob_url_parse(text, place->arena, &url, place->err))
 		return -1;
-	return set_text(place, text);
-}
-
-static int read_archive_format(const struct config_place *place, const char *text)
-{
-	bool is_gzip = strcmp(text, "tar.gz") == 0;
-	if (!is_gzip && strcmp(text, "tar.zst") != 0)
-		return fail(place->err, ERR_INVALID, "'%s' is not tar.zst or tar.gz", text);
-	*(bool *)place->out = is_gzip;
-	return 0;
-}
-
-static int read_on_full(const struct config_place *place, const char *text)
-{
-	bool is_drop = strcmp(text, "drop") == 0;
-	if (!is_drop && strcmp(text, "refuse") != 0)
-		return fail(place->err, ERR_INVALID, "'%s' is not refuse or drop", text);
-	*(bool *)place->out = is_drop;
-	return 0;
-}
-
-static int read_decision(const struct config_place *place, const char *text)
-{
-	enum policy_decision decision;
-	if (!policy_decision_from_name(text, &decision))
-		return fail(place->err, ERR_INVALID, "'%s' is not ask, deny or allow", text);
 	return set_text(place, text);
 }
 
@@ -369,67 +322,76 @@ static int read_subject(const struct config_place *place, const char *text)
 	return 0;
 }
 
-static int read_one_of(const struct config_place *place, const char *text, const char *const *names)
+static int find_word(const struct config_place *place, const char *text, int *index)
 {
+	const char *const *words = place->key->kind->words;
 	auto_buf struct buf list = buf_empty(256);
-	for (size_t i = 0; names[i]; i++)
-		if (!strcmp(names[i], text))
-			return set_text(place, text);
-	for (size_t i = 0; names[i]; i++)
-		buf_printf(&list, "%s%s", !i ? "" : names[i + 1] ? ", " : " or ", names[i]);
+	for (*index = 0; words[*index]; ++*index)
+		if (!strcmp(words[*index], text))
+			return 0;
+	for (size_t i = 0; words[i]; i++)
+		buf_printf(&list, "%s%s", !i ? "" : words[i + 1] ? ", " : " or ", words[i]);
 	return fail(place->err, ERR_INVALID, "'%s' is not %s", text, list.data);
 }
 
-static int read_log(const struct config_place *place, const char *text)
+static int read_one_of(const struct config_place *place, const char *text)
 {
-	static const char *const names[] = { "text", "json", NULL };
-	return read_one_of(place, text, names);
+	int index;
+	return find_word(place, text, &index) ? -1 : set_text(place, text);
 }
 
-static int read_log_level(const struct config_place *place, const char *text)
+/* The second of two words is true. */
+static int read_second(const struct config_place *place, const char *text)
 {
-	static const char *const names[] = { "debug", "info", "warn", "error", NULL };
-	return read_one_of(place, text, names);
+	int index;
+	if (find_word(place, text, &index))
+		return -1;
+	*(bool *)place->out = index;
+	return 0;
+}
+
+static int read_number(const struct config_place *place, const char *text)
+{
+	int index;
+	if (find_word(place, text, &index))
+		return -1;
+	*(int *)place->out = index;
+	return 0;
 }
 
 /* ---- showing ---- */
 
-static void show_count(struct json *j, const void *at)
+static void show_count(struct json *j, const struct config_kind *kind, const void *at)
 {
 	json_u64(j, "value", *(const uint64_t *)at);
 }
 
-static void show_size(struct json *j, const void *at)
+static void show_size(struct json *j, const struct config_kind *kind, const void *at)
 {
 	char text[32];
 	print_amount(text, sizeof text, sizes, *(const uint64_t *)at);
 	json_text(j, "value", text);
 }
 
-static void show_duration(struct json *j, const void *at)
+static void show_duration(struct json *j, const struct config_kind *kind, const void *at)
 {
 	char text[32];
 	print_amount(text, sizeof text, times, *(const uint64_t *)at);
 	json_text(j, "value", text);
 }
 
-static void show_bool(struct json *j, const void *at)
+static void show_bool(struct json *j, const struct config_kind *kind, const void *at)
 {
 	json_bool(j, "value", *(const bool *)at);
 }
 
-static void show_policy(struct json *j, const void *at)
-{
-	json_text(j, "value", eviction_policy_names[*(const enum eviction_policy *)at]);
-}
-
-static void show_text(struct json *j, const void *at)
+static void show_text(struct json *j, const struct config_kind *kind, const void *at)
 {
 	json_text(j, "value", *(const char *const *)at);
 }
 
 /* Without the name and the password that it may hold. */
-static void show_url(struct json *j, const void *at)
+static void show_url(struct json *j, const struct config_kind *kind, const void *at)
 {
 	const char *text = *(const char *const *)at;
 	auto_buf struct buf shown = buf_empty(BUF_MAX_DEFAULT);
@@ -442,19 +404,14 @@ static void show_url(struct json *j, const void *at)
 	json_text(j, "value", text);
 }
 
-static void show_landlock(struct json *j, const void *at)
+static void show_second(struct json *j, const struct config_kind *kind, const void *at)
 {
-	json_text(j, "value", *(const bool *)at ? "writes" : "all");
+	json_text(j, "value", kind->words[*(const bool *)at]);
 }
 
-static void show_archive_format(struct json *j, const void *at)
+static void show_number(struct json *j, const struct config_kind *kind, const void *at)
 {
-	json_text(j, "value", *(const bool *)at ? "tar.gz" : "tar.zst");
-}
-
-static void show_on_full(struct json *j, const void *at)
-{
-	json_text(j, "value", *(const bool *)at ? "drop" : "refuse");
+	json_text(j, "value", kind->words[*(const int *)at]);
 }
 
 /* ---- both ---- */
@@ -464,7 +421,6 @@ KIND(count, show_count);
 KIND(size, show_size);
 KIND(duration, show_duration);
 KIND(bool, show_bool);
-KIND(policy, show_policy);
 KIND(date, show_text);
 KIND(python, show_text);
 KIND(source, show_url);
@@ -472,22 +428,28 @@ KIND(url, show_url);
 KIND(host, NULL);
 KIND(package, NULL);
 KIND(path, show_text);
-KIND(landlock, show_landlock);
 KIND(store, show_url);
 KIND(blob, show_text);
 KIND(region, show_text);
-KIND(archive_format, show_archive_format);
-KIND(on_full, show_on_full);
 KIND(user, NULL);
 KIND(range, NULL);
 KIND(port, NULL);
 KIND(address, NULL);
-KIND(decision, show_text);
 KIND(listen, NULL);
 KIND(name, NULL);
 KIND(origin, NULL);
 KIND(subject, NULL);
 KIND(word, NULL);
 KIND(domain, NULL);
-KIND(log, show_text);
-KIND(log_level, show_text);
+
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+/* As enum eviction_policy. */
+const struct config_kind config_policy = { read_number, show_number, WORDS("lru", "lfu", "fifo") };
+const struct config_kind config_landlock = { read_second, show_second, WORDS("all", "writes") };
+const struct config_kind config_archive_format = { read_second, show_second,
+	WORDS("tar.zst", "tar.gz") };
+const struct config_kind config_on_full = { read_second, show_second, WORDS("refuse", "drop") };
+const struct config_kind config_decision = { read_one_of, show_text,
+	WORDS("ask", "deny", "allow") };
+const struct config_kind config_log = { read_one_of, show_text, WORDS("text", "json") };
+const struct config_kind config_log_level = { read_one_of, show_text, log_level_names };
