@@ -40,6 +40,12 @@ static void write_line(struct buf *out, const char *word, const char *text)
 	buf_char(out, '\n');
 }
 
+static void write_lines(struct buf *out, const char *word, const text_list *texts)
+{
+	for (size_t i = 0; i < texts->count; i++)
+		write_line(out, word, texts->items[i]);
+}
+
 void rules_write(const struct egress_rules *rules, struct buf *out)
 {
 	write_line(out, "mode", network_mode_name(rules->mode));
@@ -49,29 +55,21 @@ void rules_write(const struct egress_rules *rules, struct buf *out)
 		write_line(out, "host", rules->hosts.items[i].key);
 		write_line(out, "at", rules->hosts.items[i].value);
 	}
-	for (size_t i = 0; i < rules->ranges.count; i++)
-		write_line(out, "range", rules->ranges.items[i]);
-	for (size_t i = 0; i < rules->allow.count; i++)
-		write_line(out, "allow", rules->allow.items[i]);
-	for (size_t i = 0; i < rules->deny.count; i++)
-		write_line(out, "deny", rules->deny.items[i]);
-	for (size_t i = 0; i < rules->trust.count; i++)
-		write_line(out, "trust", rules->trust.items[i]);
+	write_lines(out, "range", &rules->ranges);
+	write_lines(out, "allow", &rules->allow);
+	write_lines(out, "deny", &rules->deny);
+	write_lines(out, "trust", &rules->trust);
 	for (size_t i = 0; i < rules->bounds.count; i++) {
 		const struct network_bound *bound = &rules->bounds.items[i];
 		write_line(out, "bound", bound->has_allow ? "list" : "open");
-		for (size_t k = 0; k < bound->allow.count; k++)
-			write_line(out, "within", bound->allow.items[k]);
-		for (size_t k = 0; k < bound->deny.count; k++)
-			write_line(out, "without", bound->deny.items[k]);
+		write_lines(out, "within", &bound->allow);
+		write_lines(out, "without", &bound->deny);
 	}
 	if (!rules->meter.bytes)
 		return;
 	buf_printf(out, "meter %llu\n", (unsigned long long)rules->meter.bytes);
-	for (size_t i = 0; i < rules->meter.of.count; i++)
-		write_line(out, "metered", rules->meter.of.items[i]);
-	for (size_t i = 0; i < rules->meter.but.count; i++)
-		write_line(out, "unmetered", rules->meter.but.items[i]);
+	write_lines(out, "metered", &rules->meter.of);
+	write_lines(out, "unmetered", &rules->meter.but);
 }
 
 /* ---- reading ---- */
@@ -86,12 +84,14 @@ struct reader {
 	struct network_list *bound; /* that the next `within` and `without` are for */
 };
 
-static int read_mode(struct reader *r, const char *text, struct error *err)
+static int read_mode(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
 {
 	return network_mode_parse(text, &r->mode, err);
 }
 
-static int read_port(struct reader *r, const char *text, struct error *err)
+static int read_port(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
 {
 	uint64_t port;
 	if (!str_to_u64(str_from(text), &port) || !port || port > UINT16_MAX)
@@ -102,7 +102,8 @@ static int read_port(struct reader *r, const char *text, struct error *err)
 	return 0;
 }
 
-static int read_host(struct reader *r, const char *text, struct error *err)
+static int read_host(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
 {
 	char host[HOST_SIZE];
 	if (r->hosts.count == HOSTS_MAX)
@@ -114,7 +115,8 @@ static int read_host(struct reader *r, const char *text, struct error *err)
 	return 0;
 }
 
-static int read_at(struct reader *r, const char *text, struct error *err)
+static int read_at(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
 {
 	union address *address = arena_alloc(&r->rules->arena, sizeof *address);
 	if (!r->host || !address_read(text, address))
@@ -125,7 +127,8 @@ static int read_at(struct reader *r, const char *text, struct error *err)
 	return 0;
 }
 
-static int read_range(struct reader *r, const char *text, struct error *err)
+static int read_range(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
 {
 	struct rules *rules = r->rules;
 	if (rules->range_count == RANGES_MAX)
@@ -152,22 +155,8 @@ static int add_entry(
 	return text ? network_list_add(&rules->list, effect, text, err) : 0;
 }
 
-static int read_allow(struct reader *r, const char *text, struct error *err)
-{
-	return add_entry(r, NETWORK_ALLOW, text, err);
-}
-
-static int read_trust(struct reader *r, const char *text, struct error *err)
-{
-	return add_entry(r, NETWORK_TRUST, text, err);
-}
-
-static int read_deny(struct reader *r, const char *text, struct error *err)
-{
-	return add_entry(r, NETWORK_DENY, text, err);
-}
-
-static int read_bound(struct reader *r, const char *text, struct error *err)
+static int read_bound(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
 {
 	if (strcmp(text, "list") != 0 && strcmp(text, "open") != 0)
 		return fail(err, ERR_INVALID, "malformed rules of a policy");
@@ -184,17 +173,8 @@ static int add_to_bound(
 			: fail(err, ERR_INVALID, "malformed rules of a policy");
 }
 
-static int read_within(struct reader *r, const char *text, struct error *err)
-{
-	return add_to_bound(r, NETWORK_ALLOW, text, err);
-}
-
-static int read_without(struct reader *r, const char *text, struct error *err)
-{
-	return add_to_bound(r, NETWORK_DENY, text, err);
-}
-
-static int read_meter(struct reader *r, const char *text, struct error *err)
+static int read_meter(
+	struct reader *r, enum network_effect effect, const char *text, struct error *err)
 {
 	struct network_list *list = &r->rules->metered;
 	if (!str_to_u64(str_from(text), &r->rules->meter) || list->arena)
@@ -212,26 +192,20 @@ static int add_metered(
 				       : fail(err, ERR_INVALID, "malformed rules of a policy");
 }
 
-static int read_metered(struct reader *r, const char *text, struct error *err)
-{
-	return add_metered(r, NETWORK_ALLOW, text, err);
-}
-
-static int read_unmetered(struct reader *r, const char *text, struct error *err)
-{
-	return add_metered(r, NETWORK_DENY, text, err);
-}
-
 static int read_line(struct reader *r, struct str line, struct error *err)
 {
 	static const struct {
 		const char *word;
-		int (*read)(struct reader *r, const char *text, struct error *err);
-	} words[] = { { "allow", read_allow }, { "deny", read_deny }, { "trust", read_trust },
-		{ "host", read_host }, { "at", read_at }, { "range", read_range },
-		{ "port", read_port }, { "mode", read_mode }, { "bound", read_bound },
-		{ "within", read_within }, { "without", read_without }, { "meter", read_meter },
-		{ "metered", read_metered }, { "unmetered", read_unmetered } };
+		int (*read)(struct reader *r, enum network_effect effect, const char *text,
+			struct error *err);
+		enum network_effect effect;
+	} words[] = { { "allow", add_entry, NETWORK_ALLOW }, { "deny", add_entry, NETWORK_DENY },
+		{ "trust", add_entry, NETWORK_TRUST }, { "host", read_host }, { "at", read_at },
+		{ "range", read_range }, { "port", read_port }, { "mode", read_mode },
+		{ "bound", read_bound }, { "within", add_to_bound, NETWORK_ALLOW },
+		{ "without", add_to_bound, NETWORK_DENY }, { "meter", read_meter },
+		{ "metered", add_metered, NETWORK_ALLOW },
+		{ "unmetered", add_metered, NETWORK_DENY } };
 	struct str word, rest;
 	if (!str_cut(line, ' ', &word, &rest) || memchr(line.data, '\0', line.len))
 		return fail(err, ERR_INVALID, "malformed rules of a policy");
@@ -239,7 +213,7 @@ static int read_line(struct reader *r, struct str line, struct error *err)
 	char *text = arena_bytes(&r->rules->arena, rest.data, rest.len);
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
 		if (str_is(word, words[i].word))
-			return words[i].read(r, text, err);
+			return words[i].read(r, words[i].effect, text, err);
 	return fail(err, ERR_INVALID, "malformed rules of a policy");
 }
 
