@@ -16,9 +16,7 @@ struct http_connection *connection_new(const struct listening *listening, int fd
 {
 	const struct http_listener *from = &listening->listener;
 	struct http_server *server = listening->server;
-	struct http_connection *c = calloc(1, sizeof *c);
-	if (!c)
-		abort();
+	struct http_connection *c = xzalloc(sizeof *c);
 	c->server = server;
 	c->listening = listening;
 	(from->open ? from->open : stream_open_plain)(from->stream_ctx, fd, &c->stream);

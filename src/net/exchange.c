@@ -7,9 +7,7 @@
 
 static struct exchange *new_exchange(struct http_connection *c)
 {
-	struct exchange *x = calloc(1, sizeof *x);
-	if (!x)
-		abort();
+	struct exchange *x = xzalloc(sizeof *x);
 	arena_init(&x->request.arena);
 	buf_init(&x->body, 0);
 	x->request.connection = c;

@@ -31,14 +31,6 @@ const struct http_limits http_limits_default = {
 	.connections = 10000,
 };
 
-static void *allocate(size_t size)
-{
-	void *memory = calloc(1, size);
-	if (!memory)
-		abort();
-	return memory;
-}
-
 /* sendfile to a socket whose other end is closed raises it, and knows no MSG_NOSIGNAL. A handler,
  * because what is ignored stays ignored in programs that are started from here. */
 static void pass_over_sigpipe(int number)
@@ -55,7 +47,7 @@ static void tame_sigpipe(void)
 int http_server_new(struct loop *loop, const struct http_limits *limits,
 	const struct http_handler *handler, struct http_server **server, struct error *err)
 {
-	struct http_server *made = allocate(sizeof *made);
+	struct http_server *made = xzalloc(sizeof *made);
 	char id[ID_LEN + 1];
 	tame_sigpipe();
 	made->loop = loop;
@@ -63,8 +55,8 @@ int http_server_new(struct loop *loop, const struct http_limits *limits,
 	made->handler = *handler;
 	shares_init(&made->buffered, "bytes of request bodies", "", made->limits.bodies_bytes,
 		made->limits.bodies_bytes / 4);
-	made->in = allocate(HTTP_CHUNK);
-	made->out = allocate(HTTP_CHUNK + 32);
+	made->in = xzalloc(HTTP_CHUNK);
+	made->out = xzalloc(HTTP_CHUNK + 32);
 	made->now_ms = clock_monotonic_ms();
 	buf_init(&made->head, BUF_MAX_DEFAULT);
 	id_make(id);
@@ -180,7 +172,7 @@ static void on_accept(struct loop *loop, int fd, uint32_t events, void *ctx)
 int http_server_listen(
 	struct http_server *server, const struct http_listener *listener, struct error *err)
 {
-	struct listening *added = allocate(sizeof *added);
+	struct listening *added = xzalloc(sizeof *added);
 	*added = (struct listening){ *listener, server, server->listeners };
 	if (fd_set_nonblocking(listener->fd) < 0) {
 		free(added);

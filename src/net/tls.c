@@ -7,6 +7,7 @@
 #include <openssl/x509.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "base/arena.h"
 #include "base/fd.h"
 
 #define RECORD_MAX NET_RECEIVE_LEAST /* bytes of a record, without its frame */
@@ -159,9 +160,7 @@ int tls_renew(struct tls *tls, const struct tls_files *files, struct error *err)
 
 int tls_new(const struct tls_files *files, struct tls **tls, struct error *err)
 {
-	struct tls *made = calloc(1, sizeof *made);
-	if (!made)
-		abort();
+	struct tls *made = xzalloc(sizeof *made);
 	if (tls_renew(made, files, err)) {
 		free(made);
 		return -1;

@@ -84,9 +84,7 @@ static int expect_name(struct tunnel_tls *tls)
 int tunnel_tls_new(
 	const struct uri_base *base, const char *ca, struct tunnel_tls **tls, struct error *err)
 {
-	struct tunnel_tls *made = calloc(1, sizeof *made);
-	if (!made)
-		abort();
+	struct tunnel_tls *made = xzalloc(sizeof *made);
 	str_format(made->name, sizeof made->name, "%.*s", (int)base->name.len, base->name.data);
 	made->context = SSL_CTX_new(TLS_client_method());
 	if (!made->context || !SSL_CTX_set_min_proto_version(made->context, TLS1_2_VERSION)) {
