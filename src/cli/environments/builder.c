@@ -275,24 +275,24 @@ static int run_wheels(struct command *command, struct error *err)
 
 int builder_main(int argc, char **argv)
 {
-	struct arg_spec build = env_build_spec, verify = env_verify_spec,
-			registries = env_registries_spec, wheels = env_wheels_spec;
+	const struct {
+		const char *word;
+		struct arg_spec spec;
+		int (*run)(struct command *command, struct error *err);
+	} commands[] = { { "build", env_build_spec, run_build },
+		{ "verify", env_verify_spec, run_verify },
+		{ "registries", env_registries_spec, run_registries },
+		{ "wheels", env_wheels_spec, run_wheels } };
 	struct error err;
-	registries.run = run_registries;
-	wheels.run = run_wheels;
-	build.run = run_build;
-	verify.run = run_verify;
 	if (fd_sanitize_standard(&err))
 		return cli_fail(&err, false, NULL);
 	build_catch_signals();
-	if (argc > 1 && !strcmp(argv[1], "build"))
-		return cli_call(&build, argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "verify"))
-		return cli_call(&verify, argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "registries"))
-		return cli_call(&registries, argc - 1, argv + 1);
-	if (argc > 1 && !strcmp(argv[1], "wheels"))
-		return cli_call(&wheels, argc - 1, argv + 1);
+	for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
+		if (!strcmp(argv[1], commands[i].word)) {
+			struct arg_spec spec = commands[i].spec;
+			spec.run = commands[i].run;
+			return cli_call(&spec, argc - 1, argv + 1);
+		}
 	if (argc > 1 && !strcmp(argv[1], "--version")) {
 		printf("carrel-build %s\n", CARREL_VERSION);
 		return fflush(stdout) ? 125 : 0;

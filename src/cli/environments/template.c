@@ -192,13 +192,7 @@ static int run_add(struct command *command, struct error *err)
 	struct remote_answer answer;
 	if (send_file(command, false, &answer, err))
 		return -1;
-	if (command->json) {
-		remote_print_answer(&answer, &command->out);
-		return 0;
-	}
-	const char *name = json_member_text(answer.value, "name");
-	template_say_warnings(answer.value);
-	buf_printf(&command->out, "%s\n", name ? name : "");
+	template_print_made(command, &answer);
 	return 0;
 }
 
