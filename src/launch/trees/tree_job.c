@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "linux/child.h"
+#include "model/settings/role_settings.h"
 #include "sandbox/plan/launch.h"
 
 #define OPTIONS_MAX ((size_t)4 << 20)
@@ -119,15 +120,16 @@ void tree_describe(struct arena *arena, const struct home *home, const char *con
 	struct role_path *root = arena_array(arena, SHOWN, sizeof *root);
 	char **argv = arena_array(arena, count + 2, sizeof *argv);
 	const char *fault = getenv("CARREL_FAULT");
-	char **env = arena_array(arena, 3, sizeof *env);
+	const struct role_settings settings = { .home = home->path };
+	char **env = arena_array(arena, 2, sizeof *env);
 	for (size_t i = 0; i < SHOWN; i++)
 		root[i] = (struct role_path){ arena_printf(arena, "%s/%s", home->path, shown[i]),
 			ROLE_READ | ROLE_WRITE };
 	argv[0] = arena_text(arena, TREE_ARGV0);
 	for (size_t i = 0; i < count; i++)
 		argv[i + 1] = arena_text(arena, strings[i]);
-	env[0] = arena_printf(arena, "CARREL_HOME=%s", home->path);
-	env[1] = fault ? arena_printf(arena, "CARREL_FAULT=%s", fault) : NULL;
+	env[0] = fault ? arena_printf(arena, "CARREL_FAULT=%s", fault) : NULL;
+	start->settings = role_settings_print(&settings, arena);
 	start->root = root;
 	start->root_count = SHOWN;
 	start->argv = argv;
@@ -210,18 +212,19 @@ int tree_main(int argc, char **argv)
 	auto_buf struct buf out = buf_empty(ANSWER_MAX);
 	struct json answer = json_to(&out, false);
 	struct error err;
+	struct role_settings settings;
 	int dirs[SHOWN];
-	const char *home = getenv("CARREL_HOME");
 	struct tree_job job = { .input = TREE_FD_INPUT,
 		.output = TREE_FD_OUTPUT,
 		.names = (const char *const *)argv + 2,
 		.count = argc > 2 ? (size_t)argc - 2 : 0,
 		.arena = &arena,
 		.answer = &answer };
-	if (argc < 2 || !home)
+	if (argc < 2)
 		return 125;
 	json_object(&answer, NULL);
-	int failed = open_home(home, dirs, &err) || confine(home, &err);
+	int failed = role_settings_read(STDIN_FILENO, &arena, &settings, &err) ||
+		     open_home(settings.home, dirs, &err) || confine(settings.home, &err);
 	if (!failed) {
 		job.layers = dirs[0];
 		job.workspaces = dirs[1];
