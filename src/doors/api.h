@@ -1,6 +1,6 @@
 /* api.h -- the doors: REST under /v1 with problem JSON, /healthz /readyz /metrics /openapi.json.
  * Parses, calls a verb of core, prints its result.
- * 1. Routes and fields are tables (doors/rest/routes.c, doors/rest/schema.c); parsing, checking and
+ * 1. Operations and their fields are tables (model/operations); finding, parsing, checking and
  * /openapi.json come from the same rows.
  * 2. Every answer that isn't 2xx is application/problem+json with a stable `code`, `detail`,
  * `hint`, `request_id`. */

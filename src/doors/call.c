@@ -69,6 +69,52 @@ void call_send_list(struct call *c, const char *next)
 	call_send(c, 200, NULL);
 }
 
+struct page call_page(struct call *c)
+{
+	const struct page_query *query = c->query;
+
+	return (struct page){ .call = c,
+		.j = call_print_list(c),
+		.cursor = query->cursor,
+		.limit = query->limit ? query->limit : LIMIT_DEFAULT };
+}
+
+static const char *name_at(const struct record *record, const void *item)
+{
+	const struct field *row = record->rows;
+
+	while (strcmp(row->name, "name"))
+		row++;
+	return *(const char *const *)((const char *)item + row->offset);
+}
+
+void call_send_array(struct call *c, const struct record *record, const void *items, size_t count,
+	size_t size, bool is_sorted)
+{
+	struct page page = call_page(c);
+	const char *item = items, *end = item + count * size, *last = NULL;
+
+	if (page.cursor && is_sorted)
+		while (item < end && strcmp(name_at(record, item), page.cursor) <= 0)
+			item += size;
+	for (const char *one = item; page.cursor && !is_sorted && one < end; one += size)
+		if (!strcmp(name_at(record, one), page.cursor))
+			item = one + size;
+	for (; item < end && page.limit; item += size, page.limit--) {
+		record_print(page.j, NULL, record, item);
+		last = name_at(record, item);
+	}
+	call_send_list(c, item < end ? last : NULL);
+}
+
+int call_send_page(struct page *page, int failed)
+{
+	if (failed)
+		return -1;
+	call_send_list(page->call, page->next[0] ? page->next : NULL);
+	return 0;
+}
+
 void call_let_go(struct call *c)
 {
 	if (c->priv && c->gone)
@@ -192,6 +238,13 @@ void call_problem(struct call *c, const struct error *err)
 int call_workspace(struct call *c, struct core_workspace **w, struct error *err)
 {
 	return core_find(c->request, c->api->core, c->id, w, err);
+}
+
+int call_run(struct call *c, struct error *err)
+{
+	if ((c->operation->flags & ROUTE_WORKSPACE) && call_workspace(c, &c->workspace, err))
+		return -1;
+	return c->run(c, err);
 }
 
 const char *call_header(struct call *c, const char *name)

@@ -1,6 +1,6 @@
 /* call.h -- handling of one request: finding its route, parsing its parameters, responding. Private
  * to this room. 1. A call lives as long as its HTTP request. An operation that waits for core has
- * its own memory (struct operation); its `call` is NULL once the client has disconnected. */
+ * its own memory (struct pending); its `call` is NULL once the client has disconnected. */
 #pragma once
 #include "doors/api.h"
 #include "doors/door.h"
@@ -10,6 +10,7 @@
 #include "base/share.h"
 #include "core/catalog.h"
 #include "core/idempotency.h"
+#include "model/operations/operation.h"
 #include "model/records/record.h"
 #include "format/text/json.h"
 
@@ -35,38 +36,10 @@ typedef void call_fn(struct call *c);
 /* Serves a request. -1: *err is to be answered as a problem. */
 typedef int route_fn(struct call *c, struct error *err);
 
-struct route_answer {
-	int status;
-	const char *type;	     /* content type, or NULL: no body */
-	const struct record *schema; /* of JSON; NULL: bytes or text */
-	const char *about;
-};
-enum {
-	ROUTE_STREAMED = 1,  /* the body is taken piece by piece, by run */
-	ROUTE_KEYED = 2,     /* takes Idempotency-Key */
-	ROUTE_LOCATION = 4,  /* 201 has a Location */
-	ROUTE_BARE = 8,	     /* not about state: answered at any time */
-	ROUTE_OPTIONAL = 16, /* the body may be left out */
-	ROUTE_EVENTS = 32,   /* takes Last-Event-ID */
-	ROUTE_RANGE = 64,    /* takes Range */
-	ROUTE_NEW = 128,     /* takes If-None-Match: * */
-	ROUTE_RAW = 256,     /* any query and headers: they are another server's */
-	ROUTE_OPEN = 512,    /* answered without a principal, too: for probes */
-};
+/* An operation, and what serves it. */
 struct route {
-	const char *method; /* "*": any */
-	const char *path;   /* {id} and {port} are one segment, {path} all that follow */
-	const char *name;   /* operationId */
-	const char *summary;
-	route_fn *run; /* with the body, unless ROUTE_STREAMED */
-	unsigned flags;
-	const struct record *query; /* or NULL: none */
-	size_t query_size;	    /* of the struct */
-	const struct record *body;  /* of JSON, or NULL */
-	size_t body_size;
-	const char *body_type;		    /* of ROUTE_STREAMED */
-	const struct route_answer *answers; /* ended by status 0 */
-	unsigned short errors[8];	    /* besides those that every route has */
+	const struct operation *operation; /* NULL ends a list */
+	route_fn *run;			   /* with the body, unless ROUTE_STREAMED */
 };
 
 struct call {
@@ -74,11 +47,13 @@ struct call {
 	struct http_request *r;
 	const struct door *door;
 	const struct request *request; /* for the verbs of core */
-	const struct route *route;
-	const char *id, *path, *port; /* of the path, decoded */
-	struct str rest;	      /* {path}, as it was sent */
-	void *query, *body;	      /* the route's structs */
-	struct buf out;		      /* of call_print */
+	const struct operation *operation;
+	route_fn *run;
+	struct core_workspace *workspace; /* of ROUTE_WORKSPACE, until run returns */
+	const char *id, *path, *port;	  /* of the path, decoded */
+	struct str rest;		  /* {path}, as it was sent */
+	void *query, *body;		  /* the structs of its operation */
+	struct buf out;			  /* of call_print */
 	struct json json;
 	int status;		     /* that was answered, or 0 */
 	int problem;		     /* the status of *err, when it isn't that of its code */
@@ -94,8 +69,8 @@ struct call {
 };
 
 /* ---- find_route.c ---- */
-/* Sets c->route, id and path, among the routes of c->door. A status to be answered (404, 405, 400
- * with *err; *allow for 405), or 0. */
+/* Sets c->operation, run, id and path, among the routes of c->door. A status to be answered (404,
+ * 405, 400 with *err; *allow for 405), or 0. */
 int route_find(struct call *c, const char **allow, struct error *err);
 
 /* Whether r is for a route that needs no principal. */
@@ -115,6 +90,21 @@ struct json *call_print(struct call *c);
 void call_send(struct call *c, int status, const char *headers);
 struct json *call_print_list(struct call *c);
 void call_send_list(struct call *c, const char *next);
+/* A page of a list, whose query begins with struct page_query: what its verb is called with. */
+struct page {
+	struct call *call;
+	struct json *j; /* its items are printed there */
+	const char *cursor;
+	size_t limit;
+	char next[CORE_CURSOR_SIZE]; /* for the verb; "": there are no more */
+};
+struct page call_page(struct call *c);
+/* Answers with those of an array that come behind the cursor, which is the member `name` of the
+ * last one that was shown: sorted by it, or in any order. */
+void call_send_array(struct call *c, const struct record *record, const void *items, size_t count,
+	size_t size, bool is_sorted);
+/* Answers, unless the verb has failed; returns what a handler does. */
+int call_send_page(struct page *page, int failed);
 void call_empty(struct call *c, int status);
 /* Nothing is called for it any more, but `gone` now. */
 void call_let_go(struct call *c);
@@ -138,6 +128,8 @@ void call_problem_with(struct call *c, int status, const char *headers, const st
 /* One that has further members, which `print` adds. */
 void call_problem_more(struct call *c, const struct error *err,
 	void (*print)(struct json *j, const void *ctx), const void *ctx);
+/* Looks up the workspace of ROUTE_WORKSPACE, and serves the request. */
+int call_run(struct call *c, struct error *err);
 /* The workspace that c->id names. */
 int call_workspace(struct call *c, struct core_workspace **w, struct error *err);
 /* A body may not fit into what the workspace has left by the last measurement, and commands have
@@ -150,8 +142,8 @@ bool call_wants_events(struct call *c);
 bool media_type_is(struct str text, const char *type);
 const char *call_header(struct call *c, const char *name); /* in the arena, or NULL */
 
-/* ---- operation.c: what waits for core ---- */
-struct operation {
+/* ---- pending.c: what waits for core ---- */
+struct pending {
 	struct api *api;
 	struct call *call;		 /* NULL: the client has disconnected */
 	struct idempotency_entry *entry; /* or NULL */
@@ -159,28 +151,32 @@ struct operation {
 	struct cancelable *cancelable;	 /* when the client disconnects; or NULL */
 	char id[ID_LEN + 1];		 /* that the new object gets, or "" */
 };
-/* `size` bytes that begin with struct operation, zeroed. The call is this operation's until one of
+/* `size` bytes that begin with struct pending, zeroed. The call is this operation's until one of
  * the two that follow. */
-void *operation_new(struct call *c, size_t size);
+void *pending_new(struct call *c, size_t size);
+struct pending *pending_begin(struct call *c); /* one without more members */
+/* What a handler returns whose verb may fail at once. */
+int pending_check(struct pending *op, int failed);
 /* For a client that said so (Carrel-Cancel: disconnect): cancels it when it disconnects. */
-void operation_cancels(struct operation *op, struct cancelable *cancelable);
+void pending_cancels(struct pending *op, struct cancelable *cancelable);
 /* Answers (when the client is still there) and frees. */
-void operation_answer(
-	struct operation *op, int status, const char *location, const struct buf *body);
-void operation_fail(struct operation *op, const struct error *err);
+void pending_answer(struct pending *op, int status, const char *location, const struct buf *body);
+void pending_fail(struct pending *op, const struct error *err);
 /* Answers with an object, or with *err, which isn't NULL then. location: of what was made, or
  * NULL. */
-void operation_answer_record(struct operation *op, const struct error *err, int status,
+void pending_answer_record(struct pending *op, const struct error *err, int status,
 	const char *location, const struct record *record, const void *object);
+/* The same with 201 and a Location: `location`, such as "/v1/tokens/", and the id. */
+void pending_answer_made(struct pending *op, const struct error *err, const char *location,
+	const char *id, const struct record *record, const void *object);
+/* 204, or *err, which isn't NULL then. */
+void pending_answer_done(struct pending *op, const struct error *err);
 /* Answers with a file, which it closes; or with *err, which isn't NULL then. */
-void operation_answer_file(
-	struct operation *op, const char *type, int fd, uint64_t size, const struct error *err);
-/* workspaces.c: answers with the workspace that core is done with; 201 has a Location. */
-void operation_answer_workspace(
-	struct operation *op, struct core_workspace *w, const struct error *err, int status);
+void pending_answer_file(
+	struct pending *op, const char *type, int fd, uint64_t size, const struct error *err);
 /* Frees the operation and returns its call, to be answered; NULL when the client has disconnected.
  */
-struct call *operation_end(struct operation *op);
+struct call *pending_end(struct pending *op);
 
 /* Once for an Idempotency-Key, or just so without one: `make` is called with an operation of
  * `size` bytes to go on, or `find` prints the object that was made before. Without `find` nothing
@@ -189,7 +185,7 @@ struct call *operation_end(struct operation *op);
 struct once {
 	const char *scope;
 	size_t size;
-	void (*make)(struct call *c, struct operation *op);
+	void (*make)(struct call *c, struct pending *op);
 	/* false: there is no object of that id. Or NULL. */
 	bool (*find)(struct call *c, const char *id, struct buf *body, const char **location);
 };
@@ -230,37 +226,4 @@ void result_print(struct json *j, const char *type, const struct core_exec *e,
  * but `type`, into an open object. */
 void exec_print_required(struct json *j, const struct core_exec *e, const struct request *request);
 /* Answers with it and ends the operation. From exec_listener.ended. */
-void result_answer(struct operation *op, struct core_exec *e);
-
-/* ---- the handlers, one file a noun ---- */
-route_fn api_healthz, api_readyz, api_openapi, api_docs, api_metrics, api_environments;
-route_fn api_workspace_create, api_workspace_list, api_workspace_get, api_workspace_patch,
-	api_workspace_delete, api_workspace_metrics, api_metrics_list, api_workspace_suspend,
-	api_workspace_resume, api_workspace_health, api_workspace_repair, api_workspace_verify;
-route_fn api_packages_list, api_packages_install, api_packages_uninstall;
-route_fn api_snapshot_create, api_snapshot_list, api_snapshot_list_all, api_snapshot_get,
-	api_snapshot_delete, api_snapshot_verify, api_snapshot_push, api_snapshot_pull,
-	api_rollback, api_fork;
-route_fn api_exec_start, api_exec_list, api_exec_list_all, api_exec_get, api_exec_output,
-	api_exec_signal, api_exec_stdin, api_exec_resize, api_exec_socket, api_exec_attach;
-route_fn api_file_get, api_file_put, api_file_delete;
-route_fn api_archive_get, api_archive_put;
-route_fn api_template_list, api_template_get, api_template_add, api_template_delete;
-route_fn api_workspace_diff, api_workspace_changes, api_workspace_apply;
-route_fn api_tree_list, api_tree_create, api_tree_delete;
-route_fn api_archive_list, api_archive_delete, api_archive_restore, api_archive_upload;
-route_fn api_export_list, api_export_get, api_export_put, api_export_delete;
-route_fn api_package_list, api_package_get, api_package_put, api_package_delete;
-route_fn api_deployment_create, api_deployment_list, api_deployment_get, api_deployment_delete,
-	api_deployment_restart, api_deployment_rollback, api_deployment_logs, api_deployment_rest,
-	api_deployment_a2a, api_deployment_ui;
-route_fn api_port_list, api_port_forward;
-route_fn api_token_list, api_token_create, api_token_delete;
-route_fn api_code_run;
-route_fn api_case_create, api_case_list, api_case_get, api_case_delete, api_cell_start,
-	api_cell_list, api_cell_get;
-route_fn api_tool_forge, api_tool_list, api_tool_get, api_tool_versions, api_tool_call,
-	api_tool_rollback, api_tool_delete, api_tool_generate;
-route_fn api_approval_list, api_approval_get, api_approval_answer;
-route_fn api_agent_list, api_agent_add, api_agent_get, api_agent_delete;
-route_fn api_events, api_workspace_events, api_audit;
+void result_answer(struct pending *op, struct core_exec *e);

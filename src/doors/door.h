@@ -18,9 +18,9 @@ struct door {
 	/* Who asks, by TCP. The principal lives in the request's arena. */
 	int (*login)(struct api *api, struct http_request *r, const struct principal **principal,
 		struct error *err);
-	const struct route *routes; /* ended by a method of NULL */
-	bool takes_last_slash;	    /* after any path */
-	bool takes_any_body;	    /* of routes that name none */
+	const struct route *(*routes)(void); /* ended by an operation of NULL */
+	bool takes_last_slash;		     /* after any path */
+	bool takes_any_body;		     /* of routes that name none */
 	/* Answers with an error. headers: more of them, or NULL. */
 	void (*refuse)(struct call *c, int status, const char *headers, const struct error *err);
 };

@@ -63,9 +63,9 @@ bool route_is_open(const struct http_request *r)
 	const struct door *door = door_of(r);
 	struct str path = path_at(door, r->path);
 
-	for (const struct route *route = door->routes; route->method; route++)
-		if ((route->flags & ROUTE_OPEN) &&
-			path_fits(path, route->path, &(struct names){ 0 }))
+	for (const struct route *route = door->routes(); route->operation; route++)
+		if ((route->operation->flags & ROUTE_OPEN) &&
+			path_fits(path, route->operation->path, &(struct names){ 0 }))
 			return true;
 	return false;
 }
@@ -76,15 +76,17 @@ int route_find(struct call *c, const char **allow, struct error *err)
 	bool is_head = str_is(method, "HEAD");
 
 	auto_buf struct buf methods = buf_empty(256);
-	for (const struct route *route = c->door->routes; route->method; route++) {
+	for (const struct route *route = c->door->routes(); route->operation; route++) {
+		const struct operation *operation = route->operation;
 		struct names names = { 0 };
-		bool is_any = !strcmp(route->method, "*");
+		bool is_any = !strcmp(operation->method, "*");
 
-		if (!path_fits(path, route->path, &names))
+		if (!path_fits(path, operation->path, &names))
 			continue;
-		if (is_any || (str_is(method, is_head ? "HEAD" : route->method) &&
-				      (!is_head || !strcmp(route->method, "GET")))) {
-			c->route = route;
+		if (is_any || (str_is(method, is_head ? "HEAD" : operation->method) &&
+				      (!is_head || !strcmp(operation->method, "GET")))) {
+			c->operation = operation;
+			c->run = route->run;
 			c->rest = names.rest;
 			return decode(c, names.id, &c->id, err) ||
 					       decode(c, names.port, &c->port, err) ||
@@ -92,8 +94,8 @@ int route_find(struct call *c, const char **allow, struct error *err)
 				       ? 400
 				       : 0;
 		}
-		buf_printf(&methods, "%s%s%s", methods.len ? ", " : "", route->method,
-			strcmp(route->method, "GET") ? "" : ", HEAD");
+		buf_printf(&methods, "%s%s%s", methods.len ? ", " : "", operation->method,
+			strcmp(operation->method, "GET") ? "" : ", HEAD");
 	}
 	if (methods.len) {
 		*allow = arena_text(&c->r->arena, methods.data);

@@ -18,11 +18,11 @@
 static int read_query(struct call *c, struct error *err)
 {
 	static const struct record none = { "", NULL, NULL, 0 };
-	const struct record *fields = c->route->query ? c->route->query : &none;
+	const struct record *fields = c->operation->query ? c->operation->query : &none;
 	struct record_parameter parameters[QUERY_MAX];
 	size_t count = 0;
 
-	c->query = arena_alloc(&c->r->arena, c->route->query_size + 1);
+	c->query = arena_alloc(&c->r->arena, c->operation->query_size + 1);
 	if (!c->r->query.len)
 		return record_read_query(fields, NULL, 0, &c->r->arena, c->query, err);
 	while (http_query_at(c->r, count, &parameters[count].name, &parameters[count].value)) {
@@ -48,8 +48,8 @@ static int read_body(struct call *c, struct error *err)
 	struct json_value *value = &nothing;
 	struct str type = http_header(c->r, "content-type");
 
-	c->body = arena_alloc(&c->r->arena, c->route->body_size + 1);
-	if (!c->r->body.len && !(c->route->flags & ROUTE_OPTIONAL))
+	c->body = arena_alloc(&c->r->arena, c->operation->takes_size + 1);
+	if (!c->r->body.len && !(c->operation->flags & ROUTE_OPTIONAL))
 		return fail(err, ERR_INVALID, "the body is empty; it must be a JSON object");
 	if (c->r->body.len && !(type.data && media_type_is(type, "application/json"))) {
 		c->problem = 415;
@@ -60,7 +60,7 @@ static int read_body(struct call *c, struct error *err)
 		c->problem = err->code == ERR_LIMIT ? 413 : 400;
 		return error_context(err, "body");
 	}
-	return record_read(c->route->body, value, &c->r->arena, c->body, err);
+	return record_read(c->operation->takes, value, &c->r->arena, c->body, err);
 }
 
 /* Also where it doesn't count: a key that can't be one is the client's error. */
@@ -84,12 +84,12 @@ static int check_conditions(struct call *c, struct error *err)
 	static const char *const names[] = { "content-range", "if-match", "if-unmodified-since",
 		"if-none-match" };
 
-	if (!strcmp(c->route->method, "GET"))
+	if (!strcmp(c->operation->method, "GET"))
 		return 0;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		struct str value = http_header(c->r, names[i]);
 
-		if (!value.data || ((c->route->flags & ROUTE_NEW) && str_is(value, "*") &&
+		if (!value.data || ((c->operation->flags & ROUTE_NEW) && str_is(value, "*") &&
 					   !strcmp(names[i], "if-none-match")))
 			continue;
 		return fail_hint(err, ERR_INVALID,
@@ -101,9 +101,9 @@ static int check_conditions(struct call *c, struct error *err)
 
 static int run(struct call *c, struct error *err)
 {
-	if (!(c->route->flags & ROUTE_BARE) && core_check_serving(c->api->core, err))
+	if (!(c->operation->flags & ROUTE_BARE) && core_check_serving(c->api->core, err))
 		return -1;
-	return c->route->run(c, err);
+	return call_run(c, err);
 }
 
 /* ---- what the server calls ---- */
@@ -134,13 +134,13 @@ static void on_begin(void *ctx, struct http_request *r)
 	if (status)
 		c->door->refuse(c, status,
 			allow ? arena_printf(&r->arena, "Allow: %s\r\n", allow) : NULL, &err);
-	else if (((c->route->flags & ROUTE_KEYED) && check_key(c, &err)) ||
-		 (!(c->route->flags & ROUTE_RAW) &&
+	else if (((c->operation->flags & ROUTE_KEYED) && check_key(c, &err)) ||
+		 (!(c->operation->flags & ROUTE_RAW) &&
 			 (check_conditions(c, &err) || read_query(c, &err))) ||
-		 ((c->route->flags & ROUTE_STREAMED) && run(c, &err)))
+		 ((c->operation->flags & ROUTE_STREAMED) && run(c, &err)))
 		call_problem(c, &err);
-	else if (!(c->route->flags & ROUTE_STREAMED))
-		http_take_body(r, c->route->body || c->door->takes_any_body ? BODY_MAX : 0);
+	else if (!(c->operation->flags & ROUTE_STREAMED))
+		http_take_body(r, c->operation->takes || c->door->takes_any_body ? BODY_MAX : 0);
 }
 
 static void on_complete(void *ctx, struct http_request *r)
@@ -148,7 +148,7 @@ static void on_complete(void *ctx, struct http_request *r)
 	struct call *c = r->ctx;
 	struct error err;
 
-	if ((c->route->body && read_body(c, &err)) || run(c, &err))
+	if ((c->operation->takes && read_body(c, &err)) || run(c, &err))
 		call_problem(c, &err);
 }
 

@@ -1,7 +1,8 @@
 /* The table of routes: paths lead where they say, and /openapi.json says what is there. */
 #include <string.h>
 #include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "model/nouns/exec.h"
+#include "model/operations/takes.h"
 #include "unit.h"
 
 /* ---- routes ---- */
@@ -41,7 +42,7 @@ static void paths_lead_to_their_routes(void **state)
 
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		assert_int_equal(find(cases[i].method, cases[i].path, &c, &allow), 0);
-		assert_string_equal(c.route->name, cases[i].name);
+		assert_string_equal(c.operation->name, cases[i].name);
 		assert_true(!c.id == !cases[i].id && !c.path == !cases[i].rest);
 		if (c.id)
 			assert_string_equal(c.id, cases[i].id);
@@ -68,7 +69,7 @@ static void every_request_has_one_door(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		assert_int_equal(find("POST", cases[i].path, &c, &allow), 0);
 		assert_string_equal(c.door->name, cases[i].door);
-		assert_string_equal(c.route->name, cases[i].name);
+		assert_string_equal(c.operation->name, cases[i].name);
 	}
 	assert_int_equal(find("POST", "/a2a/", &c, &allow), 404);
 	assert_int_equal(find("POST", "/a2a", &c, &allow), 404);
@@ -135,20 +136,21 @@ static void the_document_has_every_route(void **state)
 	auto_arena struct arena arena = { 0 };
 	const struct json_value *top = document(&arena), *paths = json_member(top, "paths");
 
-	for (const struct route *route = rest_door.routes; route->method; route++) {
-		bool is_any = !strcmp(route->method, "*");
-		const char *word = is_any ? "POST" : route->method;
+	for (const struct route *at = rest_door.routes(); at->operation; at++) {
+		const struct operation *row = at->operation;
+		bool is_any = !strcmp(row->method, "*");
+		const char *word = is_any ? "POST" : row->method;
 		char method[8] = "", name[64];
 
 		for (size_t n = 0; word[n]; n++)
 			method[n] = (char)(word[n] | 0x20);
 		const struct json_value *operation =
-			json_member(json_member(paths, route->path), method);
+			json_member(json_member(paths, row->path), method);
 
-		str_format(name, sizeof name, "%s%s", route->name, is_any ? "Post" : "");
+		str_format(name, sizeof name, "%s%s", row->name, is_any ? "Post" : "");
 		assert_string_equal(json_member_text(operation, "operationId"), name);
 		const struct json_value *responses = json_member(operation, "responses");
-		for (const struct route_answer *a = route->answers; a->status; a++) {
+		for (const struct operation_answer *a = row->answers; a->status; a++) {
 			char status[8];
 
 			str_format(status, sizeof status, "%d", a->status);
@@ -156,7 +158,7 @@ static void the_document_has_every_route(void **state)
 		}
 		assert_non_null(json_member(responses, "500"));
 		assert_int_equal(json_member(operation, "requestBody") != NULL,
-			route->body || route->body_type);
+			row->takes || row->takes_type);
 	}
 }
 
@@ -171,20 +173,38 @@ static void the_document_refers_to_nothing_that_is_missing(void **state)
 
 static void names_of_operations_are_unique(void **state)
 {
-	const struct route *routes = rest_door.routes;
+	const struct route *routes = rest_door.routes();
 
-	for (size_t i = 0; routes[i].method; i++)
+	for (size_t i = 0; routes[i].operation; i++)
 		for (size_t k = 0; k < i; k++)
-			assert_string_not_equal(routes[i].name, routes[k].name);
+			assert_string_not_equal(
+				routes[i].operation->name, routes[k].operation->name);
+}
+
+/* What reads needs no scope to change anything, and what changes needs one. */
+static void operations_name_the_verb_that_they_call(void **state)
+{
+	for (const struct route *at = rest_door.routes(); at->operation; at++) {
+		const struct operation *row = at->operation;
+		bool is_bare = row->flags & ROUTE_BARE;
+
+		assert_true(row->verb <= VERB_NONE && (is_bare || row->verb != VERB_NONE));
+		if (row->verb == VERB_NONE)
+			continue;
+		unsigned scope = verb_table[row->verb].scope;
+		if (strcmp(row->method, "GET"))
+			assert_true(scope != SCOPE_READ || !strcmp(row->name, "verifySnapshot"));
+	}
 }
 
 static void every_status_has_a_title(void **state)
 {
 	for (int code = 0; code < ERR_CODE_COUNT; code++)
 		assert_string_not_equal(http_status_title(problem_status(code)), "Error");
-	for (const struct route *route = rest_door.routes; route->method; route++)
-		for (size_t k = 0; k < 8 && route->errors[k]; k++)
-			assert_string_not_equal(http_status_title(route->errors[k]), "Error");
+	for (const struct route *at = rest_door.routes(); at->operation; at++)
+		for (size_t k = 0; k < 8 && at->operation->errors[k]; k++)
+			assert_string_not_equal(
+				http_status_title(at->operation->errors[k]), "Error");
 }
 
 /* Everything that a schema is printed for: an object with `example`, or a text of a stream. */
@@ -238,7 +258,7 @@ static int read_body(const struct record *fields, const char *json, struct arena
 
 static void bodies_are_refused_with_the_exact_reason(void **state)
 {
-	static const struct {
+	const struct {
 		const struct record *fields;
 		const char *json, *text;
 	} cases[] = {
@@ -268,7 +288,7 @@ static void bodies_are_refused_with_the_exact_reason(void **state)
 			"user: 'root' is not the sandbox's user, 'agent' (1000)" },
 		{ &exec_spec_record, "{\"argv\":[\"a\"],\"stdin\":\"\",\"open_stdin\":true}",
 			"'stdin' and 'open_stdin' are both given" },
-		{ &signal_fields, "{}", "'signal' is missing" },
+		{ operation_find("signalExec")->takes, "{}", "'signal' is missing" },
 	};
 	auto_arena struct arena arena = { 0 };
 	char out[1024];
@@ -286,19 +306,18 @@ static void bodies_are_refused_with_the_exact_reason(void **state)
 static void signals_go_by_name_and_number(void **state)
 {
 	auto_arena struct arena arena = { 0 };
+	const struct record *fields = operation_find("signalExec")->takes;
 	struct signal_body body = { 0 };
 	struct error err;
 
-	assert_int_equal(
-		read_body(&signal_fields, "{\"signal\":\"TERM\"}", &arena, &body, &err), 0);
+	assert_int_equal(read_body(fields, "{\"signal\":\"TERM\"}", &arena, &body, &err), 0);
 	assert_int_equal(body.signal, 15);
-	assert_int_equal(
-		read_body(&signal_fields, "{\"signal\":\"SIGKILL\"}", &arena, &body, &err), 0);
+	assert_int_equal(read_body(fields, "{\"signal\":\"SIGKILL\"}", &arena, &body, &err), 0);
 	assert_int_equal(body.signal, 9);
-	assert_int_equal(read_body(&signal_fields, "{\"signal\":2}", &arena, &body, &err), 0);
+	assert_int_equal(read_body(fields, "{\"signal\":2}", &arena, &body, &err), 0);
 	assert_int_equal(body.signal, 2);
-	assert_int_equal(read_body(&signal_fields, "{\"signal\":0}", &arena, &body, &err), -1);
-	assert_int_equal(read_body(&signal_fields, "{\"signal\":-9}", &arena, &body, &err), -1);
+	assert_int_equal(read_body(fields, "{\"signal\":0}", &arena, &body, &err), -1);
+	assert_int_equal(read_body(fields, "{\"signal\":-9}", &arena, &body, &err), -1);
 }
 
 /* ---- output as events ---- */
@@ -353,6 +372,7 @@ int main(void)
 		cmocka_unit_test(the_document_has_every_route),
 		cmocka_unit_test(the_document_refers_to_nothing_that_is_missing),
 		cmocka_unit_test(names_of_operations_are_unique),
+		cmocka_unit_test(operations_name_the_verb_that_they_call),
 		cmocka_unit_test(every_operation_has_texts_and_examples),
 		cmocka_unit_test(every_code_of_an_error_is_in_the_schema),
 		cmocka_unit_test(every_status_has_a_title),

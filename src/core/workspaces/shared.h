@@ -7,12 +7,8 @@
  */
 #pragma once
 #include "core/core.h"
+#include "model/nouns/shared_tree.h"
 
-struct shared_tree {
-	const char *name;
-	text_list workspaces; /* names of those that have it attached */
-};
-extern const struct record shared_tree_record;
 typedef VEC(struct shared_tree) shared_tree_list;
 
 /* ERR_INVALID: a bad name. ERR_CONFLICT: there is one of that name. */

@@ -2,13 +2,20 @@
 #include "doors/a2a/a2a.h"
 #include "doors/authenticate.h"
 
-static const struct route routes[] = { { "GET", "/.well-known/agent-card.json", "defaultCard",
-					       "The card of the default agent", a2a_default_card,
-					       ROUTE_OPEN | ROUTE_RAW },
-	{ "GET", "/a2a/{id}/.well-known/agent-card.json", "card", "The card of an agent", a2a_card,
-		ROUTE_OPEN | ROUTE_RAW },
-	{ "POST", "/a2a/{id}", "a2aRpc", "A2A by JSON-RPC", a2a_rpc, ROUTE_RAW },
-	{ "*", "/a2a/{id}/{path}", "a2a", "A2A by HTTP+JSON", a2a_http, ROUTE_RAW }, { 0 } };
+static const struct operation operations[] = {
+	{ "GET", "/.well-known/agent-card.json", "defaultCard", .flags = ROUTE_OPEN | ROUTE_RAW },
+	{ "GET", "/a2a/{id}/.well-known/agent-card.json", "card", .flags = ROUTE_OPEN | ROUTE_RAW },
+	{ "POST", "/a2a/{id}", "a2aRpc", .flags = ROUTE_RAW },
+	{ "*", "/a2a/{id}/{path}", "a2a", .flags = ROUTE_RAW },
+};
+static const struct route routes[] = { { &operations[0], a2a_default_card },
+	{ &operations[1], a2a_card }, { &operations[2], a2a_rpc }, { &operations[3], a2a_http },
+	{ 0 } };
+
+static const struct route *list_routes(void)
+{
+	return routes;
+}
 
 static bool match(const struct http_request *r)
 {
@@ -47,7 +54,7 @@ static int login(struct api *api, struct http_request *r, const struct principal
 const struct door a2a_door = { .name = A2A_DOOR,
 	.match = match,
 	.login = login,
-	.routes = routes,
+	.routes = list_routes,
 	.takes_last_slash = true,
 	.takes_any_body = true,
 	.refuse = call_problem_with };

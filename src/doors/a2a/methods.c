@@ -289,7 +289,7 @@ static bool wants_wait(const struct a2a *a)
 
 /* What was read of a message that is sent. */
 struct sending {
-	struct operation op; /* of one that waits for its push notification config */
+	struct pending op; /* of one that waits for its push notification config */
 	struct a2a a;
 	struct task_send send;
 	bool is_stream;
@@ -323,7 +323,7 @@ static void on_config(void *ctx, const struct push_config *config, const struct 
 {
 	struct sending *kept = ctx, s = *kept;
 
-	if (!operation_end(&kept->op))
+	if (!pending_end(&kept->op))
 		return;
 	if (err)
 		a2a_fail_with(&s.a, err, A2A_UNSUPPORTED);
@@ -345,7 +345,7 @@ static void send_or_stream(struct a2a *a, bool is_stream)
 		begin_send(&s);
 		return;
 	}
-	struct sending *kept = operation_new(a->call, sizeof *kept);
+	struct sending *kept = pending_new(a->call, sizeof *kept);
 	s.op = kept->op;
 	*kept = s;
 	push_config_set(

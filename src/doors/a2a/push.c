@@ -2,13 +2,13 @@
 #include "doors/a2a/a2a.h"
 
 struct change {
-	struct operation op;
+	struct pending op;
 	struct a2a a;
 };
 
 static struct change *change_new(struct a2a *a)
 {
-	struct change *change = operation_new(a->call, sizeof *change);
+	struct change *change = pending_new(a->call, sizeof *change);
 
 	change->a = *a;
 	change->a.agent = NULL; /* may be gone by then */
@@ -68,7 +68,7 @@ static void on_set(void *ctx, const struct push_config *config, const struct err
 	struct change *change = ctx;
 	struct a2a a = change->a;
 
-	if (!operation_end(&change->op))
+	if (!pending_end(&change->op))
 		return;
 	if (err) {
 		a2a_fail_with(&a, err, A2A_UNSUPPORTED);
@@ -157,7 +157,7 @@ static void on_deleted(void *ctx, const struct push_config *config, const struct
 	struct a2a a = change->a;
 	const char *key;
 
-	if (!operation_end(&change->op))
+	if (!pending_end(&change->op))
 		return;
 	if (err) {
 		a2a_fail_with(&a, err, A2A_UNSUPPORTED);

@@ -1,6 +1,5 @@
 /* /v1/agents */
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 #include "services/agents.h"
 
 static struct agents *agents_here(const struct call *c)
@@ -14,7 +13,7 @@ static void on_added(
 	auto_arena struct arena arena = { 0 };
 	bool is_new = !err && !was_there;
 
-	operation_answer_record(ctx, err, is_new ? 201 : 200,
+	pending_answer_record(ctx, err, is_new ? 201 : 200,
 		is_new ? arena_printf(&arena, "/v1/agents/%s", agent->name) : NULL, &agent_record,
 		agent);
 }
@@ -25,12 +24,12 @@ static void on_checked(
 	on_added(ctx, agent, true, err);
 }
 
-int api_agent_add(struct call *c, struct error *err)
+static int api_agent_add(struct call *c, struct error *err)
 {
 	const struct agent_body *body = c->body;
 
 	agents_add(c->request, agents_here(c), str_from(body->yaml), body->check,
-		body->check ? on_checked : on_added, operation_new(c, sizeof(struct operation)));
+		body->check ? on_checked : on_added, pending_begin(c));
 	return 0;
 }
 
@@ -39,20 +38,19 @@ static void print_item(void *ctx, const struct a2a_agent *agent)
 	record_print(ctx, NULL, &agent_record, agent);
 }
 
-int api_agent_list(struct call *c, struct error *err)
+static int api_agent_list(struct call *c, struct error *err)
 {
-	const struct list_query *query = c->query;
+	struct page page = call_page(c);
 	const char *next;
 
-	if (agents_list(c->request, agents_here(c), query->cursor,
-		    query->limit ? query->limit : LIMIT_DEFAULT, print_item, call_print_list(c),
+	if (agents_list(c->request, agents_here(c), page.cursor, page.limit, print_item, page.j,
 		    &next, err))
 		return -1;
 	call_send_list(c, next);
 	return 0;
 }
 
-int api_agent_get(struct call *c, struct error *err)
+static int api_agent_get(struct call *c, struct error *err)
 {
 	const struct a2a_agent *agent;
 
@@ -66,15 +64,15 @@ int api_agent_get(struct call *c, struct error *err)
 static void on_removed(
 	void *ctx, const struct a2a_agent *agent, bool was_there, const struct error *err)
 {
-	if (err)
-		operation_fail(ctx, err);
-	else
-		operation_answer(ctx, 204, NULL, NULL);
+	pending_answer_done(ctx, err);
 }
 
-int api_agent_delete(struct call *c, struct error *err)
+static int api_agent_delete(struct call *c, struct error *err)
 {
-	agents_remove(c->request, agents_here(c), c->id, on_removed,
-		operation_new(c, sizeof(struct operation)));
+	agents_remove(c->request, agents_here(c), c->id, on_removed, pending_begin(c));
 	return 0;
 }
+
+const struct handler agents_handlers[] = { { "listAgents", api_agent_list },
+	{ "addAgent", api_agent_add }, { "getAgent", api_agent_get },
+	{ "removeAgent", api_agent_delete }, { 0 } };

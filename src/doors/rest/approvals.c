@@ -1,33 +1,29 @@
 /* /v1/approvals */
 #include "core/access/approvals.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 static void print_item(void *ctx, const struct approval *approval)
 {
 	record_print(ctx, NULL, &approval_record, approval);
 }
 
-int api_approval_list(struct call *c, struct error *err)
+static int api_approval_list(struct call *c, struct error *err)
 {
 	const struct approvals_query *query = c->query;
-	struct approval_filter filter = { .state = query->has_state ? query->state : -1,
-		.cursor = query->cursor,
-		.limit = query->limit ? query->limit : LIMIT_DEFAULT };
+	struct page page = call_page(c);
 	struct core_workspace *w = NULL;
-	char next[CORE_CURSOR_SIZE] = "";
 
 	if (query->workspace && core_find(c->request, c->api->core, query->workspace, &w, err))
 		return -1;
-	filter.w = w;
-	if (core_approval_list(
-		    c->request, c->api->core, &filter, print_item, call_print_list(c), next, err))
-		return -1;
-	call_send_list(c, next[0] ? next : NULL);
-	return 0;
+	const struct approval_filter filter = { .w = w,
+		.state = query->has_state ? query->state : -1,
+		.cursor = page.cursor,
+		.limit = page.limit };
+	return call_send_page(&page, core_approval_list(c->request, c->api->core, &filter,
+					     print_item, page.j, page.next, err));
 }
 
-int api_approval_get(struct call *c, struct error *err)
+static int api_approval_get(struct call *c, struct error *err)
 {
 	const struct approval *approval;
 
@@ -40,12 +36,15 @@ int api_approval_get(struct call *c, struct error *err)
 
 static void on_answered(void *ctx, const struct approval *approval, const struct error *err)
 {
-	operation_answer_record(ctx, err, 200, NULL, &approval_record, approval);
+	pending_answer_record(ctx, err, 200, NULL, &approval_record, approval);
 }
 
-int api_approval_answer(struct call *c, struct error *err)
+static int api_approval_answer(struct call *c, struct error *err)
 {
-	core_approval_answer(c->request, c->api->core, c->id, c->body, on_answered,
-		operation_new(c, sizeof(struct operation)));
+	core_approval_answer(
+		c->request, c->api->core, c->id, c->body, on_answered, pending_begin(c));
 	return 0;
 }
+
+const struct handler approvals_handlers[] = { { "listApprovals", api_approval_list },
+	{ "getApproval", api_approval_get }, { "answerApproval", api_approval_answer }, { 0 } };

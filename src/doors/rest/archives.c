@@ -1,80 +1,50 @@
 /* /v1/archives */
 #include <string.h>
 #include "core/state/archives.h"
-#include "doors/call.h"
+#include "doors/rest/handlers.h"
 #include "doors/rest/body_pipe.h"
-#include "doors/rest/schema.h"
 #include "model/nouns/workspace.h"
-
-struct list_operation {
-	struct operation op;
-	uint64_t limit;
-	char cursor[BLOB_KEY_MAX]; /* name of the last one of the page before, or "" */
-};
 
 static void on_listed(void *ctx, const archive_rows *rows, const struct error *err)
 {
-	struct list_operation *op = ctx;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	size_t first = 0, last;
+	struct call *c = pending_end(ctx);
 
-	if (err) {
-		operation_fail(&op->op, err);
-		return;
-	}
-	for (size_t i = 0; op->cursor[0] && i < rows->count; i++)
-		if (!strcmp(rows->items[i].name, op->cursor))
-			first = i + 1;
-	last = rows->count - first > op->limit ? first + op->limit : rows->count;
-	json_object(&j, NULL);
-	json_array(&j, "items");
-	for (size_t i = first; i < last; i++)
-		record_print(&j, NULL, &archive_record, &rows->items[i]);
-	json_end(&j);
-	json_text(&j, "next_cursor", last < rows->count ? rows->items[last - 1].name : NULL);
-	json_end(&j);
-	operation_answer(&op->op, 200, NULL, &body);
+	if (c && err)
+		call_problem(c, err);
+	else if (c)
+		call_send_array(
+			c, &archive_record, rows->items, rows->count, sizeof *rows->items, false);
 }
 
-int api_archive_list(struct call *c, struct error *err)
+static int api_archive_list(struct call *c, struct error *err)
 {
-	const struct list_query *query = c->query;
-	struct list_operation *op = operation_new(c, sizeof *op);
-
-	op->limit = query->limit ? query->limit : LIMIT_DEFAULT;
-	str_copy(op->cursor, sizeof op->cursor, query->cursor ? query->cursor : "");
-	core_list_archives(c->request, c->api->core, on_listed, op);
+	core_list_archives(c->request, c->api->core, on_listed, pending_begin(c));
 	return 0;
 }
 
 static void on_removed(void *ctx, const archive_rows *rows, const struct error *err)
 {
-	if (err)
-		operation_fail(ctx, err);
-	else
-		operation_answer(ctx, 204, NULL, NULL);
+	pending_answer_done(ctx, err);
 }
 
-int api_archive_delete(struct call *c, struct error *err)
+static int api_archive_delete(struct call *c, struct error *err)
 {
-	core_remove_archive(c->request, c->api->core, c->id, on_removed,
-		operation_new(c, sizeof(struct operation)));
+	core_remove_archive(c->request, c->api->core, c->id, on_removed, pending_begin(c));
 	return 0;
 }
 
 static void on_restored(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	operation_answer_workspace(ctx, w, err, 201);
+	pending_answer_workspace(ctx, w, err, 201);
 }
 
-int api_archive_restore(struct call *c, struct error *err)
+static int api_archive_restore(struct call *c, struct error *err)
 {
 	const struct restore_wanted *wanted = c->body;
-	struct operation *op = operation_new(c, sizeof *op);
+	struct pending *op = pending_begin(c);
 
-	operation_cancels(op, core_restore_archive(c->request, c->api->core, c->id, wanted->name,
-				      on_restored, op));
+	pending_cancels(op, core_restore_archive(c->request, c->api->core, c->id, wanted->name,
+				    on_restored, op));
 	return 0;
 }
 
@@ -145,7 +115,11 @@ int call_upload(struct call *c, upload_verb *verb, struct error *err)
 	return 0;
 }
 
-int api_archive_upload(struct call *c, struct error *err)
+static int api_archive_upload(struct call *c, struct error *err)
 {
 	return call_upload(c, core_upload_archive, err);
 }
+
+const struct handler archives_handlers[] = { { "listArchives", api_archive_list },
+	{ "removeArchive", api_archive_delete }, { "uploadArchive", api_archive_upload },
+	{ "restoreArchive", api_archive_restore }, { 0 } };

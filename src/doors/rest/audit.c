@@ -2,8 +2,7 @@
  * come. */
 #include "base/clock.h"
 #include "core/access/audit.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 #define TURN_BYTES (512u << 10) /* then the other clients have their turn */
 #define HEARTBEAT_MS 15000
@@ -123,7 +122,7 @@ static int read_filter(struct call *c, struct audit_filter *filter, struct error
 	return 0;
 }
 
-int api_audit(struct call *c, struct error *err)
+static int api_audit(struct call *c, struct error *err)
 {
 	const struct audit_query *query = c->query;
 	struct lines *l = arena_alloc(&c->r->arena, sizeof *l);
@@ -157,3 +156,5 @@ int api_audit(struct call *c, struct error *err)
 		on_ready(l);
 	return 0;
 }
+
+const struct handler audit_handlers[] = { { "audit", api_audit }, { 0 } };

@@ -1,7 +1,6 @@
 /* /v1/cases, /v1/cells */
 #include "services/cases.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 static struct cases *cases_of(struct call *c)
 {
@@ -12,12 +11,12 @@ static void on_created(void *ctx, const struct eval_case *shown, const struct er
 {
 	auto_arena struct arena arena = { 0 };
 	bool is_made = !err && shown->id[0];
-	operation_answer_record(ctx, err, is_made ? 201 : 200,
+	pending_answer_record(ctx, err, is_made ? 201 : 200,
 		is_made ? arena_printf(&arena, "/v1/cases/%s", shown->id) : NULL, &case_record,
 		shown);
 }
 
-static void create(struct call *c, struct operation *op)
+static void create(struct call *c, struct pending *op)
 {
 	struct case_wanted wanted = *(const struct case_wanted *)c->body;
 	str_copy(wanted.id, sizeof wanted.id, op->id);
@@ -36,9 +35,9 @@ static bool find_case(struct call *c, const char *id, struct buf *body, const ch
 	return true;
 }
 
-int api_case_create(struct call *c, struct error *err)
+static int api_case_create(struct call *c, struct error *err)
 {
-	static const struct once once = { "POST /v1/cases", sizeof(struct operation), create,
+	static const struct once once = { "POST /v1/cases", sizeof(struct pending), create,
 		find_case };
 	return call_once(c, &once, err);
 }
@@ -48,19 +47,15 @@ static void print_case(void *ctx, const struct eval_case *shown)
 	record_print(ctx, NULL, &case_record, shown);
 }
 
-int api_case_list(struct call *c, struct error *err)
+static int api_case_list(struct call *c, struct error *err)
 {
-	const struct list_query *query = c->query;
-	char next[CORE_CURSOR_SIZE] = "";
-	if (case_list(c->request, cases_of(c), query->cursor,
-		    query->limit ? query->limit : LIMIT_DEFAULT, print_case, call_print_list(c),
-		    next, err))
-		return -1;
-	call_send_list(c, next[0] ? next : NULL);
-	return 0;
+	struct page page = call_page(c);
+
+	return call_send_page(&page, case_list(c->request, cases_of(c), page.cursor, page.limit,
+					     print_case, page.j, page.next, err));
 }
 
-int api_case_get(struct call *c, struct error *err)
+static int api_case_get(struct call *c, struct error *err)
 {
 	struct eval_case shown;
 	if (case_get(c->request, cases_of(c), c->id, &c->r->arena, &shown, err))
@@ -72,16 +67,12 @@ int api_case_get(struct call *c, struct error *err)
 
 static void on_removed(void *ctx, const struct eval_case *none, const struct error *err)
 {
-	if (err)
-		operation_fail(ctx, err);
-	else
-		operation_answer(ctx, 204, NULL, NULL);
+	pending_answer_done(ctx, err);
 }
 
-int api_case_delete(struct call *c, struct error *err)
+static int api_case_delete(struct call *c, struct error *err)
 {
-	case_remove(c->request, cases_of(c), c->id, on_removed,
-		operation_new(c, sizeof(struct operation)));
+	case_remove(c->request, cases_of(c), c->id, on_removed, pending_begin(c));
 	return 0;
 }
 
@@ -89,12 +80,10 @@ int api_case_delete(struct call *c, struct error *err)
 
 static void on_started(void *ctx, const struct cell *shown, const struct error *err)
 {
-	auto_arena struct arena arena = { 0 };
-	operation_answer_record(ctx, err, 201,
-		err ? NULL : arena_printf(&arena, "/v1/cells/%s", shown->id), &cell_record, shown);
+	pending_answer_made(ctx, err, "/v1/cells/", err ? NULL : shown->id, &cell_record, shown);
 }
 
-static void start(struct call *c, struct operation *op)
+static void start(struct call *c, struct pending *op)
 {
 	struct cell_wanted wanted = *(const struct cell_wanted *)c->body;
 	str_copy(wanted.id, sizeof wanted.id, op->id);
@@ -113,11 +102,11 @@ static bool find_cell(struct call *c, const char *id, struct buf *body, const ch
 	return true;
 }
 
-int api_cell_start(struct call *c, struct error *err)
+static int api_cell_start(struct call *c, struct error *err)
 {
 	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
 	*once = (struct once){ arena_printf(&c->r->arena, "POST /v1/cases/%s/cells", c->id),
-		sizeof(struct operation), start, find_cell };
+		sizeof(struct pending), start, find_cell };
 	return call_once(c, once, err);
 }
 
@@ -126,19 +115,15 @@ static void print_cell(void *ctx, const struct cell *shown)
 	record_print(ctx, NULL, &cell_record, shown);
 }
 
-int api_cell_list(struct call *c, struct error *err)
+static int api_cell_list(struct call *c, struct error *err)
 {
-	const struct list_query *query = c->query;
-	char next[CORE_CURSOR_SIZE] = "";
-	if (cell_list(c->request, cases_of(c), c->id, query->cursor,
-		    query->limit ? query->limit : LIMIT_DEFAULT, print_cell, call_print_list(c),
-		    next, err))
-		return -1;
-	call_send_list(c, next[0] ? next : NULL);
-	return 0;
+	struct page page = call_page(c);
+
+	return call_send_page(&page, cell_list(c->request, cases_of(c), c->id, page.cursor,
+					     page.limit, print_cell, page.j, page.next, err));
 }
 
-int api_cell_get(struct call *c, struct error *err)
+static int api_cell_get(struct call *c, struct error *err)
 {
 	struct cell shown;
 	if (cell_get(c->request, cases_of(c), c->id, &c->r->arena, &shown, err))
@@ -147,3 +132,8 @@ int api_cell_get(struct call *c, struct error *err)
 	call_send(c, 200, NULL);
 	return 0;
 }
+
+const struct handler cases_handlers[] = { { "listCases", api_case_list },
+	{ "createCase", api_case_create }, { "getCase", api_case_get },
+	{ "removeCase", api_case_delete }, { "listCells", api_cell_list },
+	{ "startCell", api_cell_start }, { "getCell", api_cell_get }, { 0 } };

@@ -1,8 +1,7 @@
 /* /v1/deployments: agent packages that are served, and requests for their surfaces */
 #include "services/deployments.h"
-#include "doors/call.h"
+#include "doors/rest/handlers.h"
 #include "doors/rest/forward.h"
-#include "doors/rest/schema.h"
 
 static struct deployments *all_of(struct call *c)
 {
@@ -14,49 +13,42 @@ static void on_changed(
 {
 	auto_arena struct arena arena = { 0 };
 
-	operation_answer_record(ctx, err, is_new ? 201 : 200,
+	pending_answer_record(ctx, err, is_new ? 201 : 200,
 		is_new ? arena_printf(&arena, "/v1/deployments/%s", shown->id) : NULL,
 		&deployment_record, shown);
 }
 
-int api_deployment_create(struct call *c, struct error *err)
+static int api_deployment_create(struct call *c, struct error *err)
 {
-	deployment_create(c->request, all_of(c), c->body, on_changed,
-		operation_new(c, sizeof(struct operation)));
+	deployment_create(c->request, all_of(c), c->body, on_changed, pending_begin(c));
 	return 0;
 }
 
-int api_deployment_restart(struct call *c, struct error *err)
+static int api_deployment_restart(struct call *c, struct error *err)
 {
-	deployment_restart(c->request, all_of(c), c->id, on_changed,
-		operation_new(c, sizeof(struct operation)));
+	deployment_restart(c->request, all_of(c), c->id, on_changed, pending_begin(c));
 	return 0;
 }
 
-int api_deployment_rollback(struct call *c, struct error *err)
+static int api_deployment_rollback(struct call *c, struct error *err)
 {
-	deployment_rollback(c->request, all_of(c), c->id, on_changed,
-		operation_new(c, sizeof(struct operation)));
+	deployment_rollback(c->request, all_of(c), c->id, on_changed, pending_begin(c));
 	return 0;
 }
 
 static void on_removed(
 	void *ctx, const struct deployment *none, bool is_new, const struct error *err)
 {
-	if (err)
-		operation_fail(ctx, err);
-	else
-		operation_answer(ctx, 204, NULL, NULL);
+	pending_answer_done(ctx, err);
 }
 
-int api_deployment_delete(struct call *c, struct error *err)
+static int api_deployment_delete(struct call *c, struct error *err)
 {
-	deployment_remove(c->request, all_of(c), c->id, on_removed,
-		operation_new(c, sizeof(struct operation)));
+	deployment_remove(c->request, all_of(c), c->id, on_removed, pending_begin(c));
 	return 0;
 }
 
-int api_deployment_get(struct call *c, struct error *err)
+static int api_deployment_get(struct call *c, struct error *err)
 {
 	struct deployment shown;
 
@@ -72,20 +64,15 @@ static void print_item(void *ctx, const struct deployment *shown)
 	record_print(ctx, NULL, &deployment_record, shown);
 }
 
-int api_deployment_list(struct call *c, struct error *err)
+static int api_deployment_list(struct call *c, struct error *err)
 {
-	const struct list_query *query = c->query;
-	char next[CORE_CURSOR_SIZE] = "";
+	struct page page = call_page(c);
 
-	if (deployment_list(c->request, all_of(c), query->cursor,
-		    query->limit ? query->limit : LIMIT_DEFAULT, &c->r->arena, print_item,
-		    call_print_list(c), next, err))
-		return -1;
-	call_send_list(c, next[0] ? next : NULL);
-	return 0;
+	return call_send_page(&page, deployment_list(c->request, all_of(c), page.cursor, page.limit,
+					     &c->r->arena, print_item, page.j, page.next, err));
 }
 
-int api_deployment_logs(struct call *c, struct error *err)
+static int api_deployment_logs(struct call *c, struct error *err)
 {
 	const struct logs_query *query = c->query;
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
@@ -119,17 +106,25 @@ static int forward(struct call *c, enum surface_kind kind, struct error *err)
 	return -1;
 }
 
-int api_deployment_rest(struct call *c, struct error *err)
+static int api_deployment_rest(struct call *c, struct error *err)
 {
 	return forward(c, SURFACE_REST, err);
 }
 
-int api_deployment_a2a(struct call *c, struct error *err)
+static int api_deployment_a2a(struct call *c, struct error *err)
 {
 	return forward(c, SURFACE_A2A, err);
 }
 
-int api_deployment_ui(struct call *c, struct error *err)
+static int api_deployment_ui(struct call *c, struct error *err)
 {
 	return forward(c, SURFACE_UI, err);
 }
+
+const struct handler deployments_handlers[] = { { "listDeployments", api_deployment_list },
+	{ "createDeployment", api_deployment_create }, { "getDeployment", api_deployment_get },
+	{ "removeDeployment", api_deployment_delete },
+	{ "restartDeployment", api_deployment_restart },
+	{ "rollbackDeployment", api_deployment_rollback },
+	{ "getDeploymentLogs", api_deployment_logs }, { "forwardRest", api_deployment_rest },
+	{ "forwardA2a", api_deployment_a2a }, { "forwardUi", api_deployment_ui }, { 0 } };

@@ -2,11 +2,10 @@
 #include <string.h>
 #include "core/state/apply.h"
 #include "core/state/diff.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 struct diffing {
-	struct operation op;
+	struct pending op;
 	const char *type; /* of the answer */
 };
 
@@ -14,46 +13,38 @@ static void on_diff(void *ctx, int fd, uint64_t size, const struct error *err)
 {
 	struct diffing *diffing = ctx;
 
-	operation_answer_file(&diffing->op, diffing->type, fd, size, err);
+	pending_answer_file(&diffing->op, diffing->type, fd, size, err);
 }
 
-int api_workspace_diff(struct call *c, struct error *err)
+static int api_workspace_diff(struct call *c, struct error *err)
 {
 	const struct diff_query *query = c->query;
 	const struct core_diff wanted = { .is_patch = query->patch,
 		.has_all = query->all,
 		.paths = query->paths,
 		.snapshot = query->snapshot };
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct diffing *diffing = operation_new(c, sizeof *diffing);
+	struct diffing *diffing = pending_new(c, sizeof *diffing);
 	diffing->type = query->patch ? "text/x-patch" : "application/json";
-	core_diff(c->request, w, &wanted, on_diff, diffing);
+	core_diff(c->request, c->workspace, &wanted, on_diff, diffing);
 	return 0;
 }
 
-int api_workspace_changes(struct call *c, struct error *err)
+static int api_workspace_changes(struct call *c, struct error *err)
 {
 	const struct diff_query *query = c->query;
 	const struct core_diff wanted = {
 		.is_bundle = true, .paths = query->paths, .snapshot = query->snapshot
 	};
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct diffing *diffing = operation_new(c, sizeof *diffing);
+	struct diffing *diffing = pending_new(c, sizeof *diffing);
 	diffing->type = "application/x-tar";
-	core_diff(c->request, w, &wanted, on_diff, diffing);
+	core_diff(c->request, c->workspace, &wanted, on_diff, diffing);
 	return 0;
 }
 
 /* ---- apply ---- */
 
 struct applying {
-	struct operation op;
+	struct pending op;
 	bool is_dry;
 	char to[WORKSPACE_NAME_MAX + 1];
 };
@@ -90,7 +81,7 @@ static void on_applied(void *ctx, const struct core_applied *applied, const stru
 	if (err) {
 		if (err->code == ERR_LIMIT && applying->op.call)
 			applying->op.call->problem = 507;
-		operation_fail(&applying->op, err);
+		pending_fail(&applying->op, err);
 		return;
 	}
 	if (applied->conflicts && !applying->is_dry) {
@@ -98,7 +89,7 @@ static void on_applied(void *ctx, const struct core_applied *applied, const stru
 			"each path is named in 'changes'; take other paths, or change the target",
 			"%zu changes are conflicts in workspace '%s': nothing was applied",
 			applied->conflicts, applying->to);
-		struct call *c = operation_end(&applying->op);
+		struct call *c = pending_end(&applying->op);
 		if (c)
 			call_problem_more(c, &conflict, print_changes, applied);
 		return;
@@ -108,10 +99,10 @@ static void on_applied(void *ctx, const struct core_applied *applied, const stru
 	json_u64(&j, "conflicts", applied->conflicts);
 	print_changes(&j, applied);
 	json_end(&j);
-	operation_answer(&applying->op, 200, NULL, &body);
+	pending_answer(&applying->op, 200, NULL, &body);
 }
 
-int api_workspace_apply(struct call *c, struct error *err)
+static int api_workspace_apply(struct call *c, struct error *err)
 {
 	const struct apply_body *body = c->body;
 	const struct core_apply wanted = {
@@ -124,10 +115,13 @@ int api_workspace_apply(struct call *c, struct error *err)
 		return -1;
 	if (call_measure_first(c, to))
 		return 0;
-	struct applying *applying = operation_new(c, sizeof *applying);
+	struct applying *applying = pending_new(c, sizeof *applying);
 	applying->is_dry = body->dry_run;
 	str_copy(applying->to, sizeof applying->to, core_model(to)->name);
-	operation_cancels(
+	pending_cancels(
 		&applying->op, core_apply(c->request, from, to, &wanted, on_applied, applying));
 	return 0;
 }
+
+const struct handler diff_handlers[] = { { "diffWorkspace", api_workspace_diff },
+	{ "packChanges", api_workspace_changes }, { "applyChanges", api_workspace_apply }, { 0 } };

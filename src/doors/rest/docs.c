@@ -3,7 +3,7 @@
  * own style and script by their hashes, and nothing else. */
 #include <string.h>
 #include "base/hash.h"
-#include "doors/call.h"
+#include "doors/rest/handlers.h"
 
 static const char page[] = {
 #include "doors/rest/docs.inc"
@@ -36,7 +36,7 @@ static void print_hash(struct buf *out, struct str text)
 	buf_printf(out, "'sha256-%.*s'", (int)quoted.len - 2, quoted.data + 1);
 }
 
-int api_docs(struct call *c, struct error *err)
+static int api_docs(struct call *c, struct error *err)
 {
 	const struct buf *document = &c->api->openapi;
 	const char *place = strstr(page, PLACE);
@@ -64,3 +64,5 @@ int api_docs(struct call *c, struct error *err)
 		(struct str){ out.data, out.len });
 	return 0;
 }
+
+const struct handler docs_handlers[] = { { "docs", api_docs }, { 0 } };

@@ -1,8 +1,7 @@
 /* /v1/events: what happens, as server-sent events. The journal's ring is the buffer of a slow
  * client: it leaves, and comes back where it was. */
 #include "base/clock.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 #define HEARTBEAT_MS 15000
 
@@ -143,14 +142,12 @@ static int subscribe(
 	return 0;
 }
 
-int api_workspace_events(struct call *c, struct error *err)
+static int api_workspace_events(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	return call_workspace(c, &w, err) || subscribe(c, w, true, err) ? -1 : 0;
+	return subscribe(c, c->workspace, true, err) ? -1 : 0;
 }
 
-int api_events(struct call *c, struct error *err)
+static int api_events(struct call *c, struct error *err)
 {
 	const struct events_query *query = c->query;
 	struct core_workspace *w = NULL;
@@ -159,3 +156,6 @@ int api_events(struct call *c, struct error *err)
 		return -1;
 	return subscribe(c, w, false, err);
 }
+
+const struct handler events_handlers[] = { { "workspaceEvents", api_workspace_events },
+	{ "events", api_events }, { 0 } };

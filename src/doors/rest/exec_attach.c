@@ -4,7 +4,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "doors/rest/exec_socket.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 #define PIECE 32768
 #define PIECES_A_TURN 4 /* then the other clients have their turn */
@@ -150,7 +150,7 @@ static int open_stream(struct call *c, struct core_exec *e, int stream, uint64_t
 		stream == 2 ? "stderr_offset" : "offset", (unsigned long long)st.st_size);
 }
 
-int api_exec_attach(struct call *c, struct error *err)
+static int api_exec_attach(struct call *c, struct error *err)
 {
 	const struct attach_query *query = c->query;
 	auto_close int out = -1, errors = -1;
@@ -177,3 +177,5 @@ int api_exec_attach(struct call *c, struct error *err)
 	buf_init(&a->exit, BUF_MAX_DEFAULT);
 	return 0;
 }
+
+const struct handler exec_attach_handlers[] = { { "attachExec", api_exec_attach }, { 0 } };

@@ -1,4 +1,5 @@
 #include "doors/rest/exec_socket.h"
+#include "doors/rest/handlers.h"
 
 #include <stdlib.h>
 #include "core/access/approvals.h"
@@ -449,14 +450,15 @@ int exec_socket_open(struct call *c, const struct core_workspace *w,
 	return 0;
 }
 
-int api_exec_socket(struct call *c, struct error *err)
+static int api_exec_socket(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
 	struct exec_socket *s;
 
-	if (call_workspace(c, &w, err) || exec_socket_open(c, w, NULL, &s, err))
+	if (exec_socket_open(c, c->workspace, NULL, &s, err))
 		return -1;
 	/* Its name may be another's by the time of `start`. */
-	s->id = arena_text(&s->arena, core_model(w)->id);
+	s->id = arena_text(&s->arena, core_model(c->workspace)->id);
 	return 0;
 }
+
+const struct handler exec_socket_handlers[] = { { "execSocket", api_exec_socket }, { 0 } };

@@ -3,11 +3,10 @@
 #include "base/fd.h"
 #include "core/access/approvals.h"
 #include "core/execs/execs.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
-struct exec_operation {
-	struct operation op;
+struct pending_exec {
+	struct pending op;
 	struct core_exec *exec;
 	bool is_waiting; /* the event `waiting` was sent, and `start` wasn't */
 	bool is_started; /* `start` was */
@@ -49,7 +48,7 @@ void exec_print_required(struct json *j, const struct core_exec *e, const struct
 }
 
 /* 202: like a problem, with the approval. The exec goes on without this client. */
-static void answer_waiting(struct exec_operation *op, struct core_exec *e)
+static void answer_waiting(struct pending_exec *op, struct core_exec *e)
 {
 	const struct approval *approval = exec_approval(e);
 	struct call *c = op->op.call;
@@ -63,13 +62,13 @@ static void answer_waiting(struct exec_operation *op, struct core_exec *e)
 	json_end(&j);
 	exec_detach(e);
 	buf_done(&op->events);
-	operation_answer(&op->op, 202, approval_path(&arena, approval), &body);
+	pending_answer(&op->op, 202, approval_path(&arena, approval), &body);
 }
 
 /* The client reads nothing before the end, unless it is one that handed in its streams. */
 static void on_captured_waiting(void *ctx, struct core_exec *e)
 {
-	struct exec_operation *op = ctx;
+	struct pending_exec *op = ctx;
 	struct call *c = op->op.call;
 
 	if (exec_record_of(e)->background)
@@ -82,11 +81,11 @@ static void on_captured_waiting(void *ctx, struct core_exec *e)
 
 static void on_captured(void *ctx, struct core_exec *e, const struct error *err)
 {
-	struct exec_operation *op = ctx;
+	struct pending_exec *op = ctx;
 
 	buf_done(&op->events);
 	if (err)
-		operation_fail(&op->op, err);
+		pending_fail(&op->op, err);
 	else
 		result_answer(&op->op, e);
 }
@@ -94,7 +93,7 @@ static void on_captured(void *ctx, struct core_exec *e, const struct error *err)
 /* The client of a foreground exec disconnected: don't report the end of the exec. */
 static void on_foreground_gone(struct call *c)
 {
-	struct exec_operation *op = c->priv;
+	struct pending_exec *op = c->priv;
 
 	exec_detach(op->exec);
 	buf_done(&op->events);
@@ -103,7 +102,7 @@ static void on_foreground_gone(struct call *c)
 
 /* ---- as events ---- */
 
-static void send_events(struct exec_operation *op)
+static void send_events(struct pending_exec *op)
 {
 	if (op->events.len &&
 		!http_write(op->op.call->r, (struct str){ op->events.data, op->events.len }))
@@ -113,12 +112,12 @@ static void send_events(struct exec_operation *op)
 
 static void on_writable(struct call *c)
 {
-	struct exec_operation *op = c->priv;
+	struct pending_exec *op = c->priv;
 
 	exec_pause(op->exec, false);
 }
 
-static void begin_stream(struct exec_operation *op, struct core_exec *e)
+static void begin_stream(struct pending_exec *op, struct core_exec *e)
 {
 	static const char headers[] = "Cache-Control: no-store\r\n";
 	struct call *c = op->op.call;
@@ -151,7 +150,7 @@ static void print_event(
 }
 
 /* Sends the head and the first events, once: output may arrive before core is told of the start. */
-static void begin_events(struct exec_operation *op, struct core_exec *e)
+static void begin_events(struct pending_exec *op, struct core_exec *e)
 {
 	const char *learned = access_learned(op->op.call->request);
 
@@ -167,7 +166,7 @@ static void begin_events(struct exec_operation *op, struct core_exec *e)
 
 static void on_streamed_waiting(void *ctx, struct core_exec *e)
 {
-	struct exec_operation *op = ctx;
+	struct pending_exec *op = ctx;
 	struct call *c = op->op.call;
 
 	if (exec_record_of(e)->background || http_header(c->r, "carrel-streams").data) {
@@ -182,7 +181,7 @@ static void on_streamed_waiting(void *ctx, struct core_exec *e)
 
 static void on_started(void *ctx, struct core_exec *e)
 {
-	struct exec_operation *op = ctx;
+	struct pending_exec *op = ctx;
 
 	begin_events(op, e);
 	send_events(op);
@@ -190,7 +189,7 @@ static void on_started(void *ctx, struct core_exec *e)
 
 static void on_output(void *ctx, struct core_exec *e, int stream, struct str data)
 {
-	struct exec_operation *op = ctx;
+	struct pending_exec *op = ctx;
 
 	begin_events(op, e);
 	sse_print_output(&op->events, stream == 2 ? "stderr" : "stdout", &op->tails[stream == 2],
@@ -212,13 +211,13 @@ static void print_failure(struct json *j, struct call *c, const struct error *er
 
 static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 {
-	struct exec_operation *op = ctx;
+	struct pending_exec *op = ctx;
 	struct call *c = op->op.call;
 	struct json j;
 
 	if (err && !c->status) {
 		buf_done(&op->events);
-		operation_fail(&op->op, err);
+		pending_fail(&op->op, err);
 		return;
 	}
 	/* One that was denied has not started. */
@@ -235,14 +234,14 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 	http_write(c->r, (struct str){ op->events.data, op->events.len });
 	http_end(c->r);
 	buf_done(&op->events);
-	operation_end(&op->op);
+	pending_end(&op->op);
 }
 
 /* ---- in the background ---- */
 
 static void on_background_started(void *ctx, struct core_exec *e)
 {
-	struct exec_operation *op = ctx;
+	struct pending_exec *op = ctx;
 	auto_arena struct arena arena = { 0 };
 
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
@@ -250,12 +249,12 @@ static void on_background_started(void *ctx, struct core_exec *e)
 	exec_print(&j, NULL, exec_record_of(e));
 	exec_detach(e);
 	buf_done(&op->events);
-	operation_answer(&op->op, 201, location_of(&arena, e), &body);
+	pending_answer(&op->op, 201, location_of(&arena, e), &body);
 }
 
 static void on_background_waiting(void *ctx, struct core_exec *e)
 {
-	struct exec_operation *op = ctx;
+	struct pending_exec *op = ctx;
 
 	if (op->returns)
 		answer_waiting(op, e);
@@ -265,7 +264,7 @@ static void on_background_waiting(void *ctx, struct core_exec *e)
 
 static void on_background_ended(void *ctx, struct core_exec *e, const struct error *err)
 {
-	struct exec_operation *op = ctx;
+	struct pending_exec *op = ctx;
 	struct error canceled;
 
 	if (!err) {
@@ -273,7 +272,7 @@ static void on_background_ended(void *ctx, struct core_exec *e, const struct err
 		err = &canceled;
 	}
 	buf_done(&op->events);
-	operation_fail(&op->op, err);
+	pending_fail(&op->op, err);
 }
 
 /* ---- the start ---- */
@@ -347,9 +346,9 @@ static int check(struct call *c, int mode, struct error *err)
 	return 0;
 }
 
-static void start(struct call *c, struct operation *base)
+static void start(struct call *c, struct pending *base)
 {
-	struct exec_operation *op = (struct exec_operation *)base;
+	struct pending_exec *op = (struct pending_exec *)base;
 	enum exec_mode mode = (enum exec_mode)mode_of(c);
 	struct exec_listener listener = *listener_of(mode);
 	struct core_workspace *w;
@@ -372,7 +371,7 @@ static void start(struct call *c, struct operation *base)
 		fd_close(&c->r->fds[i]);
 	/* Who gave a key may come back for the answer: its command isn't ended with the client. */
 	if (failed)
-		operation_fail(base, &err);
+		pending_fail(base, &err);
 	else if (mode != EXEC_SPOOLED && !base->entry)
 		c->gone = on_foreground_gone;
 }
@@ -390,7 +389,7 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 	return true;
 }
 
-int api_exec_start(struct call *c, struct error *err)
+static int api_exec_start(struct call *c, struct error *err)
 {
 	bool is_background = ((const struct exec_spec *)c->body)->background;
 	int mode = mode_of(c);
@@ -399,7 +398,7 @@ int api_exec_start(struct call *c, struct error *err)
 	if (check(c, mode, err))
 		return -1;
 	if (!is_background && !http_header(c->r, "idempotency-key").data) {
-		start(c, operation_new(c, sizeof(struct exec_operation)));
+		start(c, pending_new(c, sizeof(struct pending_exec)));
 		return 0;
 	}
 	if (mode != EXEC_SPOOLED && mode != EXEC_CAPTURED)
@@ -411,6 +410,8 @@ int api_exec_start(struct call *c, struct error *err)
 	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
 	*once = (struct once){ arena_printf(&c->r->arena, "POST /v1/workspaces/%s/exec",
 				       core_model(w)->id),
-		sizeof(struct exec_operation), start, is_background ? find : NULL };
+		sizeof(struct pending_exec), start, is_background ? find : NULL };
 	return call_once(c, once, err);
 }
+
+const struct handler exec_start_handlers[] = { { "exec", api_exec_start }, { 0 } };

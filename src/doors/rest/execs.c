@@ -1,7 +1,6 @@
 /* /v1/execs: what runs and what ran; signals, sizes, input. */
 #include "core/execs/execs.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 static int find(struct call *c, struct core_exec **e, struct error *err)
 {
@@ -10,7 +9,7 @@ static int find(struct call *c, struct core_exec **e, struct error *err)
 
 /* ---- lists ---- */
 
-struct page {
+struct exec_page {
 	struct json *j;
 	const char *cursor; /* not seen yet, or NULL */
 	size_t left;
@@ -20,7 +19,7 @@ struct page {
 
 static void print_item(void *ctx, struct core_exec *e)
 {
-	struct page *page = ctx;
+	struct exec_page *page = ctx;
 
 	if (page->cursor) {
 		if (!strcmp(page->cursor, exec_record_of(e)->id))
@@ -38,8 +37,8 @@ static void print_item(void *ctx, struct core_exec *e)
 
 static int list(struct call *c, struct core_workspace *w, struct error *err)
 {
-	const struct list_query *query = c->query;
-	struct page page = { .j = call_print_list(c),
+	const struct page_query *query = c->query;
+	struct exec_page page = { .j = call_print_list(c),
 		.cursor = query->cursor,
 		.left = query->limit ? query->limit : LIMIT_DEFAULT };
 
@@ -52,14 +51,12 @@ static int list(struct call *c, struct core_workspace *w, struct error *err)
 	return 0;
 }
 
-int api_exec_list(struct call *c, struct error *err)
+static int api_exec_list(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	return call_workspace(c, &w, err) || list(c, w, err) ? -1 : 0;
+	return list(c, c->workspace, err);
 }
 
-int api_exec_list_all(struct call *c, struct error *err)
+static int api_exec_list_all(struct call *c, struct error *err)
 {
 	return list(c, NULL, err);
 }
@@ -110,7 +107,7 @@ static void wait_for(struct call *c, struct core_exec *e)
 	exec_follow(e, &waiting->follower);
 }
 
-int api_exec_get(struct call *c, struct error *err)
+static int api_exec_get(struct call *c, struct error *err)
 {
 	const struct exec_query *query = c->query;
 	struct core_exec *e;
@@ -126,7 +123,7 @@ int api_exec_get(struct call *c, struct error *err)
 	return 0;
 }
 
-int api_exec_signal(struct call *c, struct error *err)
+static int api_exec_signal(struct call *c, struct error *err)
 {
 	const struct signal_body *body = c->body;
 	struct core_exec *e;
@@ -139,7 +136,7 @@ int api_exec_signal(struct call *c, struct error *err)
 	return 0;
 }
 
-int api_exec_resize(struct call *c, struct error *err)
+static int api_exec_resize(struct call *c, struct error *err)
 {
 	const struct resize_body *body = c->body;
 	struct core_exec *e;
@@ -223,7 +220,7 @@ static void on_gone(struct call *c)
 	buf_done(&feed->rest);
 }
 
-int api_exec_stdin(struct call *c, struct error *err)
+static int api_exec_stdin(struct call *c, struct error *err)
 {
 	struct feed *feed = arena_alloc(&c->r->arena, sizeof *feed);
 	struct core_exec *e;
@@ -241,3 +238,8 @@ int api_exec_stdin(struct call *c, struct error *err)
 	http_stream_body(c->r);
 	return 0;
 }
+
+const struct handler execs_handlers[] = { { "listExecs", api_exec_list },
+	{ "listAllExecs", api_exec_list_all }, { "getExec", api_exec_get },
+	{ "signalExec", api_exec_signal }, { "writeStdin", api_exec_stdin },
+	{ "resizeTerminal", api_exec_resize }, { 0 } };

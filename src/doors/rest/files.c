@@ -5,8 +5,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/files/files.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 /* If-None-Match: *, of which the server has seen that it is nothing else. */
 static bool must_be_new(struct call *c)
@@ -114,7 +113,7 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 /* ---- what a file server is asked ---- */
 
 struct asked {
-	struct operation op;
+	struct pending op;
 	enum files_verb verb;
 };
 
@@ -122,7 +121,7 @@ static void on_done(void *ctx, const struct files_answer *answer, const struct e
 {
 	struct asked *asked = ctx;
 	enum files_verb verb = asked->verb;
-	struct call *c = operation_end(&asked->op);
+	struct call *c = pending_end(&asked->op);
 
 	if (!c && answer && verb == FILES_OPEN)
 		close(answer->fd);
@@ -146,45 +145,43 @@ static int ask(struct call *c, struct core_workspace *w, enum files_verb verb)
 {
 	const struct file_query *query = c->query;
 	const struct files_request what = { verb, .path = c->path, .to = query->move,
-		.cursor = query->cursor, .limit = query->limit ? query->limit : LIMIT_DEFAULT,
+		.cursor = query->page.cursor,
+		.limit = query->page.limit ? query->page.limit : LIMIT_DEFAULT,
 		.recursive = query->recursive };
-	struct asked *asked = operation_new(c, sizeof *asked);
+	struct asked *asked = pending_new(c, sizeof *asked);
 
 	asked->verb = verb;
 	files_do(c->request, w, &what, on_done, asked);
 	return 0;
 }
 
-int api_file_get(struct call *c, struct error *err)
+static int api_file_get(struct call *c, struct error *err)
 {
 	const struct file_query *query = c->query;
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
 	if (query->list && query->stat)
 		return fail(err, ERR_INVALID, "'list' and 'stat' are both given");
-	return ask(c, w, query->list ? FILES_LIST : query->stat ? FILES_STAT : FILES_OPEN);
+	return ask(c, c->workspace,
+		query->list   ? FILES_LIST
+		: query->stat ? FILES_STAT
+			      : FILES_OPEN);
 }
 
-int api_file_delete(struct call *c, struct error *err)
+static int api_file_delete(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	return call_workspace(c, &w, err) ? -1 : ask(c, w, FILES_REMOVE);
+	return ask(c, c->workspace, FILES_REMOVE);
 }
 
 /* ---- PUT ---- */
 
 struct upload {
-	struct operation op;
+	struct pending op;
 	struct file_write *write; /* NULL: it isn't begun, or is being finished */
 };
 
 static void on_written(void *ctx, const struct files_answer *answer, const struct error *err)
 {
 	struct upload *upload = ctx;
-	struct call *c = operation_end(&upload->op);
+	struct call *c = pending_end(&upload->op);
 
 	if (c && err)
 		answer_write_error(c, err);
@@ -221,7 +218,7 @@ static void on_gone(struct call *c)
 	if (!upload->write)
 		return;
 	files_abort_write(upload->write);
-	operation_end(&upload->op);
+	pending_end(&upload->op);
 }
 
 static void on_begun(void *ctx, struct file_write *write, const struct error *err)
@@ -236,27 +233,23 @@ static void on_begun(void *ctx, struct file_write *write, const struct error *er
 		return;
 	}
 	files_abort_write(write);
-	c = operation_end(&upload->op);
+	c = pending_end(&upload->op);
 	if (c)
 		answer_write_error(c, err);
 }
 
 static void begin_upload(struct call *c, struct core_workspace *w, unsigned mode)
 {
-	struct upload *upload = operation_new(c, sizeof *upload);
+	struct upload *upload = pending_new(c, sizeof *upload);
 
 	c->gone = on_gone;
 	files_begin_write(c->request, w, c->path, mode,
 		WRITE_PARENTS | (must_be_new(c) ? WRITE_NEW : 0), on_begun, upload);
 }
 
-int api_file_put(struct call *c, struct error *err)
+static int api_file_put(struct call *c, struct error *err)
 {
 	const struct file_query *query = c->query;
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
 	if ((query->mkdir != 0) + (query->move != NULL) + (query->mode != NULL) > 1)
 		return fail(
 			err, ERR_INVALID, "only one of 'mkdir', 'move' and 'mode' can be given");
@@ -264,8 +257,12 @@ int api_file_put(struct call *c, struct error *err)
 		return fail(
 			err, ERR_INVALID, "If-None-Match can only be used when a file is written");
 	if (query->mkdir || query->move)
-		return ask(c, w, query->mkdir ? FILES_MKDIR : FILES_MOVE);
-	if (!call_measure_first(c, w))
-		begin_upload(c, w, query->mode ? (unsigned)strtoul(query->mode, NULL, 8) : 0);
+		return ask(c, c->workspace, query->mkdir ? FILES_MKDIR : FILES_MOVE);
+	if (!call_measure_first(c, c->workspace))
+		begin_upload(
+			c, c->workspace, query->mode ? (unsigned)strtoul(query->mode, NULL, 8) : 0);
 	return 0;
 }
+
+const struct handler files_handlers[] = { { "readFile", api_file_get },
+	{ "writeFile", api_file_put }, { "removeFile", api_file_delete }, { 0 } };

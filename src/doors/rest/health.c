@@ -1,44 +1,31 @@
 /* /v1/workspaces/{id}/health, and what is done about it */
 #include "core/packages/health.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 static void on_health(void *ctx, const struct health *health, const struct error *err)
 {
-	operation_answer_record(ctx, err, 200, NULL, &health_record, health);
+	pending_answer_record(ctx, err, 200, NULL, &health_record, health);
 }
 
 static void on_repair(void *ctx, const struct repair *repair, const struct error *err)
 {
-	operation_answer_record(ctx, err, 200, NULL, &repair_record, repair);
+	pending_answer_record(ctx, err, 200, NULL, &repair_record, repair);
 }
 
-int api_workspace_health(struct call *c, struct error *err)
+static int api_workspace_health(struct call *c, struct error *err)
 {
 	const struct health_query *query = c->query;
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct operation *op = operation_new(c, sizeof *op);
-	if (!core_health(c->request, w, query->deep, on_health, op, err))
-		return 0;
-	operation_end(op);
-	return -1;
+	struct pending *op = pending_begin(c);
+	return pending_check(
+		op, core_health(c->request, c->workspace, query->deep, on_health, op, err));
 }
 
-int api_workspace_repair(struct call *c, struct error *err)
+static int api_workspace_repair(struct call *c, struct error *err)
 {
 	const struct health_query *query = c->query;
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct operation *op = operation_new(c, sizeof *op);
-	if (!core_repair(c->request, w, query->deep, on_repair, op, err))
-		return 0;
-	operation_end(op);
-	return -1;
+	struct pending *op = pending_begin(c);
+	return pending_check(
+		op, core_repair(c->request, c->workspace, query->deep, on_repair, op, err));
 }
 
 static void on_verdict(void *ctx, const struct core_verdict *verdict, const struct error *err)
@@ -47,7 +34,7 @@ static void on_verdict(void *ctx, const struct core_verdict *verdict, const stru
 	struct json j = json_to(&body, false);
 
 	if (err) {
-		operation_fail(ctx, err);
+		pending_fail(ctx, err);
 		return;
 	}
 	json_object(&j, NULL);
@@ -68,18 +55,15 @@ static void on_verdict(void *ctx, const struct core_verdict *verdict, const stru
 	}
 	json_end(&j);
 	json_end(&j);
-	operation_answer(ctx, 200, NULL, &body);
+	pending_answer(ctx, 200, NULL, &body);
 }
 
-int api_workspace_verify(struct call *c, struct error *err)
+static int api_workspace_verify(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct operation *op = operation_new(c, sizeof *op);
-	if (!core_verify(c->request, w, on_verdict, op, err))
-		return 0;
-	operation_end(op);
-	return -1;
+	struct pending *op = pending_begin(c);
+	return pending_check(op, core_verify(c->request, c->workspace, on_verdict, op, err));
 }
+
+const struct handler health_handlers[] = { { "checkWorkspace", api_workspace_health },
+	{ "verifyIsolation", api_workspace_verify }, { "repairWorkspace", api_workspace_repair },
+	{ 0 } };

@@ -1,6 +1,6 @@
 /* /metrics: Prometheus' text format, 0.0.4. */
 #include <inttypes.h>
-#include "doors/call.h"
+#include "doors/rest/handlers.h"
 #include "net/websocket.h"
 
 /* ---- counters of core->metrics, one row each ---- */
@@ -273,7 +273,7 @@ static void on_gone(struct call *c)
 	core_forget_levels(c->priv);
 }
 
-int api_metrics(struct call *c, struct error *err)
+static int api_metrics(struct call *c, struct error *err)
 {
 	struct core_question *question;
 
@@ -283,3 +283,5 @@ int api_metrics(struct call *c, struct error *err)
 	c->gone = on_gone;
 	return 0;
 }
+
+const struct handler metrics_handlers[] = { { "metrics", api_metrics }, { 0 } };

@@ -1,9 +1,29 @@
 /* /openapi.json: printed from the rows that routes are found and requests are read by. */
-#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "doors/call.h"
-#include "doors/rest/reference.h"
-#include "doors/rest/schema.h"
 
+static const struct {
+	const char *name, *about;
+} tags[] = {
+	{ "workspaces", "Private trees with their limits, environment and lifetime." },
+	{ "execs", "Commands in workspaces: their output, input and end." },
+	{ "files", "Files of a workspace, one by one, as archives, and as changes." },
+	{ "snapshots",
+		"Frozen states of workspaces: roll back to them, fork from them, copy them." },
+	{ "packages", "Python and Node packages of workspaces, and built environments." },
+	{ "templates", "Descriptions from which workspaces are made." },
+	{ "agents", "A2A agents, which have a workspace for each context." },
+	{ "archives", "Workspaces that were packed before their removal." },
+	{ "approvals", "Commands that wait for a person's answer." },
+	{ "tokens", "Credentials of clients." },
+	{ "tools", "Code that is run once, and tools that are tested before they are loaded." },
+	{ "cases", "Eval cases, and cells: runs of a case in forks of one prepared state." },
+	{ "ports", "Servers that run in workspaces." },
+	{ "deployments", "Agent packages that are served." },
+	{ "events", "What happens, as it happens; and the audit log." },
+	{ "daemon", "The daemon itself." },
+};
 static void print_reference(struct json *j, const char *key, const char *where, const char *name)
 {
 	char reference[128];
@@ -15,6 +35,17 @@ static void print_reference(struct json *j, const char *key, const char *where, 
 }
 
 /* ---- examples ---- */
+
+/* Of a stream of events it is as it is sent, and named SCHEMA/stream. */
+static const char *example_of(const char *schema)
+{
+	for (const struct operation_table *const *table = operation_tables; *table; table++)
+		for (const struct operation_example *one = (*table)->examples; one && one->schema;
+			one++)
+			if (!strcmp(one->schema, schema))
+				return one->text;
+	return NULL;
+}
 
 static void append_example(struct buf *out, const char *text)
 {
@@ -42,11 +73,12 @@ static void print_example(
 	struct json *j, const char *type, const struct record *schema, unsigned use)
 {
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
-	bool is_events = !strcmp(type, "text/event-stream");
-	const char *stream = is_events ? stream_example_of(record_schema_name(schema, use)) : NULL;
+	bool is_events = !strcmp(type, TYPE_EVENTS);
+	char name[64];
 
-	if (is_events && stream) {
-		append_example(&text, stream);
+	str_format(name, sizeof name, "%s/stream", record_schema_name(schema, use));
+	if (is_events && example_of(name)) {
+		append_example(&text, example_of(name));
 		json_text(j, "example", text.data);
 	} else if (!is_events && make_example(&text, schema, use)) {
 		json_raw(j, "example", text.data);
@@ -102,23 +134,23 @@ static void print_header_parameter(
 	json_end(j);
 }
 
-static void print_parameters(struct json *j, const struct route *route, bool is_head)
+static void print_parameters(struct json *j, const struct operation *operation, bool is_head)
 {
-	bool is_exec = str_starts_with(str_from(route->path), "/v1/execs/");
+	bool is_exec = str_starts_with(str_from(operation->path), "/v1/execs/");
 
 	json_array(j, "parameters");
-	if (strstr(route->path, "{id}"))
+	if (strstr(operation->path, "{id}"))
 		print_path_parameter(j, "id",
 			is_exec ? "id of an exec" : "id, name or context_id of a workspace");
-	if (strstr(route->path, "{port}")) {
+	if (strstr(operation->path, "{port}")) {
 		print_path_parameter(j, "port", "a TCP port of 127.0.0.1 or ::1 inside");
 		print_path_parameter(j, "path", "of the server; may be empty");
-	} else if (strstr(route->path, "{path}"))
+	} else if (strstr(operation->path, "{path}"))
 		print_path_parameter(j, "path",
 			"from /workspace on, or, with a slash before it, absolute; slashes needn't "
 			"be encoded");
-	for (size_t i = 0; route->query && i < route->query->count; i++) {
-		const struct field *row = &route->query->rows[i];
+	for (size_t i = 0; operation->query && i < operation->query->count; i++) {
+		const struct field *row = &operation->query->rows[i];
 
 		json_object(j, NULL);
 		json_text(j, "name", row->name);
@@ -130,36 +162,36 @@ static void print_parameters(struct json *j, const struct route *route, bool is_
 		record_print_parameter(j, "schema", row);
 		json_end(j);
 	}
-	if (route->flags & ROUTE_KEYED)
+	if (operation->flags & ROUTE_KEYED)
 		print_header_parameter(j, "Idempotency-Key",
 			"the same key with the same body gets the same response for 24 hours. An "
 			"exec with a key continues when its client disconnects, and can't be "
 			"streamed as events. If its response is larger than 1 MB, repeating the "
 			"request is a conflict",
 			"^[!-~]+$", IDEMPOTENCY_KEY_MAX);
-	if (route->flags & ROUTE_EVENTS)
+	if (operation->flags & ROUTE_EVENTS)
 		print_header_parameter(j, "Last-Event-ID",
 			"begin after this event, as far back as events are kept", "^[0-9]{1,18}$",
 			0);
-	if ((route->flags & ROUTE_RANGE) && !is_head)
+	if ((operation->flags & ROUTE_RANGE) && !is_head)
 		print_header_parameter(j, "Range",
 			"one range, such as bytes=0-99; an invalid range is ignored", NULL, 0);
-	if (route->flags & ROUTE_NEW)
+	if (operation->flags & ROUTE_NEW)
 		print_header_parameter(
 			j, "If-None-Match", "write the file only if it doesn't exist", "^\\*$", 0);
 	json_end(j);
 }
 
-static void print_body(struct json *j, const struct route *route, const char *method)
+static void print_body(struct json *j, const struct operation *operation, const char *method)
 {
 	/* A request to read has no body, of whatever server it is. */
-	if ((!route->body && !route->body_type) || !strcmp(method, "get"))
+	if ((!operation->takes && !operation->takes_type) || !strcmp(method, "get"))
 		return;
 	json_object(j, "requestBody");
-	json_bool(j, "required", route->body && !(route->flags & ROUTE_OPTIONAL));
+	json_bool(j, "required", operation->takes && !(operation->flags & ROUTE_OPTIONAL));
 	json_object(j, "content");
-	print_content(
-		j, route->body ? "application/json" : route->body_type, route->body, FIELD_IN);
+	print_content(j, operation->takes ? "application/json" : operation->takes_type,
+		operation->takes, FIELD_IN);
 	json_end(j);
 	json_end(j);
 }
@@ -176,10 +208,10 @@ static void print_header(struct json *j, const char *name, const char *about, co
 	json_end(j);
 }
 
-static void print_headers(struct json *j, const struct route *route, int status)
+static void print_headers(struct json *j, const struct operation *operation, int status)
 {
 	json_object(j, "headers");
-	if (status == 201 && (route->flags & ROUTE_LOCATION))
+	if (status == 201 && (operation->flags & ROUTE_LOCATION))
 		json_raw(j, "Location",
 			"{\"description\":\"path of the new object\",\"required\":true,"
 			"\"schema\":{\"type\":\"string\"}}");
@@ -187,7 +219,7 @@ static void print_headers(struct json *j, const struct route *route, int status)
 		print_header(j, "Location", "path of the approval", "string");
 	if (status == 206)
 		print_header(j, "Content-Range", "of the bytes of the response", "string");
-	if (status == 200 && route->query == &output_query_fields) {
+	if (status == 200 && !strcmp(operation->name, "getOutput")) {
 		print_header(j, "Carrel-First-Offset",
 			"the offset of the first byte of the response, which is larger than the "
 			"one "
@@ -200,9 +232,9 @@ static void print_headers(struct json *j, const struct route *route, int status)
 	json_end(j);
 }
 
-static void print_answer(struct json *j, const struct route *route, size_t *at)
+static void print_answer(struct json *j, const struct operation *operation, size_t *at)
 {
-	const struct route_answer *answers = route->answers;
+	const struct operation_answer *answers = operation->answers;
 	int status = answers[*at].status;
 	bool has_content = answers[*at].type != NULL;
 	char name[8], about[512] = "";
@@ -216,19 +248,19 @@ static void print_answer(struct json *j, const struct route *route, size_t *at)
 			about + len, sizeof about - len, "%s%s", len ? " " : "", answers[i].about);
 	}
 	json_text(j, "description", about);
-	print_headers(j, route, status);
+	print_headers(j, operation, status);
 	if (has_content)
 		json_object(j, "content");
 	for (; answers[*at].status == status; ++*at)
 		if (has_content)
-			print_content(j, answers[*at].type, answers[*at].schema, FIELD_OUT);
+			print_content(j, answers[*at].type, answers[*at].record, FIELD_OUT);
 	if (has_content)
 		json_end(j);
 	json_end(j);
 }
 
 /* What any request may get, and what one of this route may. */
-static bool has_error(const struct route *route, int status)
+static bool has_error(const struct operation *operation, int status)
 {
 	static const unsigned short all[] = { 400, 401, 403, 408, 413, 414, 417, 429, 431, 500,
 		503 };
@@ -236,22 +268,22 @@ static bool has_error(const struct route *route, int status)
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (all[i] == status)
 			return true;
-	for (size_t i = 0; i < sizeof route->errors / sizeof *route->errors; i++)
-		if (route->errors[i] == status)
+	for (size_t i = 0; i < sizeof operation->errors / sizeof *operation->errors; i++)
+		if (operation->errors[i] == status)
 			return true;
-	return (status == 404 && strstr(route->path, "{id}")) || (status == 415 && route->body) ||
-	       (status == 404 && route->query == &events_query_fields);
+	return (status == 404 && strstr(operation->path, "{id}")) ||
+	       (status == 415 && operation->takes);
 }
 
-static void print_answers(struct json *j, const struct route *route)
+static void print_answers(struct json *j, const struct operation *operation)
 {
 	json_object(j, "responses");
-	for (size_t at = 0; route->answers[at].status;)
-		print_answer(j, route, &at);
+	for (size_t at = 0; operation->answers[at].status;)
+		print_answer(j, operation, &at);
 	for (int status = 400; status < 600; status++) {
 		char name[8];
 
-		if (!has_error(route, status))
+		if (!has_error(operation, status))
 			continue;
 		str_format(name, sizeof name, "%d", status);
 		print_reference(j, name, "responses", name);
@@ -259,61 +291,72 @@ static void print_answers(struct json *j, const struct route *route)
 	json_end(j);
 }
 
-static void print_operation(struct json *j, const struct route *route, const char *method)
+static const char *tag_of(const struct operation *operation)
+{
+	for (const struct operation_table *const *table = operation_tables; *table; table++)
+		for (const struct operation *row = (*table)->rows; row->method; row++)
+			if (row == operation)
+				return (*table)->tag;
+	abort();
+}
+
+static void print_operation(struct json *j, const struct operation *operation, const char *method)
 {
 	char name[64];
 
 	json_object(j, method);
-	bool is_named = !strcmp(method, "head") || !strcmp(route->method, "*");
-	str_format(name, sizeof name, "%s%s", route->name, is_named ? method : "");
+	bool is_named = !strcmp(method, "head") || !strcmp(operation->method, "*");
+	str_format(name, sizeof name, "%s%s", operation->name, is_named ? method : "");
 	if (is_named)
-		name[strlen(route->name)] &= ~0x20; /* "readFileHead" */
-	const struct operation_text *text = operation_text_of(route->name);
+		name[strlen(operation->name)] &= ~0x20; /* "readFileHead" */
 	json_text(j, "operationId", name);
 	json_array(j, "tags");
-	json_text(j, NULL, text->tag);
+	json_text(j, NULL, tag_of(operation));
 	json_end(j);
-	json_text(j, "summary", route->summary);
-	json_text(j, "description", text->about);
-	if (route->flags & ROUTE_OPEN)
+	json_text(j, "summary", operation->summary);
+	json_text(j, "description", operation->more);
+	if (operation->flags & ROUTE_OPEN)
 		json_raw(j, "security", "[]");
-	print_parameters(j, route, !strcmp(method, "head"));
-	print_body(j, route, method);
-	print_answers(j, route);
+	print_parameters(j, operation, !strcmp(method, "head"));
+	print_body(j, operation, method);
+	print_answers(j, operation);
 	json_end(j);
 }
 
-static void print_operations(struct json *j, const struct route *route)
+static void print_operations(struct json *j, const struct operation *operation)
 {
 	static const char *const any[] = { "get", "post", "put", "patch", "delete" };
 	char method[8] = "";
 
-	for (size_t i = 0; i < sizeof any / sizeof *any && !strcmp(route->method, "*"); i++)
-		print_operation(j, route, any[i]);
-	if (!strcmp(route->method, "*"))
+	for (size_t i = 0; i < sizeof any / sizeof *any && !strcmp(operation->method, "*"); i++)
+		print_operation(j, operation, any[i]);
+	if (!strcmp(operation->method, "*"))
 		return;
-	for (size_t n = 0; n < sizeof method - 1 && route->method[n]; n++)
-		method[n] = (char)(route->method[n] | 0x20);
-	print_operation(j, route, method);
+	for (size_t n = 0; n < sizeof method - 1 && operation->method[n]; n++)
+		method[n] = (char)(operation->method[n] | 0x20);
+	print_operation(j, operation, method);
 	/* All that can be read has a head; that of files is worth telling. */
-	if (route->flags & ROUTE_RANGE)
-		print_operation(j, route, "head");
+	if (operation->flags & ROUTE_RANGE)
+		print_operation(j, operation, "head");
 }
 
 static void print_paths(struct json *j)
 {
+	const struct route *routes = rest_door.routes();
+
 	json_object(j, "paths");
-	for (const struct route *route = rest_door.routes; route->method; route++) {
+	for (const struct route *route = routes; route->operation; route++) {
+		const char *path = route->operation->path;
 		bool is_first = true;
 
-		for (const struct route *other = rest_door.routes; other < route; other++)
-			is_first &= strcmp(other->path, route->path) != 0;
+		for (const struct route *other = routes; other < route; other++)
+			is_first &= strcmp(other->operation->path, path) != 0;
 		if (!is_first)
 			continue;
-		json_object(j, route->path);
-		for (const struct route *same = route; same->method; same++)
-			if (!strcmp(same->path, route->path))
-				print_operations(j, same);
+		json_object(j, path);
+		for (const struct route *same = route; same->operation; same++)
+			if (!strcmp(same->operation->path, path))
+				print_operations(j, same->operation);
 		json_end(j);
 	}
 	json_end(j);
@@ -371,7 +414,7 @@ static void print_problems(struct json *j)
 				"{\"Retry-After\":{\"description\":\"seconds\",\"schema\":{"
 				"\"type\":\"integer\"}}}");
 		json_object(j, "content");
-		print_content(j, "application/problem+json", &problem_schema, FIELD_OUT);
+		print_content(j, "application/problem+json", &problem_record, FIELD_OUT);
 		json_end(j);
 		json_end(j);
 	}
@@ -391,8 +434,9 @@ struct schemas {
 /* With all that it refers to. */
 static void add_schema(struct schemas *schemas, const struct record *record, unsigned use)
 {
-	for (size_t i = 0; i < schemas->count; i++)
-		if (schemas->items[i].record == record && schemas->items[i].use == use)
+	for (size_t i = 0; record && i < schemas->count; i++)
+		if (!strcmp(record_schema_name(schemas->items[i].record, schemas->items[i].use),
+			    record_schema_name(record, use)))
 			return;
 	if (!record || schemas->count == sizeof schemas->items / sizeof *schemas->items)
 		return;
@@ -413,12 +457,12 @@ static void print_schemas(struct json *j)
 {
 	struct schemas schemas = { 0 };
 
-	for (const struct route *route = rest_door.routes; route->method; route++) {
-		add_schema(&schemas, route->body, FIELD_IN);
-		for (const struct route_answer *a = route->answers; a && a->status; a++)
-			add_schema(&schemas, a->schema, FIELD_OUT);
+	for (const struct route *route = rest_door.routes(); route->operation; route++) {
+		add_schema(&schemas, route->operation->takes, FIELD_IN);
+		for (const struct operation_answer *a = route->operation->answers; a->status; a++)
+			add_schema(&schemas, a->record, FIELD_OUT);
 	}
-	add_schema(&schemas, &problem_schema, FIELD_OUT);
+	add_schema(&schemas, &problem_record, FIELD_OUT);
 	json_object(j, "schemas");
 	for (size_t i = 0; i < schemas.count; i++)
 		record_print_schema(j,
@@ -435,7 +479,7 @@ static void print_schemas(struct json *j)
 static void print_tags(struct json *j)
 {
 	json_array(j, "tags");
-	for (size_t i = 0; i < tag_count; i++) {
+	for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
 		json_object(j, NULL);
 		json_text(j, "name", tags[i].name);
 		json_text(j, "description", tags[i].about);

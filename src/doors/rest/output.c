@@ -5,8 +5,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/execs/execs.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 #define PIECE 32768
 #define PIECES_A_TURN 4 /* then the other clients have their turn */
@@ -213,7 +212,7 @@ static void follow(struct call *c, struct core_exec *e, struct reader *reader, b
 	send_on(reader);
 }
 
-int api_exec_output(struct call *c, struct error *err)
+static int api_exec_output(struct call *c, struct error *err)
 {
 	const struct output_query *query = c->query;
 	struct reader *reader = arena_alloc(&c->r->arena, sizeof *reader);
@@ -253,3 +252,5 @@ int api_exec_output(struct call *c, struct error *err)
 	follow(c, e, reader, query->follow);
 	return 0;
 }
+
+const struct handler output_handlers[] = { { "getOutput", api_exec_output }, { 0 } };

@@ -1,7 +1,6 @@
 /* /v1/workspaces/{id}/packages */
 #include "core/packages/packages.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 static void print_pairs(struct json *j, const char *key, const pair_list *pairs)
 {
@@ -20,7 +19,7 @@ static void on_changed(void *ctx, const struct packages_result *result, const st
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 	if (err) {
-		operation_fail(ctx, err);
+		pending_fail(ctx, err);
 		return;
 	}
 	json_object(&j, NULL);
@@ -30,7 +29,7 @@ static void on_changed(void *ctx, const struct packages_result *result, const st
 	json_bool(&j, "live", result->is_live);
 	json_bool(&j, "persisted", result->is_persisted);
 	json_end(&j);
-	operation_answer(ctx, 200, NULL, &body);
+	pending_answer(ctx, 200, NULL, &body);
 }
 
 static int change(struct call *c, bool is_removal, struct error *err)
@@ -43,17 +42,17 @@ static int change(struct call *c, bool is_removal, struct error *err)
 	struct core_workspace *w;
 	if (call_workspace(c, &w, err))
 		return -1;
-	struct operation *op = operation_new(c, sizeof *op);
-	operation_cancels(op, packages_change(c->request, w, &wanted, on_changed, op));
+	struct pending *op = pending_begin(c);
+	pending_cancels(op, packages_change(c->request, w, &wanted, on_changed, op));
 	return 0;
 }
 
-int api_packages_install(struct call *c, struct error *err)
+static int api_packages_install(struct call *c, struct error *err)
 {
 	return change(c, false, err);
 }
 
-int api_packages_uninstall(struct call *c, struct error *err)
+static int api_packages_uninstall(struct call *c, struct error *err)
 {
 	return change(c, true, err);
 }
@@ -63,7 +62,7 @@ static void on_listed(void *ctx, const struct packages_listed *listed, const str
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 	if (err) {
-		operation_fail(ctx, err);
+		pending_fail(ctx, err);
 		return;
 	}
 	json_object(&j, NULL);
@@ -81,14 +80,15 @@ static void on_listed(void *ctx, const struct packages_listed *listed, const str
 	json_end(&j);
 	json_null(&j, "next_cursor");
 	json_end(&j);
-	operation_answer(ctx, 200, NULL, &body);
+	pending_answer(ctx, 200, NULL, &body);
 }
 
-int api_packages_list(struct call *c, struct error *err)
+static int api_packages_list(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-	if (call_workspace(c, &w, err))
-		return -1;
-	packages_list(c->request, w, on_listed, operation_new(c, sizeof(struct operation)));
+	packages_list(c->request, c->workspace, on_listed, pending_begin(c));
 	return 0;
 }
+
+const struct handler packages_handlers[] = { { "listPackages", api_packages_list },
+	{ "installPackages", api_packages_install },
+	{ "uninstallPackages", api_packages_uninstall }, { 0 } };

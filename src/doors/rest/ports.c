@@ -6,9 +6,9 @@
 #include "base/foreign.h"
 #include "core/workspaces/ports.h"
 #include "doors/rest/forward.h"
+#include "doors/rest/handlers.h"
 #include "doors/rest/port_head.h"
 #include "doors/rest/relay.h"
-#include "doors/rest/schema.h"
 
 #define RAW_PROTOCOL "carrel-tcp" /* of Upgrade: bytes as they are, no HTTP */
 #define QUEUED_MAX 65536	  /* bytes of a request's body that the server hasn't taken */
@@ -479,7 +479,7 @@ int forward_start(struct call *c, const struct request *request, struct core_wor
 	return 0;
 }
 
-int api_port_forward(struct call *c, struct error *err)
+static int api_port_forward(struct call *c, struct error *err)
 {
 	struct core_workspace *w;
 	uint16_t port;
@@ -489,9 +489,9 @@ int api_port_forward(struct call *c, struct error *err)
 	return forward_start(c, c->request, w, port, NULL, NULL, err);
 }
 
-int api_port_list(struct call *c, struct error *err)
+static int api_port_list(struct call *c, struct error *err)
 {
-	const struct list_query *query = c->query;
+	const struct page_query *query = c->query;
 	uint64_t limit = query->limit ? query->limit : LIMIT_DEFAULT, at = 0, end;
 	struct core_workspace *w;
 	port_list ports = { 0 };
@@ -508,3 +508,6 @@ int api_port_list(struct call *c, struct error *err)
 				  : NULL);
 	return 0;
 }
+
+const struct handler ports_handlers[] = { { "listPorts", api_port_list },
+	{ "forwardPort", api_port_forward }, { 0 } };

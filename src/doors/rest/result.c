@@ -189,7 +189,7 @@ static uint64_t size_of(const struct core_exec *e, const struct exec_output *out
 				 : measures[0].escaped + measures[1].escaped;
 }
 
-void result_answer(struct operation *op, struct core_exec *e)
+void result_answer(struct pending *op, struct core_exec *e)
 {
 	struct exec_output output = output_of(e);
 	struct idempotency_entry *entry = op->entry;
@@ -199,11 +199,11 @@ void result_answer(struct operation *op, struct core_exec *e)
 	if (size_of(e, &output) <= (entry ? IDEMPOTENCY_BODY_MAX : SMALL_BYTES)) {
 		j = json_to(&body, false);
 		result_print(&j, NULL, e, &output, NULL);
-		operation_answer(op, 200, NULL, &body);
+		pending_answer(op, 200, NULL, &body);
 		return;
 	}
 	/* Too large to be stored for its key: a retry gets an error that tells this. */
-	struct call *c = operation_end(op);
+	struct call *c = pending_end(op);
 	if (c)
 		answer_large(c, e, &output);
 	if (entry)

@@ -1,51 +1,39 @@
 /* /v1/snapshots, and what workspaces have of them */
 #include "core/state/push.h"
 #include "core/state/snapshots.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 static void on_snapshot(void *ctx, const struct snapshot *snapshot, const struct error *err)
 {
-	auto_arena struct arena arena = { 0 };
-
-	operation_answer_record(ctx, err, 201,
-		err ? NULL : arena_printf(&arena, "/v1/snapshots/%s", snapshot->id),
-		&snapshot_record, snapshot);
+	pending_answer_made(
+		ctx, err, "/v1/snapshots/", err ? NULL : snapshot->id, &snapshot_record, snapshot);
 }
 
-int api_snapshot_create(struct call *c, struct error *err)
+static int api_snapshot_create(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct operation *op = operation_new(c, sizeof *op);
-	operation_cancels(op, core_snapshot_create(c->request, w, c->body, on_snapshot, op));
+	struct pending *op = pending_begin(c);
+	pending_cancels(
+		op, core_snapshot_create(c->request, c->workspace, c->body, on_snapshot, op));
 	return 0;
 }
 
-int api_snapshot_pull(struct call *c, struct error *err)
+static int api_snapshot_pull(struct call *c, struct error *err)
 {
-	struct operation *op = operation_new(c, sizeof *op);
+	struct pending *op = pending_begin(c);
 
-	operation_cancels(
-		op, core_snapshot_pull(c->request, c->api->core, c->body, on_snapshot, op));
+	pending_cancels(op, core_snapshot_pull(c->request, c->api->core, c->body, on_snapshot, op));
 	return 0;
 }
 
 static void on_pushed(void *ctx, const struct push_result *result, const struct error *err)
 {
-	operation_answer_record(ctx, err, 200, NULL, &push_result_record, result);
+	pending_answer_record(ctx, err, 200, NULL, &push_result_record, result);
 }
 
-int api_snapshot_push(struct call *c, struct error *err)
+static int api_snapshot_push(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct operation *op = operation_new(c, sizeof *op);
-	operation_cancels(op, core_snapshot_push(c->request, w, c->body, on_pushed, op));
+	struct pending *op = pending_begin(c);
+	pending_cancels(op, core_snapshot_push(c->request, c->workspace, c->body, on_pushed, op));
 	return 0;
 }
 
@@ -56,30 +44,23 @@ static void print_item(void *ctx, const struct snapshot *snapshot)
 
 static int list(struct call *c, const struct core_workspace *w, struct error *err)
 {
-	const struct list_query *query = c->query;
-	char next[CORE_CURSOR_SIZE] = "";
+	struct page page = call_page(c);
 
-	if (core_snapshot_list(c->request, c->api->core, w, query->cursor,
-		    query->limit ? query->limit : LIMIT_DEFAULT, print_item, call_print_list(c),
-		    next, err))
-		return -1;
-	call_send_list(c, next[0] ? next : NULL);
-	return 0;
+	return call_send_page(&page, core_snapshot_list(c->request, c->api->core, w, page.cursor,
+					     page.limit, print_item, page.j, page.next, err));
 }
 
-int api_snapshot_list(struct call *c, struct error *err)
+static int api_snapshot_list(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	return call_workspace(c, &w, err) ? -1 : list(c, w, err);
+	return list(c, c->workspace, err);
 }
 
-int api_snapshot_list_all(struct call *c, struct error *err)
+static int api_snapshot_list_all(struct call *c, struct error *err)
 {
 	return list(c, NULL, err);
 }
 
-int api_snapshot_get(struct call *c, struct error *err)
+static int api_snapshot_get(struct call *c, struct error *err)
 {
 	struct core_snapshot *snapshot;
 
@@ -92,20 +73,16 @@ int api_snapshot_get(struct call *c, struct error *err)
 
 static void on_removed(void *ctx, const struct snapshot *none, const struct error *err)
 {
-	if (err)
-		operation_fail(ctx, err);
-	else
-		operation_answer(ctx, 204, NULL, NULL);
+	pending_answer_done(ctx, err);
 }
 
-int api_snapshot_delete(struct call *c, struct error *err)
+static int api_snapshot_delete(struct call *c, struct error *err)
 {
 	struct core_snapshot *snapshot;
 
 	if (core_snapshot_find(c->request, c->api->core, c->id, &snapshot, err))
 		return -1;
-	core_snapshot_remove(
-		c->request, snapshot, on_removed, operation_new(c, sizeof(struct operation)));
+	core_snapshot_remove(c->request, snapshot, on_removed, pending_begin(c));
 	return 0;
 }
 
@@ -116,7 +93,7 @@ static void on_verdict(
 	struct json j = json_to(&body, false);
 
 	if (err) {
-		operation_fail(ctx, err);
+		pending_fail(ctx, err);
 		return;
 	}
 	json_object(&j, NULL);
@@ -134,20 +111,17 @@ static void on_verdict(
 	}
 	json_end(&j);
 	json_end(&j);
-	operation_answer(ctx, 200, NULL, &body);
+	pending_answer(ctx, 200, NULL, &body);
 }
 
-int api_snapshot_verify(struct call *c, struct error *err)
+static int api_snapshot_verify(struct call *c, struct error *err)
 {
 	struct core_snapshot *snapshot;
 
 	if (core_snapshot_find(c->request, c->api->core, c->id, &snapshot, err))
 		return -1;
-	struct operation *op = operation_new(c, sizeof *op);
-	if (!core_snapshot_verify(c->request, snapshot, on_verdict, op, err))
-		return 0;
-	operation_end(op);
-	return -1;
+	struct pending *op = pending_begin(c);
+	return pending_check(op, core_snapshot_verify(c->request, snapshot, on_verdict, op, err));
 }
 
 static void print_workspace(struct json *j, struct core_workspace *w)
@@ -163,21 +137,17 @@ static void on_workspace(void *ctx, struct core_workspace *w, const struct error
 	struct json j = json_to(&body, false);
 
 	if (err) {
-		operation_fail(ctx, err);
+		pending_fail(ctx, err);
 		return;
 	}
 	print_workspace(&j, w);
-	operation_answer(ctx, 200, NULL, &body);
+	pending_answer(ctx, 200, NULL, &body);
 }
 
-int api_rollback(struct call *c, struct error *err)
+static int api_rollback(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct operation *op = operation_new(c, sizeof *op);
-	operation_cancels(op, core_rollback(c->request, w, c->body, on_workspace, op));
+	struct pending *op = pending_begin(c);
+	pending_cancels(op, core_rollback(c->request, c->workspace, c->body, on_workspace, op));
 	return 0;
 }
 
@@ -188,7 +158,7 @@ static void on_forked(
 	struct json j = json_to(&body, false);
 
 	if (err) {
-		operation_fail(ctx, err);
+		pending_fail(ctx, err);
 		return;
 	}
 	json_object(&j, NULL);
@@ -198,16 +168,19 @@ static void on_forked(
 	json_end(&j);
 	json_null(&j, "next_cursor");
 	json_end(&j);
-	operation_answer(ctx, 201, NULL, &body);
+	pending_answer(ctx, 201, NULL, &body);
 }
 
-int api_fork(struct call *c, struct error *err)
+static int api_fork(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct operation *op = operation_new(c, sizeof *op);
-	operation_cancels(op, core_fork(c->request, w, c->body, on_forked, op));
+	struct pending *op = pending_begin(c);
+	pending_cancels(op, core_fork(c->request, c->workspace, c->body, on_forked, op));
 	return 0;
 }
+
+const struct handler snapshots_handlers[] = { { "createSnapshot", api_snapshot_create },
+	{ "listWorkspaceSnapshots", api_snapshot_list }, { "listSnapshots", api_snapshot_list_all },
+	{ "pullSnapshot", api_snapshot_pull }, { "getSnapshot", api_snapshot_get },
+	{ "verifySnapshot", api_snapshot_verify }, { "removeSnapshot", api_snapshot_delete },
+	{ "rollbackWorkspace", api_rollback }, { "pushSnapshot", api_snapshot_push },
+	{ "forkWorkspace", api_fork }, { 0 } };

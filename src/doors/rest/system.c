@@ -1,6 +1,5 @@
 /* /healthz, /readyz, /openapi.json, /v1/environments */
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 static void answer_status(struct call *c, const char *status)
 {
@@ -12,13 +11,13 @@ static void answer_status(struct call *c, const char *status)
 	call_send(c, 200, NULL);
 }
 
-int api_healthz(struct call *c, struct error *err)
+static int api_healthz(struct call *c, struct error *err)
 {
 	answer_status(c, "ok");
 	return 0;
 }
 
-int api_readyz(struct call *c, struct error *err)
+static int api_readyz(struct call *c, struct error *err)
 {
 	if (core_check_ready(c->api->core, err))
 		return -1;
@@ -26,22 +25,24 @@ int api_readyz(struct call *c, struct error *err)
 	return 0;
 }
 
-int api_openapi(struct call *c, struct error *err)
+static int api_openapi(struct call *c, struct error *err)
 {
 	call_respond(c, 200, "application/json", NULL,
 		(struct str){ c->api->openapi.data, c->api->openapi.len });
 	return 0;
 }
 
-int api_environments(struct call *c, struct error *err)
+static int api_environments(struct call *c, struct error *err)
 {
-	const struct list_query *query = c->query;
+	struct page page = call_page(c);
 	const char *next = NULL;
-	struct json *j = call_print_list(c);
 
-	if (core_print_environments(c->request, c->api->core, query->cursor,
-		    query->limit ? query->limit : LIMIT_DEFAULT, &c->r->arena, j, &next, err))
+	if (core_print_environments(c->request, c->api->core, page.cursor, page.limit, &c->r->arena,
+		    page.j, &next, err))
 		return -1;
 	call_send_list(c, next);
 	return 0;
 }
+
+const struct handler system_handlers[] = { { "healthz", api_healthz }, { "readyz", api_readyz },
+	{ "openapi", api_openapi }, { "listEnvironments", api_environments }, { 0 } };

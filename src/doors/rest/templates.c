@@ -1,20 +1,19 @@
 /* /v1/templates */
 #include "core/state/templates.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 /* ---- fetched first ---- */
 
-struct fetch_operation {
-	struct operation op;
+struct pending_fetch {
+	struct pending op;
 	route_fn *route;
 };
 
 static void on_fetched(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	struct fetch_operation *op = ctx;
+	struct pending_fetch *op = ctx;
 	route_fn *route = op->route;
-	struct call *c = operation_end(&op->op);
+	struct call *c = pending_end(&op->op);
 	struct error why;
 
 	if (c && err)
@@ -26,12 +25,12 @@ static void on_fetched(void *ctx, struct core_workspace *w, const struct error *
 /* Calls route, when templates are as other homes have left them. */
 static int fetch(struct call *c, route_fn *route, struct error *err)
 {
-	struct fetch_operation *op = operation_new(c, sizeof *op);
+	struct pending_fetch *op = pending_new(c, sizeof *op);
 
 	op->route = route;
 	if (core_template_fetch(c->request, c->api->core, on_fetched, op))
 		return 0;
-	operation_end(&op->op);
+	pending_end(&op->op);
 	return route(c, err);
 }
 
@@ -39,23 +38,21 @@ static int fetch(struct call *c, route_fn *route, struct error *err)
 
 static int list(struct call *c, struct error *err)
 {
-	const struct list_query *query = c->query;
-	size_t limit = query->limit ? query->limit : LIMIT_DEFAULT, at = 0, count = 0;
+	struct page page = call_page(c);
+	size_t at = 0, count = 0;
 	template_list all = { 0 };
-	struct json *j = call_print_list(c);
 
 	if (core_template_list(c->request, c->api->core, &c->r->arena, &all, err))
 		return -1;
-	while (query->cursor && at < all.count &&
-		strcmp(all.items[at].model.name, query->cursor) <= 0)
+	while (page.cursor && at < all.count && strcmp(all.items[at].model.name, page.cursor) <= 0)
 		at++;
-	for (; at < all.count && count < limit; at++, count++)
-		template_print(j, NULL, &all.items[at]);
+	for (; at < all.count && count < page.limit; at++, count++)
+		template_print(page.j, NULL, &all.items[at]);
 	call_send_list(c, at < all.count && count ? all.items[at - 1].model.name : NULL);
 	return 0;
 }
 
-int api_template_list(struct call *c, struct error *err)
+static int api_template_list(struct call *c, struct error *err)
 {
 	return fetch(c, list, err);
 }
@@ -71,7 +68,7 @@ static int get(struct call *c, struct error *err)
 	return 0;
 }
 
-int api_template_get(struct call *c, struct error *err)
+static int api_template_get(struct call *c, struct error *err)
 {
 	return fetch(c, get, err);
 }
@@ -93,17 +90,17 @@ static struct str text_of(struct call *c, const struct template_body *body)
 static void on_added(
 	void *ctx, const struct template_shown *shown, bool was_there, const struct error *err)
 {
-	struct operation *op = ctx;
+	struct pending *op = ctx;
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 
 	if (err) {
-		operation_fail(op, err);
+		pending_fail(op, err);
 		return;
 	}
 	template_print(&j, NULL, shown);
-	operation_answer(op, was_there ? 200 : 201,
+	pending_answer(op, was_there ? 200 : 201,
 		was_there ? NULL : arena_printf(&arena, "/v1/templates/%s", shown->model.name),
 		&body);
 }
@@ -119,11 +116,11 @@ static int add(struct call *c, struct error *err)
 	const struct template_body *body = c->body;
 
 	core_template_add(c->request, c->api->core, text_of(c, body), body->check,
-		body->check ? on_checked : on_added, operation_new(c, sizeof(struct operation)));
+		body->check ? on_checked : on_added, pending_begin(c));
 	return 0;
 }
 
-int api_template_add(struct call *c, struct error *err)
+static int api_template_add(struct call *c, struct error *err)
 {
 	return fetch(c, add, err);
 }
@@ -131,20 +128,20 @@ int api_template_add(struct call *c, struct error *err)
 static void on_removed(
 	void *ctx, const struct template_shown *shown, bool was_there, const struct error *err)
 {
-	if (err)
-		operation_fail(ctx, err);
-	else
-		operation_answer(ctx, 204, NULL, NULL);
+	pending_answer_done(ctx, err);
 }
 
 static int remove_one(struct call *c, struct error *err)
 {
-	core_template_remove(c->request, c->api->core, c->id, on_removed,
-		operation_new(c, sizeof(struct operation)));
+	core_template_remove(c->request, c->api->core, c->id, on_removed, pending_begin(c));
 	return 0;
 }
 
-int api_template_delete(struct call *c, struct error *err)
+static int api_template_delete(struct call *c, struct error *err)
 {
 	return fetch(c, remove_one, err);
 }
+
+const struct handler templates_handlers[] = { { "listTemplates", api_template_list },
+	{ "addTemplate", api_template_add }, { "getTemplate", api_template_get },
+	{ "removeTemplate", api_template_delete }, { 0 } };

@@ -1,8 +1,7 @@
 /* /v1/tools */
 #include <stdlib.h>
 #include "services/tools.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
 
@@ -13,15 +12,13 @@ static struct tools *tools_of(struct call *c)
 
 static void on_forged(void *ctx, const struct tool *tool, const struct error *err)
 {
-	auto_arena struct arena arena = { 0 };
-	operation_answer_record(ctx, err, 201,
-		err ? NULL : arena_printf(&arena, "/v1/tools/%s", tool->name), &tool_record, tool);
+	pending_answer_made(ctx, err, "/v1/tools/", err ? NULL : tool->name, &tool_record, tool);
 }
 
-int api_tool_forge(struct call *c, struct error *err)
+static int api_tool_forge(struct call *c, struct error *err)
 {
-	struct operation *op = operation_new(c, sizeof *op);
-	operation_cancels(op, tools_forge(c->request, tools_of(c), c->body, on_forged, op));
+	struct pending *op = pending_begin(c);
+	pending_cancels(op, tools_forge(c->request, tools_of(c), c->body, on_forged, op));
 	return 0;
 }
 
@@ -32,27 +29,23 @@ static void print_item(void *ctx, const struct tool *tool)
 
 static int list(struct call *c, const char *name, struct error *err)
 {
-	const struct list_query *query = c->query;
-	char next[CORE_CURSOR_SIZE] = "";
-	if (tools_list(c->request, tools_of(c), name, query->cursor,
-		    query->limit ? query->limit : LIMIT_DEFAULT, print_item, call_print_list(c),
-		    next, err))
-		return -1;
-	call_send_list(c, next[0] ? next : NULL);
-	return 0;
+	struct page page = call_page(c);
+
+	return call_send_page(&page, tools_list(c->request, tools_of(c), name, page.cursor,
+					     page.limit, print_item, page.j, page.next, err));
 }
 
-int api_tool_list(struct call *c, struct error *err)
+static int api_tool_list(struct call *c, struct error *err)
 {
 	return list(c, NULL, err);
 }
 
-int api_tool_versions(struct call *c, struct error *err)
+static int api_tool_versions(struct call *c, struct error *err)
 {
 	return list(c, c->id, err);
 }
 
-int api_tool_get(struct call *c, struct error *err)
+static int api_tool_get(struct call *c, struct error *err)
 {
 	const struct tool_query *query = c->query;
 	const struct tool *tool;
@@ -65,36 +58,32 @@ int api_tool_get(struct call *c, struct error *err)
 
 static void on_rolled_back(void *ctx, const struct tool *tool, const struct error *err)
 {
-	operation_answer_record(ctx, err, 200, NULL, &tool_record, tool);
+	pending_answer_record(ctx, err, 200, NULL, &tool_record, tool);
 }
 
-int api_tool_rollback(struct call *c, struct error *err)
+static int api_tool_rollback(struct call *c, struct error *err)
 {
 	const struct tool_rollback *body = c->body;
-	tools_rollback(c->request, tools_of(c), c->id, body->version, on_rolled_back,
-		operation_new(c, sizeof(struct operation)));
+	tools_rollback(
+		c->request, tools_of(c), c->id, body->version, on_rolled_back, pending_begin(c));
 	return 0;
 }
 
 static void on_removed(void *ctx, const struct tool *tool, const struct error *err)
 {
-	if (err)
-		operation_fail(ctx, err);
-	else
-		operation_answer(ctx, 204, NULL, NULL);
+	pending_answer_done(ctx, err);
 }
 
-int api_tool_delete(struct call *c, struct error *err)
+static int api_tool_delete(struct call *c, struct error *err)
 {
-	tools_remove(c->request, tools_of(c), c->id, on_removed,
-		operation_new(c, sizeof(struct operation)));
+	tools_remove(c->request, tools_of(c), c->id, on_removed, pending_begin(c));
 	return 0;
 }
 
 /* ---- calls ---- */
 
-struct call_operation {
-	struct operation op;
+struct pending_call {
+	struct pending op;
 	struct tool_call_job *job;
 };
 
@@ -103,59 +92,65 @@ static void on_called(void *ctx, const struct tool_answer *answer, const struct 
 	auto_buf struct buf body = buf_empty(ANSWER_BYTES_MAX);
 	struct json j = json_to(&body, false);
 	if (err) {
-		operation_fail(ctx, err);
+		pending_fail(ctx, err);
 		return;
 	}
 	tool_print_answer(&j, answer);
-	operation_answer(ctx, 200, NULL, &body);
+	pending_answer(ctx, 200, NULL, &body);
 }
 
 static void on_gone(struct call *c)
 {
-	struct call_operation *op = c->priv;
+	struct pending_call *op = c->priv;
 	tools_cancel_call(op->job);
 	free(op);
 }
 
-int api_tool_call(struct call *c, struct error *err)
+static int api_tool_call(struct call *c, struct error *err)
 {
-	struct call_operation *op = operation_new(c, sizeof *op);
+	struct pending_call *op = pending_new(c, sizeof *op);
 	struct error why;
 	op->job = tools_call(c->request, tools_of(c), c->id, c->body, on_called, op, &why);
 	if (op->job)
 		c->gone = on_gone;
 	else
-		operation_fail(&op->op, &why);
+		pending_fail(&op->op, &why);
 	return 0;
 }
 
 /* ---- what is yet to be forged ---- */
 
-struct generate_operation {
-	struct operation op;
+struct pending_generate {
+	struct pending op;
 	struct tool_generate_job *job;
 };
 
 static void on_generated(void *ctx, const struct tool_source *source, const struct error *err)
 {
-	operation_answer_record(ctx, err, 200, NULL, &tool_source_record, source);
+	pending_answer_record(ctx, err, 200, NULL, &tool_source_record, source);
 }
 
 static void on_generate_gone(struct call *c)
 {
-	struct generate_operation *op = c->priv;
+	struct pending_generate *op = c->priv;
 	tools_cancel_generate(op->job);
 	free(op);
 }
 
-int api_tool_generate(struct call *c, struct error *err)
+static int api_tool_generate(struct call *c, struct error *err)
 {
-	struct generate_operation *op = operation_new(c, sizeof *op);
+	struct pending_generate *op = pending_new(c, sizeof *op);
 	struct error why;
 	op->job = tools_generate(c->request, tools_of(c), c->body, on_generated, op, &why);
 	if (op->job)
 		c->gone = on_generate_gone;
 	else
-		operation_fail(&op->op, &why);
+		pending_fail(&op->op, &why);
 	return 0;
 }
+
+const struct handler tools_handlers[] = { { "listTools", api_tool_list },
+	{ "forgeTool", api_tool_forge }, { "generateTool", api_tool_generate },
+	{ "getTool", api_tool_get }, { "listToolVersions", api_tool_versions },
+	{ "callTool", api_tool_call }, { "rollbackTool", api_tool_rollback },
+	{ "removeTool", api_tool_delete }, { 0 } };

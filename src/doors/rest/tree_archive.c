@@ -3,9 +3,8 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/files/tree_archive.h"
-#include "doors/call.h"
+#include "doors/rest/handlers.h"
 #include "doors/rest/body_pipe.h"
-#include "doors/rest/schema.h"
 
 /* One transfer; in the request's arena: it ends with the request. */
 struct transfer {
@@ -25,7 +24,7 @@ struct transfer {
 
 static const char *path_of(struct call *c)
 {
-	const struct archive_query *query = c->query;
+	const struct tree_query *query = c->query;
 
 	return query->path ? query->path : "";
 }
@@ -118,7 +117,7 @@ static void on_packing(void *ctx, int fd)
 {
 	struct transfer *t = ctx;
 	struct call *c = t->call;
-	const struct archive_query *query = c->query;
+	const struct tree_query *query = c->query;
 
 	t->has_begun = true;
 	call_begin(c, 200, query->format ? "application/zstd" : "application/x-tar",
@@ -131,18 +130,14 @@ static void on_packing(void *ctx, int fd)
 	http_pipe(c->r, fd, on_piped, t);
 }
 
-int api_archive_get(struct call *c, struct error *err)
+static int api_archive_get(struct call *c, struct error *err)
 {
-	const struct archive_query *query = c->query;
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	struct transfer *t = transfer_new(c, w);
+	const struct tree_query *query = c->query;
+	struct transfer *t = transfer_new(c, c->workspace);
 	struct archive_listener listener = { on_packing, on_packed, t };
 	c->priv = t;
 	c->gone = on_gone;
-	t->job = archive_out(c->request, w, path_of(c),
+	t->job = archive_out(c->request, c->workspace, path_of(c),
 		query->format ? ARCHIVE_TAR_ZST : ARCHIVE_TAR, &listener);
 	return 0;
 }
@@ -181,18 +176,17 @@ static void on_unpacking(void *ctx, int fd)
 	body_pipe_open(&t->pipe, fd);
 }
 
-int api_archive_put(struct call *c, struct error *err)
+static int api_archive_put(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	if (call_measure_first(c, w))
+	if (call_measure_first(c, c->workspace))
 		return 0;
-	struct transfer *t = transfer_new(c, w);
+	struct transfer *t = transfer_new(c, c->workspace);
 	struct archive_listener listener = { on_unpacking, on_unpacked, t };
 	c->priv = t;
 	c->gone = on_gone;
-	t->job = archive_in(c->request, w, path_of(c), &listener);
+	t->job = archive_in(c->request, c->workspace, path_of(c), &listener);
 	return 0;
 }
+
+const struct handler tree_archive_handlers[] = { { "packTree", api_archive_get },
+	{ "unpackTree", api_archive_put }, { 0 } };

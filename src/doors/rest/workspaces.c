@@ -2,8 +2,7 @@
 #include "base/fd.h"
 #include "core/state/archives.h"
 #include "core/state/templates.h"
-#include "doors/call.h"
-#include "doors/rest/schema.h"
+#include "doors/rest/handlers.h"
 #include "model/nouns/metrics.h"
 
 static void print(struct json *j, struct core_workspace *w)
@@ -27,43 +26,43 @@ static const char *location_of(struct arena *arena, const struct core_workspace 
 	return arena_printf(arena, "/v1/workspaces/%s", core_model(w)->id);
 }
 
-void operation_answer_workspace(
-	struct operation *op, struct core_workspace *w, const struct error *err, int status)
+void pending_answer_workspace(
+	struct pending *op, struct core_workspace *w, const struct error *err, int status)
 {
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 
 	if (err) {
-		operation_fail(op, err);
+		pending_fail(op, err);
 		return;
 	}
 	print(&j, w);
-	operation_answer(op, status, status == 201 ? location_of(&arena, w) : NULL, &body);
+	pending_answer(op, status, status == 201 ? location_of(&arena, w) : NULL, &body);
 }
 
 static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	operation_answer_workspace(ctx, w, err, 200);
+	pending_answer_workspace(ctx, w, err, 200);
 }
 
 /* ---- create ---- */
 
-struct create_operation {
-	struct operation op;
+struct pending_create {
+	struct pending op;
 	struct core_workspace *w; /* being made */
 	bool is_bound;		  /* to its client: canceled when that goes before it is answered */
 };
 
 /* A client that has a key may come back for the answer, unless it says that it won't. */
-static bool is_bound(struct call *c, const struct operation *op)
+static bool is_bound(struct call *c, const struct pending *op)
 {
 	return !op->entry || str_is(http_header(c->r, "carrel-cancel"), "disconnect");
 }
 
 static void on_gone(struct call *c)
 {
-	struct create_operation *op = c->priv;
+	struct pending_create *op = c->priv;
 
 	op->op.call = NULL;
 	core_cancel_create(op->w);
@@ -78,19 +77,19 @@ static void on_answered(struct call *c)
 
 static void on_created(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	struct create_operation *op = ctx;
+	struct pending_create *op = ctx;
 	struct call *c = op->is_bound ? op->op.call : NULL;
 
-	operation_answer_workspace(ctx, w, err, 201);
+	pending_answer_workspace(ctx, w, err, 201);
 	if (!c || err)
 		return;
 	c->priv = arena_text(&c->r->arena, core_model(w)->id);
 	c->gone = on_answered;
 }
 
-static void create_now(struct call *c, struct operation *op)
+static void create_now(struct call *c, struct pending *op)
 {
-	struct create_operation *own = (struct create_operation *)op;
+	struct pending_create *own = (struct pending_create *)op;
 	struct workspace wanted = *(const struct workspace *)c->body;
 
 	str_copy(wanted.id, sizeof wanted.id, op->id);
@@ -106,7 +105,7 @@ static void create_now(struct call *c, struct operation *op)
 /* The client may have gone meanwhile, and what it asked for with it: nothing is made then. */
 static void on_fetched(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	struct operation *op = ctx;
+	struct pending *op = ctx;
 	struct error gone;
 
 	if (!err && op->call) {
@@ -114,10 +113,10 @@ static void on_fetched(void *ctx, struct core_workspace *w, const struct error *
 		return;
 	}
 	fail(&gone, ERR_CANCELED, "the client has gone");
-	operation_fail(op, err ? err : &gone);
+	pending_fail(op, err ? err : &gone);
 }
 
-static void create(struct call *c, struct operation *op)
+static void create(struct call *c, struct pending *op)
 {
 	const struct workspace *wanted = c->body;
 
@@ -140,9 +139,9 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 	return true;
 }
 
-int api_workspace_create(struct call *c, struct error *err)
+static int api_workspace_create(struct call *c, struct error *err)
 {
-	static const struct once once = { "POST /v1/workspaces", sizeof(struct create_operation),
+	static const struct once once = { "POST /v1/workspaces", sizeof(struct pending_create),
 		create, find };
 
 	return call_once(c, &once, err);
@@ -159,15 +158,15 @@ static void print_item(void *ctx, struct core_workspace *w)
 static int list_with(struct call *c, void (*fn)(void *ctx, struct core_workspace *w), void *ctx,
 	struct error *err)
 {
-	const struct list_query *query = c->query;
+	const struct workspaces_query *query = c->query;
+	struct page page = call_page(c);
 	pair_list labels = { 0 };
 	struct core_filter filter = {
 		.labels = &labels,
 		.state = query->has_state ? query->state : -1,
-		.cursor = query->cursor,
-		.limit = query->limit ? query->limit : LIMIT_DEFAULT,
+		.cursor = page.cursor,
+		.limit = page.limit,
 	};
-	char next[CORE_CURSOR_SIZE] = "";
 
 	for (size_t i = 0; i < query->labels.count; i++) {
 		struct str key, value;
@@ -178,102 +177,72 @@ static int list_with(struct call *c, void (*fn)(void *ctx, struct core_workspace
 				has_value ? arena_bytes(&c->r->arena, value.data, value.len)
 					  : NULL });
 	}
-	if (core_list(c->request, c->api->core, &filter, fn, ctx, next, err))
-		return -1;
-	call_send_list(c, next[0] ? next : NULL);
-	return 0;
+	return call_send_page(
+		&page, core_list(c->request, c->api->core, &filter, fn, ctx, page.next, err));
 }
 
-int api_workspace_list(struct call *c, struct error *err)
+static int api_workspace_list(struct call *c, struct error *err)
 {
-	return list_with(c, print_item, call_print_list(c), err);
+	return list_with(c, print_item, &c->json, err);
 }
 
 /* ---- what they use ---- */
 
-struct usage_list {
-	struct call *call;
-	struct json *j;
-};
-
 static void print_usage(void *ctx, struct core_workspace *w)
 {
-	struct usage_list *list = ctx;
+	struct call *c = ctx;
 	struct workspace_metrics metrics;
 	struct error err;
 
-	if (!core_look(list->call->request, w, &metrics, &err))
-		record_print(list->j, NULL, &metrics_record, &metrics);
+	if (!core_look(c->request, w, &metrics, &err))
+		record_print(&c->json, NULL, &metrics_record, &metrics);
 }
 
-int api_workspace_metrics(struct call *c, struct error *err)
+static int api_workspace_metrics(struct call *c, struct error *err)
 {
 	struct workspace_metrics metrics;
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err) || core_look(c->request, w, &metrics, err))
+	if (core_look(c->request, c->workspace, &metrics, err))
 		return -1;
 	record_print(call_print(c), NULL, &metrics_record, &metrics);
 	call_send(c, 200, NULL);
 	return 0;
 }
 
-int api_metrics_list(struct call *c, struct error *err)
+static int api_metrics_list(struct call *c, struct error *err)
 {
-	struct usage_list list = { c, call_print_list(c) };
-
-	return list_with(c, print_usage, &list, err);
+	return list_with(c, print_usage, c, err);
 }
 
 /* ---- one ---- */
 
-int api_workspace_get(struct call *c, struct error *err)
+static int api_workspace_get(struct call *c, struct error *err)
 {
 	const struct workspace_query *query = c->query;
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
 	if (query->measure) {
-		core_measure(
-			c->request, w, on_workspace, operation_new(c, sizeof(struct operation)));
+		core_measure(c->request, c->workspace, on_workspace, pending_begin(c));
 		return 0;
 	}
-	print(call_print(c), w);
+	print(call_print(c), c->workspace);
 	call_send(c, 200, NULL);
 	return 0;
 }
 
-int api_workspace_patch(struct call *c, struct error *err)
+static int api_workspace_patch(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	core_update(
-		c->request, w, c->body, on_workspace, operation_new(c, sizeof(struct operation)));
+	core_update(c->request, c->workspace, c->body, on_workspace, pending_begin(c));
 	return 0;
 }
 
-int api_workspace_suspend(struct call *c, struct error *err)
+static int api_workspace_suspend(struct call *c, struct error *err)
 {
 	const struct suspend_body *body = c->body;
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	core_suspend(c->request, w, body->force, on_workspace,
-		operation_new(c, sizeof(struct operation)));
+	core_suspend(c->request, c->workspace, body->force, on_workspace, pending_begin(c));
 	return 0;
 }
 
-int api_workspace_resume(struct call *c, struct error *err)
+static int api_workspace_resume(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
-	core_resume(c->request, w, on_workspace, operation_new(c, sizeof(struct operation)));
+	core_resume(c->request, c->workspace, on_workspace, pending_begin(c));
 	return 0;
 }
 
@@ -283,24 +252,26 @@ static void on_removed(void *ctx, const struct archive_row *archive, const struc
 	struct json j = json_to(&body, false);
 
 	if (err) {
-		operation_fail(ctx, err);
+		pending_fail(ctx, err);
 		return;
 	}
 	if (archive)
 		record_print(&j, NULL, &archive_record, archive);
-	operation_answer(ctx, archive ? 200 : 204, NULL, archive ? &body : NULL);
+	pending_answer(ctx, archive ? 200 : 204, NULL, archive ? &body : NULL);
 }
 
-int api_workspace_delete(struct call *c, struct error *err)
+static int api_workspace_delete(struct call *c, struct error *err)
 {
-	struct core_workspace *w;
-
-	if (call_workspace(c, &w, err))
-		return -1;
 	const struct removal_query *query = c->query;
 	enum archive_wish wish = !query->has_archive ? ARCHIVE_AS_CONFIGURED
 				 : query->archive    ? ARCHIVE_ALWAYS
 						     : ARCHIVE_NEVER;
-	core_remove_as(c->request, w, wish, on_removed, operation_new(c, sizeof(struct operation)));
+	core_remove_as(c->request, c->workspace, wish, on_removed, pending_begin(c));
 	return 0;
 }
+
+const struct handler workspaces_handlers[] = { { "createWorkspace", api_workspace_create },
+	{ "listWorkspaces", api_workspace_list }, { "getWorkspace", api_workspace_get },
+	{ "changeWorkspace", api_workspace_patch }, { "removeWorkspace", api_workspace_delete },
+	{ "suspendWorkspace", api_workspace_suspend }, { "resumeWorkspace", api_workspace_resume },
+	{ "workspaceMetrics", api_workspace_metrics }, { "listMetrics", api_metrics_list }, { 0 } };

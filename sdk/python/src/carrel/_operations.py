@@ -1,4 +1,4 @@
-# Written by sdk/generate-python: change src/doors/rest/routes.c instead.
+# Written by sdk/generate-python: change src/model/operations instead.
 """The routes of the daemon."""
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-# Written by sdk/generate-python: change src/doors/rest/schema.c or src/model instead.
+# Written by sdk/generate-python: change src/model instead.
 """What the daemon takes and shows: a `TypedDict` for each body of a request, a dataclass for each object of a response."""
 from __future__ import annotations
 

@@ -4,22 +4,22 @@
 
 static void on_gone(struct call *c)
 {
-	struct operation *op = c->priv;
+	struct pending *op = c->priv;
 
 	op->call = NULL;
 	if (op->cancelable)
 		cancelable_cancel(op->cancelable);
 }
 
-void operation_cancels(struct operation *op, struct cancelable *cancelable)
+void pending_cancels(struct pending *op, struct cancelable *cancelable)
 {
 	if (op->call && str_is(http_header(op->call->r, "carrel-cancel"), "disconnect"))
 		op->cancelable = cancelable;
 }
 
-void *operation_new(struct call *c, size_t size)
+void *pending_new(struct call *c, size_t size)
 {
-	struct operation *op = calloc(1, size);
+	struct pending *op = calloc(1, size);
 
 	if (!op)
 		abort();
@@ -30,7 +30,19 @@ void *operation_new(struct call *c, size_t size)
 	return op;
 }
 
-struct call *operation_end(struct operation *op)
+struct pending *pending_begin(struct call *c)
+{
+	return pending_new(c, sizeof(struct pending));
+}
+
+int pending_check(struct pending *op, int failed)
+{
+	if (failed)
+		pending_end(op);
+	return failed ? -1 : 0;
+}
+
+struct call *pending_end(struct pending *op)
 {
 	struct call *c = op->call;
 
@@ -57,11 +69,10 @@ static void respond(struct call *c, int status, const char *location, const stru
 	call_send(c, status, headers);
 }
 
-void operation_answer(
-	struct operation *op, int status, const char *location, const struct buf *body)
+void pending_answer(struct pending *op, int status, const char *location, const struct buf *body)
 {
 	struct idempotency_entry *entry = op->entry;
-	struct call *c = operation_end(op);
+	struct call *c = pending_end(op);
 
 	if (c)
 		respond(c, status, location, body);
@@ -71,11 +82,11 @@ void operation_answer(
 				body ? (struct str){ body->data, body->len } : STR(""), location });
 }
 
-void operation_fail(struct operation *op, const struct error *err)
+void pending_fail(struct pending *op, const struct error *err)
 {
 	struct idempotency_entry *entry = op->entry;
 	bool frees_key = op->frees_key;
-	struct call *c = operation_end(op);
+	struct call *c = pending_end(op);
 
 	if (c)
 		call_problem(c, err);
@@ -85,24 +96,41 @@ void operation_fail(struct operation *op, const struct error *err)
 		idempotency_end(entry, NULL);
 }
 
-void operation_answer_record(struct operation *op, const struct error *err, int status,
+void pending_answer_record(struct pending *op, const struct error *err, int status,
 	const char *location, const struct record *record, const void *object)
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 
 	if (err) {
-		operation_fail(op, err);
+		pending_fail(op, err);
 		return;
 	}
 	record_print(&j, NULL, record, object);
-	operation_answer(op, status, location, &body);
+	pending_answer(op, status, location, &body);
 }
 
-void operation_answer_file(
-	struct operation *op, const char *type, int fd, uint64_t size, const struct error *err)
+void pending_answer_made(struct pending *op, const struct error *err, const char *location,
+	const char *id, const struct record *record, const void *object)
 {
-	struct call *c = operation_end(op);
+	auto_arena struct arena arena = { 0 };
+
+	pending_answer_record(op, err, 201, err ? NULL : arena_printf(&arena, "%s%s", location, id),
+		record, object);
+}
+
+void pending_answer_done(struct pending *op, const struct error *err)
+{
+	if (err)
+		pending_fail(op, err);
+	else
+		pending_answer(op, 204, NULL, NULL);
+}
+
+void pending_answer_file(
+	struct pending *op, const char *type, int fd, uint64_t size, const struct error *err)
+{
+	struct call *c = pending_end(op);
 
 	if (!c) {
 		if (fd >= 0)
@@ -155,7 +183,7 @@ static void on_waiter_gone(struct call *c)
 static void make(
 	struct call *c, const struct once *once, struct idempotency_entry *entry, const char *id)
 {
-	struct operation *op = operation_new(c, once->size);
+	struct pending *op = pending_new(c, once->size);
 
 	op->entry = entry;
 	op->frees_key = !once->find;
@@ -228,10 +256,10 @@ int call_once(struct call *c, const struct once *once, struct error *err)
 
 static void on_measured(void *ctx, struct core_workspace *w, const struct error *none)
 {
-	struct call *c = operation_end(ctx);
+	struct call *c = pending_end(ctx);
 	struct error err;
 
-	if (c && c->route->run(c, &err))
+	if (c && call_run(c, &err))
 		call_problem(c, &err);
 }
 
@@ -245,6 +273,6 @@ bool call_measure_first(struct call *c, struct core_workspace *w)
 	if (c->is_measured || !core_must_measure(w, bytes))
 		return false;
 	c->is_measured = true;
-	core_measure(c->request, w, on_measured, operation_new(c, sizeof(struct operation)));
+	core_measure(c->request, w, on_measured, pending_begin(c));
 	return true;
 }

@@ -1,18 +1,10 @@
 /* What server-sent events look like: their data is a JSON object whose `type` is the name of the
  * event. */
-#include "doors/rest/schema.h"
 #include "model/agents/tool.h"
 #include "model/nouns/approval.h"
 #include "model/nouns/exec.h"
+#include "model/operations/operation.h"
 
-#define TEXT(name, ...)                                                                            \
-	{                                                                                          \
-		name, FIELD_TEXT, 0, __VA_ARGS__                                                   \
-	}
-#define COUNT(name, ...)                                                                           \
-	{                                                                                          \
-		name, FIELD_INTEGER, 0, __VA_ARGS__                                                \
-	}
 #define TYPE(types)                                                                                \
 	{                                                                                          \
 		"type", FIELD_CHOICE, 0, "the name of the event", .choices = types                 \
@@ -173,7 +165,7 @@ static const struct record *const events[] = { &state, &deleted, &warning, &repa
 	&archived, &snapshot, &rollback, &applied, &packages, &snapshot_copy, &exec_started,
 	&exec_ended, &exec_changed, &approval, &webhook, &token, &template, &eval_case, &cell,
 	&agent, &task, &push, &tool, &deployment, &progress, &missed, NULL };
-const struct record event_schema = { "Event",
+const struct record event_record = { "Event",
 	"The data of an event. New types may come: ignore what you don't know.", NULL, 0, FIELD_OUT,
 	.variants = events, .tag = "type" };
 
@@ -224,7 +216,7 @@ static const struct record failed = { "ExecErrorEvent",
 
 static const struct record *const exec_events[] = { &waiting, &learned, &start, &output, &ended,
 	&failed, NULL };
-const struct record exec_event_schema = { "ExecEvent",
+const struct record exec_event_record = { "ExecEvent",
 	"The data of an event of an exec: waiting and learned where they apply; start, stdout and "
 	"stderr as they come; then exit. One that is denied has no start.",
 	NULL, 0, FIELD_OUT, .variants = exec_events, .tag = "type" };
@@ -245,7 +237,7 @@ static const struct record exec_ended_now = { "OutputExitEvent",
 	.base = &exec_fields };
 
 static const struct record *const output_events[] = { &output, &dropped, &exec_ended_now, NULL };
-const struct record output_event_schema = { "OutputEvent",
+const struct record output_event_record = { "OutputEvent",
 	"The data of an event of the output of a background exec.", NULL, 0, FIELD_OUT,
 	.variants = output_events, .tag = "type" };
 
@@ -264,5 +256,5 @@ static const struct field audit_rows[] = {
 	TEXT("prev", "the hash of the line before"),
 	TEXT("hash", "of this line and prev"),
 };
-const struct record audit_line_schema = { "AuditLine", "A line of the audit log.",
+const struct record audit_line_record = { "AuditLine", "A line of the audit log.",
 	RECORD_ROWS(audit_rows), FIELD_OUT };
