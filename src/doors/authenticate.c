@@ -10,7 +10,6 @@ static int find_authorization(struct http_request *r, struct str *header, struct
 {
 	size_t count = 0;
 	struct str offered = handshake_bearer(r, &count);
-
 	for (size_t i = 0; i < r->headers.count; i++)
 		count += str_is(r->headers.items[i].name, "authorization");
 	if (count > 1) /* another reader might take the other one */
@@ -23,7 +22,6 @@ static int count_request(struct api *api, struct http_request *r, const struct p
 	struct error *err)
 {
 	char name[PRINCIPAL_NAME_SIZE];
-
 	r->holder = arena_text(&r->arena, access_name(principal, name));
 	return visits_ask(&api->visits, r->visit, r->holder, clock_monotonic_ms(), err);
 }
@@ -34,7 +32,6 @@ int authenticate_unix(
 	struct api *api = ctx;
 	const struct access_from from = { .uid = r->peer.uid };
 	struct str header;
-
 	if (front_check(&api->front, r, err) || find_authorization(r, &header, err))
 		return -1;
 	if (header.data ? access_token(api->core, header, &from, &r->arena, principal, err)
@@ -48,7 +45,6 @@ int authenticate_credential(struct api *api, struct http_request *r,
 {
 	const struct access_from from = { .uid = ACCESS_NO_UID, .address = r->peer.address };
 	struct str header;
-
 	if (find_authorization(r, &header, err))
 		return -1;
 	if (header.data)
@@ -79,7 +75,6 @@ int authenticate_tcp(
 {
 	struct api *api = ctx;
 	int checked = front_check(&api->front, r, err);
-
 	if (checked > 0)
 		call_respond(call_new(api, r), 204, NULL, front_preflight_headers, STR(""));
 	if (checked)

@@ -7,7 +7,6 @@
 struct call *call_new(struct api *api, struct http_request *r)
 {
 	struct call *c = arena_alloc(&r->arena, sizeof *c);
-
 	*c = (struct call){ .api = api, .r = r, .door = door_of(r) };
 	r->ctx = c;
 	return c;
@@ -41,7 +40,6 @@ struct json *call_print(struct call *c)
 void call_send(struct call *c, int status, const char *headers)
 {
 	struct error err;
-
 	buf_text(&c->out, "\n");
 	if (!c->out.overflow) {
 		call_respond(c, status, "application/json", headers,
@@ -55,7 +53,6 @@ void call_send(struct call *c, int status, const char *headers)
 struct json *call_print_list(struct call *c)
 {
 	struct json *j = call_print(c);
-
 	json_object(j, NULL);
 	json_array(j, "items");
 	return j;
@@ -72,7 +69,6 @@ void call_send_list(struct call *c, const char *next)
 struct page call_page(struct call *c)
 {
 	const struct page_query *query = c->query;
-
 	return (struct page){ .call = c,
 		.j = call_print_list(c),
 		.cursor = query->cursor,
@@ -82,7 +78,6 @@ struct page call_page(struct call *c)
 static const char *name_at(const struct record *record, const void *item)
 {
 	const struct field *row = record->rows;
-
 	while (strcmp(row->name, "name"))
 		row++;
 	return *(const char *const *)((const char *)item + row->offset);
@@ -93,7 +88,6 @@ void call_send_array(struct call *c, const struct record *record, const void *it
 {
 	struct page page = call_page(c);
 	const char *item = items, *end = item + count * size, *last = NULL;
-
 	if (page.cursor && is_sorted)
 		while (item < end && strcmp(name_at(record, item), page.cursor) <= 0)
 			item += size;
@@ -153,7 +147,6 @@ int problem_status(enum error_code code)
 		[ERR_POLICY] = 403,
 		[ERR_APPROVAL_REQUIRED] = 403,
 	};
-
 	return (unsigned)code < ERR_CODE_COUNT ? statuses[code] : 500;
 }
 
@@ -165,7 +158,6 @@ bool call_is_cli(struct call *c)
 const char *hint_of(const char *hint, bool is_cli, struct arena *arena)
 {
 	char text[ERROR_HINT_SIZE];
-
 	if (!hint[0])
 		return NULL;
 	if (is_cli)
@@ -178,7 +170,6 @@ void problem_print(struct json *j, int status, const struct error *err, const ch
 	const struct request *request, bool is_cli)
 {
 	auto_arena struct arena arena = { 0 };
-
 	json_text(j, "title", http_status_title(status));
 	json_i64(j, "status", status);
 	json_text(j, "code", error_code_name(err->code));
@@ -203,7 +194,6 @@ void call_problem_with(struct call *c, int status, const char *headers, const st
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	print_problem(c, &j, status, err);
 	json_end(&j);
 	buf_text(&body, "\n");
@@ -218,7 +208,6 @@ void call_problem_more(struct call *c, const struct error *err,
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 	int status = problem_status(err->code);
-
 	print_problem(c, &j, status, err);
 	print(&j, ctx);
 	json_end(&j);
@@ -250,14 +239,12 @@ int call_run(struct call *c, struct error *err)
 const char *call_header(struct call *c, const char *name)
 {
 	struct str value = http_header(c->r, name);
-
 	return value.data ? arena_bytes(&c->r->arena, value.data, value.len) : NULL;
 }
 
 static struct str media_type(struct str text)
 {
 	struct str name, rest;
-
 	str_cut(text, ';', &name, &rest);
 	return str_trim(name);
 }
@@ -265,7 +252,6 @@ static struct str media_type(struct str text)
 bool media_type_is(struct str text, const char *type)
 {
 	struct str name = media_type(text);
-
 	return name.len == strlen(type) && !strncasecmp(name.data, type, name.len);
 }
 
@@ -274,7 +260,6 @@ static bool is_in_range(struct str range, const char *type)
 {
 	struct str name = media_type(range);
 	size_t len = (size_t)(strchr(type, '/') - type) + 1;
-
 	return str_is(name, "*/*") ||
 	       (name.len == len + 1 && name.data[len] == '*' && !strncasecmp(name.data, type, len));
 }
@@ -283,11 +268,9 @@ bool call_accepts(struct call *c, const char *type, bool *is_named)
 {
 	struct str rest = http_header(c->r, "accept"), piece;
 	bool is_accepted = !rest.data || !str_trim(rest).len;
-
 	*is_named = false;
 	while (rest.data && str_next(&rest, ',', &piece)) {
 		bool is_exact = media_type_is(piece, type);
-
 		is_accepted |= is_exact || is_in_range(piece, type);
 		*is_named |= is_exact;
 	}
@@ -297,7 +280,6 @@ bool call_accepts(struct call *c, const char *type, bool *is_named)
 bool call_wants_events(struct call *c)
 {
 	bool wants_events, wants_json;
-
 	call_accepts(c, "text/event-stream", &wants_events);
 	call_accepts(c, "application/json", &wants_json);
 	return wants_events && !wants_json;

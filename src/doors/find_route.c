@@ -50,7 +50,6 @@ static struct str path_at(const struct door *door, struct str path)
 static int decode(struct call *c, struct str text, const char **out, struct error *err)
 {
 	struct str decoded;
-
 	if (text.data && !http_decode(c->r, text, &decoded))
 		return fail(err, ERR_INVALID, "the path is not percent-encoded properly");
 	if (text.data)
@@ -62,7 +61,6 @@ bool route_is_open(const struct http_request *r)
 {
 	const struct door *door = door_of(r);
 	struct str path = path_at(door, r->path);
-
 	for (const struct route *route = door->routes(); route->operation; route++)
 		if ((route->operation->flags & ROUTE_OPEN) &&
 			path_fits(path, route->operation->path, &(struct names){ 0 }))
@@ -74,13 +72,11 @@ int route_find(struct call *c, const char **allow, struct error *err)
 {
 	struct str path = path_at(c->door, c->r->path), method = c->r->method;
 	bool is_head = str_is(method, "HEAD");
-
 	auto_buf struct buf methods = buf_empty(256);
 	for (const struct route *route = c->door->routes(); route->operation; route++) {
 		const struct operation *operation = route->operation;
 		struct names names = { 0 };
 		bool is_any = !strcmp(operation->method, "*");
-
 		if (!path_fits(path, operation->path, &names))
 			continue;
 		if (is_any || (str_is(method, is_head ? "HEAD" : operation->method) &&

@@ -46,7 +46,6 @@ static bool is_same_address(struct str name, const char *known)
 {
 	union inet_address address;
 	char text[INET6_ADDRSTRLEN];
-
 	if (!inet_address_parse_host(name, &address))
 		return false;
 	inet_address_print_host(&address, text);
@@ -58,7 +57,6 @@ bool front_knows_host(const struct front *front, struct str host, const char *lo
 	const text_list *hosts = &front->settings.hosts;
 	struct str name;
 	uint16_t port;
-
 	if (!uri_parse_host(host, &name, &port))
 		return false;
 	if (is_same_name(name, "localhost") || is_same_address(name, local))
@@ -74,7 +72,6 @@ bool front_knows_host(const struct front *front, struct str host, const char *lo
 bool front_allows_origin(const struct front *front, struct str origin)
 {
 	const text_list *origins = &front->settings.origins;
-
 	for (size_t i = 0; i < origins->count; i++)
 		if (str_is(origin, origins->items[i]))
 			return true;
@@ -86,7 +83,6 @@ bool front_allows_origin(const struct front *front, struct str origin)
 bool front_knows_subject(const struct front *front, const char *subject, enum token_scope *scope)
 {
 	const pair_list *subjects = &front->settings.subjects;
-
 	for (size_t i = 0; i < subjects->count; i++)
 		for (size_t k = 0; k < TOKEN_SCOPE_COUNT; k++)
 			if (!strcmp(subjects->items[i].key, subject) &&
@@ -100,7 +96,6 @@ bool front_knows_subject(const struct front *front, const char *subject, enum to
 bool front_is_proxy(const struct front *front, const char *address)
 {
 	union inet_address parsed;
-
 	return front->proxies.count && inet_address_parse_host(str_from(address), &parsed) &&
 	       address_is_within(&parsed.any, front->proxies.items, front->proxies.count);
 }
@@ -110,7 +105,6 @@ const char *front_client(
 {
 	char text[INET6_ADDRSTRLEN];
 	union inet_address next;
-
 	while (list.data && front_is_proxy(front, address) && forwarded_last(list, &next, &list)) {
 		inet_address_print_host(&next, text);
 		address = arena_text(arena, text);
@@ -125,14 +119,12 @@ static struct str join(struct http_request *r, const char *name)
 {
 	struct str joined = { 0 };
 	size_t size = 0, len = 0;
-
 	for (size_t i = 0; i < r->headers.count; i++)
 		if (str_is(r->headers.items[i].name, name))
 			size += r->headers.items[i].value.len + 1;
 	char *text = size ? arena_alloc(&r->arena, size) : NULL;
 	for (size_t i = 0; i < r->headers.count; i++) {
 		struct str value = r->headers.items[i].value;
-
 		if (!str_is(r->headers.items[i].name, name))
 			continue;
 		if (len)
@@ -151,7 +143,6 @@ static void believe_proxy(const struct front *front, struct http_request *r)
 	struct str scheme = http_header(r, "x-forwarded-proto");
 	struct str host = http_header(r, "x-forwarded-host"), name;
 	uint16_t port;
-
 	if (!front_is_proxy(front, r->peer.address))
 		return;
 	if (scheme.data)
@@ -165,7 +156,6 @@ static int find_one(
 	const struct http_request *r, const char *name, struct str *value, struct error *err)
 {
 	size_t count = 0;
-
 	for (size_t i = 0; i < r->headers.count; i++)
 		count += str_is(r->headers.items[i].name, name);
 	*value = http_header(r, name);
@@ -176,7 +166,6 @@ static int check_host(const struct front *front, struct http_request *r, struct 
 {
 	struct str host = http_header(r, "host");
 	char shown[128];
-
 	if (host.data && front_knows_host(front, host, r->peer.local))
 		return 0;
 	str_printable(shown, sizeof shown, host.data ? host : STR(""));
@@ -189,7 +178,6 @@ static int check_origin(
 	const struct front *front, struct http_request *r, struct str origin, struct error *err)
 {
 	char shown[128];
-
 	if (!front_allows_origin(front, origin)) {
 		str_printable(shown, sizeof shown, origin);
 		return fail_hint(err, ERR_DENIED,
@@ -208,7 +196,6 @@ static bool is_of_port(struct str path)
 {
 	static const char base[] = "/v1/workspaces/";
 	struct str id, rest;
-
 	if (!str_starts_with(path, base))
 		return false;
 	path = (struct str){ path.data + sizeof base - 1, path.len - (sizeof base - 1) };
@@ -219,7 +206,6 @@ bool front_has_token_in_url(struct http_request *r)
 {
 	static const char *const names[] = { "token", "access_token" };
 	struct str rest = r->query, name, value;
-
 	if (is_of_port(r->path))
 		return false;
 	while (uri_next_parameter(&rest, &name, &value)) {
@@ -235,7 +221,6 @@ bool front_has_token_in_url(struct http_request *r)
 bool front_is_of_page(const struct http_request *r)
 {
 	struct str site = http_header(r, "sec-fetch-site");
-
 	if (http_header(r, "origin").data)
 		return false;
 	return site.data ? !str_is(site, "none") : http_header(r, "referer").data != NULL;
@@ -244,7 +229,6 @@ bool front_is_of_page(const struct http_request *r)
 int front_check(const struct front *front, struct http_request *r, struct error *err)
 {
 	struct str origin;
-
 	/* It would be in the logs of proxies and in the history of browsers. */
 	if (front_has_token_in_url(r))
 		return fail_hint(err, ERR_INVALID, "send it as `Authorization: Bearer TOKEN`",

@@ -10,7 +10,6 @@ static bool lists(const struct http_request *r, const char *name, const char *wo
 {
 	for (size_t i = 0; i < r->headers.count; i++) {
 		struct str rest = r->headers.items[i].value, piece;
-
 		if (!str_is(r->headers.items[i].name, name))
 			continue;
 		while (str_next(&rest, ',', &piece))
@@ -23,7 +22,6 @@ static bool lists(const struct http_request *r, const char *name, const char *wo
 static size_t count_of(const struct http_request *r, const char *name)
 {
 	size_t count = 0;
-
 	for (size_t i = 0; i < r->headers.count; i++)
 		count += str_is(r->headers.items[i].name, name);
 	return count;
@@ -32,15 +30,12 @@ static size_t count_of(const struct http_request *r, const char *name)
 struct str handshake_bearer(struct http_request *r, size_t *count)
 {
 	struct str found = { 0 };
-
 	for (size_t i = 0; i < r->headers.count; i++) {
 		struct str rest = r->headers.items[i].value, piece;
-
 		if (!str_is(r->headers.items[i].name, "sec-websocket-protocol"))
 			continue;
 		while (str_next(&rest, ',', &piece)) {
 			struct str word = str_trim(piece);
-
 			if (!str_starts_with(word, HANDSHAKE_BEARER))
 				continue;
 			found = str_from(arena_printf(&r->arena, "Bearer %.*s",
@@ -56,7 +51,6 @@ int handshake_check(struct call *c, const char *protocol, const char **headers, 
 {
 	struct str key = http_header(c->r, "sec-websocket-key");
 	char accept[WEBSOCKET_ACCEPT_LEN + 1];
-
 	if (!str_is(c->r->method, "GET") || !lists(c->r, "upgrade", "websocket") ||
 		!lists(c->r, "connection", "upgrade") ||
 		!str_is(http_header(c->r, "sec-websocket-version"), VERSION)) {

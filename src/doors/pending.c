@@ -5,7 +5,6 @@
 static void on_gone(struct call *c)
 {
 	struct pending *op = c->priv;
-
 	op->call = NULL;
 	if (op->cancelable)
 		cancelable_cancel(op->cancelable);
@@ -20,7 +19,6 @@ void pending_cancels(struct pending *op, struct cancelable *cancelable)
 void *pending_new(struct call *c, size_t size)
 {
 	struct pending *op = calloc(1, size);
-
 	if (!op)
 		abort();
 	op->api = c->api;
@@ -45,7 +43,6 @@ int pending_check(struct pending *op, int failed)
 struct call *pending_end(struct pending *op)
 {
 	struct call *c = op->call;
-
 	if (c) {
 		c->priv = NULL; /* don't report the end */
 		call_let_go(c);
@@ -58,7 +55,6 @@ static void respond(struct call *c, int status, const char *location, const stru
 {
 	const char *headers =
 		location ? arena_printf(&c->r->arena, "Location: %s\r\n", location) : NULL;
-
 	if (!body) {
 		call_empty(c, status);
 		return;
@@ -73,7 +69,6 @@ void pending_answer(struct pending *op, int status, const char *location, const 
 {
 	struct idempotency_entry *entry = op->entry;
 	struct call *c = pending_end(op);
-
 	if (c)
 		respond(c, status, location, body);
 	if (entry)
@@ -87,7 +82,6 @@ void pending_fail(struct pending *op, const struct error *err)
 	struct idempotency_entry *entry = op->entry;
 	bool frees_key = op->frees_key;
 	struct call *c = pending_end(op);
-
 	if (c)
 		call_problem(c, err);
 	if (entry && frees_key)
@@ -101,7 +95,6 @@ void pending_answer_record(struct pending *op, const struct error *err, int stat
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	if (err) {
 		pending_fail(op, err);
 		return;
@@ -114,7 +107,6 @@ void pending_answer_made(struct pending *op, const struct error *err, const char
 	const char *id, const struct record *record, const void *object)
 {
 	auto_arena struct arena arena = { 0 };
-
 	pending_answer_record(op, err, 201, err ? NULL : arena_printf(&arena, "%s%s", location, id),
 		record, object);
 }
@@ -131,7 +123,6 @@ void pending_answer_file(
 	struct pending *op, const char *type, int fd, uint64_t size, const struct error *err)
 {
 	struct call *c = pending_end(op);
-
 	if (!c) {
 		if (fd >= 0)
 			close(fd);
@@ -160,7 +151,6 @@ static void on_answer(void *ctx, const struct idempotency_answer *answer)
 	struct waiting *waiting = ctx;
 	struct call *c = waiting->call;
 	struct error err;
-
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	c->priv = NULL;
 	c->gone = NULL;
@@ -176,7 +166,6 @@ static void on_answer(void *ctx, const struct idempotency_answer *answer)
 static void on_waiter_gone(struct call *c)
 {
 	struct waiting *waiting = c->priv;
-
 	idempotency_forget(&c->api->idempotency, &waiting->waiter);
 }
 
@@ -184,7 +173,6 @@ static void make(
 	struct call *c, const struct once *once, struct idempotency_entry *entry, const char *id)
 {
 	struct pending *op = pending_new(c, once->size);
-
 	op->entry = entry;
 	op->frees_key = !once->find;
 	str_copy(op->id, sizeof op->id, id);
@@ -196,7 +184,6 @@ static bool answer_found(
 	struct call *c, const struct once *once, struct idempotency_entry *entry, const char *id)
 {
 	const char *location = NULL;
-
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (!once->find(c, id, &body, &location))
 		return false;
@@ -223,7 +210,6 @@ int call_once(struct call *c, const struct once *once, struct error *err)
 	struct idempotency_entry *entry = NULL;
 	struct idempotency_answer answer;
 	char id[ID_LEN + 1] = "";
-
 	if (!key.data) {
 		make(c, once, NULL, "");
 		return 0;
@@ -258,7 +244,6 @@ static void on_measured(void *ctx, struct core_workspace *w, const struct error 
 {
 	struct call *c = pending_end(ctx);
 	struct error err;
-
 	if (c && call_run(c, &err))
 		call_problem(c, &err);
 }
@@ -267,7 +252,6 @@ bool call_measure_first(struct call *c, struct core_workspace *w)
 {
 	const char *length = call_header(c, "content-length");
 	uint64_t bytes = 0; /* 0: unknown */
-
 	if (length && (!str_to_u64(str_from(length), &bytes) || !bytes))
 		return false;
 	if (c->is_measured || !core_must_measure(w, bytes))

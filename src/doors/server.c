@@ -21,13 +21,11 @@ static int read_query(struct call *c, struct error *err)
 	const struct record *fields = c->operation->query ? c->operation->query : &none;
 	struct record_parameter parameters[QUERY_MAX];
 	size_t count = 0;
-
 	c->query = arena_alloc(&c->r->arena, c->operation->query_size + 1);
 	if (!c->r->query.len)
 		return record_read_query(fields, NULL, 0, &c->r->arena, c->query, err);
 	while (http_query_at(c->r, count, &parameters[count].name, &parameters[count].value)) {
 		struct record_parameter *p = &parameters[count];
-
 		if (!p->name.data || !p->value.data)
 			return fail(err, ERR_INVALID, "the query is not percent-encoded properly");
 		if (str_utf8_prefix(p->name.data, p->name.len) != p->name.len ||
@@ -47,7 +45,6 @@ static int read_body(struct call *c, struct error *err)
 	static struct json_value nothing = { .kind = JSON_OBJECT };
 	struct json_value *value = &nothing;
 	struct str type = http_header(c->r, "content-type");
-
 	c->body = arena_alloc(&c->r->arena, c->operation->takes_size + 1);
 	if (!c->r->body.len && !(c->operation->flags & ROUTE_OPTIONAL))
 		return fail(err, ERR_INVALID, "the body is empty; it must be a JSON object");
@@ -67,7 +64,6 @@ static int read_body(struct call *c, struct error *err)
 static int check_key(struct call *c, struct error *err)
 {
 	struct str key = http_header(c->r, "idempotency-key");
-
 	for (size_t i = 0; i < key.len; i++)
 		if (key.data[i] <= ' ' || key.data[i] > '~')
 			return fail(err, ERR_INVALID,
@@ -83,12 +79,10 @@ static int check_conditions(struct call *c, struct error *err)
 {
 	static const char *const names[] = { "content-range", "if-match", "if-unmodified-since",
 		"if-none-match" };
-
 	if (!strcmp(c->operation->method, "GET"))
 		return 0;
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		struct str value = http_header(c->r, names[i]);
-
 		if (!value.data || ((c->operation->flags & ROUTE_NEW) && str_is(value, "*") &&
 					   !strcmp(names[i], "if-none-match")))
 			continue;
@@ -114,9 +108,7 @@ static void on_refused(void *ctx, struct http_request *r, const struct error *er
 				      ? "WWW-Authenticate: Bearer realm=\"carrel\"\r\n"
 			      : err->code == ERR_LIMIT ? "Retry-After: 1\r\n"
 						       : NULL;
-
 	struct call *c = call_new(ctx, r);
-
 	c->door->refuse(c, problem_status(err->code), headers, err);
 }
 
@@ -126,7 +118,6 @@ static void on_begin(void *ctx, struct http_request *r)
 	const char *allow = NULL;
 	struct error err;
 	int status;
-
 	c->request = access_request(r->principal,
 		c->door->name_of_cli && call_is_cli(c) ? c->door->name_of_cli : c->door->name,
 		r->id, &r->arena);
@@ -147,7 +138,6 @@ static void on_complete(void *ctx, struct http_request *r)
 {
 	struct call *c = r->ctx;
 	struct error err;
-
 	if ((c->operation->takes && read_body(c, &err)) || run(c, &err))
 		call_problem(c, &err);
 }
@@ -155,7 +145,6 @@ static void on_complete(void *ctx, struct http_request *r)
 static void on_body(void *ctx, struct http_request *r, struct str data)
 {
 	struct call *c = r->ctx;
-
 	if (c->piece)
 		c->piece(c, data);
 }
@@ -163,7 +152,6 @@ static void on_body(void *ctx, struct http_request *r, struct str data)
 static void on_writable(void *ctx, struct http_request *r)
 {
 	struct call *c = r->ctx;
-
 	if (c->writable)
 		c->writable(c);
 }
@@ -173,7 +161,6 @@ static void write_log(struct call *c, bool aborted)
 	const struct log *log = c->api->options.log;
 	enum log_level level = c->status >= 500 ? LOG_LEVEL_WARN : LOG_LEVEL_DEBUG;
 	char status[8], took[32], method[16], path[512];
-
 	if (level < log->least)
 		return;
 	str_format(status, sizeof status, "%d", c->status);
@@ -188,7 +175,6 @@ static void write_log(struct call *c, bool aborted)
 static void on_done(void *ctx, struct http_request *r, bool aborted)
 {
 	struct call *c = r->ctx;
-
 	c->is_aborted = aborted;
 	call_let_go(c);
 	buf_done(&c->out);
@@ -198,7 +184,6 @@ static void on_done(void *ctx, struct http_request *r, bool aborted)
 int api_open(const struct api_options *options, struct api **out, struct error *err)
 {
 	struct api *api = calloc(1, sizeof *api);
-
 	if (!api)
 		abort();
 	*api = (struct api){ .core = options->core, .loop = options->loop, .options = *options };
@@ -229,14 +214,12 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 static void *arrive(void *ctx, const struct http_peer *peer, struct http_connection *connection)
 {
 	struct api *api = ctx;
-
 	return visits_come(&api->visits, peer, connection);
 }
 
 static void leave(void *ctx, void *visit)
 {
 	struct api *api = ctx;
-
 	visits_leave(&api->visits, visit);
 }
 

@@ -6,7 +6,6 @@
 void stream_add(struct call *c, struct stream *stream)
 {
 	struct stream **first = &c->api->streams;
-
 	*stream = (struct stream){ .call = c, .next = *first, .at = first };
 	if (*first)
 		(*first)->at = &stream->next;
@@ -28,7 +27,6 @@ void streams_stop(struct api *api)
 {
 	while (api->streams) {
 		struct stream *stream = api->streams;
-
 		stream_remove(stream);
 		if (stream->call->status) {
 			call_end(stream->call);
@@ -57,7 +55,6 @@ void sse_end(struct buf *out)
 void sse_print(struct buf *out, uint64_t id, const char *event, struct str data)
 {
 	struct json none;
-
 	if (id)
 		buf_printf(out, "id: %" PRIu64 "\n", id);
 	sse_begin(out, event, &none);
@@ -70,7 +67,6 @@ void sse_print_output(
 {
 	auto_buf struct buf joined = buf_empty(BUF_MAX_DEFAULT);
 	struct json j;
-
 	if (tail->len) {
 		buf_append(&joined, tail->bytes, tail->len);
 		buf_append(&joined, data.data, data.len);

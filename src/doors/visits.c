@@ -35,7 +35,6 @@ void visits_done(struct visits *visits)
 {
 	struct visitor *visitor;
 	size_t at = 0;
-
 	while ((visitor = map_next(&visits->visitors, &at))) {
 		map_remove(&visits->visitors, str_from(visitor->name));
 		free(visitor);
@@ -46,7 +45,6 @@ void visits_done(struct visits *visits)
 static struct visitor *find(struct visits *visits, const char *name, bool is_pending)
 {
 	struct visitor *found = map_get(&visits->visitors, str_from(name));
-
 	if (found)
 		return found;
 	found = calloc(1, sizeof *found);
@@ -70,7 +68,6 @@ static void drop(struct visits *visits, struct visitor *visitor)
 static void enter(struct visits *visits, struct visitor **place, const char *kind, const char *name)
 {
 	char full[NAME_SIZE];
-
 	str_format(full, sizeof full, "%s %s", kind, name);
 	*place = find(visits, full, true);
 	(*place)->connections++;
@@ -79,7 +76,6 @@ static void enter(struct visits *visits, struct visitor **place, const char *kin
 static void leave(struct visits *visits, struct visitor **place)
 {
 	struct visitor *visitor = take_ptr(*place);
-
 	if (!visitor)
 		return;
 	visitor->connections--;
@@ -102,7 +98,6 @@ static void append(struct visit_list *list, struct visit *visit)
 static void end_pending(struct visits *visits, struct visit *visit)
 {
 	struct visit_list *list = &visits->pending[visit->kind];
-
 	*(visit->older ? &visit->older->newer : &list->oldest) = visit->newer;
 	*(visit->newer ? &visit->newer->older : &list->newest) = visit->older;
 	visit->older = visit->newer = NULL;
@@ -115,7 +110,6 @@ static void end_pending(struct visits *visits, struct visit *visit)
 static struct visit *find_oldest(const struct visit_list *list, const struct visitor *of)
 {
 	struct visit *found = list->oldest;
-
 	for (struct visit *at = found; at; at = at->newer) {
 		if (of && (at->address == of || at->range == of))
 			return at;
@@ -131,7 +125,6 @@ static void make_room(struct visits *visits, const struct visit *visit, unsigned
 	const struct visit_list *list = &visits->pending[visit->kind];
 	unsigned most = visit->kind == HTTP_PEER_UNIX ? VISITS_UNIX_MAX : VISITS_TCP_MAX;
 	struct visit *victim = NULL;
-
 	if (visit->address && visit->address->connections > VISITS_ADDRESS_MAX)
 		victim = find_oldest(list, visit->address);
 	else if (visit->range->connections > range_max)
@@ -149,7 +142,6 @@ struct visit *visits_come(
 	char name[INET_ADDRESS_TEXT_SIZE];
 	unsigned range_max = VISITS_RANGE_MAX;
 	union inet_address address;
-
 	if (!visit)
 		abort();
 	*visit = (struct visit){ .kind = peer->kind, .connection = connection };
@@ -184,7 +176,6 @@ void visits_leave(struct visits *visits, struct visit *visit)
 static bool may_ask(struct visitor *visitor, uint64_t rate, uint64_t now_ms)
 {
 	uint64_t most = 1000 * rate;
-
 	if (visitor->allowance > most)
 		visitor->allowance = most;
 	else
@@ -215,7 +206,6 @@ int visits_ask(struct visits *visits, struct visit *visit, const char *principal
 	const struct serve_settings *settings = &visits->front->settings;
 	uint64_t most = settings->connections ? settings->connections : SERVE_CONNECTIONS_DEFAULT;
 	bool is_unix = visit->kind == HTTP_PEER_UNIX;
-
 	if (!visit->principal || strcmp(visit->principal->name, principal) != 0) {
 		struct visitor *next = find(visits, principal, false);
 		if (next->connections >= (is_unix ? VISITS_PEER_MAX : most))

@@ -52,7 +52,6 @@ static void answer_fault(struct a2a *a, int code, int status, const char *messag
 {
 	const struct fault *fault = find(code);
 	struct json *j = call_print(a->call);
-
 	json_object(j, NULL);
 	if (!a->is_http)
 		print_head(j, a);
@@ -99,7 +98,6 @@ void a2a_fail_with(struct a2a *a, const struct error *err, int conflict)
 struct json *a2a_begin(struct a2a *a, const char **key)
 {
 	struct json *j = call_print(a->call);
-
 	*key = a->is_http ? NULL : "result";
 	if (a->is_http)
 		return j;

@@ -7,7 +7,6 @@
 static bool begin(struct call *c, struct a2a *a)
 {
 	struct error err;
-
 	a->call = c;
 	a->name = c->id;
 	a->agents = agents_of(c->api->options.services);
@@ -23,7 +22,6 @@ static bool begin(struct call *c, struct a2a *a)
 static bool check_version(struct a2a *a)
 {
 	struct str version = http_header(a->call->r, "a2a-version");
-
 	if (!version.len || str_is(version, "1.0") || (str_is(version, "0.3") && !a->is_http))
 		return true;
 	a2a_fail(a, A2A_VERSION,
@@ -36,7 +34,6 @@ static bool check_version(struct a2a *a)
 static int read_json(struct call *c, const struct json_value **value, struct error *err)
 {
 	struct json_value *read;
-
 	*value = NULL;
 	if (!c->r->body.len)
 		return 0;
@@ -78,7 +75,6 @@ static const struct {
 static bool take_id(struct a2a *a, const struct json_value *request)
 {
 	const struct json_value *id = json_member(request, "id");
-
 	if (!id || id->kind == JSON_NULL)
 		return true;
 	if (id->kind != JSON_STRING && id->kind != JSON_NUMBER)
@@ -91,7 +87,6 @@ int a2a_rpc(struct call *c, struct error *err)
 {
 	struct a2a a = { 0 };
 	const struct json_value *request;
-
 	if (!begin(c, &a))
 		return 0;
 	if (read_json(c, &request, err)) {
@@ -181,7 +176,6 @@ static void add_member(
 	struct arena *arena, struct json_value *object, const char *key, struct str value)
 {
 	struct json_value *member = arena_alloc(arena, sizeof *member);
-
 	*member = (struct json_value){ .kind = JSON_STRING,
 		.string = { arena_bytes(arena, value.data, value.len), value.len },
 		.key = str_from(arena_text(arena, key)),
@@ -198,7 +192,6 @@ static int read_params(struct a2a *a, const struct path_names *names, struct err
 	struct json_value *params = arena_alloc(arena, sizeof *params);
 	const struct json_value *body;
 	struct str name, value;
-
 	params->kind = JSON_OBJECT;
 	if (read_json(c, &body, err))
 		return -1;
@@ -223,12 +216,10 @@ int a2a_http(struct call *c, struct error *err)
 {
 	struct a2a a = { .is_http = true };
 	bool is_path = false;
-
 	if (!begin(c, &a) || !check_version(&a))
 		return 0;
 	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
 		struct path_names names = { 0 };
-
 		if (!fits(str_from(c->path), paths[i].path, &names))
 			continue;
 		is_path = true;

@@ -61,7 +61,6 @@ static void print_security(struct json *j, bool is_required)
 static void print_skills(struct json *j, const char *skills, const char *more, struct arena *arena)
 {
 	bool has_both = skills[1] != ']' && more && more[1] != ']';
-
 	if (!more || more[1] == ']')
 		json_raw(j, "skills", skills);
 	else if (!has_both)
@@ -76,7 +75,6 @@ static void print_card(struct json *j, const char *key, const struct a2a_agent *
 	const char *url, bool is_extended, struct arena *arena)
 {
 	const struct agent_extended *extended = is_extended ? &agent->extended : NULL;
-
 	json_object(j, key);
 	json_text(j, "name", agent->name);
 	json_text(j, "description",
@@ -111,7 +109,6 @@ static void print_card(struct json *j, const char *key, const struct a2a_agent *
 static const char *url_of(struct call *c, const struct a2a_agent *agent)
 {
 	struct str host = http_header(c->r, "host");
-
 	if (!host_is_plain(host))
 		host = STR("localhost");
 	return arena_printf(&c->r->arena, "%s://%.*s/a2a/%s", c->r->peer.is_tls ? "https" : "http",
@@ -123,7 +120,6 @@ static int answer_card(struct call *c, const struct a2a_agent *agent)
 	char hash[2 * SHA256_LEN + 1];
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	print_card(&j, NULL, agent, url_of(c, agent), false, &c->r->arena);
 	buf_text(&body, "\n");
 	sha256_of(body.data, body.len, hash);
@@ -141,14 +137,12 @@ int a2a_card(struct call *c, struct error *err)
 {
 	const struct a2a_agent *agent =
 		agents_look(agents_of(c->api->options.services), str_from(c->id));
-
 	return agent ? answer_card(c, agent) : agents_missing(c->id, err);
 }
 
 int a2a_default_card(struct call *c, struct error *err)
 {
 	const struct a2a_agent *agent = agents_default(agents_of(c->api->options.services));
-
 	return agent ? answer_card(c, agent)
 		     : fail_hint(err, ERR_NOT_FOUND, "carrel agent ls lists agents",
 			       "there is no default agent");
@@ -161,7 +155,6 @@ static int find_reader(struct a2a *a, const struct request **request, struct err
 {
 	struct call *c = a->call;
 	const struct principal *principal;
-
 	*request = c->request;
 	if (!access_is_client(*request, a->name))
 		return 0;
@@ -177,7 +170,6 @@ void a2a_extended_card(struct a2a *a)
 	const struct a2a_agent *agent;
 	const char *key;
 	struct error err;
-
 	if (find_reader(a, &request, &err) ||
 		agents_get(request, a->agents, a->name, &agent, &err)) {
 		call_problem(a->call, &err);

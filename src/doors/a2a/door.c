@@ -27,7 +27,6 @@ static bool match(const struct http_request *r)
 static const struct a2a_agent *find_open_agent(const struct api *api, const struct http_request *r)
 {
 	struct str name, rest = r->path;
-
 	if (!str_starts_with(rest, "/a2a/"))
 		return NULL;
 	rest = (struct str){ rest.data + 5, rest.len - 5 };
@@ -43,7 +42,6 @@ static int login(struct api *api, struct http_request *r, const struct principal
 {
 	const struct access_from from = { .uid = ACCESS_NO_UID, .address = r->peer.address };
 	const struct a2a_agent *agent = find_open_agent(api, r);
-
 	if (!agent)
 		return authenticate_credential(api, r, principal, err);
 	*principal = access_client(agent->name, &from, &r->arena);

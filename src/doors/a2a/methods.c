@@ -14,7 +14,6 @@ static bool read_count(struct a2a *a, const struct json_value *of, const char *n
 	uint64_t *value)
 {
 	const struct json_value *member = json_member(of, name);
-
 	if (!member || member->kind == JSON_NULL)
 		return true;
 	/* A query has texts. */
@@ -30,7 +29,6 @@ static bool read_count(struct a2a *a, const struct json_value *of, const char *n
 static const char *text_of(struct a2a *a, const char *name)
 {
 	const char *text = json_member_text(a->params, name);
-
 	return text && text[0] ? text : NULL;
 }
 
@@ -61,7 +59,6 @@ static void leave(struct wait *w)
 static void on_gone(struct call *c)
 {
 	struct wait *w = c->priv;
-
 	leave(w);
 	stream_remove(&w->stream);
 	loop_cancel(c->api->loop, w->heartbeat);
@@ -75,7 +72,6 @@ static void answer_task(struct wait *w, struct agent_task *task)
 	const char *key;
 	struct json *j = a2a_begin(&w->a, &key);
 	bool is_wrapped = !w->is_task && !w->a.is_old;
-
 	if (is_wrapped)
 		json_object(j, key);
 	a2a_print_task(j, is_wrapped ? "task" : key, model, w->a.is_old, w->history, true);
@@ -98,7 +94,6 @@ static void write_out(struct wait *w, struct str data)
 static void on_writable(struct call *c)
 {
 	struct wait *w = c->priv;
-
 	w->is_slow = false;
 	if (w->queue.len)
 		w->is_slow = !http_write(c->r, (struct str){ w->queue.data, w->queue.len });
@@ -110,7 +105,6 @@ static void on_writable(struct call *c)
 static void on_heartbeat(struct loop *loop, void *ctx)
 {
 	struct wait *w = ctx;
-
 	w->heartbeat = loop_after(loop, HEARTBEAT_MS, on_heartbeat, w);
 	if (!w->is_slow)
 		http_write(w->a.call->r, STR(":\n\n"));
@@ -120,7 +114,6 @@ static void send_event(struct wait *w, struct agent_task *task, const struct tas
 {
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	const struct task *model = task_model(task);
-
 	buf_text(&out, "data: ");
 	struct json j = json_to(&out, false);
 	if (!w->a.is_http) {
@@ -148,7 +141,6 @@ static void send_event(struct wait *w, struct agent_task *task, const struct tas
 static void begin_stream(struct wait *w, struct agent_task *task)
 {
 	struct call *c = w->a.call;
-
 	w->is_begun = true;
 	call_begin(c, 200, "text/event-stream", "Cache-Control: no-store\r\n");
 	c->writable = on_writable;
@@ -161,7 +153,6 @@ static void follow(struct wait *w, struct agent_task *task, const struct task_ev
 {
 	struct call *c = w->a.call;
 	bool is_settled = task_state_is_settled(task_model(task)->state);
-
 	if (!access_holds(c->api->core, c->request)) {
 		leave(w);
 		call_end(c);
@@ -189,7 +180,6 @@ static void on_told(void *ctx, struct agent_task *task, const struct task_event 
 	struct wait *w = ctx;
 	bool is_settled =
 		event->kind == TASK_EVENT_STATUS && task_state_is_settled(task_model(task)->state);
-
 	if (w->kind == WAIT_STREAM)
 		follow(w, task, event);
 	else if (is_settled || (w->kind == WAIT_ROW && event->kind == TASK_EVENT_KEPT))
@@ -200,7 +190,6 @@ static struct wait *wait_for(struct a2a *a, struct agent_task *task, enum wait_k
 {
 	struct call *c = a->call;
 	struct wait *w = arena_alloc(&c->r->arena, sizeof *w);
-
 	w->a = *a;
 	w->a.agent = NULL; /* may be gone by then */
 	w->kind = kind;
@@ -222,7 +211,6 @@ static bool accepts(const struct json_value *configuration)
 	static const char *const made[] = { "text", "text/plain", "application/json", "*/*",
 		"text/*", "application/octet-stream" };
 	const struct json_value *modes = json_member(configuration, "acceptedOutputModes");
-
 	if (!modes || !modes->count)
 		return true;
 	for (const struct json_value *mode = modes->first; mode; mode = mode->next)
@@ -239,7 +227,6 @@ static bool read_send(struct a2a *a, struct task_send *send)
 	const struct json_value *message = json_member(a->params, "message");
 	const struct json_value *configuration = json_member(a->params, "configuration");
 	struct error err;
-
 	if (a->is_old)
 		message = a2a_read_old(message, arena, &err);
 	if ((a->is_old && !message) ||
@@ -257,7 +244,6 @@ static bool read_send(struct a2a *a, struct task_send *send)
 		configuration, a->is_old ? "pushNotificationConfig" : "taskPushNotificationConfig");
 	if (push && push->kind != JSON_NULL) {
 		struct push_config *config = arena_alloc(arena, sizeof *config);
-
 		if (a2a_refuses_push(a))
 			return false;
 		if (push_config_read(push, a->is_old, config, &err)) {
@@ -283,7 +269,6 @@ static bool wants_wait(const struct a2a *a)
 	const struct json_value *flag =
 		json_member(configuration, a->is_old ? "blocking" : "returnImmediately");
 	bool is_set = flag && flag->kind == JSON_BOOL;
-
 	return a->is_old ? !is_set || flag->boolean : !is_set || !flag->boolean;
 }
 
@@ -301,7 +286,6 @@ static void begin_send(const struct sending *s)
 	struct a2a a = s->a;
 	struct agent_task *task;
 	struct error err;
-
 	if (task_send(a.call->request, a.agents, a.name, &s->send, &task, &err)) {
 		a2a_fail_with(&a, &err, A2A_UNSUPPORTED);
 		return;
@@ -322,7 +306,6 @@ static void begin_send(const struct sending *s)
 static void on_config(void *ctx, const struct push_config *config, const struct error *err)
 {
 	struct sending *kept = ctx, s = *kept;
-
 	if (!pending_end(&kept->op))
 		return;
 	if (err)
@@ -335,7 +318,6 @@ static void send_or_stream(struct a2a *a, bool is_stream)
 {
 	struct sending s = { .a = *a, .is_stream = is_stream };
 	uint64_t history = A2A_ALL;
-
 	if (!read_send(a, &s.send) || !read_count(a, json_member(a->params, "configuration"),
 					      "historyLength", INT32_MAX, &history))
 		return;
@@ -368,7 +350,6 @@ static bool find(struct a2a *a, struct agent_task **task)
 {
 	const char *id = text_of(a, "id");
 	struct error err;
-
 	if (!id) {
 		a2a_fail(a, A2A_PARAMS, "'id' must be the id of a task");
 		return false;
@@ -384,7 +365,6 @@ void a2a_get_task(struct a2a *a)
 	struct agent_task *task;
 	uint64_t history = A2A_ALL;
 	const char *key;
-
 	if (!read_count(a, a->params, "historyLength", INT32_MAX, &history) || !find(a, &task))
 		return;
 	struct json *j = a2a_begin(a, &key);
@@ -397,7 +377,6 @@ void a2a_cancel_task(struct a2a *a)
 	const char *id = text_of(a, "id");
 	struct agent_task *task;
 	struct error err;
-
 	if (!id)
 		a2a_fail(a, A2A_PARAMS, "'id' must be the id of a task");
 	else if (task_cancel(a->call->request, a->agents, a->name, id, &task, &err))
@@ -409,7 +388,6 @@ void a2a_cancel_task(struct a2a *a)
 void a2a_subscribe(struct a2a *a)
 {
 	struct agent_task *task;
-
 	if (!find(a, &task))
 		return;
 	if (task_state_is_final(task_model(task)->state)) {
@@ -425,7 +403,6 @@ static bool read_time(const char *text, int64_t *ms)
 	struct tm tm = { 0 };
 	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
 	int64_t fraction = 0, unit = 100;
-
 	if (!rest)
 		return false;
 	if (*rest == '.')
@@ -449,7 +426,6 @@ struct listing {
 static void print_item(void *ctx, struct agent_task *task)
 {
 	struct listing *listing = ctx;
-
 	a2a_print_task(listing->j, NULL, task_model(task), false, listing->history,
 		listing->has_artifacts);
 }
@@ -465,7 +441,6 @@ void a2a_list_tasks(struct a2a *a)
 	char next[CORE_CURSOR_SIZE] = "";
 	size_t total = 0;
 	struct error err;
-
 	if (!read_count(a, a->params, "pageSize", PAGE_MOST, &limit) ||
 		!read_count(a, a->params, "historyLength", INT32_MAX, &history))
 		return;

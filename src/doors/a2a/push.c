@@ -9,7 +9,6 @@ struct change {
 static struct change *change_new(struct a2a *a)
 {
 	struct change *change = pending_new(a->call, sizeof *change);
-
 	change->a = *a;
 	change->a.agent = NULL; /* may be gone by then */
 	return change;
@@ -33,7 +32,6 @@ bool a2a_refuses_push(struct a2a *a)
 static const char *task_of(struct a2a *a)
 {
 	const char *id = json_member_text(a->params, a->is_old ? "id" : "taskId");
-
 	if (a2a_refuses_push(a))
 		return NULL;
 	if (!id || !id[0]) {
@@ -48,7 +46,6 @@ static const char *task_of(struct a2a *a)
 static const char *config_of(struct a2a *a)
 {
 	const char *id = json_member_text(a->params, a->is_old ? "pushNotificationConfigId" : "id");
-
 	return id && id[0] ? id : NULL;
 }
 
@@ -57,7 +54,6 @@ static void print_config(
 	const struct a2a *a, struct json *j, const char *key, const struct push_config *config)
 {
 	struct push_config shown = *config;
-
 	if (access_is_client(a->call->request, a->name))
 		shown.token = NULL;
 	push_config_print(j, key, &shown, a->is_old);
@@ -67,7 +63,6 @@ static void on_set(void *ctx, const struct push_config *config, const struct err
 {
 	struct change *change = ctx;
 	struct a2a a = change->a;
-
 	if (!pending_end(&change->op))
 		return;
 	if (err) {
@@ -87,7 +82,6 @@ void a2a_set_push(struct a2a *a)
 	const char *task = json_member_text(a->params, "taskId"); /* in 0.3, too */
 	struct push_config given;
 	struct error err;
-
 	if (a2a_refuses_push(a))
 		return;
 	if (!task || !task[0])
@@ -104,7 +98,6 @@ void a2a_get_push(struct a2a *a)
 	const char *task = task_of(a), *id = config_of(a), *key;
 	const struct push_config *config;
 	struct error err;
-
 	if (!task)
 		return;
 	if (!id && !a->is_old) {
@@ -123,7 +116,6 @@ void a2a_get_push(struct a2a *a)
 static void print_item(void *ctx, const struct push_config *config)
 {
 	const struct a2a *a = ctx;
-
 	print_config(a, &a->call->json, NULL, config);
 }
 
@@ -131,7 +123,6 @@ void a2a_list_pushes(struct a2a *a)
 {
 	const char *task = task_of(a), *key;
 	struct error err;
-
 	if (!task)
 		return;
 	struct json *j = a2a_begin(a, &key);
@@ -156,7 +147,6 @@ static void on_deleted(void *ctx, const struct push_config *config, const struct
 	struct change *change = ctx;
 	struct a2a a = change->a;
 	const char *key;
-
 	if (!pending_end(&change->op))
 		return;
 	if (err) {
@@ -176,7 +166,6 @@ static void on_deleted(void *ctx, const struct push_config *config, const struct
 void a2a_delete_push(struct a2a *a)
 {
 	const char *task = task_of(a), *id = config_of(a);
-
 	if (!task)
 		return;
 	if (!id)

@@ -12,7 +12,6 @@ static void on_added(
 {
 	auto_arena struct arena arena = { 0 };
 	bool is_new = !err && !was_there;
-
 	pending_answer_record(ctx, err, is_new ? 201 : 200,
 		is_new ? arena_printf(&arena, "/v1/agents/%s", agent->name) : NULL, &agent_record,
 		agent);
@@ -27,7 +26,6 @@ static void on_checked(
 static int api_agent_add(struct call *c, struct error *err)
 {
 	const struct agent_body *body = c->body;
-
 	agents_add(c->request, agents_here(c), str_from(body->yaml), body->check,
 		body->check ? on_checked : on_added, pending_begin(c));
 	return 0;
@@ -42,7 +40,6 @@ static int api_agent_list(struct call *c, struct error *err)
 {
 	struct page page = call_page(c);
 	const char *next;
-
 	if (agents_list(c->request, agents_here(c), page.cursor, page.limit, print_item, page.j,
 		    &next, err))
 		return -1;
@@ -53,7 +50,6 @@ static int api_agent_list(struct call *c, struct error *err)
 static int api_agent_get(struct call *c, struct error *err)
 {
 	const struct a2a_agent *agent;
-
 	if (agents_get(c->request, agents_here(c), c->id, &agent, err))
 		return -1;
 	record_print(call_print(c), NULL, &agent_record, agent);

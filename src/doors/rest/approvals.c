@@ -12,7 +12,6 @@ static int api_approval_list(struct call *c, struct error *err)
 	const struct approvals_query *query = c->query;
 	struct page page = call_page(c);
 	struct core_workspace *w = NULL;
-
 	if (query->workspace && core_find(c->request, c->api->core, query->workspace, &w, err))
 		return -1;
 	const struct approval_filter filter = { .w = w,
@@ -26,7 +25,6 @@ static int api_approval_list(struct call *c, struct error *err)
 static int api_approval_get(struct call *c, struct error *err)
 {
 	const struct approval *approval;
-
 	if (core_approval_find(c->request, c->api->core, c->id, &approval, err))
 		return -1;
 	record_print(call_print(c), NULL, &approval_record, approval);

@@ -8,7 +8,6 @@
 static void on_listed(void *ctx, const archive_rows *rows, const struct error *err)
 {
 	struct call *c = pending_end(ctx);
-
 	if (c && err)
 		call_problem(c, err);
 	else if (c)
@@ -42,7 +41,6 @@ static int api_archive_restore(struct call *c, struct error *err)
 {
 	const struct restore_wanted *wanted = c->body;
 	struct pending *op = pending_begin(c);
-
 	pending_cancels(op, core_restore_archive(c->request, c->api->core, c->id, wanted->name,
 				    on_restored, op));
 	return 0;
@@ -60,7 +58,6 @@ struct archive_upload {
 static void on_read(void *ctx)
 {
 	struct archive_upload *u = ctx;
-
 	if (u->upload)
 		upload_end(u->upload);
 }
@@ -68,7 +65,6 @@ static void on_read(void *ctx)
 static void on_gone(struct call *c)
 {
 	struct archive_upload *u = c->priv;
-
 	body_pipe_done(&u->pipe);
 	if (u->upload)
 		upload_cancel(u->upload);
@@ -80,7 +76,6 @@ static void on_stored(void *ctx, const struct json_value *answer, const struct e
 	struct archive_upload *u = ctx;
 	struct call *c = u->call;
 	struct error why;
-
 	if (err)
 		why = *err;
 	u->upload = NULL;
@@ -95,7 +90,6 @@ static void on_stored(void *ctx, const struct json_value *answer, const struct e
 static void on_piece(struct call *c, struct str data)
 {
 	struct archive_upload *u = c->priv;
-
 	body_pipe_take(&u->pipe, data);
 }
 
@@ -103,7 +97,6 @@ int call_upload(struct call *c, upload_verb *verb, struct error *err)
 {
 	const struct upload_query *query = c->query;
 	struct archive_upload *u = arena_alloc(&c->r->arena, sizeof *u);
-
 	u->call = c;
 	if (verb(c->request, c->api->core, c->id, query->sha256, on_stored, u, &u->upload, err))
 		return -1;

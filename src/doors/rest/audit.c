@@ -20,7 +20,6 @@ struct lines {
 static void on_gone(struct call *c)
 {
 	struct lines *l = c->priv;
-
 	audit_read_end(&l->reading);
 	stream_remove(&l->stream);
 	loop_cancel(c->api->loop, l->later);
@@ -33,11 +32,9 @@ static void on_gone(struct call *c)
 static void print_events(struct lines *l)
 {
 	struct str rest = { l->text.data, l->text.len }, line;
-
 	while (str_next(&rest, '\n', &line)) {
 		struct str digits, behind;
 		uint64_t seq = 0;
-
 		str_cut((struct str){ line.data + 7, line.len - 7 }, ',', &digits, &behind);
 		str_to_u64(digits, &seq);
 		sse_print(&l->events, seq, "audit", line);
@@ -49,7 +46,6 @@ static void go_on(struct lines *l);
 static void on_later(struct loop *loop, void *ctx)
 {
 	struct lines *l = ctx;
-
 	l->later = NULL;
 	go_on(l);
 }
@@ -59,7 +55,6 @@ static void go_on(struct lines *l)
 {
 	struct error err;
 	int got = 1;
-
 	if (l->is_full || l->later)
 		return;
 	for (size_t sent = 0; got == 1 && !l->is_full && sent < TURN_BYTES; sent += 65536) {
@@ -82,7 +77,6 @@ static void go_on(struct lines *l)
 static void on_ready(void *ctx)
 {
 	struct lines *l = ctx;
-
 	if (l->follows)
 		audit_read_follow(&l->reading);
 	/* Not from inside of what core is doing. */
@@ -93,7 +87,6 @@ static void on_ready(void *ctx)
 static void on_writable(struct call *c)
 {
 	struct lines *l = c->priv;
-
 	l->is_full = false;
 	go_on(l);
 }
@@ -101,7 +94,6 @@ static void on_writable(struct call *c)
 static void on_heartbeat(struct loop *loop, void *ctx)
 {
 	struct lines *l = ctx;
-
 	l->heartbeat = loop_after(loop, HEARTBEAT_MS, on_heartbeat, l);
 	if (!l->is_full)
 		http_write(l->call->r, STR(":\n\n"));
@@ -111,7 +103,6 @@ static int read_filter(struct call *c, struct audit_filter *filter, struct error
 {
 	const struct audit_query *query = c->query;
 	struct str last = http_header(c->r, "last-event-id");
-
 	*filter = (struct audit_filter){ .workspace = query->workspace, .type = query->type };
 	if (query->since && audit_time_parse(query->since, clock_now_ms(), &filter->since_ms, err))
 		return error_context(err, "since");
@@ -127,7 +118,6 @@ static int api_audit(struct call *c, struct error *err)
 	const struct audit_query *query = c->query;
 	struct lines *l = arena_alloc(&c->r->arena, sizeof *l);
 	struct audit_filter filter;
-
 	l->call = c;
 	l->follows = query->follow;
 	l->is_events = call_wants_events(c);

@@ -36,7 +36,6 @@ static void watch(struct body_pipe *pipe, bool wanted)
 {
 	struct loop *loop = pipe->call->api->loop;
 	struct error err;
-
 	if (wanted == pipe->is_watched)
 		return;
 	if (!wanted)
@@ -54,7 +53,6 @@ static void pump(struct body_pipe *pipe)
 {
 	while (pipe->rest.len && pipe->fd >= 0) {
 		ssize_t done = write(pipe->fd, pipe->rest.data, pipe->rest.len);
-
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done < 0 && errno == EAGAIN) {

@@ -50,7 +50,6 @@ static void print_case(void *ctx, const struct eval_case *shown)
 static int api_case_list(struct call *c, struct error *err)
 {
 	struct page page = call_page(c);
-
 	return call_send_page(&page, case_list(c->request, cases_of(c), page.cursor, page.limit,
 					     print_case, page.j, page.next, err));
 }
@@ -118,7 +117,6 @@ static void print_cell(void *ctx, const struct cell *shown)
 static int api_cell_list(struct call *c, struct error *err)
 {
 	struct page page = call_page(c);
-
 	return call_send_page(&page, cell_list(c->request, cases_of(c), c->id, page.cursor,
 					     page.limit, print_cell, page.j, page.next, err));
 }

@@ -12,7 +12,6 @@ static void on_changed(
 	void *ctx, const struct deployment *shown, bool is_new, const struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
-
 	pending_answer_record(ctx, err, is_new ? 201 : 200,
 		is_new ? arena_printf(&arena, "/v1/deployments/%s", shown->id) : NULL,
 		&deployment_record, shown);
@@ -51,7 +50,6 @@ static int api_deployment_delete(struct call *c, struct error *err)
 static int api_deployment_get(struct call *c, struct error *err)
 {
 	struct deployment shown;
-
 	if (deployment_get(c->request, all_of(c), c->id, &c->r->arena, &shown, err))
 		return -1;
 	record_print(call_print(c), NULL, &deployment_record, &shown);
@@ -67,7 +65,6 @@ static void print_item(void *ctx, const struct deployment *shown)
 static int api_deployment_list(struct call *c, struct error *err)
 {
 	struct page page = call_page(c);
-
 	return call_send_page(&page, deployment_list(c->request, all_of(c), page.cursor, page.limit,
 					     &c->r->arena, print_item, page.j, page.next, err));
 }
@@ -76,7 +73,6 @@ static int api_deployment_logs(struct call *c, struct error *err)
 {
 	const struct logs_query *query = c->query;
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
-
 	if (deployment_logs(c->request, all_of(c), c->id, query->surface, &text, err))
 		return -1;
 	call_respond(
@@ -96,7 +92,6 @@ static int forward(struct call *c, enum surface_kind kind, struct error *err)
 	struct core_workspace *w;
 	struct surface *use;
 	uint16_t port;
-
 	if (deployment_enter(c->request, all_of(c), c->id, kind, &w, &port, &use, err))
 		return -1;
 	if (!forward_start(c, core_system(), w, port, on_left, use, err))

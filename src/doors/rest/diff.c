@@ -12,7 +12,6 @@ struct diffing {
 static void on_diff(void *ctx, int fd, uint64_t size, const struct error *err)
 {
 	struct diffing *diffing = ctx;
-
 	pending_answer_file(&diffing->op, diffing->type, fd, size, err);
 }
 
@@ -52,12 +51,10 @@ struct applying {
 static void print_changes(struct json *j, const void *ctx)
 {
 	const struct core_applied *applied = ctx;
-
 	json_array(j, "changes");
 	for (size_t i = 0; i < applied->changes.count; i++) {
 		const struct core_applied_change *change = &applied->changes.items[i];
 		size_t len = strlen(change->path);
-
 		json_object(j, NULL);
 		json_text(j, "path", change->path);
 		if (str_utf8_prefix(change->path, len) != len)
@@ -77,7 +74,6 @@ static void on_applied(void *ctx, const struct core_applied *applied, const stru
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 	struct error conflict;
-
 	if (err) {
 		if (err->code == ERR_LIMIT && applying->op.call)
 			applying->op.call->problem = 507;
@@ -109,7 +105,6 @@ static int api_workspace_apply(struct call *c, struct error *err)
 		.paths = body->paths, .snapshot = body->snapshot, .is_dry = body->dry_run
 	};
 	struct core_workspace *from, *to;
-
 	if (call_workspace(c, &from, err) ||
 		core_find(c->request, c->api->core, body->to, &to, err))
 		return -1;

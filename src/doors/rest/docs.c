@@ -15,7 +15,6 @@ static const char page[] = {
 static struct str between(const char *begin, const char *end, bool last)
 {
 	const char *at = strstr(page, begin);
-
 	for (const char *next = at; last && next; next = strstr(next + 1, begin))
 		at = next;
 	at += strlen(begin);
@@ -28,7 +27,6 @@ static void print_hash(struct buf *out, struct str text)
 	unsigned char digest[SHA256_LEN];
 	struct json j = json_to(&quoted, false);
 	struct sha256 hash;
-
 	sha256_init(&hash);
 	sha256_add(&hash, text.data, text.len);
 	sha256_end(&hash, digest);
@@ -41,7 +39,6 @@ static int api_docs(struct call *c, struct error *err)
 	const struct buf *document = &c->api->openapi;
 	const char *place = strstr(page, PLACE);
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT), headers = buf_empty(4096);
-
 	buf_append(&out, page, (size_t)(place - page));
 	/* No text of the document may end its element. */
 	for (size_t at = 0, end; at < document->len; at = end) {

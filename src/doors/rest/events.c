@@ -28,7 +28,6 @@ static void leave(struct subscriber *s)
 static void on_gone(struct call *c)
 {
 	struct subscriber *s = c->priv;
-
 	leave(s);
 	stream_remove(&s->stream);
 	loop_cancel(c->api->loop, s->heartbeat);
@@ -38,7 +37,6 @@ static void on_gone(struct call *c)
 static void on_event(void *ctx, const struct event *event)
 {
 	struct subscriber *s = ctx;
-
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	/* The removal of a token is an event, too: its streams end with it. */
 	if (!access_holds(s->call->api->core, s->call->request)) {
@@ -59,10 +57,8 @@ static void on_event(void *ctx, const struct event *event)
 static void listen(struct subscriber *s)
 {
 	struct journal *journal = s->journal;
-
 	if (s->last && s->last + 1 < journal->first) {
 		char range[128];
-
 		auto_buf struct buf text = buf_empty(1024);
 		str_format(range, sizeof range, "{\"type\":\"missed\",\"from\":%llu,\"to\":%llu}",
 			(unsigned long long)s->last + 1, (unsigned long long)journal->first - 1);
@@ -79,7 +75,6 @@ static void listen(struct subscriber *s)
 static void on_writable(struct call *c)
 {
 	struct subscriber *s = c->priv;
-
 	if (!s->is_listening)
 		listen(s);
 }
@@ -87,7 +82,6 @@ static void on_writable(struct call *c)
 static void on_heartbeat(struct loop *loop, void *ctx)
 {
 	struct subscriber *s = ctx;
-
 	s->heartbeat = NULL;
 	if (!access_holds(s->call->api->core, s->call->request)) {
 		call_end(s->call);
@@ -106,7 +100,6 @@ static int subscribe(
 	const struct events_query *query = c->query;
 	struct str last = http_header(c->r, "last-event-id");
 	bool resumes = last.len || query->has_after;
-
 	s->call = c;
 	s->listener = (struct journal_listener){ on_event, s, NULL };
 	s->ends_with_it = ends_with_it;
@@ -151,7 +144,6 @@ static int api_events(struct call *c, struct error *err)
 {
 	const struct events_query *query = c->query;
 	struct core_workspace *w = NULL;
-
 	if (query->workspace && core_find(c->request, c->api->core, query->workspace, &w, err))
 		return -1;
 	return subscribe(c, w, false, err);

@@ -27,7 +27,6 @@ static bool send_file(struct exec_socket *s, int i)
 	struct exec_attachment *a = s->attachment;
 	char piece[PIECE];
 	ssize_t got;
-
 	for (int pieces = 0; a->fds[i] >= 0 && !a->is_full; pieces++) {
 		uint64_t first = exec_output_first(a->fds[i]);
 		if (a->offsets[i] < first) /* older output was dropped */
@@ -49,7 +48,6 @@ static bool send_file(struct exec_socket *s, int i)
 static void send_on(struct exec_socket *s)
 {
 	struct exec_attachment *a = s->attachment;
-
 	if (!send_file(s, 0) || !send_file(s, 1) || !a->exit.len)
 		return;
 	auto_buf struct buf message = a->exit;
@@ -60,7 +58,6 @@ static void send_on(struct exec_socket *s)
 static void on_later(struct loop *loop, void *ctx)
 {
 	struct exec_socket *s = ctx;
-
 	s->attachment->later = NULL;
 	send_on(s);
 }
@@ -74,7 +71,6 @@ void attachment_writable(struct exec_socket *s)
 void attachment_free(struct exec_socket *s)
 {
 	struct exec_attachment *a = s->attachment;
-
 	if (s->exec)
 		exec_unfollow(s->exec, &a->follower);
 	loop_cancel(s->api->loop, a->later);
@@ -87,7 +83,6 @@ void attachment_free(struct exec_socket *s)
 static void keep_end(struct exec_socket *s, const struct core_exec *e)
 {
 	struct json j = json_to(&s->attachment->exit, false);
-
 	exec_print_exit(&j, exec_record_of(e), exec_limiter(e));
 }
 
@@ -95,7 +90,6 @@ static void on_more(void *ctx, bool has_ended)
 {
 	struct exec_socket *s = ctx;
 	struct core_exec *e = s->exec;
-
 	if (has_ended) {
 		exec_unfollow(e, &s->attachment->follower);
 		exec_socket_leave(s);
@@ -110,7 +104,6 @@ static void on_opened(struct exec_socket *s)
 {
 	struct core_exec *e;
 	struct error err;
-
 	/* It may have ended, and be forgotten, while 101 was sent. */
 	if (exec_find(s->request, s->api->core, s->id, &e, &err)) {
 		exec_socket_refuse(s, &err);
@@ -138,7 +131,6 @@ static int open_stream(struct call *c, struct core_exec *e, int stream, uint64_t
 	struct error *err)
 {
 	struct stat st;
-
 	if (exec_open_output(c->request, e, stream, fd, err))
 		return -1;
 	if (fstat(*fd, &st))
@@ -157,7 +149,6 @@ static int api_exec_attach(struct call *c, struct error *err)
 	struct core_workspace *w;
 	struct exec_socket *s;
 	struct core_exec *e;
-
 	if (exec_find(c->request, c->api->core, c->id, &e, err) ||
 		core_find(c->request, c->api->core, exec_record_of(e)->workspace, &w, err))
 		return -1;

@@ -40,7 +40,6 @@ static void send_error(struct exec_socket *s, int status, const struct error *er
 {
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&text, false);
-
 	json_object(&j, NULL);
 	json_text(&j, "type", "error");
 	problem_print(
@@ -52,7 +51,6 @@ static void send_error(struct exec_socket *s, int status, const struct error *er
 void exec_socket_refuse(struct exec_socket *s, const struct error *err)
 {
 	int status = problem_status(err->code);
-
 	send_error(s, status, err);
 	end(s, status < 500 ? WEBSOCKET_REFUSED : WEBSOCKET_FAILED, error_code_name(err->code));
 }
@@ -66,7 +64,6 @@ void exec_socket_exit(struct exec_socket *s, struct str message)
 void exec_sockets_stop(struct api *api)
 {
 	struct error err;
-
 	fail(&err, ERR_UNAVAILABLE, "the daemon is stopping");
 	for (struct exec_socket *s = api->exec_sockets, *next; s; s = next) {
 		next = s->next;
@@ -79,7 +76,6 @@ void exec_sockets_stop(struct api *api)
 static bool check_holds(struct exec_socket *s)
 {
 	struct error err;
-
 	if (access_holds(s->api->core, s->request))
 		return true;
 	fail(&err, ERR_UNAUTHENTICATED, "the token was removed or has expired");
@@ -98,7 +94,6 @@ static bool feed(struct exec_socket *s)
 	struct str data = { s->input.data, s->input.len };
 	struct error err;
 	size_t taken = 0;
-
 	if (!s->is_told || s->is_awaiting) {
 		websocket_pause(s->ws, s->is_awaiting || s->input.len >= EXEC_MESSAGE_STDIN_MAX);
 		return true;
@@ -128,7 +123,6 @@ static bool feed(struct exec_socket *s)
 static void on_drained(void *ctx)
 {
 	struct exec_socket *s = ctx;
-
 	s->is_awaiting = false;
 	feed(s);
 }
@@ -147,7 +141,6 @@ static bool send_signal(struct exec_socket *s, int signo)
 {
 	struct error err;
 	int failed = s->exec ? exec_signal(s->request, s->exec, signo, &err) : 0;
-
 	if (failed && err.code == ERR_UNAVAILABLE)
 		s->signals |= 1ull << (signo - 1);
 	return settle(s, failed, &err);
@@ -156,7 +149,6 @@ static bool send_signal(struct exec_socket *s, int signo)
 static bool resize(struct exec_socket *s, uint64_t rows, uint64_t columns)
 {
 	struct error err;
-
 	if (s->exec && !s->is_told) {
 		s->rows = rows;
 		s->columns = columns;
@@ -181,7 +173,6 @@ static void tell(struct exec_socket *s, const char *type, const char *exec, cons
 {
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&text, false);
-
 	json_object(&j, NULL);
 	json_text(&j, "type", type);
 	json_text(&j, "exec", exec);
@@ -194,7 +185,6 @@ static void tell(struct exec_socket *s, const char *type, const char *exec, cons
 bool exec_socket_started(struct exec_socket *s, const struct core_exec *e)
 {
 	uint64_t signals = s->signals;
-
 	if (s->is_told)
 		return true;
 	s->is_told = true;
@@ -228,7 +218,6 @@ static void on_started(void *ctx, struct core_exec *e)
 static void on_output(void *ctx, struct core_exec *e, int stream, struct str data)
 {
 	struct exec_socket *s = ctx;
-
 	if (exec_socket_started(s, e) && !exec_socket_output(s, stream, data))
 		exec_pause(e, true);
 }
@@ -237,7 +226,6 @@ static void on_output(void *ctx, struct core_exec *e, int stream, struct str dat
 static void on_waiting(void *ctx, struct core_exec *e)
 {
 	struct exec_socket *s = ctx;
-
 	if (!exec_record_of(e)->background) {
 		exec_socket_waiting(s, e);
 		return;
@@ -255,7 +243,6 @@ static void on_waiting(void *ctx, struct core_exec *e)
 static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct exec_socket *s = ctx;
-
 	exec_socket_leave(s);
 	if (err) {
 		exec_socket_refuse(s, err);
@@ -287,7 +274,6 @@ static int start(struct exec_socket *s, struct exec_spec *spec, struct error *er
 {
 	const struct exec_listener listener = { on_started, on_output, on_ended, s, on_waiting };
 	struct core_workspace *w;
-
 	exec_spec_expand(spec, &s->arena);
 	spec->open_stdin = !spec->has_stdin_text;
 	if (check_start(spec, err) || core_find(s->request, s->api->core, s->id, &w, err))
@@ -302,7 +288,6 @@ static void on_text(struct exec_socket *s, struct str data)
 	struct arena *arena = s->has_begun ? &scratch : &s->arena;
 	struct exec_message message;
 	struct error err;
-
 	if (exec_message_read(data, arena, &message, &err)) {
 		exec_socket_refuse(s, &err);
 		return;
@@ -347,7 +332,6 @@ static void on_stdin(struct exec_socket *s, struct str data)
 static void on_message(void *ctx, bool is_text, struct str data)
 {
 	struct exec_socket *s = ctx;
-
 	if (!check_holds(s))
 		return;
 	if (is_text && ++s->texts > TEXTS_MAX)
@@ -361,7 +345,6 @@ static void on_message(void *ctx, bool is_text, struct str data)
 static void on_writable(void *ctx)
 {
 	struct exec_socket *s = ctx;
-
 	if (s->attachment)
 		attachment_writable(s);
 	else if (s->exec)
@@ -371,7 +354,6 @@ static void on_writable(void *ctx)
 static void on_tick(void *ctx)
 {
 	struct exec_socket *s = ctx;
-
 	s->texts = 0;
 	if (!check_holds(s) || s->has_begun || ++s->ticks < START_TICKS)
 		return;
@@ -402,7 +384,6 @@ static void on_upgraded(void *ctx, struct net_stream *stream, struct str early)
 {
 	struct exec_socket *s = ctx;
 	struct websocket_handler handler = { on_message, on_writable, on_tick, on_closed, s };
-
 	s->ws = websocket_new(s->api->websockets, stream, early, &handler);
 	websocket_set_max(s->ws, EXEC_MESSAGE_START_MAX, EXEC_MESSAGE_STDIN_MAX + 1);
 	s->next = s->api->exec_sockets;
@@ -429,7 +410,6 @@ int exec_socket_open(struct call *c, const struct core_workspace *w,
 {
 	struct journal *journal;
 	const char *headers;
-
 	if (handshake_check(c, EXEC_SOCKET_PROTOCOL, &headers, err) ||
 		core_events(c->request, c->api->core, w, &journal, err) || check_room(c, err))
 		return -1;
@@ -453,7 +433,6 @@ int exec_socket_open(struct call *c, const struct core_workspace *w,
 static int api_exec_socket(struct call *c, struct error *err)
 {
 	struct exec_socket *s;
-
 	if (exec_socket_open(c, c->workspace, NULL, &s, err))
 		return -1;
 	/* Its name may be another's by the time of `start`. */

@@ -31,7 +31,6 @@ void exec_print_required(struct json *j, const struct core_exec *e, const struct
 {
 	const struct approval *approval = exec_approval(e);
 	auto_arena struct arena arena = { 0 };
-
 	json_text(j, "title", http_status_title(202));
 	json_i64(j, "status", 202);
 	json_text(j, "code", error_code_name(ERR_APPROVAL_REQUIRED));
@@ -55,7 +54,6 @@ static void answer_waiting(struct pending_exec *op, struct core_exec *e)
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	json_object(&j, NULL);
 	json_text(&j, "type", "about:blank");
 	exec_print_required(&j, e, c ? c->request : NULL);
@@ -70,7 +68,6 @@ static void on_captured_waiting(void *ctx, struct core_exec *e)
 {
 	struct pending_exec *op = ctx;
 	struct call *c = op->op.call;
-
 	if (exec_record_of(e)->background)
 		answer_waiting(op, e);
 	else if (c && http_header(c->r, "carrel-streams").data)
@@ -82,7 +79,6 @@ static void on_captured_waiting(void *ctx, struct core_exec *e)
 static void on_captured(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct pending_exec *op = ctx;
-
 	buf_done(&op->events);
 	if (err)
 		pending_fail(&op->op, err);
@@ -94,7 +90,6 @@ static void on_captured(void *ctx, struct core_exec *e, const struct error *err)
 static void on_foreground_gone(struct call *c)
 {
 	struct pending_exec *op = c->priv;
-
 	exec_detach(op->exec);
 	buf_done(&op->events);
 	free(op);
@@ -113,7 +108,6 @@ static void send_events(struct pending_exec *op)
 static void on_writable(struct call *c)
 {
 	struct pending_exec *op = c->priv;
-
 	exec_pause(op->exec, false);
 }
 
@@ -121,7 +115,6 @@ static void begin_stream(struct pending_exec *op, struct core_exec *e)
 {
 	static const char headers[] = "Cache-Control: no-store\r\n";
 	struct call *c = op->op.call;
-
 	if (c->status)
 		return;
 	int terminal = exec_terminal(e);
@@ -138,7 +131,6 @@ static void print_event(
 	struct buf *out, const char *event, const struct core_exec *e, const char *approval)
 {
 	struct json j;
-
 	sse_begin(out, event, &j);
 	json_object(&j, NULL);
 	json_text(&j, "type", event);
@@ -153,7 +145,6 @@ static void print_event(
 static void begin_events(struct pending_exec *op, struct core_exec *e)
 {
 	const char *learned = access_learned(op->op.call->request);
-
 	if (op->is_started)
 		return;
 	op->is_started = true;
@@ -168,7 +159,6 @@ static void on_streamed_waiting(void *ctx, struct core_exec *e)
 {
 	struct pending_exec *op = ctx;
 	struct call *c = op->op.call;
-
 	if (exec_record_of(e)->background || http_header(c->r, "carrel-streams").data) {
 		on_captured_waiting(ctx, e);
 		return;
@@ -182,7 +172,6 @@ static void on_streamed_waiting(void *ctx, struct core_exec *e)
 static void on_started(void *ctx, struct core_exec *e)
 {
 	struct pending_exec *op = ctx;
-
 	begin_events(op, e);
 	send_events(op);
 }
@@ -190,7 +179,6 @@ static void on_started(void *ctx, struct core_exec *e)
 static void on_output(void *ctx, struct core_exec *e, int stream, struct str data)
 {
 	struct pending_exec *op = ctx;
-
 	begin_events(op, e);
 	sse_print_output(&op->events, stream == 2 ? "stderr" : "stdout", &op->tails[stream == 2],
 		data, false);
@@ -214,7 +202,6 @@ static void on_streamed(void *ctx, struct core_exec *e, const struct error *err)
 	struct pending_exec *op = ctx;
 	struct call *c = op->op.call;
 	struct json j;
-
 	if (err && !c->status) {
 		buf_done(&op->events);
 		pending_fail(&op->op, err);
@@ -243,7 +230,6 @@ static void on_background_started(void *ctx, struct core_exec *e)
 {
 	struct pending_exec *op = ctx;
 	auto_arena struct arena arena = { 0 };
-
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 	exec_print(&j, NULL, exec_record_of(e));
@@ -255,7 +241,6 @@ static void on_background_started(void *ctx, struct core_exec *e)
 static void on_background_waiting(void *ctx, struct core_exec *e)
 {
 	struct pending_exec *op = ctx;
-
 	if (op->returns)
 		answer_waiting(op, e);
 	else
@@ -266,7 +251,6 @@ static void on_background_ended(void *ctx, struct core_exec *e, const struct err
 {
 	struct pending_exec *op = ctx;
 	struct error canceled;
-
 	if (!err) {
 		fail(&canceled, ERR_CANCELED, "the command was canceled before it started");
 		err = &canceled;
@@ -282,7 +266,6 @@ static int mode_of(struct call *c)
 {
 	const struct exec_spec *body = c->body;
 	struct str streams = http_header(c->r, "carrel-streams");
-
 	if (body->background)
 		return EXEC_SPOOLED;
 	if (!streams.data)
@@ -295,7 +278,6 @@ static int mode_of(struct call *c)
 static void fill_spec(struct call *c, enum exec_mode mode, const char *id, struct exec_spec *spec)
 {
 	struct arena *arena = &c->r->arena;
-
 	*spec = *(const struct exec_spec *)c->body;
 	spec->id = id[0] ? id : NULL;
 	spec->tty |= mode == EXEC_HANDED_PTY;
@@ -311,7 +293,6 @@ static const struct exec_listener *listener_of(enum exec_mode mode)
 					  background = { .started = on_background_started,
 						  .ended = on_background_ended,
 						  .waiting = on_background_waiting };
-
 	if (mode == EXEC_SPOOLED)
 		return &background;
 	return mode == EXEC_STREAMED || mode == EXEC_HANDED_PTY ? &streamed : &captured;
@@ -322,7 +303,6 @@ static int check(struct call *c, int mode, struct error *err)
 	const struct exec_spec *body = c->body;
 	const char *id = call_header(c, "carrel-exec-id");
 	bool is_named;
-
 	if (mode < 0)
 		return fail(err, ERR_INVALID, "Carrel-Streams must be 'handed' or 'pty'");
 	if (mode == EXEC_HANDED && c->r->fd_count != 3)
@@ -354,7 +334,6 @@ static void start(struct call *c, struct pending *base)
 	struct core_workspace *w;
 	struct exec_spec spec;
 	struct error err;
-
 	/* A client that wants to send signals before the response chooses the id itself. */
 	const char *id = call_header(c, "carrel-exec-id");
 	if (id && !base->id[0])
@@ -380,7 +359,6 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 {
 	struct core_exec *e;
 	struct error err;
-
 	if (exec_find(c->request, c->api->core, id, &e, &err))
 		return false;
 	struct json j = json_to(body, false);
@@ -394,7 +372,6 @@ static int api_exec_start(struct call *c, struct error *err)
 	bool is_background = ((const struct exec_spec *)c->body)->background;
 	int mode = mode_of(c);
 	struct core_workspace *w;
-
 	if (check(c, mode, err))
 		return -1;
 	if (!is_background && !http_header(c->r, "idempotency-key").data) {

@@ -20,7 +20,6 @@ struct exec_page {
 static void print_item(void *ctx, struct core_exec *e)
 {
 	struct exec_page *page = ctx;
-
 	if (page->cursor) {
 		if (!strcmp(page->cursor, exec_record_of(e)->id))
 			page->cursor = NULL;
@@ -41,7 +40,6 @@ static int list(struct call *c, struct core_workspace *w, struct error *err)
 	struct exec_page page = { .j = call_print_list(c),
 		.cursor = query->cursor,
 		.left = query->limit ? query->limit : LIMIT_DEFAULT };
-
 	if (exec_list(c->request, c->api->core, w, print_item, &page, err))
 		return -1;
 	if (page.cursor)
@@ -74,7 +72,6 @@ struct waiting {
 static void on_waiting_gone(struct call *c)
 {
 	struct waiting *waiting = c->priv;
-
 	stream_remove(&waiting->stream);
 	if (waiting->exec)
 		exec_unfollow(waiting->exec, &waiting->follower);
@@ -86,7 +83,6 @@ static void on_more(void *ctx, bool has_ended)
 	struct waiting *waiting = ctx;
 	struct call *c = waiting->call;
 	struct core_exec *e = waiting->exec;
-
 	if (!has_ended)
 		return;
 	call_let_go(c);
@@ -97,7 +93,6 @@ static void on_more(void *ctx, bool has_ended)
 static void wait_for(struct call *c, struct core_exec *e)
 {
 	struct waiting *waiting = arena_alloc(&c->r->arena, sizeof *waiting);
-
 	waiting->call = c;
 	waiting->exec = e;
 	waiting->follower = (struct exec_follower){ .more = on_more, .ctx = waiting };
@@ -111,7 +106,6 @@ static int api_exec_get(struct call *c, struct error *err)
 {
 	const struct exec_query *query = c->query;
 	struct core_exec *e;
-
 	if (find(c, &e, err))
 		return -1;
 	if (query->wait && exec_record_of(e)->state != EXEC_ENDED) {
@@ -127,7 +121,6 @@ static int api_exec_signal(struct call *c, struct error *err)
 {
 	const struct signal_body *body = c->body;
 	struct core_exec *e;
-
 	if (find(c, &e, err) || (body->reason ? exec_end_for(c->request, e, body->signal,
 							(enum reason)body->reason, err)
 					      : exec_signal(c->request, e, body->signal, err)))
@@ -140,7 +133,6 @@ static int api_exec_resize(struct call *c, struct error *err)
 {
 	const struct resize_body *body = c->body;
 	struct core_exec *e;
-
 	if (find(c, &e, err) ||
 		exec_resize(c->request, e, (uint16_t)body->rows, (uint16_t)body->columns, err))
 		return -1;
@@ -169,7 +161,6 @@ static void feed_on(struct feed *feed)
 	struct core_exec *e;
 	struct error err;
 	size_t taken = 0;
-
 	if (find(c, &e, &err) || ((feed->rest.len || ends) &&
 					 exec_write_stdin(c->request, e,
 						 (struct str){ feed->rest.data, feed->rest.len },
@@ -194,7 +185,6 @@ static void feed_on(struct feed *feed)
 static void on_drained(void *ctx)
 {
 	struct feed *feed = ctx;
-
 	feed->waits_for = NULL;
 	feed_on(feed);
 }
@@ -202,7 +192,6 @@ static void on_drained(void *ctx)
 static void on_piece(struct call *c, struct str data)
 {
 	struct feed *feed = c->priv;
-
 	if (feed->is_answered)
 		return;
 	buf_append(&feed->rest, data.data, data.len);
@@ -214,7 +203,6 @@ static void on_piece(struct call *c, struct str data)
 static void on_gone(struct call *c)
 {
 	struct feed *feed = c->priv;
-
 	if (feed->waits_for)
 		exec_unawait_stdin(feed->waits_for, &feed->writer);
 	buf_done(&feed->rest);
@@ -225,7 +213,6 @@ static int api_exec_stdin(struct call *c, struct error *err)
 	struct feed *feed = arena_alloc(&c->r->arena, sizeof *feed);
 	struct core_exec *e;
 	size_t taken;
-
 	/* A refusal costs no body. */
 	if (find(c, &e, err) || exec_write_stdin(c->request, e, STR(""), false, &taken, err))
 		return -1;

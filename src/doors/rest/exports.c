@@ -7,7 +7,6 @@
 static void on_listed(void *ctx, const export_rows *rows, const struct error *err)
 {
 	struct call *c = pending_end(ctx);
-
 	if (c && err)
 		call_problem(c, err);
 	else if (c)

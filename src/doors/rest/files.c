@@ -32,7 +32,6 @@ static void answer_info(struct call *c, const struct files_answer *answer)
 static void answer_list(struct call *c, const struct files_answer *answer)
 {
 	struct json *j = call_print_list(c);
-
 	for (size_t i = 0; i < answer->infos.count; i++)
 		file_print(j, NULL, &answer->infos.items[i]);
 	call_send_list(c, answer->next);
@@ -48,7 +47,6 @@ static enum range parse_range(struct str text, uint64_t size, uint64_t *offset, 
 {
 	struct str first, last;
 	uint64_t a = 0, b = UINT64_MAX;
-
 	if (!text.data || !str_starts_with(text, "bytes="))
 		return RANGE_ALL;
 	text.data += strlen("bytes=");
@@ -79,7 +77,6 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 	char modified[40] = "";
 	struct error err;
 	struct tm tm;
-
 	/* No validator is given out that If-Range could name; a head has no parts. */
 	if (http_header(c->r, "if-range").data || str_is(c->r->method, "HEAD"))
 		range.data = NULL;
@@ -122,7 +119,6 @@ static void on_done(void *ctx, const struct files_answer *answer, const struct e
 	struct asked *asked = ctx;
 	enum files_verb verb = asked->verb;
 	struct call *c = pending_end(&asked->op);
-
 	if (!c && answer && verb == FILES_OPEN)
 		close(answer->fd);
 	if (!c)
@@ -149,7 +145,6 @@ static int ask(struct call *c, struct core_workspace *w, enum files_verb verb)
 		.limit = query->page.limit ? query->page.limit : LIMIT_DEFAULT,
 		.recursive = query->recursive };
 	struct asked *asked = pending_new(c, sizeof *asked);
-
 	asked->verb = verb;
 	files_do(c->request, w, &what, on_done, asked);
 	return 0;
@@ -182,7 +177,6 @@ static void on_written(void *ctx, const struct files_answer *answer, const struc
 {
 	struct upload *upload = ctx;
 	struct call *c = pending_end(&upload->op);
-
 	if (c && err)
 		answer_write_error(c, err);
 	else if (c)
@@ -194,7 +188,6 @@ static void on_piece(struct call *c, struct str data)
 	struct upload *upload = c->priv;
 	struct file_write *write = upload->write;
 	struct error err;
-
 	if (!write)
 		return;
 	if (!data.len) {
@@ -213,7 +206,6 @@ static void on_piece(struct call *c, struct str data)
 static void on_gone(struct call *c)
 {
 	struct upload *upload = c->priv;
-
 	upload->op.call = NULL;
 	if (!upload->write)
 		return;
@@ -225,7 +217,6 @@ static void on_begun(void *ctx, struct file_write *write, const struct error *er
 {
 	struct upload *upload = ctx;
 	struct call *c = upload->op.call;
-
 	if (c && !err) {
 		upload->write = write;
 		c->piece = on_piece;
@@ -241,7 +232,6 @@ static void on_begun(void *ctx, struct file_write *write, const struct error *er
 static void begin_upload(struct call *c, struct core_workspace *w, unsigned mode)
 {
 	struct upload *upload = pending_new(c, sizeof *upload);
-
 	c->gone = on_gone;
 	files_begin_write(c->request, w, c->path, mode,
 		WRITE_PARENTS | (must_be_new(c) ? WRITE_NEW : 0), on_begun, upload);

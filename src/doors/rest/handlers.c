@@ -38,7 +38,6 @@ static const struct route *list_routes(void)
 {
 	static struct route routes[ROUTES_MAX + 1];
 	size_t count = 0;
-
 	if (routes[0].operation)
 		return routes;
 	for (const struct operation_table *const *table = operation_tables; *table; table++)

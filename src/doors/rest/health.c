@@ -32,7 +32,6 @@ static void on_verdict(void *ctx, const struct core_verdict *verdict, const stru
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	if (err) {
 		pending_fail(ctx, err);
 		return;
@@ -45,7 +44,6 @@ static void on_verdict(void *ctx, const struct core_verdict *verdict, const stru
 	json_array(&j, "layers");
 	for (size_t i = 0; i < verdict->checks.count; i++) {
 		const struct core_check *check = &verdict->checks.items[i];
-
 		json_object(&j, NULL);
 		json_text(&j, "name", check->name);
 		json_bool(&j, "ok", check->ok);

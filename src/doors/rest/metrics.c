@@ -98,7 +98,6 @@ static void print_histogram(
 	struct buf *out, const char *name, const char *help, const struct histogram *h)
 {
 	uint64_t sum = 0;
-
 	print_head(out, name, "histogram", help);
 	for (int i = 0; i < METRICS_BUCKETS; i++) {
 		sum += h->counts[i];
@@ -161,7 +160,6 @@ static void print_context_labels(struct buf *out, const char *name, const struct
 	const struct text_pair labels[] = { { WORKSPACE_CONTEXT_LABEL, w->owner.context_id },
 		{ WORKSPACE_AGENT_LABEL, w->owner.agent },
 		{ WORKSPACE_NAMESPACE_LABEL, w->owner.namespace } };
-
 	buf_printf(out, "%s{", name);
 	for (EACH(i, labels)) {
 		if (i)
@@ -192,7 +190,6 @@ static void print_contexts(struct buf *out, const struct call *c)
 	struct core_filter all = { .only_contexts = true, .state = -1, .limit = SIZE_MAX };
 	char next[CORE_CURSOR_SIZE];
 	struct error err;
-
 	print_head(out, context_bytes, "gauge", "Disk usage of the workspace of a context.");
 	core_list(c->request, c->api->core, &all, print_context_bytes, out, next, &err);
 	print_head(out, context_used, "gauge",
@@ -217,7 +214,6 @@ static void print_levels(struct buf *out, const struct core_levels *levels)
 static void print_environments(struct buf *out, const struct call *c)
 {
 	struct error err;
-
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	if (core_print_environment_metrics(c->request, c->api->core, &text, &err))
 		log_record(c->api->options.log, LOG_LEVEL_WARN,
@@ -253,10 +249,8 @@ static void print_all(struct buf *out, const struct call *c, const struct core_n
 static void on_levels(void *ctx, const struct core_levels *levels)
 {
 	struct call *c = ctx;
-
 	struct core_numbers numbers;
 	struct error err;
-
 	c->priv = NULL;
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	if (core_count(c->request, c->api->core, &numbers, &err)) {
@@ -276,7 +270,6 @@ static void on_gone(struct call *c)
 static int api_metrics(struct call *c, struct error *err)
 {
 	struct core_question *question;
-
 	if (core_ask_levels(c->request, c->api->core, on_levels, c, &question, err))
 		return -1;
 	c->priv = question;

@@ -27,7 +27,6 @@ static const struct {
 static void print_reference(struct json *j, const char *key, const char *where, const char *name)
 {
 	char reference[128];
-
 	str_format(reference, sizeof reference, "#/components/%s/%s", where, name);
 	json_object(j, key);
 	json_text(j, "$ref", reference);
@@ -58,7 +57,6 @@ static bool make_example(struct buf *out, const struct record *schema, unsigned 
 {
 	const char *text = example_of(record_schema_name(schema, use));
 	bool is_list = !text && schema->count == 2 && schema->rows[0].kind == FIELD_OBJECTS;
-
 	if (is_list)
 		text = example_of(record_schema_name(schema->rows[0].object, use));
 	if (!text)
@@ -75,7 +73,6 @@ static void print_example(
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	bool is_events = !strcmp(type, TYPE_EVENTS);
 	char name[64];
-
 	str_format(name, sizeof name, "%s/stream", record_schema_name(schema, use));
 	if (is_events && example_of(name)) {
 		append_example(&text, example_of(name));
@@ -137,7 +134,6 @@ static void print_header_parameter(
 static void print_parameters(struct json *j, const struct operation *operation, bool is_head)
 {
 	bool is_exec = str_starts_with(str_from(operation->path), "/v1/execs/");
-
 	json_array(j, "parameters");
 	if (strstr(operation->path, "{id}"))
 		print_path_parameter(j, "id",
@@ -151,7 +147,6 @@ static void print_parameters(struct json *j, const struct operation *operation, 
 			"be encoded");
 	for (size_t i = 0; operation->query && i < operation->query->count; i++) {
 		const struct field *row = &operation->query->rows[i];
-
 		json_object(j, NULL);
 		json_text(j, "name", row->name);
 		json_text(j, "in", "query");
@@ -238,12 +233,10 @@ static void print_answer(struct json *j, const struct operation *operation, size
 	int status = answers[*at].status;
 	bool has_content = answers[*at].type != NULL;
 	char name[8], about[512] = "";
-
 	str_format(name, sizeof name, "%d", status);
 	json_object(j, name);
 	for (size_t i = *at; answers[i].status == status; i++) {
 		size_t len = strlen(about);
-
 		str_format(
 			about + len, sizeof about - len, "%s%s", len ? " " : "", answers[i].about);
 	}
@@ -264,7 +257,6 @@ static bool has_error(const struct operation *operation, int status)
 {
 	static const unsigned short all[] = { 400, 401, 403, 408, 413, 414, 417, 429, 431, 500,
 		503 };
-
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		if (all[i] == status)
 			return true;
@@ -282,7 +274,6 @@ static void print_answers(struct json *j, const struct operation *operation)
 		print_answer(j, operation, &at);
 	for (int status = 400; status < 600; status++) {
 		char name[8];
-
 		if (!has_error(operation, status))
 			continue;
 		str_format(name, sizeof name, "%d", status);
@@ -303,7 +294,6 @@ static const char *tag_of(const struct operation *operation)
 static void print_operation(struct json *j, const struct operation *operation, const char *method)
 {
 	char name[64];
-
 	json_object(j, method);
 	bool is_named = !strcmp(method, "head") || !strcmp(operation->method, "*");
 	str_format(name, sizeof name, "%s%s", operation->name, is_named ? method : "");
@@ -327,7 +317,6 @@ static void print_operations(struct json *j, const struct operation *operation)
 {
 	static const char *const any[] = { "get", "post", "put", "patch", "delete" };
 	char method[8] = "";
-
 	for (size_t i = 0; i < sizeof any / sizeof *any && !strcmp(operation->method, "*"); i++)
 		print_operation(j, operation, any[i]);
 	if (!strcmp(operation->method, "*"))
@@ -343,12 +332,10 @@ static void print_operations(struct json *j, const struct operation *operation)
 static void print_paths(struct json *j)
 {
 	const struct route *routes = rest_door.routes();
-
 	json_object(j, "paths");
 	for (const struct route *route = routes; route->operation; route++) {
 		const char *path = route->operation->path;
 		bool is_first = true;
-
 		for (const struct route *other = routes; other < route; other++)
 			is_first &= strcmp(other->operation->path, path) != 0;
 		if (!is_first)
@@ -388,7 +375,6 @@ static const char *problem_text(int status)
 		{ 503, "Not now: the daemon starts or stops, or lacks a resource." },
 		{ 507, "The disk of the host, or of the workspace, is full." },
 	};
-
 	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
 		if (texts[i].status == status)
 			return texts[i].about;
@@ -400,7 +386,6 @@ static void print_problems(struct json *j)
 	json_object(j, "responses");
 	for (int status = 400; status < 600; status++) {
 		char name[8];
-
 		if (!strcmp(http_status_title(status), "Error"))
 			continue;
 		str_format(name, sizeof name, "%d", status);
@@ -456,7 +441,6 @@ static void add_schema(struct schemas *schemas, const struct record *record, uns
 static void print_schemas(struct json *j)
 {
 	struct schemas schemas = { 0 };
-
 	for (const struct route *route = rest_door.routes(); route->operation; route++) {
 		add_schema(&schemas, route->operation->takes, FIELD_IN);
 		for (const struct operation_answer *a = route->operation->answers; a->status; a++)

@@ -28,7 +28,6 @@ static int open_spool(
 	struct call *c, struct core_exec *e, int stream, int *fd, uint64_t *size, struct error *err)
 {
 	struct stat st;
-
 	if (exec_open_output(c->request, e, stream, fd, err))
 		return -1;
 	if (fstat(*fd, &st))
@@ -42,14 +41,12 @@ static int open_spool(
 static void answer_now(struct call *c, int fd, uint64_t offset, uint64_t size)
 {
 	uint64_t first = exec_output_first(fd);
-
 	if (offset < first)
 		offset = first < size ? first : size;
 	const char *headers = arena_printf(&c->r->arena,
 		"Carrel-First-Offset: %llu\r\nCarrel-Next-Offset: %llu\r\n"
 		"X-Content-Type-Options: nosniff\r\n",
 		(unsigned long long)offset, (unsigned long long)size);
-
 	c->status = 200;
 	http_respond_file(
 		c->r, 200, "application/octet-stream", headers, fd, offset, size - offset);
@@ -64,7 +61,6 @@ static void skip(struct reader *reader, int i, uint64_t first, struct buf *event
 {
 	const char *stream = i ? "stderr" : "stdout";
 	struct json j;
-
 	buf_clear(events);
 	if (reader->is_events) {
 		sse_print_output(events, stream, &reader->tails[i], STR(""), true);
@@ -88,7 +84,6 @@ static bool send_file(struct reader *reader, int i, struct buf *events)
 {
 	char piece[PIECE];
 	ssize_t got;
-
 	for (int pieces = 0; reader->fds[i] >= 0 && !reader->is_full; pieces++) {
 		uint64_t first = exec_output_first(reader->fds[i]);
 		if (reader->offsets[i] < first)
@@ -103,7 +98,6 @@ static bool send_file(struct reader *reader, int i, struct buf *events)
 			return false;
 		}
 		struct str data = { piece, (size_t)got };
-
 		reader->offsets[i] += (uint64_t)got;
 		if (reader->is_events) {
 			buf_clear(events);
@@ -123,7 +117,6 @@ static void finish(struct reader *reader, struct buf *events)
 	struct core_exec *e;
 	struct error err;
 	struct json j;
-
 	if (reader->is_events) {
 		buf_clear(events);
 		for (int i = 0; i < 2; i++)
@@ -153,7 +146,6 @@ static void send_on(struct reader *reader)
 static void on_later(struct loop *loop, void *ctx)
 {
 	struct reader *reader = ctx;
-
 	reader->later = NULL;
 	send_on(reader);
 }
@@ -161,7 +153,6 @@ static void on_later(struct loop *loop, void *ctx)
 static void on_more(void *ctx, bool has_ended)
 {
 	struct reader *reader = ctx;
-
 	if (has_ended) {
 		exec_unfollow(reader->exec, &reader->follower);
 		reader->exec = NULL;
@@ -172,7 +163,6 @@ static void on_more(void *ctx, bool has_ended)
 static void on_writable(struct call *c)
 {
 	struct reader *reader = c->priv;
-
 	reader->is_full = false;
 	send_on(reader);
 }
@@ -180,7 +170,6 @@ static void on_writable(struct call *c)
 static void on_gone(struct call *c)
 {
 	struct reader *reader = c->priv;
-
 	stream_remove(&reader->stream);
 	loop_cancel(reader->call->api->loop, reader->later);
 	reader->later = NULL;
@@ -220,7 +209,6 @@ static int api_exec_output(struct call *c, struct error *err)
 	auto_close int fd = -1, other = -1;
 	struct core_exec *e;
 	uint64_t size, ignored;
-
 	reader->fds[0] = reader->fds[1] = -1;
 	reader->is_events = call_wants_events(c);
 	if (exec_find(c->request, c->api->core, c->id, &e, err))

@@ -8,7 +8,6 @@ static bool is_of_connection(struct str name)
 {
 	static const char *const names[] = { "connection", "keep-alive", "te", "trailer",
 		"transfer-encoding", "upgrade", "content-length", "expect", "host" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (http1_is(name, names[i]))
 			return true;
@@ -32,7 +31,6 @@ static bool is_of_origin(struct str name)
 		"report-to", "service-worker-allowed", "set-cookie2", "strict-transport-security",
 		"www-authenticate", "authentication-info", "accept-ch", "critical-ch", "expect-ct",
 		"set-login" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (http1_is(name, names[i]))
 			return true;
@@ -42,7 +40,6 @@ static bool is_of_origin(struct str name)
 static bool is_in_list(struct str list, struct str name)
 {
 	struct str word;
-
 	while (str_next(&list, ',', &word)) {
 		word = str_trim(word);
 		if (word.len == name.len && !strncasecmp(word.data, name.data, name.len))
@@ -80,7 +77,6 @@ static void put_protocols(struct str list, struct buf *out)
 {
 	struct str word;
 	bool is_first = true;
-
 	while (str_next(&list, ',', &word)) {
 		word = str_trim(word);
 		if (!word.len || str_starts_with(word, HANDSHAKE_BEARER))
@@ -97,7 +93,6 @@ void port_head_request(const struct port_head *head, const struct http_request *
 {
 	struct str host = r->peer.host.data ? r->peer.host : http_header(r, "host"),
 		   length = http_header(r, "content-length");
-
 	put(out, r->method);
 	buf_text(out, " /");
 	put(out, head->rest);
@@ -137,7 +132,6 @@ void port_head_request(const struct port_head *head, const struct http_request *
 static void put_location(const struct port_head *head, struct str value, struct buf *out)
 {
 	char own[40];
-
 	buf_text(out, "Location: ");
 	str_format(own, sizeof own, "http://localhost:%u", head->port);
 	size_t len = strlen(own);
@@ -154,7 +148,6 @@ static void put_location(const struct port_head *head, struct str value, struct 
 static bool is_attribute(struct str piece, const char *name)
 {
 	struct str key, value;
-
 	str_cut(str_trim(piece), '=', &key, &value);
 	return http1_is(str_trim(key), name);
 }
@@ -164,7 +157,6 @@ static void put_cookie(const struct port_head *head, struct str value, struct bu
 {
 	struct str piece;
 	bool is_first = true;
-
 	buf_text(out, "Set-Cookie: ");
 	while (str_next(&value, ';', &piece)) {
 		if (!is_first && (is_attribute(piece, "path") || is_attribute(piece, "domain")))
@@ -182,7 +174,6 @@ static bool is_nominated(const struct http_response *response, struct str name)
 {
 	struct str rest = response->text;
 	struct http1_header header;
-
 	while (http1_next_header(&rest, &header))
 		if (http1_is(header.name, "connection") && is_in_list(header.value, name))
 			return true;
@@ -194,7 +185,6 @@ void port_head_response(
 {
 	struct str rest = response->text;
 	struct http1_header header;
-
 	while (http1_next_header(&rest, &header)) {
 		/* The daemon says these itself. */
 		if (is_of_connection(header.name) || http1_is(header.name, "date") ||

@@ -52,7 +52,6 @@ static void watch(struct forwarding *f)
 	struct loop *loop = f->api->loop;
 	bool reads = f->stage == STAGE_HEAD || (f->stage == STAGE_BODY && !f->is_full);
 	uint32_t events = (reads ? EPOLLIN : 0u) | (f->out.len && !f->is_broken ? EPOLLOUT : 0u);
-
 	if (!events || f->fd < 0)
 		events = UNWATCHED;
 	if (events == f->events)
@@ -90,7 +89,6 @@ static void free_forwarding(struct forwarding *f)
 static void on_gone(struct call *c)
 {
 	struct forwarding *f = c->priv;
-
 	/* An upgraded connection is handed over after the request has ended. */
 	f->call = NULL;
 	if (f->stage != STAGE_UPGRADING || c->is_aborted)
@@ -104,7 +102,6 @@ static void give_up(struct forwarding *f, const char *why)
 	bool has_begun = f->stage == STAGE_BODY;
 	unsigned port = f->head.port;
 	struct error err;
-
 	call_let_go(c);
 	if (has_begun) {
 		http_abort(c->r);
@@ -142,7 +139,6 @@ static void upgrade(struct forwarding *f, const char *protocol, const char *head
 static void on_piece(struct call *c, struct str data)
 {
 	struct forwarding *f = c->priv;
-
 	f->has_ended |= !data.len;
 	if (f->is_raw && f->fd >= 0)
 		upgrade(f, RAW_PROTOCOL, NULL);
@@ -163,7 +159,6 @@ static void on_piece(struct call *c, struct str data)
 static void finish(struct forwarding *f)
 {
 	struct call *c = f->call;
-
 	call_end(c);
 }
 
@@ -172,7 +167,6 @@ static bool pass_body(struct forwarding *f, struct str bytes)
 {
 	struct http_request *r = f->call->r;
 	struct error err;
-
 	while (bytes.len) {
 		struct str data = bytes;
 		size_t used = bytes.len;
@@ -203,7 +197,6 @@ static void on_relayed(void *ctx, struct net_stream *stream, struct str early)
 {
 	struct forwarding *f = ctx;
 	int fd = f->fd;
-
 	void (*left)(void *) = f->on_left;
 	f->fd = -1;
 	f->on_left = NULL;
@@ -217,7 +210,6 @@ static void on_relayed(void *ctx, struct net_stream *stream, struct str early)
 static void upgrade(struct forwarding *f, const char *protocol, const char *headers)
 {
 	struct call *c = f->call;
-
 	f->stage = STAGE_UPGRADING;
 	buf_clear(&f->out);
 	watch(f);
@@ -229,7 +221,6 @@ static bool begin_upgrade(struct forwarding *f, size_t used)
 {
 	struct arena *arena = &f->call->r->arena;
 	struct str protocol = http_response_header(&f->response, "upgrade");
-
 	if (!f->head.protocol.data || !f->has_ended || !protocol.len) {
 		give_up(f, "changes the protocol, which was not asked for");
 		return false;
@@ -248,7 +239,6 @@ static bool begin_answer(struct forwarding *f, size_t used)
 {
 	struct call *c = f->call;
 	struct http_response *response = &f->response;
-
 	if (response->status == 101)
 		return begin_upgrade(f, used);
 	if (response->status < 200) { /* the final one follows */
@@ -285,7 +275,6 @@ static bool read_head(struct forwarding *f)
 	bool is_head = str_is(f->call->r->method, "HEAD");
 	struct error err;
 	size_t used;
-
 	while (f->stage == STAGE_HEAD) {
 		int status = http_response_parse(
 			(struct str){ f->in.data, f->in.len }, is_head, &used, &f->response, &err);
@@ -306,7 +295,6 @@ static void on_end(struct forwarding *f)
 {
 	bool is_whole = f->stage == STAGE_BODY && !f->response.is_chunked &&
 			f->response.length == HTTP_LENGTH_UNKNOWN;
-
 	if (is_whole)
 		finish(f);
 	else
@@ -348,7 +336,6 @@ static void receive(struct forwarding *f)
 static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct forwarding *f = ctx;
-
 	if (events & EPOLLOUT)
 		push(f);
 	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
@@ -358,7 +345,6 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 static void on_writable(struct call *c)
 {
 	struct forwarding *f = c->priv;
-
 	f->is_full = false;
 	watch(f);
 }
@@ -369,7 +355,6 @@ static void on_connected(void *ctx, int fd, const struct error *err)
 {
 	struct forwarding *f = ctx;
 	struct call *c = f->call;
-
 	f->connecting = NULL;
 	if (err) {
 		call_let_go(c);
@@ -396,7 +381,6 @@ static void on_connected(void *ctx, int fd, const struct error *err)
 static int read_port(const char *text, uint16_t *port, struct error *err)
 {
 	uint64_t value;
-
 	if (!str_to_u64(str_from(text), &value) || !value || value > UINT16_MAX || text[0] == '0')
 		return fail(err, ERR_INVALID, "invalid port '%s'; it is 1 to 65535", text);
 	*port = (uint16_t)value;
@@ -406,7 +390,6 @@ static int read_port(const char *text, uint16_t *port, struct error *err)
 static bool has_body(const struct http_request *r)
 {
 	struct str length = http_header(r, "content-length");
-
 	return http_header(r, "transfer-encoding").data || (length.data && !str_is(length, "0"));
 }
 
@@ -414,7 +397,6 @@ static bool has_body(const struct http_request *r)
 static struct str wanted_protocol(struct call *c)
 {
 	struct str rest = http_header(c->r, "connection"), word;
-
 	while (rest.data && !has_body(c->r) && str_next(&rest, ',', &word))
 		if (http1_is(str_trim(word), "upgrade"))
 			return http_header(c->r, "upgrade");
@@ -424,7 +406,6 @@ static struct str wanted_protocol(struct call *c)
 static int describe(struct call *c, struct port_head *head, struct error *err)
 {
 	struct str path = c->r->path;
-
 	head->rest = c->rest;
 	path.len -= c->rest.len;
 	while (path.len && path.data[path.len - 1] == '/')
@@ -443,7 +424,6 @@ int forward_start(struct call *c, const struct request *request, struct core_wor
 {
 	struct port_head head = { .port = port };
 	struct port_call *connecting;
-
 	if (describe(c, &head, err))
 		return -1;
 	if (shares_check(&c->api->port_connections, c->r->holder, 1, err))
@@ -483,7 +463,6 @@ static int api_port_forward(struct call *c, struct error *err)
 {
 	struct core_workspace *w;
 	uint16_t port;
-
 	if (read_port(c->port, &port, err) || call_workspace(c, &w, err))
 		return -1;
 	return forward_start(c, c->request, w, port, NULL, NULL, err);
@@ -495,7 +474,6 @@ static int api_port_list(struct call *c, struct error *err)
 	uint64_t limit = query->limit ? query->limit : LIMIT_DEFAULT, at = 0, end;
 	struct core_workspace *w;
 	port_list ports = { 0 };
-
 	if (query->cursor && !str_to_u64(str_from(query->cursor), &at))
 		return fail(err, ERR_INVALID, "cursor: invalid cursor '%s'", query->cursor);
 	if (call_workspace(c, &w, err) || core_ports(c->request, w, &c->r->arena, &ports, err))

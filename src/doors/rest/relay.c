@@ -38,7 +38,6 @@ static void watch(struct relay *relay, int side, uint32_t events)
 {
 	struct loop *loop = relay->api->loop;
 	int fd = fd_of(relay, side);
-
 	if (relay->events[side] == events)
 		return;
 	if (events == UNWATCHED)
@@ -71,7 +70,6 @@ static void free_relay(struct relay *relay)
 static void break_relay(struct relay *relay)
 {
 	struct linger at_once = { .l_onoff = 1 };
-
 	setsockopt(relay->socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	setsockopt(relay->client.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	free_relay(relay);
@@ -80,7 +78,6 @@ static void break_relay(struct relay *relay)
 static ssize_t receive(struct relay *relay, int side, char *data, size_t size)
 {
 	struct fd_message message;
-
 	if (side == INSIDE)
 		return recv(relay->socket, data, size, MSG_DONTWAIT);
 	ssize_t got = relay->client.kind->receive(&relay->client, data, size, &message);
@@ -91,7 +88,6 @@ static ssize_t receive(struct relay *relay, int side, char *data, size_t size)
 static ssize_t send_to(struct relay *relay, int side, const char *data, size_t len)
 {
 	struct iovec part = { (void *)(uintptr_t)data, len };
-
 	if (side == INSIDE)
 		return send(relay->socket, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return relay->client.kind->send(&relay->client, &part, 1, NULL, 0, false);
@@ -101,7 +97,6 @@ static ssize_t send_to(struct relay *relay, int side, const char *data, size_t l
 static ssize_t pass(struct relay *relay, int from, const char *data, size_t len)
 {
 	ssize_t sent;
-
 	do
 		sent = send_to(relay, !from, data, len);
 	while (sent < 0 && errno == EINTR);
@@ -124,7 +119,6 @@ static void keep(struct way *way, const char *data, size_t len)
 static int flush(struct relay *relay, int from)
 {
 	struct way *way = &relay->ways[from];
-
 	while (way->len) {
 		ssize_t sent = pass(relay, from, way->data + way->start, way->len);
 		if (sent <= 0)
@@ -143,7 +137,6 @@ static int fill(struct relay *relay, int from)
 	struct way *way = &relay->ways[from];
 	char *chunk = relay->api->relay_chunk;
 	ssize_t got = receive(relay, from, chunk, RELAY_CHUNK);
-
 	if (got < 0 && errno == EINTR)
 		return 1;
 	if (got < 0)
@@ -164,7 +157,6 @@ static bool pump(struct relay *relay, int from)
 {
 	struct way *way = &relay->ways[from];
 	int went = flush(relay, from);
-
 	for (int i = 0; i < ROUNDS && went == 1 && !way->is_ended; i++)
 		went = fill(relay, from);
 	if (went < 0)
@@ -210,7 +202,6 @@ void relay_start(struct api *api, struct net_stream *client, int socket, struct 
 	struct str from_socket, const struct share *share, void (*left)(void *ctx), void *ctx)
 {
 	struct relay *relay = calloc(1, sizeof *relay);
-
 	if (!relay || (!api->relay_chunk && !(api->relay_chunk = malloc(RELAY_CHUNK))))
 		abort();
 	*relay = (struct relay){ .api = api,

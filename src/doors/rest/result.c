@@ -30,7 +30,6 @@ static struct exec_output output_of(const struct core_exec *e)
 {
 	const struct exec_captured *captured = exec_captured_of(e);
 	const struct buf *out = &captured->streams[0], *errors = &captured->streams[1];
-
 	return exec_output_of((struct str){ out->data, out->len },
 		(struct str){ errors->data, errors->len }, captured->measures,
 		exec_record_of(e)->result.truncated);
@@ -40,7 +39,6 @@ void result_print(struct json *j, const char *type, const struct core_exec *e,
 	const struct exec_output *output, size_t places[2])
 {
 	struct exec_output captured = output_of(e);
-
 	json_object(j, NULL);
 	if (type)
 		json_text(j, "type", type);
@@ -54,7 +52,6 @@ void result_print(struct json *j, const char *type, const struct core_exec *e,
 static void on_gone(struct call *c)
 {
 	struct result_stream *stream = c->priv;
-
 	loop_cancel(c->api->loop, stream->later);
 	loop_cancel(c->api->loop, stream->slow);
 	exec_captured_done(&stream->captured);
@@ -66,7 +63,6 @@ static struct str part_of(const struct result_stream *stream)
 {
 	const char *frame = stream->frame.data;
 	const size_t *places = stream->places;
-
 	switch (stream->part) {
 	case BEFORE_OUT:
 		return (struct str){ frame, places[0] };
@@ -85,7 +81,6 @@ static struct str part_of(const struct result_stream *stream)
 static void make_slice(struct result_stream *stream, struct buf *slice)
 {
 	struct str left = part_of(stream);
-
 	left = (struct str){ left.data + stream->at, left.len - stream->at };
 	if (left.len > SLICE) {
 		left.len = SLICE;
@@ -107,7 +102,6 @@ static void on_later(struct loop *loop, void *ctx);
 static void send_on(struct result_stream *stream)
 {
 	struct call *c = stream->call;
-
 	auto_buf struct buf slice = buf_empty(BUF_MAX_DEFAULT);
 	while (!slice.len && stream->part < PART_COUNT) {
 		make_slice(stream, &slice);
@@ -127,7 +121,6 @@ static void send_on(struct result_stream *stream)
 static void on_later(struct loop *loop, void *ctx)
 {
 	struct result_stream *stream = ctx;
-
 	stream->later = NULL;
 	send_on(stream);
 }
@@ -135,7 +128,6 @@ static void on_later(struct loop *loop, void *ctx)
 static void on_writable(struct call *c)
 {
 	struct result_stream *stream = c->priv;
-
 	if (!stream->later)
 		send_on(stream);
 }
@@ -146,7 +138,6 @@ static void on_slow(struct loop *loop, void *ctx)
 	struct result_stream *stream = ctx;
 	struct call *c = stream->call;
 	bool is_slow = stream->taken_bytes < SLOW_BYTES;
-
 	stream->slow = NULL;
 	if (is_slow && exec_captured_is_short(stream->captured.core)) {
 		call_let_go(c);
@@ -161,7 +152,6 @@ static void answer_large(struct call *c, struct core_exec *e, const struct exec_
 {
 	struct result_stream *stream = calloc(1, sizeof *stream);
 	const struct exec_output empty = { { STR(""), STR("") }, output->is_base64 };
-
 	if (!stream)
 		abort();
 	buf_init(&stream->frame, BUF_MAX_DEFAULT);
@@ -184,7 +174,6 @@ static void answer_large(struct call *c, struct core_exec *e, const struct exec_
 static uint64_t size_of(const struct core_exec *e, const struct exec_output *output)
 {
 	const struct json_measure *measures = exec_captured_of(e)->measures;
-
 	return output->is_base64 ? (output->streams[0].len + output->streams[1].len) / 3 * 4
 				 : measures[0].escaped + measures[1].escaped;
 }
@@ -194,7 +183,6 @@ void result_answer(struct pending *op, struct core_exec *e)
 	struct exec_output output = output_of(e);
 	struct idempotency_entry *entry = op->entry;
 	struct json j;
-
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	if (size_of(e, &output) <= (entry ? IDEMPOTENCY_BODY_MAX : SMALL_BYTES)) {
 		j = json_to(&body, false);

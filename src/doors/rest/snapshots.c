@@ -20,7 +20,6 @@ static int api_snapshot_create(struct call *c, struct error *err)
 static int api_snapshot_pull(struct call *c, struct error *err)
 {
 	struct pending *op = pending_begin(c);
-
 	pending_cancels(op, core_snapshot_pull(c->request, c->api->core, c->body, on_snapshot, op));
 	return 0;
 }
@@ -45,7 +44,6 @@ static void print_item(void *ctx, const struct snapshot *snapshot)
 static int list(struct call *c, const struct core_workspace *w, struct error *err)
 {
 	struct page page = call_page(c);
-
 	return call_send_page(&page, core_snapshot_list(c->request, c->api->core, w, page.cursor,
 					     page.limit, print_item, page.j, page.next, err));
 }
@@ -63,7 +61,6 @@ static int api_snapshot_list_all(struct call *c, struct error *err)
 static int api_snapshot_get(struct call *c, struct error *err)
 {
 	struct core_snapshot *snapshot;
-
 	if (core_snapshot_find(c->request, c->api->core, c->id, &snapshot, err))
 		return -1;
 	record_print(call_print(c), NULL, &snapshot_record, core_snapshot_model(snapshot));
@@ -79,7 +76,6 @@ static void on_removed(void *ctx, const struct snapshot *none, const struct erro
 static int api_snapshot_delete(struct call *c, struct error *err)
 {
 	struct core_snapshot *snapshot;
-
 	if (core_snapshot_find(c->request, c->api->core, c->id, &snapshot, err))
 		return -1;
 	core_snapshot_remove(c->request, snapshot, on_removed, pending_begin(c));
@@ -91,7 +87,6 @@ static void on_verdict(
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	if (err) {
 		pending_fail(ctx, err);
 		return;
@@ -102,7 +97,6 @@ static void on_verdict(
 	json_array(&j, "layers");
 	for (size_t i = 0; i < verdict->layers.count; i++) {
 		const struct core_layer_verdict *layer = &verdict->layers.items[i];
-
 		json_object(&j, NULL);
 		json_text(&j, "name", layer->name);
 		json_text(&j, "content_id", layer->content_id);
@@ -117,7 +111,6 @@ static void on_verdict(
 static int api_snapshot_verify(struct call *c, struct error *err)
 {
 	struct core_snapshot *snapshot;
-
 	if (core_snapshot_find(c->request, c->api->core, c->id, &snapshot, err))
 		return -1;
 	struct pending *op = pending_begin(c);
@@ -127,7 +120,6 @@ static int api_snapshot_verify(struct call *c, struct error *err)
 static void print_workspace(struct json *j, struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);
-
 	workspace_print(j, NULL, core_model(w), &now);
 }
 
@@ -135,7 +127,6 @@ static void on_workspace(void *ctx, struct core_workspace *w, const struct error
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	if (err) {
 		pending_fail(ctx, err);
 		return;
@@ -156,7 +147,6 @@ static void on_forked(
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	if (err) {
 		pending_fail(ctx, err);
 		return;

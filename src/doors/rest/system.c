@@ -4,7 +4,6 @@
 static void answer_status(struct call *c, const char *status)
 {
 	struct json *j = call_print(c);
-
 	json_object(j, NULL);
 	json_text(j, "status", status);
 	json_end(j);
@@ -36,7 +35,6 @@ static int api_environments(struct call *c, struct error *err)
 {
 	struct page page = call_page(c);
 	const char *next = NULL;
-
 	if (core_print_environments(c->request, c->api->core, page.cursor, page.limit, &c->r->arena,
 		    page.j, &next, err))
 		return -1;

@@ -15,7 +15,6 @@ static void on_fetched(void *ctx, struct core_workspace *w, const struct error *
 	route_fn *route = op->route;
 	struct call *c = pending_end(&op->op);
 	struct error why;
-
 	if (c && err)
 		call_problem(c, err);
 	else if (c && route(c, &why))
@@ -26,7 +25,6 @@ static void on_fetched(void *ctx, struct core_workspace *w, const struct error *
 static int fetch(struct call *c, route_fn *route, struct error *err)
 {
 	struct pending_fetch *op = pending_new(c, sizeof *op);
-
 	op->route = route;
 	if (core_template_fetch(c->request, c->api->core, on_fetched, op))
 		return 0;
@@ -41,7 +39,6 @@ static int list(struct call *c, struct error *err)
 	struct page page = call_page(c);
 	size_t at = 0, count = 0;
 	template_list all = { 0 };
-
 	if (core_template_list(c->request, c->api->core, &c->r->arena, &all, err))
 		return -1;
 	while (page.cursor && at < all.count && strcmp(all.items[at].model.name, page.cursor) <= 0)
@@ -60,7 +57,6 @@ static int api_template_list(struct call *c, struct error *err)
 static int get(struct call *c, struct error *err)
 {
 	struct template_shown shown;
-
 	if (core_template_get(c->request, c->api->core, c->id, &c->r->arena, &shown, err))
 		return -1;
 	template_print(call_print(c), NULL, &shown);
@@ -78,7 +74,6 @@ static struct str text_of(struct call *c, const struct template_body *body)
 {
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&text, true);
-
 	if (body->yaml)
 		return str_from(body->yaml);
 	record_print_given(&j, NULL, &template_record, &body->model);
@@ -94,7 +89,6 @@ static void on_added(
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	if (err) {
 		pending_fail(op, err);
 		return;
@@ -114,7 +108,6 @@ static void on_checked(
 static int add(struct call *c, struct error *err)
 {
 	const struct template_body *body = c->body;
-
 	core_template_add(c->request, c->api->core, text_of(c, body), body->check,
 		body->check ? on_checked : on_added, pending_begin(c));
 	return 0;

@@ -8,7 +8,6 @@ static void on_created(
 {
 	auto_arena struct arena arena = { 0 };
 	struct token shown = err ? (struct token){ 0 } : *token;
-
 	shown.text = text;
 	pending_answer_record(ctx, err, 201,
 		err ? NULL : arena_printf(&arena, "/v1/tokens/%s", token->id), &token_record,
@@ -29,7 +28,6 @@ static void print_item(void *ctx, const struct token *token)
 static int api_token_list(struct call *c, struct error *err)
 {
 	struct page page = call_page(c);
-
 	return call_send_page(&page, core_token_list(c->request, c->api->core, page.cursor,
 					     page.limit, print_item, page.j, page.next, err));
 }

@@ -30,7 +30,6 @@ static void print_item(void *ctx, const struct tool *tool)
 static int list(struct call *c, const char *name, struct error *err)
 {
 	struct page page = call_page(c);
-
 	return call_send_page(&page, tools_list(c->request, tools_of(c), name, page.cursor,
 					     page.limit, print_item, page.j, page.next, err));
 }

@@ -25,14 +25,12 @@ struct transfer {
 static const char *path_of(struct call *c)
 {
 	const struct tree_query *query = c->query;
-
 	return query->path ? query->path : "";
 }
 
 static void close_in(void *ctx)
 {
 	struct transfer *t = ctx;
-
 	body_pipe_stop(&t->pipe);
 	fd_close(&t->fd);
 }
@@ -40,7 +38,6 @@ static void close_in(void *ctx)
 static struct transfer *transfer_new(struct call *c, struct core_workspace *w)
 {
 	struct transfer *t = arena_alloc(&c->r->arena, sizeof *t);
-
 	t->call = c;
 	t->w = w;
 	t->fd = -1;
@@ -52,7 +49,6 @@ static struct transfer *transfer_new(struct call *c, struct core_workspace *w)
 static void on_gone(struct call *c)
 {
 	struct transfer *t = c->priv;
-
 	/* Before its pipe is closed: the end of that would be the end of the archive. */
 	if (t->job)
 		archive_cancel(t->job);
@@ -76,7 +72,6 @@ static void end_out(struct transfer *t)
 {
 	struct call *c = t->call;
 	bool is_whole = !t->has_failed && !t->is_cut;
-
 	if (t->job || !t->is_piped)
 		return;
 	if (t->has_failed)
@@ -93,7 +88,6 @@ static void on_packed(void *ctx, const struct error *err)
 {
 	struct transfer *t = ctx;
 	struct call *c = t->call;
-
 	note_end(t, err);
 	if (t->has_begun) {
 		end_out(t);
@@ -107,7 +101,6 @@ static void on_packed(void *ctx, const struct error *err)
 static void on_piped(void *ctx, struct http_request *r, bool ok)
 {
 	struct transfer *t = ctx;
-
 	t->is_piped = true;
 	t->is_cut = !ok;
 	end_out(t);
@@ -118,7 +111,6 @@ static void on_packing(void *ctx, int fd)
 	struct transfer *t = ctx;
 	struct call *c = t->call;
 	const struct tree_query *query = c->query;
-
 	t->has_begun = true;
 	call_begin(c, 200, query->format ? "application/zstd" : "application/x-tar",
 		"X-Content-Type-Options: nosniff\r\n");
@@ -148,7 +140,6 @@ static void on_unpacked(void *ctx, const struct error *err)
 {
 	struct transfer *t = ctx;
 	struct call *c = t->call;
-
 	note_end(t, err);
 	struct error why = t->err;
 	call_let_go(c);
@@ -162,7 +153,6 @@ static void on_unpacked(void *ctx, const struct error *err)
 static void on_piece(struct call *c, struct str data)
 {
 	struct transfer *t = c->priv;
-
 	body_pipe_take(&t->pipe, data);
 }
 
@@ -170,7 +160,6 @@ static void on_unpacking(void *ctx, int fd)
 {
 	struct transfer *t = ctx;
 	struct call *c = t->call;
-
 	t->fd = fd;
 	c->piece = on_piece;
 	body_pipe_open(&t->pipe, fd);

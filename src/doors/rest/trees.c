@@ -6,7 +6,6 @@
 static int api_tree_list(struct call *c, struct error *err)
 {
 	shared_tree_list all = { 0 };
-
 	if (core_tree_list(c->request, c->api->core, &c->r->arena, &all, err))
 		return -1;
 	call_send_array(c, &shared_tree_record, all.items, all.count, sizeof *all.items, true);
@@ -17,7 +16,6 @@ static int api_tree_create(struct call *c, struct error *err)
 {
 	const struct tree_body *body = c->body;
 	const struct shared_tree made = { .name = body->name };
-
 	if (core_tree_create(c->request, c->api->core, body->name, err))
 		return -1;
 	record_print(call_print(c), NULL, &shared_tree_record, &made);

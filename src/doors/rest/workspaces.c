@@ -8,7 +8,6 @@
 static void print(struct json *j, struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);
-
 	workspace_print(j, NULL, core_model(w), &now);
 }
 
@@ -16,7 +15,6 @@ static void print(struct json *j, struct core_workspace *w)
 static void print_brief(struct json *j, struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);
-
 	now.is_brief = true;
 	workspace_print(j, NULL, core_model(w), &now);
 }
@@ -32,7 +30,6 @@ void pending_answer_workspace(
 	auto_arena struct arena arena = { 0 };
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	if (err) {
 		pending_fail(op, err);
 		return;
@@ -63,7 +60,6 @@ static bool is_bound(struct call *c, const struct pending *op)
 static void on_gone(struct call *c)
 {
 	struct pending_create *op = c->priv;
-
 	op->op.call = NULL;
 	core_cancel_create(op->w);
 }
@@ -79,7 +75,6 @@ static void on_created(void *ctx, struct core_workspace *w, const struct error *
 {
 	struct pending_create *op = ctx;
 	struct call *c = op->is_bound ? op->op.call : NULL;
-
 	pending_answer_workspace(ctx, w, err, 201);
 	if (!c || err)
 		return;
@@ -91,7 +86,6 @@ static void create_now(struct call *c, struct pending *op)
 {
 	struct pending_create *own = (struct pending_create *)op;
 	struct workspace wanted = *(const struct workspace *)c->body;
-
 	str_copy(wanted.id, sizeof wanted.id, op->id);
 	own->w = core_create_with(c->request, c->api->core, &wanted,
 		c->r->fd_count == 1 ? c->r->fds[0] : -1, on_created, op);
@@ -107,7 +101,6 @@ static void on_fetched(void *ctx, struct core_workspace *w, const struct error *
 {
 	struct pending *op = ctx;
 	struct error gone;
-
 	if (!err && op->call) {
 		create_now(op->call, op);
 		return;
@@ -119,7 +112,6 @@ static void on_fetched(void *ctx, struct core_workspace *w, const struct error *
 static void create(struct call *c, struct pending *op)
 {
 	const struct workspace *wanted = c->body;
-
 	if (wanted->template && core_template_fetch(c->request, c->api->core, on_fetched, op))
 		return;
 	create_now(c, op);
@@ -130,7 +122,6 @@ static bool find(struct call *c, const char *id, struct buf *body, const char **
 	struct core_workspace *w;
 	struct error err;
 	struct json j;
-
 	if (core_find(c->request, c->api->core, id, &w, &err))
 		return false;
 	j = json_to(body, false);
@@ -143,7 +134,6 @@ static int api_workspace_create(struct call *c, struct error *err)
 {
 	static const struct once once = { "POST /v1/workspaces", sizeof(struct pending_create),
 		create, find };
-
 	return call_once(c, &once, err);
 }
 
@@ -167,11 +157,9 @@ static int list_with(struct call *c, void (*fn)(void *ctx, struct core_workspace
 		.cursor = page.cursor,
 		.limit = page.limit,
 	};
-
 	for (size_t i = 0; i < query->labels.count; i++) {
 		struct str key, value;
 		bool has_value = str_cut(str_from(query->labels.items[i]), '=', &key, &value);
-
 		vec_push(&c->r->arena, &labels,
 			(struct text_pair){ arena_bytes(&c->r->arena, key.data, key.len),
 				has_value ? arena_bytes(&c->r->arena, value.data, value.len)
@@ -193,7 +181,6 @@ static void print_usage(void *ctx, struct core_workspace *w)
 	struct call *c = ctx;
 	struct workspace_metrics metrics;
 	struct error err;
-
 	if (!core_look(c->request, w, &metrics, &err))
 		record_print(&c->json, NULL, &metrics_record, &metrics);
 }
@@ -250,7 +237,6 @@ static void on_removed(void *ctx, const struct archive_row *archive, const struc
 {
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
-
 	if (err) {
 		pending_fail(ctx, err);
 		return;

@@ -6,7 +6,6 @@
 static int check_octal(const char *text, struct error *err)
 {
 	size_t len = strlen(text);
-
 	return len < 3 || len > 4 || strspn(text, "01234567") != len || (len == 4 && text[0] != '0')
 		       ? fail(err, ERR_INVALID, "'%s' is not a mode; try 0644 or 0755", text)
 		       : 0;
