@@ -466,9 +466,9 @@ int cli_read_variables(
 	return 0;
 }
 
-int cli_check_environment(const struct options *options, struct arena *arena, struct error *err)
+int cli_check_environment(const struct options *options, struct error *err)
 {
-	if (options->environment && env_options_are_given(options, arena))
+	if (options->environment && env_request_asks(&options->env, ENV_KIND_PYTHON))
 		return fail(err, ERR_INVALID,
 			"--env can't be combined with -r, --pip or --python: it names an "
 			"environment that exists");

@@ -210,7 +210,7 @@ int run_look_at_host(struct host *host, bool is_run, const char *guarded, const 
 int cli_read_variables(
 	const text_list *given, struct arena *arena, text_list *pairs, struct error *err);
 /* ERR_INVALID: --env together with options that build an environment. */
-int cli_check_environment(const struct options *options, struct arena *arena, struct error *err);
+int cli_check_environment(const struct options *options, struct error *err);
 /* Adds a hint on the likely cause to ERR_COMMAND_NOT_FOUND or ERR_NOT_EXECUTABLE. */
 void cli_hint_at_command(
 	char *const *argv, const char *python, const char *path, struct error *err);

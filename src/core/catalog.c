@@ -42,7 +42,7 @@ static void print_environment(struct json *j, const struct env_row *row)
 	json_text(j, "last_used_at", meta->last_used_at);
 	json_u64(j, "use_count", meta->use_count);
 	json_u64(j, "size_bytes", meta->size_bytes);
-	json_text(j, "kind", env_kind_of(meta)->name);
+	json_text(j, "kind", env_kind_row_of(meta)->name);
 	json_text(j, "python_version", meta->python_version);
 	json_text(j, "node_version", meta->node_version);
 	json_object(j, "installed_packages");

@@ -13,15 +13,12 @@
 #define FILE_MAX ((size_t)64 << 20)
 #define LOCK_STEP_MS 250
 
-static const struct env_maker *const env_makers[] = { &env_python_maker, &env_node_maker };
+#define MAKER(id, name) [ENV_KIND_##id] = &env_##name##_maker,
+static const struct env_maker *const env_makers[ENV_KINDS] = { ENV_KIND_LIST(MAKER) };
 
 static const struct env_maker *maker_of(const struct env_kind *kind)
 {
-	size_t i = 0;
-
-	while (env_makers[i]->kind != kind)
-		i++;
-	return env_makers[i];
+	return env_makers[kind->row - env_kind_rows];
 }
 
 /* -- room on the disk -- */

@@ -30,7 +30,6 @@ struct node_request {		  /* all empty: an environment of Python is asked for */
 	const char *registry;		 /* --registry, or NULL */
 	bool allow_scripts;		 /* --allow-scripts */
 };
-bool node_request_is_given(const struct node_request *node);
 struct env_request;
 /* The texts of its package.json and its lock; empty: it has none. ERR_NOT_FOUND, ERR_INVALID. */
 int node_request_read(const struct env_request *request, struct arena *arena, struct str *json,
@@ -55,6 +54,12 @@ struct env_request {
 	text_list editables;	/* --editable, absolute */
 	struct node_request node;
 };
+/* Whether it says anything that is for this kind alone; and whether it asks for packages of an
+ * index. */
+bool env_request_asks(const struct env_request *request, enum env_kind_id id);
+bool env_request_has_packages(const struct env_request *request, enum env_kind_id id);
+/* The same without what is for other kinds. */
+struct env_request env_request_part(const struct env_request *request, enum env_kind_id id);
 struct env_project { /* of --editable */
 	const char *path;
 	const char *digest; /* hex, of what says how it is built; NULL: nothing does */

@@ -1,11 +1,12 @@
 /* kind.h -- kinds of environments: everything that depends on what an environment holds goes
  * through one of these. Stores, locks, layers, lists and eviction know no kind. A kind is a folder
- * with three rows, one in each of the tables that begin kind.c (an environment that is there: for
- * every program), quick.c (one that is asked for: for carrel) and build.c (one that is built: for
- * carrel-build, which alone links what runs jobs). */
+ * and a line of ENV_KIND_LIST (model/nouns/environment.h), of which the tables of kind.c (an
+ * environment that is there: for every program), quick.c (one that is asked for: for carrel) and
+ * build.c (one that is built: for carrel-build, which alone links what runs jobs) are made. */
 #pragma once
 #include "envs/build.h"
 #include "envs/upper.h"
+#include "model/nouns/environment.h"
 
 /* ---- existing environments ---- */
 
@@ -16,11 +17,12 @@ struct env_path { /* of the host, shown inside, read-only */
 typedef VEC(struct env_path) env_paths;
 
 struct env_kind {
-	const char *name;
+	const struct env_kind_row *row;
 	const char *target; /* where its environments are mounted */
 	const char *again;  /* and where else, in a workspace of our own; NULL: nowhere */
 	const char *upper;  /* the name in the directory of a workspace of what is changed in it */
-	const char *programs;	      /* the directory in them that holds programs */
+	const char *root_layer; /* that has the mount point, of a sandbox whose / is a workspace */
+	const char *programs;	/* the directory in them that holds programs */
 	const char *const *variables; /* "K=V" that they set, NULL-terminated */
 	const char *command;	      /* bin/<command> of an environment runs it in a sandbox */
 	const char *command_alias;    /* another name of that, or NULL */
@@ -31,8 +33,13 @@ struct env_kind {
 		env_paths *paths, struct error *err);
 	/* Brings an upper in line with an environment that took the place of another. */
 	upper_settle_fn *settle;
+	/* Shows in an upper what a layer has of one package. */
+	upper_restore_fn *restore;
 };
-extern const struct env_kind env_python, env_node;
+#define ENV_KIND_EXTERN(id, name) extern const struct env_kind env_##name;
+ENV_KIND_LIST(ENV_KIND_EXTERN)
+/* By enum env_kind_id. */
+extern const struct env_kind *const env_kinds[ENV_KINDS];
 /* The kind with that name, or NULL. */
 const struct env_kind *env_kind_find(const char *name);
 /* The kind of an existing environment. */
@@ -41,7 +48,10 @@ const struct env_kind *env_kind_of(const struct env_meta *meta);
 /* ---- one that is asked for: nothing is run ---- */
 
 struct env_reader {
-	const struct env_kind *kind;
+	/* What env_request_asks, _has_packages and _part of build.h are made of. */
+	bool (*is_asked)(const struct env_request *request);
+	bool (*has_packages)(const struct env_request *request);
+	void (*narrow)(struct env_request *request);
 	/* Reads and judges what is asked for, and keys it: wanted->name, fingerprint, lock_key. */
 	int (*prepare)(const struct env_store *store, const struct env_request *request,
 		struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
@@ -52,7 +62,8 @@ struct env_reader {
 		struct arena *arena, struct env_meta *meta, struct str *lock,
 		struct build_problem *problem, struct error *err);
 };
-extern const struct env_reader env_python_reader, env_node_reader;
+#define ENV_READER_EXTERN(id, name) extern const struct env_reader env_##name##_reader;
+ENV_KIND_LIST(ENV_READER_EXTERN)
 
 /* ---- one that is built, by carrel-build ---- */
 
@@ -69,7 +80,6 @@ struct build_run { /* a build under way */
 	int layers;
 };
 struct env_maker {
-	const struct env_kind *kind;
 	/* Finds out what env_reader.prepare couldn't without running anything. */
 	int (*complete)(struct build_run *run, struct error *err);
 	/* Resolves what is asked for and makes the layers that are missing. */
@@ -85,4 +95,5 @@ struct env_maker {
 		struct arena *arena, struct env_request *request, struct env_wanted *wanted,
 		struct error *err);
 };
-extern const struct env_maker env_python_maker, env_node_maker;
+#define ENV_MAKER_EXTERN(id, name) extern const struct env_maker env_##name##_maker;
+ENV_KIND_LIST(ENV_MAKER_EXTERN)

@@ -9,15 +9,12 @@
 #include "envs/store_internal.h"
 #include "policy/sources.h"
 
-static const struct env_reader *const env_readers[] = { &env_python_reader, &env_node_reader };
+#define READER(id, name) [ENV_KIND_##id] = &env_##name##_reader,
+static const struct env_reader *const env_readers[ENV_KINDS] = { ENV_KIND_LIST(READER) };
 
 static const struct env_reader *reader_of(const struct env_kind *kind)
 {
-	size_t i = 0;
-
-	while (env_readers[i]->kind != kind)
-		i++;
-	return env_readers[i];
+	return env_readers[kind->row - env_kind_rows];
 }
 
 /* -- problems -- */
@@ -111,17 +108,43 @@ int policy_judge_indexes(const struct env_request *request, const struct env_met
 
 /* -- requests -- */
 
+bool env_request_asks(const struct env_request *request, enum env_kind_id id)
+{
+	return env_readers[id]->is_asked(request);
+}
+
+bool env_request_has_packages(const struct env_request *request, enum env_kind_id id)
+{
+	return env_readers[id]->has_packages(request);
+}
+
+struct env_request env_request_part(const struct env_request *request, enum env_kind_id id)
+{
+	struct env_request part = *request;
+
+	env_readers[id]->narrow(&part);
+	return part;
+}
+
+/* The default is also what a request is for that says nothing. */
+static enum env_kind_id kind_of(const struct env_request *request)
+{
+	enum env_kind_id id = ENV_KINDS - 1;
+
+	while (id > 0 && !env_request_asks(request, id))
+		id--;
+	return id;
+}
+
 int env_request_prepare(const struct env_store *store, const struct env_request *request,
 	struct arena *arena, struct env_wanted *wanted, struct build_problem *problem,
 	struct error *err)
 {
-	const struct env_kind *kind =
-		node_request_is_given(&request->node) ? &env_node : &env_python;
-	const struct env_reader *reader = reader_of(kind);
+	enum env_kind_id id = kind_of(request);
 
 	*problem = BUILD_NO_PROBLEM;
-	int failed = reader->prepare(store, request, arena, wanted, problem, err);
-	wanted->kind = reader->kind;
+	int failed = env_readers[id]->prepare(store, request, arena, wanted, problem, err);
+	wanted->kind = env_kinds[id];
 	return build_settle(failed, problem, err);
 }
 

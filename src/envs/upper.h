@@ -30,6 +30,11 @@ struct upper_change {
 typedef int upper_settle_fn(const struct layer_store *layers, int upper,
 	const struct upper_change *change, struct error *err);
 upper_settle_fn python_upper_settle, node_upper_settle;
+/* Of a kind: env_kind.restore. The files that a layer has of `package` show again; LAYER_KIND_BASE
+ * is Python itself. 1: done, 0: the layer has none of it. */
+typedef int upper_restore_fn(
+	int upper, const struct manifest *manifest, const char *package, struct error *err);
+upper_restore_fn python_upper_restore, node_upper_restore;
 
 /* ---- for these ---- */
 #define UPPER_OPAQUE "user.overlay.opaque"
@@ -39,6 +44,10 @@ bool upper_is_whiteout(const struct stat *st);
 int upper_open_directory(int dir, const char *name);
 /* The directory at `path` below `upper`, "" is that itself; -1: there is none. */
 int upper_open(int upper, struct str path);
+/* Removes the entry `path`, and what hides the layers' on the way there: a deleted or replaced
+ * directory, an opaque mark. upper_open_shown opens a directory so; -1: nothing lies there. */
+int upper_remove(int upper, const char *path, struct error *err);
+int upper_open_shown(int upper, const char *path, struct error *err);
 /* Whether the entry `name` of `dir`, which is *st, is what the manifest says. */
 bool upper_is_same(
 	int dir, const char *name, const struct stat *st, const struct manifest_entry *entry);

@@ -224,8 +224,8 @@ static void make_base(struct launcher *launcher, bool has_names)
 	struct base *base = &launcher->bases[has_names];
 	const struct plan_network network = { .mode = has_names ? NETWORK_LIST : NETWORK_NONE };
 	auto_arena struct arena arena = { 0 };
-	struct plan_tree any = { .target = env_python.target,
-		.programs = env_python.programs,
+	struct plan_tree any = { .target = env_kinds[0]->target,
+		.programs = env_kinds[0]->programs,
 		.base = "/",
 		.layers = "any",
 		.upper = "any" };

@@ -165,7 +165,7 @@ static int add_environment(struct start_trees *trees, const struct launch_tree *
 		return fail(err, ERR_INVALID, "unknown kind of environment '%s'", said->kind);
 	const char *upper = arena_printf(arena, "%s/%s", trees->upper, kind->upper);
 	struct env_meta meta = { .name = said->name, .kind = said->kind };
-	*(kind == &env_node ? &meta.node : &meta.python) = said->python[0] ? said->python : NULL;
+	env_meta_set_interpreter(&meta, said->python[0] ? said->python : NULL);
 	meta.python_prefix = said->prefix[0] ? said->prefix : NULL;
 	for (size_t i = 0; i + 1 < said->tool_count; i += 2)
 		vec_push(arena, &meta.tools,
@@ -201,8 +201,7 @@ static int add_workspace(struct start_trees *trees, const struct launch_packet *
 	for (size_t i = 0; is_root && i < packet->tree_count; i++)
 		if (packet->trees[i].name[0])
 			vec_push(trees->arena, &trees->workspace.lowers,
-				!strcmp(packet->trees[i].kind, env_node.name) ? LAYER_ROOT_NODE
-									      : LAYER_ROOT_PYTHON);
+				env_kind_find(packet->trees[i].kind)->root_layer);
 	vec_push(trees->arena, &trees->workspace.lowers, is_root ? LAYER_ROOT : LAYER_EMPTY);
 	options->workspace = &trees->workspace;
 	return check_upper(trees->launcher, trees->upper, "the workspace", trees->arena, err);

@@ -108,7 +108,9 @@ static void on_packages(void *ctx, const struct packages_result *result, const s
 
 static bool change_packages(struct prepare *p, const text_list *packages, bool is_removal)
 {
-	struct packages_wanted wanted = { .packages = *packages, .is_removal = is_removal };
+	struct packages_wanted wanted = { .packages = *packages,
+		.is_removal = is_removal,
+		.kind = &env_kind_rows[ENV_KIND_PYTHON] };
 	auto_buf struct buf words = buf_empty(BUF_MAX_DEFAULT);
 	struct core_workspace *w;
 	struct error err;

@@ -95,7 +95,8 @@ static void on_installed(void *ctx, const struct packages_result *result, const 
 void desk_install(struct desk *desk, const text_list *packages, desk_fn *done, void *ctx)
 {
 	struct core_workspace *w;
-	struct packages_wanted wanted = { .packages = *packages };
+	struct packages_wanted wanted = { .packages = *packages,
+		.kind = &env_kind_rows[ENV_KIND_PYTHON] };
 	begin(desk, done, ctx);
 	if (find(desk, &w))
 		desk->install = packages_change(desk->request, w, &wanted, on_installed, desk);

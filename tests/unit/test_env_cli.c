@@ -141,8 +141,8 @@ static void options_survive_their_printing(void **state)
 	assert_true(second.env.require_hashes && second.env.allow_build && second.env.rebuild &&
 		    second.env.no_cache && second.env.system_site_packages);
 	assert_int_equal(second.build_timeout_ms, 1500);
-	assert_true(env_options_are_given(&second, &arena));
-	assert_false(env_options_are_given(&(struct options){ 0 }, &arena));
+	assert_true(env_request_asks(&second.env, ENV_KIND_PYTHON));
+	assert_false(env_request_asks(&(struct env_request){ 0 }, ENV_KIND_PYTHON));
 }
 
 static void paths_become_absolute(void **state)

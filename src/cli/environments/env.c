@@ -33,7 +33,7 @@ static void print_members(struct json *j, const struct env_store *store,
 	json_text(j, "last_used_at", meta->last_used_at);
 	json_u64(j, "use_count", meta->use_count);
 	json_u64(j, "size_bytes", meta->size_bytes);
-	json_text(j, "kind", env_kind_of(meta)->name);
+	json_text(j, "kind", env_kind_row_of(meta)->name);
 	json_text(j, "python_version", meta->python_version);
 	json_text(j, "python", meta->python);
 	if (meta->node_version) {

@@ -22,11 +22,6 @@ int env_fetch(struct command *command, const char *name, int file, struct error 
 extern const struct arg_spec env_build_spec, env_warm_spec, env_verify_spec, env_registries_spec,
 	env_export_spec, env_import_spec, env_wheels_spec;
 
-/* Whether any of these rows was given: for Python, for Node. */
-bool env_options_are_given(const struct options *options, struct arena *arena);
-bool env_node_options_are_given(const struct options *options);
-/* The options without those of the other kind, for commands that take both. */
-struct options env_options_of(const struct options *options, bool is_node);
 /* options->env as a request: checked, paths absolute; texts stay those of the options or live in
  * the arena. ERR_INVALID; ERR_NOT_FOUND: an --editable that isn't there. */
 int env_options_fill(const struct options *options, const char *package_id, struct arena *arena,

@@ -87,35 +87,6 @@ static const struct arg_option build_rows[] = {
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json", "output format", "text|json" },
 };
 
-bool env_options_are_given(const struct options *options, struct arena *arena)
-{
-	static const struct arg_option table[] = { { ARG_FROM(env_source_rows) },
-		{ ARG_FROM(env_choice_rows) } };
-	static const struct arg_spec asked = { ARG_TABLE(table) };
-	text_list words = { 0 };
-	args_print_given(&asked, options, arena, &words);
-	return words.count > 0;
-}
-
-bool env_node_options_are_given(const struct options *options)
-{
-	return node_request_is_given(&options->env.node);
-}
-
-struct options env_options_of(const struct options *options, bool is_node)
-{
-	struct options one = *options;
-	const struct env_request *all = &options->env;
-	if (is_node)
-		one.env = (struct env_request){ .node = all->node,
-			.rebuild = all->rebuild,
-			.no_cache = all->no_cache,
-			.is_self_contained = all->is_self_contained };
-	else
-		one.env.node = (struct node_request){ 0 };
-	return one;
-}
-
 /* Which names there are is uv's to say. */
 static int check_torch(const char *name, struct error *err)
 {
@@ -354,8 +325,8 @@ static int run_build(struct command *command, struct error *err)
 {
 	struct env_wanted wanted = { 0 };
 	struct env_ensured ensured;
-	if (env_node_options_are_given(&command->options) &&
-		env_options_are_given(&command->options, &command->arena))
+	const struct env_request *asked = &command->options.env;
+	if (env_request_asks(asked, ENV_KIND_NODE) && env_request_asks(asked, ENV_KIND_PYTHON))
 		return fail_hint(err, ERR_INVALID,
 			"build two: one with --pip or -r, one with --npm; carrel run takes both",
 			"an environment has packages of Python or of Node, not of both");

@@ -72,7 +72,6 @@ static const struct arg_option table[] = {
 		"json: capture the output and print one result", "text|json" },
 };
 
-#define ENVIRONMENTS_MAX 2 /* one of Python, one of Node */
 struct run_environment {
 	struct env_meta meta;
 	int pin;
@@ -80,8 +79,8 @@ struct run_environment {
 };
 struct run_state { /* what is held while the command runs */
 	struct host host;
-	struct run_environment environments[ENVIRONMENTS_MAX];
-	size_t count; /* of them */
+	struct run_environment environments[ENV_KINDS]; /* one of each */
+	size_t count;					/* of them */
 	struct review review;
 	struct run_network network;
 	struct network_settings egress; /* of config.yaml */
@@ -91,14 +90,15 @@ struct run_state { /* what is held while the command runs */
 /* One made of -r, --pip and --python, or of --npm and --node, with the name run_…. > 0: building
  * failed, all has been said, and this is the exit code. */
 static int ensure_environment(struct command *command, const struct policy_stack *policies,
-	bool is_node, const char **name, struct error *err)
+	enum env_kind_id id, const char **name, struct error *err)
 {
-	struct options asked = env_options_of(&command->options, is_node);
+	struct options asked = command->options;
 	struct env_ensured ensured;
-	bool is_bound,
-		has_packages = is_node || asked.env.pip.count || asked.env.requirement_files.count;
-	if (has_packages && policy_stack_indexes(policies, is_node ? "npm" : "pip", &command->arena,
-				    &asked.env.allowed_indexes, &is_bound, err))
+	bool is_bound;
+	asked.env = env_request_part(&asked.env, id);
+	if (env_request_has_packages(&asked.env, id) &&
+		policy_stack_indexes(policies, env_kind_rows[id].manager, &command->arena,
+			&asked.env.allowed_indexes, &is_bound, err))
 		return error_context(err, "denied");
 	/* Progress goes to a terminal only: elsewhere stderr belongs to the command. */
 	asked.quiet = progress_kind_for(STDERR_FILENO) != PROGRESS_BAR;
@@ -124,7 +124,7 @@ static int use_environment(struct command *command, const char *name, struct run
 	if (state->count > 1 && env_kind_of(first) == env_kind_of(&one->meta))
 		return fail(err, ERR_INVALID,
 			"environments '%s' and '%s' are both of %s: a sandbox has one of each kind",
-			first->name, one->meta.name, env_kind_of(first)->name);
+			first->name, one->meta.name, env_kind_row_of(first)->name);
 	if (run_policy_environment(&state->policies, &one->meta, &command->arena, err))
 		return -1;
 	return environment_mount(&command->store.layers, &one->meta, NULL, &command->arena, options,
@@ -136,10 +136,11 @@ static int add_environments(struct command *command, struct run_state *state,
 	struct plan_options *options, struct error *err)
 {
 	const struct options *run = &command->options;
-	const bool is_given[] = { env_options_are_given(run, &command->arena),
-		env_node_options_are_given(run) };
 	const char *name;
-	if (!run->environment && !is_given[0] && !is_given[1])
+	bool is_given = run->environment != NULL;
+	for (enum env_kind_id id = 0; id < ENV_KINDS; id++)
+		is_given |= env_request_asks(&run->env, id);
+	if (!is_given)
 		return 0;
 	if (cli_open_store(command, err))
 		return -1;
@@ -147,16 +148,14 @@ static int add_environments(struct command *command, struct run_state *state,
 		(env_resolve(&command->store, run->environment, &command->arena, &name, err) ||
 			use_environment(command, name, state, options, err)))
 		return -1;
-	for (int is_node = 0; is_node < 2; is_node++) {
-		int failed = is_given[is_node] ? ensure_environment(command, &state->policies,
-							 is_node, &name, err)
-					       : 0;
-		if (!failed && is_given[is_node])
-			failed = use_environment(command, name, state, options, err);
-		if (failed)
-			return failed;
-	}
-	return 0;
+	int failed = 0;
+	for (enum env_kind_id id = 0; !failed && id < ENV_KINDS; id++)
+		if (env_request_asks(&run->env, id)) {
+			failed = ensure_environment(command, &state->policies, id, &name, err);
+			if (!failed)
+				failed = use_environment(command, name, state, options, err);
+		}
+	return failed;
 }
 
 static int add_binds(const struct options *run, struct arena *arena, struct plan_options *options,
@@ -367,9 +366,9 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	struct plan_bind dir = { 0 };
 	struct plan plan;
 	bool is_weak = run_weak_is_asked(run);
-	if (is_weak && run_weak_check(run, arena, err))
+	if (is_weak && run_weak_check(run, err))
 		return -1;
-	if (template_use(&command->options, arena, err) || cli_check_environment(run, arena, err) ||
+	if (template_use(&command->options, arena, err) || cli_check_environment(run, err) ||
 		review_check(run, err) || gather(run, command->argv, arena, &options, &dir, err))
 		return -1;
 	/* Before anything is built for it. */

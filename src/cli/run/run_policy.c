@@ -137,12 +137,12 @@ static void read_env(const text_list *given, struct arena *arena, pair_list *env
 int run_policy_environment(const struct policy_stack *stack, const struct env_meta *meta,
 	struct arena *arena, struct error *err)
 {
-	bool is_node = meta->kind && !strcmp(meta->kind, "node");
+	const char *manager = env_kind_row_of(meta)->manager;
 	text_list names = { 0 };
 	for (size_t i = 0; i < meta->packages.count; i++)
 		vec_push(arena, &names, meta->packages.items[i].key);
 	return names.count && policy_stack_check_packages(
-				      stack, is_node ? "npm" : "pip", &names, meta->size_bytes, err)
+				      stack, manager, &names, meta->size_bytes, err)
 		       ? error_context(err, "denied")
 		       : 0;
 }

@@ -14,7 +14,7 @@ bool run_weak_is_asked(const struct options *run)
 	return run->isolation && !strcmp(run->isolation, PLAN_ISOLATION_LANDLOCK);
 }
 
-int run_weak_check(const struct options *run, struct arena *arena, struct error *err)
+int run_weak_check(const struct options *run, struct error *err)
 {
 	const struct {
 		bool is_given;
@@ -22,8 +22,10 @@ int run_weak_check(const struct options *run, struct arena *arena, struct error 
 	} rows[] = {
 		{ run->template != NULL, "--template" },
 		{ run->environment != NULL, "--env" },
-		{ env_options_are_given(run, arena), "a Python environment (-r, --pip, --python)" },
-		{ env_node_options_are_given(run), "a Node environment (--npm, --node)" },
+		{ env_request_asks(&run->env, ENV_KIND_PYTHON),
+			"a Python environment (-r, --pip, --python)" },
+		{ env_request_asks(&run->env, ENV_KIND_NODE),
+			"a Node environment (--npm, --node)" },
 		{ run->binds.count, "-v" },
 		{ run->attach.count, "--attach" },
 		{ run->view && !strcmp(run->view, "root"), "--view root" },

@@ -8,7 +8,7 @@
 bool run_weak_is_asked(const struct options *run);
 /* Refuses, by its name, an option that needs namespaces or mounts; before anything is done for it.
  */
-int run_weak_check(const struct options *run, struct arena *arena, struct error *err);
+int run_weak_check(const struct options *run, struct error *err);
 /* Makes the plan of plan_build one without namespaces. */
 int run_weak_plan(const struct options *run, const struct plan_options *options,
 	const struct host *host, struct arena *arena, struct plan *plan, struct error *err);

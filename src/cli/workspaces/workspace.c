@@ -102,7 +102,7 @@ static int print_inputs(
 static int print_python(
 	struct json *j, const struct options *options, struct arena *arena, struct error *err)
 {
-	if (!env_options_are_given(options, arena))
+	if (!env_request_asks(&options->env, ENV_KIND_PYTHON))
 		return 0;
 	json_object(j, "python");
 	if (options->env.python)
@@ -119,11 +119,12 @@ static int print_python(
 static int print_node(
 	struct json *j, const struct options *options, struct arena *arena, struct error *err)
 {
-	struct options node = env_options_of(options, true);
+	struct options node = *options;
 	struct env_request request;
 	struct str json, lock;
-	if (!env_node_options_are_given(options))
+	if (!env_request_asks(&options->env, ENV_KIND_NODE))
 		return 0;
+	node.env = env_request_part(&options->env, ENV_KIND_NODE);
 	if (env_options_fill(&node, "run", arena, &request, err) ||
 		node_request_read(&request, arena, &json, &lock, err))
 		return -1;
@@ -230,8 +231,9 @@ static enum progress_kind find_progress(struct command *command)
 {
 	const struct options *options = &command->options;
 	enum progress_kind kind = command->json ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO);
-	if (env_options_are_given(options, &command->arena) || env_node_options_are_given(options))
-		return kind;
+	for (enum env_kind_id id = 0; id < ENV_KINDS; id++)
+		if (env_request_asks(&options->env, id))
+			return kind;
 	return options->template && kind == PROGRESS_BAR ? kind : PROGRESS_NONE;
 }
 
@@ -243,7 +245,7 @@ static int run_create(struct command *command, struct error *err)
 	auto_buf struct buf body = buf_empty(BODY_MAX);
 	auto_close int voucher = -1;
 	if ((command->operands.count && workspace_check_name(command->operands.items[0], err)) ||
-		cli_check_environment(&command->options, &command->arena, err) ||
+		cli_check_environment(&command->options, err) ||
 		check_template(command->options.template, err) ||
 		print_created(command, &body, &voucher, err) || remote_open(&command->remote, err))
 		return -1;

@@ -211,7 +211,7 @@ void audit_file(const struct core_workspace *w, const struct audit_actor *actor,
 static void print_packages(struct json *j, const void *ctx)
 {
 	const struct packages_wanted *wanted = ctx;
-	json_text(j, "manager", wanted->is_node ? "node" : "python");
+	json_text(j, "manager", wanted->kind->name);
 	json_array(j, "packages");
 	for (size_t i = 0; i < wanted->packages.count && i < ENV_MAX; i++)
 		json_text(j, NULL, wanted->packages.items[i]);

@@ -281,21 +281,21 @@ int policies_judge_env(const struct request *request, struct core_workspace *w,
 
 /* ---- packages, and what runs ---- */
 
-static int check_packages(const struct request *request, struct core_workspace *w, bool is_node,
-	const text_list *names, uint64_t size_bytes, struct error *err)
+static int check_packages(const struct request *request, struct core_workspace *w,
+	const struct env_kind_row *kind, const text_list *names, uint64_t size_bytes,
+	struct error *err)
 {
-	if (!policy_stack_check_packages(
-		    policies_stack(w), is_node ? "npm" : "pip", names, size_bytes, err))
+	if (!policy_stack_check_packages(policies_stack(w), kind->manager, names, size_bytes, err))
 		return 0;
 	error_context(err, "denied in workspace '%s'", w->model.name);
 	audit_refusal(request, w, err);
 	return error_hint(err, "carrel info %s -o json shows its sources", w->model.name);
 }
 
-int policies_judge_packages(const struct request *request, struct core_workspace *w, bool is_node,
-	const text_list *names, struct error *err)
+int policies_judge_packages(const struct request *request, struct core_workspace *w,
+	const struct env_kind_row *kind, const text_list *names, struct error *err)
 {
-	return is_judged(request, w) ? check_packages(request, w, is_node, names, 0, err) : 0;
+	return is_judged(request, w) ? check_packages(request, w, kind, names, 0, err) : 0;
 }
 
 int policies_check_environment(
@@ -307,16 +307,15 @@ int policies_check_environment(
 		return 0;
 	for (size_t i = 0; i < meta->packages.count; i++)
 		vec_push(&arena, &names, meta->packages.items[i].key);
-	bool is_node = meta->kind && !strcmp(meta->kind, "node");
-	return check_packages(&request_system, w, is_node, &names, meta->size_bytes, err);
+	return check_packages(
+		&request_system, w, env_kind_row_of(meta), &names, meta->size_bytes, err);
 }
 
-int policies_indexes(struct core_workspace *w, bool is_node, struct arena *arena, text_list *urls,
-	struct error *err)
+int policies_indexes(struct core_workspace *w, const struct env_kind_row *kind, struct arena *arena,
+	text_list *urls, struct error *err)
 {
 	bool is_bound;
-	if (!policy_stack_indexes(
-		    policies_stack(w), is_node ? "npm" : "pip", arena, urls, &is_bound, err))
+	if (!policy_stack_indexes(policies_stack(w), kind->manager, arena, urls, &is_bound, err))
 		return 0;
 	error_context(err, "denied in workspace '%s'", w->model.name);
 	audit_refusal(&request_system, w, err);

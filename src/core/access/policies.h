@@ -72,17 +72,18 @@ int policies_judge_env(const struct request *request, struct core_workspace *w,
 size_t policies_describe(
 	struct core_workspace *w, struct arena *arena, const char **strings, size_t room);
 
+struct env_kind_row;
+struct env_meta;
 /* The packages that are to be installed, by names; and those of a resolved environment, with all
  * their dependencies, and its size. ERR_POLICY. */
-int policies_judge_packages(const struct request *request, struct core_workspace *w, bool is_node,
-	const text_list *names, struct error *err);
-struct env_meta;
+int policies_judge_packages(const struct request *request, struct core_workspace *w,
+	const struct env_kind_row *kind, const text_list *names, struct error *err);
 int policies_check_environment(
 	struct core_workspace *w, const struct env_meta *meta, struct error *err);
 /* The indexes, or registries of npm, that its builds may use; none: any. ERR_POLICY: it may not use
  * packages of that kind. */
-int policies_indexes(struct core_workspace *w, bool is_node, struct arena *arena, text_list *urls,
-	struct error *err);
+int policies_indexes(struct core_workspace *w, const struct env_kind_row *kind, struct arena *arena,
+	text_list *urls, struct error *err);
 /* What is left of WORKSPACE_REGISTRIES for it. */
 struct policy_registries policies_registries(struct core_workspace *w, struct arena *arena);
 /* What one connection of its sandbox may bring of a remote of git. */

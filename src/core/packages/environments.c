@@ -80,7 +80,7 @@ bool environment_is_asked(const struct workspace *model)
 /* What the launcher takes: it ends a core that says anything else. */
 static int check_meta(const struct env_meta *meta, struct error *err)
 {
-	const char *interpreter = meta->node_version ? meta->node : meta->python;
+	const char *interpreter = env_meta_interpreter(meta);
 	size_t count = 7 + meta->editables.count + meta->layers.count + 2 * meta->tools.count;
 	size_t bytes = strlen(meta->name) + 2 * PATH_MAX +
 		       (meta->layers.count + 2 * meta->tools.count) * (LAYER_ID_LEN + 1);
@@ -172,7 +172,7 @@ static int check_kinds(
 			return fail(err, ERR_INVALID,
 				"environments '%s' and '%s' are both of %s: a workspace has one of "
 				"each kind",
-				w->pins[i]->name, meta->name, env_kind_of(meta)->name);
+				w->pins[i]->name, meta->name, env_kind_row_of(meta)->name);
 	return 0;
 }
 
@@ -261,10 +261,10 @@ static size_t add_texts(const char **strings, const text_list *texts)
 static size_t describe(
 	const struct core_workspace *w, const struct env_meta *meta, const char **strings)
 {
-	const char *interpreter = meta->node_version ? meta->node : meta->python;
+	const char *interpreter = env_meta_interpreter(meta);
 	size_t count = 0;
 	strings[count++] = meta->name;
-	strings[count++] = env_kind_of(meta)->name;
+	strings[count++] = env_kind_row_of(meta)->name;
 	strings[count++] = interpreter ? interpreter : "";
 	strings[count++] = meta->python_prefix ? meta->python_prefix : "";
 	count += add_texts(strings + count, &meta->editables);
@@ -273,7 +273,7 @@ static size_t describe(
 	count += add_texts(strings + count, &meta->layers);
 	strings[count++] = "";
 	/* The interpreter of Python is shown by its prefix. */
-	for (size_t i = 0; env_kind_of(meta) == &env_node && i < meta->tools.count; i++) {
+	for (size_t i = 0; env_kind_row_of(meta)->has_tools && i < meta->tools.count; i++) {
 		strings[count++] = meta->tools.items[i].key;
 		strings[count++] = meta->tools.items[i].value;
 	}
@@ -460,7 +460,7 @@ static int list_indexes(
 	text_list urls = { 0 };
 	if (!has_packages(p->recipe, p->slot))
 		return 0;
-	if (policies_indexes(p->w, p->slot == 1, arena, &urls, err))
+	if (policies_indexes(p->w, &env_kind_rows[p->slot], arena, &urls, err))
 		return -1;
 	for (size_t i = 0; i < urls.count; i++)
 		vec_push(arena, words,

@@ -192,7 +192,7 @@ static void apply(struct loop *loop, void *ctx)
 		fail_hint(&err, ERR_CONFLICT, "try again when nothing runs in it",
 			"workspace '%s' has no environment of %s yet, and it can't get one while "
 			"something runs in it",
-			w->model.name, c->manager->kind->name);
+			w->model.name, c->manager->kind->row->name);
 		on_copied(c, &err);
 		return;
 	}
@@ -476,6 +476,9 @@ static void cut(struct cancelable *cancelable)
 	environment_cancel_build(cancelable->core, c->build);
 }
 
+#define MANAGER(id, name) [ENV_KIND_##id] = &package_manager_##name,
+static const struct package_manager *const managers[ENV_KINDS] = { ENV_KIND_LIST(MANAGER) };
+
 struct cancelable *packages_change(const struct request *request, struct core_workspace *w,
 	const struct packages_wanted *wanted, packages_fn *done, void *ctx)
 {
@@ -487,7 +490,7 @@ struct cancelable *packages_change(const struct request *request, struct core_wo
 		.done = done,
 		.ctx = ctx };
 	arena_init(&c->arena);
-	c->manager = wanted->is_node ? &package_manager_node : &package_manager_python;
+	c->manager = managers[wanted->kind - env_kind_rows];
 	c->wanted.packages = text_list_copy(&c->arena, &wanted->packages);
 	str_copy(c->request_id, sizeof c->request_id, request->id);
 	core_hold(w);
@@ -496,7 +499,7 @@ struct cancelable *packages_change(const struct request *request, struct core_wo
 		    &err) ||
 		c->manager->read_names(c, &err) ||
 		(!wanted->is_removal &&
-			policies_judge_packages(request, w, wanted->is_node, &c->names, &err))) {
+			policies_judge_packages(request, w, wanted->kind, &c->names, &err))) {
 		core_later(w->core, on_refused, c, w, &err);
 		return &c->cancelable;
 	}

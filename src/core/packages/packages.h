@@ -12,11 +12,12 @@
 #pragma once
 #include "base/vec.h"
 #include "core/core.h"
+#include "model/nouns/environment.h"
 
 struct packages_wanted {
 	text_list packages; /* requirements ("pandas>=2"); names, when is_removal */
 	bool is_removal;
-	bool is_node;  /* packages of Node ("axios@1"), else of Python */
+	const struct env_kind_row *kind; /* of the packages */
 	bool persists; /* pyproject.toml or package.json of /workspace is changed too */
 };
 struct packages_result { /* valid until the callback returns */
@@ -36,7 +37,7 @@ struct package {
 	const char *name, *version;
 	bool is_requested;   /* asked for by name, not only a dependency */
 	bool is_environment; /* of the environment; else a command installed it */
-	bool is_node;
+	const struct env_kind_row *kind;
 };
 struct packages_listed {
 	VEC(struct package) packages; /* sorted by name */

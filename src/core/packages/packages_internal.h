@@ -55,7 +55,8 @@ struct package_manager {
 	int (*complete)(struct package_change *c, struct error *err);
 	void (*apply)(const struct live_change *change, environment_fn *done, void *ctx);
 };
-extern const struct package_manager package_manager_python, package_manager_node;
+#define PACKAGE_MANAGER_EXTERN(id, name) extern const struct package_manager package_manager_##name;
+ENV_KIND_LIST(PACKAGE_MANAGER_EXTERN)
 
 bool packages_is_named(const text_list *names, const char *name); /* NULL: no */
 void packages_push_unique(struct arena *arena, text_list *list, const char *text);

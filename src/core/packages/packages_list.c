@@ -17,7 +17,7 @@ static int compare(const void *a, const void *b)
 {
 	const struct package *one = a, *other = b;
 	int order = strcmp(one->name, other->name);
-	return order ? order : one->is_node - other->is_node;
+	return order ? order : (int)(one->kind - other->kind);
 }
 
 static void finish(struct package_listing *p, const struct error *err)
@@ -42,7 +42,7 @@ static void add_all(struct package_listing *p, const dist_list *dists, const str
 			(struct package){ dist->name, dist->version,
 				map_get(&p->requested, str_from(dist->name)) != NULL,
 				version && !strcmp(version, dist->version),
-				env_kind_of(meta) == &env_node });
+				env_kind_row_of(meta) });
 	}
 }
 

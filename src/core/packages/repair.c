@@ -193,7 +193,7 @@ static void install_next(struct repairing *r, size_t from)
 		const struct finding *finding = &r->found.items[r->at];
 		if (!finding->wanted || strpbrk(finding->wanted, "@/"))
 			continue;
-		struct packages_wanted wanted = { 0 };
+		struct packages_wanted wanted = { .kind = &env_kind_rows[ENV_KIND_PYTHON] };
 		vec_push(&r->arena, &wanted.packages, finding->wanted);
 		fault_point("core_repair_install");
 		packages_change(&request_system, r->w, &wanted, on_installed, r);
@@ -206,10 +206,10 @@ static void install_next(struct repairing *r, size_t from)
 
 static void restore_next(struct repairing *r, size_t from);
 
-static const struct env_kind *kind_of(const struct finding *finding)
-{
-	return finding->kind == FINDING_NODE ? &env_node : &env_python;
-}
+/* Findings that say what is missing of an environment. */
+static const struct env_kind *const restored[] = {
+	[FINDING_PYTHON] = &env_python, [FINDING_PACKAGE] = &env_python, [FINDING_NODE] = &env_node
+};
 
 /* In a child. 1: restored, 0: no layer has it, UINT64_MAX: r->failure. */
 static uint64_t restore(void *ctx)
@@ -217,7 +217,7 @@ static uint64_t restore(void *ctx)
 	struct repairing *r = ctx;
 	const struct finding *finding = &r->found.items[r->at];
 	return (uint64_t)(int64_t)repair_restore(
-		r->w, kind_of(finding), finding->object, &r->failure);
+		r->w, restored[finding->kind], finding->object, &r->failure);
 }
 
 static void on_restored(void *ctx, bool ok, uint64_t value)

@@ -177,7 +177,7 @@ static void start_job(struct settling *s)
 	struct json j = json_to(&options, false);
 	struct upper_change change = describe(s);
 	text_list names = { 0 };
-	vec_push(&arena, &names, environment_kind(w, s->slot)->name);
+	vec_push(&arena, &names, environment_kind(w, s->slot)->row->name);
 	vec_push(&arena, &names, s->layer ? s->layer : (const char *)w->model.id);
 	for (size_t i = 0; i < w->model.layers.count; i++)
 		vec_push(&arena, &names, w->model.layers.items[i]);

@@ -37,7 +37,7 @@ static int change(struct call *c, bool is_removal, struct error *err)
 	const struct packages_body *body = c->body;
 	struct packages_wanted wanted = { .packages = body->packages,
 		.is_removal = is_removal,
-		.is_node = body->kind == PACKAGES_NODE,
+		.kind = &env_kind_rows[body->kind],
 		.persists = !body->has_persist || body->persist };
 	struct core_workspace *w;
 	if (call_workspace(c, &w, err))
@@ -72,7 +72,7 @@ static void on_listed(void *ctx, const struct packages_listed *listed, const str
 		json_object(&j, NULL);
 		json_text(&j, "name", package->name);
 		json_text(&j, "version", package->version);
-		json_text(&j, "kind", package->is_node ? "node" : "python");
+		json_text(&j, "kind", package->kind->name);
 		json_bool(&j, "requested", package->is_requested);
 		json_text(&j, "source", package->is_environment ? "environment" : "workspace");
 		json_end(&j);

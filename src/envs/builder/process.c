@@ -209,10 +209,10 @@ static char **make_argv(const struct build_order *order, struct arena *arena)
 		vec_push(arena, &words, arena_text(arena, first[i]));
 	if (order->python[0])
 		vec_push(arena, &words, arena_printf(arena, "--python=%s", order->python));
-	bool is_node = false;
+	bool is_named = false; /* by an option: else requirements are sent */
 	for (size_t i = 0; i < order->option_count; i++)
-		is_node |= strcmp(order->options[i], WORKSPACE_NODE_INPUT) == 0;
-	if (!is_null_device(order->streams[0]) && !is_node)
+		is_named |= strcmp(order->options[i], WORKSPACE_NODE_INPUT) == 0;
+	if (!is_null_device(order->streams[0]) && !is_named)
 		vec_push(arena, &words, arena_text(arena, "--requirements=/dev/stdin"));
 	for (size_t i = 0; i < order->option_count; i++) {
 		const char *id = wheels_of(order->options[i]);

@@ -178,4 +178,23 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 	return 1;
 }
 
-const struct env_reader env_node_reader = { &env_node, node_prepare, compose };
+/* -- the kind -- */
+
+static bool is_asked(const struct env_request *request)
+{
+	const struct node_request *node = &request->node;
+
+	return node->packages.count || node->package_json || node->json_text.data || node->lock ||
+	       node->version || node->runtime || node->registry || node->allow_scripts;
+}
+
+static void narrow(struct env_request *request)
+{
+	*request = (struct env_request){ .node = request->node,
+		.rebuild = request->rebuild,
+		.no_cache = request->no_cache,
+		.is_self_contained = request->is_self_contained };
+}
+
+/* Its runtime may come from an index, too. */
+const struct env_reader env_node_reader = { is_asked, is_asked, narrow, node_prepare, compose };

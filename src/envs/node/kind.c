@@ -45,5 +45,15 @@ static const char *const variables[] = { "PATH=/env/bin:" NODE_AGAIN "/.bin:" NO
 					 "/npm/bin:/usr/local/bin:/usr/bin:/bin",
 	"npm_config_cache=/.cache/npm", "npm_config_update_notifier=false",
 	"BUN_INSTALL_CACHE_DIR=/.cache/bun", NULL };
-const struct env_kind env_node = { "node", NODE_TARGET, NODE_AGAIN, "node", ".bin", variables,
-	"node", NULL, check, list_paths, node_upper_settle };
+const struct env_kind env_node = { .row = &env_kind_rows[ENV_KIND_NODE],
+	.target = NODE_TARGET,
+	.again = NODE_AGAIN,
+	.upper = "node",
+	.root_layer = LAYER_ROOT_NODE,
+	.programs = ".bin",
+	.variables = variables,
+	.command = "node",
+	.check = check,
+	.list_paths = list_paths,
+	.settle = node_upper_settle,
+	.restore = node_upper_restore };

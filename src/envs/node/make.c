@@ -345,5 +345,5 @@ static int node_make(struct build_run *run, struct error *err)
 	return failed;
 }
 
-const struct env_maker env_node_maker = { &env_node, complete, node_make, node_name_layer,
-	node_verify, node_ask_again };
+const struct env_maker env_node_maker = { complete, node_make, node_name_layer, node_verify,
+	node_ask_again };

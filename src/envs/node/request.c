@@ -12,12 +12,6 @@
 
 #define SPECS_MAX 1000
 
-bool node_request_is_given(const struct node_request *node)
-{
-	return node->packages.count || node->package_json || node->json_text.data || node->lock ||
-	       node->version || node->runtime || node->registry || node->allow_scripts;
-}
-
 /* ---- files ---- */
 
 /* A client of the daemon sends both texts in one object, through stdin. */

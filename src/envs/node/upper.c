@@ -137,3 +137,13 @@ int node_upper_settle(const struct layer_store *layers, int upper,
 			return -1;
 	return 0;
 }
+
+/* A layer holds whole packages, each in a directory of its name. */
+int node_upper_restore(
+	int upper, const struct manifest *manifest, const char *package, struct error *err)
+{
+	for (size_t i = 0; i < manifest->entries.count; i++)
+		if (!strcmp(manifest->entries.items[i].path, package))
+			return upper_remove(upper, package, err) ? -1 : 1;
+	return 0;
+}

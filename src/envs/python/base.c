@@ -113,5 +113,15 @@ static int list_paths(const struct home *home, const struct env_meta *meta, stru
 }
 
 static const char *const variables[] = { "VIRTUAL_ENV=/env", NULL };
-const struct env_kind env_python = { "python", "/env", NULL, "env", "bin", variables, "python",
-	"python3", check, list_paths, python_upper_settle };
+const struct env_kind env_python = { .row = &env_kind_rows[ENV_KIND_PYTHON],
+	.target = "/env",
+	.upper = "env",
+	.root_layer = LAYER_ROOT_PYTHON,
+	.programs = "bin",
+	.variables = variables,
+	.command = "python",
+	.command_alias = "python3",
+	.check = check,
+	.list_paths = list_paths,
+	.settle = python_upper_settle,
+	.restore = python_upper_restore };

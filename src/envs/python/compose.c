@@ -423,4 +423,25 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 	return found;
 }
 
-const struct env_reader env_python_reader = { &env_python, python_prepare, compose };
+/* -- the kind -- */
+
+static bool has_packages(const struct env_request *request)
+{
+	return request->pip.count || request->requirement_files.count;
+}
+
+static bool is_asked(const struct env_request *request)
+{
+	return has_packages(request) || request->extras.count || request->groups.count ||
+	       request->constraint_files.count || request->constraint_lines.count ||
+	       request->torch_backend || request->find_links.count || request->is_pre ||
+	       request->python || request->allow_build;
+}
+
+static void narrow(struct env_request *request)
+{
+	request->node = (struct node_request){ 0 };
+}
+
+const struct env_reader env_python_reader = { is_asked, has_packages, narrow, python_prepare,
+	compose };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
@@ -15,6 +16,7 @@
 #include "format/packages/wheel_record.h"
 
 #define CACHE "__pycache__"
+#define METADATA ".dist-info"
 
 struct settling {
 	const struct layer_store *layers;
@@ -336,4 +338,96 @@ int python_upper_settle(const struct layer_store *layers, int upper,
 		failed = drop_layer(&s, change->before.items[i], err);
 	remove_empty(&s);
 	return failed ? -1 : 0;
+}
+
+/* ---- a package as its layer has it ---- */
+
+static bool is_metadata(const char *name)
+{
+	size_t len = strlen(name), end = strlen(METADATA);
+	return len > end && !strcmp(name + len - end, METADATA);
+}
+
+static bool has_entry(const struct manifest *manifest, struct str dir, const char *name)
+{
+	for (size_t i = 0; i < manifest->entries.count; i++) {
+		const char *path = manifest->entries.items[i].path;
+		if (strlen(path) == dir.len + 1 + strlen(name) &&
+			!strncmp(path, dir.data, dir.len) && path[dir.len] == '/' &&
+			!strcmp(path + dir.len + 1, name))
+			return true;
+	}
+	return false;
+}
+
+/* A directory that is the package's alone: it goes as a whole, with what was added to it. */
+static bool is_own_directory(const struct manifest *manifest, const struct manifest_entry *entry)
+{
+	struct str path = str_from(entry->path);
+	return entry->kind == MANIFEST_DIRECTORY &&
+	       (is_metadata(entry->path) || has_entry(manifest, path, "__init__.py"));
+}
+
+/* Another version of it, which a command installed over it. */
+static int remove_other_metadata(
+	int upper, const char *path, const char *package, struct error *err)
+{
+	char parent[MANIFEST_PATH_MAX + 1];
+	size_t len = strlen(package);
+	str_format(parent, sizeof parent, "%.*s", (int)(path_basename(path) - path), path);
+	auto_close int dir = upper_open_shown(upper, parent, err);
+	auto_walk DIR *list = dir < 0 ? NULL : walk_open(dir, ".");
+	struct dirent *entry;
+	while ((entry = walk_next(list))) {
+		char name[NAME_MAX + 1];
+		size_t i = 0;
+		for (; entry->d_name[i] && i < NAME_MAX; i++)
+			name[i] = (char)(strchr("_.", entry->d_name[i]) ? '-'
+					 : entry->d_name[i] >= 'A' && entry->d_name[i] <= 'Z'
+						 ? entry->d_name[i] + 32
+						 : entry->d_name[i]);
+		name[i] = 0;
+		if (strncmp(name, package, len) == 0 && name[len] == '-' && name[len + 1] >= '0' &&
+			name[len + 1] <= '9' && is_metadata(entry->d_name) &&
+			path_remove_tree(dir, entry->d_name, err))
+			return -1;
+	}
+	return 0;
+}
+
+static int restore_layer(int upper, const struct manifest *manifest, struct error *err)
+{
+	const char *done = NULL; /* the directory that went as a whole */
+	for (size_t i = 0; i < manifest->entries.count; i++) {
+		const struct manifest_entry *entry = &manifest->entries.items[i];
+		size_t len = done ? strlen(done) : 0;
+		if (done && !strncmp(entry->path, done, len) && entry->path[len] == '/')
+			continue;
+		bool is_own = is_own_directory(manifest, entry);
+		if (entry->kind == MANIFEST_DIRECTORY && !is_own)
+			continue;
+		if (is_own)
+			done = entry->path;
+		if (is_own && is_metadata(entry->path) &&
+			remove_other_metadata(upper, entry->path, manifest->name, err))
+			return -1;
+		if (upper_remove(upper, entry->path, err))
+			return -1;
+	}
+	return 0;
+}
+
+static bool is_layer_of(const struct manifest *manifest, const char *package)
+{
+	if (!strcmp(package, LAYER_KIND_BASE))
+		return !strcmp(manifest->kind, LAYER_KIND_BASE);
+	return strcmp(manifest->kind, LAYER_KIND_BASE) && !strcasecmp(manifest->name, package);
+}
+
+int python_upper_restore(
+	int upper, const struct manifest *manifest, const char *package, struct error *err)
+{
+	if (!is_layer_of(manifest, package))
+		return 0;
+	return restore_layer(upper, manifest, err) ? -1 : 1;
 }

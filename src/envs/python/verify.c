@@ -193,5 +193,5 @@ static int ask_again(const struct builder *builder, const struct env_meta *old, 
 	return lock.len > 0 ? lock_keep(store, wanted->lock_key, lock, err) : 0;
 }
 
-const struct env_maker env_python_maker = { &env_python, python_complete, python_make, name_layer,
-	verify, ask_again };
+const struct env_maker env_python_maker = { python_complete, python_make, name_layer, verify,
+	ask_again };

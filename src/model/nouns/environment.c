@@ -126,7 +126,7 @@ static bool is_version(const char *text)
 
 static bool is_kind(const char *text)
 {
-	return strcmp(text, "python") == 0 || strcmp(text, "node") == 0;
+	return env_kind_row_find(text) != NULL;
 }
 
 static bool is_runtime(const char *text)
@@ -169,6 +169,52 @@ static const struct record meta_record = { "Meta", NULL, RECORD_ROWS(rows), FIEL
 static const struct record meta_rest = { "Meta", NULL, rows + USE_ROWS,
 	sizeof rows / sizeof *rows - USE_ROWS, FIELD_OUT };
 
+/* -- kinds -- */
+
+const struct env_kind_row env_kind_rows[ENV_KINDS] = {
+	[ENV_KIND_PYTHON] = { "python", "pip", { "python_version", "python" }, false, AT(python) },
+	[ENV_KIND_NODE] = { "node", "npm", { "node_version", "runtime" }, true, AT(node) },
+};
+
+const struct env_kind_row *env_kind_row_find(const char *name)
+{
+	for (size_t i = 0; i < ENV_KINDS; i++)
+		if (strcmp(env_kind_rows[i].name, name) == 0)
+			return &env_kind_rows[i];
+	return NULL;
+}
+
+const struct env_kind_row *env_kind_row_of(const struct env_meta *meta)
+{
+	const struct env_kind_row *found = meta->kind ? env_kind_row_find(meta->kind) : NULL;
+	return found ? found : env_kind_rows;
+}
+
+const char *env_meta_interpreter(const struct env_meta *meta)
+{
+	const char *path;
+	memcpy(&path, (const char *)meta + env_kind_row_of(meta)->interpreter, sizeof path);
+	return path;
+}
+
+void env_meta_set_interpreter(struct env_meta *meta, const char *path)
+{
+	memcpy((char *)meta + env_kind_row_of(meta)->interpreter, &path, sizeof path);
+}
+
+/* -- meta.json -- */
+
+static bool has_text(const struct env_meta *meta, const char *field)
+{
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (strcmp(rows[i].name, field) == 0) {
+			const char *text;
+			memcpy(&text, (const char *)meta + rows[i].offset, sizeof text);
+			return text != NULL;
+		}
+	return false;
+}
+
 const char *env_package_version(const pair_list *packages, const char *name)
 {
 	for (size_t i = 0; packages && i < packages->count; i++)
@@ -206,15 +252,9 @@ int env_meta_parse(struct str text, struct arena *arena, struct env_meta *meta, 
 	struct env_meta result = { 0 };
 	if (record_read_shown(&meta_record, text, arena, &result, err))
 		return -1;
-	bool is_node = result.kind && strcmp(result.kind, "node") == 0;
-	const char *missing = is_node		       ? !result.node_version ? "node_version"
-							 : !result.runtime    ? "runtime"
-									      : NULL
-			      : !result.python_version ? "python_version"
-			      : !result.python	       ? "python"
-						       : NULL;
-	if (missing)
-		return fail(err, ERR_CORRUPT, "field '%s' is missing or wrong", missing);
+	for (const char *const *needed = env_kind_row_of(&result)->needed; *needed; needed++)
+		if (!has_text(&result, *needed))
+			return fail(err, ERR_CORRUPT, "field '%s' is missing or wrong", *needed);
 	for (size_t i = 0; i < result.tools.count; i++)
 		if (!is_sha256(result.tools.items[i].value))
 			return fail(err, ERR_CORRUPT, "'tools' has an invalid layer id");

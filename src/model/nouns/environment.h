@@ -54,6 +54,33 @@ struct env_meta {
 	text_list editables; /* paths on the host, and inside: the same */
 	text_list indexes;   /* where from, credentials removed */
 };
+/* ---- kinds ---- */
+
+/* Every kind, the default first. The tables of kinds in other rooms are made from this list:
+ * envs/kind.h, core/packages/packages_internal.h. */
+#define ENV_KIND_LIST(X)                                                                           \
+	X(PYTHON, python)                                                                          \
+	X(NODE, node)
+#define ENV_KIND_ID(id, name) ENV_KIND_##id,
+enum env_kind_id { ENV_KIND_LIST(ENV_KIND_ID) ENV_KINDS };
+/* What a program knows of a kind without opening an environment. */
+struct env_kind_row {
+	const char *name;      /* in meta.json, requests, rows and messages */
+	const char *manager;   /* what installs its packages, as sources.json names it */
+	const char *needed[3]; /* fields of meta.json that must be there; ends with NULL */
+	/* true: its interpreter and tools may be layers (env_meta.tools). false: its interpreter is
+	 * a program of the host, which may need a prefix and editable projects. */
+	bool has_tools;
+	size_t interpreter; /* offset in env_meta of its path on the host */
+};
+extern const struct env_kind_row env_kind_rows[ENV_KINDS];
+/* NULL: there is none of that name. */
+const struct env_kind_row *env_kind_row_find(const char *name);
+const struct env_kind_row *env_kind_row_of(const struct env_meta *meta);
+/* The path of the interpreter on the host, or NULL. */
+const char *env_meta_interpreter(const struct env_meta *meta);
+void env_meta_set_interpreter(struct env_meta *meta, const char *path);
+
 /* The version of a package in a list of name -> version, which may be NULL; NULL: it has none. */
 const char *env_package_version(const pair_list *packages, const char *name);
 /* The id of layer `index`: its own layers, then those of its tools. */

@@ -1,8 +1,8 @@
 /* Operations on Python and Node packages of workspaces. */
 #include "model/operations/takes.h"
 
-const struct field_choice packages_kinds[] = { { "python", PACKAGES_PYTHON },
-	{ "node", PACKAGES_NODE }, { 0 } };
+#define CHOICE(id, name) { #name, ENV_KIND_##id },
+const struct field_choice packages_kinds[] = { ENV_KIND_LIST(CHOICE){ 0 } };
 
 static const struct field packages_body_rows[] = {
 	{ "packages", FIELD_TEXTS, offsetof(struct packages_body, packages),

@@ -1,6 +1,7 @@
 /* takes.h -- what the queries and bodies of operations are read into, where no noun has that
  * struct. */
 #pragma once
+#include "model/nouns/environment.h"
 #include "model/nouns/template.h"
 #include "model/operations/operation.h"
 
@@ -72,11 +73,10 @@ struct tree_body {
 };
 
 /* ---- packages, templates, agents ---- */
-enum packages_kind { PACKAGES_PYTHON, PACKAGES_NODE };
 extern const struct field_choice packages_kinds[];
 struct packages_body {
 	text_list packages;
-	int kind; /* enum packages_kind */
+	int kind; /* enum env_kind_id */
 	bool persist, has_persist;
 };
 struct upload_query {

@@ -241,13 +241,13 @@ static int check_environment(const struct launch_tree *tree, struct error *err)
 {
 	if (!env_name_is_valid(tree->name))
 		return corrupt(err, "an invalid name of an environment");
-	bool is_python = !strcmp(tree->kind, "python");
-	if (!is_python && strcmp(tree->kind, "node") != 0)
+	const struct env_kind_row *kind = env_kind_row_find(tree->kind);
+	if (!kind)
 		return corrupt(err, "an unknown kind of environment");
-	if (((is_python || tree->python[0]) && !path_is_normal(tree->python)) ||
+	if (((!kind->has_tools || tree->python[0]) && !path_is_normal(tree->python)) ||
 		(tree->prefix[0] && !path_is_normal(tree->prefix)))
 		return corrupt(err, "an interpreter without an absolute, plain path");
-	if (is_python ? tree->tool_count != 0 : tree->prefix[0] || tree->editable_count)
+	if (kind->has_tools ? tree->prefix[0] || tree->editable_count : tree->tool_count != 0)
 		return corrupt(err, "an environment with parts of another kind");
 	for (size_t i = 0; i < tree->tool_count; i += 2)
 		if (i + 1 == tree->tool_count || !env_name_is_valid(tree->tools[i]) ||
