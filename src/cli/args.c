@@ -304,21 +304,57 @@ int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *o
 	return 0;
 }
 
+struct arg_usage args_usage(const struct arg_spec *spec)
+{
+	const char *rest = spec->usage	    ? spec->usage
+			   : spec->commands ? "COMMAND [options]"
+					    : "[options]";
+	struct arg_usage usage;
+	str_format(usage.text, sizeof usage.text, "carrel%s%s%s%s", spec->command[0] ? " " : "",
+		spec->command, rest[0] ? " " : "", rest);
+	return usage;
+}
+
+/* The operands of a usage line: "NAME", "[NEW]" and "FILE...", up to the first option. */
+static size_t count_operands(const struct arg_spec *spec, size_t *most)
+{
+	struct str rest = str_from(spec->usage ? spec->usage : "[options]"), word;
+	size_t least = 0;
+	*most = 0;
+	while (str_next(&rest, ' ', &word) && word.data[0] != '-' && !str_is(word, "[options]") &&
+		!str_starts_with(word, "[-")) {
+		least += word.data[0] != '[';
+		bool repeats = memmem(word.data, word.len, "...", 3);
+		*most = repeats || *most == SIZE_MAX ? SIZE_MAX : *most + 1;
+	}
+	if (spec->most)
+		*most = spec->most;
+	return spec->least ? spec->least : least;
+}
+
+size_t args_least(const struct arg_spec *spec)
+{
+	size_t most;
+	return count_operands(spec, &most);
+}
+
 /* A hint is one line: of a usage that has more, the first. */
 static int hint_usage(const struct arg_spec *spec, struct error *err)
 {
-	return error_hint(err, "%.*s", (int)strcspn(spec->usage, "\n"), spec->usage);
+	const struct arg_usage usage = args_usage(spec);
+	return error_hint(err, "%.*s", (int)strcspn(usage.text, "\n"), usage.text);
 }
 
 int args_check_operands(const struct arg_spec *spec, const text_list *operands, struct error *err)
 {
-	if (operands->count > spec->most) {
-		fail(err, ERR_INVALID, "unexpected argument '%s'", operands->items[spec->most]);
+	size_t most, least = count_operands(spec, &most);
+	if (operands->count > most) {
+		fail(err, ERR_INVALID, "unexpected argument '%s'", operands->items[most]);
 		return hint_usage(spec, err);
 	}
-	if (operands->count >= spec->least)
+	if (operands->count >= least)
 		return 0;
-	const char *name = spec->usage + strlen("carrel ") + strlen(spec->command) + 1;
+	const char *name = spec->usage;
 	for (size_t i = 0; i < operands->count && strchr(name, ' '); i++)
 		name = strchr(name, ' ') + 1;
 	int len = (int)strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
@@ -373,7 +409,7 @@ static void print_option(
 
 void args_print_help(const struct arg_spec *spec, struct buf *out)
 {
-	buf_printf(out, "usage: %s\n\n", spec->usage);
+	buf_printf(out, "usage: %s\n\n", args_usage(spec).text);
 	print_wrapped(out, spec->about, 0);
 	buf_text(out, "\noptions:\n");
 	struct options options = { .spec = spec };

@@ -66,8 +66,10 @@ enum arg_group {
 struct command;
 struct arg_spec {
 	const char *command; /* "run", "env build" */
-	const char *usage;   /* "carrel run [options] -- CMD [ARG...]" */
-	const char *about;   /* one paragraph for --help */
+	/* What its usage line has behind the command: "NAME... [options]". How many operands there
+	 * may be follows from it. NULL: "[options]", of a group "COMMAND [options]". */
+	const char *usage;
+	const char *about; /* one paragraph for --help */
 	const struct arg_option *options;
 	size_t option_count;
 	const char *later;    /* "template|v": names and letters of options that a later version
@@ -75,12 +77,28 @@ struct arg_spec {
 	const char *examples; /* lines for the end of --help, or NULL */
 	const char *summary;  /* for the list of commands */
 	enum arg_group group; /* in that list */
-	size_t least, most;   /* operands */
-	bool takes_command;   /* after `least` operands: the words of a command, never options */
+	size_t least, most;   /* operands, where the usage line doesn't say it; or 0 */
+	bool takes_command;   /* after the operands that it needs: the words of a command, never
+				 options */
 	const struct arg_spec *const *commands; /* its subcommands, up to NULL; or NULL, and then */
 	/* 0, an exit code after everything has been said, or -1. */
 	int (*run)(struct command *command, struct error *err);
+	/* Of a command that asks for the operation whose row has its name: see cli/plain.h. */
+	const char *sends;  /* members of the body that operands stand for: "workspace snapshot" */
+	const char *prints; /* the member of the answer that people see; NULL: "name" */
+	int (*check)(const char *operand, struct error *err); /* the first one of `sends`, or all */
+	const char *cancels, *afterwards; /* of struct remote: cancels, interrupted_hint */
+	const struct record *record;	  /* of plain_list: the columns, */
+	const char *key;		  /* and the member that --quiet prints */
+	const struct removal *removal;	  /* of plain_remove, or NULL */
 };
+struct arg_usage {
+	char text[512];
+};
+/* "carrel run [options] -- CMD [ARG...]". */
+struct arg_usage args_usage(const struct arg_spec *spec);
+/* How many operands it needs. */
+size_t args_least(const struct arg_spec *spec);
 
 /* Parses argv[1..]; *operands is the index of the first operand (argc when there is none). Every
  * table is understood to hold -h/--help as well: *help is set and the rest left unparsed. */
@@ -90,7 +108,7 @@ int args_parse(const struct arg_spec *spec, int argc, char **argv, void *options
  * follows "--" are operands. */
 int args_parse_mixed(const struct arg_spec *spec, int argc, char **argv, void *options,
 	struct arena *arena, text_list *operands, bool *help, struct error *err);
-/* Between spec->least and spec->most of them; ERR_INVALID names the one that is missing, as the
+/* As many as its usage line has; ERR_INVALID names the one that is missing, as the
  * usage line does ("carrel cp SOURCE TARGET"), or that is too much. */
 int args_check_operands(const struct arg_spec *spec, const text_list *operands, struct error *err);
 /* Whether argv has -o json: errors are then JSON, also for an invalid option before it. */

@@ -70,7 +70,7 @@ static const struct arg_spec version = {
 	.command = "version",
 	.summary = "print the version",
 	.group = GROUP_SELF,
-	.usage = "carrel version [-o json]",
+	.usage = "[-o json]",
 	.about = "Prints the version.",
 	ARG_TABLE(version_table),
 	.run = run_version,
@@ -81,10 +81,9 @@ static const struct arg_spec help = {
 	.command = "help",
 	.summary = "print this list, or the help of one command",
 	.group = GROUP_SELF,
-	.usage = "carrel help [COMMAND...]",
+	.usage = "[COMMAND...]",
 	.about = "Prints the list of commands, or the help of one command.",
 	ARG_TABLE(version_table),
-	.most = SIZE_MAX,
 	.run = run_help,
 };
 static const char *const group_titles[GROUP_COUNT] = {
@@ -155,9 +154,7 @@ static const struct arg_spec *const commands[] = {
 	&help,
 	NULL,
 };
-const struct arg_spec cli_all = {
-	.command = "", .usage = "carrel COMMAND [options]", .commands = commands
-};
+const struct arg_spec cli_all = { .command = "", .commands = commands };
 
 /* "build" of "env build". */
 const char *cli_word(const struct arg_spec *spec)
@@ -201,7 +198,7 @@ static void print_help(const struct arg_spec *spec, struct buf *out)
 		return;
 	}
 	const char *name = spec->command, *space = name[0] ? " " : "";
-	buf_printf(out, "usage: %s\n\n", spec->usage);
+	buf_printf(out, "usage: %s\n\n", args_usage(spec).text);
 	if (spec->about)
 		buf_printf(out, "%s\n\n", spec->about);
 	print_commands(spec, out);
@@ -343,7 +340,7 @@ static int parse(struct command *command, int argc, char **argv, bool *is_help, 
 			    &next, is_help, err))
 			return -1;
 		at += next;
-		if (at == argc || operands->count == spec->least || *is_help)
+		if (at == argc || operands->count == args_least(spec) || *is_help)
 			break;
 		vec_push(&command->arena, operands, argv[at]);
 	}

@@ -87,6 +87,9 @@ extern const struct arg_option terminal_rows[2];	       /* -t, -i */
 extern const struct arg_option network_rows[3]; /* --net, --allow-domain, --deny-domain */
 extern const struct arg_option sandbox_rows[3]; /* --ptrace, --isolation, --view */
 
+/* The same as the only options of a command. */
+#define REMOTE_OPTIONS                                                                             \
+	.options = remote_rows, .option_count = sizeof remote_rows / sizeof *remote_rows
 extern const struct arg_option mount_rows[3]; /* -v, --dir, --attach */
 
 struct command {

@@ -131,14 +131,12 @@ const struct arg_spec cli_completion = {
 	.command = "completion",
 	.summary = "print the completion script of a shell",
 	.group = GROUP_SELF,
-	.usage = "carrel completion SHELL [-o json]",
+	.usage = "SHELL [-o json]",
 	.about = "Prints a script that completes commands, options and names in bash, zsh or fish. "
 		 "\n`make install` installs the scripts where the shells find them.",
 	ARG_TABLE(table),
 	.examples = "  . <(carrel completion bash)\n"
 		    "  carrel completion fish > ~/.config/fish/completions/carrel.fish\n",
-	.least = 1,
-	.most = 1,
 	.run = run_completion,
 };
 
@@ -317,9 +315,9 @@ static void offer_for(struct completion *c, struct str word)
 
 /* The word of the usage line for operand number `at`, the first being 0; the last one that may be
  * repeated stands for all that follow. */
-static struct str usage_word(const struct arg_spec *spec, size_t at)
+static struct str usage_word(const char *usage, size_t at)
 {
-	struct str rest = str_from(spec->usage), word, found = { 0 };
+	struct str rest = str_from(usage), word, found = { 0 };
 	size_t seen = 0;
 	while (str_next(&rest, ' ', &word)) {
 		if (word.len && word.data[0] == '[')
@@ -422,7 +420,7 @@ static void complete_word(struct completion *c, const struct arg_spec *spec, int
 		else if (!is_value && (are_options_over || argv[i][0] != '-'))
 			operands++;
 		is_value = false;
-		are_options_over |= spec->takes_command && operands > spec->least;
+		are_options_over |= spec->takes_command && operands > args_least(spec);
 	}
 	const char *equals = strchr(c->word, '=');
 	if (is_value) {
@@ -438,7 +436,7 @@ static void complete_word(struct completion *c, const struct arg_spec *spec, int
 		args_each(spec, offer_option, c);
 		offer(c, "--help", "show this");
 	} else
-		offer_for(c, usage_word(spec, operands));
+		offer_for(c, usage_word(args_usage(spec).text, operands));
 }
 
 int completion_answer(int argc, char **argv)

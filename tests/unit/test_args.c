@@ -182,7 +182,7 @@ static void help_is_found_behind_operands(void **state)
 static void an_option_of_a_later_version_is_refused_as_such(void **state)
 {
 	static const struct arg_spec later = { .command = "test",
-		.usage = "carrel test",
+		.usage = "[ITEM...]",
 		.options = table,
 		.option_count = 2,
 		.later = "template|v" };
@@ -207,7 +207,7 @@ static void an_option_of_a_later_version_is_refused_as_such(void **state)
 static void operands_that_are_missing_or_too_many_are_named(void **state)
 {
 	static const struct arg_spec two = {
-		.command = "cp", .usage = "carrel cp SOURCE TARGET [options]", .least = 2, .most = 2
+		.command = "cp", .usage = "SOURCE TARGET [options]"
 	};
 	const char *items[] = { "a", "b", "c" };
 	text_list operands = { items, 0, 0 };

@@ -6,8 +6,6 @@
 #include "cli/environments/template.h"
 #include "model/agents/agent.h"
 
-static const struct arg_option remote_table[] = { { ARG_FROM(remote_rows) } };
-
 static int run_add(struct command *command, struct error *err)
 {
 	const char *path = command->operands.items[0];
@@ -31,14 +29,12 @@ static int run_add(struct command *command, struct error *err)
 static const struct arg_spec add_spec = {
 	.command = "agent add",
 	.summary = "add an A2A agent, or replace one",
-	.usage = "carrel agent add FILE [options]",
+	.usage = "FILE [options]",
 	.about = "Adds the agent in a YAML file (-: stdin) under the name that the file says, and "
 		 "serves it at\n/a2a/NAME. It replaces one of that name; tasks that run go on as "
 		 "they began. Prints its\nname. docs/agents.md describes the file.",
-	ARG_TABLE(remote_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel agent add tools.yaml\n",
-	.least = 1,
-	.most = 1,
 	.run = run_add,
 };
 
@@ -50,9 +46,8 @@ static int run_ls(struct command *command, struct error *err)
 static const struct arg_spec ls_spec = {
 	.command = "agent ls",
 	.summary = "list agents",
-	.usage = "carrel agent ls [options]",
 	.about = "Lists the agents, by name.",
-	ARG_TABLE(remote_table),
+	REMOTE_OPTIONS,
 	.run = run_ls,
 };
 
@@ -77,11 +72,9 @@ static int run_show(struct command *command, struct error *err)
 static const struct arg_spec show_spec = {
 	.command = "agent show",
 	.summary = "print an agent",
-	.usage = "carrel agent show NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Prints the YAML of an agent, as it was added. -o json prints its values.",
-	ARG_TABLE(remote_table),
-	.least = 1,
-	.most = 1,
+	REMOTE_OPTIONS,
 	.run = run_show,
 };
 
@@ -97,13 +90,11 @@ static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remo
 static const struct arg_spec rm_spec = {
 	.command = "agent rm",
 	.summary = "remove agents",
-	.usage = "carrel agent rm NAME... [options]",
+	.usage = "NAME... [options]",
 	.about = "Removes agents. Their tasks that run are canceled, and all their tasks are "
 		 "forgotten. Workspaces\nof their contexts stay until their ttl has passed. While "
 		 "a task runs, it asks on a terminal,\nand needs --force elsewhere.",
 	ARG_TABLE(rm_table),
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_rm,
 };
 
@@ -111,7 +102,6 @@ const struct arg_spec cli_agent = {
 	.command = "agent",
 	.summary = "add, list, show, ask and remove A2A agents",
 	.group = GROUP_AGENTS,
-	.usage = "carrel agent COMMAND [options]",
 	.about = "A2A agents: each is served at /a2a/NAME, and has a workspace for each context.",
 	.examples = "  carrel agent add tools.yaml\n"
 		    "  carrel agent send tools --context trip 'ls data'\n",

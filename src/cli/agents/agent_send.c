@@ -263,14 +263,12 @@ static int run_send(struct command *command, struct error *err)
 const struct arg_spec agent_send_spec = {
 	.command = "agent send",
 	.summary = "send a message to an agent, and print what it answers",
-	.usage = "carrel agent send NAME TEXT [options]",
+	.usage = "NAME TEXT [options]",
 	.about = "Sends one message (-: from stdin) by A2A, waits until its task has ended or "
 		 "needs an answer, and\nprints what it made. With `kind: shell` the text is a "
 		 "command; the exit code is the command's.",
 	ARG_TABLE(send_table),
 	.examples = "  carrel agent send tools --context trip 'ls data'\n"
 		    "  carrel agent send tools --task a1b2 approve\n",
-	.least = 2,
-	.most = 2,
 	.run = run_send,
 };

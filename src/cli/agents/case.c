@@ -675,7 +675,7 @@ static const struct arg_option run_table[] = {
 static const struct arg_spec run_spec = {
 	.command = "case run",
 	.summary = "run eval cases in cells",
-	.usage = "carrel case run CASE.yaml... [options]",
+	.usage = "CASE.yaml... [options]",
 	.about =
 		"Runs each case in cells: forks of a workspace that was prepared once. Writes "
 		"results.jsonl,\njunit.xml, report.html and the logs of each cell to a "
@@ -686,8 +686,6 @@ static const struct arg_spec run_spec = {
 		"  carrel case run cases/*.yaml -j 2\n"
 		"  carrel case run fix.yaml --repeat 10 --harness 'python3 agent.py' --out runs/a\n"
 		"  carrel case run cases/*.yaml --out runs/a --resume\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_run,
 };
 
@@ -703,7 +701,6 @@ static const struct arg_option ls_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "case ls",
 	.summary = "list eval cases of the daemon",
-	.usage = "carrel case ls [options]",
 	.about = "Lists the cases that run, and those whose workspaces are kept, newest first.",
 	ARG_TABLE(ls_table),
 	.run = run_ls,
@@ -718,14 +715,12 @@ static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remo
 static const struct arg_spec rm_spec = {
 	.command = "case rm",
 	.summary = "remove eval cases with their workspaces",
-	.usage = "carrel case rm CASE... [options]",
+	.usage = "CASE... [options]",
 	.about = "Removes cases, by the ids that carrel case ls shows, with all of their "
 		 "workspaces. "
 		 "Cells that\nrun are canceled: then it asks on a terminal, and needs --force "
 		 "elsewhere.",
 	ARG_TABLE(rm_table),
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_rm,
 };
 
@@ -734,7 +729,6 @@ const struct arg_spec cli_case = {
 	.command = "case",
 	.summary = "run eval cases",
 	.group = GROUP_AGENTS,
-	.usage = "carrel case COMMAND [options]",
 	.about = "Eval cases: a repository, a harness that works on it, and graders that judge\n"
 		 "the result.",
 	.commands = commands,

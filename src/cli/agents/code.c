@@ -147,7 +147,7 @@ static const struct arg_option run_table[] = {
 static const struct arg_spec run_spec = {
 	.command = "code run",
 	.summary = "run a file and its tests in a throw-away workspace",
-	.usage = "carrel code run FILE [options]",
+	.usage = "FILE [options]",
 	.about =
 		"Runs FILE, which ends in .py or .sh, in a workspace that is made for it and "
 		"removed\nafterwards, then its tests. Tests in Python import FILE by its name. The "
@@ -156,8 +156,6 @@ static const struct arg_spec run_spec = {
 	.examples = "  carrel code run fib.py --tests test_fib.py\n"
 		    "  carrel code run report.sh --timeout 30s -o json\n"
 		    "  carrel code run fetch.py --pip requests --allow-domain example.com\n",
-	.least = 1,
-	.most = 1,
 	.run = run_run,
 };
 
@@ -166,7 +164,6 @@ const struct arg_spec cli_code = {
 	.command = "code",
 	.summary = "run code once, with its tests",
 	.group = GROUP_AGENTS,
-	.usage = "carrel code COMMAND [options]",
 	.about = "Code that is run once, in a throw-away workspace of the daemon.",
 	.commands = commands,
 };

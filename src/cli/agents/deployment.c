@@ -341,8 +341,8 @@ const struct arg_spec cli_deploy = {
 	.command = "deploy",
 	.summary = "deploy an agent package, or a directory",
 	.group = GROUP_AGENTS,
-	.usage = "carrel deploy FILE|DIR|blob:NAME@VERSION [options]\n"
-		 "       carrel deploy NAME@VERSION --url URL [--sha256 HEX] [options]",
+	.usage = "FILE|DIR|blob:NAME@VERSION [options]\n       carrel deploy NAME@VERSION --url "
+		 "URL [--sha256 HEX] [options]",
 	.about = "Serves an agent package: a file or directory of this host, which is uploaded, "
 		 "one that\nis stored (blob:), or one that is fetched. Each surface of its "
 		 "agent.yaml runs in a\nsandbox of its own. A deployment of that name is replaced "
@@ -352,8 +352,6 @@ const struct arg_spec cli_deploy = {
 	.examples = "  carrel deploy ./greeter -e GREETING=hello\n"
 		    "  carrel deploy greeter@1.0.0.apkg --name staging\n"
 		    "  carrel deploy greeter@1.1.0 --url https://desk.example/greeter.apkg\n",
-	.least = 1,
-	.most = 1,
 	.run = run_deploy,
 };
 
@@ -372,7 +370,6 @@ static const struct arg_option ls_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "deployment ls",
 	.summary = "list deployments",
-	.usage = "carrel deployment ls [options]",
 	.about = "Lists deployments, newest first.",
 	ARG_TABLE(ls_table),
 	.run = run_ls,
@@ -388,15 +385,12 @@ static int run_show(struct command *command, struct error *err)
 	return 0;
 }
 
-static const struct arg_option one_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec show_spec = {
 	.command = "deployment show",
 	.summary = "show a deployment",
-	.usage = "carrel deployment show NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Shows a deployment, its surfaces and its environment.",
-	ARG_TABLE(one_table),
-	.least = 1,
-	.most = 1,
+	REMOTE_OPTIONS,
 	.run = run_show,
 };
 
@@ -424,12 +418,10 @@ static int run_logs(struct command *command, struct error *err)
 static const struct arg_spec logs_spec = {
 	.command = "deployment logs",
 	.summary = "show what the surfaces of a deployment write",
-	.usage = "carrel deployment logs NAME [rest|a2a|ui] [options]",
+	.usage = "NAME [rest|a2a|ui] [options]",
 	.about = "Prints the end of what the surfaces have written, also of the latest rollout if "
 		 "it has\nfailed. carrel logs -f follows the exec of a surface.",
-	ARG_TABLE(one_table),
-	.least = 1,
-	.most = 2,
+	REMOTE_OPTIONS,
 	.run = run_logs,
 };
 
@@ -442,13 +434,11 @@ static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remo
 static const struct arg_spec rm_spec = {
 	.command = "deployment rm",
 	.summary = "end deployments and remove them",
-	.usage = "carrel deployment rm NAME... [options]",
+	.usage = "NAME... [options]",
 	.about = "Ends the surfaces of deployments and removes all of them but their environments "
 		 "and packages.\nDuring a rollout it asks on a terminal, and needs --force "
 		 "elsewhere.",
 	ARG_TABLE(rm_table),
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_rm,
 };
 
@@ -475,21 +465,17 @@ static const struct arg_option roll_table[] = { NO_WAIT_ROW, { ARG_FROM(remote_r
 static const struct arg_spec restart_spec = {
 	.command = "deployment restart",
 	.summary = "start new surfaces in place of the old ones",
-	.usage = "carrel deployment restart NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Rolls the live revision out again: new surfaces take over when they are healthy.",
 	ARG_TABLE(roll_table),
-	.least = 1,
-	.most = 1,
 	.run = run_restart,
 };
 static const struct arg_spec rollback_spec = {
 	.command = "deployment rollback",
 	.summary = "go back to the revision before",
-	.usage = "carrel deployment rollback NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Rolls the revision before the live one out again.",
 	ARG_TABLE(roll_table),
-	.least = 1,
-	.most = 1,
 	.run = run_rollback,
 };
 
@@ -499,7 +485,6 @@ const struct arg_spec cli_deployment = {
 	.command = "deployment",
 	.summary = "list, show, restart and remove deployments",
 	.group = GROUP_AGENTS,
-	.usage = "carrel deployment COMMAND [options]",
 	.about = "Deployments of agent packages.",
 	.commands = commands,
 };

@@ -231,13 +231,11 @@ static const struct arg_option build_table[] = {
 static const struct arg_spec build_spec = {
 	.command = "package build",
 	.summary = "make an agent package of a directory",
-	.usage = "carrel package build DIR [-f FILE] [--with-env]",
+	.usage = "DIR [-f FILE] [--with-env]",
 	.about = "Checks agent.yaml, packs the directory, and prints the SHA-256 of the package. "
 		 "The same files\nmake the same bytes.",
 	ARG_TABLE(build_table),
 	.examples = "  carrel package build ./greeter\n",
-	.least = 1,
-	.most = 1,
 	.run = run_build,
 };
 
@@ -255,11 +253,9 @@ static const struct arg_option show_table[] = { { ARG_FROM(format_rows) } };
 static const struct arg_spec show_spec = {
 	.command = "package show",
 	.summary = "check an agent package, and show what is in it",
-	.usage = "carrel package show FILE",
+	.usage = "FILE",
 	.about = "Reads an agent package as a deployment would, and shows what it is.",
 	ARG_TABLE(show_table),
-	.least = 1,
-	.most = 1,
 	.run = run_show,
 };
 
@@ -277,7 +273,6 @@ static const struct arg_option ls_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "package ls",
 	.summary = "list the agent packages of the blob store",
-	.usage = "carrel package ls [options]",
 	.about = "Lists the agent packages that were deployed or stored, by name.",
 	ARG_TABLE(ls_table),
 	.run = run_ls,
@@ -288,15 +283,12 @@ static int run_rm(struct command *command, struct error *err)
 	return cli_remove_ones(command, "/v1/packages", &command->operands, err);
 }
 
-static const struct arg_option rm_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "package rm",
 	.summary = "remove agent packages from the blob store",
-	.usage = "carrel package rm NAME... [options]",
+	.usage = "NAME... [options]",
 	.about = "Removes agent packages from the blob store. What was deployed of them stays.",
-	ARG_TABLE(rm_table),
-	.least = 1,
-	.most = SIZE_MAX,
+	REMOTE_OPTIONS,
 	.run = run_rm,
 };
 
@@ -306,7 +298,6 @@ const struct arg_spec cli_package = {
 	.command = "package",
 	.summary = "make, show and list agent packages",
 	.group = GROUP_AGENTS,
-	.usage = "carrel package COMMAND [options]",
 	.about = "Agent packages: what carrel deploy serves.",
 	.commands = commands,
 };

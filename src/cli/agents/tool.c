@@ -128,7 +128,8 @@ static int run_forge(struct command *command, struct error *err)
 	if (tool_check_name(command->operands.items[0], err))
 		return -1;
 	if (!options->code || !options->tests)
-		return fail_hint(err, ERR_INVALID, command->spec->usage, "tool forge needs %s",
+		return fail_hint(err, ERR_INVALID, args_usage(command->spec).text,
+			"tool forge needs %s",
 			options->code	 ? "--tests FILE"
 			: options->tests ? "--code FILE"
 					 : "--code FILE and --tests FILE");
@@ -178,7 +179,7 @@ static const struct arg_option forge_table[] = {
 static const struct arg_spec forge_spec = {
 	.command = "tool forge",
 	.summary = "test code, and load it as a tool",
-	.usage = "carrel tool forge NAME --code FILE --tests FILE [options]",
+	.usage = "NAME --code FILE --tests FILE [options]",
 	.about = "Runs the tests of a tool twice, in order and in reverse order, in a workspace of "
 		 "its\nown. If they pass, the tool is active, in place of the version before it; "
 		 "else "
@@ -189,8 +190,6 @@ static const struct arg_spec forge_spec = {
 	.examples = "  carrel tool forge slug --code slug.py --tests test_slug.py\n"
 		    "  carrel tool forge fetch --code fetch.py --tests test_fetch.py --requires "
 		    "httpx\n",
-	.least = 1,
-	.most = 1,
 	.run = run_forge,
 };
 
@@ -198,15 +197,13 @@ static const struct arg_option install_table[] = { FORGE_ROWS };
 static const struct arg_spec install_spec = {
 	.command = "tool install",
 	.summary = "make a tool of a Python package",
-	.usage = "carrel tool install PACKAGE [options]",
+	.usage = "PACKAGE [options]",
 	.about = "Makes the tool pypi_PACKAGE, with an environment of its own, an adapter that "
 		 "calls the\npublic functions of the package, and a test that it can be imported.",
 	ARG_TABLE(install_table),
 	.examples = "  carrel tool install python-slugify\n"
 		    "  carrel tool call pypi_python-slugify '{\"function\": \"slugify.slugify\", "
 		    "\"args\": [\"A b\"]}'\n",
-	.least = 1,
-	.most = 1,
 	.run = run_install,
 };
 
@@ -293,7 +290,7 @@ static const struct arg_option call_table[] = {
 static const struct arg_spec call_spec = {
 	.command = "tool call",
 	.summary = "call a tool",
-	.usage = "carrel tool call NAME [JSON] [options]",
+	.usage = "NAME [JSON] [options]",
 	.about =
 		"Calls run(**arguments) of a tool, in its own workspace, with the members of the "
 		"JSON\nobject as arguments, and prints what it returns as JSON. JSON is read from "
@@ -301,8 +298,6 @@ static const struct arg_spec call_spec = {
 		"is 1 when the\ntool fails.",
 	ARG_TABLE(call_table),
 	.examples = "  carrel tool call slug '{\"text\": \"A title\"}'\n",
-	.least = 1,
-	.most = 2,
 	.run = run_call,
 };
 
@@ -323,7 +318,6 @@ static const struct arg_option ls_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "tool ls",
 	.summary = "list tools",
-	.usage = "carrel tool ls [options]",
 	.about = "Lists tools: of each the active version, else the newest one.",
 	ARG_TABLE(ls_table),
 	.examples = "  carrel tool ls -o json\n",
@@ -379,13 +373,11 @@ static const struct arg_option show_table[] = {
 static const struct arg_spec show_spec = {
 	.command = "tool show",
 	.summary = "show a tool and its versions",
-	.usage = "carrel tool show NAME [VERSION] [options]",
+	.usage = "NAME [VERSION] [options]",
 	.about = "Shows a tool and its versions. With -o json also its code, its tests and what "
 		 "they\nhave printed.",
 	ARG_TABLE(show_table),
 	.examples = "  carrel tool show slug\n  carrel tool show slug 2 --code\n",
-	.least = 1,
-	.most = 2,
 	.run = run_show,
 };
 
@@ -429,13 +421,11 @@ static const struct arg_option logs_table[] = {
 static const struct arg_spec logs_spec = {
 	.command = "tool logs",
 	.summary = "show what the tests of a tool have printed",
-	.usage = "carrel tool logs NAME [VERSION] [options]",
+	.usage = "NAME [VERSION] [options]",
 	.about = "Prints what the tests of the version that was forged last, or of VERSION, have "
 		 "printed,\nthe end of it, and why it is dormant.",
 	ARG_TABLE(logs_table),
 	.examples = "  carrel tool logs slug\n  carrel tool logs slug 2\n",
-	.least = 1,
-	.most = 2,
 	.run = run_logs,
 };
 
@@ -459,18 +449,15 @@ static int run_rollback(struct command *command, struct error *err)
 	return show_forged(command, &answer, err);
 }
 
-static const struct arg_option plain_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec rollback_spec = {
 	.command = "tool rollback",
 	.summary = "load another version of a tool",
-	.usage = "carrel tool rollback NAME [VERSION] [options]",
+	.usage = "NAME [VERSION] [options]",
 	.about = "Loads the newest version below the active one that has passed its tests, or "
 		 "VERSION.\nVersions that aren't active are kept for 24 hours, unless forged with "
 		 "--ttl.",
-	ARG_TABLE(plain_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel tool rollback slug\n  carrel tool rollback slug 2\n",
-	.least = 1,
-	.most = 2,
 	.run = run_rollback,
 };
 
@@ -483,12 +470,10 @@ static int run_rm(struct command *command, struct error *err)
 static const struct arg_spec rm_spec = {
 	.command = "tool rm",
 	.summary = "remove tools",
-	.usage = "carrel tool rm NAME... [options]",
+	.usage = "NAME... [options]",
 	.about = "Removes tools with all their versions and workspaces.",
-	ARG_TABLE(plain_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel tool rm slug pypi_python-slugify\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_rm,
 };
 
@@ -499,7 +484,6 @@ const struct arg_spec cli_tool = {
 	.command = "tool",
 	.summary = "test, load, call and remove tools",
 	.group = GROUP_AGENTS,
-	.usage = "carrel tool COMMAND [options]",
 	.about = "Tools: Python code that is tested before it is loaded, each in workspaces of\n"
 		 "its own.",
 	.commands = commands,

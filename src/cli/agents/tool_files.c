@@ -114,13 +114,11 @@ static const struct arg_option discover_table[] = { { ARG_FROM(format_rows) } };
 const struct arg_spec tool_discover_spec = {
 	.command = "tool discover",
 	.summary = "find tools in the index",
-	.usage = "carrel tool discover WORD... [options]",
+	.usage = "WORD... [options]",
 	.about = "Lists the tools of the index that TOOL_INDEX_PATH names which fit the words, the "
 		 "best\nfirst: by name, then tags, then description.",
 	ARG_TABLE(discover_table),
 	.examples = "  TOOL_INDEX_PATH=index.json carrel tool discover html parser\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_discover,
 };
 
@@ -206,7 +204,7 @@ static const struct arg_option generate_table[] = {
 const struct arg_spec tool_generate_spec = {
 	.command = "tool generate",
 	.summary = "write the code and the tests of a tool",
-	.usage = "carrel tool generate SPEC [options]",
+	.usage = "SPEC [options]",
 	.about =
 		"Writes NAME.py and test_NAME.py for a specification, a JSON file: {\"name\",\n"
 		"\"description\", \"arguments\": {NAME: EXAMPLE}, \"requires\"}. The generator of "
@@ -215,7 +213,5 @@ const struct arg_spec tool_generate_spec = {
 		"are\nskeletons, whose tests fail until run is written. Files that exist are left.",
 	ARG_TABLE(generate_table),
 	.examples = "  carrel tool generate slug.json --to tools\n",
-	.least = 1,
-	.most = 1,
 	.run = run_generate,
 };

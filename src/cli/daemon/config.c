@@ -162,7 +162,7 @@ static const struct arg_option show_table[] = { { ARG_FROM(format_rows) } };
 static const struct arg_spec show_spec = {
 	.command = "config show",
 	.summary = "print what is in force, and where each value comes from",
-	.usage = "carrel config show [KEY...] [-o json]",
+	.usage = "[KEY...] [-o json]",
 	.about =
 		"Prints every key of config.yaml, or those that are named (a section: all of it),\n"
 		"with the value that is in force and where it comes from: the default, a line of\n"
@@ -170,7 +170,6 @@ static const struct arg_spec show_spec = {
 	ARG_TABLE(show_table),
 	.examples = "  carrel config show\n"
 		    "  carrel config show serve environments.index\n",
-	.most = SIZE_MAX,
 	.run = run_show,
 };
 const struct arg_spec cli_config = {

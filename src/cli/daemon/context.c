@@ -49,7 +49,7 @@ static int fill(struct command *command, struct context *context, struct error *
 	if (check_name(context->name, err))
 		return -1;
 	if (!options->host)
-		return fail_hint(err, ERR_INVALID, command->spec->usage,
+		return fail_hint(err, ERR_INVALID, args_usage(command->spec).text,
 			"context '%s' needs --host", context->name);
 	if (client_check_host(options->host, err))
 		return error_context(err, "--host");
@@ -135,7 +135,7 @@ static const struct arg_option add_table[] = {
 static const struct arg_spec add_spec = {
 	.command = "context add",
 	.summary = "give a daemon a name",
-	.usage = "carrel context add NAME --host HOST [options]",
+	.usage = "NAME --host HOST [options]",
 	.about = "Gives a daemon, its access token and its authority a name. They are kept in\n"
 		 "~/.config/carrel/contexts.json, which only you can read. `carrel context use` "
 		 "makes it the\none that commands use.",
@@ -143,8 +143,6 @@ static const struct arg_spec add_spec = {
 	.examples = "  carrel context add lab --host https://lab.example:7443 --token-file "
 		    "lab.token --ca lab-ca.pem\n"
 		    "  carrel context use lab\n",
-	.least = 1,
-	.most = 1,
 	.run = run_add,
 };
 
@@ -181,12 +179,10 @@ static const struct arg_option name_table[] = { { ARG_FROM(format_rows) } };
 static const struct arg_spec use_spec = {
 	.command = "context use",
 	.summary = "choose the daemon that commands use",
-	.usage = "carrel context use NAME [-o json]",
+	.usage = "NAME [-o json]",
 	.about = "Chooses the daemon that commands use without --host and CARREL_HOST. The name "
 		 "'local' is\nthe daemon of this home, which is used at first.",
 	ARG_TABLE(name_table),
-	.least = 1,
-	.most = 1,
 	.run = run_use,
 };
 
@@ -227,12 +223,10 @@ static int run_rm(struct command *command, struct error *err)
 static const struct arg_spec rm_spec = {
 	.command = "context rm",
 	.summary = "forget contexts and their tokens",
-	.usage = "carrel context rm NAME... [-o json]",
+	.usage = "NAME... [-o json]",
 	.about = "Forgets contexts and their tokens. The tokens stay valid: `carrel token rm` "
 		 "revokes them.",
 	ARG_TABLE(name_table),
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_rm,
 };
 
@@ -277,7 +271,7 @@ static int run_ls(struct command *command, struct error *err)
 static const struct arg_spec ls_spec = {
 	.command = "context ls",
 	.summary = "list contexts",
-	.usage = "carrel context ls [-o json]",
+	.usage = "[-o json]",
 	.about = "Lists the contexts; a star marks the one that commands use. Tokens are not "
 		 "printed.",
 	ARG_TABLE(name_table),
@@ -289,7 +283,6 @@ const struct arg_spec cli_context = {
 	.command = "context",
 	.summary = "give daemons of other machines names, and choose one",
 	.group = GROUP_DAEMON,
-	.usage = "carrel context COMMAND [options]",
 	.about = "Names of daemons, with their access tokens and authorities.",
 	.commands = commands,
 };

@@ -368,7 +368,7 @@ const struct arg_spec cli_doctor = {
 	.command = "doctor",
 	.summary = "check what this host supports, and how to change it",
 	.group = GROUP_SELF,
-	.usage = "carrel doctor [-o json] [-- PROGRAM [ARG...]]",
+	.usage = "[-o json] [-- PROGRAM [ARG...]]",
 	.about = "Tries every kernel feature that sandboxes need, and prints what works on this "
 		 "host, what doesn't, why, and the command that changes it.\n"
 		 "Exits 0 if 'carrel run' works with all layers, else 125. Changes nothing.\n"

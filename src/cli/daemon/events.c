@@ -120,7 +120,6 @@ const struct arg_spec cli_events = {
 	.command = "events",
 	.summary = "follow events of workspaces",
 	.group = GROUP_DAEMON,
-	.usage = "carrel events [options]",
 	.about = "Prints events of workspaces and execs until it is interrupted.\nWith -o json, "
 		 "each event is one JSON value on its own line.",
 	ARG_TABLE(table),

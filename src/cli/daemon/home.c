@@ -65,7 +65,7 @@ static int run_init(struct command *command, struct error *err)
 static const struct arg_spec init_spec = {
 	.command = "home init",
 	.summary = "make the file system",
-	.usage = "carrel home init --size SIZE [--fs btrfs|ext4] [-o json]",
+	.usage = "--size SIZE [--fs btrfs|ext4] [-o json]",
 	.about =
 		"Makes a file system for the home ($CARREL_HOME, or /var/lib/carrel) in the sparse "
 		"file\n$CARREL_HOME.img, so that the kernel enforces the disk limits of workspaces "

@@ -636,7 +636,6 @@ const struct arg_spec cli_serve = {
 	.command = "serve",
 	.summary = "run the daemon that serves workspaces over REST",
 	.group = GROUP_DAEMON,
-	.usage = "carrel serve [options]",
 	.about = "Serves the workspaces of this home by a REST API on a unix socket, and over TCP "
 		 "if\n"
 		 "--listen says so. Runs in the foreground; commands that need a daemon start one\n"

@@ -191,13 +191,12 @@ static const struct arg_option init_table[] = {
 static const struct arg_spec init_spec = {
 	.command = "tls init",
 	.summary = "make a CA and a certificate for carrel serve",
-	.usage = "carrel tls init [DIR] [options]",
+	.usage = "[DIR] [options]",
 	.about = "Makes a CA of its own and a certificate for this host, for a first start with "
 		 "TLS,\n"
 		 "in DIR (/etc/carrel/tls for root, ~/.config/carrel/tls for others), and prints\n"
 		 "how to use them.",
 	ARG_TABLE(init_table),
-	.most = 1,
 	.examples = "  carrel tls init --name desk.example\n"
 		    "  carrel tls init --renew --name desk.example\n",
 	.run = run_init,
@@ -208,7 +207,6 @@ const struct arg_spec cli_tls = {
 	.command = "tls",
 	.summary = "make certificates for carrel serve",
 	.group = GROUP_DAEMON,
-	.usage = "carrel tls COMMAND [options]",
 	.about = "Certificates of the daemon's TCP addresses.",
 	.commands = commands,
 };

@@ -47,7 +47,6 @@ static const struct arg_option create_table[] = {
 static const struct arg_spec create_spec = {
 	.command = "token create",
 	.summary = "make an access token",
-	.usage = "carrel token create [options]",
 	.about = "Makes an access token and prints it. It is shown this once: the daemon keeps "
 		 "only a hash of it.\nIts bearer sets CARREL_TOKEN, or uses --token-file, or sends "
 		 "`Authorization: Bearer`.",
@@ -71,7 +70,6 @@ static const struct arg_option ls_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "token ls",
 	.summary = "list access tokens",
-	.usage = "carrel token ls [options]",
 	.about = "Lists the access tokens, newest first, without their texts.",
 	ARG_TABLE(ls_table),
 	.run = run_ls,
@@ -82,16 +80,13 @@ static int run_rm(struct command *command, struct error *err)
 	return cli_remove_ones(command, "/v1/tokens", &command->operands, err);
 }
 
-static const struct arg_option rm_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "token rm",
 	.summary = "remove access tokens",
-	.usage = "carrel token rm TOKEN... [options]",
+	.usage = "TOKEN... [options]",
 	.about = "Removes access tokens, by their ids. They are refused at once, and streams of "
 		 "events that\ntheir bearers have open end.",
-	ARG_TABLE(rm_table),
-	.least = 1,
-	.most = SIZE_MAX,
+	REMOTE_OPTIONS,
 	.run = run_rm,
 };
 
@@ -100,7 +95,6 @@ const struct arg_spec cli_token = {
 	.command = "token",
 	.summary = "make, list and remove access tokens",
 	.group = GROUP_DAEMON,
-	.usage = "carrel token COMMAND [options]",
 	.about = "Access tokens, with which others than you, or less than you, use the daemon.",
 	.commands = commands,
 };

@@ -134,7 +134,7 @@ static const struct arg_option stored_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "env ls",
 	.summary = "list environments",
-	.usage = "carrel env ls [--exported] [-o json]",
+	.usage = "[--exported] [-o json]",
 	.about = "Lists environments: size of their packages (shared packages count for each), "
 		 "age,\nlast use and number of uses.",
 	ARG_TABLE(stored_table),
@@ -320,12 +320,10 @@ static const struct arg_option show_table[] = {
 static const struct arg_spec show_spec = {
 	.command = "env show",
 	.summary = "show one environment, or the log of its build",
-	.usage = "carrel env show NAME [--log] [options]",
+	.usage = "NAME [--log] [options]",
 	.about = "Shows one environment. NAME is its full name, as `carrel env ls` prints it, or "
 		 "the\nname given to `carrel env build`: then the latest build is shown.",
 	ARG_TABLE(show_table),
-	.least = 1,
-	.most = 1,
 	.run = run_show,
 };
 
@@ -339,7 +337,7 @@ static int run_metrics(struct command *command, struct error *err)
 static const struct arg_spec metrics_spec = {
 	.command = "env metrics",
 	.summary = "print sizes, counts and build times for Prometheus",
-	.usage = "carrel env metrics",
+	.usage = "",
 	.about = "Prints the size of the store, the number of environments and the duration of "
 		 "builds,\nin Prometheus' text format.",
 	.run = run_metrics,
@@ -390,12 +388,10 @@ static int run_rm(struct command *command, struct error *err)
 static const struct arg_spec rm_spec = {
 	.command = "env rm",
 	.summary = "remove environments",
-	.usage = "carrel env rm NAME... [--exported] [-o json]",
+	.usage = "NAME... [--exported] [-o json]",
 	.about = "Removes environments, named as for `carrel env show`, and packages that no "
 		 "other\nenvironment has. An environment in use is not removed.",
 	ARG_TABLE(stored_table),
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_rm,
 };
 
@@ -453,7 +449,7 @@ static const struct arg_option prune_table[] = {
 static const struct arg_spec prune_spec = {
 	.command = "env prune",
 	.summary = "remove environments over the limits, and unused layers",
-	.usage = "carrel env prune [--all] [--dry-run] [-o json]",
+	.usage = "[--all] [--dry-run] [-o json]",
 	.about = "Removes environments over the limits of config.yaml (number, bytes, time "
 		 "unused),\nremains of crashes, and packages that no environment has.",
 	ARG_TABLE(prune_table),
@@ -464,7 +460,6 @@ const struct arg_spec cli_env = {
 	.command = "env",
 	.summary = "build, list, verify, export and remove environments",
 	.group = GROUP_PACKAGES,
-	.usage = "carrel env COMMAND [options]",
 	.about = "Environments of Python and Node, composed of layers that they share.",
 	.examples = "  carrel env build myagent -r requirements.txt\n"
 		    "  carrel run --env myagent --dir . -- python main.py\n",

@@ -352,7 +352,7 @@ static const struct arg_option build_table[] = {
 const struct arg_spec env_build_spec = {
 	.command = "env build",
 	.summary = "build an environment, or reuse it if it exists",
-	.usage = "carrel env build NAME [-r FILE...] [--pip PKG...] [--npm PKG...] [options]",
+	.usage = "NAME [-r FILE...] [--pip PKG...] [--npm PKG...] [options]",
 	.about = "Builds the environment of these packages, of Python or of Node, or reuses it if "
 		 "it\nexists, and prints its name: NAME, '_' and the beginning of a hash of the\n"
 		 "requirements. Without requirements it is an empty one of Python.",
@@ -361,8 +361,6 @@ const struct arg_spec env_build_spec = {
 		    "  carrel env build tools --pip 'requests>=2.31' --pip rich --python 3.12\n"
 		    "  carrel env build web --npm axios --npm typescript@5 --node 22\n"
 		    "  carrel run --env myagent -- python -c 'import requests'\n",
-	.least = 1,
-	.most = 1,
 	.run = run_build,
 };
 
@@ -414,13 +412,11 @@ static const struct arg_option warm_table[] = {
 const struct arg_spec env_warm_spec = {
 	.command = "env warm",
 	.summary = "build environments of requirements files in advance",
-	.usage = "carrel env warm FILE... [options]",
+	.usage = "FILE... [options]",
 	.about =
 		"Builds an environment for each of these requirements files, so that later "
 		"environments\nof the same packages need no download. Prints their names, warmup_…",
 	ARG_TABLE(warm_table),
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_warm,
 };
 
@@ -431,7 +427,7 @@ static const struct arg_option wheels_table[] = {
 const struct arg_spec env_wheels_spec = {
 	.command = "env wheels",
 	.summary = "fetch the wheels of an environment into a directory",
-	.usage = "carrel env wheels NAME DIR [-o json]",
+	.usage = "NAME DIR [-o json]",
 	.about =
 		"Fetches the wheels of an environment of Python, by its lock, and writes them and "
 		"the lock to a\ndirectory. carrel env build --wheels DIR makes the environment of "
@@ -440,8 +436,6 @@ const struct arg_spec env_wheels_spec = {
 	ARG_TABLE(wheels_table),
 	.examples = "  carrel env wheels myagent ./wheelhouse\n"
 		    "  carrel env build myagent -r requirements.txt --wheels ./wheelhouse\n",
-	.least = 2,
-	.most = 2,
 	.run = execute,
 };
 
@@ -466,11 +460,10 @@ static const struct arg_option verify_table[] = {
 const struct arg_spec env_verify_spec = {
 	.command = "env verify",
 	.summary = "check environments for damage, and repair them",
-	.usage = "carrel env verify [NAME...] [--repair] [-o json]",
+	.usage = "[NAME...] [--repair] [-o json]",
 	.about = "Compares every file of these environments (without NAME: of all) with what was "
 		 "built,\nand runs their Python. Exits 1 if damage remains.",
 	ARG_TABLE(verify_table),
-	.most = SIZE_MAX,
 	/* Arguments are checked here as well, so that errors are reported without starting
 	   carrel-build. */
 	.run = execute,
@@ -480,7 +473,7 @@ static const struct arg_option registries_table[] = { { ARG_FROM(format_rows) } 
 const struct arg_spec env_registries_spec = {
 	.command = "env registries",
 	.summary = "show the package indexes that sandboxes may be allowed to reach",
-	.usage = "carrel env registries [-o json]",
+	.usage = "[-o json]",
 	.about = "Shows what --allow-domain registries allows: the hosts of the package indexes "
 		 "that pip,\nuv, npm and bun of this host are configured with, and the variables "
 		 "that name the\nindexes inside.",

@@ -211,7 +211,7 @@ static const struct arg_option export_table[] = {
 const struct arg_spec env_export_spec = {
 	.command = "env export",
 	.summary = "write an environment to the blob store or a file",
-	.usage = "carrel env export NAME [-f FILE] [-o json]",
+	.usage = "NAME [-f FILE] [-o json]",
 	.about = "Writes an environment and all its packages to a tar archive, from which carrel "
 		 "env "
 		 "import\nmakes it in another home, without an index: in the blob store (blob.url "
@@ -220,8 +220,6 @@ const struct arg_spec env_export_spec = {
 	.examples = "  carrel env export myagent\n"
 		    "  carrel env export myagent -f myagent.tar\n"
 		    "  carrel env export myagent -f - | zstd > myagent.tar.zst\n",
-	.least = 1,
-	.most = 1,
 	.run = run_export,
 };
 
@@ -390,20 +388,17 @@ static int run_import(struct command *command, struct error *err)
 	return 0;
 }
 
-static const struct arg_option import_table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec env_import_spec = {
 	.command = "env import",
 	.summary = "make an environment of an exported one",
-	.usage = "carrel env import NAME|FILE [-o json]",
+	.usage = "NAME|FILE [-o json]",
 	.about = "Makes an environment of an archive of carrel env export: the one of that name "
 		 "in the blob store,\nor a file (- is stdin). The hash\nof each file is checked; "
 		 "layers that are here already are "
 		 "shared. Needs no network, but the\nsame Python or Node in /usr.",
-	ARG_TABLE(import_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel env import myagent\n"
 		    "  carrel env import ./myagent.tar\n"
 		    "  zstd -dc myagent.tar.zst | carrel env import -\n",
-	.least = 1,
-	.most = 1,
 	.run = run_import,
 };

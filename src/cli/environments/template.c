@@ -113,8 +113,6 @@ void template_print_made(struct command *command, const struct remote_answer *an
 
 /* ---- commands ---- */
 
-static const struct arg_option remote_table[] = { { ARG_FROM(remote_rows) } };
-
 static int run_ls(struct command *command, struct error *err)
 {
 	return listing_print_records(command, &template_record, "name", "/v1/templates", err);
@@ -123,9 +121,8 @@ static int run_ls(struct command *command, struct error *err)
 static const struct arg_spec ls_spec = {
 	.command = "template ls",
 	.summary = "list templates",
-	.usage = "carrel template ls [options]",
 	.about = "Lists the templates that carrel ships and those that were added.",
-	ARG_TABLE(remote_table),
+	REMOTE_OPTIONS,
 	.run = run_ls,
 };
 
@@ -157,14 +154,12 @@ static int run_show(struct command *command, struct error *err)
 static const struct arg_spec show_spec = {
 	.command = "template show",
 	.summary = "print a template",
-	.usage = "carrel template show NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Prints the YAML of a template, and on stderr a warning for each key that has no\n"
 		 "effect in this version. -o json prints its values with those of the templates "
 		 "that\nit extends.",
-	ARG_TABLE(remote_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel template show default > mine.yaml\n",
-	.least = 1,
-	.most = 1,
 	.run = run_show,
 };
 
@@ -199,16 +194,14 @@ static int run_add(struct command *command, struct error *err)
 static const struct arg_spec add_spec = {
 	.command = "template add",
 	.summary = "add a template, or replace one",
-	.usage = "carrel template add FILE [options]",
+	.usage = "FILE [options]",
 	.about = "Adds the template in a YAML file (-: stdin) under the name that the file says. "
 		 "It\nreplaces one of that name that was added before, and is used instead of a "
 		 "shipped one.\nWorkspaces that exist don't change. Prints its name.",
-	ARG_TABLE(remote_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel template add mine.yaml\n"
 		    "  carrel template show strict | sed 's/name: strict/name: tight/' | carrel "
 		    "template add -\n",
-	.least = 1,
-	.most = 1,
 	.run = run_add,
 };
 
@@ -224,14 +217,12 @@ static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remo
 static const struct arg_spec rm_spec = {
 	.command = "template rm",
 	.summary = "remove templates that were added",
-	.usage = "carrel template rm NAME... [options]",
+	.usage = "NAME... [options]",
 	.about =
 		"Removes templates that were added. Shipped templates can't be removed. "
 		"Workspaces that\nwere made of it stay. One that an agent makes its contexts of is "
 		"asked about on a\nterminal, and needs --force elsewhere.",
 	ARG_TABLE(rm_table),
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_rm,
 };
 
@@ -252,12 +243,10 @@ static int run_validate(struct command *command, struct error *err)
 static const struct arg_spec validate_spec = {
 	.command = "template validate",
 	.summary = "check a template file",
-	.usage = "carrel template validate FILE [options]",
+	.usage = "FILE [options]",
 	.about = "Checks the template in a YAML file (-: stdin) and what it extends. An error "
 		 "names the\nline and the key. Nothing is added.",
-	ARG_TABLE(remote_table),
-	.least = 1,
-	.most = 1,
+	REMOTE_OPTIONS,
 	.run = run_validate,
 };
 
@@ -265,7 +254,6 @@ const struct arg_spec cli_template = {
 	.command = "template",
 	.summary = "list, show, add and check templates of workspaces",
 	.group = GROUP_PACKAGES,
-	.usage = "carrel template COMMAND [options]",
 	.about = "Templates: YAML from which workspaces are made, by carrel create --template.",
 	.examples = "  carrel template ls\n"
 		    "  carrel create demo --template minimal\n",

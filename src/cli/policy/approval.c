@@ -112,7 +112,6 @@ static const struct arg_option ls_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "approval ls",
 	.summary = "list approvals",
-	.usage = "carrel approval ls [options]",
 	.about = "Lists approvals, newest first.",
 	ARG_TABLE(ls_table),
 	.run = run_ls,
@@ -224,17 +223,14 @@ static int run_show(struct command *command, struct error *err)
 	return 0;
 }
 
-static const struct arg_option show_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec show_spec = {
 	.command = "approval show",
 	.summary = "show an approval",
-	.usage = "carrel approval show APPROVAL [options]",
+	.usage = "APPROVAL [options]",
 	.about = "Shows an approval: the command as it will run, how the policy judged it, and the "
 		 "rules that\n`approve --always` would add. Characters that can't be seen are "
 		 "shown as \\xNN.",
-	ARG_TABLE(show_table),
-	.least = 1,
-	.most = 1,
+	REMOTE_OPTIONS,
 	.run = run_show,
 };
 
@@ -299,24 +295,20 @@ static const struct arg_option approve_table[] = {
 static const struct arg_spec approve_spec = {
 	.command = "approval approve",
 	.summary = "let a command run",
-	.usage = "carrel approval approve APPROVAL [options]",
+	.usage = "APPROVAL [options]",
 	.about = "Lets the command run that waits: the same bytes that `show` shows. Not for the "
 		 "principal that\nasked, unless approvals.self is set: see carrel-token(1).",
 	ARG_TABLE(approve_table),
 	.examples = "  CARREL_TOKEN=crl_... carrel approval approve ID --note 'looks fine'\n",
-	.least = 1,
-	.most = 1,
 	.run = run_approve,
 };
 static const struct arg_option deny_table[] = { NOTE_ROW, { ARG_FROM(remote_rows) } };
 static const struct arg_spec deny_spec = {
 	.command = "approval deny",
 	.summary = "refuse a command",
-	.usage = "carrel approval deny APPROVAL [options]",
+	.usage = "APPROVAL [options]",
 	.about = "Refuses the command that waits: it ends `denied`.",
 	ARG_TABLE(deny_table),
-	.least = 1,
-	.most = 1,
 	.run = run_deny,
 };
 
@@ -324,7 +316,6 @@ const struct arg_spec cli_approval = {
 	.command = "approval",
 	.summary = "answer what commands wait for",
 	.group = GROUP_POLICY,
-	.usage = "carrel approval COMMAND [options]",
 	.about = "Commands that wait for a person, because a policy asks for one.",
 	.commands = (const struct arg_spec *const[]){ &ls_spec, &show_spec, &approve_spec,
 		&deny_spec, NULL },

@@ -329,7 +329,6 @@ const struct arg_spec cli_audit = {
 	.command = "audit",
 	.summary = "print or check the audit log",
 	.group = GROUP_POLICY,
-	.usage = "carrel audit [options]",
 	.about = "Prints who did what, and what was refused: commands, files, packages, "
 		 "connections,\napprovals, workspaces, logins and the configuration. With -o "
 		 "json, each line is one JSON\nvalue, as in the log.",

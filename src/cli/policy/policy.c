@@ -225,7 +225,7 @@ static const struct arg_option check_table[] = {
 static const struct arg_spec check_spec = {
 	.command = "policy check",
 	.summary = "judge a command, file or connection by rules",
-	.usage = "carrel policy check -s FILE [options] -- CMD [ARG...]",
+	.usage = "-s FILE [options] -- CMD [ARG...]",
 	.about = "Judges one request by a settings file, and prints 'allow', 'ask' or 'deny'. Runs "
 		 "nothing.\n"
 		 "Exits 0 for allow, 1 for ask, 126 for deny.",
@@ -244,7 +244,6 @@ const struct arg_spec cli_policy = {
 	.command = "policy",
 	.summary = "judge requests by rules, and check rules",
 	.group = GROUP_POLICY,
-	.usage = "carrel policy COMMAND [options]",
 	.about = "Judges requests by a settings file, checks such files, and learns rules.",
 	.commands = commands,
 };

@@ -73,7 +73,7 @@ static const struct arg_option table[] = {
 const struct arg_spec policy_explain_spec = {
 	.command = "policy explain",
 	.summary = "say which rule decides each part of a request",
-	.usage = "carrel policy explain -s FILE [options] -- CMD [ARG...]",
+	.usage = "-s FILE [options] -- CMD [ARG...]",
 	.about = "Judges a request as 'carrel policy check' does, and prints each simple command, "
 		 "file and\n"
 		 "expansion in it with the rule that decided, and the rules that would allow what "

@@ -227,7 +227,7 @@ static int run_learn(struct command *command, struct error *err)
 	struct learning l = { .command = command, .name = command->operands.items[0] };
 	char since[32];
 	if (!command->argv[0])
-		return fail_hint(err, ERR_INVALID, command->spec->usage,
+		return fail_hint(err, ERR_INVALID, args_usage(command->spec).text,
 			"no command was given to run in '%s'", l.name);
 	if (command->options.cwd && !path_is_absolute(command->options.cwd))
 		return fail(err, ERR_INVALID, "-w: '%s' isn't absolute", command->options.cwd);
@@ -246,15 +246,13 @@ static const struct arg_option table[] = {
 const struct arg_spec policy_learn_spec = {
 	.command = "policy learn",
 	.summary = "run a command, and print the rules that it would need",
-	.usage = "carrel policy learn NAME [options] [--] CMD [ARG...]",
+	.usage = "NAME [options] [--] CMD [ARG...]",
 	.about = "Runs a command in a workspace without asking, and prints the rules that would "
 		 "allow it, as a\nsettings.json to review. Changes no rule. What a rule denies "
 		 "is not run. Needs the scope admin.\nThe output of the command goes to stderr; "
 		 "the exit code is the command's.",
 	ARG_TABLE(table),
 	.examples = "  carrel policy learn demo -- make test >rules.json\n",
-	.least = 1,
-	.most = 1,
 	.takes_command = true,
 	.run = run_learn,
 };

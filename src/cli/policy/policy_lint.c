@@ -73,7 +73,7 @@ static const struct arg_option table[] = {
 const struct arg_spec policy_lint_spec = {
 	.command = "policy lint",
 	.summary = "find rules that are malformed, too wide or without effect",
-	.usage = "carrel policy lint FILE [options]",
+	.usage = "FILE [options]",
 	.about =
 		"Reads a settings file, and prints a line for each rule that is malformed, too "
 		"wide (an\n"
@@ -82,7 +82,5 @@ const struct arg_spec policy_lint_spec = {
 		"Exits 1 if there is one.",
 	ARG_TABLE(table),
 	.examples = "  carrel policy lint settings.json\n",
-	.least = 1,
-	.most = 1,
 	.run = run_lint,
 };

@@ -266,13 +266,11 @@ static const struct arg_option table[] = { { ARG_FROM(format_rows) } };
 const struct arg_spec policy_test_spec = {
 	.command = "policy test",
 	.summary = "check that rules decide examples as expected",
-	.usage = "carrel policy test FILE [-o json]",
+	.usage = "FILE [-o json]",
 	.about = "Judges the examples of a YAML or JSON file by its rules, and prints a line for "
 		 "each.\n"
 		 "Exits 1 if a decision isn't the expected one.",
 	ARG_TABLE(table),
 	.examples = "  carrel policy test policy-tests.yaml\n",
-	.least = 1,
-	.most = 1,
 	.run = run_test,
 };

@@ -429,7 +429,7 @@ const struct arg_spec cli_run = {
 	.command = "run",
 	.summary = "run one command in a new sandbox",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel run [options] [--] CMD [ARG...]",
+	.usage = "[options] [--] CMD [ARG...]",
 	.about = "Runs one command in a new sandbox: no network unless asked for, none of your "
 		 "files, its own "
 		 "processes,\n"

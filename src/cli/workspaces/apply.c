@@ -328,7 +328,7 @@ const struct arg_spec cli_apply = {
 	.command = "apply",
 	.summary = "take changes of a workspace into another one, or a directory",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel apply NAME [PATH...] --to DIR|WORKSPACE [options]",
+	.usage = "NAME [PATH...] --to DIR|WORKSPACE [options]",
 	.about =
 		"Takes what changed in a workspace, or only PATHs and what is below them, into a "
 		"directory of\n"
@@ -342,7 +342,5 @@ const struct arg_spec cli_apply = {
 	.examples = "  carrel apply demo --to . --dry-run\n"
 		    "  carrel apply demo src README.md --to .\n"
 		    "  carrel apply try-3 --to demo\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_apply,
 };

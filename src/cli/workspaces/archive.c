@@ -11,13 +11,11 @@ static int run_ls(struct command *command, struct error *err)
 	return listing_print_records(command, &archive_record, "name", "/v1/archives", err);
 }
 
-static const struct arg_option ls_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec ls_spec = {
 	.command = "archive ls",
 	.summary = "list archived workspaces",
-	.usage = "carrel archive ls [options]",
 	.about = "Lists the archives of workspaces, newest first.",
-	ARG_TABLE(ls_table),
+	REMOTE_OPTIONS,
 	.run = run_ls,
 };
 
@@ -28,16 +26,13 @@ static int run_rm(struct command *command, struct error *err)
 	return cli_remove_ones(command, "/v1/archives", &command->operands, err);
 }
 
-static const struct arg_option rm_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "archive rm",
 	.summary = "remove archives",
-	.usage = "carrel archive rm ARCHIVE... [options]",
+	.usage = "ARCHIVE... [options]",
 	.about = "Removes archives of workspaces.",
-	ARG_TABLE(rm_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel archive rm demo-20261116T095152.123Z.tar.zst\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_rm,
 };
 
@@ -95,7 +90,7 @@ static const struct arg_option prune_table[] = {
 static const struct arg_spec prune_spec = {
 	.command = "archive prune",
 	.summary = "remove archives by age or size",
-	.usage = "carrel archive prune [--older-than DURATION] [--max-bytes SIZE] [options]",
+	.usage = "[--older-than DURATION] [--max-bytes SIZE] [options]",
 	.about = "Removes old archives of workspaces.",
 	ARG_TABLE(prune_table),
 	.examples = "  carrel archive prune --older-than 30d --max-bytes 10G\n",
@@ -106,7 +101,6 @@ const struct arg_spec cli_archive = {
 	.command = "archive",
 	.summary = "list, remove and prune archived workspaces",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel archive COMMAND [options]",
 	.about = "Archives of removed workspaces, in the blob store.",
 	.examples = "  carrel rm demo --archive\n"
 		    "  carrel archive ls\n",

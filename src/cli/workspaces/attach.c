@@ -381,7 +381,7 @@ const struct arg_spec cli_attach = {
 	.command = "attach",
 	.summary = "use the streams of a background command",
 	.group = GROUP_EXECS,
-	.usage = "carrel attach EXEC [options]",
+	.usage = "EXEC [options]",
 	.about =
 		"Shows the output of a background command from now on, and passes input and "
 		"signals to\nit: input if it was started with -i or -t. Ends with its exit code. "
@@ -390,7 +390,5 @@ const struct arg_spec cli_attach = {
 	ARG_TABLE(table),
 	.examples = "  carrel attach $(carrel exec demo -d -i -t -- bash)\n"
 		    "  echo reload | carrel attach $(carrel exec demo -d -i -- ./server)\n",
-	.least = 1,
-	.most = 1,
 	.run = run_attach,
 };

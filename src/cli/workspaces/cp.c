@@ -453,24 +453,21 @@ static int run(struct command *command, struct error *err)
 	return 0;
 }
 
-static const struct arg_option table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_cp = {
 	.command = "cp",
 	.summary = "copy files and directories in and out of a workspace",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel cp SOURCE TARGET [options]",
+	.usage = "SOURCE TARGET [options]",
 	.about = "Copies a file or a directory tree into a workspace or out of it. One side "
 		 "is\nNAME:PATH or AGENT/CONTEXT:PATH, where PATH is a path inside the sandbox, "
 		 "absolute or\nrelative to /workspace; the other is a path of this host, or - for "
 		 "standard input or\noutput. If TARGET is an existing directory, SOURCE is copied "
 		 "into it; SOURCE/. copies\nthe content of SOURCE.",
-	ARG_TABLE(table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel cp main.py demo:\n"
 		    "  carrel cp demo:/workspace/output ./results\n"
 		    "  tar c . | carrel cp - demo:/workspace/in.tar\n"
 		    "  carrel cp demo:report.txt - | less\n"
 		    "  carrel cp trip.csv tools/trip:data\n",
-	.least = 2,
-	.most = 2,
 	.run = run,
 };

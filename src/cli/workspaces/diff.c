@@ -103,7 +103,7 @@ const struct arg_spec cli_diff = {
 	.command = "diff",
 	.summary = "list what changed in a workspace",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel diff NAME [SNAPSHOT|TAG|VERSION] [options]",
+	.usage = "NAME [SNAPSHOT|TAG|VERSION] [options]",
 	.about = "Lists the files that were added (A), modified (M), deleted (D) or replaced by "
 		 "another type (T)\n"
 		 "since a snapshot of the workspace, by default the last one; without a snapshot, "
@@ -112,7 +112,5 @@ const struct arg_spec cli_diff = {
 	.examples = "  carrel diff demo\n"
 		    "  carrel diff demo before-upgrade\n"
 		    "  carrel diff demo --patch | git apply --stat\n",
-	.least = 1,
-	.most = 2,
 	.run = run_diff,
 };

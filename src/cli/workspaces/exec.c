@@ -710,7 +710,7 @@ static int carry_out(struct command *command, char *const *argv, struct error *e
 static int run_exec(struct command *command, struct error *err)
 {
 	if (!command->argv[0])
-		return fail_hint(err, ERR_INVALID, command->spec->usage,
+		return fail_hint(err, ERR_INVALID, args_usage(command->spec).text,
 			"no command was given to run in '%s'", command->operands.items[0]);
 	if (check_options(&command->options, command->json, err))
 		return -1;
@@ -763,7 +763,7 @@ const struct arg_spec cli_exec = {
 	.command = "exec",
 	.summary = "run one command in a workspace",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel exec NAME [options] [--] CMD [ARG...]",
+	.usage = "NAME [options] [--] CMD [ARG...]",
 	.about = "Runs a command in a workspace. The command uses the streams of this process. The "
 		 "exit\ncode is the command's; 124: a time limit, 137: another limit, 130: "
 		 "canceled, 125:\ncarrel itself failed, 126: not executable, 127: not found.",
@@ -772,8 +772,6 @@ const struct arg_spec cli_exec = {
 		    "  carrel exec demo --timeout 60s -- sh -c 'make && make test'\n"
 		    "  carrel exec -it demo bash\n"
 		    "  carrel exec demo -d -- ./server\n",
-	.least = 1,
-	.most = 1,
 	.takes_command = true,
 	.run = run_exec,
 };
@@ -781,11 +779,9 @@ const struct arg_spec cli_shell = {
 	.command = "shell",
 	.summary = "open a shell in a workspace",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel shell NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Opens a shell in a workspace on this terminal: bash if the workspace has it, "
 		 "else sh.",
 	ARG_TABLE(shell_table),
-	.least = 1,
-	.most = 1,
 	.run = run_shell,
 };

@@ -121,10 +121,9 @@ const struct arg_spec cli_ps = {
 	.command = "ps",
 	.summary = "list commands running in workspaces",
 	.group = GROUP_EXECS,
-	.usage = "carrel ps [NAME] [options]",
+	.usage = "[NAME] [options]",
 	.about = "Lists running commands, of one workspace or of all, newest first.",
 	ARG_TABLE(ps_table),
-	.most = 1,
 	.run = run_ps,
 };
 
@@ -180,11 +179,9 @@ const struct arg_spec cli_kill = {
 	.command = "kill",
 	.summary = "send a signal to a command",
 	.group = GROUP_EXECS,
-	.usage = "carrel kill EXEC... [options]",
+	.usage = "EXEC... [options]",
 	.about = "Sends a signal to running commands and their process groups.",
 	ARG_TABLE(kill_table),
 	.examples = "  carrel kill -s KILL $(carrel exec demo -d -- sleep 60)\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_kill,
 };

@@ -110,7 +110,7 @@ const struct arg_spec cli_health = {
 	.command = "health",
 	.summary = "check workspaces: files, packages, layers, disk",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel health [NAME...] [options]",
+	.usage = "[NAME...] [options]",
 	.about =
 		"Checks workspaces (without NAME: all): whether they are configured, have their "
 		"Python\n"
@@ -120,7 +120,6 @@ const struct arg_spec cli_health = {
 	ARG_TABLE(health_table),
 	.examples = "  carrel health demo\n"
 		    "  carrel health --all -o json\n",
-	.most = SIZE_MAX,
 	.run = run_health,
 };
 
@@ -154,7 +153,7 @@ const struct arg_spec cli_repair = {
 	.command = "repair",
 	.summary = "repair what a check of a workspace finds",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel repair NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Repairs what carrel health finds, and prints what it did: makes missing links "
 		 "and\n"
 		 "directories again, builds a damaged environment again, restores packages from "
@@ -162,8 +161,6 @@ const struct arg_spec cli_repair = {
 		 "layers. Exits 1 if issues remain.",
 	ARG_TABLE(repair_table),
 	.examples = "  carrel repair demo\n",
-	.least = 1,
-	.most = 1,
 	.run = run_repair,
 };
 
@@ -194,20 +191,17 @@ static int run_verify(struct command *command, struct error *err)
 	return is_set(answer.value, "ok") ? 0 : UNHEALTHY;
 }
 
-static const struct arg_option verify_table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_verify = {
 	.command = "verify",
 	.summary = "check the isolation of a workspace's sandbox",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel verify NAME [options]",
+	.usage = "NAME [options]",
 	.about =
 		"Checks the isolation of the sandbox of a workspace as it runs: from outside, what "
 		"the\n"
 		"kernel says of its processes, and from inside, what a process there is refused.\n"
 		"Exits 1 if a layer fails.",
-	ARG_TABLE(verify_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel verify demo\n",
-	.least = 1,
-	.most = 1,
 	.run = run_verify,
 };

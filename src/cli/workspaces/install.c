@@ -79,7 +79,7 @@ const struct arg_spec cli_install = {
 	.command = "install",
 	.summary = "install packages into a workspace",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel install NAME PACKAGE... [options]",
+	.usage = "NAME PACKAGE... [options]",
 	.about = "Installs packages into a workspace, also while commands run in it, and adds them "
 		 "to\n"
 		 "its pyproject.toml, or with --node to its package.json. What the workspace has "
@@ -91,8 +91,6 @@ const struct arg_spec cli_install = {
 	.examples = "  carrel install demo requests 'pandas>=2'\n"
 		    "  carrel install demo ruff --no-persist\n"
 		    "  carrel install demo --node axios typescript@5\n",
-	.least = 2,
-	.most = SIZE_MAX,
 	.run = run_install,
 };
 
@@ -100,7 +98,7 @@ const struct arg_spec cli_uninstall = {
 	.command = "uninstall",
 	.summary = "uninstall packages of a workspace",
 	.group = GROUP_PACKAGES,
-	.usage = "carrel uninstall NAME PACKAGE... [options]",
+	.usage = "NAME PACKAGE... [options]",
 	.about = "Uninstalls packages that were asked for when the workspace was created, or by\n"
 		 "carrel install, with the dependencies that nothing else needs, and removes them "
 		 "from\n"
@@ -108,7 +106,5 @@ const struct arg_spec cli_uninstall = {
 	ARG_TABLE(table),
 	.examples = "  carrel uninstall demo pandas\n"
 		    "  carrel uninstall demo --node axios\n",
-	.least = 2,
-	.most = SIZE_MAX,
 	.run = run_uninstall,
 };

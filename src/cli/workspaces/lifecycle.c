@@ -39,30 +39,25 @@ const struct arg_spec cli_suspend = {
 	.command = "suspend",
 	.summary = "end the processes of workspaces, keep their files",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel suspend NAME... [options]",
+	.usage = "NAME... [options]",
 	.about = "Suspends workspaces: their processes end and their memory is released; their "
 		 "files stay.\n"
 		 "The next command, or carrel resume, resumes a workspace.",
 	ARG_TABLE(suspend_table),
 	.examples = "  carrel suspend demo\n"
 		    "  carrel suspend demo --force\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_suspend,
 };
 
-static const struct arg_option resume_table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_resume = {
 	.command = "resume",
 	.summary = "make suspended workspaces ready for commands",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel resume NAME... [options]",
+	.usage = "NAME... [options]",
 	.about = "Resumes workspaces: checks that their files and environment exist, and starts "
 		 "their\n"
 		 "sandboxes. The next command would do the same.",
-	ARG_TABLE(resume_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel resume demo\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_resume,
 };

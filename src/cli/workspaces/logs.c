@@ -125,13 +125,11 @@ const struct arg_spec cli_logs = {
 	.command = "logs",
 	.summary = "print the output of a background command",
 	.group = GROUP_EXECS,
-	.usage = "carrel logs EXEC [options]",
+	.usage = "EXEC [options]",
 	.about = "Prints the output of a background command, running or ended. `carrel ps -a` "
 		 "shows how\n"
 		 "it ended.",
 	ARG_TABLE(table),
 	.examples = "  carrel logs -f $(carrel exec demo -d -- make test)\n",
-	.least = 1,
-	.most = 1,
 	.run = run,
 };

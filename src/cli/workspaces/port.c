@@ -242,7 +242,7 @@ const struct arg_spec cli_port = {
 	.command = "port",
 	.summary = "list ports that listen in a workspace, or reach one from this host",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel port NAME [PORT] [options]",
+	.usage = "NAME [PORT] [options]",
 	.about = "Without PORT, lists the TCP ports that listen in a workspace. With PORT, listens "
 		 "on "
 		 "this host and\nrelays every connection to that port of the workspace, until "
@@ -253,7 +253,5 @@ const struct arg_spec cli_port = {
 	.examples = "  carrel exec -d demo -- python3 -m http.server 8000\n"
 		    "  carrel port demo\n"
 		    "  carrel port demo 8000 --listen :0\n",
-	.least = 1,
-	.most = 2,
 	.run = run,
 };

@@ -156,7 +156,7 @@ const struct arg_spec cli_restore = {
 	.command = "restore",
 	.summary = "make a workspace of an archive",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel restore ARCHIVE|FILE [--name NAME] [options]",
+	.usage = "ARCHIVE|FILE [--name NAME] [options]",
 	.about = "Makes a workspace of an archive in the blob store, or of a file, with the files, "
 		 "limits,\nlabels, variables and environments that it had. Prints its name. An "
 		 "archive with a SHA-256\nbeside it, ARCHIVE.sha256, must have that one. "
@@ -165,7 +165,5 @@ const struct arg_spec cli_restore = {
 	.examples = "  carrel archive ls\n"
 		    "  carrel restore demo-20261116T095152.123Z.tar.zst --name again\n"
 		    "  carrel restore ./demo.tar.zst\n",
-	.least = 1,
-	.most = 1,
 	.run = run_restore,
 };

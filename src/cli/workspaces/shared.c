@@ -4,8 +4,6 @@
 #include "cli/columns.h"
 #include "sandbox/plan/grants.h"
 
-static const struct arg_option table[] = { { ARG_FROM(remote_rows) } };
-
 static int run_create(struct command *command, struct error *err)
 {
 	const char *name = command->operands.items[0];
@@ -51,30 +49,25 @@ static int run_rm(struct command *command, struct error *err)
 static const struct arg_spec tree_create = {
 	.command = "tree create",
 	.summary = "create an empty shared tree",
-	.usage = "carrel tree create TREE [options]",
+	.usage = "TREE [options]",
 	.about = "Creates an empty shared tree. A workspace that has it attached writes files to "
 		 "it.",
-	ARG_TABLE(table),
-	.least = 1,
-	.most = 1,
+	REMOTE_OPTIONS,
 	.run = run_create,
 };
 static const struct arg_spec tree_ls = {
 	.command = "tree ls",
 	.summary = "list shared trees and the workspaces that have them attached",
-	.usage = "carrel tree ls [options]",
 	.about = "Lists shared trees and the workspaces that have them attached.",
-	ARG_TABLE(table),
+	REMOTE_OPTIONS,
 	.run = run_ls,
 };
 static const struct arg_spec tree_rm = {
 	.command = "tree rm",
 	.summary = "remove shared trees with their files",
-	.usage = "carrel tree rm TREE... [options]",
+	.usage = "TREE... [options]",
 	.about = "Removes shared trees with their files, unless a workspace has them attached.",
-	ARG_TABLE(table),
-	.least = 1,
-	.most = SIZE_MAX,
+	REMOTE_OPTIONS,
 	.run = run_rm,
 };
 static const struct arg_spec *const commands[] = { &tree_create, &tree_ls, &tree_rm, NULL };
@@ -82,7 +75,6 @@ const struct arg_spec cli_tree = {
 	.command = "tree",
 	.summary = "create, list and remove directories that workspaces share",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel tree COMMAND [options]",
 	.about = "A shared tree is a directory that several workspaces have mounted at once:\n"
 		 "carrel create --attach TREE:PATH[:ro].",
 	.commands = commands,

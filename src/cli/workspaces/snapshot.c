@@ -72,13 +72,11 @@ static const struct arg_option create_table[] = {
 static const struct arg_spec create_spec = {
 	.command = "snapshot create",
 	.summary = "keep the present state of a workspace",
-	.usage = "carrel snapshot create NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Keeps the files, installed packages and environment of a workspace as they are "
 		 "now, and\nprints the id of the snapshot. Nothing is copied unless commands run.",
 	ARG_TABLE(create_table),
 	.examples = "  carrel snapshot create demo --tag before-upgrade\n",
-	.least = 1,
-	.most = 1,
 	.run = run_create,
 };
 
@@ -119,10 +117,9 @@ static const struct arg_option ls_table[] = {
 static const struct arg_spec ls_spec = {
 	.command = "snapshot ls",
 	.summary = "list snapshots",
-	.usage = "carrel snapshot ls [NAME] [options]",
+	.usage = "[NAME] [options]",
 	.about = "Lists the snapshots of a workspace, or of all, newest first.",
 	ARG_TABLE(ls_table),
-	.most = 1,
 	.run = run_ls,
 };
 
@@ -142,7 +139,7 @@ static int take_snapshots(struct command *command, text_list *names, struct erro
 		const char *name = given->items[i];
 		if (!id_is_valid(name) && !strchr(name, '@')) {
 			if (++i == given->count)
-				return fail_hint(err, ERR_INVALID, command->spec->usage,
+				return fail_hint(err, ERR_INVALID, args_usage(command->spec).text,
 					"'%s' is not the id of a snapshot; behind the name of a "
 					"workspace a tag or version is needed",
 					name);
@@ -160,8 +157,8 @@ static int run_show(struct command *command, struct error *err)
 	if (take_snapshots(command, &names, err))
 		return -1;
 	if (names.count != 1)
-		return fail_hint(
-			err, ERR_INVALID, command->spec->usage, "more than one snapshot is named");
+		return fail_hint(err, ERR_INVALID, args_usage(command->spec).text,
+			"more than one snapshot is named");
 	if (remote_call(&command->remote, "GET", snapshot_path(command, names.items[0]), NULL,
 		    &answer, err))
 		return -1;
@@ -184,13 +181,12 @@ static int run_show(struct command *command, struct error *err)
 	return 0;
 }
 
-static const struct arg_option show_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec show_spec = {
 	.command = "snapshot show",
 	.summary = "show a snapshot",
-	.usage = "carrel snapshot show SNAPSHOT|NAME@TAG|NAME TAG [options]",
+	.usage = "SNAPSHOT|NAME@TAG|NAME TAG [options]",
 	.about = "Shows a snapshot: by its id, or by its workspace and its tag or version.",
-	ARG_TABLE(show_table),
+	REMOTE_OPTIONS,
 	.least = 1,
 	.most = 2,
 	.run = run_show,
@@ -207,11 +203,11 @@ static int run_rm(struct command *command, struct error *err)
 static const struct arg_spec rm_spec = {
 	.command = "snapshot rm",
 	.summary = "remove snapshots",
-	.usage = "carrel snapshot rm SNAPSHOT|NAME@TAG|NAME TAG... [options]",
+	.usage = "SNAPSHOT|NAME@TAG|NAME TAG... [options]",
 	.about = "Removes snapshots: by their ids, or by their workspaces and tags. Files that a "
 		 "workspace or another snapshot "
 		 "needs stay.",
-	ARG_TABLE(show_table),
+	REMOTE_OPTIONS,
 	.least = 1,
 	.most = SIZE_MAX,
 	.run = run_rm,
@@ -270,11 +266,11 @@ static int run_verify(struct command *command, struct error *err)
 static const struct arg_spec verify_spec = {
 	.command = "snapshot verify",
 	.summary = "compare snapshots with what they were when they were made",
-	.usage = "carrel snapshot verify SNAPSHOT|NAME@TAG|NAME TAG... [options]",
+	.usage = "SNAPSHOT|NAME@TAG|NAME TAG... [options]",
 	.about = "Reads all files of snapshots and compares them with the content "
 		 "ids that were\ncomputed when they were made. Names layers that are missing or "
 		 "changed; exits 1 then.",
-	ARG_TABLE(show_table),
+	REMOTE_OPTIONS,
 	.least = 1,
 	.most = SIZE_MAX,
 	.run = run_verify,
@@ -311,15 +307,13 @@ static const struct arg_option rollback_table[] = {
 static const struct arg_spec rollback_spec = {
 	.command = "snapshot rollback",
 	.summary = "put a workspace back into the state of a snapshot",
-	.usage = "carrel snapshot rollback NAME SNAPSHOT|TAG|VERSION [options]",
+	.usage = "NAME SNAPSHOT|TAG|VERSION [options]",
 	.about = "Puts the files, installed packages and environment of a workspace back into the "
 		 "state of\none of its snapshots. The state that it leaves is kept as a snapshot "
 		 "too (automatic).",
 	ARG_TABLE(rollback_table),
 	.examples = "  carrel snapshot rollback demo before-upgrade\n"
 		    "  carrel snapshot rollback demo 3\n",
-	.least = 2,
-	.most = 2,
 	.run = run_rollback,
 };
 
@@ -371,13 +365,11 @@ static const struct arg_option push_table[] = {
 static const struct arg_spec push_spec = {
 	.command = "snapshot push",
 	.summary = "send a snapshot to the blob store",
-	.usage = "carrel snapshot push NAME SNAPSHOT|TAG|VERSION [options]",
+	.usage = "NAME SNAPSHOT|TAG|VERSION [options]",
 	.about = "Sends a snapshot of a workspace to the blob store (blob.url of config.yaml), "
 		 "where another home\ncan pull it. Only layers that the store lacks are sent.",
 	ARG_TABLE(push_table),
 	.examples = "  carrel snapshot push demo good\n",
-	.least = 2,
-	.most = 2,
 	.run = run_push,
 };
 
@@ -399,19 +391,16 @@ static int run_pull(struct command *command, struct error *err)
 	return print_answer(command, &answer, "id");
 }
 
-static const struct arg_option pull_table[] = { { ARG_FROM(remote_rows) } };
 static const struct arg_spec pull_spec = {
 	.command = "snapshot pull",
 	.summary = "fetch a snapshot from the blob store",
-	.usage = "carrel snapshot pull NAME SNAPSHOT|TAG|VERSION [options]",
+	.usage = "NAME SNAPSHOT|TAG|VERSION [options]",
 	.about = "Fetches a snapshot that was pushed from a workspace NAME, of this home or of "
 		 "another one, and\nprints its id. Only layers that this home lacks are fetched; "
 		 "each is checked against its content\nid. Workspaces are made of it with carrel "
 		 "create --from; it stays until it is removed.",
-	ARG_TABLE(pull_table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel create again --from $(carrel snapshot pull demo good)\n",
-	.least = 2,
-	.most = 2,
 	.run = run_pull,
 };
 
@@ -419,7 +408,6 @@ const struct arg_spec cli_snapshot = {
 	.command = "snapshot",
 	.summary = "keep states of workspaces, and return to them",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel snapshot COMMAND [options]",
 	.about = "Snapshots: states of workspaces that are kept.",
 	.examples = "  carrel snapshot create demo --tag good\n"
 		    "  carrel snapshot rollback demo good\n",
@@ -475,14 +463,12 @@ const struct arg_spec cli_fork = {
 	.command = "fork",
 	.summary = "make workspaces with the state of another one",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel fork NAME [NEW] [options]",
+	.usage = "NAME [NEW] [options]",
 	.about = "Makes a new workspace, or several, with the files, environment, limits, labels "
 		 "and\nvariables that NAME has now. They share what nobody changes. Prints their "
 		 "names.",
 	ARG_TABLE(fork_table),
 	.examples = "  carrel fork demo experiment\n"
 		    "  carrel fork demo try --count 10\n",
-	.least = 1,
-	.most = 2,
 	.run = run_fork,
 };

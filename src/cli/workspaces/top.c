@@ -205,13 +205,12 @@ const struct arg_spec cli_top = {
 	.command = "top",
 	.summary = "show what workspaces use: cpu, memory, processes, disk",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel top [NAME...] [options]",
+	.usage = "[NAME...] [options]",
 	.about = "Shows the current usage of workspaces, the busiest first: percent of one cpu, "
 		 "memory,\nprocesses and threads, bytes on disk as last measured, and running "
 		 "commands. On a\nterminal again every second until Ctrl-C, else once.",
 	ARG_TABLE(table),
 	.examples = "  carrel top\n"
 		    "  carrel top demo -o json\n",
-	.most = SIZE_MAX,
 	.run = run_top,
 };

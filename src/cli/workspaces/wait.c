@@ -55,18 +55,15 @@ static int run_wait(struct command *command, struct error *err)
 	return first;
 }
 
-static const struct arg_option table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_wait = {
 	.command = "wait",
 	.summary = "wait until commands have ended",
 	.group = GROUP_EXECS,
-	.usage = "carrel wait EXEC... [options]",
+	.usage = "EXEC... [options]",
 	.about = "Waits until all these commands have ended and prints their exit codes, one a "
 		 "line, in\nthe order of the arguments. The exit code is the first one that isn't "
 		 "0.",
-	ARG_TABLE(table),
+	REMOTE_OPTIONS,
 	.examples = "  carrel wait $(carrel exec demo -d -- make test)\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_wait,
 };

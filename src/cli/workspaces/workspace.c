@@ -271,7 +271,7 @@ const struct arg_spec cli_create = {
 	.command = "create",
 	.summary = "create a workspace: files that stay, an environment, limits",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel create [NAME] [options]",
+	.usage = "[NAME] [options]",
 	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
 		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
 	ARG_TABLE(create_table),
@@ -282,7 +282,6 @@ const struct arg_spec cli_create = {
 		    "  carrel create review --dir ~/project -v ~/data:/data:ro\n"
 		    "  carrel create agent-7 -r requirements.txt --memory 1G --ttl 7d\n"
 		    "  carrel create --label team=search --label context_id=chat/42 --context\n",
-	.most = 1,
 	.run = run_create,
 };
 
@@ -323,7 +322,6 @@ const struct arg_spec cli_ls = {
 	.command = "ls",
 	.summary = "list workspaces",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel ls [options]",
 	.about = "Lists workspaces, newest first: state, whether a sandbox is ready (WARM), age, "
 		 "last\nuse, bytes on disk, environment and labels.",
 	ARG_TABLE(ls_table),
@@ -451,18 +449,15 @@ static int run_info(struct command *command, struct error *err)
 	return 0;
 }
 
-static const struct arg_option info_table[] = { { ARG_FROM(remote_rows) } };
 const struct arg_spec cli_info = {
 	.command = "info",
 	.summary = "show one workspace",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel info NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Shows one workspace, given by name, id or context_id: its limits, the mechanism "
 		 "that\n"
 		 "enforces them, and the isolation of its sandbox.",
-	ARG_TABLE(info_table),
-	.least = 1,
-	.most = 1,
+	REMOTE_OPTIONS,
 	.run = run_info,
 };
 
@@ -587,7 +582,7 @@ const struct arg_spec cli_update = {
 	.command = "update",
 	.summary = "change labels, variables, limits, lifetimes or the network",
 	.group = GROUP_WORKSPACES,
-	.usage = "carrel update NAME [options]",
+	.usage = "NAME [options]",
 	.about = "Changes a workspace. Options that are not given leave their settings unchanged. "
 		 "Limits\n"
 		 "and rules can be changed only while no command runs in the workspace, and so can "
@@ -600,8 +595,6 @@ const struct arg_spec cli_update = {
 		"  carrel update demo -e LOG_LEVEL=debug --unsetenv PROXY\n"
 		"  carrel update demo --idle-timeout none\n"
 		"  carrel update demo --allow-domain registries --allow-domain '*.example.com'\n",
-	.least = 1,
-	.most = 1,
 	.run = run_update,
 };
 
@@ -627,7 +620,7 @@ const struct arg_spec cli_rm = {
 	.command = "rm",
 	.summary = "remove workspaces",
 	.group = GROUP_EVERYDAY,
-	.usage = "carrel rm NAME... [options]",
+	.usage = "NAME... [options]",
 	.about =
 		"Removes workspaces: ends their commands and deletes their files. A workspace is "
 		"archived\nfirst with --archive, or where archives.on_remove of config.yaml says "
@@ -637,7 +630,5 @@ const struct arg_spec cli_rm = {
 	.examples = "  carrel rm demo\n"
 		    "  carrel rm --force demo\n"
 		    "  carrel rm -- $(carrel ls -q --label team=search)\n",
-	.least = 1,
-	.most = SIZE_MAX,
 	.run = run_rm,
 };
