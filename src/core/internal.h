@@ -438,6 +438,15 @@ void tree_release(struct core_workspace *w);
 void takers_go_on(struct core_workspace *w); /* something has changed that they wait for */
 void takers_forget(struct core_workspace *w);
 
+/* ---- parts.c ---- */
+/* One that has a kind is used where the workspace has an environment of it. */
+struct workspace_part;
+bool part_is_used(const struct core_workspace *w, const struct workspace_part *part);
+/* Appends a list of names as a job over trees reads it, "" at its end; more NULL: an empty one. */
+void parts_add_list(struct arena *arena, text_list *names, const text_list *more);
+/* Appends such lists of the package layers below each part, topmost first (tree_take_packages). */
+void parts_add_packages(struct core_workspace *w, struct arena *arena, text_list *names);
+
 /* ---- freeze.c: layers/snap-<id>; all but the last four only while w's trees are taken ---- */
 /* Whether any upper holds something. */
 bool freeze_is_due(const struct core_workspace *w);
@@ -546,8 +555,6 @@ bool environment_is_unsettled(const struct workspace *model);
  * and the row stays. An error is logged too; the next start tries again. Holds w until done. */
 void environment_settle(
 	struct core_workspace *w, const char *layer, core_workspace_fn *done, void *ctx);
-/* Appends the package layers of its environments, topmost first, "" after each list. */
-void environment_add_layers(const struct core_workspace *w, struct arena *arena, text_list *names);
 
 /* ---- transitions.c: one row per state says which ones it may follow; anything else is a bug, and
  * core aborts (the next one adopts what runs) ---- */

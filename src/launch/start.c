@@ -15,6 +15,7 @@
 #include "envs/kind.h"
 #include "launch/internal.h"
 #include "linux/unix_address.h"
+#include "model/nouns/part.h"
 
 #define BACKLOG 4 /* masters of one init: a core, and one that replaces it */
 
@@ -213,7 +214,8 @@ static int add_trees(struct start_trees *trees, const struct launch_packet *pack
 	for (size_t i = 0; i < packet->tree_count; i++) {
 		const struct launch_tree *said = &packet->trees[i];
 		if (said->name[0] ? add_environment(trees, said, *fds++, options, parts, err)
-				  : add_frozen(trees, said, "workspace", &trees->workspace, err))
+				  : add_frozen(trees, said, workspace_parts[PART_WORKSPACE].name,
+					    &trees->workspace, err))
 			return -1;
 	}
 	return 0;

@@ -737,13 +737,3 @@ void environment_release(struct environment_job *job)
 	loop_cancel(job->core->loop, job->start);
 	free_job(job);
 }
-
-void environment_add_layers(const struct core_workspace *w, struct arena *arena, text_list *names)
-{
-	for (size_t slot = 0; slot < sizeof w->pins / sizeof *w->pins; slot++) {
-		const struct env_pin *pin = w->pins[slot];
-		for (size_t i = 0; pin && i < pin->meta.layers.count; i++)
-			vec_push(arena, names, pin->meta.layers.items[i]);
-		vec_push(arena, names, "");
-	}
-}

@@ -205,7 +205,7 @@ static void start_packing(struct archiving *archiving, int output)
 	for (size_t i = 0; i < w->model.layers.count; i++)
 		vec_push(&archiving->arena, &names, w->model.layers.items[i]);
 	vec_push(&archiving->arena, &names, "");
-	environment_add_layers(w, &archiving->arena, &names);
+	parts_add_packages(w, &archiving->arena, &names);
 	if (w->archive_is_partial)
 		vec_push(&archiving->arena, &names, "partial");
 	print_record(w, &record);

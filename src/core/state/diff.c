@@ -12,8 +12,8 @@
 #include "core/internal.h"
 #include "core/state/snapshots.h"
 #include "core/tree_jobs.h"
-#include "envs/kind.h"
 #include "format/http/uri.h"
+#include "model/nouns/part.h"
 
 struct comparison {
 	struct core_workspace *w;
@@ -49,19 +49,29 @@ static void on_refused(void *ctx, struct core_workspace *w, const struct error *
 	finish(c, &c->err);
 }
 
-/* As the job names it: from the workspace's directory on, or below /env. */
-static int normalize(const struct workspace *model, struct arena *arena, bool has_env,
+/* In a part that lies outside the directory of the workspace. */
+static bool is_outside(const char *path, enum workspace_view view)
+{
+	for (size_t i = 0; i < WORKSPACE_PARTS; i++)
+		if (workspace_parts[i].prefix[0] == '/' &&
+			path_is_beneath(path, workspace_parts[i].target[view]))
+			return true;
+	return false;
+}
+
+/* As the job names it: from the workspace's directory on, or with the prefix of another part. */
+static int normalize(const struct workspace *model, struct arena *arena, bool has_others,
 	const char *given, const char **path, struct error *err)
 {
 	const char *root = plan_view_path(model->view);
 	const char *whole = path_normalize(arena, root, given);
-	if (has_env && path_is_beneath(whole, "/env")) {
+	if (has_others && is_outside(whole, model->view)) {
 		*path = whole;
 		return 0;
 	}
 	if (!path_is_beneath(whole, root))
 		return fail(err, ERR_INVALID, "'%s' is not below /workspace%s", given,
-			has_env ? " or /env" : "");
+			has_others ? " or /env" : "");
 	whole += strlen(root);
 	*path = whole + (whole[0] == '/');
 	return 0;
@@ -86,13 +96,6 @@ static int print_options(const struct workspace *model, const struct core_diff *
 	json_end(&j);
 	json_end(&j);
 	return 0;
-}
-
-static void push_all(struct arena *arena, text_list *names, const text_list *more)
-{
-	for (size_t i = 0; more && i < more->count; i++)
-		vec_push(arena, names, more->items[i]);
-	vec_push(arena, names, "");
 }
 
 static bool is_same(const char *a, const char *b)
@@ -177,12 +180,10 @@ static int begin(struct comparison *c, const struct request *request,
 		return fail_errno(err, "create a file for the differences");
 	vec_push(&arena, &names, c->w->model.id);
 	vec_push(&arena, &names, "");
-	push_all(&arena, &names, &c->w->model.layers);
-	push_all(&arena, &names, before);
-	if (wanted->has_all) {
-		push_all(&arena, &names, environment_layers(c->w, &env_python));
-		push_all(&arena, &names, environment_layers(c->w, &env_node));
-	}
+	parts_add_list(&arena, &names, &c->w->model.layers);
+	parts_add_list(&arena, &names, before);
+	if (wanted->has_all)
+		parts_add_packages(c->w, &arena, &names);
 	const struct tree_job_order order = { .verb = "diff",
 		.names = names.items,
 		.name_count = names.count,

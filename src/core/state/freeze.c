@@ -1,7 +1,7 @@
 /* freeze.c -- layers/snap-<id>: uppers of workspaces, frozen by renaming them.
- *	workspace/, env/, node/	what each upper held; one that was empty is absent
- *	.from			link to the id of the workspace, until the row names the layer
- * A crash before that leaves a layer without a row: the uppers go back to where they were. Where a
+ *	<name of a part>/	what its upper held (model/nouns/part.h); one that was empty is
+ *absent .from			link to the id of the workspace, until the row names the layer A
+ *crash before that leaves a layer without a row: the uppers go back to where they were. Where a
  * rename can't reach layers, the layer is a copy, and the uppers are upper.old until the row names
  * it.
  *	workspaces/<id>/.dress	a rollback changes the roots of empty uppers: until its row is
@@ -20,6 +20,7 @@
 #include "base/walk.h"
 #include "core/state/template_builds.h"
 #include "core/tree_jobs.h"
+#include "model/nouns/part.h"
 #include "trees/layers/damage.h"
 
 #define FROM ".from"
@@ -28,15 +29,6 @@
 #define ATTRIBUTES_MAX 65536
 #define MARK_PREFIX "user.overlay."
 #define ESCAPED_PREFIX "user.overlay.overlay." /* set by a command: an attribute like others */
-
-static const struct part {
-	const char *name, *upper, *work, *fresh, *old;
-} parts[] = {
-	{ "workspace", "upper", "work", "upper.new", "upper.old" },
-	{ "env", "env/upper", "env/work", "env/upper.new", "env/upper.old" },
-	{ "node", "node/upper", "node/work", "node/upper.new", "node/upper.old" },
-};
-#define PARTS (sizeof parts / sizeof *parts)
 
 static int layers_dir(const struct core *core)
 {
@@ -213,7 +205,7 @@ static int renew_work(struct core *core, int workspace, const char *work, struct
 
 /* 1: it is empty, or there is none. */
 static int freeze_part(struct core *core, int workspace, int to, const char *name,
-	const struct part *part, struct error *err)
+	const struct workspace_part *part, struct error *err)
 {
 	struct stat st;
 	auto_close int old = open_root(workspace, part->upper, &st);
@@ -236,8 +228,27 @@ static int freeze_part(struct core *core, int workspace, int to, const char *nam
 	return failed ? -1 : is_unchanged;
 }
 
-/* Puts the uppers back. What took their place is as empty as it was made: no sandbox has used it.
- */
+/* Puts an upper back. What took its place is as empty as it was made: no sandbox has used it. */
+static int thaw_part(int workspace, int layer, const struct workspace_part *part, struct error *err)
+{
+	unlinkat(workspace, part->fresh, AT_REMOVEDIR);
+	bool is_copy = !faccessat(workspace, part->old, F_OK, AT_SYMLINK_NOFOLLOW);
+	if (!is_copy && faccessat(layer, part->name, F_OK, AT_SYMLINK_NOFOLLOW))
+		return 0;
+	if (unlinkat(workspace, part->upper, AT_REMOVEDIR) && errno != ENOENT)
+		return errno == ENOTEMPTY || errno == EEXIST /* the copy of one in use */
+			       ? 0
+			       : fail_errno(err, "make room for '%s'", part->upper);
+	/* Before the upper: one without `work` would be taken for a plain directory. */
+	if (mkdirat(workspace, part->work, 0755) && errno != EEXIST)
+		return fail_errno(err, "make '%s'", part->work);
+	if (renameat(is_copy ? workspace : layer, is_copy ? part->old : part->name, workspace,
+		    part->upper))
+		return fail_errno(err, "put '%s' back", part->upper);
+	fault_point("core_thaw");
+	return 0;
+}
+
 static int thaw(struct core *core, const char *id, const char *name, struct error *err)
 {
 	auto_close int workspace = open_workspace(core, id, err);
@@ -246,24 +257,9 @@ static int thaw(struct core *core, const char *id, const char *name, struct erro
 		return -1;
 	if (layer < 0)
 		return errno == ENOENT ? 0 : fail_errno(err, "open layer '%s'", name);
-	for (size_t i = 0; i < PARTS; i++) {
-		unlinkat(workspace, parts[i].fresh, AT_REMOVEDIR);
-		bool is_copy = !faccessat(workspace, parts[i].old, F_OK, AT_SYMLINK_NOFOLLOW);
-		if (!is_copy && faccessat(layer, parts[i].name, F_OK, AT_SYMLINK_NOFOLLOW))
-			continue;
-		if (unlinkat(workspace, parts[i].upper, AT_REMOVEDIR) && errno != ENOENT) {
-			if (errno == ENOTEMPTY || errno == EEXIST) /* the copy of one in use */
-				continue;
-			return fail_errno(err, "make room for '%s'", parts[i].upper);
-		}
-		/* Before the upper: one without `work` would be taken for a plain directory. */
-		if (mkdirat(workspace, parts[i].work, 0755) && errno != EEXIST)
-			return fail_errno(err, "make '%s'", parts[i].work);
-		if (renameat(is_copy ? workspace : layer, is_copy ? parts[i].old : parts[i].name,
-			    workspace, parts[i].upper))
-			return fail_errno(err, "put '%s' back", parts[i].upper);
-		fault_point("core_thaw");
-	}
+	for (size_t i = 0; i < WORKSPACE_PARTS; i++)
+		if (thaw_part(workspace, layer, &workspace_parts[i], err))
+			return -1;
 	layer_discard(core, name);
 	return 0;
 }
@@ -278,9 +274,9 @@ bool freeze_is_due(const struct core_workspace *w)
 	struct error err;
 	auto_close int workspace = open_workspace(w->core, w->model.id, &err);
 	bool is_due = false;
-	for (size_t i = 0; workspace >= 0 && i < PARTS && !is_due; i++) {
+	for (size_t i = 0; workspace >= 0 && i < WORKSPACE_PARTS && !is_due; i++) {
 		struct stat st;
-		auto_close int upper = open_root(workspace, parts[i].upper, &st);
+		auto_close int upper = open_root(workspace, workspace_parts[i].upper, &st);
 		is_due = upper >= 0 && !is_empty(upper);
 		if (upper >= 0 && (st.st_mode & 0700) != 0700)
 			(void)!fchmod(upper, st.st_mode & 07777);
@@ -304,9 +300,10 @@ int freeze_uppers(struct core_workspace *w, const char *name, struct error *err)
 			     ? fail_errno(err, "make layer '%s'", name)
 			     : 0;
 	fault_point("core_freeze");
-	for (size_t i = 0; !failed && i < PARTS; i++)
-		failed = freeze_part(core, workspace, layer, parts[i].name, &parts[i], err) < 0 ? -1
-												: 0;
+	for (size_t i = 0; !failed && i < WORKSPACE_PARTS; i++) {
+		const struct workspace_part *part = &workspace_parts[i];
+		failed = freeze_part(core, workspace, layer, part->name, part, err) < 0 ? -1 : 0;
+	}
 	if (failed) {
 		int sys_errno = err->sys_errno;
 		freeze_undo(w, name, &ignored);
@@ -329,10 +326,10 @@ int freeze_copied(struct core_workspace *w, const char *name, struct error *err)
 	int failed = layer < 0 || symlinkat(w->model.id, layer, FROM)
 			     ? fail_errno(err, "open layer '%s'", name)
 			     : 0;
-	for (size_t i = 0; !failed && i < PARTS; i++)
-		failed = freeze_part(core, workspace, workspace, parts[i].old, &parts[i], err) < 0
-				 ? -1
-				 : 0;
+	for (size_t i = 0; !failed && i < WORKSPACE_PARTS; i++) {
+		const struct workspace_part *part = &workspace_parts[i];
+		failed = freeze_part(core, workspace, workspace, part->old, part, err) < 0 ? -1 : 0;
+	}
 	if (failed)
 		freeze_undo(w, name, &ignored);
 	fault_point("core_frozen");
@@ -343,8 +340,8 @@ static void discard_old(struct core *core, const char *id)
 {
 	struct error ignored;
 	auto_close int workspace = open_workspace(core, id, &ignored);
-	for (size_t i = 0; workspace >= 0 && i < PARTS; i++)
-		put_away(core, workspace, parts[i].old);
+	for (size_t i = 0; workspace >= 0 && i < WORKSPACE_PARTS; i++)
+		put_away(core, workspace, workspace_parts[i].old);
 }
 
 /* The id of the workspace that it was frozen of, or "". */
@@ -371,7 +368,7 @@ void freeze_settle(struct core *core, const char *layer)
 /* ---- the roots of new uppers ---- */
 
 /* Gives the upper's root the mode, time and attributes of the topmost layer that has this part. */
-static int dress_part(const struct core *core, int workspace, const struct part *part,
+static int dress_part(const struct core *core, int workspace, const struct workspace_part *part,
 	const text_list *layers, struct error *err)
 {
 	for (size_t i = 0; i < layers->count; i++) {
@@ -399,10 +396,10 @@ int freeze_dress(struct core_workspace *w, struct error *err)
 	auto_close int workspace = open_workspace(w->core, w->model.id, err);
 	if (workspace < 0)
 		return -1;
-	for (size_t i = 0; i < PARTS; i++) {
+	for (size_t i = 0; i < WORKSPACE_PARTS; i++) {
 		struct stat st;
-		if (!fstatat(workspace, parts[i].upper, &st, AT_SYMLINK_NOFOLLOW) &&
-			dress_part(w->core, workspace, &parts[i], &w->model.layers, err))
+		if (!fstatat(workspace, workspace_parts[i].upper, &st, AT_SYMLINK_NOFOLLOW) &&
+			dress_part(w->core, workspace, &workspace_parts[i], &w->model.layers, err))
 			return -1;
 	}
 	return 0;
@@ -425,10 +422,10 @@ void freeze_dress_end(struct core_workspace *w, bool is_named)
 	auto_close int workspace = open_workspace(w->core, w->model.id, &err);
 	if (workspace < 0 || fstatat(workspace, DRESS, &st, AT_SYMLINK_NOFOLLOW))
 		return;
-	for (size_t i = 0; !is_named && i < PARTS; i++) {
-		auto_close int upper = open_root(workspace, parts[i].upper, &st);
+	for (size_t i = 0; !is_named && i < WORKSPACE_PARTS; i++) {
+		auto_close int upper = open_root(workspace, workspace_parts[i].upper, &st);
 		if (upper >= 0 && is_empty(upper) &&
-			dress_part(w->core, workspace, &parts[i], &w->model.layers, &err))
+			dress_part(w->core, workspace, &workspace_parts[i], &w->model.layers, &err))
 			log_record(&w->core->log, LOG_LEVEL_WARN,
 				"the mode of a directory is that of another state", "workspace",
 				w->model.id, "error", err.text, NULL);

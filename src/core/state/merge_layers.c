@@ -220,13 +220,6 @@ static void on_merged(void *ctx, const struct json_value *answer, const struct e
 	merges_check(core);
 }
 
-static void push_all(struct arena *arena, text_list *names, const text_list *more)
-{
-	for (size_t i = 0; more && i < more->count; i++)
-		vec_push(arena, names, more->items[i]);
-	vec_push(arena, names, "");
-}
-
 /* Of the layers in [first, last), the longer part above or below the base. */
 static void leave_base(const struct workspace *model, size_t *first, size_t *last)
 {
@@ -262,10 +255,9 @@ static void begin(struct core_workspace *w)
 	merge->environment = arena_text(arena, w->model.environment);
 	merge->node_environment = arena_text(arena, w->model.node_environment);
 	vec_push(arena, &names, (const char *)merge->layer);
-	push_all(arena, &names, &merge->range);
-	push_all(arena, &names, &merge->below);
-	push_all(arena, &names, environment_layers(w, &env_python));
-	push_all(arena, &names, environment_layers(w, &env_node));
+	parts_add_list(arena, &names, &merge->range);
+	parts_add_list(arena, &names, &merge->below);
+	parts_add_packages(w, arena, &names);
 	const struct tree_job_order order = { .verb = "merge",
 		.names = names.items,
 		.name_count = names.count,

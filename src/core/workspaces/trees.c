@@ -1,8 +1,7 @@
 /* trees.c -- workspaces/<id>: made, and taken away.
  *	upper/, work/		on top of the layers of /workspace; work/ is overlay's own
  *	cache/			what it sees as /.cache: in the disk limit, not part of its state
- *	env/{upper,work}	on top of its environment of Python
- *	node/{upper,work}	on top of its environment of Node
+ *	<part>/{upper,work}	on top of an environment (model/nouns/part.h): env/, node/
  *	.in/			notes of archives on their way in (core/files/files_write.c)
  *	.del-<id>		removed, but not yet gone, where it can't be renamed out of here
  * and workspaces/.del-<id>: removed, but not yet gone (with an unused id when the tree was
@@ -21,7 +20,7 @@
 #include "base/walk.h"
 #include "core/internal.h"
 #include "core/tree_jobs.h"
-#include "envs/kind.h"
+#include "model/nouns/part.h"
 #include "model/nouns/template.h"
 
 #define CLEAN_AFTER_MS 250 /* several that go together are one child's work */
@@ -82,10 +81,7 @@ int tree_write_files(int upper, const pair_list *files, bool is_synced, struct e
 
 static bool has_python(const struct core_workspace *w)
 {
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
-		if (environment_kind(w, i) == &env_python)
-			return true;
-	return false;
+	return part_is_used(w, &workspace_parts[PART_PYTHON]);
 }
 
 static int make_layout(int dir, const struct core_workspace *w, struct error *err)
@@ -110,36 +106,28 @@ static int make_layout(int dir, const struct core_workspace *w, struct error *er
 	return 0;
 }
 
-/* What is changed in environment `slot`; one that a workspace got later has none yet. */
-static int make_upper(
-	const struct core_workspace *w, int dir, const struct env_kind *kind, struct error *err)
-{
-	static const char *const names[] = { "", "/upper", "/work" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-		char name[32];
-		str_format(name, sizeof name, "%s%s", kind->upper, names[i]);
-		if (mkdirat(dir, name, 0755) && errno != EEXIST)
-			return fail_errno(err, "make '%s' of workspace '%s'", name, w->model.name);
-	}
-	return 0;
-}
-
+/* What is changed in its environments; one that a workspace got later has no directory yet. */
 static int make_uppers(const struct core_workspace *w, int dir, struct error *err)
 {
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
-		const struct env_kind *kind = environment_kind(w, i);
-		if (kind && make_upper(w, dir, kind, err))
-			return -1;
+	for (size_t i = 0; i < WORKSPACE_PARTS; i++) {
+		const struct workspace_part *part = &workspace_parts[i];
+		const char *const names[] = { part->directory, part->upper, part->work };
+		bool is_due = part->kind && part_is_used(w, part);
+		for (size_t k = 0; is_due && k < sizeof names / sizeof *names; k++)
+			if (mkdirat(dir, names[k], 0755) && errno != EEXIST)
+				return fail_errno(err, "make '%s' of workspace '%s'", names[k],
+					w->model.name);
 	}
 	return 0;
 }
 
 static int make_directories(int dir, const struct core_workspace *w, struct error *err)
 {
-	static const char *const names[] = { "upper", "work" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (mkdirat(dir, names[i], 0755))
-			return fail_errno(err, "make '%s'", names[i]);
+	const struct workspace_part *part = &workspace_parts[PART_WORKSPACE];
+	if (mkdirat(dir, part->upper, 0755))
+		return fail_errno(err, "make '%s'", part->upper);
+	if (mkdirat(dir, part->work, 0755))
+		return fail_errno(err, "make '%s'", part->work);
 	if (make_uppers(w, dir, err))
 		return -1;
 	return w->has_state ? 0 : make_layout(dir, w, err);
@@ -184,8 +172,9 @@ int tree_make_cache(struct core_workspace *w, struct error *err)
 	if (dir < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", w->model.name);
 	/* Frozen layers below may have a .venv of their own. */
-	bool is_first = has_python(w) && !w->model.layers.count &&
-			faccessat(dir, env_python.upper, F_OK, AT_SYMLINK_NOFOLLOW);
+	bool is_first =
+		has_python(w) && !w->model.layers.count &&
+		faccessat(dir, workspace_parts[PART_PYTHON].directory, F_OK, AT_SYMLINK_NOFOLLOW);
 	if (is_first && symlinkat("/env", dir, "upper/.venv") && errno != EEXIST)
 		return fail_errno(err, "make '.venv' in workspace '%s'", w->model.name);
 	return make_uppers(w, dir, err);
@@ -407,18 +396,23 @@ static int measure_part(const struct core_workspace *w, int dir, uint64_t *bytes
 						: path_measure_tree(dir, bytes, &inodes, err);
 }
 
-static const char *const parts[] = { "upper", "env/upper", "node/upper", ".in", "cache" };
-#define PARTS (sizeof parts / sizeof *parts)
+/* The uppers of its parts, then what else is in its disk limit; NULL: that is all. */
+static const char *measured_path(size_t i)
+{
+	static const char *const others[] = { ".in", "cache", NULL };
+	return i < WORKSPACE_PARTS ? workspace_parts[i].upper : others[i - WORKSPACE_PARTS];
+}
 
 static int measure_parts(const struct core_workspace *w, uint64_t *bytes, struct error *err)
 {
 	uint64_t sum = 0, part;
-	for (size_t i = 0; i < PARTS; i++) {
-		char path[ID_LEN + 16];
-		str_format(path, sizeof path, "%s/%s", w->model.id, parts[i]);
+	const char *name;
+	for (size_t i = 0; (name = measured_path(i)); i++) {
+		char path[ID_LEN + 32];
+		str_format(path, sizeof path, "%s/%s", w->model.id, name);
 		auto_close int dir =
 			path_open_nolinks(w->core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
-		if (dir < 0 && errno == ENOENT && i > 0)
+		if (dir < 0 && errno == ENOENT && i != PART_WORKSPACE)
 			continue;
 		if (dir < 0)
 			return fail_errno(err, "open '%s'", path);
@@ -471,8 +465,8 @@ struct closed_measure *tree_measure_closed(
 	json_object(&j, NULL);
 	json_bool(&j, "charged", workspace_counts_disk(&w->model));
 	json_array(&j, "parts");
-	for (size_t i = 0; i < PARTS; i++)
-		json_text(&j, NULL, parts[i]);
+	for (size_t i = 0; measured_path(i); i++)
+		json_text(&j, NULL, measured_path(i));
 	json_end(&j);
 	json_end(&j);
 	const struct tree_job_order order = { .verb = "usage",

@@ -14,13 +14,6 @@
 #define OUTPUT_MAX ((uint64_t)64 << 20)
 #define FLUSH_AT ((size_t)64 << 10)
 
-/* Parts of a state, where their uppers lie, and how their paths begin. */
-static const struct {
-	const char *part, *upper, *prefix;
-} parts[] = { { "workspace", "upper", "" }, { "env", "env/upper", "/env/" },
-	{ "node", "node/upper", "node_modules/" } };
-#define PARTS (sizeof parts / sizeof *parts)
-
 struct comparison {
 	struct tree_job *job;
 	const char *prefix;
@@ -110,7 +103,7 @@ static int on_difference(void *ctx, const struct snapshot_difference *difference
 
 struct states {
 	const char *workspace; /* whose uppers are on top of `after`; NULL: none */
-	text_list after, before, packages[PARTS];
+	text_list after, before, packages[WORKSPACE_PARTS];
 	text_list paths;
 };
 
@@ -131,8 +124,8 @@ static int open_lists(struct tree_job *job, const struct states *states, size_t 
 	for (int side = 0; side < 2; side++) {
 		int *out = outs[side];
 		for (size_t i = 0; i < lists[side]->count; i++)
-			if (tree_open_part(
-				    job, lists[side]->items[i], parts[part].part, out++, err))
+			if (tree_open_part(job, lists[side]->items[i], workspace_parts[part].name,
+				    out++, err))
 				return -1;
 		for (size_t i = 0; i < states->packages[part].count; i++)
 			if (tree_open_part(
@@ -146,9 +139,10 @@ static int open_lists(struct tree_job *job, const struct states *states, size_t 
 	if (workspace < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", states->workspace);
 	after[0] = path_open_nolinks(
-		workspace, parts[part].upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return after[0] < 0 && errno != ENOENT ? fail_errno(err, "open '%s'", parts[part].upper)
-					       : 0;
+		workspace, workspace_parts[part].upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return after[0] < 0 && errno != ENOENT
+		       ? fail_errno(err, "open '%s'", workspace_parts[part].upper)
+		       : 0;
 }
 
 /* Paths of this part, without its prefix. false: none was asked for. */
@@ -176,13 +170,13 @@ static int compare_part(
 	int *before = arena_array(c->job->arena, before_count + 1, sizeof *before);
 	int *after = arena_array(c->job->arena, after_count + 1, sizeof *after);
 	text_list paths;
-	if (!select_paths(c->job->arena, &states->paths, parts[part].prefix, &paths))
+	if (!select_paths(c->job->arena, &states->paths, workspace_parts[part].prefix, &paths))
 		return 0;
 	for (size_t i = 0; i < before_count; i++)
 		before[i] = -1;
 	for (size_t i = 0; i < after_count; i++)
 		after[i] = -1;
-	c->prefix = parts[part].prefix;
+	c->prefix = workspace_parts[part].prefix;
 	const struct snapshot_diff diff = { .before = before,
 		.before_count = before_count,
 		.after = after,
@@ -219,7 +213,7 @@ static int write_bundle(struct comparison *c, const struct states *states, struc
 	struct bundle_out bundle;
 	bundle_out_init(&bundle, c->job->output);
 	c->bundle = &bundle;
-	int failed = compare_part(c, states, 0, err) || bundle_out_end(&bundle, err);
+	int failed = compare_part(c, states, PART_WORKSPACE, err) || bundle_out_end(&bundle, err);
 	bundle_out_done(&bundle);
 	return failed ? -1 : 0;
 }
@@ -232,7 +226,7 @@ static int write_list(struct comparison *c, const struct states *states, struct 
 		json_object(&c->j, NULL);
 		json_array(&c->j, "items");
 	}
-	for (size_t i = 0; i < (is_set(c->job, "all") ? PARTS : 1) && !failed; i++)
+	for (size_t i = 0; i < (is_set(c->job, "all") ? WORKSPACE_PARTS : 1) && !failed; i++)
 		failed = compare_part(c, states, i, err);
 	if (!failed && !c->is_patch) {
 		json_end(&c->j);
@@ -243,7 +237,7 @@ static int write_list(struct comparison *c, const struct states *states, struct 
 }
 
 /* WORKSPACE or nothing, "", layers of the newer state, "", of the older one, "", package layers of
- * /env, "", of node_modules. Options: {patch, bundle, all, paths (percent-encoded)}. Output:
+ * each part (tree_take_packages). Options: {patch, bundle, all, paths (percent-encoded)}. Output:
  * {items: changes}, a patch, or an archive of the changes in /workspace (trees/stacks/bundle.h). */
 int tree_diff(struct tree_job *job, struct error *err)
 {
@@ -255,8 +249,7 @@ int tree_diff(struct tree_job *job, struct error *err)
 	states.workspace = workspace.count ? workspace.items[0] : NULL;
 	states.after = tree_take_list(job);
 	states.before = tree_take_list(job);
-	states.packages[1] = tree_take_list(job);
-	states.packages[2] = tree_take_list(job);
+	tree_take_packages(job, states.packages);
 	read_paths(job, &states.paths);
 	int failed = is_set(job, "bundle") ? write_bundle(&c, &states, err)
 					   : write_list(&c, &states, err);

@@ -15,14 +15,6 @@
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-/* Where each part of a layer comes from, below workspaces/<id>. */
-static const struct {
-	const char *part, *upper;
-	bool is_always; /* also when the upper is empty */
-} parts[] = { { "workspace", "upper", true }, { "env", "env/upper", false },
-	{ "node", "node/upper", false } };
-#define PARTS (sizeof parts / sizeof *parts)
-
 static bool is_empty(int dir)
 {
 	auto_walk DIR *walk = walk_open(dir, ".");
@@ -41,19 +33,20 @@ static int copy_parts(struct tree_job *job, int workspace, int stage, struct err
 {
 	struct snapshot_copy sum = { 0 };
 	json_array(job->answer, "parts");
-	for (size_t i = 0; i < PARTS; i++) {
+	for (size_t i = 0; i < WORKSPACE_PARTS; i++) {
 		struct snapshot_copy done;
 		auto_close int to = -1;
-		auto_close int upper = path_open_nolinks(
-			workspace, parts[i].upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		auto_close int upper = path_open_nolinks(workspace, workspace_parts[i].upper,
+			O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 		if (upper < 0 && errno != ENOENT)
-			return fail_errno(err, "open '%s' of the workspace", parts[i].upper);
-		if (upper < 0 || (!parts[i].is_always && is_empty(upper)))
+			return fail_errno(
+				err, "open '%s' of the workspace", workspace_parts[i].upper);
+		if (upper < 0 || (workspace_parts[i].kind && is_empty(upper)))
 			continue;
-		if (make_part(stage, parts[i].part, &to, err) ||
+		if (make_part(stage, workspace_parts[i].name, &to, err) ||
 			snapshot_copy(upper, to, &done, err))
 			return -1;
-		json_text(job->answer, NULL, parts[i].part);
+		json_text(job->answer, NULL, workspace_parts[i].name);
 		sum.files += done.files;
 		sum.bytes += done.bytes;
 		sum.left_out += done.left_out;
@@ -99,7 +92,7 @@ static int open_stack(const struct tree_job *job, const text_list *names, const 
 }
 
 struct merge_order {
-	text_list range, below, packages[PARTS];
+	text_list range, below, packages[WORKSPACE_PARTS];
 };
 
 static int merge_part(struct tree_job *job, const struct merge_order *order, size_t part, int stage,
@@ -112,22 +105,23 @@ static int merge_part(struct tree_job *job, const struct merge_order *order, siz
 	auto_close int to = -1;
 	for (size_t i = 0; i < most; i++)
 		fds[i] = -1;
-	int failed = open_stack(job, &order->range, parts[part].part, NULL, fds, &count, err);
+	int failed =
+		open_stack(job, &order->range, workspace_parts[part].name, NULL, fds, &count, err);
 	all = count;
 	for (size_t i = 0; i < count; i++)
 		has_part |= fds[i] >= 0;
 	if (!failed && has_part)
-		failed = open_stack(job, &order->below, parts[part].part, &order->packages[part],
-				 fds, &all, err) ||
-			 make_part(stage, parts[part].part, &to, err) ||
+		failed = open_stack(job, &order->below, workspace_parts[part].name,
+				 &order->packages[part], fds, &all, err) ||
+			 make_part(stage, workspace_parts[part].name, &to, err) ||
 			 snapshot_merge(fds, count, fds + count, all - count, to, err);
 	for (size_t i = 0; i < most; i++)
 		fd_close(&fds[i]);
 	return failed ? -1 : 0;
 }
 
-/* NEW, the layers to be merged, "", those below, "", package layers of /env, "", of node_modules:
- * one layer in place of several. */
+/* NEW, the layers to be merged, "", those below, "", package layers of each part
+ * (tree_take_packages): one layer in place of several. */
 int tree_merge(struct tree_job *job, struct error *err)
 {
 	const char *name;
@@ -137,14 +131,13 @@ int tree_merge(struct tree_job *job, struct error *err)
 		return -1;
 	order.range = tree_take_list(job);
 	order.below = tree_take_list(job);
-	order.packages[1] = tree_take_list(job);
-	order.packages[2] = tree_take_list(job);
+	tree_take_packages(job, order.packages);
 	if (order.range.count < 2)
 		return fail(err, ERR_INVALID, "a merge takes two layers or more");
 	if (tree_stage_open(job, name, &stage, err))
 		return -1;
 	int failed = 0;
-	for (size_t i = 0; i < PARTS && !failed; i++)
+	for (size_t i = 0; i < WORKSPACE_PARTS && !failed; i++)
 		failed = merge_part(job, &order, i, stage, err);
 	fault_point("tree_merged");
 	if (!failed && !tree_stage_publish(job, name, err))
@@ -162,16 +155,16 @@ static int hash_layer(
 	struct sha256 hash;
 	*content = (struct snapshot_content){ 0 };
 	sha256_init(&hash);
-	for (size_t i = 0; i < PARTS; i++) {
+	for (size_t i = 0; i < WORKSPACE_PARTS; i++) {
 		struct snapshot_content one;
 		auto_close int fd = -1;
-		if (tree_open_part(job, name, parts[i].part, &fd, err))
+		if (tree_open_part(job, name, workspace_parts[i].name, &fd, err))
 			return -1;
 		if (fd < 0)
 			continue;
 		if (snapshot_content_id(fd, &one, err))
 			return error_context(err, "layer '%s'", name);
-		sha256_add(&hash, parts[i].part, strlen(parts[i].part));
+		sha256_add(&hash, workspace_parts[i].name, strlen(workspace_parts[i].name));
 		sha256_add(&hash, one.id, sizeof one.id);
 		content->files += one.files;
 		content->bytes += one.bytes;

@@ -19,11 +19,6 @@
 #define RECORD_MAX ((size_t)4 << 20)
 #define ARCHIVE_EXTRA ((uint64_t)16 << 20) /* for directories and the ends of blocks */
 
-static const struct {
-	const char *part, *upper;
-} parts[] = { { "workspace", "upper" }, { "env", "env/upper" }, { "node", "node/upper" } };
-#define PARTS (sizeof parts / sizeof *parts)
-
 static void print_packed(struct tree_job *job, const struct packer *packer)
 {
 	json_u64(job->answer, "files", packer->files);
@@ -43,10 +38,10 @@ int tree_pack_layer(struct tree_job *job, struct error *err)
 	if (failed)
 		return -1;
 	packer_init(&packer, job->output, true);
-	for (size_t i = 0; i < PARTS && !failed; i++) {
+	for (size_t i = 0; i < WORKSPACE_PARTS && !failed; i++) {
 		auto_close int fd = -1;
-		failed = tree_open_part(job, name, parts[i].part, &fd, err) ||
-			 (fd >= 0 && packer_add_layer(&packer, parts[i].part, fd, err));
+		failed = tree_open_part(job, name, workspace_parts[i].name, &fd, err) ||
+			 (fd >= 0 && packer_add_layer(&packer, workspace_parts[i].name, fd, err));
 	}
 	failed = failed || packer_end(&packer, err);
 	print_packed(job, &packer);
@@ -61,23 +56,23 @@ struct archiving {
 	struct packer packer;
 	const char *id;
 	int workspace;
-	text_list frozen, packages[PARTS]; /* package layers below a part */
+	text_list frozen, packages[WORKSPACE_PARTS];
 };
 
 /* The upper of a part and that part of the frozen layers, topmost first; those that are there. */
 static int open_part(
 	struct archiving *archiving, size_t part, int *fds, size_t *count, struct error *err)
 {
-	int upper = path_open_nolinks(
-		archiving->workspace, parts[part].upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int upper = path_open_nolinks(archiving->workspace, workspace_parts[part].upper,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (upper < 0 && errno != ENOENT)
-		return fail_errno(err, "open '%s' of the workspace", parts[part].upper);
+		return fail_errno(err, "open '%s' of the workspace", workspace_parts[part].upper);
 	if (upper >= 0)
 		fds[(*count)++] = upper;
 	for (size_t i = 0; i < archiving->frozen.count; i++) {
 		int fd = -1;
-		if (tree_open_part(
-			    archiving->job, archiving->frozen.items[i], parts[part].part, &fd, err))
+		if (tree_open_part(archiving->job, archiving->frozen.items[i],
+			    workspace_parts[part].name, &fd, err))
 			return -1;
 		if (fd >= 0)
 			fds[(*count)++] = fd;
@@ -99,7 +94,7 @@ static int add_changes(
 	for (; !failed && opened < packages->count; opened++)
 		failed = tree_open_part(job, packages->items[opened], "tree", &below[opened], err);
 	failed = failed || snapshot_merge(fds, count, below, opened, stage, err) ||
-		 packer_add_layer(&archiving->packer, parts[part].part, stage, err);
+		 packer_add_layer(&archiving->packer, workspace_parts[part].name, stage, err);
 	while (opened--)
 		fd_close(&below[opened]);
 	tree_stage_remove(job, name);
@@ -111,10 +106,12 @@ static int add_part(struct archiving *archiving, size_t part, struct error *err)
 	size_t count = 0, most = archiving->frozen.count + 1;
 	int *fds = arena_array(archiving->job->arena, most, sizeof *fds);
 	int failed = open_part(archiving, part, fds, &count, err);
-	if (!failed && part == 0)
-		failed = packer_add_merged(&archiving->packer, parts[part].part, fds, count, err);
+	if (!failed && !workspace_parts[part].kind)
+		failed = packer_add_merged(
+			&archiving->packer, workspace_parts[part].name, fds, count, err);
 	else if (!failed && count == 1)
-		failed = packer_add_layer(&archiving->packer, parts[part].part, fds[0], err);
+		failed = packer_add_layer(
+			&archiving->packer, workspace_parts[part].name, fds[0], err);
 	else if (!failed && count > 1)
 		failed = add_changes(archiving, part, fds, count, err);
 	while (count--)
@@ -138,7 +135,7 @@ static int archive_all(struct archiving *archiving, struct error *err)
 {
 	if (add_record(archiving, err))
 		return -1;
-	for (size_t i = 0; i < PARTS; i++) {
+	for (size_t i = 0; i < WORKSPACE_PARTS; i++) {
 		if (add_part(archiving, i, err) && !packer_leaves_out(&archiving->packer, err))
 			return -1;
 		fault_point("tree_archive_part");
@@ -146,7 +143,7 @@ static int archive_all(struct archiving *archiving, struct error *err)
 	return packer_end(&archiving->packer, err);
 }
 
-/* WORKSPACE, its frozen layers, "", package layers of /env, "", of node_modules, "", perhaps
+/* WORKSPACE, its frozen layers, "", package layers of each part (tree_take_packages), perhaps
  * "partial" (packer.is_partial): its whole state as an archive, to output. The options are the
  * record of the workspace. */
 int tree_archive(struct tree_job *job, struct error *err)
@@ -155,8 +152,7 @@ int tree_archive(struct tree_job *job, struct error *err)
 	if (tree_take_name(job, &archiving.id, err))
 		return -1;
 	archiving.frozen = tree_take_list(job);
-	archiving.packages[1] = tree_take_list(job);
-	archiving.packages[2] = tree_take_list(job);
+	tree_take_packages(job, archiving.packages);
 	auto_close int workspace = openat(job->workspaces, archiving.id, DIRECTORY);
 	if (workspace < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", archiving.id);
@@ -179,8 +175,8 @@ static int check_parts(int stage, struct error *err)
 	struct stat st;
 	while ((entry = walk_next(walk))) {
 		bool is_part = false;
-		for (size_t i = 0; i < PARTS; i++)
-			is_part |= !strcmp(entry->d_name, parts[i].part);
+		for (size_t i = 0; i < WORKSPACE_PARTS; i++)
+			is_part |= !strcmp(entry->d_name, workspace_parts[i].name);
 		if (!is_part)
 			return fail(
 				err, ERR_INVALID, "unexpected '%s' in the archive", entry->d_name);
@@ -192,8 +188,9 @@ static int check_parts(int stage, struct error *err)
 	}
 	if (errno)
 		return fail_errno(err, "list the archive");
-	if (mkdirat(stage, parts[0].part, 0755) && errno != EEXIST)
-		return fail_errno(err, "make '%s' of a layer", parts[0].part);
+	if (mkdirat(stage, workspace_parts[PART_WORKSPACE].name, 0755) && errno != EEXIST)
+		return fail_errno(
+			err, "make '%s' of a layer", workspace_parts[PART_WORKSPACE].name);
 	return 0;
 }
 

@@ -60,6 +60,13 @@ text_list tree_take_list(struct tree_job *job)
 	return list;
 }
 
+void tree_take_packages(struct tree_job *job, text_list packages[WORKSPACE_PARTS])
+{
+	for (size_t i = 0; i < WORKSPACE_PARTS; i++)
+		if (workspace_parts[i].kind)
+			packages[i] = tree_take_list(job);
+}
+
 int tree_open_part(
 	const struct tree_job *job, const char *name, const char *part, int *fd, struct error *err)
 {

@@ -7,8 +7,8 @@
  * with exit code 1.
  * 3. It may be killed at any time: a layer has its name only when it is whole and on disk. What was
  * begun lies in layers/.tree-<name>, and is removed by the next job for that name, or by `sweep`.
- * 4. A part of a layer is a directory: "workspace", "env" and "node" of a frozen layer
- * ("snap-<id>"), "tree" of a package layer. */
+ * 4. A part of a layer is a directory: as workspace_parts names it in a frozen layer ("snap-<id>"),
+ * "tree" of a package layer. */
 #pragma once
 #include "base/arena.h"
 #include "base/error.h"
@@ -16,6 +16,7 @@
 #include "format/text/json.h"
 #include "format/text/json_read.h"
 #include "linux/home.h"
+#include "model/nouns/part.h"
 #include "proc/role.h"
 
 #define TREE_ARGV0 "carrel-tree"
@@ -47,6 +48,8 @@ extern const struct tree_verb tree_verbs[];
 int tree_take_name(struct tree_job *job, const char **name, struct error *err);
 /* The names up to the next "" or the end; perhaps none. */
 text_list tree_take_list(struct tree_job *job);
+/* The package layers that lie below each part: a list of names for each part that has a kind. */
+void tree_take_packages(struct tree_job *job, text_list packages[WORKSPACE_PARTS]);
 /* Opens `part` of layer `name`. *fd is -1 when the layer hasn't that part. ERR_NOT_FOUND: there is
  * no such layer. */
 int tree_open_part(
