@@ -32,3 +32,15 @@ def daemon(tmp_path_factory):
         door = open_door(local, "--tls-cert", files / "server.pem", "--tls-key", files / "server.key")
         with far_from(local, f"https://localhost:{door.address()[1]}", door.token, CARREL_CA=str(authority / "ca.pem")) as far:
             yield far
+
+
+def test_attach_finds_the_authority_that_the_context_names(daemon, workspace, tmp_path):
+    """Its connections for output and input are others than the one by which it has found the command."""
+    (tmp_path / "token").write_text(daemon.env["CARREL_TOKEN"])
+    env = {"CARREL_HOST": "", "CARREL_TOKEN": "", "CARREL_CA": "", "XDG_CONFIG_HOME": str(tmp_path)}
+    added = daemon("context", "add", "lab", "--host", daemon.env["CARREL_HOST"], "--token-file", tmp_path / "token", "--ca", daemon.env["CARREL_CA"],
+                   env=env)
+    assert added.returncode == 0 and daemon("context", "use", "lab", env=env).returncode == 0, added.stderr
+    exec_id = daemon("exec", "-d", "-i", workspace, "--", "cat", env=env).stdout.strip()
+    done = daemon("attach", exec_id, env=env, input="through\n")
+    assert (done.stdout, done.returncode) == ("through\n", 0), done.stderr

@@ -355,7 +355,10 @@ static int run_attach(struct command *command, struct error *err)
 			.capture = command->json ? &captured[i] : NULL,
 			.remote = { .arena = &command->arena,
 				.client = { .socket = -1 },
-				.host = command->remote.host },
+				.host = command->remote.host,
+				.is_chosen = true,
+				.is_far = command->remote.is_far,
+				.by = command->remote.by },
 			.exec = a.exec,
 			.follows = true };
 	}
