@@ -4,9 +4,10 @@ README.md and docs/: fenced blocks marked `console`; man pages: .EX/.EE blocks. 
 order (with `> ` for more lines of the same command), and what follows is their output, stdout and stderr together. `...` stands for
 anything: alone on a line for any number of lines, within a line for any text. A block is one shell in one directory, which
 is empty at first, but for `examples` of the tree where the block names it. Blocks of another mark, and lines beginning with `# `, are not run.
+README.md and each page of docs/guide are one such block, as their reader types them: in one shell, with one home.
 
 Where a block is about environments, its home has the packages that most of them use in its store already, but no
-environment: what isn't there is fetched from the index this host is configured for."""
+environment: what isn't there is fetched from the index this host is configured for. README.md begins with an empty home."""
 import contextlib
 import os
 import re
@@ -16,8 +17,11 @@ import subprocess
 import pytest
 from harness import CARREL, CLIENTS, TREE, copy_home, locked
 
-DOCUMENTS = [path for path in (TREE / "README.md", TREE / "SECURITY.md", TREE / "ARCHITECTURE.md",
-                          TREE / "CONTRIBUTING.md", TREE / "CHANGELOG.md", *sorted((TREE / "docs/security").glob("*.md"))) if path.exists()]
+GUIDE = sorted((TREE / "docs/guide").glob("*.md"))
+README = TREE / "README.md"
+IN_ORDER = [README, *GUIDE]
+DOCUMENTS = [path for path in (*IN_ORDER, TREE / "SECURITY.md", TREE / "ARCHITECTURE.md", TREE / "CONTRIBUTING.md", TREE / "CHANGELOG.md",
+                               *sorted((TREE / "docs").glob("*.md")), *sorted((TREE / "docs/security").glob("*.md"))) if path.exists()]
 PAGES = sorted((TREE / "man").glob("*.[1-8]"))
 ENVIRONMENTS = re.compile(r"carrel (env (build|warm)|install|deploy )|carrel (run|create) .*--(pip|env|context)")
 PACKAGES = ("requests", "fastapi", "uvicorn", "pydantic>=2"), ("pydantic<2",)
@@ -85,13 +89,18 @@ def matches(expected, actual):
 
 def examples():
     for path in DOCUMENTS:
-        for begin, block in blocks_of_markdown(path):
+        blocks = [(f"{path.name}:{begin}", block) for begin, block in blocks_of_markdown(path)]
+        if path in IN_ORDER and blocks:
+            blocks = [("-".join(path.relative_to(TREE).parts), [line for _, block in blocks for line in block])]
+        for name, block in blocks:
             # Environments are built by every user in tests/env.
             marks = [pytest.mark.once] if ENVIRONMENTS.search("\n".join(block)) else []
-            yield pytest.param(block, id=f"{path.name}:{begin}", marks=marks)
+            if path == README:
+                marks = [pytest.mark.needs_plain_user]      # the usual reader
+            yield pytest.param(path, block, id=name, marks=marks)
     for path in PAGES:
         for begin, block in blocks_of_page(path):
-            yield pytest.param(block, id=f"{path.name}:{begin}", marks=pytest.mark.once)
+            yield pytest.param(path, block, id=f"{path.name}:{begin}", marks=pytest.mark.once)
 
 
 @pytest.fixture(scope="session")
@@ -112,7 +121,7 @@ def run_block(block, place, env):
     todo, mark = list(steps(block)), "-- end of a step --"
     script = "\n".join(f"{command}\nprintf '\\n{mark}\\n'" for command, _ in todo)
     done = subprocess.run(["bash", "-c", script], cwd=place, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT, timeout=300)
+                          stderr=subprocess.STDOUT, timeout=600)
     outputs = done.stdout.decode(errors="replace").split(f"\n{mark}\n")
     assert len(outputs) == len(todo) + 1, f"the block ended early: {outputs[-1]}"
     return [(command, expected, output.splitlines()) for (command, expected), output in zip(todo, outputs)]
@@ -126,21 +135,20 @@ def free_port():
     raise AssertionError("no port is free")
 
 
-@pytest.mark.parametrize("block", examples())
-def test_an_example_does_what_it_shows(block, tmp_path, short_home, request):
-    place, home = tmp_path / "place", short_home
+@pytest.mark.parametrize("path, block", examples())
+def test_an_example_does_what_it_shows(path, block, tmp_path, short_home, request):
+    place, home, text = tmp_path / "place", short_home, "\n".join(block)
     place.mkdir()
-    if any("examples/" in line for line in block):
+    if "examples/" in text:
         (place / "examples").symlink_to(TREE / "examples")
     bin_ = tmp_path / "bin"
     bin_.mkdir()
     (bin_ / "carrel").symlink_to(CARREL)
     env = {"PATH": f"{bin_}:/usr/local/bin:/usr/bin:/bin", "HOME": str(home), "LANG": "C.UTF-8", "CARREL_HOME": str(home / ".carrel"),
            "PORT": free_port()}
-    if "--allow-domain registries" in "\n".join(block):
+    if "--allow-domain registries" in text or ENVIRONMENTS.search(text):
         env.update(CLIENTS)
-    if ENVIRONMENTS.search("\n".join(block)):
-        env.update(CLIENTS)
+    if ENVIRONMENTS.search(text) and path != README:
         copy_home(request.getfixturevalue("packages"), home / ".carrel", leave=("envs", "run", "audit"))
     try:
         for command, expected, actual in run_block(block, place, env):

@@ -1,4 +1,4 @@
-"""The programs of the README, in the command line, Python and TypeScript, from another network namespace: of the daemon they have a URL,
+"""The programs of the guide, in the command line, Python and TypeScript, from another network namespace: of the daemon they have a URL,
 a token and the certificate of its authority, and its port is all that they reach."""
 import re
 import shutil
@@ -16,7 +16,7 @@ sys.path.append(str(TREE / "tests/docs"))
 from test_examples import blocks_of_markdown, matches, steps  # noqa: E402
 
 pytestmark = [pytest.mark.shipped, pytest.mark.needs_plain_user]
-README = TREE / "README.md"
+GUIDE = TREE / "docs/guide"
 MARK = "-- end of a step --"
 
 
@@ -46,7 +46,7 @@ def lines(text):
 
 
 def test_the_command_line(elsewhere, tmp_path):
-    block, = [block for _, block in blocks_of_markdown(README) if any("carrel attach" in line for line in block)]
+    block, = [block for _, block in blocks_of_markdown(GUIDE / "remote.md") if any("carrel attach" in line for line in block)]
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/carrel").symlink_to(CARREL)
     script = "set -e\n" + "\n".join(f"{command}\necho '{MARK}'" for command, _ in steps(block))
@@ -56,7 +56,7 @@ def test_the_command_line(elsewhere, tmp_path):
 
 
 def test_a_program_in_python(elsewhere, tools, tmp_path):  # noqa: F811
-    program, = [text for text in re.findall(r"^```python\n(.*?)^```$", README.read_text(), re.M | re.S) if "forward" in text]
+    program, = [text for text in re.findall(r"^```python\n(.*?)^```$", (GUIDE / "sdks.md").read_text(), re.M | re.S) if "forward" in text]
     (tmp_path / "program.py").write_text(program)
     said = elsewhere(tools / "python", tmp_path / "program.py", PYTHONPATH=str(PACKAGE / "src"), PYTHONDONTWRITEBYTECODE="1")
     assert lines(said) == [text.strip() for text in re.findall(r"^.*\bprint\(.*\)\s*# (.*)$", program, re.M)]

@@ -27,7 +27,7 @@ def run(*argv, cwd, **env):
 
 def programs():
     """The TypeScript programs of the documents."""
-    return [text for document in (TREE / "README.md", SOURCE / "README.md")
+    return [text for document in (TREE / "docs/guide/sdks.md", SOURCE / "README.md")
             for text in re.findall(r"^```ts\n(.*?)^```", document.read_text(), re.M | re.S)]
 
 

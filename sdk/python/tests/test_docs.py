@@ -1,4 +1,4 @@
-"""The examples of the docstrings and of the README files do what they show."""
+"""The examples of the docstrings, of the README files and of the guide do what they show."""
 import contextlib
 import doctest
 import io
@@ -29,17 +29,18 @@ def test_the_example_of_a_docstring(test: doctest.DocTest) -> None:
 
 
 def blocks() -> Iterator[Any]:
-    for path in (PACKAGE / "README.md", PACKAGE.parent.parent / "README.md"):
+    tree = PACKAGE.parent.parent
+    for path in (PACKAGE / "README.md", tree / "README.md", *sorted((tree / "docs/guide").glob("*.md"))):
         for number, block in enumerate(re.findall(r"^```python\n(.*?)^```$", path.read_text(), re.M | re.S)):
-            yield pytest.param(block, id=f"{path.parent.name}-{number}")
+            yield pytest.param(block, id=f"{path.parent.name}-{path.stem}-{number}")
 
 
 @pytest.mark.parametrize("block", list(blocks()))
-def test_the_example_of_a_readme(block: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_a_document(block: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a comment at the end of a line shows is what the line prints, in this order."""
     monkeypatch.chdir(tmp_path)
     expected = [text.strip() for text in re.findall(r"^.*\bprint\(.*\)\s*# (.*)$", block, re.M)]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(block, "README.md", "exec"), {"__name__": "__main__"})
+        exec(compile(block, "document", "exec"), {"__name__": "__main__"})
     assert [line for line in printed.getvalue().splitlines() if line] == expected
