@@ -166,17 +166,17 @@ static void fail_start(struct sandbox *sandbox, const struct error *err)
 static void receive_last(struct sandbox *sandbox)
 {
 	struct error err;
-	int fds[WARM_FD_MAX];
+	int seen[LAUNCH_FD_MAX];
 	if (sandbox->setup < 0)
 		return;
-	int got = sandbox->parts.isolation->receive(sandbox->setup, fds, &err);
+	int got = sandbox->parts.isolation->receive(sandbox->setup, seen, &err);
 	stop_receiving(sandbox);
 	if (sandbox->end_tag)
 		return;
 	if (got >= 0)
 		fail(&err, ERR_CANCELED, "the sandbox was killed while it started");
-	for (int i = 0; got > 0 && i < WARM_FD_MAX; i++)
-		fd_close(&fds[i]);
+	for (int i = 0; got > 0 && i < LAUNCH_FD_MAX; i++)
+		fd_close(&seen[i]);
 	fail_start(sandbox, &err);
 }
 
@@ -198,23 +198,20 @@ bool sandbox_died(struct launcher *launcher, pid_t pid, int status)
 
 /* ---- the start of one ---- */
 
-static void send_up(struct sandbox *sandbox, uint32_t type, uint64_t tag, int fds[WARM_FD_MAX])
+static void send_up(struct sandbox *sandbox, uint32_t type, uint64_t tag, int seen[LAUNCH_FD_MAX])
 {
 	struct launch_message head = {
 		.type = type, .tag = tag, .value = (int32_t)sandbox->parts.limiter
 	};
-	int all[LAUNCH_FD_MAX], packed[LAUNCH_FD_MAX], count = 0;
+	int packed[LAUNCH_FD_MAX], count = 0;
 	struct error err;
 	memcpy(head.id, sandbox->id, sizeof head.id);
-	if (start_open_counters(sandbox->launcher, &sandbox->parts, all, &err))
+	if (start_open_counters(sandbox->launcher, &sandbox->parts, seen, &err))
 		log_sandbox(sandbox, LOG_LEVEL_WARN, "a control group can't be watched", &err);
-	all[LAUNCH_FD_PROC] = fds[WARM_PROC];
-	all[LAUNCH_FD_ROOT] = fds[WARM_ROOT];
-	all[LAUNCH_FD_WORKSPACE] = fds[WARM_WORKSPACE];
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
-		if (all[i] >= 0) {
+		if (seen[i] >= 0) {
 			head.present |= 1u << i;
-			packed[count++] = all[i];
+			packed[count++] = seen[i];
 		}
 	link_send(sandbox->launcher, &head, NULL, 0, packed, count);
 	for (int i = 0; i < count; i++)
@@ -226,8 +223,8 @@ static void on_setup(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct sandbox *sandbox = ctx;
 	struct sandboxes *all = &sandbox->launcher->sandboxes;
 	struct error err;
-	int fds[WARM_FD_MAX];
-	int got = sandbox->parts.isolation->receive(fd, fds, &err);
+	int seen[LAUNCH_FD_MAX];
+	int got = sandbox->parts.isolation->receive(fd, seen, &err);
 	if (got == 0)
 		return;
 	stop_receiving(sandbox);
@@ -241,7 +238,7 @@ static void on_setup(struct loop *loop, int fd, uint32_t events, void *ctx)
 	all->started++;
 	log_sandbox(sandbox, LOG_LEVEL_INFO, "sandbox is up", NULL);
 	fault_point("launch_started_before_reply");
-	send_up(sandbox, LAUNCH_STARTED, sandbox->start_tag, fds);
+	send_up(sandbox, LAUNCH_STARTED, sandbox->start_tag, seen);
 	sandbox->start_tag = 0;
 }
 
@@ -294,9 +291,7 @@ void sandbox_end(struct launcher *launcher, const struct launch_packet *packet)
 struct count {
 	struct sandbox *sandbox;
 	uint64_t tag;
-	int proc;
-	struct held_place places[HELD_PLACES_MAX];
-	size_t place_count;
+	struct held_look look;
 	struct held held;
 	struct measure measure;
 };
@@ -305,7 +300,7 @@ static void free_count(struct sandbox *sandbox)
 {
 	struct count *count = sandbox->count;
 	sandbox->count = NULL;
-	fd_close(&count->proc);
+	fd_close(&count->look.proc);
 	free(count);
 }
 
@@ -324,7 +319,8 @@ static void stop_counting(struct sandbox *sandbox, bool tell)
 static uint64_t find_held(void *ctx)
 {
 	struct count *count = ctx;
-	held_count(count->proc, count->places, count->place_count, &count->held);
+	const struct held_look *look = &count->look;
+	held_count(look->proc, look->places, look->place_count, &count->held);
 	return 0;
 }
 
@@ -347,31 +343,12 @@ static void on_held(void *ctx, bool ok, uint64_t none)
 	link_send_failed(sandbox->launcher, head.tag, &err);
 }
 
-static void add_place(struct count *count, int dir, const char *name, const char *inside)
+static int begin_count(struct sandbox *sandbox, struct count *count, struct error *err)
 {
-	if (held_find_place(dir, name, inside, &count->places[count->place_count]))
-		count->place_count++;
-}
-
-/* The writable trees that its disk limit is about, not what it shows of the host, which may be of
- * the file system of the cache. The others are overlays. */
-static int find_places(struct sandbox *sandbox, struct count *count, struct error *err)
-{
-	int fds[WARM_FD_MAX];
-	struct stat st;
 	bool has_dir;
-	if (grants_have_dir(sandbox->launcher, sandbox->id, &has_dir, err) ||
-		sandbox->parts.isolation->find(sandbox->pid, fds, err))
+	if (grants_have_dir(sandbox->launcher, sandbox->id, &has_dir, err))
 		return -1;
-	add_place(count, fds[WARM_ROOT], PLAN_CACHE + 1, PLAN_CACHE);
-	if (!has_dir)
-		add_place(count, fds[WARM_WORKSPACE], "", NULL);
-	if (!fstatat(fds[WARM_ROOT], "env", &st, AT_SYMLINK_NOFOLLOW) && S_ISDIR(st.st_mode))
-		add_place(count, fds[WARM_ROOT], "env", NULL);
-	count->proc = take_fd(&fds[WARM_PROC]);
-	fd_close(&fds[WARM_ROOT]);
-	fd_close(&fds[WARM_WORKSPACE]);
-	return 0;
+	return sandbox->parts.isolation->measure(sandbox->pid, !has_dir, &count->look, err);
 }
 
 void sandbox_count_held(struct launcher *launcher, const struct launch_message *head)
@@ -386,9 +363,9 @@ void sandbox_count_held(struct launcher *launcher, const struct launch_message *
 		return;
 	}
 	struct count *count = xzalloc(sizeof *count);
-	*count = (struct count){ .sandbox = sandbox, .tag = head->tag, .proc = -1 };
+	*count = (struct count){ .sandbox = sandbox, .tag = head->tag, .look = { .proc = -1 } };
 	sandbox->count = count;
-	if (find_places(sandbox, count, &err)) {
+	if (begin_count(sandbox, count, &err)) {
 		free_count(sandbox);
 		link_send_failed(launcher, head->tag, &err);
 		return;
@@ -397,7 +374,7 @@ void sandbox_count_held(struct launcher *launcher, const struct launch_message *
 		.find = find_held,
 		.found = on_held,
 		.ctx = count,
-		.keep = { count->proc },
+		.keep = { count->look.proc },
 		.keep_count = 1,
 		.detail = &count->held,
 		.detail_len = sizeof count->held };
@@ -429,9 +406,9 @@ void sandboxes_go_on(struct launcher *launcher)
 			link_send(launcher, &done, NULL, 0, NULL, 0);
 			return;
 		}
-		int fds[WARM_FD_MAX];
+		int seen[LAUNCH_FD_MAX];
 		bool is_found =
-			sandbox->is_up && !sandbox->parts.isolation->find(sandbox->pid, fds, &err);
+			sandbox->is_up && !sandbox->parts.isolation->find(sandbox->pid, seen, &err);
 		/* Core could do nothing with a sandbox that can't be looked into. */
 		if (sandbox->is_up && !is_found && !sandbox->is_killed) {
 			log_sandbox(
@@ -445,7 +422,7 @@ void sandboxes_go_on(struct launcher *launcher)
 			return;
 		all->list_next = sandbox->newer;
 		if (is_found)
-			send_up(sandbox, LAUNCH_RUNNING, all->list_tag, fds);
+			send_up(sandbox, LAUNCH_RUNNING, all->list_tag, seen);
 	}
 }
 

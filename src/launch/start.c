@@ -417,7 +417,9 @@ int start_open_counters(struct launcher *launcher, struct start_parts *parts,
 		.number = parts->cgroup, .millicpus = parts->has_cpu, .count_cpu = true
 	};
 	struct cgroup group;
-	memcpy(fds, parts->counters, sizeof parts->counters);
+	for (int i = 0; i < LAUNCH_FD_MAX; i++)
+		if (parts->counters[i] >= 0)
+			fds[i] = parts->counters[i];
 	forget_counters(parts->counters);
 	if (!parts->has_cgroup || fds[LAUNCH_FD_OOM] >= 0)
 		return 0;

@@ -278,7 +278,8 @@ static inline void open_core(void)
 	w->users = 0;
 	w->sandbox = (struct core_sandbox){ 0 };
 	view_init(&w->sandbox.view);
-	w->sandbox.view.fds[LAUNCH_FD_ROOT] = openat(dir, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	w->sandbox.view.fds[LAUNCH_FD_TERMINALS] =
+		openat(dir, "root/dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	map_add(&core->ids, str_from(w->model.id), w);
 }
 

@@ -10,7 +10,7 @@ static void test_native_is_there_and_whole(void **state)
 	assert_int_equal(isolation_find("native", &isolation, &err), 0);
 	assert_string_equal(isolation->name, "native");
 	assert_true(isolation->prepare && isolation->start && isolation->receive &&
-		    isolation->find && isolation->end && isolation->run);
+		    isolation->find && isolation->measure && isolation->end && isolation->run);
 }
 
 static void test_another_is_refused_by_its_name(void **state)

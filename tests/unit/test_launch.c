@@ -19,7 +19,7 @@ static void a_sandbox_starts_serves_commands_and_ends(void **state)
 	const char *id = make_workspace(f);
 	char text[4096];
 	start_sandbox(f, id);
-	assert_true(f->fds[LAUNCH_FD_PROC] >= 0 && f->fds[LAUNCH_FD_ROOT] >= 0 &&
+	assert_true(f->fds[LAUNCH_FD_PROC] >= 0 && f->fds[LAUNCH_FD_TERMINALS] >= 0 &&
 		    f->fds[LAUNCH_FD_WORKSPACE] >= 0);
 	auto_close int init = connect_to_init(f, id);
 	assert_int_equal(sh(init, "echo hi >a; cat a; id -u; pwd", text, sizeof text), 0);
@@ -53,7 +53,8 @@ static void its_descriptors_are_those_of_the_sandbox(void **state)
 	auto_close int init = connect_to_init(f, id);
 	assert_int_equal(sh(init, "touch here", text, sizeof text), 0);
 	assert_int_equal(fstatat(f->fds[LAUNCH_FD_WORKSPACE], "here", &st, 0), 0);
-	assert_int_equal(fstatat(f->fds[LAUNCH_FD_ROOT], "workspace/here", &st, 0), 0);
+	assert_int_equal(fstatat(f->fds[LAUNCH_FD_TERMINALS], "ptmx", &st, 0), 0);
+	assert_int_equal(fstatat(f->fds[LAUNCH_FD_SCRATCH], ".", &st, 0), 0);
 	auto_close int comm = openat(f->fds[LAUNCH_FD_PROC], "1/comm", O_RDONLY | O_CLOEXEC);
 	ssize_t len = read(comm, text, sizeof text);
 	assert_true(len > 0);
@@ -74,10 +75,8 @@ static void a_terminal_opened_from_outside_belongs_to_the_user_inside(void **sta
 	ssize_t got;
 	start_sandbox(f, id);
 	auto_close int init = connect_to_init(f, id);
-	auto_close int pts =
-		openat(f->fds[LAUNCH_FD_ROOT], "dev/pts", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_close int master = -1, terminal = -1;
-	assert_int_equal(pty_open(pts, &master, &terminal, &err), 0);
+	assert_int_equal(pty_open(f->fds[LAUNCH_FD_TERMINALS], &master, &terminal, &err), 0);
 	const char *argv[] = { "sh", "-c",
 		"tty; stat -c %u:%g $(tty); echo to-the-terminal >/dev/tty; "
 		"echo reopened >/dev/stdout; stty size",
@@ -263,7 +262,7 @@ static void sandboxes_outlive_core_and_are_listed(void **state)
 		struct stat st;
 		assert_string_equal(hear_answer(f, tag, LAUNCH_RUNNING)->id, ids[i]);
 		assert_int_equal(fstatat(f->fds[LAUNCH_FD_WORKSPACE], "x", &st, 0), 0);
-		assert_int_equal(fstatat(f->fds[LAUNCH_FD_ROOT], "dev/pts/ptmx", &st, 0), 0);
+		assert_int_equal(fstatat(f->fds[LAUNCH_FD_TERMINALS], "ptmx", &st, 0), 0);
 		assert_int_equal(fstatat(f->fds[LAUNCH_FD_PROC], "1/stat", &st, 0), 0);
 		bool is_watched = f->packet.head.value != LIMITER_WATCHDOG;
 		assert_int_equal(f->fds[LAUNCH_FD_OOM] >= 0, is_watched);

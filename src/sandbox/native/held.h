@@ -16,6 +16,11 @@ struct held_place {
 	const char *inside; /* with `mount`: its path in the sandbox */
 };
 #define HELD_PLACES_MAX 3
+struct held_look { /* what held_count takes */
+	int proc;
+	struct held_place places[HELD_PLACES_MAX];
+	size_t place_count;
+};
 
 struct held {
 	uint64_t bytes;	  /* of deleted files whose size can be read */

@@ -1,14 +1,17 @@
 /* isolation.h -- what carries a plan out and keeps it, behind one interface: an isolation backend.
  * 1. A backend starts carrel-init as the first process of the sandbox, with the listening socket
  * that it is given, and sets every layer of the plan before, or fails and names the layer.
- * 2. Commands are run by that carrel-init (sandbox/native/init_client.h), and what a sandbox uses
- * is seen through sandbox/native/view.h: both are the same for every backend.
+ * 2. Commands are run by that carrel-init (sandbox/native/init_client.h): the same for every
+ * backend. What can be seen of a sandbox, its /proc, mounts and terminals, a backend opens by its
+ * own means; what it doesn't have is -1, and sandbox/native/view.h says that it is unknown.
  * 3. Nothing here waits for the child. It is the caller's to reap, and dies with the caller
  * (PDEATHSIG). */
 #pragma once
 #include <sys/types.h>
 #include "linux/cgroup.h"
+#include "sandbox/native/held.h"
 #include "sandbox/native/sandbox.h"
+#include "sandbox/plan/launch.h"
 #include "sandbox/plan/plan.h"
 
 /* What all starts of one caller share. */
@@ -31,8 +34,6 @@ struct warm_start {
 	uint32_t owner_uid, owner_gid;
 	struct cgroup *cgroup; /* one made for the plan, or an empty one (cgroup_init) to fill */
 };
-enum warm_fd { WARM_PROC, WARM_ROOT, WARM_WORKSPACE, WARM_FD_MAX };
-
 struct isolation {
 	const char *name; /* as plan.isolation has it */
 	/* What the control group of this plan is to be; the caller makes it, or takes it from a
@@ -42,13 +43,16 @@ struct isolation {
 	 * close. On failure no child is left. */
 	int (*start)(const struct warm_host *host, const struct warm_start *start, pid_t *pid,
 		int *setup, struct error *err);
-	/* Takes what the child says. 1: it is up, and fds (O_PATH, yours; -1: none) are its; 0:
-	 * nothing yet; -1: it failed and is ending. ERR_CANCELED: it was killed from outside, the
-	 * start itself didn't fail. */
-	int (*receive)(int setup, int fds[WARM_FD_MAX], struct error *err);
-	/* The same descriptors again, of a sandbox that is up: `pid` is its carrel-init, a child
-	 * that hasn't been reaped. */
-	int (*find)(pid_t pid, int fds[WARM_FD_MAX], struct error *err);
+	/* Takes what the child says. 1: it is up, and `seen` (yours; -1: none, as are its counters)
+	 * is what core gets of it; 0: nothing yet; -1: it failed and is ending. ERR_CANCELED: it
+	 * was killed from outside, the start itself didn't fail. */
+	int (*receive)(int setup, int seen[LAUNCH_FD_MAX], struct error *err);
+	/* The same again, of a sandbox that is up: `pid` is its carrel-init, a child that hasn't
+	 * been reaped. */
+	int (*find)(pid_t pid, int seen[LAUNCH_FD_MAX], struct error *err);
+	/* What held.h needs to count what its processes hold of the disk; look->proc is yours.
+	 * counts_workspace: /workspace belongs to its disk limit. */
+	int (*measure)(pid_t pid, bool counts_workspace, struct held_look *look, struct error *err);
 	/* Kills the sandbox; it has ended when `pid` exits. */
 	void (*end)(pid_t pid);
 	/* One command in a sandbox of its own, as sandbox_run. */

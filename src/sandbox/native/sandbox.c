@@ -209,7 +209,7 @@ static bool is_up(const struct supervisor *s)
 /* 1: the sandbox is ending by itself. */
 static int find_descriptors(struct supervisor *s, struct error *err)
 {
-	int fds[WARM_FD_MAX];
+	int fds[START_FD_MAX];
 	if (!plan_has_pids(s->plan)) { /* nothing of its own but processes */
 		int proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
 		guard_descriptors(&s->guard, proc, -1, -1);
@@ -219,7 +219,7 @@ static int find_descriptors(struct supervisor *s, struct error *err)
 	int failed = start_find(s->pid, s->plan->measured, fds, err);
 	if (failed)
 		return failed;
-	guard_descriptors(&s->guard, fds[WARM_PROC], fds[WARM_ROOT], fds[WARM_WORKSPACE]);
+	guard_descriptors(&s->guard, fds[START_PROC], fds[START_ROOT], fds[START_WORKSPACE]);
 	return 0;
 }
 

@@ -273,12 +273,12 @@ int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct 
 	return 0;
 }
 
-int start_find(pid_t pid, const char *measured, int fds[WARM_FD_MAX], struct error *err)
+int start_find(pid_t pid, const char *measured, int fds[START_FD_MAX], struct error *err)
 {
 	/* View root: the workspace is its root; what is to be measured of the sandbox's own lies
 	 * below /tmp. */
 	bool is_root = !strcmp(measured, PLAN_ROOT);
-	const char *const names[WARM_FD_MAX] = { "proc", is_root ? "tmp" : ".",
+	const char *const names[START_FD_MAX] = { "proc", is_root ? "tmp" : ".",
 		is_root ? "." : measured + 1 };
 	char path[48];
 	str_format(path, sizeof path, "/proc/%d/root", (int)pid);
@@ -289,7 +289,7 @@ int start_find(pid_t pid, const char *measured, int fds[WARM_FD_MAX], struct err
 		fail_errno(err, "open '%s'", path);
 		return is_exiting ? 1 : -1;
 	}
-	for (int i = 0; i < WARM_FD_MAX; i++) {
+	for (int i = 0; i < START_FD_MAX; i++) {
 		fds[i] = openat(root, names[i], O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (fds[i] >= 0)
 			continue;

@@ -71,10 +71,11 @@ void start_want_cgroup(const struct plan *plan, struct cgroup_want *want);
 int start_prepare(struct start *start, struct error *err);
 /* Clones. The child doesn't return; *setup (this end of the socket) and *pidfd are yours. */
 int start_clone(struct start *start, int *setup, int *pidfd, pid_t *pid, struct error *err);
+enum start_fd { START_PROC, START_ROOT, START_WORKSPACE, START_FD_MAX };
 /* Descriptors (O_PATH, yours) of a sandbox that is up: its /proc, its root, and as its workspace
  * `measured` (a mount point of its root, which processes inside can't change). `pid` is its PID 1,
  * a child that hasn't been reaped. Returns 1, with an error set, when that process is exiting. */
-int start_find(pid_t pid, const char *measured, int fds[WARM_FD_MAX], struct error *err);
+int start_find(pid_t pid, const char *measured, int fds[START_FD_MAX], struct error *err);
 /* What the child needs of us before it can go on. */
 int start_let_go(const struct start *start, int setup, pid_t pid, struct error *err);
 /* What ends the sandbox when it is sent to the child: of a pid namespace the kernel kills the rest,

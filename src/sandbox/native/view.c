@@ -6,9 +6,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-#include <linux/magic.h>
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -17,26 +15,12 @@
 
 #define SOCKETS_MAX ((size_t)1 << 20) /* bytes of the table */
 #define SOCKETS_PIECE 16384
-#define LOOK (O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 void view_init(struct sandbox_view *view)
 {
-	*view = (struct sandbox_view){ .init = -1, .environment = -1, .scratch = -1 };
+	*view = (struct sandbox_view){ .init = -1 };
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		view->fds[i] = -1;
-}
-
-static bool is_tmpfs(int fd)
-{
-	struct statfs fs;
-	return fd >= 0 && !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC;
-}
-
-/* View root: the workspace is the root, and the tmpfs is mounted below it. */
-static int open_scratch(int root)
-{
-	auto_close int tmp = openat(root, is_tmpfs(root) ? "." : "tmp", LOOK);
-	return is_tmpfs(tmp) ? take_fd(&tmp) : -1;
 }
 
 void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int fds[LAUNCH_FD_MAX])
@@ -45,19 +29,16 @@ void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int f
 		view->fds[i] = fds[i];
 	view->limiter = limiter;
 	view->is_there = true;
-	view->scratch = open_scratch(fds[LAUNCH_FD_ROOT]);
-	view->environment = openat(fds[LAUNCH_FD_ROOT], &PLAN_ENV[1], LOOK);
 }
 
 size_t view_take_mounts(struct sandbox_view *view, int fds[VIEW_MOUNTS])
 {
-	int *const held[VIEW_MOUNTS] = { &view->environment, &view->scratch,
-		&view->fds[LAUNCH_FD_WORKSPACE], &view->fds[LAUNCH_FD_ROOT],
-		&view->fds[LAUNCH_FD_PROC] };
+	static const enum launch_fd mounts[VIEW_MOUNTS] = { LAUNCH_FD_ENVIRONMENT,
+		LAUNCH_FD_SCRATCH, LAUNCH_FD_WORKSPACE, LAUNCH_FD_TERMINALS, LAUNCH_FD_PROC };
 	size_t count = 0;
 	for (size_t i = 0; i < VIEW_MOUNTS; i++)
-		if (*held[i] >= 0)
-			fds[count++] = take_fd(held[i]);
+		if (view->fds[mounts[i]] >= 0)
+			fds[count++] = take_fd(&view->fds[mounts[i]]);
 	return count;
 }
 
@@ -69,8 +50,6 @@ const char *view_limiter(const struct sandbox_view *view)
 void view_done(struct sandbox_view *view)
 {
 	fd_close(&view->init);
-	fd_close(&view->environment);
-	fd_close(&view->scratch);
 	for (int i = 0; i < LAUNCH_FD_MAX; i++)
 		fd_close(&view->fds[i]);
 	view_init(view);
@@ -90,12 +69,11 @@ int view_connect(struct sandbox_view *view, int sockets, const char *id, struct 
 int view_open_terminal(const struct sandbox_view *view, struct pty_size size, int *master,
 	int *terminal, struct error *err)
 {
-	auto_close int pts = openat(view->fds[LAUNCH_FD_ROOT], "dev/pts",
-		O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_close int made = -1, other = -1;
-	if (pts < 0)
-		return fail_errno(err, "open the sandbox's '/dev/pts'");
-	if (pty_open(pts, &made, &other, err) || pty_set_size(made, size, err))
+	if (view->fds[LAUNCH_FD_TERMINALS] < 0)
+		return fail(err, ERR_UNAVAILABLE, "the sandbox has no terminals");
+	if (pty_open(view->fds[LAUNCH_FD_TERMINALS], &made, &other, err) ||
+		pty_set_size(made, size, err))
 		return -1;
 	*master = take_fd(&made);
 	*terminal = take_fd(&other);
@@ -143,7 +121,7 @@ int view_read_sockets(
 
 int view_open_usage(const struct sandbox_view *view, struct usage *usage, struct error *err)
 {
-	const int tmpfs[USAGE_TMPFS] = { view->scratch, -1, -1 };
+	const int tmpfs[USAGE_TMPFS] = { view->fds[LAUNCH_FD_SCRATCH], -1, -1 };
 	if (view->fds[LAUNCH_FD_PROC] < 0)
 		return fail(err, ERR_UNAVAILABLE, "the sandbox has no /proc that can be read");
 	return usage_init(usage, view->fds[LAUNCH_FD_PROC], tmpfs, err);

@@ -18,8 +18,6 @@
 struct sandbox_view {
 	int init;		/* socket to carrel-init, non-blocking, or -1 */
 	int fds[LAUNCH_FD_MAX]; /* private to view.c; or -1 */
-	int environment;	/* O_PATH of its /env, or -1 */
-	int scratch;		/* of a directory of the tmpfs that holds its /tmp, or -1 */
 	bool is_there;
 	enum plan_limiter limiter; /* LIMITER_WATCHDOG: the user of this view enforces the limits */
 };

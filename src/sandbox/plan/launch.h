@@ -95,13 +95,15 @@ enum launch_type {
 enum launch_fd {
 	/* O_PATH. A Landlock domain has no rule for what lies below them, and can't get one: a role
 	 * that opens there must not handle READ_FILE, READ_DIR and WRITE_FILE. */
-	LAUNCH_FD_PROC,	     /* the sandbox's /proc */
-	LAUNCH_FD_ROOT,	     /* its root: /dev/pts below it, for terminals */
-	LAUNCH_FD_WORKSPACE, /* /workspace as mounted inside */
-	LAUNCH_FD_OOM,	     /* readable (v1: EPOLLIN) or EPOLLPRI (v2) when memory ran out */
-	LAUNCH_FD_OOM_COUNT, /* file with a line `oom_kill N` */
-	LAUNCH_FD_CPU,	     /* cpuacct.usage (ns), or cpu.stat (usage_usec N) */
-	LAUNCH_FD_SOCKETS,   /* v1: bytes of the buffers of its sockets, beside all other memory */
+	LAUNCH_FD_PROC,	       /* the sandbox's /proc */
+	LAUNCH_FD_TERMINALS,   /* its /dev/pts */
+	LAUNCH_FD_WORKSPACE,   /* /workspace as mounted inside */
+	LAUNCH_FD_ENVIRONMENT, /* its /env, if it has one */
+	LAUNCH_FD_SCRATCH,     /* a directory of the tmpfs that holds its /tmp, if it has one */
+	LAUNCH_FD_OOM,	       /* readable (v1: EPOLLIN) or EPOLLPRI (v2) when memory ran out */
+	LAUNCH_FD_OOM_COUNT,   /* file with a line `oom_kill N` */
+	LAUNCH_FD_CPU,	       /* cpuacct.usage (ns), or cpu.stat (usage_usec N) */
+	LAUNCH_FD_SOCKETS, /* v1: bytes of the buffers of its sockets, beside all other memory */
 	LAUNCH_FD_MAX
 };
 enum launch_flags {
