@@ -21,7 +21,7 @@
 #define POLICIES_FILE "policy.json"
 int policies_open(struct core *core, struct error *err);
 bool policies_have_sources(const struct core *core); /* the operator's: what may be reached */
-void policies_close(struct core *core); /* when there are no workspaces any more */
+void policies_close(struct core *core);		     /* when there are no workspaces any more */
 
 /* The policies of *model can be compiled. ERR_INVALID names the one and its rule. */
 int policies_check(const struct core *core, const struct workspace *model, struct error *err);
