@@ -30,7 +30,7 @@ struct audit_head {
 enum audit_head_state {
 	HEAD_MISSING,
 	HEAD_INVALID,	/* not a head, or not signed by this key */
-	HEAD_UNCHECKED, /* there is no key */
+	HEAD_UNCHECKED, /* without a key to check it with */
 	HEAD_SIGNED,
 };
 /* AUDIT_HEAD_SIZE bytes: a JSON object, blanks, a newline. */

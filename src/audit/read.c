@@ -62,8 +62,8 @@ static bool is_behind(const struct audit_reader *r, const char *name)
 	return !r->name[0] || strcmp(name, r->name) > 0;
 }
 
-/* Goes to the next file; at first to the last one that begins before what is wanted. *is_moved:
- * there is one. */
+/* Opens the next file; the first call opens the last file that begins before the wanted time.
+ * *is_moved: such a file exists. */
 static int go_to_next(struct audit_reader *r, bool *is_moved, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };

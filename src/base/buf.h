@@ -15,7 +15,7 @@ struct buf {
 };
 #define BUF_MAX_DEFAULT ((size_t)1 << 30)
 
-struct buf buf_empty(size_t max); /* to initialize one that is declared */
+struct buf buf_empty(size_t max); /* initializer of a declaration */
 void buf_init(struct buf *b, size_t max);
 void buf_done(struct buf *b);
 #define auto_buf __attribute__((cleanup(buf_done)))

@@ -56,8 +56,8 @@ int error_context(struct error *err, const char *fmt, ...)
 int error_hint(struct error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), nonnull(2)));
 
-/* Of one that came from another process as it lies in memory: texts are ended and can be shown, and
- * the code is one there is. Returns -1. */
+/* Makes an error that another process sent as raw bytes safe: terminates its texts, replaces what
+ * can't be shown, and an unknown code. Returns -1. */
 int error_adopt(struct error *err);
 
 /* The analyzer of `make lint` sees one file at a time: without this it takes their -1 for a 0. */

@@ -13,8 +13,8 @@ struct last_use_list {
 	struct last_use *newest, *oldest;
 	size_t bytes, most; /* of all of them; that may stay */
 };
-/* It is used now, and takes so many bytes. */
+/* Notes a use of `use` now, and its size. */
 void last_use_put(struct last_use_list *list, struct last_use *use, size_t bytes);
-void last_use_remove(struct last_use *use); /* of none: nothing */
-/* The one that is to go next, which the caller removes; NULL: what is left may stay. */
+void last_use_remove(struct last_use *use); /* no-op when it is in no list */
+/* The least recently used one if the list exceeds `most`, for the caller to remove; else NULL. */
 struct last_use *last_use_surplus(const struct last_use_list *list);

@@ -65,7 +65,7 @@ static void add_field(struct buf *line, bool json, const char *key, struct str v
 	}
 }
 
-/* With values of at most so many bytes. */
+/* Values are cut to `most` bytes. */
 static void format(struct buf *line, const struct log *log, enum log_level level,
 	const char *message, va_list fields, size_t most)
 {

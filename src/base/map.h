@@ -12,7 +12,7 @@
 
 struct map_entry {
 	struct str key;
-	void *value; /* NULL: removed, and there is no key */
+	void *value; /* NULL: the entry was removed, and `key` is empty */
 };
 struct map {
 	struct arena *arena; /* or NULL */

@@ -15,7 +15,7 @@ struct shares {
 	struct map holders; /* by their names */
 };
 struct share_holder;
-struct share { /* of one thing; zeroed: none */
+struct share { /* what one object holds; zeroed: it has not joined */
 	struct shares *shares;
 	struct share_holder *holder;
 	size_t held;
@@ -23,12 +23,12 @@ struct share { /* of one thing; zeroed: none */
 void shares_init(
 	struct shares *shares, const char *noun, const char *hint, size_t all, size_t each);
 void shares_done(struct shares *shares); /* when all were released */
-/* Whether that name may hold so much more. ERR_LIMIT. name NULL: it isn't
- * known, and only the limit of all counts. */
+/* Whether `name` may hold `more` on top. ERR_LIMIT. name NULL: unknown, only the limit of all
+ * applies. */
 int shares_check(const struct shares *shares, const char *name, size_t more, struct error *err);
-/* `share` is one of that name, and holds nothing yet. */
+/* Makes `share` one of `name`; it holds nothing yet. */
 void share_join(struct shares *shares, const char *name, struct share *share);
 const char *share_name(const struct share *share); /* as it joined; NULL: none, or not known */
-void share_add(struct share *share, size_t more);  /* of one that has joined; of none: nothing */
+void share_add(struct share *share, size_t more);  /* no-op before share_join */
 void share_clear(struct share *share);		   /* it holds nothing; it is still joined */
-void share_release(struct share *share);	   /* all of it, and leaves; twice is nothing */
+void share_release(struct share *share);	   /* releases all and leaves; idempotent */

@@ -29,14 +29,14 @@ struct blob_settings {
 	const char *endpoint; /* S3: "http(s)://host[:port]"; NULL: the region's own */
 	const char *region;   /* S3 */
 	bool path_style;      /* S3: the bucket in the path, not in the name of the host */
-	uint64_t stall_ms;    /* S3: no byte for so long is a failure; 0: a minute */
+	uint64_t stall_ms;    /* S3: a transfer without a byte for this time fails; 0: a minute */
 	struct blob_credentials credentials;
 };
 
 struct blob_info {
 	uint64_t size;
 	int64_t modified_s;		 /* Unix time; of a put: 0 */
-	char sha256[2 * SHA256_LEN + 1]; /* of the bytes that were moved; "": none were */
+	char sha256[2 * SHA256_LEN + 1]; /* of the bytes that were transferred; "": none */
 };
 struct blob_row {
 	const char *key;

@@ -117,8 +117,8 @@ const char *egress_event_name(unsigned event);
 const char *egress_front_name(unsigned front);
 struct egress_record { /* of one decision, or of the end of a connection */
 	uint64_t id;   /* of the connection and host, in this policy */
-	uint64_t lost; /* records before this one that were not sent, in total */
-	uint64_t bytes_in, bytes_out, requests, duration_ms; /* of EGRESS_CLOSED */
+	uint64_t lost; /* number of records so far that could not be sent */
+	uint64_t bytes_in, bytes_out, requests, duration_ms; /* set for EGRESS_CLOSED */
 	uint8_t event, front;
 	uint16_t port;
 	uint32_t zero;

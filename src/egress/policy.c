@@ -16,7 +16,8 @@
 #include "linux/fd_message.h"
 
 #define MALFORMED "a malformed message to the egress process"
-/* Records stop when so many bytes wait for the holder: what is left is for replies. */
+/* Records are dropped while more bytes than this are queued for the holder: the rest of the queue
+ * is for replies. */
 #define RECORDS_MAX (64 * 1024)
 #define BUDGET_MS 20		    /* between two turns of a policy that has used its budget */
 #define BUDGET_MIN ((int64_t)16384) /* at once */

@@ -14,8 +14,8 @@
 
 #define PAUSE_MS 200 /* after accept has failed */
 #define ACCEPTS 16   /* in a turn of the loop */
-/* Together policies hold at most so many connections, or a quarter of the descriptors; beyond, each
- * may still have its share, so that no policy is kept out by others. */
+/* Maximum of connections of all policies, or a quarter of the descriptors. Beyond it each policy
+ * may still have CONNECTIONS_SHARE, so that no policy starves. */
 #define CONNECTIONS_MAX 4096
 #define CONNECTIONS_SHARE 8
 

@@ -51,7 +51,7 @@ void cgroup_set_mount(struct cgroup_place *place, struct str root, struct str po
 	place->is_mounted = true;
 	if (!path_below(str_from(place->own), root, &below))
 		return;
-	/* A path that doesn't fit is as good as one that can't be reached. */
+	/* A path that is too long is treated as unreachable. */
 	if (!str_format(place->top, sizeof place->top, "%.*s", (int)point.len, point.data) ||
 		!str_format(own, sizeof own, "%s%.*s", place->top, (int)below.len, below.data))
 		return;

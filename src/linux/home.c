@@ -113,8 +113,8 @@ static bool is_owner(uid_t uid)
 	return uid == 0 || uid == HOME_OWNER || uid == owner;
 }
 
-/* A directory that root made for it gets its owner; one that holds something of root's (/root, say)
- * is none. */
+/* A directory that root created for the home gets the home's owner. A directory with files of
+ * root's (such as /root) is refused. */
 static int adopt(int dir, struct home *home, struct error *err)
 {
 	struct stat st;

@@ -7,7 +7,7 @@
  * belongs to the caller's user namespace. The caller is in it for a moment, and then in `own` (a
  * descriptor of the one it is in) again. Needs CAP_SYS_ADMIN. */
 int netns_make(int own, int *fd, struct error *err);
-/* *fd: the one that the caller is in. */
+/* *fd: the caller's network namespace. */
 int netns_open_own(int *fd, struct error *err);
 /* Leaves the caller in a new network namespace with `lo` up. *fd: that namespace, for another
  * thread to enter. The kernel takes some 0.5 ms for it, a tenth of a whole start. */

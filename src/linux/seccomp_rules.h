@@ -74,7 +74,7 @@ ALLOW(getpriority) ALLOW(setpriority) ALLOW(ioprio_set) ALLOW(ioprio_get) ALLOW(
 ALLOW(getrlimit) ALLOW(setrlimit) ALLOW(prlimit64) ALLOW(getrusage) ALLOW(sysinfo) ALLOW(uname)
 ALLOW(getrandom)
 
-/* Identity. There is one uid and no capability, so that these only confirm what is. */
+/* Identity. A sandbox has one uid and no capability: these calls can't change anything. */
 ALLOW(getuid) ALLOW(getgid) ALLOW(geteuid) ALLOW(getegid) ALLOW(setuid) ALLOW(setgid)
 ALLOW(setreuid) ALLOW(setregid) ALLOW(getgroups) ALLOW(setgroups) ALLOW(setresuid) ALLOW(getresuid)
 ALLOW(setresgid) ALLOW(getresgid) ALLOW(setfsuid) ALLOW(setfsgid) ALLOW(capget) ALLOW(capset)

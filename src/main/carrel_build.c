@@ -1,6 +1,6 @@
-/* carrel-build -- makes environments: resolves, fetches and unpacks in sandboxes. A program of its
- * own, so that carrel stays light. By other names it is the egress role and the one that works on
- * trees. */
+/* carrel-build -- builds environments: resolves, fetches and unpacks in sandboxes. A separate
+ * program, so that carrel links few libraries. Under other names (argv[0]) it is the egress role
+ * and the job over trees. */
 #include <string.h>
 #include "cli/cli.h"
 #include "egress/egress.h"

@@ -154,7 +154,7 @@ static void take_piece(struct http_connection *c, struct exchange *x, struct str
 		c->server->handler.body(c->server->handler.ctx, &x->request, piece);
 }
 
-/* Says one thing that the handler waits for. false: there is none. */
+/* Makes one call of the handler that is due. false: none is due. */
 static bool tell(struct http_connection *c, struct exchange *x)
 {
 	const struct http_handler *handler = &c->server->handler;

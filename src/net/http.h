@@ -37,8 +37,8 @@ struct http_limits {
 			      * principal; more: 429 */
 	uint64_t header_ms;  /* from first byte to the end of headers: 10 s */
 	uint64_t body_idle_ms;	/* between two pieces of a body: 30 s */
-	uint64_t write_idle_ms; /* a client that takes nothing of a response for so long is dropped:
-				 * 60 s */
+	uint64_t write_idle_ms; /* to a client that reads nothing of a response, before it is
+				   dropped: 60 s */
 	uint64_t keep_alive_ms; /* idle between requests: 300 s */
 	uint64_t first_ms;	/* to the first byte of the first request, by TCP: 10 s; TLS
 				 * handshakes are in it */

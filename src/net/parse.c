@@ -5,8 +5,8 @@
 
 /* What may stand around a head: empty lines before it, blanks around values. */
 #define AROUND_MAX 4096
-/* Sizes, extensions and trailers of a chunked body: so much at least, and so many times its data.
- */
+/* Limit for chunk sizes, extensions and trailers of a chunked body: FRAMING_MIN bytes, and
+ * FRAMING_TIMES as many as its data. */
 #define FRAMING_MIN 65536
 #define FRAMING_TIMES 16
 
@@ -22,7 +22,7 @@ static int refuse(struct parser *parser, int status, const char *detail)
 	return -1;
 }
 
-/* A piece of a text: kept whole, so that what comes in parts is one. */
+/* A piece of a text that may arrive in parts: appended. */
 static int add_text(struct parser *parser, const char *at, size_t len)
 {
 	if (len > 0 && memchr(at, '\0', len))

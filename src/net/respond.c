@@ -163,7 +163,7 @@ static void begin_response(struct http_request *r, int status, const char *conte
 		framing = x->is_chunked ? "Transfer-Encoding: chunked\r\n" : "";
 		x->must_close = x->must_close || !x->is_chunked;
 	}
-	/* The body of one that goes on may still be wanted. */
+	/* While a response of unknown length is sent, the handler may still read the body. */
 	if (length != UNKNOWN || x->body_mode == BODY_UNDECIDED || x->has_no_body)
 		consider_rest(x);
 	make_head(r->connection, r, x->must_close, status, content_type, headers, framing, length);

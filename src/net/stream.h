@@ -23,11 +23,11 @@ struct net_stream_kind {
 	/* Bytes sent of a regular file from *at on, which is moved; 0: the file ends there. */
 	ssize_t (*send_file)(struct net_stream *s, int file, off_t *at, size_t len);
 	void (*end)(struct net_stream *s);   /* nothing more will be sent */
-	void (*close)(struct net_stream *s); /* and everything is given back, `fd` closed */
+	void (*close)(struct net_stream *s); /* closes `fd` and frees the state */
 };
 struct net_stream {
 	const struct net_stream_kind *kind;
-	int fd; /* -1: there is none */
+	int fd; /* -1: no stream */
 	bool is_unix;
 	void *state; /* the kind's */
 	bool is_tls;

@@ -181,7 +181,7 @@ static void on_message(
 	auto_buf struct buf message = ws->message;
 	buf_init(&ws->message, BUF_MAX_DEFAULT);
 	ws->is_partial = false;
-	/* Those behind the last one that the handler wanted. */
+	/* Drop messages that follow the one after which the handler closed. */
 	if (ws->state == STATE_OPEN && ws->handler.closed)
 		ws->handler.message(
 			ws->handler.ctx, is_text, (struct str){ message.data, message.len });

@@ -23,7 +23,7 @@ void loop_free(struct loop *loop);
 int loop_watch(
 	struct loop *loop, int fd, uint32_t events, loop_fd_fn *fn, void *ctx, struct error *err);
 int loop_change(struct loop *loop, int fd, uint32_t events, struct error *err);
-void loop_unwatch(struct loop *loop, int fd); /* of one that isn't watched: nothing */
+void loop_unwatch(struct loop *loop, int fd); /* no-op when fd isn't watched */
 /* Calls fn once after delay_ms; returns a handle valid until it fires or is cancelled. */
 struct loop_timer *loop_after(struct loop *loop, uint64_t delay_ms, loop_timer_fn *fn, void *ctx);
 void loop_cancel(struct loop *loop, struct loop_timer *timer); /* NULL: nothing */

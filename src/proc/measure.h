@@ -9,7 +9,7 @@
 #include "proc/loop.h"
 
 #define MEASURE_KEEP_MAX 6
-#define MEASURE_DETAIL_MAX sizeof(struct error) /* an answer is one write to a pipe */
+#define MEASURE_DETAIL_MAX sizeof(struct error) /* the answer is a single write to the pipe */
 
 struct measure {
 	struct loop *loop;

@@ -20,7 +20,7 @@
 
 enum role_access { ROLE_READ = 1, ROLE_WRITE = 2, ROLE_EXECUTE = 4 };
 struct role_path {
-	const char *path; /* absolute; one that doesn't exist is passed over */
+	const char *path; /* absolute; skipped when it does not exist */
 	unsigned access;
 };
 

@@ -95,6 +95,6 @@ struct store_backend {
 	void (*close)(void *db);
 };
 extern const struct store_backend store_sqlite;
-/* By the scheme of the URL, whose rest is *file; ERR_INVALID: there is none. */
+/* Finds the backend by the scheme of the URL, and *file, the rest. ERR_INVALID: unknown scheme. */
 int store_find_backend(const char *url, const struct store_backend **backend, const char **file,
 	struct error *err);

@@ -8,10 +8,10 @@
 #include "base/fd.h"
 #include "store/writer.h"
 
-#define TIDY_WRITES 1000    /* after so many that leave something behind, */
-#define TIDY_MS 3600000	    /* or so long */
+#define TIDY_WRITES 1000    /* tidy after this many writes that leave garbage, */
+#define TIDY_MS 3600000	    /* or after this time */
 #define PROBE_EVERY_MS 1000 /* while it fails */
-#define LONG_MS 5000	    /* a commit that takes so long may never end */
+#define LONG_MS 5000	    /* a commit that takes longer is reported as stuck */
 #define ENDS_MAX 3	    /* of the process that writes, over one commit */
 
 struct store {

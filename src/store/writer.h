@@ -9,7 +9,7 @@
 #include "store/backend.h"
 
 struct writer {
-	int socket;	/* not ours to close; -1: there is none */
+	int socket;	/* owned by the caller; -1: none */
 	struct buf out; /* the batch under way, as a message */
 	size_t sent;	/* of it */
 	struct buf in;

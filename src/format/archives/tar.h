@@ -23,7 +23,7 @@ enum tar_kind {
 	TAR_DIRECTORY,
 	TAR_SYMLINK,
 	TAR_HARDLINK, /* link: the name of an entry before it */
-	TAR_OTHER,    /* devices, fifos, and what isn't known */
+	TAR_OTHER,    /* devices, fifos and unknown types */
 };
 struct tar_region { /* of a sparse file: where data is */
 	uint64_t offset, len;

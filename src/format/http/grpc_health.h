@@ -11,10 +11,11 @@
 #define GRPC_HEALTH_MAX ((size_t)64 << 10) /* bytes of an answer that are read */
 
 enum grpc_health {
-	GRPC_HEALTH_MORE,	 /* not whole yet */
+	GRPC_HEALTH_MORE,	 /* incomplete: read more */
 	GRPC_HEALTH_SERVING,	 /* the service says SERVING */
 	GRPC_HEALTH_NOT_SERVING, /* the service says anything else */
-	GRPC_HEALTH_NO_SERVICE,	 /* a gRPC server without the health service, or one that refuses */
+	GRPC_HEALTH_NO_SERVICE,	 /* a gRPC server without the health service, or that refuses the
+				    call */
 };
 /* Appends what the client sends. */
 void grpc_health_request(struct buf *out);

@@ -25,7 +25,7 @@ enum websocket_opcode {
 
 /* Sec-WebSocket-Key of random bytes, NUL-terminated. */
 void websocket_key(const unsigned char nonce[WEBSOCKET_NONCE_LEN], char out[WEBSOCKET_KEY_LEN + 1]);
-/* Whether it is one: base64 of 16 bytes. */
+/* Whether the key is valid: base64 of 16 bytes. */
 bool websocket_key_is_valid(struct str key);
 /* Sec-WebSocket-Accept for that key, NUL-terminated. */
 void websocket_accept(struct str key, char out[WEBSOCKET_ACCEPT_LEN + 1]);
@@ -48,7 +48,7 @@ struct websocket_reader {
 struct websocket_message {
 	enum websocket_opcode opcode;
 	struct str data; /* until the next call; of a close: the reason alone */
-	unsigned code;	 /* of a close; 1005: it has none */
+	unsigned code;	 /* of a close frame; 1005: the frame has no code */
 };
 void websocket_reader_init(struct websocket_reader *reader, size_t max);
 void websocket_reader_done(struct websocket_reader *reader);

@@ -12,6 +12,6 @@ struct pep508 {
 	struct str marker;    /* after the ';'; empty when there is none */
 	bool is_pinned;	      /* one specifier, == without a wildcard or === */
 };
-/* false: it isn't one, and *reason (static) says why. */
+/* false: not a valid requirement; *reason (static) says why. */
 bool pep508_parse(struct str text, struct pep508 *out, const char **reason);
 bool pep508_marker_is_valid(struct str text, const char **reason);

@@ -24,7 +24,7 @@ void json_text(struct json *j, const char *key, const char *value); /* NULL valu
 void json_str(struct json *j, const char *key, struct str value);
 void json_u64(struct json *j, const char *key, uint64_t value);
 void json_i64(struct json *j, const char *key, int64_t value);
-/* With at most three decimals: 45.2, 0.001, 3.0; null for what is no number. */
+/* With at most three decimals: 45.2, 0.001, 3.0; null for NaN and infinity. */
 void json_real(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);

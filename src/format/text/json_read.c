@@ -4,7 +4,7 @@
 #include "format/text/json_read.h"
 
 #define NUMBER_MAX 1000 /* characters; a double has 17 digits that count */
-#define FEW_MEMBERS 16	/* up to so many, keys are compared one by one */
+#define FEW_MEMBERS 16	/* objects with at most this many members are searched linearly */
 #define SURROGATES 0xd800u
 #define LOW_SURROGATES 0xdc00u
 #define AFTER_SURROGATES 0xe000u
@@ -434,7 +434,7 @@ void json_copy(struct json *j, const char *key, const struct json_value *value)
 			json_array(j, key);
 		else
 			json_object(j, key);
-		/* As deep as json_read allows, which is no more than the writer does. */
+		/* json_read allows no deeper nesting than the writer. */
 		for (const struct json_value *item = value->first; item; item = item->next)
 			json_copy(j, value->kind == JSON_OBJECT ? item->key.data : NULL, item);
 		json_end(j);

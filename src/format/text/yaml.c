@@ -8,7 +8,7 @@ struct reader {
 	struct str rest; /* after the current line */
 	struct arena *arena;
 	struct error *err;
-	/* The current line that has something: `at` is what isn't read of it yet. */
+	/* The current non-empty line; `at` is its unread rest. */
 	bool has_line;
 	int line;
 	size_t indent;

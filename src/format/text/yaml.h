@@ -24,7 +24,7 @@ struct yaml_value {
 	int line;		  /* where it, or its key, is; from 1 */
 	const char *key;	  /* of a member of a map, else NULL */
 	const char *text;	  /* of a scalar, unquoted; of null as written, maybe "" */
-	bool is_quoted;		  /* '1' is no number */
+	bool is_quoted;		  /* quoted: '1' is a text, not a number */
 	struct yaml_value *next;  /* in its map or list */
 	struct yaml_value *first; /* of a map or list */
 	size_t count;
