@@ -101,8 +101,9 @@ static bool is_beneath(const char *path, const char *name)
 const char *area_protection(const char *path, char change, mode_t after, bool is_meta)
 {
 	for (const char *const *name = plan_protected_names; *name; name++) {
-		/* Repositories are made and used; what is obeyed there is named on its own. A link
-		 * or a file would lead to one that has other names. */
+		/* A repository directory is created and used; files that git obeys in it have
+		 * entries of their own. A link or a file `.git` would lead to a repository
+		 * elsewhere. */
 		bool is_kept = change == SNAPSHOT_ADDED ? S_ISDIR(after) : is_meta;
 		if (!strcmp(*name, ".git") ? !strcmp(path, *name) && !is_kept
 					   : is_beneath(path, *name))

@@ -5,7 +5,7 @@
 #include "base/str.h"
 #include "format/text/quantity.h"
 
-/* The options of a spec, one after the other; a record is one a field. */
+/* Iterates over the options of a spec; a record yields one option per field. */
 struct options {
 	const struct arg_spec *spec;
 	size_t next, field;
@@ -338,7 +338,7 @@ size_t args_least(const struct arg_spec *spec)
 	return count_operands(spec, &most);
 }
 
-/* A hint is one line: of a usage that has more, the first. */
+/* A hint is one line: take the first line of the usage. */
 static int hint_usage(const struct arg_spec *spec, struct error *err)
 {
 	const struct arg_usage usage = args_usage(spec);

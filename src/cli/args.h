@@ -38,12 +38,13 @@ struct arg_option {
 	size_t offset;	     /* of the field in the options structure */
 	const char *metavar; /* NULL for flags */
 	const char *help;
-	const char *choices;	       /* ARG_CHOICE: "text|json" */
-	uint64_t least, most;	       /* numbers; most 0: no upper bound but the type's. Of a text
-					  least 1: it may not be empty */
-	const struct record *record;   /* ARG_RECORD */
-	const struct arg_help *helps;  /* instead of the rows' own, where they differ; or NULL */
-	const char *later;	       /* ARG_CHOICE: those of a later version, refused as such */
+	const char *choices;	      /* ARG_CHOICE: "text|json" */
+	uint64_t least, most;	      /* numbers; most 0: no upper bound but the type's. Of a text
+					 least 1: it may not be empty */
+	const struct record *record;  /* ARG_RECORD */
+	const struct arg_help *helps; /* instead of the rows' own, where they differ; or NULL */
+	const char *later; /* ARG_CHOICE: words reserved for a later version, refused with that
+			      reason */
 	const struct arg_option *rows; /* ARG_ROWS */
 	size_t row_count;
 };

@@ -313,8 +313,8 @@ static void offer_for(struct completion *c, struct str word)
 	}
 }
 
-/* The word of the usage line for operand number `at`, the first being 0; the last one that may be
- * repeated stands for all that follow. */
+/* The word of the usage line for operand number `at` (from 0). A repeated last word stands for all
+ * further operands. */
 static struct str usage_word(const char *usage, size_t at)
 {
 	struct str rest = str_from(usage), word, found = { 0 };

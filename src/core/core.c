@@ -417,7 +417,8 @@ void workspace_set_state(struct core_workspace *w, enum workspace_state state)
 	static const char *const types[WORKSPACE_STATE_COUNT] = { "workspace.creating",
 		"workspace.ready", "workspace.running" /* never set */, "workspace.suspended",
 		"workspace.failed", "workspace.deleting" };
-	/* No sandbox that comes up late makes one that goes look alive. */
+	/* A sandbox that starts late must not change the state of a workspace that is being
+	 * removed. */
 	if (w->model.state == state || w->model.state == WORKSPACE_DELETING)
 		return;
 	w->model.state = state;

@@ -39,7 +39,7 @@ struct core_options {
 	const char *config_digest; /* of config.yaml, for the audit log; NULL or "": unknown */
 	const char *home;	   /* path */
 	const char *store_url;	   /* as in store/store.h */
-	uint64_t release_after_ms; /* a sandbox that has nothing to do for so long is released */
+	uint64_t release_after_ms; /* idle time after which a sandbox is released */
 	uint64_t captured_max;	   /* bytes of captured output of all execs together; 0: default */
 	struct core_uid uids[CORE_UIDS_MAX]; /* others are refused */
 	int uid_count;
@@ -143,7 +143,8 @@ const struct workspace *core_model(const struct core_workspace *w);
 /* Its current state. A workspace is running while an exec runs or waits to start, also in the
  * background, or while a process left by an exec exists. */
 struct workspace_now core_now(struct core_workspace *w);
-/* Keeps it from being given back or freed; each hold needs its release. */
+/* Keeps its sandbox from being released by the idle timer, and the struct from being freed; each
+ * hold needs a release. */
 void core_hold(struct core_workspace *w);
 void core_release(struct core_workspace *w);
 /* Brings model.disk_usage_bytes up to date (measured in a child when it was used since); done (or
@@ -174,5 +175,5 @@ struct core_numbers {
 };
 core_verb int core_count(const struct request *request, const struct core *core,
 	struct core_numbers *numbers, struct error *err);
-/* A door has sent so many bytes of a file. */
+/* Counts bytes of a file that a door has sent. */
 void core_count_read(struct core *core, uint64_t bytes);

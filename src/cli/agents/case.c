@@ -28,7 +28,7 @@ struct case_file {
 	struct str yaml;
 	const char *source; /* path, or NULL */
 	char key[2 * SHA256_LEN + 1];
-	const char *id, *workspace; /* of the daemon's, while there is one; or NULL */
+	const char *id, *workspace; /* id of the case in the daemon while it exists, or NULL */
 	size_t left;		    /* cells that haven't ended */
 };
 enum { CELL_PENDING, CELL_RUNNING, CELL_OVER, CELL_ENDED }; /* over: its result is to be read */

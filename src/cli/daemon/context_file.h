@@ -23,7 +23,7 @@ struct contexts {
 	const char *current; /* a name in the list, or NULL: local */
 	context_list list;
 };
-/* Of a user who has none, the list is empty. ERR_CORRUPT: the file can't be understood. */
+/* The list is empty when the user has no file. ERR_CORRUPT: the file is malformed. */
 int contexts_read(struct arena *arena, struct contexts *contexts, struct error *err);
 /* Reads them under a lock, has them changed, and writes them if `change` returned 0. */
 int contexts_change(struct arena *arena,

@@ -24,7 +24,7 @@
 #include "linux/pidfd.h"
 #include "linux/unix_address.h"
 
-#define START_WAIT_MS 12000 /* longer than one that starts may take */
+#define START_WAIT_MS 12000 /* longer than a start of the daemon takes */
 #define SAID_MAX 8192
 #define OPTIONS_MAX 2048
 static const struct timespec look_again = { .tv_nsec = 10 * 1000000L };
@@ -448,7 +448,7 @@ static void say_lost(const char *options)
 		"every daemon\n");
 }
 
-/* A daemon that another process starts meanwhile will do; one that is ending is waited for. */
+/* Uses a daemon that another process starts meanwhile; waits for the end of a daemon that stops. */
 static int start(const struct home *home, struct client *client, struct error *err)
 {
 	uint64_t end_ms = clock_monotonic_ms() + START_WAIT_MS;

@@ -47,7 +47,8 @@ struct facts {
 		tmpfs_xattr;
 	bool landlock_writes; /* system.landlock of config.yaml */
 	struct probe overlay, home_overlay, home_idmap, clone3, memfd_exec, seccomp, landlock;
-	int overlay_lowers; /* that lowerdir+ took; 0: there is no lowerdir+ */
+	int overlay_lowers; /* number of layers that lowerdir+ accepted; 0: lowerdir+ isn't
+			       supported */
 	int landlock_abi;
 	struct probe home_dir; /* a trial directory on the home's file system */
 	enum quota_mechanism quota;

@@ -346,7 +346,7 @@ static int run(struct command *command, struct error *err)
 	check_list checks = { 0 };
 	if (command->argv[0])
 		return missed_find(command, err);
-	/* A file of contexts that can't be read is no finding about the host. */
+	/* An unreadable file of contexts says nothing about the host: skip it. */
 	if (!remote_choose(&command->remote, err) && command->remote.is_far)
 		cli_say("doctor checks this machine, and %s names a daemon of another: %s",
 			command->remote.by, command->remote.host);

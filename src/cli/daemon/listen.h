@@ -47,7 +47,7 @@ int listen_take_over(
  * home's lock: a stale socket is replaced. ERR_CONFLICT: the path is taken by another file. */
 int listen_open(
 	const struct home *home, const char *path, struct listener *listener, struct error *err);
-/* Port 0: one that the kernel chooses. */
+/* Port 0: the kernel chooses one. */
 int listen_open_tcp(
 	const union inet_address *address, struct listener *listener, struct error *err);
 /* ERR_INVALID: other hosts reach one of them, tokens would be sent in the clear, and that was not

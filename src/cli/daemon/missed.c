@@ -119,7 +119,7 @@ static bool is_printable(const char *path)
 	return true;
 }
 
-/* A link that is shown may lead to what isn't. */
+/* A visible link may lead to a file that isn't shown. */
 static void look_at(struct missed *missed, const char *path)
 {
 	char real[PATH_MAX];

@@ -101,7 +101,7 @@ struct server {
 	const struct handover *handover; /* or NULL: it begins */
 };
 
-/* A new one that is to be opened; NULL with *err: there are too many. */
+/* A new listener, to be opened; NULL with *err: too many listeners. */
 static struct listener *add_listener(struct server *server, struct error *err)
 {
 	struct listeners *all = &server->listeners;
@@ -126,7 +126,7 @@ static int open_listener(struct server *server, const char *text, struct error *
 			    : listen_open_tcp(&address.tcp, listener, err);
 }
 
-/* The first unix socket comes first: it is the one that commands of this host use. */
+/* Commands of this host use the first unix socket: keep it first. */
 static int put_unix_first(struct server *server, struct error *err)
 {
 	struct listeners *all = &server->listeners;
@@ -289,7 +289,8 @@ static int serve(struct server *server, int ready, int *code, struct error *err)
 	if (listen_check(&server->listeners, server->tls.certificate, config.insecure, err) ||
 		announce(server, &config, err))
 		return -1;
-	/* Under the lock: of two daemons that start the other one may have it. */
+	/* Holding the lock: of two daemons that start at once, only the one that serves publishes
+	 * its policy. */
 	if (policy_file_publish(server->home, &config, server->arena, err))
 		return -1;
 	/* The namespaces of a plain user's sandboxes are then ours and core's alike: core may look

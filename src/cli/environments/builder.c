@@ -42,7 +42,7 @@ static int run_build(struct command *command, struct error *err)
 }
 
 struct verdict {
-	const char *name; /* as it was typed when there is none */
+	const char *name; /* of the environment, or as typed if it doesn't exist */
 	env_findings findings;
 	bool is_repaired, has_failed; /* has_failed: the error says why */
 	struct error err;

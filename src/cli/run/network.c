@@ -347,7 +347,7 @@ void run_network_explain(const struct run_network *network, char *const *argv)
 		cli_say("hint: not reached: %s", status->last_failure);
 }
 
-/* ---- who wants a network ---- */
+/* ---- which commands get a network ---- */
 
 static const struct network_client {
 	const char *name;

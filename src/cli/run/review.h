@@ -10,7 +10,7 @@
 #include "sandbox/plan/plan.h"
 
 struct review {
-	const char *path; /* the directory, absolute and real; NULL: there is no review */
+	const char *path; /* the reviewed directory, absolute and without links; NULL: no review */
 	uint32_t owner_uid, owner_gid;
 	int dir;
 	struct area area;

@@ -60,7 +60,7 @@ static int resolve(const char *asked, struct arena *arena, struct template *t, s
 	return is_path(asked) && err->code == ERR_INVALID ? error_context(err, "%s", asked) : -1;
 }
 
-/* Variables of a template come first: of one that is set twice the last one counts. */
+/* Variables of the template come first: the last setting of a variable counts. */
 static void set_variables(struct options *options, const pair_list *env, struct arena *arena)
 {
 	text_list all = { 0 };

@@ -88,8 +88,7 @@ static int finish_piece(struct attachment *a, struct error *err)
 				     : client_problem(response.status, response.body, arena, err);
 }
 
-/* An empty piece asks whether its stdin is open. One that isn't is no failure: its output is
- * shown. */
+/* An empty piece checks whether the command's stdin is open. If it isn't, only output is shown. */
 static int open_input(struct attachment *a, struct error *err)
 {
 	if (a->command->options.no_stdin || is_null(STDIN_FILENO))

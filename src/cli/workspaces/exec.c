@@ -320,7 +320,7 @@ static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, vo
 		cancel(a);
 	else if (send_signal(a, signo, NULL, &err) && err.code != ERR_CONFLICT &&
 		 (is_end || signo == SIGHUP || signo == SIGQUIT))
-		cancel(a); /* it hasn't begun; of one that has ended the answer is on its way */
+		cancel(a); /* the command hasn't begun, or has ended and its answer follows */
 }
 
 static void on_relay_finished(void *ctx)

@@ -502,7 +502,7 @@ static struct streams_kind choose_streams(const struct exec_call *call)
 	return kind;
 }
 
-/* In place of a terminal: the one that the command has is the daemon's. */
+/* A socket in place of the terminal, which is on the daemon's machine. */
 static int make_terminal(struct far_exec *e, struct error *err)
 {
 	int ends[2];

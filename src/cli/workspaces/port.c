@@ -158,7 +158,7 @@ static int serve(struct command *command, const char *path, int outside)
 	return cli_fail(&err, false, NULL);
 }
 
-/* Waits for one that has ended, when there are many, and takes the rest. */
+/* Reaps the connections that have ended; waits for one when there are many. */
 static void reap(unsigned *count)
 {
 	while (*count && waitpid(-1, NULL, *count < CONNECTIONS_MAX ? WNOHANG : 0) > 0)

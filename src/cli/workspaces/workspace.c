@@ -356,7 +356,7 @@ static const char *keeper_text(struct arena *arena, const struct json_value *w)
 		disk ? disk_text(arena, disk) : "");
 }
 
-/* A field of the record under its label; `error` only when there is one. */
+/* Prints a field of the record with its label; `error` only if it is set. */
 static const struct {
 	const char *label, *field;
 } lines[] = { { "name", "name" }, { "id", "id" }, { "state", "state" }, { "warm", "warm" },

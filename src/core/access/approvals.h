@@ -41,7 +41,7 @@ int approval_ask(const char *requested_by, struct core_workspace *w,
 void approval_withdraw(struct core *core, const char *id);
 /* Of an approval that is known; NULL: it isn't. Valid until the next turn of the loop. */
 const struct approval *approval_of(const struct core *core, const char *id);
-/* It was approved, but a policy that changed since denies it: says so in its note. */
+/* It was approved, but a policy that was changed since denies it: noted in the approval. */
 void approval_overrule(struct core *core, const char *id, const char *note);
 /* After a start, before approvals_settle: the approval of an exec that was kept, whose done is
  * called with its end, soon if it was answered before. approval_read_spec has what is to be run.

@@ -337,7 +337,7 @@ void policies_meter(struct core_workspace *w, const struct policy_registries *re
 	policy_stack_meter(policies_stack(w), registries, arena, meter);
 }
 
-/* 0 is no limit. */
+/* 0: no limit */
 static uint64_t least_of(uint64_t a, uint64_t b)
 {
 	return !a || (b && b < a) ? b : a;

@@ -7,7 +7,7 @@
 
 /* ---- compiling ---- */
 
-/* What may stand for ${CONTEXT_ID}: one that could hide a pattern or ".." has no value. */
+/* The value of ${CONTEXT_ID}; none if the id contains a pattern or "..". */
 static const char *context_of(const struct workspace *model)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

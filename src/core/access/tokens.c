@@ -11,7 +11,7 @@
 #include "format/http/token.h"
 
 #define USE_SAVED_MS 600000 /* how exact last_used_at is */
-/* Wrong tokens of one uid: so many at once, then one a second is looked at closely. */
+/* Rate of logins with wrong tokens per uid: this many at once, then one a second is checked. */
 #define WRONG_BURST 20
 #define WRONG_EVERY_MS 1000
 

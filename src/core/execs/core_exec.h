@@ -160,7 +160,7 @@ struct exec_registry {
 	uint64_t tree_after_ms;
 	uint64_t looks_paid_us; /* of watch_measure: its looks are paid for until then */
 	unsigned cpus;
-	uint64_t ping_ms;  /* an init that says nothing for so long has stalled */
+	uint64_t ping_ms;  /* an init without a reply for this time has stalled */
 	int outputs[2][2]; /* pipes of the next exec: to read, to write; -1: not made yet */
 	char scratch[EXEC_READ_SIZE];
 };
@@ -208,10 +208,11 @@ void exec_begin(struct core_exec *e);
  * caller's to free. */
 int exec_ask(const struct request *request, struct core_exec *e, const struct exec_spec *spec,
 	const int fds[3], const struct policy_verdict *verdict, struct error *err);
-/* The same for one that exec_look has had wait. */
+/* The same for an exec that exec_look has delayed. */
 int exec_ask_later(struct core_exec *e, const char *requested_by,
 	const struct policy_verdict *verdict, struct error *err);
-/* One that waited when core ended, and has an approval: waits on. false: it has none. */
+/* Lets an exec that waited for an approval when core ended wait again. false: it has no approval.
+ */
 bool exec_ask_again(struct core_exec *e);
 /* It doesn't wait any more. */
 void exec_unask(struct core_exec *e);
@@ -271,7 +272,7 @@ void streams_mark_end(struct core_exec *e);
 /* On its stderr, or its terminal, before it ends. */
 void streams_say(struct core_exec *e, struct str text);
 void streams_close(struct core_exec *e);
-/* The pipes of the next exec, made while nobody waits for them. */
+/* Creates the pipes of the next exec ahead, off the path of a request. */
 void streams_make_ahead(struct exec_registry *registry);
 void streams_close_ahead(struct exec_registry *registry);
 

@@ -96,7 +96,7 @@ void execs_restore(struct core_workspace *w, const struct exec_record *record)
 		exec_move(e, STAGE_ENDED);
 }
 
-/* One that is waiting is one that a core before this one started. */
+/* A waiting exec was started by an earlier core. */
 static void settle(struct core_exec *e)
 {
 	if (e->stage != STAGE_WAITING)
@@ -200,7 +200,8 @@ void execs_done(struct core *core)
 			connection_done(w);
 		}
 	while ((e = map_next(&core->execs, &at))) {
-		e->approval[0] = 0; /* one that waits in the background waits on: exec_ask_again */
+		e->approval[0] = 0; /* a background exec that waits for an approval waits again:
+				       exec_ask_again */
 		exec_free(e);
 	}
 	loop_cancel(core->loop, registry->inotify_rest);

@@ -19,7 +19,7 @@
 
 #define FDS_AN_EXEC 6 /* at most */
 #define PING_MS 10000
-#define KILLED_MS 5000 /* for one that was killed to end */
+#define KILLED_MS 5000 /* for a killed command to end */
 #define TRIES_MAX 3
 
 struct exec_registry *exec_registry(struct core *core)
@@ -374,7 +374,7 @@ static void on_awake(void *ctx, struct core_workspace *w, const struct error *er
 		core_release(w); /* e has its own */
 }
 
-/* On with one that waited. */
+/* Continues an exec that waited. */
 static void go(struct core_exec *e)
 {
 	struct error err;

@@ -90,8 +90,8 @@ core_verb int exec_find(const struct request *request, struct core *core, const 
 /* To its process group; ERR_CONFLICT: it has ended; ERR_UNAVAILABLE: it has not started yet. */
 core_verb int exec_signal(
 	const struct request *request, struct core_exec *exec, int signo, struct error *err);
-/* Ends it (`canceled`) at whatever it is: one that waits never starts. Nothing, when it has ended.
- */
+/* Ends it with reason `canceled` in any state: an exec that waits never starts. No-op after its
+ * end. */
 core_verb int exec_cancel(const struct request *request, struct core_exec *exec, struct error *err);
 /* As exec_signal with SIGKILL, for a client that handed in the streams and enforces the limit
  * `reason` itself: the exec's record gets that reason. ERR_INVALID: another signal, or streams that

@@ -13,13 +13,15 @@
 
 #define OWN_BLOCKS_SHARE 256 /* of a file system, at most, and for small ones */
 #define OWN_BLOCKS_BYTES 65536
-#define OVER_MS 20	      /* between two looks at a tree that is over its limit */
-#define LEFT_SHARE 4	      /* looks are so much rarer while only leftovers of execs run */
-#define LOOKS_A_MS 4	      /* at all sandboxes together */
-#define COST_SHARE 10	      /* a walk of n ms is followed by n * 10 ms of rest */
+#define OVER_MS 20 /* between two looks at a tree that is over its limit */
+#define LEFT_SHARE                                                                                 \
+	4	      /* factor between samples while only background processes of ended execs run \
+		       */
+#define LOOKS_A_MS 4  /* at all sandboxes together */
+#define COST_SHARE 10 /* a walk of n ms is followed by n * 10 ms of rest */
 #define MEASURES_MOST 2	      /* trees that are walked at once, */
 #define MEASURES_COST_SHARE 3 /* and as much rest in between for all of them */
-#define MASKED_MS 5000	      /* for so long what others free may hide what is written */
+#define MASKED_MS 5000	      /* while space freed by others may hide writes */
 
 /* How a limit is kept. */
 struct disk_mechanism {
@@ -33,7 +35,7 @@ static const struct disk_mechanism mechanisms[QUOTA_MECHANISM_COUNT] = {
 	[QUOTA_QGROUP] = { .nodes_bytes = 65536 },
 };
 
-/* NULL: there is no limit. */
+/* NULL: no limit */
 static const struct disk_mechanism *mechanism_of(const struct workspace *model)
 {
 	if (!model->limits.disk_bytes)
@@ -447,7 +449,7 @@ void watch_disk_spawning(struct watch_disk *disk)
 		 * that shows it must not end the command that begins now. */
 		disk->was_over = is_counted(disk) && looks_full(disk) &&
 				 !(w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w));
-		/* It may be one that has more time. */
+		/* It may be an exec with more time. */
 		disarm(disk);
 	}
 	arm(disk);

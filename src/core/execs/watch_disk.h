@@ -60,5 +60,5 @@ void watch_disk_forget(struct watch_disk *disk, struct core_exec *e);
 /* ---- watch.c ---- */
 /* Its sandbox is ended for the limit. */
 void watch_disk_hit(struct core_workspace *w);
-/* Of the current sandbox; NULL: there is none. */
+/* of the current sandbox; NULL: no sandbox */
 struct watch_disk *watch_disk_of(const struct core_workspace *w);

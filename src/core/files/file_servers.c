@@ -23,7 +23,7 @@
 #define SERVERS_MAX 8
 #define LONG_MAX_AT_ONCE 6 /* of them, that an archive's speed holds up */
 #define IDLE_MS 1000
-#define LOOK_MS 1000	     /* between two looks at one that works */
+#define LOOK_MS 1000	     /* between two checks of a file server that works on a request */
 #define SHORT_MS 60000	     /* for a request about one file */
 #define LONG_MS 3600000	     /* for a tree, and to write a file to disk */
 #define INFOS_MAX (8u << 20) /* bytes of one answer */

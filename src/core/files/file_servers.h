@@ -43,7 +43,7 @@ struct file_call *file_refuse(
 void file_cancel(struct file_call *call);
 
 /* ---- for init_connection.c, execs.c, lifetimes.c ---- */
-/* An id that init gives back is one of these. */
+/* The bit that marks an id of init's messages as that of a file server. */
 #define FILE_SERVER_ID (1ull << 63)
 void file_servers_receive(struct core_workspace *w, const struct init_reply *reply);
 /* Sends a spawn that had to wait for room. */
@@ -52,7 +52,7 @@ int file_server_send_spawn(struct file_server *server, struct error *err);
 void file_server_spawn_failed(struct file_server *server, const struct error *err);
 /* The sandbox is gone, and they with it. */
 void file_servers_gone(struct core_workspace *w);
-/* How many of them have this pid inside; 0: one that init hasn't told yet. */
+/* Number of file servers with this pid inside the sandbox; 0: init hasn't reported the pid yet. */
 unsigned file_servers_count(const struct core_workspace *w, uint64_t pid);
 /* A request waits or is worked on. */
 bool file_servers_are_busy(const struct core_workspace *w);
