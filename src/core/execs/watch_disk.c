@@ -13,12 +13,10 @@
 
 #define OWN_BLOCKS_SHARE 256 /* of a file system, at most, and for small ones */
 #define OWN_BLOCKS_BYTES 65536
-#define OVER_MS 20 /* between two looks at a tree that is over its limit */
-#define LEFT_SHARE                                                                                 \
-	4	      /* factor between samples while only background processes of ended execs run \
-		       */
-#define LOOKS_A_MS 4  /* at all sandboxes together */
-#define COST_SHARE 10 /* a walk of n ms is followed by n * 10 ms of rest */
+#define OVER_MS 20	      /* between two looks at a tree that is over its limit */
+#define LEFT_SHARE 4	      /* samples are rarer by this while only leftovers run */
+#define LOOKS_A_MS 4	      /* at all sandboxes together */
+#define COST_SHARE 10	      /* a walk of n ms is followed by n * 10 ms of rest */
 #define MEASURES_MOST 2	      /* trees that are walked at once, */
 #define MEASURES_COST_SHARE 3 /* and as much rest in between for all of them */
 #define MASKED_MS 5000	      /* while space freed by others may hide writes */
