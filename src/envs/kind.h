@@ -45,7 +45,7 @@ const struct env_kind *env_kind_find(const char *name);
 /* The kind of an existing environment. */
 const struct env_kind *env_kind_of(const struct env_meta *meta);
 
-/* ---- one that is asked for: nothing is run ---- */
+/* ---- a requested environment: runs nothing ---- */
 
 struct env_reader {
 	/* What env_request_asks, _has_packages and _part of build.h are made of. */
@@ -65,7 +65,7 @@ struct env_reader {
 #define ENV_READER_EXTERN(id, name) extern const struct env_reader env_##name##_reader;
 ENV_KIND_LIST(ENV_READER_EXTERN)
 
-/* ---- one that is built, by carrel-build ---- */
+/* ---- a build, in carrel-build ---- */
 
 struct build_run { /* a build under way */
 	const struct builder *builder;

@@ -423,7 +423,7 @@ static struct eviction_candidate candidate_of(
 	};
 }
 
-/* An eviction under way, or one that is only worked out. */
+/* An eviction in progress, or a dry run. */
 struct evicting {
 	const struct env_store *store;
 	struct arena *arena;

@@ -30,7 +30,7 @@ struct job {
 	struct launcher *launcher;
 	enum job_kind kind;
 	pid_t pid;
-	uint64_t tag; /* 0: nobody waits for its end */
+	uint64_t tag; /* 0: its end isn't reported */
 	char request_id[ID_LEN + 1];
 	struct loop_timer *patience; /* a build that was told to end */
 	struct job *next;

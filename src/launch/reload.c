@@ -36,7 +36,7 @@ static void write_result(struct launcher *launcher, const struct error *failure)
 	if (home_open_directory(launcher->home, "run", &run, &ignored))
 		return;
 	home_enter(launcher->home);
-	unlinkat(run, ".reload", 0); /* of core's making it could be a FIFO, which nobody reads */
+	unlinkat(run, ".reload", 0); /* core may have replaced it by a FIFO without a reader */
 	auto_close int fd = openat(run, ".reload", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd >= 0 && fd_write_full(fd, text, strlen(text)) == (ssize_t)strlen(text))
 		renameat(run, ".reload", run, RESULT);

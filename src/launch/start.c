@@ -390,7 +390,7 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 	return failed ? -1 : 0;
 }
 
-/* ---- given back ---- */
+/* ---- release ---- */
 
 void start_release(struct launcher *launcher, const char *id, struct start_parts *parts)
 {

@@ -6,7 +6,7 @@
 #include "base/error.h"
 
 struct hint_row {
-	const char *command; /* % is one word, */
+	const char *command; /* % stands for one word, */
 	const char *route;   /* and stands here where that word goes */
 };
 extern const struct hint_row hint_rows[];

@@ -11,7 +11,7 @@ enum verb_names {
 	BY_FIRST,   /* its first operand is a remote; without one, a remote of the branch */
 	BY_ALL,	    /* each operand may be one */
 	BY_ADDRESS, /* each operand may be an address, none a name */
-	BY_WORDS,   /* each operand that is surely an address is one */
+	BY_WORDS,   /* each operand that is certainly an address */
 	BY_MODULES, /* remotes of submodules */
 };
 static const struct verb {

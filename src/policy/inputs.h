@@ -53,7 +53,7 @@ struct policy_inputs {
  */
 struct policy_input *policy_inputs_want(
 	struct policy_inputs *inputs, enum policy_input_kind kind, const char *path);
-/* The next one that is to be read, or NULL. */
+/* The next input to be read, or NULL. */
 struct policy_input *policy_inputs_next(const struct policy_inputs *inputs);
 /* Whether files are to be read, and what was asked for is to be judged once more then. Counts the
  * rounds. */

@@ -262,7 +262,7 @@ static enum file_option find_option(const char *word, bool is_python, const char
 	if (word[1] != '-')
 		return find_letter(word, is_python, value);
 	*value = word[len] ? word + len + 1 : NULL;
-	/* Abbreviations are understood: one that could be of two kinds isn't known. */
+	/* Resolves abbreviations; an ambiguous one is unknown. */
 	for (size_t i = 0; i < FILE_OPTIONS && len > 3; i++) {
 		if (file_options[i].is_python != is_python ||
 			strncmp(file_options[i].name, word, len) != 0)

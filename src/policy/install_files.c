@@ -188,7 +188,7 @@ static bool judge_file(
 	return true;
 }
 
-/* A file of requirements, or one that says so by its name. */
+/* A requirements file, by option or by its name. */
 static void judge_list(struct reading *r, const char *path, bool is_needed, unsigned depth)
 {
 	for (size_t i = 0; i < r->visited_count; i++)

@@ -120,7 +120,7 @@ static int judge_command(void *ctx, const struct shell_command *command)
 {
 	struct judge *j = ctx;
 	const char *name = command->words.count ? command->words.items[0].literal : NULL;
-	/* Bounded time: what isn't looked at can't be allowed. */
+	/* Bounded time: commands that weren't judged can't be allowed. */
 	if (j->is_spent)
 		return 1;
 	if (j->verdict->trail.count + 1 >= POLICY_TRAIL_MAX) {
@@ -316,7 +316,7 @@ int policy_judge_subject(const struct policy *policy, const struct policy_reques
 			policy_judge_network(policy, request, host, port, verdict);
 			return 0;
 		}
-		/* No rule can open what isn't a host in its normal form. */
+		/* No rule can allow a host that isn't in its normal form. */
 		struct judge j = judge_begin(policy, request, verdict);
 		judge_step(&j, arena_text(j.arena, subject), POLICY_DENY, NULL,
 			arena_text(j.arena, invalid.text));

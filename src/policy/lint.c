@@ -139,7 +139,7 @@ static bool has_operator(const struct policy_rule *rule)
 	return false;
 }
 
-/* A rule that is stricter and covers this one; else one that says the same. */
+/* A stricter rule that covers this one; else an equal rule. */
 static const struct policy_rule *find_other(
 	const struct policy *policy, size_t at, bool is_stricter)
 {

@@ -5,7 +5,7 @@
 #include "model/network/network.h"
 #include "policy/sources.h"
 
-/* Whether the program at `name` is one that PATH would find under its plain name. */
+/* Whether PATH would find the program at `name` under its base name. */
 static bool is_system_path(const char *name)
 {
 	static const char *const dirs[] = { "/bin/", "/usr/bin/", "/usr/local/bin/", "/sbin/",
@@ -77,7 +77,7 @@ static bool is_scattered(const struct policy_rule *rule, const shell_words *word
 }
 
 struct found { /* of one command */
-	/* The first rule of each decision that matches, and one that may. */
+	/* The first rule of each decision that matches, and the first that may match. */
 	const struct policy_rule *rules[POLICY_DENY + 1];
 	const struct policy_rule *maybe;
 	const char *joined; /* once a wildcard asked for it */

@@ -9,7 +9,7 @@
 #define STAR '\2' /* any bytes but '/' */
 #define DEEP '\3' /* any bytes */
 
-/* Two texts that are longer are taken for one that matches: bounded time. */
+/* Longer texts count as a match: bounded time. */
 #define WORK_MAX 8192
 #define GLOB_MAX 512
 

@@ -24,7 +24,7 @@ static void ask(struct call *c, const char *reason)
 
 /* ---- commands within arguments ---- */
 
-/* The words as a command; those with `mark` in them become what isn't known. */
+/* The words as a command; words with `mark` become unknown words. */
 static void judge_found_command(struct call *c, size_t from, size_t to, const char *mark, bool adds)
 {
 	struct judge *j = c->j;

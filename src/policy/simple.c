@@ -158,8 +158,7 @@ static const struct shape_item *find_effect(const struct shape_reading *reading,
 	return NULL;
 }
 
-/* The place of the wrapped command, after assignments and operands; words->count: there is none.
- */
+/* The index of the wrapped command, after assignments and operands; words->count: none. */
 static size_t wrapped_at(struct judge *j, const struct shape *shape, const char *subject,
 	const shell_words *words, size_t at)
 {

@@ -47,7 +47,7 @@ struct agents {
 struct artifact {
 	const char *id, *head; /* head: JSON members with a comma behind each, or "" */
 	struct buf parts;      /* JSON: parts, with commas between */
-	struct buf bytes;      /* of output, which is one part before these; or empty */
+	struct buf bytes;      /* output as one part, sent before `parts`; or empty */
 	bool is_binary, is_cut;
 	struct artifact *next;
 };
@@ -172,7 +172,7 @@ int context_check(struct agents *agents, const struct a2a_agent *agent, const ch
 /* Finds or makes it, then run_exec. */
 void context_find(struct task_run *run);
 bool context_is_throwaway(struct agents *agents, const char *workspace);
-void context_leave_opening(struct task_run *run); /* the one that it waits for, if any */
+void context_leave_opening(struct task_run *run); /* stops waiting for its context */
 /* After a start: removes throw-away workspaces of tasks that don't run. */
 void contexts_begin(struct agents *agents);
 

@@ -638,7 +638,7 @@ static void on_sweep(struct loop *loop, void *ctx)
 	arm_sweep(cases);
 }
 
-/* At least every minute: one that can't be removed is tried again, and clocks are set. */
+/* At least every minute: to retry a failed removal, and since clocks are set. */
 static void arm_sweep(struct cases *cases)
 {
 	int64_t now_ms = clock_now_ms(), due_ms = now_ms + SWEEP_MS;

@@ -14,7 +14,8 @@ struct cases;
 
 #define CASES_MAX 1000
 #define CELLS_MAX 10000 /* of all cases */
-/* That have not ended; a quarter of them is one principal's: as many as `case run -j` takes. */
+/* Maximum of cells that have not ended; one principal may have a quarter: as many as `case run -j`
+ * accepts. */
 #define CELLS_OPEN_MAX 1024
 
 /* Valid during the call; NULL when *err says why there is none. */

@@ -35,7 +35,7 @@ struct cell_entry {
 	struct case_entry *c;
 	struct cell model;
 	struct arena arena;
-	const struct request *request; /* of who asked for it; in the arena */
+	const struct request *request; /* the caller's request; in the arena */
 	struct share share;	       /* until it has ended */
 	struct cell_job *job;	       /* while it runs */
 	struct cell_entry *next;

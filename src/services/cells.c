@@ -307,7 +307,7 @@ void cell_go_on(struct cell_entry *cell)
 	if (was_canceled(job))
 		return;
 	if (c->model.state != CASE_READY) {
-		/* The log of the preparation is that of the cell: it has none of its own. */
+		/* The cell has no log of its own: show the log of the preparation. */
 		size_t len = strlen(c->model.steps);
 		if (len > 2) /* a JSON list: what is between its brackets */
 			buf_append(&job->steps, c->model.steps + 1, len - 2);

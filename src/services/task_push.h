@@ -53,7 +53,7 @@ void push_drop_first(struct push *push);
 void push_keep_only(struct push *push, size_t count);
 /* What waits, but what is being posted, becomes one entry: the task. */
 void push_merge(struct push *push);
-/* It is not of its task any more; what it has is given back. Its row stays. */
+/* Removes the config from its task and frees it. Its row stays. */
 void push_forget(struct push *push);
 void push_free(struct push *push);
 /* Nothing is left to be told of a task that has ended, or waits for input. */

@@ -446,7 +446,7 @@ void tools_remove(const struct request *request, struct tools *tools, const char
 	remove_next(later);
 }
 
-/* ---- what isn't active has an end ---- */
+/* ---- expiry of versions that aren't active ---- */
 
 static void on_expired(void *ctx, const struct tool *tool, const struct error *err)
 {

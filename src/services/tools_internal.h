@@ -27,7 +27,7 @@ struct tool_entry *tools_add(struct tools *tools, const struct tool *model);
 void tools_drop(struct tool_entry *entry); /* from memory */
 struct tool_entry *tools_find(struct tools *tools, const char *name, uint64_t version);
 struct tool_entry *tools_find_active(struct tools *tools, const char *name);
-/* The one that stands for its name, or NULL. */
+/* The version that the name stands for, or NULL. */
 struct tool_entry *tools_find_shown(struct tools *tools, const char *name);
 /* Also of a version that has expired. */
 int tools_fail_unknown(struct tools *tools, const char *name, uint64_t version, struct error *err);

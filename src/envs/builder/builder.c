@@ -7,7 +7,7 @@
 #include "base/str.h"
 
 #define TELL_MS 500
-#define PATIENCE 4 /* so many signals end it whatever it does */
+#define PATIENCE 4 /* number of signals that end it in any state */
 
 /* ---- an end that is wanted ---- */
 

@@ -79,7 +79,7 @@ struct composition {
 	const struct lock_package *pip; /* that we add, the last of `missing`; NULL: it is there */
 	bool is_base_missing, is_editable_missing, is_without_pip;
 	bool is_pip_compiled; /* the pip that we add must have bytecode */
-	bool is_pip_plain;    /* out: it has none */
+	bool is_pip_plain;    /* out: that pip has no bytecode */
 	const char *index;    /* out: the default index that the packages are from, or NULL */
 	text_list parts;      /* of the merged layer, when all but that is there */
 	bool is_part;	      /* incomplete: the list of layers is neither used nor kept */
@@ -142,7 +142,7 @@ struct making { /* one build under way */
 	const char *needs_build;       /* what it wanted built then, or NULL */
 	struct str lock_text;
 	const char *torch_host; /* "host:port" that was refused once and is allowed now, or NULL */
-	bool is_without_pip;	/* the index has none */
+	bool is_without_pip;	/* the index has no pip */
 	uint64_t to_install;	/* packages that are missing, without the pip that is added */
 	uint64_t unpacked_bytes, measured_ms, measure_ms; /* how much, when, and how long it took */
 	bool is_resolving;

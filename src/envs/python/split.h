@@ -22,7 +22,7 @@ struct split_package {
 	const char *name, *version; /* in: normalised name, as in the lock */
 	const char *draft;	    /* in: below the stage; <draft>/tree is made */
 	/* out */
-	const char *rival; /* another package that lists one of its files; its draft is no good */
+	const char *rival; /* another package lists one of its files: its draft is invalid */
 	struct map files;  /* path in the tree -> struct wheel_record */
 	/* private */
 	const char *info;    /* the name of its dist-info directory */

@@ -88,9 +88,9 @@ struct eval_case {
 	char id[ID_LEN + 1];
 	const char *name; /* the id that its file gives it */
 	enum case_state state;
-	const char *description, *source; /* of the file, or NULL */
-	const char *workspace; /* id of the one that is prepared, or NULL: only checked */
-	const char *snapshot;  /* id of the prepared state, or NULL */
+	const char *description, *source;  /* of the file, or NULL */
+	const char *workspace;		   /* id of the prepared one; NULL: only checked */
+	const char *snapshot;		   /* id of the prepared state, or NULL */
 	const char *yaml, *file, *harness; /* as they were sent; or NULL */
 	bool keep;			   /* workspaces stay */
 	uint64_t ttl_ms;		   /* how long it stays unused */
@@ -126,7 +126,7 @@ struct cell {
 	enum cell_state state;
 	uint64_t repeat;
 	const char *reason, *error; /* why it hasn't passed, or NULL */
-	const char *workspace;	    /* id, while there is one; or NULL */
+	const char *workspace;	    /* its id while it exists, or NULL */
 	const char *steps;	    /* JSON list of case_step_record */
 	const char *diff;	    /* what the harness changed, as a patch; or NULL */
 	bool diff_is_cut;

@@ -53,7 +53,7 @@ struct task_message {
 	const char *rest;  /* JSON: further members, each with a comma before it; or "" */
 	const char *text;  /* of its text parts, one behind the other; "" if there is none */
 	const char *data;  /* JSON of its first data part, or NULL */
-	bool is_text;	   /* all its parts are text, and there is one */
+	bool is_text;	   /* it has parts, and all are text */
 };
 /* The object of A2A 1.0. role: "ROLE_USER", "ROLE_AGENT". */
 void task_print_message(struct buf *out, const struct task_message *message, const char *role,

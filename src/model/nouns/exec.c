@@ -208,8 +208,7 @@ void exec_print_result(struct json *j, const char *id, const struct result *resu
 /* The rows of what is shown are about this one; those of what is kept about its first member. */
 struct exec_shown {
 	struct exec_record record;
-	bool has_ended, has_result; /* one that never started has an exit code, but didn't end for
-				       any reason */
+	bool has_ended, has_result; /* an exec that never started has an exit code, but no reason */
 	int exit_code, signal;
 };
 #define AT(member) offsetof(struct result, member)

@@ -19,7 +19,7 @@ struct token {
 	char id[ID_LEN + 1];
 	enum token_scope scope;
 	const char *name;	    /* or NULL */
-	const char *workspace;	    /* id of the only one that it reaches, or NULL: all */
+	const char *workspace;	    /* id of the only workspace that it reaches, or NULL: all */
 	const char *workspace_name; /* as it is now; only where it is shown, or NULL */
 	const char *hash;	    /* SHA-256 of its text, in hex */
 	const char *text;	    /* only of a new one, to be shown once; else NULL */

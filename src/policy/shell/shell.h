@@ -39,7 +39,7 @@ struct shell_word;
 typedef VEC(struct shell_word) shell_words;
 struct shell_part {
 	enum shell_part_kind kind;
-	bool is_quoted;	   /* the result isn't split into words, and is no pattern */
+	bool is_quoted;	   /* the result isn't split into words nor matched as a pattern */
 	bool is_evaluated; /* ARITHMETIC with a name or an expansion; PARAMETER with a subscript */
 	bool is_assigned;  /* PARAMETER: ${name=…} and ${name:=…} */
 	const char *text;

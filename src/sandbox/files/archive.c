@@ -103,7 +103,8 @@ static int put_in_place(struct serve_job *job, struct tree_unpack *unpack, struc
 
 int serve_unpack(struct serve_job *job, struct error *err)
 {
-	static struct tree_unpack unpack; /* too large for a stack, and there is one at a time */
+	static struct tree_unpack
+		unpack; /* too large for the stack; only one archive is in progress at a time */
 	auto_close int above = -1, stage = -1;
 	struct error ignored;
 	if (!job->text || strchr(job->text, '/'))
@@ -137,8 +138,8 @@ int serve_tidy(struct serve_job *job, struct error *err)
 	str_copy(path, sizeof path, job->path);
 	do {
 		auto_close int above = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-		/* Looked at first: on a read-only file system (the sandbox's root) the removal of
-		 * what isn't there fails as well. */
+		/* Check existence first: on a read-only file system (the sandbox's root) removing a
+		 * missing file fails, too. */
 		if (above >= 0 && fstatat(above, job->text, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			(serve_undo_apply(above, job->text, err) < 0 ||
 				path_remove_tree(above, job->text, err) < 0))

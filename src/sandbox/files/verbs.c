@@ -140,7 +140,7 @@ int serve_open(struct serve_job *job, struct error *err)
 
 /* -- writing -- */
 
-/* Where a write to a path leads: the last component is no link. */
+/* The target of a write: its directory, and the last component, which is not a link. */
 struct target {
 	char dir[PATH_MAX];
 	const char *name; /* in it */

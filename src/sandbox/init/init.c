@@ -212,7 +212,7 @@ static uint64_t microseconds(const struct timeval *time)
 	return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
 }
 
-/* Not even one that waits to be reaped. */
+/* Whether there is no child, not even a zombie. */
 static bool has_no_child(void)
 {
 	const long flags = WEXITED | WNOHANG | WNOWAIT | __WALL;

@@ -10,7 +10,8 @@ struct sandbox_child {
 	int scratch; /* the tmpfs that /tmp and others lie on; our own root is it */
 	int hidden;  /* the directory of `scratch` that the workspace will cover */
 	int mask, mask_file;
-	int programs; /* the directory of PLAN_PROGRAMS, to be filled; -1: the plan has none */
+	int programs; /* the directory of PLAN_PROGRAMS, to be filled; -1: the plan has no programs
+		       */
 	int report[SETUP_FD_MAX]; /* descriptors for the supervisor */
 	struct worker worker;
 	size_t network, files, old_root; /* its jobs */

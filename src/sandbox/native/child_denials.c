@@ -156,7 +156,7 @@ static int deny(struct sandbox_child *child, int root, const struct plan_denial 
 	auto_close int at = open_path(root, denial->path);
 	if (at < 0 && errno == ELOOP)
 		return deny_real(child, root, denial, pinned, err);
-	if (at < 0) /* EACCES is an error: a mode that was taken away can be given back */
+	if (at < 0) /* EACCES is an error: whoever removed the permission can restore it */
 		return is_missing() ? 0 : fail_errno(err, "open '%s'", denial->path);
 	if (fstat(at, &st))
 		return fail_errno(err, "look at '%s'", denial->path);

@@ -121,7 +121,7 @@ int child_restrict_paths(struct sandbox_child *child, struct error *err)
 		const struct plan_rule *rule = &plan->rules.items[i];
 		auto_close int path = open(rule->path, O_PATH | O_CLOEXEC);
 		if (path < 0 && is_alone && errno == ENOENT)
-			continue; /* of the host's: what isn't there needs no right */
+			continue; /* a path of the host: it needs no rule if it doesn't exist */
 		if (path < 0)
 			return fail_errno(err, "open '%s' for its rule", rule->path);
 		if (landlock_allow(ruleset, plan->landlock_abi, path, rule->path,

@@ -152,7 +152,7 @@ static int add_package_program(struct programs *p, const struct plan_mount *moun
 	}
 }
 
-/* What is a mount point can't be renamed; in one that is written, links may lie. */
+/* A mount point can't be renamed. A writable one may contain links. */
 static int hold_directory(struct programs *p, const struct plan_tree *tree, struct error *err)
 {
 	const char *bin =

@@ -85,7 +85,7 @@ int child_take_workspace_root(struct sandbox_child *child, int workspace, struct
 		int failed = cover(child, workspace, name, &tree, err);
 		if (failed < 0)
 			return -1;
-		/* The one that processes see is narrowed and reported. */
+		/* Narrows and reports the hierarchy that processes see. */
 		if (!failed && !strcmp(name, "proc")) {
 			fd_close(&child->report[SETUP_PROC]);
 			child->report[SETUP_PROC] = take_fd(&tree);

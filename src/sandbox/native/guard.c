@@ -281,7 +281,7 @@ static void start_samples(struct guard *guard)
 
 int guard_watch(struct guard *guard, struct error *err)
 {
-	/* A --dir is no memory of the sandbox's. */
+	/* Files in a --dir don't count as memory of the sandbox. */
 	bool is_tmpfs = guard->plan->limits.disk_bytes && !guard->plan->counted_disk;
 	const int tmpfs[USAGE_TMPFS] = { guard->root, is_tmpfs ? guard->workspace : -1,
 		guard->upper };

@@ -104,7 +104,7 @@ static int find(pid_t pid, int fds[START_FD_MAX], struct error *err)
 	int failed = start_find(pid, PLAN_WORKSPACE, fds, err);
 	if (failed >= 0)
 		return failed;
-	/* View root has none, or anything of that name. */
+	/* With view root there is no such directory, or one of the workspace's own. */
 	failed = start_find(pid, PLAN_ROOT, fds, err);
 	if (failed)
 		return failed;

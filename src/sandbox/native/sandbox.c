@@ -32,7 +32,7 @@
 #define SLOW_START_MS 5 /* retry when the child isn't up at the first look */
 #define TICK_MS 100
 #define DRAIN_MS 3000  /* after a limit: how long to wait for a slow reader of the output */
-#define CANCEL_AFTER 3 /* so many SIGINT or SIGTERM end the sandbox */
+#define CANCEL_AFTER 3 /* number of SIGINT or SIGTERM that end the sandbox */
 
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT,
 	SIGTSTP, SIGWINCH };

@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 struct slot_range {
-	uint32_t first, count; /* count 0: there is no uid to spare */
+	uint32_t first, count; /* count 0: no free uid */
 };
 /* From the text of /proc/self/uid_map. Pure. */
 struct slot_range slot_range_from(const char *uid_map);

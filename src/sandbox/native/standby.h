@@ -13,7 +13,7 @@
 struct standby_shared;
 struct standby {
 	struct child child;
-	struct standby_shared *shared; /* NULL: there is none */
+	struct standby_shared *shared; /* NULL: no standby process */
 };
 
 /* `pidfd` is PID 1 of the sandbox. `suspended`: all of the sandbox was stopped on purpose, and is

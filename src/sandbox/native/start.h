@@ -49,12 +49,12 @@ struct start {
 	int socket;	       /* the child's end of the setup socket */
 	int listener;	       /* warm: what carrel-init listens on. -1: it gets the setup socket */
 	int parent;	/* warm: pidfd of the parent. -1: its end of the socket shows it lives */
-	int netns;	/* one that is ready (lo up, ports open), to be born in. -1: a new one */
+	int netns;	/* prepared network namespace (lo up, ports open). -1: make one */
 	int own_netns;	/* then: the parent's own */
 	int mounts;	/* a mount namespace of base.h to be born in. -1: the parent's own */
 	int own_mounts; /* then: the parent's own */
 	bool has_root;	/* what is at the root there is the plan's, too */
-	struct start_idmap idmap; /* one that is ready, or none yet */
+	struct start_idmap idmap; /* a prepared id map, or none yet */
 	int init_image;		  /* sealed memfd */
 	bool *is_up; /* memory that parent and child share, or NULL: set before carrel-init is
 		      * executed

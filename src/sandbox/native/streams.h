@@ -33,7 +33,7 @@ struct relay {
 	uint64_t *budget;      /* bytes that may still pass; NULL: no limit */
 	bool to_is_terminal;   /* end of file is then the EOF character */
 	bool from_is_outer;    /* the caller's terminal: it is asked whether it may be read now */
-	bool from_is_terminal; /* the command's: one that the caller's maps newlines for again */
+	bool from_is_terminal; /* the command's; the caller's terminal maps newlines again */
 	bool from_is_packets;  /* and is in packet mode */
 	int reader; /* input to a terminal with EXTPROC: its other end, borrowed; else -1.
 		     * Then the caller's end of file is passed on and isn't the last */

@@ -31,7 +31,7 @@ void view_take(struct sandbox_view *view, enum plan_limiter limiter, const int f
 size_t view_take_mounts(struct sandbox_view *view, int fds[VIEW_MOUNTS]);
 /* Closes all of it; of none then. */
 void view_done(struct sandbox_view *view);
-/* What keeps the limits: "cgroup-v1" …; NULL: there is no sandbox. */
+/* The mechanism of its limits: "cgroup-v1" …; NULL: no sandbox. */
 const char *view_limiter(const struct sandbox_view *view);
 
 /* To the carrel-init that listens at `id` in `sockets`. */
@@ -43,7 +43,7 @@ int view_open_terminal(const struct sandbox_view *view, struct pty_size size, in
 /* Calls fn for each of its processes, PID 1 among them. */
 void view_each_process(
 	const struct sandbox_view *view, void (*fn)(void *ctx, int proc, int pid), void *ctx);
-/* The letter that /proc shows ('R', 'T' …) of its process `pid`; 0: there is none. */
+/* The state letter of its process `pid` in /proc ('R', 'T' …); 0: no such process. */
 char view_process_state(const struct sandbox_view *view, int pid);
 /* Appends the table of its TCP sockets, as /proc/net/tcp or tcp6 has it; the table of a sandbox
  * with very many is cut. */
@@ -52,7 +52,7 @@ int view_read_sockets(
 	const struct sandbox_view *view, bool is_ipv6, struct buf *text, struct error *err);
 /* For usage.h. ERR_UNAVAILABLE: there is no /proc to look into. */
 int view_open_usage(const struct sandbox_view *view, struct usage *usage, struct error *err);
-/* Cpu time that its control group counted. false: there is none. */
+/* CPU time that its control group counted. false: it has no control group. */
 bool view_cpu_ms(const struct sandbox_view *view, uint64_t *ms);
 /* Buffers of its sockets, where the kernel counts them apart from other memory (cgroup v1). */
 bool view_counts_sockets(const struct sandbox_view *view);

@@ -147,7 +147,7 @@ static int check_disk(const struct plan *plan, struct error *err)
 	return 0;
 }
 
-/* Sockets that lead out are opened where the mode says so, and nowhere else. */
+/* Sockets to egress exist only in the network modes that have them. */
 static int check_network(const struct plan_network *network, struct error *err)
 {
 	bool has_names = plan_network_has_names(network);
@@ -164,7 +164,7 @@ static int check_network(const struct plan_network *network, struct error *err)
 	return 0;
 }
 
-/* A sandbox has every lock; a plan without one is not one that may be carried out. */
+/* A sandbox has every lock: a plan that lacks one is refused. */
 static bool is_weak(const struct plan *plan)
 {
 	return plan->isolation && !strcmp(plan->isolation, PLAN_ISOLATION_LANDLOCK);

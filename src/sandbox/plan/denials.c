@@ -42,7 +42,8 @@ bool denial_is_pattern(const struct plan_denial *denial)
 	return strpbrk(denial->path, "*?") != NULL;
 }
 
-/* A pattern below the workspace; NULL: elsewhere. *is_part: of one that reaches further. */
+/* The part of a pattern that is below the workspace; NULL: none. *is_part: the pattern also reaches
+ * elsewhere. */
 static const char *inner_pattern(
 	const struct policy_rule *rule, const char *workspace, struct arena *arena, bool *is_part)
 {

@@ -82,7 +82,7 @@ static const struct plan_node own_nodes[] = {
 		0644 },
 	{ NODE_FILE, "/etc/hostname", "sandbox\n", 0644 },
 	{ NODE_FILE, NSSWITCH, NSSWITCH_TEXT("files"), 0644 },
-	/* Not the host's: a bare one has none, and a file is cheaper than a mount. */
+	/* Not the host's file: a minimal host lacks it, and a file is cheaper than a mount. */
 	{ NODE_FILE, "/etc/protocols",
 		"ip 0 IP\nicmp 1 ICMP\ntcp 6 TCP\nudp 17 UDP\nipv6 41 IPv6\nipv6-icmp 58 "
 		"IPv6-ICMP\n",
@@ -197,7 +197,8 @@ static void add_rlimits(struct builder *b)
 	};
 	for (size_t i = 0; i < COUNT(always); i++)
 		vec_push(b->arena, &b->plan.rlimits, always[i]);
-	/* The backstop for one process; the sum is counted. A carrel-init that stays is one too. */
+	/* A backstop for each process; guard counts the sum. Not in a warm sandbox, where it would
+	 * limit carrel-init, too. */
 	if (limits->cpu_time_ms && !b->plan.warm)
 		vec_push(b->arena, &b->plan.rlimits,
 			(struct plan_rlimit){ RLIMIT_CPU, "cpu", limits->cpu_time_ms / 1000 + 2 });

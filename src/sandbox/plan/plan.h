@@ -88,8 +88,8 @@ struct plan_tree {
 			    * of the directory itself. NULL: a tmpfs, gone afterwards */
 	uint32_t owner_uid, owner_gid; /* of all of them */
 	size_t frozen;		       /* lowers on top that hold what commands wrote */
-	const char *programs; /* the directory in it that holds programs; NULL: there is none */
-	bool has_interpreter; /* python* there lead to its interpreter */
+	const char *programs;	       /* the directory in it with programs; NULL: none */
+	bool has_interpreter;	       /* python* there lead to its interpreter */
 };
 #define PLAN_LAYERS_THEMSELVES "." /* as the only lower: `layers` is the tree below */
 typedef VEC(const struct plan_tree *) plan_trees;
@@ -230,7 +230,7 @@ struct plan_listener {
 struct plan_network {
 	enum network_mode mode; /* list, open: a proxy, a resolver, and the ports of the names that
 				 * it answers with */
-	bool forward;		/* of builds: a proxy alone; the mode is none */
+	bool forward;		/* of builds: a proxy only, and mode "none" */
 	text_list allow, deny;	/* as given; a warm sandbox's are not known here */
 	VEC(uint16_t) ports;	/* of names, besides 80 and 443; PLAN_PORTS_MAX at most */
 	/* Opened by the child inside before it is locked in, in this order. A cold sandbox's are

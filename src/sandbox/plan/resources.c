@@ -18,7 +18,8 @@ void plan_limit_env(const struct limits *limits, bool ptrace, struct arena *aren
 	/* Looking for leaks stops the own process by ptrace. */
 	if (!ptrace)
 		vec_push(arena, env, "ASAN_OPTIONS=detect_leaks=0");
-	/* Soft: where the collector works harder. A tenth is left for what isn't its heap. */
+	/* Soft limit, above which the collector works harder; a tenth is reserved for memory
+	 * outside its heap. */
 	vec_push(arena, env,
 		arena_printf(arena, "GOMEMLIMIT=%llu",
 			(unsigned long long)(limits->memory_bytes / 10 * 9)));

@@ -63,7 +63,7 @@ int pair_run(struct pair *pair, bool is_small, struct error *err)
 			be_child(pair, shared);
 	}
 	work_on(pair, shared);
-	/* With SIGCHLD ignored there is no status: the child says itself that it is done. */
+	/* With SIGCHLD ignored there is no exit status: the child reports success itself. */
 	child_wait(&child);
 	if (shared->has_failed) {
 		if (err)

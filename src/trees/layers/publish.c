@@ -70,7 +70,7 @@ static int check_draft(
 	return 0;
 }
 
-/* Before anything is hashed: a file of holes takes as long as one that is full. */
+/* Check before hashing: a sparse file takes as long as a full one. */
 static int add_bytes(
 	struct publication *p, size_t draft, const struct tree_entry *found, struct error *err)
 {

@@ -416,8 +416,8 @@ static int merge(struct place *place, int from, int to, int depth, struct error 
 	return 0;
 }
 
-/* Their own modes come last, those of inner directories first: one that can't be read or written to
- * would keep out what is in it. */
+/* Set modes of directories last, inner ones first: without permissions on a directory its files
+ * couldn't be created. */
 static int lock_directories(const struct tree_unpack *unpack, int root, struct error *err)
 {
 	struct stat st;

@@ -157,7 +157,7 @@ static struct bundle_change *find_above(const struct bundle *bundle, const char 
 	return above.len ? map_get(&bundle->paths, above) : NULL;
 }
 
-/* What is new needs a directory to be in: one of the target, or one that is new itself. */
+/* A new entry needs a parent directory: in the target, or new as well. */
 static void judge_place(const struct bundle *bundle, struct bundle_change *change, int target)
 {
 	const struct bundle_change *above = find_above(bundle, change->path);

@@ -105,7 +105,7 @@ static int hash_entry(struct hashing *hashing, int dir, const char *name, struct
 		return hash_file(hashing, dir, name, err);
 	case S_IFDIR:
 		return hash_directory(hashing, dir, name, err);
-	case S_IFSOCK: /* a copy has none */
+	case S_IFSOCK: /* copies leave sockets out */
 		return 0;
 	case S_IFLNK: {
 		ssize_t len = readlinkat(dir, name, target, sizeof target);

@@ -168,7 +168,7 @@ static int add_child(struct packer *packer, const struct stack_dir *dir, const c
 			       ? -1
 			       : 0;
 	default:
-		packer->sockets++; /* or a device, of which a tree has none */
+		packer->sockets++; /* or a device, which a tree never contains */
 		return 0;
 	}
 }

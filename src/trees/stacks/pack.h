@@ -52,7 +52,7 @@ void packer_done(struct packer *packer);
 
 struct unpacked {
 	uint64_t entries, bytes; /* bytes on disk */
-	bool is_over;		 /* it failed by `limit` itself, not by one that `first` lowered */
+	bool is_over;		 /* it failed by `limit` itself, not by a lower limit for `first` */
 };
 /* Called when the first member is whole, and lies in the stage: may lower *limit. */
 typedef int pack_first_fn(void *ctx, int stage, uint64_t *limit, struct error *err);

@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "trees/stacks/internal.h"
 
-#define BINARY_LOOK 8000 /* as git: a NUL in so many bytes makes a file a binary one */
+#define BINARY_LOOK 8000 /* as git does: a file with a NUL in its first bytes is binary */
 
 struct side {
 	unsigned mode; /* as git has it; 0: nothing that a patch could show */

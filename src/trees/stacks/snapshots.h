@@ -52,7 +52,7 @@ typedef int snapshot_difference_fn(
 struct snapshot_diff {
 	const int *before, *after; /* layers, topmost first */
 	size_t before_count, after_count;
-	size_t shared; /* so many layers at the end of both lists are the same */
+	size_t shared; /* number of equal layers at the end of both lists */
 	/* Only these paths, and what lies below them; empty: all. */
 	const text_list *paths;
 	bool with_parents; /* also new directories that hold one of these paths */

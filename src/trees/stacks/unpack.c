@@ -187,7 +187,7 @@ static int apply_marks(int stage, bool is_layer, struct error *err)
 }
 
 struct beginning {
-	pack_first_fn *first; /* NULL: there is none, or it was called */
+	pack_first_fn *first; /* NULL: none, or already called */
 	void *ctx;
 	int stage;
 };
