@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
@@ -98,4 +99,13 @@ int file_hash(int fd, unsigned char sha256[SHA256_LEN], uint64_t *size)
 	if (size)
 		*size = total;
 	return 0;
+}
+
+int file_in_memory(const char *label, struct str text)
+{
+	auto_close int fd = memfd_create(label, MFD_CLOEXEC);
+	if (fd < 0 || fd_write_full(fd, text.data, text.len) != (ssize_t)text.len ||
+		lseek(fd, 0, SEEK_SET) < 0)
+		return -1;
+	return take_fd(&fd);
 }

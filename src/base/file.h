@@ -24,5 +24,7 @@ int file_create(int dir, const char *path, mode_t mode, struct str text);
 /* The names in the directory `path` (O_NOFOLLOW) but "." and "..", sorted. E2BIG: more than
  * FILE_NAMES_MAX. */
 int file_names(int dir, const char *path, struct arena *arena, text_list *names);
+/* A file without a name that holds `text`, to be read from its beginning; or -1. */
+int file_in_memory(const char *label, struct str text);
 /* SHA-256 of all from where the file stands; *size (may be NULL): how many bytes that were. */
 int file_hash(int fd, unsigned char sha256[SHA256_LEN], uint64_t *size);

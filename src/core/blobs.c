@@ -32,6 +32,17 @@ static int prepare(struct core_job *job, const struct blob_order *order, struct 
 	return 0;
 }
 
+struct blob_order blob_order_make(enum blob_verb verb, const char *key, const char *request_id,
+	const struct cancelable *owner)
+{
+	return (struct blob_order){ .verb = verb,
+		.key = key,
+		.words = blob_words_none(),
+		.data = -1,
+		.request_id = request_id,
+		.owner = owner };
+}
+
 struct core_job *blob_job_start(
 	struct core *core, const struct blob_order *order, job_fn *done, void *ctx)
 {

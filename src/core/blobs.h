@@ -14,6 +14,9 @@ struct blob_order {
 	const struct cancelable *owner; /* as of struct core_job; or NULL */
 };
 extern const struct job_kind blob_job_kind;
+/* One that neither reads nor writes anything here. */
+struct blob_order blob_order_make(enum blob_verb verb, const char *key, const char *request_id,
+	const struct cancelable *owner);
 /* The answer is {"size","modified_s","sha256"} or {"items":[{"key","size","modified_s"}]}. */
 struct core_job *blob_job_start(
 	struct core *core, const struct blob_order *order, job_fn *done, void *ctx);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "base/fd.h"
+#include "base/file.h"
 #include "base/id.h"
 #include "core/internal.h"
 
@@ -37,11 +37,8 @@ void tree_jobs_each_name(
 static int open_fds(struct core_job *job, const struct tree_job_order *order, struct error *err)
 {
 	if (order->options.len) {
-		job->fds[FD_INPUT] = memfd_create("options", MFD_CLOEXEC);
-		if (job->fds[FD_INPUT] < 0 ||
-			fd_write_full(job->fds[FD_INPUT], order->options.data,
-				order->options.len) != (ssize_t)order->options.len ||
-			lseek(job->fds[FD_INPUT], 0, SEEK_SET))
+		job->fds[FD_INPUT] = file_in_memory("options", order->options);
+		if (job->fds[FD_INPUT] < 0)
 			return fail_errno(err, "store the options of a job");
 	} else if (order->input >= 0)
 		job->fds[FD_INPUT] = fcntl(order->input, F_DUPFD_CLOEXEC, 3);

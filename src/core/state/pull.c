@@ -11,246 +11,85 @@
 #include "base/file.h"
 #include "core/internal.h"
 #include "core/state/push.h"
-#include "core/transfers.h"
+#include "core/waits.h"
 
 struct pull {
 	struct cancelable cancelable;
 	struct core *core;
 	struct arena arena;
-	const char *workspace, *wanted, *key;
+	const char *workspace, *wanted;
 	char request_id[ID_LEN + 1];
-	int manifest;
 	struct snapshot model;
 	pushed_layers layers;
-	text_list held;	 /* layers */
-	text_list names; /* of the layers here, topmost first; "": to be fetched */
-	size_t at;
-	struct error err;
+	text_list held;	      /* layers */
+	text_list names;      /* of the layers here, topmost first; "": to be fetched */
+	struct error refused; /* code ERR_NONE: it may be made */
 	core_snapshot_fn *done;
 	void *ctx;
 	struct pull *next; /* that waits */
 };
 
-static void begin(struct pull *pull);
-
-static void pull_free(struct pull *pull)
+static struct blob_order operation_on(const struct pull *pull, enum blob_verb verb, const char *key)
 {
-	fd_close(&pull->manifest);
-	arena_done(&pull->arena);
-	free(pull);
-}
-
-static void finish(struct pull *pull, const struct snapshot *made, const struct error *err)
-{
-	struct core *core = pull->core;
-	bool was_first = core->pulls == pull;
-	if (was_first)
-		core->pulls = pull->next;
-	pull->done(pull->ctx, made, err);
-	layers_release_all(core, &pull->held);
-	layers_sweep(core);
-	pull_free(pull);
-	if (was_first && core->pulls)
-		begin(core->pulls);
-}
-
-static void fail_with(struct pull *pull, const struct error *err)
-{
-	struct error why = *err;
-	error_context(&why, "pull snapshot '%s' of '%s'", pull->wanted, pull->workspace);
-	finish(pull, NULL, &why);
-}
-
-static void on_refused(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	finish(ctx, NULL, err);
-}
-
-void pulls_done(struct core *core)
-{
-	while (core->pulls) {
-		struct pull *pull = core->pulls;
-		core->pulls = pull->next;
-		pull_free(pull);
-	}
-}
-
-/* ---- the row ---- */
-
-static void on_row(void *ctx, const struct error *err)
-{
-	struct pull *pull = ctx;
-	struct core *core = pull->core;
-	if (err) {
-		fail_with(pull, err);
-		return;
-	}
-	snapshot_restore(core, &pull->model);
-	journal_emit(&core->journal, "snapshot.pulled", pull->model.workspace,
-		pull->model.workspace_name, "snapshot", pull->model.id, NULL);
-	fault_point("core_pull_answer");
-	snapshots_examine(core);
-	finish(pull, &pull->model, NULL);
-}
-
-static void write_row(struct pull *pull)
-{
-	struct core *core = pull->core;
-	struct snapshot *s = &pull->model;
-	struct error err;
-	if (cancelable_check(&pull->cancelable, &err)) {
-		fail_with(pull, &err);
-		return;
-	}
-	s->layers = pull->names;
-	s->is_kept = true;
-	s->created_ms = clock_now_ms(); /* here: lists are in that order */
-	if (core->newest_snapshot && s->created_ms <= core->newest_snapshot->model.created_ms)
-		s->created_ms = core->newest_snapshot->model.created_ms + 1;
-	fault_point("core_pull_row");
-	store_put(core->store, &store_snapshots, s, on_row, pull);
-}
-
-/* ---- layers, the lowest first ---- */
-
-static void fetch_next(struct pull *pull);
-
-/* A layer that came from a store is called after its content id: a later pull finds it. */
-static const char *name_of(struct pull *pull, const char *content_id)
-{
-	return arena_printf(&pull->arena, LAUNCH_FROZEN "%.*s", ID_LEN, content_id);
-}
-
-static void hold(struct pull *pull, const char *name)
-{
-	layer_hold(pull->core, name);
-	vec_push(&pull->arena, &pull->held, name);
-}
-
-static void on_fetched(void *ctx, const struct json_value *tree, const struct json_value *blob,
-	const struct error *err)
-{
-	struct pull *pull = ctx;
-	const struct pushed_layer *layer = &pull->layers.items[pull->at];
-	struct error why;
-	if (err) {
-		why = *err;
-		if (why.code == ERR_NOT_FOUND)
-			why.code = ERR_CORRUPT; /* there is a manifest that names it */
-		if (why.code == ERR_CORRUPT)
-			error_hint(&why, "send it again where it is whole: carrel snapshot push "
-					 "--force");
-		error_context(&why, "layer %.12s", layer->content_id);
-		fail_with(pull, &why);
-		return;
-	}
-	pull->names.items[pull->at] = name_of(pull, layer->content_id);
-	fault_point("core_pull_layer");
-	fetch_next(pull);
-}
-
-static void fetch(struct pull *pull, const struct pushed_layer *layer)
-{
-	const char *names[] = { name_of(pull, layer->content_id), "layer",
-		arena_printf(&pull->arena, "%llu", (unsigned long long)transfer_room(pull->core)),
-		layer->content_id };
-	const struct tree_job_order tree = { .verb = "unpack",
-		.names = names,
-		.name_count = 4,
-		.output = -1,
-		.request_id = pull->request_id,
-		.owner = &pull->cancelable };
-	struct blob_order blob = { .verb = BLOB_GET,
-		.key = pushed_layer_key(layer->content_id, &pull->arena),
-		.words = blob_words_none(),
-		.request_id = pull->request_id,
-		.owner = &pull->cancelable };
-	blob.words.is_plain = true;
-	hold(pull, names[0]);
-	transfer_start(pull->core, &tree, &blob, on_fetched, pull);
-}
-
-static void fetch_next(struct pull *pull)
-{
-	while (pull->at > 0) {
-		pull->at--;
-		if (pull->names.items[pull->at][0])
-			continue;
-		fetch(pull, &pull->layers.items[pull->at]);
-		return;
-	}
-	write_row(pull);
-}
-
-/* ---- those that are here ---- */
-
-static void on_known(void *ctx, const struct json_value *answer, const struct error *err)
-{
-	struct pull *pull = ctx;
-	const struct json_value *layers = json_member(answer, "layers");
-	struct error why;
-	for (const struct json_value *at = layers ? layers->first : NULL; !err && at;
-		at = at->next) {
-		const char *name = json_member_text(at, "name"),
-			   *id = json_member_text(at, "content_id");
-		for (size_t i = 0; name && id && i < pull->layers.count; i++) {
-			const char *content_id = pull->layers.items[i].content_id;
-			if (strcmp(name, name_of(pull, content_id)) != 0)
-				continue;
-			if (!strcmp(id, content_id))
-				pull->names.items[i] = name_of(pull, content_id);
-			else {
-				fail(&why, ERR_CORRUPT,
-					"layer '%s' of this home is not the one of its name", name);
-				err = &why;
-			}
-		}
-	}
-	if (err) {
-		fail_with(pull, err);
-		return;
-	}
-	fault_point("core_pull_begin");
-	pull->at = pull->layers.count;
-	fetch_next(pull);
-}
-
-/* The layer of that content that a snapshot of this home has on top; NULL: none has. */
-static const char *find_top(const struct core *core, const char *content_id)
-{
-	for (const struct core_snapshot *s = core->newest_snapshot; s; s = s->older)
-		if (s->model.content_id && s->model.layers.count &&
-			!strcmp(s->model.content_id, content_id))
-			return s->model.layers.items[0];
-	return NULL;
-}
-
-static void find_layers(struct pull *pull)
-{
-	text_list asked = { 0 };
-	for (size_t i = 0; i < pull->layers.count; i++) {
-		const char *content_id = pull->layers.items[i].content_id;
-		const char *top = find_top(pull->core, content_id);
-		const char *name = top ? arena_text(&pull->arena, top) : name_of(pull, content_id);
-		vec_push(&pull->arena, &pull->names, top ? name : "");
-		if (top)
-			hold(pull, name);
-		else if (!faccessat(pull->core->envs.layers.dir, name, F_OK, AT_SYMLINK_NOFOLLOW)) {
-			hold(pull, name);
-			vec_push(&pull->arena, &asked, name);
-		}
-	}
-	const struct tree_job_order order = { .verb = "hash",
-		.names = asked.items,
-		.name_count = asked.count,
-		.input = -1,
-		.output = -1,
-		.request_id = pull->request_id,
-		.owner = &pull->cancelable };
-	tree_job_start(pull->core, &order, on_known, pull);
+	return blob_order_make(verb, key, pull->request_id, &pull->cancelable);
 }
 
 /* ---- the manifest ---- */
+
+/* The one that is wanted, of those that the store has. */
+static int choose(
+	struct pull *pull, const struct json_value *answer, const char **chosen, struct error *err)
+{
+	*chosen = NULL;
+	const struct json_value *items = json_member(answer, "items");
+	for (const struct json_value *at = items ? items->first : NULL; at; at = at->next) {
+		const char *key = json_member_text(at, "key");
+		struct pushed_row row;
+		if (!key || !pushed_key_read(key, &pull->arena, &row) ||
+			!pushed_is_named(&row, pull->wanted))
+			continue;
+		if (*chosen)
+			return fail_hint(err, ERR_CONFLICT, "give the id of the one you mean",
+				"the blob store has several snapshots '%s' of '%s'", pull->wanted,
+				pull->workspace);
+		*chosen = row.key;
+	}
+	return *chosen ? 0
+		       : fail_hint(err, ERR_NOT_FOUND, "carrel snapshot push sends one",
+				 "the blob store has no snapshot '%s' of a workspace '%s'",
+				 pull->wanted, pull->workspace);
+}
+
+static int find_key(struct fiber *fiber, struct pull *pull, const char **key, struct error *err)
+{
+	const char *prefix = arena_printf(&pull->arena, PUSHED_PREFIX "%s/", pull->workspace);
+	const struct blob_order order = operation_on(pull, BLOB_LIST, prefix);
+	const struct json_value *answer;
+	if (wait_blob_job(fiber, pull->core, &order, &answer, err))
+		return error_context(
+			err, "pull snapshot '%s' of '%s'", pull->wanted, pull->workspace);
+	return choose(pull, answer, key, err);
+}
+
+static int read_manifest(struct fiber *fiber, struct pull *pull, const char *key, struct error *err)
+{
+	auto_close int manifest = memfd_create("manifest", MFD_CLOEXEC);
+	struct blob_order order = operation_on(pull, BLOB_GET, key);
+	const struct json_value *answer;
+	struct str text;
+	if (manifest < 0)
+		return fail_errno(err, "keep a manifest in memory");
+	order.data = manifest;
+	order.words.len = PUSHED_MANIFEST_MAX + 1;
+	if (wait_blob_job(fiber, pull->core, &order, &answer, err))
+		return -1;
+	if (lseek(manifest, 0, SEEK_SET) < 0 ||
+		file_read(manifest, PUSHED_MANIFEST_MAX, &pull->arena, &text))
+		return fail_errno(err, "read manifest '%s'", key);
+	return pushed_read(text, key, &pull->arena, &pull->model, &pull->layers, err)
+		       ? error_context(err, "manifest '%s'", key)
+		       : 0;
+}
 
 static int check_taken(struct pull *pull, const struct core_snapshot **known, struct error *err)
 {
@@ -280,88 +119,200 @@ static int check_taken(struct pull *pull, const struct core_snapshot **known, st
 	return 0;
 }
 
-static void on_manifest(void *ctx, const struct json_value *answer, const struct error *err)
+/* ---- layers ---- */
+
+/* A layer that came from a store is called after its content id: a later pull finds it. */
+static const char *name_of(struct pull *pull, const char *content_id)
 {
-	struct pull *pull = ctx;
-	const struct core_snapshot *known;
-	struct error why;
-	struct str text;
-	if (!err && (lseek(pull->manifest, 0, SEEK_SET) < 0 ||
-			    file_read(pull->manifest, PUSHED_MANIFEST_MAX, &pull->arena, &text))) {
-		fail_errno(&why, "read manifest '%s'", pull->key);
-		err = &why;
-	}
-	if (!err && pushed_read(text, pull->key, &pull->arena, &pull->model, &pull->layers, &why)) {
-		error_context(&why, "manifest '%s'", pull->key);
-		err = &why;
-	}
-	if (!err && check_taken(pull, &known, &why))
-		err = &why;
-	if (err)
-		fail_with(pull, err);
-	else if (known)
-		finish(pull, &known->model, NULL);
-	else
-		find_layers(pull);
+	return arena_printf(&pull->arena, LAUNCH_FROZEN "%.*s", ID_LEN, content_id);
 }
 
-/* The one that is wanted, of those that the store has. */
-static int choose(struct pull *pull, const struct json_value *answer, struct error *err)
+static void hold(struct pull *pull, const char *name)
 {
-	const struct json_value *items = json_member(answer, "items");
-	for (const struct json_value *at = items ? items->first : NULL; at; at = at->next) {
-		const char *key = json_member_text(at, "key");
-		struct pushed_row row;
-		if (!key || !pushed_key_read(key, &pull->arena, &row) ||
-			!pushed_is_named(&row, pull->wanted))
+	layer_hold(pull->core, name);
+	vec_push(&pull->arena, &pull->held, name);
+}
+
+/* The layer of that content that a snapshot of this home has on top; NULL: none has. */
+static const char *find_top(const struct core *core, const char *content_id)
+{
+	for (const struct core_snapshot *s = core->newest_snapshot; s; s = s->older)
+		if (s->model.content_id && s->model.layers.count &&
+			!strcmp(s->model.content_id, content_id))
+			return s->model.layers.items[0];
+	return NULL;
+}
+
+static int note_known(
+	struct pull *pull, const char *name, const char *content_id, struct error *err)
+{
+	for (size_t i = 0; name && content_id && i < pull->layers.count; i++) {
+		const char *wanted = pull->layers.items[i].content_id;
+		if (strcmp(name, name_of(pull, wanted)) != 0)
 			continue;
-		if (pull->key)
-			return fail_hint(err, ERR_CONFLICT, "give the id of the one you mean",
-				"the blob store has several snapshots '%s' of '%s'", pull->wanted,
-				pull->workspace);
-		pull->key = row.key;
+		if (strcmp(content_id, wanted) != 0)
+			return fail(err, ERR_CORRUPT,
+				"layer '%s' of this home is not the one of its name", name);
+		pull->names.items[i] = name_of(pull, wanted);
 	}
-	return pull->key ? 0
-			 : fail_hint(err, ERR_NOT_FOUND, "carrel snapshot push sends one",
-				   "the blob store has no snapshot '%s' of a workspace '%s'",
-				   pull->wanted, pull->workspace);
+	return 0;
 }
 
-static void on_listed(void *ctx, const struct json_value *answer, const struct error *err)
+/* Those that are here have a name. */
+static int find_layers(struct fiber *fiber, struct pull *pull, struct error *err)
+{
+	text_list asked = { 0 };
+	const struct json_value *answer;
+	for (size_t i = 0; i < pull->layers.count; i++) {
+		const char *content_id = pull->layers.items[i].content_id;
+		const char *top = find_top(pull->core, content_id);
+		const char *name = top ? arena_text(&pull->arena, top) : name_of(pull, content_id);
+		vec_push(&pull->arena, &pull->names, top ? name : "");
+		if (top)
+			hold(pull, name);
+		else if (!faccessat(pull->core->envs.layers.dir, name, F_OK, AT_SYMLINK_NOFOLLOW)) {
+			hold(pull, name);
+			vec_push(&pull->arena, &asked, name);
+		}
+	}
+	const struct tree_job_order order = { .verb = "hash",
+		.names = asked.items,
+		.name_count = asked.count,
+		.input = -1,
+		.output = -1,
+		.request_id = pull->request_id,
+		.owner = &pull->cancelable };
+	if (wait_tree_job(fiber, pull->core, &order, &answer, err))
+		return -1;
+	const struct json_value *layers = json_member(answer, "layers");
+	for (const struct json_value *at = layers ? layers->first : NULL; at; at = at->next)
+		if (note_known(pull, json_member_text(at, "name"),
+			    json_member_text(at, "content_id"), err))
+			return -1;
+	return 0;
+}
+
+static int fetch_layer(
+	struct fiber *fiber, struct pull *pull, const char *content_id, struct error *err)
+{
+	const char *names[] = { name_of(pull, content_id), "layer",
+		arena_printf(&pull->arena, "%llu", (unsigned long long)transfer_room(pull->core)),
+		content_id };
+	const struct tree_job_order tree = { .verb = "unpack",
+		.names = names,
+		.name_count = 4,
+		.output = -1,
+		.request_id = pull->request_id,
+		.owner = &pull->cancelable };
+	struct blob_order blob =
+		operation_on(pull, BLOB_GET, pushed_layer_key(content_id, &pull->arena));
+	blob.words.is_plain = true;
+	hold(pull, names[0]);
+	if (wait_transfer(fiber, pull->core, &tree, &blob, NULL, NULL, err)) {
+		if (err->code == ERR_NOT_FOUND)
+			err->code = ERR_CORRUPT; /* there is a manifest that names it */
+		if (err->code == ERR_CORRUPT)
+			error_hint(err, "send it again where it is whole: carrel snapshot push "
+					"--force");
+		return error_context(err, "layer %.12s", content_id);
+	}
+	fault_point("core_pull_layer");
+	return 0;
+}
+
+static int fetch_layers(struct fiber *fiber, struct pull *pull, struct error *err)
+{
+	fault_point("core_pull_begin");
+	for (size_t i = pull->layers.count; i-- > 0;) { /* the lowest first */
+		const char *content_id = pull->layers.items[i].content_id;
+		if (pull->names.items[i][0])
+			continue;
+		if (fetch_layer(fiber, pull, content_id, err))
+			return -1;
+		pull->names.items[i] = name_of(pull, content_id);
+	}
+	return 0;
+}
+
+/* ---- the job ---- */
+
+static int write_row(struct fiber *fiber, struct pull *pull, struct error *err)
+{
+	struct core *core = pull->core;
+	struct snapshot *s = &pull->model;
+	if (cancelable_check(&pull->cancelable, err))
+		return -1;
+	s->layers = pull->names;
+	s->is_kept = true;
+	s->created_ms = clock_now_ms(); /* here: lists are in that order */
+	if (core->newest_snapshot && s->created_ms <= core->newest_snapshot->model.created_ms)
+		s->created_ms = core->newest_snapshot->model.created_ms + 1;
+	fault_point("core_pull_row");
+	if (wait_put(fiber, core, &store_snapshots, s, err))
+		return -1;
+	snapshot_restore(core, s);
+	journal_emit(&core->journal, "snapshot.pulled", s->workspace, s->workspace_name, "snapshot",
+		s->id, NULL);
+	fault_point("core_pull_answer");
+	snapshots_examine(core);
+	return 0;
+}
+
+/* known: the snapshot is here already, and nothing was made. */
+static int pull_snapshot(struct fiber *fiber, struct pull *pull, const char *key,
+	const struct core_snapshot **known, struct error *err)
+{
+	if (read_manifest(fiber, pull, key, err) || check_taken(pull, known, err))
+		return -1;
+	if (*known)
+		return 0;
+	return find_layers(fiber, pull, err) || fetch_layers(fiber, pull, err) ||
+			       write_row(fiber, pull, err)
+		       ? -1
+		       : 0;
+}
+
+static void pull_free(struct pull *pull)
+{
+	arena_done(&pull->arena);
+	free(pull);
+}
+
+static void run_pull(struct fiber *fiber, void *ctx)
 {
 	struct pull *pull = ctx;
-	struct error why;
-	if (!err && choose(pull, answer, &why)) {
-		finish(pull, NULL, &why);
-		return;
-	}
-	if (!err && (pull->manifest = memfd_create("manifest", MFD_CLOEXEC)) < 0) {
-		fail_errno(&why, "keep a manifest in memory");
-		err = &why;
-	}
-	if (err) {
-		fail_with(pull, err);
-		return;
-	}
-	struct blob_order order = { .verb = BLOB_GET,
-		.key = pull->key,
-		.words = blob_words_none(),
-		.data = pull->manifest,
-		.request_id = pull->request_id,
-		.owner = &pull->cancelable };
-	order.words.len = PUSHED_MANIFEST_MAX + 1;
-	blob_job_start(pull->core, &order, on_manifest, pull);
+	struct core *core = pull->core;
+	const struct core_snapshot *known = NULL;
+	const char *key = NULL;
+	struct error err = pull->refused;
+	if (err.code)
+		wait_turn(fiber, core);
+	int failed = err.code || find_key(fiber, pull, &key, &err);
+	if (!failed && pull_snapshot(fiber, pull, key, &known, &err))
+		failed = error_context(
+			&err, "pull snapshot '%s' of '%s'", pull->wanted, pull->workspace);
+	bool was_first = core->pulls == pull;
+	if (was_first)
+		core->pulls = pull->next;
+	pull->done(pull->ctx,
+		failed	? NULL
+		: known ? &known->model
+			: &pull->model,
+		failed ? &err : NULL);
+	layers_release_all(core, &pull->held);
+	layers_sweep(core);
+	pull_free(pull);
+	if (was_first && core->pulls)
+		fiber_start(run_pull, core->pulls);
 }
 
-static void begin(struct pull *pull)
+void pulls_done(struct core *core)
 {
-	struct blob_order order = { .verb = BLOB_LIST,
-		.key = arena_printf(&pull->arena, PUSHED_PREFIX "%s/", pull->workspace),
-		.words = blob_words_none(),
-		.data = -1,
-		.request_id = pull->request_id,
-		.owner = &pull->cancelable };
-	blob_job_start(pull->core, &order, on_listed, pull);
+	while (core->pulls) {
+		struct pull *pull = core->pulls;
+		core->pulls = pull->next;
+		pull_free(pull);
+	}
 }
 
 struct cancelable *core_snapshot_pull(const struct request *request, struct core *core,
@@ -369,20 +320,16 @@ struct cancelable *core_snapshot_pull(const struct request *request, struct core
 {
 	struct pull *pull = xzalloc(sizeof *pull);
 	struct pull **last = &core->pulls;
-	*pull = (struct pull){
-		.cancelable.core = core, .core = core, .manifest = -1, .done = done, .ctx = ctx
-	};
+	*pull = (struct pull){ .cancelable.core = core, .core = core, .done = done, .ctx = ctx };
 	str_copy(pull->request_id, sizeof pull->request_id, request->id);
 	pull->workspace = arena_text(&pull->arena, wanted->workspace);
 	pull->wanted = arena_text(&pull->arena, wanted->snapshot);
-	if (access_check(core, request, VERB_SNAPSHOT_PULL, NULL, &pull->err)) {
-		core_later(core, on_refused, pull, NULL, &pull->err);
-		return &pull->cancelable;
-	}
-	while (*last)
+	bool is_refused = access_check(core, request, VERB_SNAPSHOT_PULL, NULL, &pull->refused);
+	while (!is_refused && *last)
 		last = &(*last)->next;
-	*last = pull;
-	if (core->pulls == pull)
-		begin(pull);
+	if (!is_refused)
+		*last = pull;
+	if (is_refused || core->pulls == pull)
+		fiber_start(run_pull, pull);
 	return &pull->cancelable;
 }

@@ -2,12 +2,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "core/internal.h"
-#include "core/transfers.h"
+#include "core/waits.h"
 
 struct push {
 	struct cancelable cancelable;
@@ -17,202 +16,152 @@ struct push {
 	bool force;
 	char request_id[ID_LEN + 1];
 	pushed_layers layers;
-	size_t at; /* the layer that is looked at */
 	struct push_result result;
-	struct error err;
+	struct error refused; /* code ERR_NONE: it may be made */
 	core_push_fn *done;
 	void *ctx;
 };
 
-static void finish(struct push *push, const struct error *err)
+static struct tree_job_order job_over(
+	const struct push *push, const char *verb, const char *const *names, size_t count)
 {
-	cancelable_done(&push->cancelable);
-	layers_release_all(push->core, &push->model.layers);
-	layers_sweep(push->core);
-	push->done(push->ctx, err ? NULL : &push->result, err);
-	arena_done(&push->arena);
-	free(push);
-}
-
-static void fail_with(struct push *push, const struct error *err)
-{
-	struct error why = *err;
-	error_context(&why, "push snapshot '%s'", push->model.id);
-	finish(push, &why);
-}
-
-static void on_refused(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	finish(ctx, err);
-}
-
-/* ---- the manifest ---- */
-
-static void on_manifest(void *ctx, const struct json_value *answer, const struct error *err)
-{
-	struct push *push = ctx;
-	char bytes[24];
-	if (err) {
-		fail_with(push, err);
-		return;
-	}
-	str_format(bytes, sizeof bytes, "%llu", (unsigned long long)push->result.sent_bytes);
-	journal_emit(&push->core->journal, "snapshot.pushed", push->model.workspace,
-		push->model.workspace_name, "snapshot", push->model.id, "#sent_bytes", bytes, NULL);
-	fault_point("core_push_answer");
-	finish(push, NULL);
-}
-
-static void send_manifest(struct push *push)
-{
-	auto_buf struct buf text = buf_empty(PUSHED_MANIFEST_MAX);
-	auto_close int memory = memfd_create("manifest", MFD_CLOEXEC);
-	struct error err;
-	pushed_print(&push->model, &push->layers, &text);
-	if (text.overflow) {
-		fail(&err, ERR_LIMIT, "the manifest is too long");
-		fail_with(push, &err);
-		return;
-	}
-	if (memory < 0 || fd_write_full(memory, text.data, text.len) != (ssize_t)text.len ||
-		lseek(memory, 0, SEEK_SET) < 0) {
-		fail_errno(&err, "keep the manifest in memory");
-		fail_with(push, &err);
-		return;
-	}
-	struct blob_order order = { .verb = BLOB_PUT,
-		.key = push->result.key,
-		.words = blob_words_none(),
-		.data = memory,
-		.request_id = push->request_id,
-		.owner = &push->cancelable };
-	order.words.size = text.len;
-	fault_point("core_push_manifest");
-	blob_job_start(push->core, &order, on_manifest, push);
-}
-
-/* ---- one layer after the other, the lowest first ---- */
-
-static void look_at_next(struct push *push);
-
-static void on_sent(void *ctx, const struct json_value *tree, const struct json_value *blob,
-	const struct error *err)
-{
-	struct push *push = ctx;
-	struct pushed_layer *layer = &push->layers.items[push->at];
-	struct error why;
-	if (!err && !json_member_u64(blob, "size", &layer->size_bytes)) {
-		fail(&why, ERR_FAILED, "the answer of the blob store is incomplete");
-		err = &why;
-	}
-	if (err) {
-		fail_with(push, err);
-		return;
-	}
-	push->result.sent_layers++;
-	push->result.sent_bytes += layer->size_bytes;
-	fault_point("core_push_layer");
-	look_at_next(push);
-}
-
-static void on_verified(void *ctx, const struct json_value *answer, const struct error *err)
-{
-	struct push *push = ctx;
-	const char *name = push->model.layers.items[push->at];
-	const char *id = push->layers.items[push->at].content_id;
-	const struct json_value *layers = json_member(answer, "layers"),
-				*first = layers ? layers->first : NULL;
-	const char *problem = json_member_text(first, "problem"),
-		   *found = json_member_text(first, "content_id");
-	struct error why;
-	if (!err && (problem || !found || strcmp(found, id) != 0)) {
-		fail_hint(&why, ERR_CORRUPT, "carrel snapshot verify names what is wrong",
-			"layer '%s' is damaged: %s", name, problem ? problem : "changed");
-		err = &why;
-	}
-	if (err) {
-		fail_with(push, err);
-		return;
-	}
-	const struct tree_job_order tree = { .verb = "pack",
-		.names = &name,
-		.name_count = 1,
-		.input = -1,
-		.request_id = push->request_id,
-		.owner = &push->cancelable };
-	struct blob_order blob = { .verb = BLOB_PUT,
-		.key = pushed_layer_key(id, &push->arena),
-		.words = blob_words_none(),
-		.request_id = push->request_id,
-		.owner = &push->cancelable };
-	blob.words.is_zstd = true;
-	transfer_start(push->core, &tree, &blob, on_sent, push);
-}
-
-static void on_looked(void *ctx, const struct json_value *answer, const struct error *err)
-{
-	struct push *push = ctx;
-	struct pushed_layer *layer = &push->layers.items[push->at];
-	if (!err && json_member_u64(answer, "size", &layer->size_bytes)) {
-		look_at_next(push);
-		return;
-	}
-	if (err && err->code != ERR_NOT_FOUND) {
-		fail_with(push, err);
-		return;
-	}
-	const struct tree_job_order order = { .verb = "verify",
-		.names = &push->model.layers.items[push->at],
-		.name_count = 1,
+	return (struct tree_job_order){ .verb = verb,
+		.names = names,
+		.name_count = count,
 		.input = -1,
 		.output = -1,
 		.request_id = push->request_id,
 		.owner = &push->cancelable };
-	tree_job_start(push->core, &order, on_verified, push);
 }
 
-static void look_at_next(struct push *push)
+static struct blob_order operation_on(const struct push *push, enum blob_verb verb, const char *key)
 {
-	if (push->at == 0) {
-		send_manifest(push);
-		return;
-	}
-	push->at--;
-	if (push->force) {
-		static const struct error missing = { .code = ERR_NOT_FOUND };
-		on_looked(push, NULL, &missing);
-		return;
-	}
-	struct blob_order order = { .verb = BLOB_HEAD,
-		.key = pushed_layer_key(push->layers.items[push->at].content_id, &push->arena),
-		.words = blob_words_none(),
-		.data = -1,
-		.request_id = push->request_id,
-		.owner = &push->cancelable };
-	blob_job_start(push->core, &order, on_looked, push);
+	return blob_order_make(verb, key, push->request_id, &push->cancelable);
 }
 
-static void on_hashed(void *ctx, const struct json_value *answer, const struct error *err)
+static int hash_layers(struct fiber *fiber, struct push *push, struct error *err)
 {
-	struct push *push = ctx;
+	const text_list *names = &push->model.layers;
+	const struct tree_job_order order = job_over(push, "hash", names->items, names->count);
+	const struct json_value *answer;
+	if (wait_tree_job(fiber, push->core, &order, &answer, err))
+		return -1;
 	const struct json_value *layers = json_member(answer, "layers");
-	struct error why;
 	for (const struct json_value *at = layers ? layers->first : NULL; at; at = at->next) {
 		const char *id = json_member_text(at, "content_id");
 		struct pushed_layer layer = { arena_text(&push->arena, id ? id : ""), 0 };
 		vec_push(&push->arena, &push->layers, layer);
 	}
-	if (!err && push->layers.count != push->model.layers.count) {
-		fail(&why, ERR_FAILED, "the answer about its layers is incomplete");
-		err = &why;
-	}
-	if (err) {
-		fail_with(push, err);
-		return;
-	}
-	push->at = push->result.layers = push->layers.count;
+	push->result.layers = push->layers.count;
+	return push->layers.count == names->count
+		       ? 0
+		       : fail(err, ERR_FAILED, "the answer about its layers is incomplete");
+}
+
+/* 1: the store has it. */
+static int find_layer(
+	struct fiber *fiber, struct push *push, struct pushed_layer *layer, struct error *err)
+{
+	const char *key = pushed_layer_key(layer->content_id, &push->arena);
+	const struct blob_order order = operation_on(push, BLOB_HEAD, key);
+	const struct json_value *answer;
+	if (push->force)
+		return 0;
+	if (wait_blob_job(fiber, push->core, &order, &answer, err))
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	return json_member_u64(answer, "size", &layer->size_bytes);
+}
+
+static int verify_layer(struct fiber *fiber, struct push *push, const char *name,
+	const char *content_id, struct error *err)
+{
+	const struct tree_job_order order = job_over(push, "verify", &name, 1);
+	const struct json_value *answer;
+	if (wait_tree_job(fiber, push->core, &order, &answer, err))
+		return -1;
+	const struct json_value *layers = json_member(answer, "layers"),
+				*first = layers ? layers->first : NULL;
+	const char *problem = json_member_text(first, "problem"),
+		   *found = json_member_text(first, "content_id");
+	return problem || !found || strcmp(found, content_id) != 0
+		       ? fail_hint(err, ERR_CORRUPT, "carrel snapshot verify names what is wrong",
+				 "layer '%s' is damaged: %s", name, problem ? problem : "changed")
+		       : 0;
+}
+
+static int send_layer(struct fiber *fiber, struct push *push, const char *name,
+	struct pushed_layer *layer, struct error *err)
+{
+	const struct tree_job_order tree = job_over(push, "pack", &name, 1);
+	struct blob_order blob =
+		operation_on(push, BLOB_PUT, pushed_layer_key(layer->content_id, &push->arena));
+	const struct json_value *answer;
+	blob.words.is_zstd = true;
+	if (verify_layer(fiber, push, name, layer->content_id, err) ||
+		wait_transfer(fiber, push->core, &tree, &blob, NULL, &answer, err))
+		return -1;
+	if (!json_member_u64(answer, "size", &layer->size_bytes))
+		return fail(err, ERR_FAILED, "the answer of the blob store is incomplete");
+	push->result.sent_layers++;
+	push->result.sent_bytes += layer->size_bytes;
+	fault_point("core_push_layer");
+	return 0;
+}
+
+static int send_manifest(struct fiber *fiber, struct push *push, struct error *err)
+{
+	auto_buf struct buf text = buf_empty(PUSHED_MANIFEST_MAX);
+	const struct json_value *answer;
+	pushed_print(&push->model, &push->layers, &text);
+	if (text.overflow)
+		return fail(err, ERR_LIMIT, "the manifest is too long");
+	auto_close int memory = file_in_memory("manifest", (struct str){ text.data, text.len });
+	if (memory < 0)
+		return fail_errno(err, "keep the manifest in memory");
+	struct blob_order order = operation_on(push, BLOB_PUT, push->result.key);
+	order.data = memory;
+	order.words.size = text.len;
+	fault_point("core_push_manifest");
+	return wait_blob_job(fiber, push->core, &order, &answer, err);
+}
+
+static int push_snapshot(struct fiber *fiber, struct push *push, struct error *err)
+{
+	const text_list *names = &push->model.layers;
+	char bytes[24];
+	if (names->count && hash_layers(fiber, push, err))
+		return -1;
 	fault_point("core_push_begin");
-	look_at_next(push);
+	for (size_t i = names->count; i-- > 0;) { /* the lowest first */
+		struct pushed_layer *layer = &push->layers.items[i];
+		int found = find_layer(fiber, push, layer, err);
+		if (found < 0 || (!found && send_layer(fiber, push, names->items[i], layer, err)))
+			return -1;
+	}
+	if (send_manifest(fiber, push, err))
+		return -1;
+	str_format(bytes, sizeof bytes, "%llu", (unsigned long long)push->result.sent_bytes);
+	journal_emit(&push->core->journal, "snapshot.pushed", push->model.workspace,
+		push->model.workspace_name, "snapshot", push->model.id, "#sent_bytes", bytes, NULL);
+	fault_point("core_push_answer");
+	return 0;
+}
+
+static void run_push(struct fiber *fiber, void *ctx)
+{
+	struct push *push = ctx;
+	struct error err = push->refused;
+	int failed = push->refused.code != 0;
+	if (failed)
+		wait_turn(fiber, push->core);
+	else if (push_snapshot(fiber, push, &err))
+		failed = error_context(&err, "push snapshot '%s'", push->model.id);
+	cancelable_done(&push->cancelable);
+	layers_release_all(push->core, &push->model.layers);
+	layers_sweep(push->core);
+	push->done(push->ctx, failed ? NULL : &push->result, failed ? &err : NULL);
+	arena_done(&push->arena);
+	free(push);
 }
 
 struct cancelable *core_snapshot_push(const struct request *request, struct core_workspace *w,
@@ -227,28 +176,16 @@ struct cancelable *core_snapshot_push(const struct request *request, struct core
 		.done = done,
 		.ctx = ctx };
 	str_copy(push->request_id, sizeof push->request_id, request->id);
-	if (access_check(core, request, VERB_SNAPSHOT_PUSH, w, &push->err) ||
-		snapshot_of(request, w, wanted->snapshot, &s, &push->err)) {
-		core_later(core, on_refused, push, NULL, &push->err);
-		return &push->cancelable;
+	if (!access_check(core, request, VERB_SNAPSHOT_PUSH, w, &push->refused) &&
+		!snapshot_of(request, w, wanted->snapshot, &s, &push->refused)) {
+		snapshot_copy_model(&push->arena, &s->model, &push->model);
+		layers_hold_all(core, &push->model.layers);
+		cancelable_use(
+			&push->cancelable, w, "a snapshot of it is being sent to the blob store");
+		push->result = (struct push_result){ .snapshot = push->model.id,
+			.workspace = push->model.workspace_name,
+			.key = pushed_key(&push->model, &push->arena) };
 	}
-	snapshot_copy_model(&push->arena, &s->model, &push->model);
-	layers_hold_all(core, &push->model.layers);
-	cancelable_use(&push->cancelable, w, "a snapshot of it is being sent to the blob store");
-	push->result = (struct push_result){ .snapshot = push->model.id,
-		.workspace = push->model.workspace_name,
-		.key = pushed_key(&push->model, &push->arena) };
-	if (!push->model.layers.count) {
-		send_manifest(push);
-		return &push->cancelable;
-	}
-	const struct tree_job_order order = { .verb = "hash",
-		.names = push->model.layers.items,
-		.name_count = push->model.layers.count,
-		.input = -1,
-		.output = -1,
-		.request_id = push->request_id,
-		.owner = &push->cancelable };
-	tree_job_start(core, &order, on_hashed, push);
+	fiber_start(run_push, push);
 	return &push->cancelable;
 }
