@@ -185,7 +185,7 @@ def test_a_damaged_archive_is_refused(daemon, record):
     entries = [json_entry("carrel.json", record), entry("workspace/big", data=os.urandom(3 << 20))]
     before = layers(daemon)
     for damage in (lambda data: data[:-2], lambda data: data[:len(data) // 2], lambda data: data[:-1] + bytes([data[-1] ^ 1]),
-                   lambda data: data[:1000000] + b"x" + data[1000001:], lambda data: b"", lambda data: b"no archive"):
+                   lambda data: data[:1000000] + bytes([data[1000000] ^ 1]) + data[1000001:], lambda data: b"", lambda data: b"no archive"):
         answer = daemon.post(f"/v1/archives/{put(daemon, 'damaged', entries, damage)}/restore", {})
         assert answer.status >= 400 and "damaged-" in answer.json()["detail"], answer
         assert daemon.get("/v1/workspaces/damaged").status == 404

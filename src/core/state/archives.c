@@ -4,15 +4,14 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "core/blobs.h"
+#include "base/file.h"
 #include "core/internal.h"
 #include "core/uploads.h"
-#include "core/tree_jobs.h"
+#include "core/waits.h"
 
 #define RECORD_MAX ((size_t)4 << 20)
 #define PIPE_BYTES (1 << 20)
@@ -22,127 +21,25 @@
 /* Packing, storing and reading back the archive of one workspace. */
 struct archiving {
 	struct core_workspace *w; /* held */
+	struct fiber *fiber;
 	struct arena arena;
 	struct archive_row row;
 	const char *key;
 	char sha256[2 * SHA256_LEN + 1];
 	struct core_job *packing; /* while it runs */
 	struct core_job *storing;
-	bool has_failed;
-	struct error err; /* the first one */
+	struct error err; /* of these, the first one; code ERR_NONE: none */
 };
 
-static void end(struct archiving *archiving, const struct error *err)
-{
-	struct core_workspace *w = archiving->w;
-	struct core *core = w->core;
-	w->archiving = NULL;
-	if (!err) {
-		char size[24];
-		str_format(
-			size, sizeof size, "%llu", (unsigned long long)archiving->row.size_bytes);
-		journal_emit(&core->journal, "workspace.archived", w->model.id, w->model.name,
-			"archive", archiving->row.name, "#size_bytes", size, NULL);
-	}
-	removal_archived(w, err ? NULL : &archiving->row, err);
-	arena_done(&archiving->arena);
-	free(archiving);
-	core_release(w);
-}
-
-static void fail_both(struct archiving *archiving, const struct error *err)
-{
-	if (!archiving->has_failed)
-		archiving->err = *err;
-	archiving->has_failed = true;
-	if (archiving->packing)
-		job_cancel(archiving->packing);
-	if (archiving->storing)
-		job_cancel(archiving->storing);
-}
-
-static void on_withdrawn(void *ctx, const struct json_value *answer, const struct error *ignored)
-{
-	struct archiving *archiving = ctx;
-	struct error err = archiving->err;
-	end(archiving, &err);
-}
-
-static void withdraw(struct archiving *archiving, const struct error *err)
-{
-	struct blob_order order = {
-		.verb = BLOB_DELETE, .key = archiving->key, .words = blob_words_none(), .data = -1
-	};
-	archiving->err = *err;
-	blob_job_start(archiving->w->core, &order, on_withdrawn, archiving);
-}
-
-static void on_sum(void *ctx, const struct json_value *answer, const struct error *err)
-{
-	struct archiving *archiving = ctx;
-	struct error why;
-	if (!err) {
-		end(archiving, NULL);
-		return;
-	}
-	why = *err;
-	error_context(&why, "archive workspace '%s'", archiving->w->model.name);
-	withdraw(archiving, &why);
-}
-
-/* As sha256sum prints it, so that a copy can be checked anywhere. */
-static void store_sum(struct archiving *archiving)
-{
-	const char *text =
-		arena_printf(&archiving->arena, "%s  %s\n", archiving->sha256, archiving->row.name);
-	auto_close int memory = memfd_create("sum", MFD_CLOEXEC);
-	struct error err;
-	if (memory < 0 || fd_write_full(memory, text, strlen(text)) != (ssize_t)strlen(text) ||
-		lseek(memory, 0, SEEK_SET) < 0) {
-		fail_errno(&err, "keep the hash of an archive in memory");
-		withdraw(archiving, &err);
-		return;
-	}
-	struct blob_order order = { .verb = BLOB_PUT,
-		.key = arena_printf(&archiving->arena, "%s" ARCHIVE_SUM, archiving->key),
-		.words = blob_words_none(),
-		.data = memory };
-	blob_job_start(archiving->w->core, &order, on_sum, archiving);
-}
-
-/* An archive that can't be read is removed, so that no list shows it. */
-static void on_read_back(void *ctx, const struct json_value *answer, const struct error *err)
-{
-	struct archiving *archiving = ctx;
-	struct error why;
-	fault_point("core_archive_verified");
-	if (!err) {
-		store_sum(archiving);
-		return;
-	}
-	why = *err;
-	error_context(&why, "read archive '%s' back", archiving->row.name);
-	withdraw(archiving, &why);
-}
-
+/* The other one ends too; the job goes on after both. */
 static void go_on(struct archiving *archiving)
 {
-	if (archiving->packing || archiving->storing)
-		return;
-	if (archiving->has_failed) {
-		struct error err = archiving->err;
-		error_context(&err, "archive workspace '%s'", archiving->w->model.name);
-		end(archiving, &err);
-		return;
-	}
-	fault_point("core_archive_stored");
-	struct blob_order order = { .verb = BLOB_GET,
-		.key = archiving->key,
-		.words = blob_words_none(),
-		.data = -1,
-		.request_id = archiving->w->start_request };
-	order.words.sha256 = archiving->sha256;
-	blob_job_start(archiving->w->core, &order, on_read_back, archiving);
+	if (archiving->err.code && archiving->packing)
+		job_cancel(archiving->packing);
+	if (archiving->err.code && archiving->storing)
+		job_cancel(archiving->storing);
+	if (!archiving->packing && !archiving->storing)
+		fiber_continue(archiving->fiber, archiving->err.code ? &archiving->err : NULL);
 }
 
 static void on_packed(void *ctx, const struct json_value *answer, const struct error *err)
@@ -151,9 +48,9 @@ static void on_packed(void *ctx, const struct json_value *answer, const struct e
 	struct core_workspace *w = archiving->w;
 	uint64_t left_out = 0;
 	archiving->packing = NULL;
-	if (err)
-		fail_both(archiving, err);
-	else if (json_member_u64(answer, "over_limits", &left_out) && left_out)
+	if (err && !archiving->err.code)
+		archiving->err = *err;
+	else if (!err && json_member_u64(answer, "over_limits", &left_out) && left_out)
 		journal_emit(&w->core->journal, "workspace.warning", w->model.id, w->model.name,
 			"warning",
 			arena_printf(&archiving->arena,
@@ -169,13 +66,12 @@ static void on_stored(void *ctx, const struct json_value *answer, const struct e
 	struct archiving *archiving = ctx;
 	const char *sha256 = json_member_text(answer, "sha256");
 	archiving->storing = NULL;
-	if (err)
-		fail_both(archiving, err);
-	else if (!sha256 || !json_member_u64(answer, "size", &archiving->row.size_bytes))
-		fail(&archiving->err, ERR_FAILED, "the answer of the blob store is incomplete");
-	else
+	if (!err && sha256 && json_member_u64(answer, "size", &archiving->row.size_bytes))
 		str_copy(archiving->sha256, sizeof archiving->sha256, sha256);
-	archiving->has_failed |= !archiving->sha256[0];
+	else if (err && !archiving->err.code)
+		archiving->err = *err;
+	else if (!err)
+		fail(&archiving->err, ERR_FAILED, "the answer of the blob store is incomplete");
 	go_on(archiving);
 }
 
@@ -218,39 +114,97 @@ static void start_packing(struct archiving *archiving, int output)
 	archiving->packing = tree_job_start(w->core, &order, on_packed, archiving);
 }
 
-static void on_settled(void *ctx, struct core_workspace *w, const struct error *unsettled)
+static int pack_and_store(struct archiving *archiving, enum blob_pack pack, struct error *err)
 {
-	struct archiving *archiving = ctx;
-	enum blob_pack pack = w->core->archives_gzip ? BLOB_PACK_GZIP : BLOB_PACK_ZSTD;
+	struct blob_order order = blob_order_make(BLOB_PUT, archiving->key, NULL, NULL);
 	int ends[2];
-	if (unsettled) {
-		end(archiving, unsettled);
-		return;
-	}
-	const char *name =
-		archive_name_make(w->model.name, clock_now_ms(), pack, &archiving->arena);
-	struct error err;
-	if (archive_name_read(name, &archiving->arena, &archiving->row, &err)) {
-		end(archiving, &err);
-		return;
-	}
-	archiving->key = arena_printf(&archiving->arena, ARCHIVE_PREFIX "%s", name);
-	if (pipe2(ends, O_CLOEXEC)) {
-		fail_errno(&err, "make a pipe");
-		end(archiving, &err);
-		return;
-	}
+	if (pipe2(ends, O_CLOEXEC))
+		return fail_errno(err, "make a pipe");
 	auto_close int from = ends[0], to = ends[1];
 	fcntl(to, F_SETPIPE_SZ, PIPE_BYTES);
-	struct blob_order order = {
-		.verb = BLOB_PUT, .key = archiving->key, .words = blob_words_none(), .data = from
-	};
+	order.data = from;
 	order.words.only_new = true;
 	order.words.is_zstd = pack == BLOB_PACK_ZSTD;
 	order.words.is_gzip = pack == BLOB_PACK_GZIP;
 	fault_point("core_archive_begin");
 	start_packing(archiving, to);
-	archiving->storing = blob_job_start(w->core, &order, on_stored, archiving);
+	archiving->storing = blob_job_start(archiving->w->core, &order, on_stored, archiving);
+	fd_close(&from);
+	fd_close(&to);
+	if (fiber_wait(archiving->fiber, err))
+		return error_context(err, "archive workspace '%s'", archiving->w->model.name);
+	fault_point("core_archive_stored");
+	return 0;
+}
+
+static int read_back(struct archiving *archiving, struct error *err)
+{
+	struct core_workspace *w = archiving->w;
+	struct blob_order order = blob_order_make(BLOB_GET, archiving->key, w->start_request, NULL);
+	order.words.sha256 = archiving->sha256;
+	int failed = wait_blob_job(archiving->fiber, w->core, &order, NULL, err);
+	fault_point("core_archive_verified");
+	return failed ? error_context(err, "read archive '%s' back", archiving->row.name) : 0;
+}
+
+/* As sha256sum prints it, so that a copy can be checked anywhere. */
+static int store_sum(struct archiving *archiving, struct error *err)
+{
+	const char *text =
+		arena_printf(&archiving->arena, "%s  %s\n", archiving->sha256, archiving->row.name);
+	auto_close int memory = file_in_memory("sum", str_from(text));
+	struct blob_order order = blob_order_make(BLOB_PUT,
+		arena_printf(&archiving->arena, "%s" ARCHIVE_SUM, archiving->key), NULL, NULL);
+	if (memory < 0)
+		return fail_errno(err, "keep the hash of an archive in memory");
+	order.data = memory;
+	return wait_blob_job(archiving->fiber, archiving->w->core, &order, NULL, err)
+		       ? error_context(err, "archive workspace '%s'", archiving->w->model.name)
+		       : 0;
+}
+
+static int make_archive(struct archiving *archiving, struct error *err)
+{
+	struct core_workspace *w = archiving->w;
+	enum blob_pack pack = w->core->archives_gzip ? BLOB_PACK_GZIP : BLOB_PACK_ZSTD;
+	struct error ignored;
+	if (environment_is_unsettled(&w->model)) {
+		environment_settle(w, NULL, fiber_continue_workspace, archiving->fiber);
+		if (fiber_wait(archiving->fiber, err))
+			return -1;
+	}
+	const char *name =
+		archive_name_make(w->model.name, clock_now_ms(), pack, &archiving->arena);
+	if (archive_name_read(name, &archiving->arena, &archiving->row, err))
+		return -1;
+	archiving->key = arena_printf(&archiving->arena, ARCHIVE_PREFIX "%s", name);
+	if (pack_and_store(archiving, pack, err))
+		return -1;
+	if (!read_back(archiving, err) && !store_sum(archiving, err))
+		return 0;
+	/* One that can't be read is removed, so that no list shows it. */
+	struct blob_order order = blob_order_make(BLOB_DELETE, archiving->key, NULL, NULL);
+	wait_blob_job(archiving->fiber, w->core, &order, NULL, &ignored);
+	return -1;
+}
+
+static void run_archiving(struct fiber *fiber, void *ctx)
+{
+	struct archiving *archiving = ctx;
+	struct core_workspace *w = archiving->w;
+	struct error err;
+	char size[24];
+	archiving->fiber = fiber;
+	int failed = make_archive(archiving, &err);
+	w->archiving = NULL;
+	str_format(size, sizeof size, "%llu", (unsigned long long)archiving->row.size_bytes);
+	if (!failed)
+		journal_emit(&w->core->journal, "workspace.archived", w->model.id, w->model.name,
+			"archive", archiving->row.name, "#size_bytes", size, NULL);
+	removal_archived(w, failed ? NULL : &archiving->row, failed ? &err : NULL);
+	arena_done(&archiving->arena);
+	free(archiving);
+	core_release(w);
 }
 
 void archive_begin(struct core_workspace *w)
@@ -259,10 +213,7 @@ void archive_begin(struct core_workspace *w)
 	*archiving = (struct archiving){ .w = w };
 	core_hold(w);
 	w->archiving = archiving;
-	if (environment_is_unsettled(&w->model))
-		environment_settle(w, NULL, on_settled, archiving);
-	else
-		on_settled(archiving, w, NULL);
+	fiber_start(run_archiving, archiving);
 }
 
 /* ---- removal ---- */
@@ -322,7 +273,7 @@ struct archives_call {
 	archives_fn *done;
 	void *ctx;
 	struct arena arena;
-	const char *key; /* to be removed */
+	const char *key, *request; /* to be removed, for this request */
 	struct error err;
 };
 
@@ -378,11 +329,8 @@ void core_list_archives(
 	const struct request *request, struct core *core, archives_fn *done, void *ctx)
 {
 	struct archives_call *call = call_new(core, done, ctx);
-	struct blob_order order = { .verb = BLOB_LIST,
-		.key = ARCHIVE_PREFIX,
-		.words = blob_words_none(),
-		.data = -1,
-		.request_id = request->id };
+	const struct blob_order order =
+		blob_order_make(BLOB_LIST, ARCHIVE_PREFIX, request->id, NULL);
 	if (access_check(core, request, VERB_ARCHIVE_LIST, NULL, &call->err))
 		core_later(core, on_refused, call, NULL, &call->err);
 	else
@@ -391,40 +339,32 @@ void core_list_archives(
 
 /* ---- remove ---- */
 
-static void on_deleted(void *ctx, const struct json_value *answer, const struct error *err)
+static int delete (
+	struct fiber *fiber, struct archives_call *call, const char *key, struct error *err)
 {
-	call_end(ctx, NULL, err);
+	const struct blob_order order = blob_order_make(BLOB_DELETE, key, NULL, NULL);
+	return wait_blob_job(fiber, call->core, &order, NULL, err);
 }
 
-/* The archive last: while it is there it can be removed again. */
-static void on_sum_deleted(void *ctx, const struct json_value *answer, const struct error *err)
+static int remove_archive(struct fiber *fiber, struct archives_call *call, struct error *err)
 {
-	struct archives_call *call = ctx;
-	struct blob_order order = {
-		.verb = BLOB_DELETE, .key = call->key, .words = blob_words_none(), .data = -1
-	};
-	if (err)
-		call_end(call, NULL, err);
-	else
-		blob_job_start(call->core, &order, on_deleted, call);
+	const struct blob_order order = blob_order_make(BLOB_HEAD, call->key, call->request, NULL);
+	if (wait_blob_job(fiber, call->core, &order, NULL, err))
+		return err->code == ERR_NOT_FOUND
+			       ? fail_hint(err, ERR_NOT_FOUND, "carrel archive ls lists them",
+					 "there is no archive '%s'",
+					 call->key + sizeof ARCHIVE_PREFIX - 1)
+			       : -1;
+	/* The archive last: while it is there it can be removed again. */
+	const char *sum = arena_printf(&call->arena, "%s" ARCHIVE_SUM, call->key);
+	return delete (fiber, call, sum, err) || delete (fiber, call, call->key, err) ? -1 : 0;
 }
 
-static void on_found(void *ctx, const struct json_value *answer, const struct error *err)
+static void run_removal(struct fiber *fiber, void *ctx)
 {
 	struct archives_call *call = ctx;
-	struct blob_order order = { .verb = BLOB_DELETE,
-		.key = arena_printf(&call->arena, "%s" ARCHIVE_SUM, call->key),
-		.words = blob_words_none(),
-		.data = -1 };
-	if (!err) {
-		blob_job_start(call->core, &order, on_sum_deleted, call);
-		return;
-	}
-	struct error why = *err;
-	if (err->code == ERR_NOT_FOUND)
-		fail_hint(&why, ERR_NOT_FOUND, "carrel archive ls lists them",
-			"there is no archive '%s'", call->key + sizeof ARCHIVE_PREFIX - 1);
-	call_end(call, NULL, &why);
+	struct error err;
+	call_end(call, NULL, remove_archive(fiber, call, &err) ? &err : NULL);
 }
 
 void core_remove_archive(const struct request *request, struct core *core, const char *name,
@@ -432,17 +372,14 @@ void core_remove_archive(const struct request *request, struct core *core, const
 {
 	struct archives_call *call = call_new(core, done, ctx);
 	struct archive_row row;
-	struct blob_order order = {
-		.verb = BLOB_HEAD, .words = blob_words_none(), .data = -1, .request_id = request->id
-	};
 	if (access_check(core, request, VERB_ARCHIVE_REMOVE, NULL, &call->err) ||
 		archive_name_read(name, &call->arena, &row, &call->err)) {
 		core_later(core, on_refused, call, NULL, &call->err);
 		return;
 	}
 	call->key = arena_printf(&call->arena, ARCHIVE_PREFIX "%s", name);
-	order.key = call->key;
-	blob_job_start(core, &order, on_found, call);
+	call->request = arena_text(&call->arena, request->id);
+	fiber_start(run_removal, call);
 }
 
 /* ---- from outside ---- */
