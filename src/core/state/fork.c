@@ -13,11 +13,12 @@ struct fork {
 	const struct request *request; /* of its caller, in the arena */
 	struct arena arena;
 	struct workspace model; /* of the new ones, but for the name */
-	struct state *state;	/* NULL: layers of a snapshot */
+	bool is_of_snapshot;	/* its layers are known */
+	struct freeze_wanted freeze;
 	size_t count, pending;
 	struct core_workspace **made; /* held */
-	bool has_failed;
-	struct error err; /* the first one */
+	struct fiber *fiber;
+	struct error err; /* the first one; code ERR_NONE: none */
 	core_fork_fn *done;
 	core_workspace_fn *created; /* of a creation, in place of done */
 	void *ctx;
@@ -27,9 +28,12 @@ static struct fork *fork_new(const struct request *request, struct core *core,
 	struct core_workspace *w, size_t count, void *ctx)
 {
 	struct fork *fork = xzalloc(sizeof *fork);
-	*fork = (struct fork){
-		.cancelable.core = core, .core = core, .w = w, .count = count, .ctx = ctx
-	};
+	*fork = (struct fork){ .cancelable.core = core,
+		.core = core,
+		.w = w,
+		.freeze = { WHEN_BUSY_PAUSE, 0, &fork->cancelable },
+		.count = count,
+		.ctx = ctx };
 	arena_init(&fork->arena);
 	fork->request = access_keep(request, &fork->arena);
 	fork->made = arena_array(&fork->arena, count, sizeof(struct core_workspace *));
@@ -44,12 +48,7 @@ static struct fork *fork_new(const struct request *request, struct core *core,
 static void finish(struct fork *fork)
 {
 	struct core_workspace *w = fork->w;
-	if (!fork->has_failed)
-		fork->has_failed = cancelable_check(&fork->cancelable, &fork->err) != 0;
-	const struct error *err = fork->has_failed ? &fork->err : NULL;
-	if (fork->state)
-		state_end(fork->state, true);
-	fault_point("core_forked");
+	const struct error *err = fork->err.code ? &fork->err : NULL;
 	if (fork->created)
 		fork->created(fork->ctx, err ? NULL : fork->made[0], err);
 	else
@@ -69,32 +68,18 @@ static void finish(struct fork *fork)
 		core_release(w);
 }
 
-static void set_failed(struct fork *fork, const struct error *err)
-{
-	if (!fork->has_failed)
-		fork->err = *err;
-	fork->has_failed = true;
-}
-
-static void on_failed(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	set_failed(ctx, err);
-	finish(ctx);
-}
-
 /* ---- the new ones ---- */
 
 static void on_made(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct fork *fork = ctx;
-	if (err)
-		set_failed(fork, err);
-	else {
+	if (!err) {
 		core_hold(w);
 		fork->made[fork->count - fork->pending] = w;
-	}
+	} else if (!fork->err.code)
+		fork->err = *err;
 	if (--fork->pending == 0)
-		finish(fork);
+		fiber_continue(fork->fiber, NULL);
 }
 
 static const char *name_of(struct fork *fork, size_t i)
@@ -103,9 +88,11 @@ static const char *name_of(struct fork *fork, size_t i)
 	return name && fork->count > 1 ? arena_printf(&fork->arena, "%s-%zu", name, i + 1) : name;
 }
 
+/* fork->err says what has failed. */
 static void make_all(struct fork *fork)
 {
 	struct create_group *group = create_group_new(fork->count);
+	struct error none;
 	fork->pending = fork->count;
 	fault_point("core_fork");
 	for (size_t i = 0; i < fork->count; i++) {
@@ -114,45 +101,55 @@ static void make_all(struct fork *fork)
 		workspace_create(fork->request, fork->core, &wanted, fork->model.layers.count, -1,
 			group, on_made, fork);
 	}
+	fiber_wait(fork->fiber, &none);
+	if (!fork->err.code)
+		cancelable_check(&fork->cancelable, &fork->err);
 }
 
-static void on_source_saved(void *ctx, const struct error *err)
+/* The row of the source names what was frozen. */
+static int save_source(struct fork *fork, const struct state *state, struct error *err)
 {
-	struct fork *fork = ctx;
-	if (!err) {
-		make_all(fork);
-		return;
-	}
-	text_list *layers = &fork->w->model.layers; /* without the one that was frozen */
+	struct core_workspace *w = fork->w;
+	text_list *layers = &w->model.layers;
+	if (!state->is_moved)
+		return 0;
+	*layers = text_list_copy(&w->arena, &state->layers);
+	workspace_save(w, fiber_continue, fork->fiber);
+	if (!fiber_wait(fork->fiber, err))
+		return 0;
+	/* Without the one that was frozen. */
 	*layers = (text_list){ layers->items + 1, layers->count - 1, layers->count - 1 };
-	struct error why = *err;
-	error_context(&why, "fork workspace '%s'", fork->w->model.name);
-	set_failed(fork, &why);
-	state_end(fork->state, false);
-	fork->state = NULL;
-	finish(fork);
+	return error_context(err, "fork workspace '%s'", w->model.name);
 }
 
-static void on_state(
-	void *ctx, struct core_workspace *w, struct state *state, const struct error *err)
+static void fork_present(struct fork *fork)
+{
+	struct snapshot now = { 0 };
+	struct state state;
+	if (state_freeze(fork->fiber, fork->w, &fork->freeze, &state, &fork->err))
+		return;
+	/* An install may have ended since the fork was asked for. */
+	snapshot_take_state(&now, &fork->w->model);
+	snapshot_give_state(&fork->arena, &now, &fork->model);
+	fork->model.layers = text_list_copy(&fork->arena, &state.layers);
+	int failed = save_source(fork, &state, &fork->err);
+	if (!failed)
+		make_all(fork);
+	state_end(&state, !failed);
+}
+
+static void run_fork(struct fiber *fiber, void *ctx)
 {
 	struct fork *fork = ctx;
-	if (err) {
-		on_failed(fork, w, err);
-		return;
-	}
-	/* An install may have ended since the fork was asked for. */
-	struct snapshot now = { 0 };
-	snapshot_take_state(&now, &w->model);
-	snapshot_give_state(&fork->arena, &now, &fork->model);
-	fork->state = state;
-	fork->model.layers = text_list_copy(&fork->arena, &state->layers);
-	if (!state->is_moved) {
+	fork->fiber = fiber;
+	if (fork->err.code)
+		wait_turn(fiber, fork->core);
+	else if (fork->is_of_snapshot)
 		make_all(fork);
-		return;
-	}
-	w->model.layers = text_list_copy(&w->arena, &state->layers);
-	workspace_save(w, on_source_saved, fork);
+	else
+		fork_present(fork);
+	fault_point("core_forked");
+	finish(fork);
 }
 
 /* ---- what they inherit ---- */
@@ -161,6 +158,7 @@ static void take_snapshot(struct fork *fork, const struct snapshot *s)
 {
 	snapshot_give_state(&fork->arena, s, &fork->model);
 	fork->model.snapshot = arena_text(&fork->arena, s->id);
+	fork->is_of_snapshot = true;
 }
 
 static void take_workspace(struct fork *fork, const struct workspace *from)
@@ -204,27 +202,23 @@ struct cancelable *core_fork(const struct request *request, struct core_workspac
 	struct core *core = w->core;
 	struct fork *fork = fork_new(request, core, w, wanted->count ? wanted->count : 1, ctx);
 	struct core_snapshot *snapshot = NULL;
-	struct error err;
+	struct error *err = &fork->err;
 	fork->done = done;
+	if (wanted->when_busy)
+		fork->freeze.when_busy = (enum when_busy)wanted->when_busy;
+	fork->freeze.timeout_ms = wanted->timeout_ms;
 	take_workspace(fork, &w->model);
 	fork->model.name = arena_text(&fork->arena, wanted->name);
 	if (wanted->owner)
 		fork->model.owner = workspace_keep_owner(&fork->arena, wanted->owner);
-	if (access_check(core, request, VERB_SNAPSHOT_FORK, w, &err) ||
-		access_check(core, request, VERB_WORKSPACE_CREATE, NULL, &err) ||
-		check_names(fork, &err) ||
-		(wanted->snapshot && snapshot_of(request, w, wanted->snapshot, &snapshot, &err))) {
-		core_later(core, on_failed, fork, NULL, &err);
-		return &fork->cancelable;
-	}
-	if (snapshot) {
+	int failed =
+		access_check(core, request, VERB_SNAPSHOT_FORK, w, err) ||
+		access_check(core, request, VERB_WORKSPACE_CREATE, NULL, err) ||
+		check_names(fork, err) ||
+		(wanted->snapshot && snapshot_of(request, w, wanted->snapshot, &snapshot, err));
+	if (!failed && snapshot)
 		take_snapshot(fork, &snapshot->model);
-		make_all(fork);
-		return &fork->cancelable;
-	}
-	int when = wanted->when_busy ? wanted->when_busy : WHEN_BUSY_PAUSE;
-	state_freeze(
-		w, (enum when_busy)when, wanted->timeout_ms, &fork->cancelable, on_state, fork);
+	fiber_start(run_fork, fork);
 	return &fork->cancelable;
 }
 
@@ -315,14 +309,11 @@ void create_from(const struct request *request, struct core *core, const struct 
 		fork->model.policy = workspace_copy_policy(&fork->arena, &snapshot->model.policy);
 	failed = failed || access_check(core, request, VERB_SNAPSHOT_FORK, w, &err) ||
 		 take_request(fork, asked, snapshot, &err) || check_names(fork, &err);
-	if (failed) {
-		if (err.code == ERR_NOT_FOUND)
-			fail_hint(&err, ERR_NOT_FOUND,
-				"carrel snapshot ls and carrel ls list what there is",
-				"'%s' is neither a snapshot nor a workspace", asked->from);
-		core_later(core, on_failed, fork, NULL, &err);
-	} else if (snapshot)
-		make_all(fork);
-	else
-		state_freeze(w, WHEN_BUSY_PAUSE, 0, &fork->cancelable, on_state, fork);
+	if (failed && err.code == ERR_NOT_FOUND)
+		fail_hint(&err, ERR_NOT_FOUND,
+			"carrel snapshot ls and carrel ls list what there is",
+			"'%s' is neither a snapshot nor a workspace", asked->from);
+	if (failed)
+		fork->err = err;
+	fiber_start(run_fork, fork);
 }

@@ -3,312 +3,258 @@
 #include "core/state/present.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/execs/core_exec.h"
 #include "core/execs/watch.h"
-#include "core/tree_jobs.h"
 
 #define STOP_LOOK_MS 2 /* between two looks whether all processes have stopped */
 #define STOP_MOST_MS 10000
 #define STOP_LOOKS 25	 /* before all go on for one look */
 #define MERGE_LOOK_MS 20 /* between two looks whether layers have been merged */
 
-struct state_op {
-	struct state state; /* first */
-	struct arena arena;
-	struct core_workspace *w;
-	const struct cancelable *owner;
-	bool is_paused;
-	uint64_t stop_until_ms;
-	unsigned stop_looks;
-	enum when_busy when_busy;
-	uint64_t until_ms; /* for the trees, and for a merge of their layers */
-	struct measure sync;
-	state_fn *done;
-	void *ctx;
-};
-
-static void finish(struct state_op *op, const struct error *err);
-
-/* ---- its layers ---- */
-
-static void list_layers(struct state_op *op)
-{
-	const text_list *below = &op->w->model.layers;
-	text_list *layers = &op->state.layers;
-	*layers = (text_list){ 0 };
-	if (op->state.layer[0])
-		vec_push(&op->arena, layers, (const char *)op->state.layer);
-	for (size_t i = 0; i < below->count; i++)
-		vec_push(&op->arena, layers, (const char *)arena_text(&op->arena, below->items[i]));
-	vec_push(&op->arena, layers, NULL);
-	layers->count--;
-}
-
 /* The workspace is there, and the freeze still wanted. */
-static int check_wanted(const struct state_op *op, struct error *err)
+static int check_wanted(
+	const struct state *state, const struct cancelable *owner, struct error *err)
 {
-	const struct core_workspace *w = op->w;
+	const struct core_workspace *w = state->w;
 	return w->removal || w->is_gone
 		       ? fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name)
-		       : cancelable_check(op->owner, err);
+		       : cancelable_check(owner, err);
 }
 
-static void on_copy_settled(void *ctx, struct core_workspace *w, const struct error *err)
+/* ---- the trees ---- */
+
+static int settle(
+	struct fiber *fiber, struct core_workspace *w, const char *layer, struct error *err)
 {
-	finish(ctx, err);
+	environment_settle(w, layer, fiber_continue_workspace, fiber);
+	return fiber_wait(fiber, err);
 }
 
-static void on_copied(void *ctx, const struct json_value *answer, const struct error *err)
+static int take(struct fiber *fiber, struct state *state, const struct freeze_wanted *wanted,
+	uint64_t until_ms, struct error *err)
 {
-	struct state_op *op = ctx;
-	struct core_workspace *w = op->w;
-	struct error failure;
-	fault_point("core_copied");
-	if (!err && check_wanted(op, &failure))
-		err = &failure;
-	else if (err) {
-		failure = *err;
-		error_context(&failure, "copy the files of workspace '%s'", w->model.name);
-		err = &failure;
+	struct core_workspace *w = state->w;
+	uint64_t now_ms = clock_monotonic_ms();
+	tree_take(w, wanted->when_busy, until_ms > now_ms ? until_ms - now_ms : 1, wanted->owner,
+		fiber_continue_workspace, fiber);
+	if (fiber_wait(fiber, err)) {
+		if (err->code == ERR_CONFLICT && !err->hint[0] &&
+			wanted->when_busy == WHEN_BUSY_FAIL)
+			error_hint(err, "--when-busy wait waits until nothing runs in it");
+		return -1;
 	}
-	if (!err && op->is_paused && environment_is_unsettled(&w->model)) {
-		/* The sandbox has copies of packages whose layers the snapshot has. */
-		environment_settle(w, op->state.layer, on_copy_settled, op);
-		return;
-	}
-	if (!err && !op->is_paused) {
-		op->state.is_moved = !freeze_copied(w, op->state.layer, &failure);
-		err = op->state.is_moved ? NULL : &failure;
-	}
-	finish(op, err);
+	state->is_taken = true;
+	if (w->sandbox.state == SANDBOX_NONE && environment_is_unsettled(&w->model) &&
+		settle(fiber, w, NULL, err))
+		return -1;
+	return check_wanted(state, wanted->owner, err);
 }
 
-static void copy(struct state_op *op)
+/* With as few layers as one more needs: gives the trees back for a merge, and takes them again. */
+static int take_merged(struct fiber *fiber, struct state *state, const struct freeze_wanted *wanted,
+	struct error *err)
 {
-	const char *names[] = { op->w->model.id, op->state.layer };
+	struct core_workspace *w = state->w;
+	uint64_t until_ms = clock_monotonic_ms() +
+			    (wanted->timeout_ms ? wanted->timeout_ms : WHEN_BUSY_TIMEOUT_MS);
+	for (;;) {
+		if (take(fiber, state, wanted, until_ms, err))
+			return -1;
+		if (w->model.layers.count < WORKSPACE_LAYERS_MAX || !freeze_is_due(w))
+			return 0;
+		if (w->unmerged_layers >= w->model.layers.count || clock_monotonic_ms() >= until_ms)
+			return fail_hint(err, ERR_CONFLICT,
+				"the daemon's log says why layers can't be merged; carrel snapshot "
+				"rollback NAME SNAPSHOT goes back to fewer",
+				"workspace '%s' has %zu layers, which are not merged yet",
+				w->model.name, w->model.layers.count);
+		state->is_taken = false;
+		merges_check(w->core);
+		tree_release(w);
+		wait_ms(fiber, w->core, MERGE_LOOK_MS);
+	}
+}
+
+/* ---- a copy ---- */
+
+static int copy(
+	struct fiber *fiber, struct state *state, const struct cancelable *owner, struct error *err)
+{
+	struct core_workspace *w = state->w;
+	const char *names[] = { w->model.id, state->layer };
 	const struct tree_job_order order = { .verb = "copy",
 		.names = names,
 		.name_count = 2,
 		.input = -1,
 		.output = -1,
-		.owner = op->owner };
-	tree_job_start(op->w->core, &order, on_copied, op);
+		.owner = owner };
+	const struct json_value *answer;
+	int failed = wait_tree_job(fiber, w->core, &order, &answer, err);
+	fault_point("core_copied");
+	return failed ? error_context(err, "copy the files of workspace '%s'", w->model.name)
+		      : check_wanted(state, owner, err);
 }
 
-/* ---- while commands run ---- */
+struct running {
+	const struct core_workspace *w;
+	unsigned count;
+};
 
 static void count_running(void *ctx, int proc, int pid)
 {
-	struct state_op *op = ctx;
-	char state = pid > 1 ? view_process_state(&op->w->sandbox.view, pid) : 0;
+	struct running *running = ctx;
+	char state = pid > 1 ? view_process_state(&running->w->sandbox.view, pid) : 0;
 	if (state && !strchr("TtZX", state))
-		op->state.running++;
+		running->count++;
 }
 
-static void on_stop_look(struct loop *loop, void *ctx)
+static int pause_all(struct fiber *fiber, struct core_workspace *w, struct error *err)
 {
-	struct state_op *op = ctx;
-	struct core_workspace *w = op->w;
-	struct error err;
-	op->state.running = 0;
-	if (w->sandbox.state == SANDBOX_UP)
-		view_each_process(&w->sandbox.view, count_running, op);
-	if (!op->state.running) {
-		fault_point("core_paused");
-		copy(op);
-		return;
-	}
-	if (clock_monotonic_ms() < op->stop_until_ms) {
+	uint64_t until_ms = clock_monotonic_ms() + STOP_MOST_MS;
+	watch_pause(w, true);
+	for (unsigned looks = 1;; looks++) {
+		struct running running = { .w = w };
+		wait_ms(fiber, w->core, STOP_LOOK_MS);
+		if (w->sandbox.state == SANDBOX_UP)
+			view_each_process(&w->sandbox.view, count_running, &running);
+		if (!running.count)
+			break;
+		if (clock_monotonic_ms() >= until_ms)
+			return fail_hint(err, ERR_CONFLICT,
+				"try again, or use \"when_busy\": \"wait\"",
+				"%u processes of workspace '%s' do not stop", running.count,
+				w->model.name);
 		/* Stops what was started, or has continued itself, meanwhile. A child of vfork()
 		 * that was stopped before its execve() keeps its parent from stopping: now and
 		 * then both go on. */
-		watch_pause(w, ++op->stop_looks % STOP_LOOKS != 0);
-		loop_after(loop, STOP_LOOK_MS, on_stop_look, op);
-		return;
+		watch_pause(w, looks % STOP_LOOKS != 0);
 	}
-	fail_hint(&err, ERR_CONFLICT, "try again, or use \"when_busy\": \"wait\"",
-		"%u processes of workspace '%s' do not stop", op->state.running, w->model.name);
-	finish(op, &err);
+	fault_point("core_paused");
+	return 0;
 }
 
-static void pause_all(struct state_op *op)
+static int copy_paused(
+	struct fiber *fiber, struct state *state, const struct cancelable *owner, struct error *err)
 {
-	op->is_paused = true;
-	op->stop_until_ms = clock_monotonic_ms() + STOP_MOST_MS;
-	watch_pause(op->w, true);
-	loop_after(op->w->core->loop, STOP_LOOK_MS, on_stop_look, op);
+	struct core_workspace *w = state->w;
+	int failed = pause_all(fiber, w, err) || copy(fiber, state, owner, err);
+	/* The sandbox has copies of packages whose layers the snapshot has. */
+	if (!failed && environment_is_unsettled(&w->model))
+		failed = settle(fiber, w, state->layer, err);
+	watch_pause(w, false);
+	sandbox_go_on(w);
+	return failed ? -1 : 0;
 }
 
-static void resume_all(struct state_op *op)
+static int copy_idle(
+	struct fiber *fiber, struct state *state, const struct cancelable *owner, struct error *err)
 {
-	watch_pause(op->w, false);
-	sandbox_go_on(op->w);
-}
-
-/* ---- begin and end ---- */
-
-static void finish(struct state_op *op, const struct error *err)
-{
-	struct core_workspace *w = op->w;
-	if (op->is_paused)
-		resume_all(op);
-	if (err) {
-		struct error why = *err; /* in op's memory, perhaps */
-		state_fn *done = op->done;
-		void *ctx = op->ctx;
-		core_hold(w);
-		state_end(&op->state, false);
-		done(ctx, w, NULL, &why);
-		core_release(w);
-		return;
-	}
-	list_layers(op);
-	op->done(op->ctx, w, &op->state, NULL);
+	if (copy(fiber, state, owner, err) || freeze_copied(state->w, state->layer, err))
+		return -1;
+	state->is_moved = true;
+	return 0;
 }
 
 /* ---- on disk ---- */
 
+struct sync {
+	struct fiber *fiber;
+	int layers;
+	int sys_errno;
+};
+
 /* In a child: others may have written much to the same file system. */
 static uint64_t sync_layers(void *ctx)
 {
-	struct state_op *op = ctx;
-	bool has_failed = fault_fails("core_freeze_sync") || syncfs(op->w->core->envs.layers.dir);
+	struct sync *sync = ctx;
+	bool has_failed = fault_fails("core_freeze_sync") || syncfs(sync->layers);
 	return has_failed ? (uint64_t)errno : 0;
 }
 
-/* What was frozen is on disk before a row names it: a power cut takes neither or both. */
 static void on_synced(void *ctx, bool ok, uint64_t sys_errno)
 {
-	struct state_op *op = ctx;
-	struct error err;
-	int failed = check_wanted(op, &err);
-	errno = ok ? (int)sys_errno : EIO;
-	if (!failed && errno)
-		failed = fail_errno(
-			&err, "write the files of workspace '%s' to disk", op->w->model.name);
-	finish(op, failed ? &err : NULL);
+	struct sync *sync = ctx;
+	sync->sys_errno = ok ? (int)sys_errno : EIO;
+	fiber_continue(sync->fiber, NULL);
 }
 
-static void sync_all(struct state_op *op)
+/* What was frozen is on disk before a row names it: a power cut takes neither or both. */
+static int sync_frozen(struct fiber *fiber, const struct state *state,
+	const struct cancelable *owner, struct error *err)
 {
-	op->sync = (struct measure){ .loop = op->w->core->loop,
+	const struct core *core = state->w->core;
+	struct sync sync = { .fiber = fiber, .layers = core->envs.layers.dir };
+	struct measure child = { .loop = core->loop,
 		.find = sync_layers,
 		.found = on_synced,
-		.ctx = op,
-		.keep = { op->w->core->envs.layers.dir },
+		.ctx = &sync,
+		.keep = { sync.layers },
 		.keep_count = 1 };
-	measure_start(&op->sync);
+	measure_start(&child);
+	if (fiber_wait(fiber, err) || check_wanted(state, owner, err))
+		return -1;
+	errno = sync.sys_errno;
+	return errno ? fail_errno(err, "write the files of workspace '%s' to disk",
+			       state->w->model.name)
+		     : 0;
 }
 
-/* ---- the trees ---- */
+/* ---- begin and end ---- */
 
-static void take(struct state_op *op);
-
-static void on_merge_look(struct loop *loop, void *ctx)
+static void list_layers(struct state *state)
 {
-	take(ctx);
+	const text_list *below = &state->w->model.layers;
+	if (state->layer[0])
+		vec_push(&state->arena, &state->layers, (const char *)state->layer);
+	for (size_t i = 0; i < below->count; i++)
+		vec_push(&state->arena, &state->layers,
+			(const char *)arena_text(&state->arena, below->items[i]));
+	vec_push(&state->arena, &state->layers, NULL);
+	state->layers.count--;
 }
 
-/* 1: the trees were given back for a merge of their layers, and are taken again. */
-static int await_merge(struct state_op *op, struct error *err)
+static int freeze(
+	struct fiber *fiber, struct state *state, const struct cancelable *owner, struct error *err)
 {
-	struct core_workspace *w = op->w;
-	if (w->model.layers.count < WORKSPACE_LAYERS_MAX || !freeze_is_due(w))
-		return 0;
-	if (w->unmerged_layers >= w->model.layers.count || clock_monotonic_ms() >= op->until_ms)
-		return fail_hint(err, ERR_CONFLICT,
-			"the daemon's log says why layers can't be merged; carrel snapshot "
-			"rollback NAME SNAPSHOT goes back to fewer",
-			"workspace '%s' has %zu layers, which are not merged yet", w->model.name,
-			w->model.layers.count);
-	op->state.is_taken = false;
-	loop_after(w->core->loop, MERGE_LOOK_MS, on_merge_look, op);
-	merges_check(w->core);
-	tree_release(w);
-	return 1;
-}
-
-static void on_settled(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	struct state_op *op = ctx;
-	struct error failure;
+	struct core_workspace *w = state->w;
 	char id[ID_LEN + 1];
-	if (!err && check_wanted(op, &failure))
-		err = &failure;
-	int waits = err ? 0 : await_merge(op, &failure);
-	if (waits > 0)
-		return;
-	if (waits < 0)
-		err = &failure;
-	if (err || !freeze_is_due(w)) {
-		finish(op, err);
-		return;
-	}
 	id_make(id);
-	str_format(op->state.layer, sizeof op->state.layer, LAUNCH_FROZEN "%s", id);
-	layer_hold(w->core, op->state.layer);
+	str_format(state->layer, sizeof state->layer, LAUNCH_FROZEN "%s", id);
+	layer_hold(w->core, state->layer);
 	if (w->sandbox.state != SANDBOX_NONE)
-		pause_all(op);
-	else if (grants_are_asked(&w->model))
-		/* Through a socket in a shared directory, commands can have passed descriptors of
-		 * files on to others, who would go on to write to what is frozen. */
-		copy(op);
-	else if (!freeze_uppers(w, op->state.layer, &failure)) {
-		op->state.is_moved = true;
-		sync_all(op);
-	} else if (failure.sys_errno == EXDEV)
-		copy(op);
-	else
-		finish(op, &failure);
+		return copy_paused(fiber, state, owner, err);
+	/* Through a socket in a shared directory, commands can have passed descriptors of files on
+	 * to others, who would go on to write to what is frozen. */
+	if (grants_are_asked(&w->model))
+		return copy_idle(fiber, state, owner, err);
+	if (freeze_uppers(w, state->layer, err))
+		return err->sys_errno == EXDEV ? copy_idle(fiber, state, owner, err) : -1;
+	state->is_moved = true;
+	return sync_frozen(fiber, state, owner, err);
 }
 
-static void on_taken(void *ctx, struct core_workspace *w, const struct error *err)
+int state_freeze(struct fiber *fiber, struct core_workspace *w, const struct freeze_wanted *wanted,
+	struct state *state, struct error *err)
 {
-	struct state_op *op = ctx;
-	struct error busy;
-	if (err && err->code == ERR_CONFLICT && !err->hint[0] && op->when_busy == WHEN_BUSY_FAIL) {
-		busy = *err;
-		error_hint(&busy, "--when-busy wait waits until nothing runs in it");
-		err = &busy;
-	}
-	op->state.is_taken = !err;
-	if (!err && w->sandbox.state == SANDBOX_NONE && environment_is_unsettled(&w->model))
-		environment_settle(w, NULL, on_settled, op);
-	else
-		on_settled(op, w, err);
-}
-
-static void take(struct state_op *op)
-{
-	uint64_t now_ms = clock_monotonic_ms();
-	tree_take(op->w, op->when_busy, op->until_ms > now_ms ? op->until_ms - now_ms : 1,
-		op->owner, on_taken, op);
-}
-
-void state_freeze(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
-	const struct cancelable *owner, state_fn *done, void *ctx)
-{
-	struct state_op *op = xzalloc(sizeof *op);
-	*op = (struct state_op){ .w = w,
-		.owner = owner,
-		.when_busy = when_busy,
-		.until_ms = clock_monotonic_ms() + (timeout_ms ? timeout_ms : WHEN_BUSY_TIMEOUT_MS),
-		.done = done,
-		.ctx = ctx };
-	arena_init(&op->arena);
+	*state = (struct state){ .w = w };
+	arena_init(&state->arena);
 	core_hold(w);
-	take(op);
+	if (take_merged(fiber, state, wanted, err) ||
+		(freeze_is_due(w) && freeze(fiber, state, wanted->owner, err))) {
+		state_end(state, false);
+		return -1;
+	}
+	list_layers(state);
+	return 0;
 }
 
 void state_end(struct state *state, bool is_named)
 {
-	struct state_op *op = (struct state_op *)state;
-	struct core_workspace *w = op->w;
+	struct core_workspace *w = state->w;
 	struct core *core = w->core;
 	struct error err;
 	if (state->is_moved && is_named)
@@ -326,7 +272,6 @@ void state_end(struct state *state, bool is_named)
 	}
 	if (state->is_taken)
 		tree_release(w);
-	arena_done(&op->arena);
-	free(op);
+	arena_done(&state->arena);
 	core_release(w);
 }

@@ -172,24 +172,26 @@ struct operation {
 	struct cancelable cancelable;
 	struct core_workspace *w; /* held */
 	struct arena arena;
-	struct snapshot model; /* of the snapshot to be made; id "": none */
-	struct state *state;
-	bool is_rollback;
+	struct freeze_wanted freeze;
+	struct snapshot model;	/* of the snapshot to be made; id "": none */
 	struct snapshot target; /* of a rollback */
 	struct {		/* of w, for when its row can't be written */
 		struct snapshot state;
 		const char *snapshot;
 		uint64_t version;
 	} before;
+	struct error refused; /* code ERR_NONE: it may be done */
 	core_snapshot_fn *made;
-	core_workspace_fn *done; /* of a rollback */
+	core_workspace_fn *done; /* of a rollback, in place of made */
 	void *ctx;
 };
 
-static struct operation *operation_new(struct core_workspace *w, void *ctx)
+static struct operation *operation_new(
+	struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms, void *ctx)
 {
 	struct operation *op = xzalloc(sizeof *op);
 	op->cancelable.core = w->core;
+	op->freeze = (struct freeze_wanted){ when_busy, timeout_ms, &op->cancelable };
 	op->w = w;
 	op->ctx = ctx;
 	arena_init(&op->arena);
@@ -202,23 +204,13 @@ static void finish(struct operation *op, const struct error *err)
 	struct core_workspace *w = op->w;
 	cancelable_done(&op->cancelable);
 	layers_release_all(w->core, &op->target.layers);
-	if (op->is_rollback)
+	if (op->done)
 		op->done(op->ctx, err ? NULL : w, err);
 	else
 		op->made(op->ctx, err ? NULL : &op->model, err);
 	arena_done(&op->arena);
 	free(op);
 	core_release(w);
-}
-
-static void on_failed(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	finish(ctx, err);
-}
-
-static void fail_later(struct operation *op, const struct error *err)
-{
-	core_later(op->w->core, on_failed, op, op->w, err);
 }
 
 static void describe(struct operation *op, const struct state *state)
@@ -258,51 +250,49 @@ static void put_back(struct operation *op)
 	workspace_tidy(w);
 }
 
-static void on_rows(void *ctx, const struct error *err)
+static void tell(struct operation *op)
 {
-	struct operation *op = ctx;
+	struct core_workspace *w = op->w;
+	struct journal *journal = &w->core->journal;
+	char version[24];
+	str_format(version, sizeof version, "%llu", (unsigned long long)op->model.version);
+	if (op->model.id[0])
+		journal_emit(journal, "workspace.snapshot", w->model.id, w->model.name, "snapshot",
+			op->model.id, "#version", version, op->model.tag ? "tag" : NULL,
+			op->model.tag, NULL);
+	if (op->done)
+		journal_emit(journal, "workspace.rollback", w->model.id, w->model.name, "snapshot",
+			op->target.id, op->model.id[0] ? "kept" : NULL, op->model.id, NULL);
+}
+
+/* The row of w and that of the snapshot are committed together. */
+static int write_rows(
+	struct fiber *fiber, struct operation *op, struct state *state, struct error *err)
+{
 	struct core_workspace *w = op->w;
 	struct core *core = w->core;
-	char version[24];
-	if (err) {
-		struct error why = *err;
+	fault_point("core_snapshot_row");
+	if (op->model.id[0])
+		store_put(core->store, &store_snapshots, &op->model, NULL, NULL);
+	workspace_save(w, fiber_continue, fiber);
+	if (fiber_wait(fiber, err)) {
 		put_back(op);
 		freeze_dress_end(w, false);
-		state_end(op->state, false);
-		error_context(&why, "%s workspace '%s'",
-			op->is_rollback ? "roll back" : "write the snapshot of", w->model.name);
-		finish(op, &why);
-		return;
+		state_end(state, false);
+		return error_context(err, "%s workspace '%s'",
+			op->done ? "roll back" : "write the snapshot of", w->model.name);
 	}
 	if (op->model.id[0])
 		add(core, &op->model);
 	fault_point("core_snapshot_answer");
-	str_format(version, sizeof version, "%llu", (unsigned long long)op->model.version);
-	if (op->model.id[0])
-		journal_emit(&core->journal, "workspace.snapshot", w->model.id, w->model.name,
-			"snapshot", op->model.id, "#version", version, op->model.tag ? "tag" : NULL,
-			op->model.tag, NULL);
-	if (op->is_rollback)
-		journal_emit(&core->journal, "workspace.rollback", w->model.id, w->model.name,
-			"snapshot", op->target.id, op->model.id[0] ? "kept" : NULL, op->model.id,
-			NULL);
-	if (op->is_rollback)
+	tell(op);
+	if (op->done)
 		freeze_dress_end(w, true);
-	state_end(op->state, true);
+	state_end(state, true);
 	snapshots_examine(core);
 	layers_sweep(core);
 	merges_check(core);
-	finish(op, NULL);
-}
-
-/* The row of w and that of the snapshot are committed together. */
-static void write_rows(struct operation *op)
-{
-	struct core_workspace *w = op->w;
-	fault_point("core_snapshot_row");
-	if (op->model.id[0])
-		store_put(w->core->store, &store_snapshots, &op->model, NULL, NULL);
-	workspace_save(w, on_rows, op);
+	return 0;
 }
 
 static int check_tag(const struct operation *op, struct error *err)
@@ -315,34 +305,40 @@ static int check_tag(const struct operation *op, struct error *err)
 		       : 0;
 }
 
-static void on_state(
-	void *ctx, struct core_workspace *w, struct state *state, const struct error *err)
+static int make_snapshot(struct fiber *fiber, struct operation *op, struct error *err)
 {
-	struct operation *op = ctx;
-	struct error taken;
-	if (!err && check_tag(op, &taken)) { /* another request was faster */
-		err = &taken;
-		state_end(state, false);
+	struct core_workspace *w = op->w;
+	struct state state;
+	if (state_freeze(fiber, w, &op->freeze, &state, err))
+		return -1;
+	if (check_tag(op, err)) { /* another request was faster */
+		state_end(&state, false);
+		return -1;
 	}
-	if (err) {
-		finish(op, err);
-		return;
-	}
-	op->state = state;
 	keep_before(op);
-	describe(op, state);
-	if (state->is_moved)
-		w->model.layers = text_list_copy(&w->arena, &state->layers);
+	describe(op, &state);
+	if (state.is_moved)
+		w->model.layers = text_list_copy(&w->arena, &state.layers);
 	w->model.snapshot = arena_text(&w->arena, op->model.id);
 	w->model.snapshot_version = op->model.version;
-	write_rows(op);
+	return write_rows(fiber, op, &state, err);
+}
+
+static void run_snapshot(struct fiber *fiber, void *ctx)
+{
+	struct operation *op = ctx;
+	struct error err = op->refused;
+	if (err.code)
+		wait_turn(fiber, op->w->core);
+	finish(op, err.code || make_snapshot(fiber, op, &err) ? &err : NULL);
 }
 
 struct cancelable *core_snapshot_create(const struct request *request, struct core_workspace *w,
 	const struct snapshot_wanted *wanted, core_snapshot_fn *done, void *ctx)
 {
-	struct operation *op = operation_new(w, ctx);
-	struct error err;
+	int when = wanted->when_busy ? wanted->when_busy : WHEN_BUSY_PAUSE;
+	struct operation *op = operation_new(w, (enum when_busy)when, wanted->timeout_ms, ctx);
+	struct error *err = &op->refused;
 	size_t count = 0;
 	op->made = done;
 	cancelable_use(&op->cancelable, w, "a snapshot of it is being made");
@@ -352,17 +348,11 @@ struct cancelable *core_snapshot_create(const struct request *request, struct co
 		op->model.note = arena_text(&op->arena, wanted->note);
 	for (const struct core_snapshot *s = w->core->newest_snapshot; s; s = s->older)
 		count += !strcmp(s->model.workspace, w->model.id);
-	int failed = access_check(w->core, request, VERB_SNAPSHOT_CREATE, w, &err) ||
-		     check_tag(op, &err);
-	if (!failed && count >= SNAPSHOTS_MAX)
-		failed = fail_hint(&err, ERR_LIMIT, "carrel snapshot rm removes old ones",
+	if (!access_check(w->core, request, VERB_SNAPSHOT_CREATE, w, err) && !check_tag(op, err) &&
+		count >= SNAPSHOTS_MAX)
+		fail_hint(err, ERR_LIMIT, "carrel snapshot rm removes old ones",
 			"workspace '%s' has %zu snapshots", w->model.name, count);
-	if (failed) {
-		fail_later(op, &err);
-		return &op->cancelable;
-	}
-	int when = wanted->when_busy ? wanted->when_busy : WHEN_BUSY_PAUSE;
-	state_freeze(w, (enum when_busy)when, wanted->timeout_ms, &op->cancelable, on_state, op);
+	fiber_start(run_snapshot, op);
 	return &op->cancelable;
 }
 
@@ -386,19 +376,15 @@ static bool is_known(const struct core_workspace *w, const struct state *state)
 	return false;
 }
 
-static void on_left(
-	void *ctx, struct core_workspace *w, struct state *state, const struct error *err)
+static int roll_back(struct fiber *fiber, struct operation *op, struct error *err)
 {
-	struct operation *op = ctx;
-	struct error failure;
-	if (err) {
-		finish(op, err);
-		return;
-	}
-	op->state = state;
+	struct core_workspace *w = op->w;
+	struct state state;
+	if (state_freeze(fiber, w, &op->freeze, &state, err))
+		return -1;
 	keep_before(op);
-	if (!is_known(w, state)) {
-		describe(op, state);
+	if (!is_known(w, &state)) {
+		describe(op, &state);
 		op->model.is_automatic = true;
 		op->model.note = arena_printf(&op->arena, "before the rollback to version %llu",
 			(unsigned long long)op->target.version);
@@ -406,35 +392,41 @@ static void on_left(
 	}
 	snapshot_give_state(&w->arena, &op->target, &w->model);
 	w->model.snapshot = arena_text(&w->arena, op->target.id);
-	if (freeze_dress_begin(w, &failure)) {
+	if (freeze_dress_begin(w, err)) {
 		put_back(op);
 		freeze_dress_end(w, false);
-		state_end(state, false);
-		finish(op, &failure);
-		return;
+		state_end(&state, false);
+		return -1;
 	}
 	environments_release(w); /* the next start pins the one of now */
-	write_rows(op);
+	return write_rows(fiber, op, &state, err);
+}
+
+static void run_rollback(struct fiber *fiber, void *ctx)
+{
+	struct operation *op = ctx;
+	struct error err = op->refused;
+	if (err.code)
+		wait_turn(fiber, op->w->core);
+	finish(op, err.code || roll_back(fiber, op, &err) ? &err : NULL);
 }
 
 struct cancelable *core_rollback(const struct request *request, struct core_workspace *w,
 	const struct rollback_wanted *wanted, core_workspace_fn *done, void *ctx)
 {
-	struct operation *op = operation_new(w, ctx);
+	bool waits = wanted->when_busy == WHEN_BUSY_WAIT;
+	struct operation *op =
+		operation_new(w, waits ? WHEN_BUSY_WAIT : WHEN_BUSY_FAIL, wanted->timeout_ms, ctx);
 	struct core_snapshot *target;
-	struct error err;
-	op->is_rollback = true;
 	op->done = done;
 	cancelable_use(&op->cancelable, w, "it is being rolled back");
-	if (access_check(w->core, request, VERB_SNAPSHOT_ROLLBACK, w, &err) ||
-		snapshot_of(request, w, wanted->snapshot, &target, &err)) {
-		fail_later(op, &err);
-		return &op->cancelable;
+	if (!access_check(w->core, request, VERB_SNAPSHOT_ROLLBACK, w, &op->refused) &&
+		!snapshot_of(request, w, wanted->snapshot, &target, &op->refused)) {
+		snapshot_copy_model(&op->arena, &target->model, &op->target);
+		/* The snapshot may be removed meanwhile. */
+		layers_hold_all(w->core, &op->target.layers);
 	}
-	snapshot_copy_model(&op->arena, &target->model, &op->target);
-	layers_hold_all(w->core, &op->target.layers); /* the snapshot may be removed meanwhile */
-	state_freeze(w, wanted->when_busy == WHEN_BUSY_WAIT ? WHEN_BUSY_WAIT : WHEN_BUSY_FAIL,
-		wanted->timeout_ms, &op->cancelable, on_left, op);
+	fiber_start(run_rollback, op);
 	return &op->cancelable;
 }
 
