@@ -12,11 +12,13 @@
 #include "core/internal.h"
 #include "core/state/template_builds.h"
 #include "core/state/template_store.h"
+#include "core/waits.h"
 #include "core/workspaces/networks.h"
 #include "linux/disk_quota.h"
 
 struct creation {
 	struct core_workspace *w;
+	struct fiber *fiber;
 	core_workspace_fn *done;
 	void *ctx;
 	uint64_t began_ns;
@@ -90,53 +92,36 @@ static void undo(struct creation *creation, const struct error *err)
 	finish(creation, false, &why);
 }
 
-static void on_row(void *ctx, const struct error *err)
-{
-	struct creation *creation = ctx;
-	struct error canceled;
-	if (err)
-		undo(creation, err);
-	else
-		finish(creation, true, is_unwanted(creation, &canceled) ? &canceled : NULL);
-}
-
 /* In the store it is ready: there is nothing half-made that has a row. */
-static void write_row(struct creation *creation)
+static int write_row(struct creation *creation, struct error *err)
 {
 	struct workspace row = creation->w->model;
 	row.state = WORKSPACE_READY;
 	fault_point("core_create_row");
-	store_put(creation->w->core->store, &store_workspaces, &row, on_row, creation);
+	return wait_put(creation->fiber, creation->w->core, &store_workspaces, &row, err);
 }
 
 /* ---- several together ---- */
-
-/* All of them are here: their rows are committed together, or none is. */
-static void write_group(struct create_group *group)
-{
-	struct creation *next;
-	for (struct creation *at = group->due; at; at = next) {
-		next = at->next;
-		at->group = NULL;
-		if (group->err.code)
-			undo(at, &group->err);
-		else
-			write_row(at);
-	}
-	free(group);
-}
-
-static void count_down(struct create_group *group)
-{
-	if (--group->awaited == 0)
-		write_group(group);
-}
 
 struct create_group *create_group_new(size_t count)
 {
 	struct create_group *group = xzalloc(sizeof *group);
 	group->awaited = count;
 	return group;
+}
+
+/* All of them are here: their rows are committed together, or none is. */
+static void count_down(struct create_group *group)
+{
+	struct creation *next;
+	if (--group->awaited)
+		return;
+	for (struct creation *at = group->due; at; at = next) {
+		next = at->next;
+		at->group = NULL;
+		fiber_continue(at->fiber, group->err.code ? &group->err : NULL);
+	}
+	free(group);
 }
 
 /* It has failed before its row was due. */
@@ -151,18 +136,18 @@ static void leave_group(struct creation *creation, const struct error *err)
 	count_down(group);
 }
 
-static void row_is_due(struct creation *creation)
+/* Its row is due: waits for those of the others. */
+static int await_group(struct creation *creation, struct error *err)
 {
 	struct create_group *group = creation->group;
-	if (!group) {
-		write_row(creation);
-		return;
-	}
+	if (!group)
+		return 0;
 	struct creation **last = &group->due;
 	while (*last)
 		last = &(*last)->next;
 	*last = creation;
 	count_down(group);
+	return fiber_wait(creation->fiber, err);
 }
 
 /* ---- its tree ---- */
@@ -203,50 +188,49 @@ void workspace_make_tree(
 	launcher_ask(&w->core->launcher, &head, NULL, 0, NULL, 0, on_quota, waiter);
 }
 
-static void on_granted(void *ctx, struct core_workspace *w, const struct error *err)
+/* ---- the job ---- */
+
+static int prepare(struct creation *creation, struct error *err)
 {
-	if (err)
-		undo(ctx, err);
-	else
-		row_is_due(ctx);
+	struct core_workspace *w = creation->w;
+	environment_prepare(w, creation->request_id, fiber_continue, creation->fiber);
+	int failed = fiber_wait(creation->fiber, err);
+	if (is_unwanted(creation, err) || failed)
+		return -1;
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (policies_check_environment(w, pin_meta(w->pins[i]), err))
+			return -1;
+	return creation->template_sha256[0] ? template_build_make(w, creation->template_sha256, err)
+					    : 0;
 }
 
-static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)
+static int make(struct creation *creation, struct error *err)
 {
-	struct creation *creation = ctx;
-	if (!err && grants_are_asked(&w->model))
-		grants_ask(w, creation->request_id, creation->voucher, on_granted, creation);
-	else
-		on_granted(ctx, w, err);
+	struct core_workspace *w = creation->w;
+	struct fiber *fiber = creation->fiber;
+	workspace_make_tree(w, creation->request_id, fiber_continue_workspace, fiber);
+	if (fiber_wait(fiber, err))
+		return -1;
+	if (!grants_are_asked(&w->model))
+		return 0;
+	grants_ask(w, creation->request_id, creation->voucher, fiber_continue_workspace, fiber);
+	return fiber_wait(fiber, err);
 }
 
-static void on_environment(void *ctx, const struct error *err)
-{
-	struct error canceled;
-	if (is_unwanted(ctx, &canceled))
-		err = &canceled;
-	struct creation *creation = ctx;
-	struct error failure;
-	for (size_t i = 0; !err && i < WORKSPACE_ENVIRONMENTS; i++)
-		if (policies_check_environment(
-			    creation->w, pin_meta(creation->w->pins[i]), &failure))
-			err = &failure;
-	if (!err && creation->template_sha256[0] &&
-		template_build_make(creation->w, creation->template_sha256, &failure))
-		err = &failure;
-	if (err)
-		finish(creation, false, err);
-	else
-		workspace_make_tree(creation->w, creation->request_id, on_tree, creation);
-}
-
-static void on_begin(struct loop *loop, void *ctx)
+static void run_creation(struct fiber *fiber, void *ctx)
 {
 	struct creation *creation = ctx;
-	if (creation->w->sandbox.state != SANDBOX_NONE) /* it was the spare one */
-		row_is_due(creation);
+	struct error err;
+	creation->fiber = fiber;
+	wait_turn(fiber, creation->w->core);
+	bool was_spare = creation->w->sandbox.state != SANDBOX_NONE;
+	if (!was_spare && prepare(creation, &err))
+		finish(creation, false, &err);
+	else if ((!was_spare && make(creation, &err)) || await_group(creation, &err) ||
+		 write_row(creation, &err))
+		undo(creation, &err);
 	else
-		environment_prepare(creation->w, creation->request_id, on_environment, creation);
+		finish(creation, true, is_unwanted(creation, &err) ? &err : NULL);
 }
 
 /* ---- what is asked for ---- */
@@ -471,7 +455,7 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 	creation->w->has_state = has_state;
 	audit_create(request, creation->w);
 	core_hold(creation->w);
-	loop_after(core->loop, 0, on_begin, creation);
+	fiber_start(run_creation, creation);
 	return creation->w;
 }
 
