@@ -62,20 +62,10 @@ static int open_directories(struct core *core, struct error *err)
 static int open_state(struct core *core, const struct core_options *options, struct error *err)
 {
 	const struct store_host host = core_store_host(core);
-	auto_close int dir = open(core->home.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
-		return fail_errno(err, "open '%s'", core->home.path);
-	if (store_open(dir, core->home.path, options->store_url, &host, &core->store,
-		    &core->store_opened, err) ||
+	if (store_open(options->store_url, &host, &core->store, err) ||
 		core_use_writer(core, options->writer, err))
 		return -1;
-	char rescued[16];
-	str_format(rescued, sizeof rescued, "%d", core->store_opened.rescued);
-	if (core->store_opened.was_corrupt)
-		log_record(&core->log, LOG_LEVEL_ERROR,
-			"the database is damaged and was moved aside", "aside",
-			core->store_opened.aside, "why", core->store_opened.why, "rescued", rescued,
-			NULL);
+	reconcile_ask(core);
 	return 0;
 }
 
@@ -441,11 +431,10 @@ int core_find(const struct request *request, struct core *core, const char *text
 			return 0;
 		}
 	}
-	auto_arena struct arena arena = { 0 };
 	const char *why;
 	int64_t at_ms;
 	/* A bound principal must not learn of removed workspaces of others either. */
-	if (access_is_bound(request) || !store_find_gone(core->store, text, &arena, &why, &at_ms))
+	if (access_is_bound(request) || !store_find_gone(core->store, text, &why, &at_ms))
 		return fail_hint(err, ERR_NOT_FOUND, "carrel ls lists them",
 			"there is no workspace '%s'", text);
 	char time[32];

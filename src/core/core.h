@@ -33,7 +33,7 @@ struct core_uid { /* a peer of the unix socket, and what it may do */
 
 struct core_options {
 	int launcher;	  /* channel */
-	int writer;	  /* socket to a process that does store_write_for; core's then */
+	int writer;	  /* socket to a process that does store_serve; core's then */
 	int audit;	  /* socket to a process that does audit_serve, or -1: the log is off */
 	bool audit_drops; /* records that can't be written; else verbs are refused */
 	const char *config_digest; /* of config.yaml, for the audit log; NULL or "": unknown */

@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/fd.h"
 #include "base/hash.h"
 #include "core/idempotency.h"
 #include "core/internal.h"
@@ -12,9 +13,13 @@ struct idempotency_entry {
 	struct idempotency *all;
 	const char *name; /* scope, newline, key; all in the arena */
 	const char *scope, *key;
-	char digest[2 * SHA256_LEN + 1];
-	char id[ID_LEN + 1]; /* of what is made */
+	/* What is stored for the key is asked for, then known, until a request takes the entry. */
+	enum { ENTRY_ASKED, ENTRY_KNOWN, ENTRY_TAKEN } state;
+	struct store_answer *row;	 /* that was found, or NULL; in the arena */
+	char digest[2 * SHA256_LEN + 1]; /* of the request that has taken it */
+	char id[ID_LEN + 1];		 /* of what is made */
 	struct idempotency_waiter *waiters;
+	struct idempotency_waiter *asking; /* those of them that are being called */
 	struct arena arena;
 	struct idempotency_answer answer; /* in the arena; status 0: none yet */
 };
@@ -34,7 +39,6 @@ static void entry_free(struct idempotency_entry *entry)
 void idempotency_done(struct idempotency *all)
 {
 	struct idempotency_entry *entry;
-
 	/* Each flush may queue another write: the object's row, then the row of its answer. */
 	for (int i = 0; i < 3; i++)
 		store_flush(all->core->store);
@@ -49,23 +53,72 @@ static void put_begun(
 	struct idempotency_entry *entry, const char *id, store_done_fn *done, void *ctx)
 {
 	struct store_answer row = { .status = STATUS_BEGUN, .body = str_from(id) };
-
 	str_copy(row.digest, sizeof row.digest, entry->digest);
 	store_put_answer(entry->all->core->store, entry->scope, entry->key, &row, done, ctx);
+}
+
+static int wait_for(struct idempotency_entry *entry, struct idempotency_waiter *waiter)
+{
+	waiter->next = entry->waiters;
+	entry->waiters = waiter;
+	return IDEMPOTENCY_WAIT;
+}
+
+/* Those that wait ask again: the first whose request isn't answered takes the entry, and the others
+ * wait for that request. */
+static void on_found(void *ctx, const struct store_answer *found)
+{
+	struct idempotency_entry *entry = ctx;
+	struct arena *arena = &entry->arena;
+	entry->state = ENTRY_KNOWN;
+	if (found) {
+		entry->row = arena_alloc(arena, sizeof *found);
+		*entry->row = *found;
+		entry->row->body.data = arena_bytes(arena, found->body.data, found->body.len);
+		entry->row->location = arena_text(arena, found->location);
+	}
+	entry->asking = take_ptr(entry->waiters);
+	while (entry->asking) {
+		struct idempotency_waiter *waiter = entry->asking;
+		entry->asking = waiter->next;
+		waiter->fn(waiter->ctx, NULL);
+	}
+	if (entry->state == ENTRY_TAKEN)
+		return;
+	map_remove(&entry->all->running, str_from(entry->name));
+	entry_free(entry);
 }
 
 static struct idempotency_entry *entry_new(
 	struct idempotency *all, const char *scope, const char *key, const char *name)
 {
 	struct idempotency_entry *entry = xzalloc(sizeof *entry);
-
 	entry->all = all;
 	arena_init(&entry->arena);
 	entry->name = arena_text(&entry->arena, name);
 	entry->scope = arena_text(&entry->arena, scope);
 	entry->key = arena_text(&entry->arena, key);
 	map_add(&all->running, str_from(entry->name), entry);
+	store_find_answer(all->core->store, entry->scope, entry->key, on_found, entry);
 	return entry;
+}
+
+/* IDEMPOTENCY_MADE with the id of the row, or IDEMPOTENCY_NEW with a new one. */
+static int take(struct idempotency_entry *entry, const char *digest, char id[ID_LEN + 1])
+{
+	const struct store_answer *row = entry->row;
+	bool has_id = row && row->body.len == ID_LEN && id_is_valid(row->body.data);
+	entry->state = ENTRY_TAKEN;
+	str_copy(entry->digest, sizeof entry->digest, digest);
+	if (has_id)
+		str_copy(id, ID_LEN + 1, row->body.data);
+	else
+		id_make(id);
+	str_copy(entry->id, sizeof entry->id, id);
+	if (has_id)
+		return IDEMPOTENCY_MADE;
+	put_begun(entry, id, NULL, NULL);
+	return IDEMPOTENCY_NEW;
 }
 
 int idempotency_begin(struct idempotency *all, const struct request *request, const char *what,
@@ -76,44 +129,29 @@ int idempotency_begin(struct idempotency *all, const struct request *request, co
 	char principal[PRINCIPAL_NAME_SIZE];
 	const char *scope =
 		arena_printf(arena, "%s: %s", access_name(request->principal, principal), what);
-	const char *name = arena_printf(arena, "%s\n%s", scope, key);
-	unsigned char raw[SHA256_LEN];
+	const char *name = arena_printf(arena, "%s\n%s", scope, key), *other;
 	char digest[2 * SHA256_LEN + 1];
-	struct store_answer row = { 0 };
-	struct sha256 hash;
-
-	sha256_init(&hash);
-	sha256_add(&hash, body.data, body.len);
-	sha256_end(&hash, raw);
-	sha256_hex(raw, digest);
-	struct idempotency_entry *running = map_get(&all->running, str_from(name));
-	bool is_known = !running && store_find_answer(all->core->store, scope, key, arena, &row);
-	if ((running && strcmp(running->digest, digest)) ||
-		(is_known && strcmp(row.digest, digest)))
+	sha256_of(body.data, body.len, digest);
+	struct idempotency_entry *known = map_get(&all->running, str_from(name));
+	if (!known)
+		known = entry_new(all, scope, key, name);
+	if (known->state == ENTRY_ASKED)
+		return wait_for(known, waiter);
+	const struct store_answer *row = known->row;
+	other = known->state == ENTRY_TAKEN ? known->digest : row ? row->digest : digest;
+	if (strcmp(other, digest))
 		return fail_hint(err, ERR_CONFLICT, "use a new key for a new request",
 			"the Idempotency-Key was used with another body");
-	if (running) {
-		waiter->next = running->waiters;
-		running->waiters = waiter;
-		return IDEMPOTENCY_WAIT;
+	if (known->state == ENTRY_TAKEN)
+		return wait_for(known, waiter);
+	if (!row || row->status == STATUS_BEGUN) {
+		*entry = known;
+		return take(known, digest, id);
 	}
-	if (is_known && row.status != STATUS_BEGUN) {
-		*answer = (struct idempotency_answer){ row.status, row.body, row.location };
-		return IDEMPOTENCY_KNOWN;
-	}
-	*entry = entry_new(all, scope, key, name);
-	memcpy((*entry)->digest, digest, sizeof digest);
-	if (is_known && row.body.len == ID_LEN) {
-		memcpy(id, row.body.data, ID_LEN);
-		id[ID_LEN] = '\0';
-		memcpy((*entry)->id, id, sizeof(*entry)->id);
-		if (id_is_valid(id))
-			return IDEMPOTENCY_MADE;
-	}
-	id_make(id);
-	memcpy((*entry)->id, id, sizeof(*entry)->id);
-	put_begun(*entry, id, NULL, NULL);
-	return IDEMPOTENCY_NEW;
+	*answer = (struct idempotency_answer){ row->status,
+		{ arena_bytes(arena, row->body.data, row->body.len), row->body.len },
+		arena_text(arena, row->location) };
+	return IDEMPOTENCY_KNOWN;
 }
 
 static void tell(struct idempotency_entry *entry, const struct idempotency_answer *answer)
@@ -122,7 +160,6 @@ static void tell(struct idempotency_entry *entry, const struct idempotency_answe
 	/* Each may ask again, and wait for another: the list is this entry's own. */
 	while (entry->waiters) {
 		struct idempotency_waiter *waiter = entry->waiters;
-
 		entry->waiters = waiter->next;
 		waiter->fn(waiter->ctx, answer);
 	}
@@ -133,7 +170,6 @@ static void tell(struct idempotency_entry *entry, const struct idempotency_answe
 static void on_put(void *ctx, const struct error *err)
 {
 	struct idempotency_entry *entry = ctx;
-
 	tell(entry, &entry->answer);
 }
 
@@ -147,7 +183,6 @@ static_assert(IDEMPOTENCY_BODY_MAX <= STORE_ANSWER_BODY_MAX, "the store takes ev
 void idempotency_end(struct idempotency_entry *entry, const struct idempotency_answer *answer)
 {
 	struct store_answer row = { 0 };
-
 	/* The row that says it was begun may not be written yet, and is what a retry must find. */
 	if (!answer) {
 		put_begun(entry, entry->id, on_freed, entry);
@@ -172,14 +207,20 @@ void idempotency_free(struct idempotency_entry *entry)
 	put_begun(entry, "", on_freed, entry);
 }
 
+static bool forget(struct idempotency_waiter **list, struct idempotency_waiter *waiter)
+{
+	for (struct idempotency_waiter **w = list; *w; w = &(*w)->next)
+		if (*w == waiter) {
+			*w = waiter->next;
+			return true;
+		}
+	return false;
+}
+
 void idempotency_forget(struct idempotency *all, struct idempotency_waiter *waiter)
 {
 	struct idempotency_entry *entry;
-
 	for (size_t at = 0; (entry = map_next(&all->running, &at));)
-		for (struct idempotency_waiter **w = &entry->waiters; *w; w = &(*w)->next)
-			if (*w == waiter) {
-				*w = waiter->next;
-				return;
-			}
+		if (forget(&entry->waiters, waiter) || forget(&entry->asking, waiter))
+			return;
 }

@@ -4,7 +4,8 @@
  * store commits in order. When core dies in between, a retry finds the object by that id, or makes
  * it anew.
  * 2. A request that fails leaves its key free: it may be tried again.
- * 3. Keys are a principal's own: nobody gets the answer to the request of another. */
+ * 3. Keys are a principal's own: nobody gets the answer to the request of another.
+ * 4. What is stored is asked of the store: the first that comes with a key waits, too. */
 #pragma once
 #include "base/arena.h"
 #include "base/map.h"
@@ -23,7 +24,7 @@ struct idempotency_answer {
 	const char *location; /* or NULL */
 };
 struct idempotency_waiter {
-	/* answer NULL: the first one failed; ask again. */
+	/* answer NULL: what is stored is known now, or the first one failed; ask again. */
 	void (*fn)(void *ctx, const struct idempotency_answer *answer);
 	void *ctx;
 	struct idempotency_waiter *next;

@@ -171,6 +171,7 @@ struct core {
 	int spool;	/* <home>/run/execs */
 	struct store *store;
 	struct store_opened store_opened;
+	struct error *load_failure; /* why its rows could not be read, or NULL */
 	struct env_store envs;
 	struct launcher launcher;
 	struct access *access; /* of core/access */
@@ -628,7 +629,10 @@ void removal_note_archive(void *ctx, const struct archive_row *row);
 void removal_go_on(struct core_workspace *w); /* its sandbox is gone */
 
 /* ---- reconcile.c ---- */
-/* Reads the store, then asks the launcher what runs; core->is_ready when that has been sorted out.
+/* Asks the store for all rows, which are taken in reconcile_begin: the process that reads them
+ * works meanwhile. */
+void reconcile_ask(struct core *core);
+/* Takes the rows, then asks the launcher what runs; core->is_ready when that has been sorted out.
  */
 int reconcile_begin(struct core *core, struct error *err);
 

@@ -64,6 +64,28 @@ static int take_row(void *ctx, const struct store_table *table, const void *obje
 	return 0;
 }
 
+static void on_loaded(void *ctx, const struct store_opened *opened, const struct error *err)
+{
+	struct core *core = ctx;
+	char rescued[16];
+	core->store_opened = *opened;
+	if (err) {
+		core->load_failure = arena_alloc(&core->arena, sizeof *err);
+		*core->load_failure = *err;
+		return;
+	}
+	str_format(rescued, sizeof rescued, "%d", opened->rescued);
+	if (opened->was_corrupt)
+		log_record(&core->log, LOG_LEVEL_ERROR,
+			"the database is damaged and was moved aside", "aside", opened->aside,
+			"why", opened->why, "rescued", rescued, NULL);
+}
+
+void reconcile_ask(struct core *core)
+{
+	store_load(core->store, take_row, on_loaded, core);
+}
+
 /* ---- trees ---- */
 
 static void keep_lost(struct core *core, const char *id)
@@ -197,8 +219,12 @@ static void on_list(void *ctx, const struct launch_packet *packet, const int *fd
 int reconcile_begin(struct core *core, struct error *err)
 {
 	struct launch_message head = { .type = LAUNCH_LIST };
-	if (store_load(core->store, take_row, core, err))
+	/* There is nothing else to do yet. */
+	store_flush(core->store);
+	if (core->load_failure) {
+		*err = *core->load_failure;
 		return -1;
+	}
 	layers_recover(core);
 	if (look_at_trees(core, err))
 		return -1;

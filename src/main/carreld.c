@@ -343,7 +343,7 @@ static int run_writer(struct log *log, const struct role_settings *settings, str
 	auto_close int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (dir < 0)
 		return fail_errno(err, "open '%s'", home);
-	return store_write_for(FD_CORE, dir, home, settings->store_url, err);
+	return store_serve(FD_CORE, dir, home, settings->store_url, err);
 }
 
 static int run_audit(struct log *log, const struct role_settings *settings, struct error *err)

@@ -121,3 +121,14 @@ int row_read(const struct store_table *table, const struct store_row *row, struc
 	}
 	return record_read_kept(table->record, row->bytes, arena, object, err);
 }
+
+int row_load(int table, const struct store_row *row, const char *file, struct arena *arena,
+	void **object, struct error *err)
+{
+	const struct store_table *of = store_tables[table];
+	*object = arena_alloc(arena, of->size);
+	if (row_read(of, row, arena, *object, err))
+		return error_context(err, "%.*s '%s' in %s", (int)strlen(of->name) - 1, of->name,
+			row->texts[0], file);
+	return 0;
+}

@@ -9,7 +9,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 
-#define BUSY_MS 50 /* short: reads block the event loop */
+#define BUSY_MS 50 /* short: callers wait for a commit */
 /* While it is opened nothing else runs, and the core before this one may still be ending. */
 #define OPEN_BUSY_MS 10000
 
@@ -23,7 +23,6 @@ enum statement {
 	ROLLBACK,
 	PUT_GONE,
 	PUT_ANSWER,
-	FIND_GONE,
 	FIND_ANSWER,
 	TIDY_GONE,
 	TIDY_OLD_ANSWERS,
@@ -46,8 +45,6 @@ static const char *const statement_texts[STATEMENT_COUNT] = {
 		       " VALUES (?1, ?2, ?5, ?3, ?6, ?4, CAST(?9 AS BLOB))"
 		       " ON CONFLICT (scope, key) DO UPDATE SET at_ms = ?5, digest = ?3,"
 		       " status = ?6, location = ?4, body = CAST(?9 AS BLOB)",
-	[FIND_GONE] = "SELECT why, at_ms FROM gone WHERE id = ?1 OR name = ?1"
-		      " ORDER BY at_ms DESC, rowid DESC LIMIT 1",
 	[FIND_ANSWER] = "SELECT digest, status, location, body FROM answers"
 			" WHERE scope = ?1 AND key = ?2 AND at_ms > ?5",
 	[TIDY_GONE] = "DELETE FROM gone WHERE at_ms < (SELECT at_ms FROM gone"
@@ -337,19 +334,16 @@ static void checkpoint_on_close(struct database *d)
 	sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, (int *)NULL);
 }
 
-static int attach(const struct store_place *place, bool only_reads, void **db, struct error *err)
+static int attach(const struct store_place *place, void **db, struct error *err)
 {
 	struct database *d = database_new();
-	if (open_file(place, place->file, &d->db, err) || prepare_all(d, err) ||
-		(only_reads && sqlite_exec(d->db, "PRAGMA query_only=ON", err))) {
+	if (open_file(place, place->file, &d->db, err) || prepare_all(d, err)) {
 		close_database(d);
 		return -1;
 	}
 	sqlite3_busy_timeout(d->db, BUSY_MS);
-	if (!only_reads) {
-		checkpoint_on_close(d);
-		sqlite_log_init(&d->log, d->db);
-	}
+	checkpoint_on_close(d);
+	sqlite_log_init(&d->log, d->db);
 	*db = d;
 	return 0;
 }
@@ -508,6 +502,7 @@ static int open_database(
 		close_database(d);
 		return -1;
 	}
+	sqlite_log_init(&d->log, d->db);
 	opened->version = SCHEMA_VERSION;
 	opened->migrated_from = version == SCHEMA_VERSION ? 0 : version;
 	*db = d;
@@ -541,20 +536,41 @@ static const struct field *first_time(const struct store_table *table)
 	return store_column(table, 0);
 }
 
+/* "SELECT" of what `table` says, the oldest first; yours to finalize. */
+static int prepare_load(sqlite3 *db, int table, sqlite3_stmt **statement)
+{
+	char tail[96];
+	if (table == STORE_GONE)
+		return sqlite3_prepare_v2(db,
+			"SELECT id, name, why, at_ms FROM gone ORDER BY at_ms, rowid", -1,
+			statement, NULL);
+	str_format(tail, sizeof tail, "ORDER BY %s, id",
+		field_name(first_time(store_tables[table]), FIELD_KEPT).text);
+	return prepare_scan(db, store_tables[table], tail, statement);
+}
+
+static int read_gone(sqlite3_stmt *statement, struct store_row *row, struct error *err)
+{
+	*row = (struct store_row){ .numbers = { sqlite3_column_int64(statement, 3) } };
+	for (int i = 0; i < 3; i++)
+		if (!(row->texts[i] = column_text(statement, i)))
+			return fail(err, ERR_CORRUPT, "a row has empty columns");
+	return 0;
+}
+
 static int load(void *db, int table, store_row_fn *fn, void *ctx, struct error *err)
 {
 	struct database *d = db;
 	sqlite3_stmt *statement = NULL;
-	char tail[96];
 	int failed = 0;
-	str_format(tail, sizeof tail, "ORDER BY %s, id",
-		field_name(first_time(store_tables[table]), FIELD_KEPT).text);
 	errno = 0;
-	int rc = prepare_scan(d->db, store_tables[table], tail, &statement);
+	int rc = prepare_load(d->db, table, &statement);
 	while (!failed && rc == SQLITE_OK && (rc = sqlite3_step(statement)) == SQLITE_ROW) {
 		struct store_row row;
-		failed = read_row(statement, store_tables[table], &row, err) ||
-			 fn(ctx, store_tables[table], &row, err);
+		failed = (table == STORE_GONE
+					 ? read_gone(statement, &row, err)
+					 : read_row(statement, store_tables[table], &row, err)) ||
+			 fn(ctx, table, &row, err);
 		rc = SQLITE_OK;
 	}
 	if (!failed && rc != SQLITE_DONE)
@@ -563,40 +579,23 @@ static int load(void *db, int table, store_row_fn *fn, void *ctx, struct error *
 	return failed ? -1 : 0;
 }
 
-static bool find_gone(
-	void *db, const char *id_or_name, struct arena *arena, const char **why, int64_t *at_ms)
+static struct store_row *find_answer(void *db, const struct store_row *wanted, struct arena *arena)
 {
 	struct database *d = db;
-	sqlite3_stmt *statement = bind(d, FIND_GONE, &(struct store_row){ { id_or_name } });
-	bool is_found = sqlite3_step(statement) == SQLITE_ROW;
-	if (is_found) {
-		*why = copy_column(statement, 0, arena);
-		*at_ms = sqlite3_column_int64(statement, 1);
-	}
-	sqlite3_reset(statement);
-	sqlite3_clear_bindings(statement);
-	return is_found;
-}
-
-static bool find_answer(void *db, const char *scope, const char *key, int64_t not_before_ms,
-	struct arena *arena, struct store_answer *answer)
-{
-	struct database *d = db;
-	sqlite3_stmt *statement =
-		bind(d, FIND_ANSWER, &(struct store_row){ { scope, key }, { not_before_ms } });
-	bool is_found = sqlite3_step(statement) == SQLITE_ROW;
-	if (is_found) {
-		const char *digest = column_text(statement, 0);
+	struct store_row *found = NULL;
+	sqlite3_stmt *statement = bind(d, FIND_ANSWER, wanted);
+	if (sqlite3_step(statement) == SQLITE_ROW) {
 		const void *body = sqlite3_column_blob(statement, 3);
 		size_t len = (size_t)sqlite3_column_bytes(statement, 3);
-		*answer = (struct store_answer){ .status = sqlite3_column_int(statement, 1),
-			.body = { arena_bytes(arena, body ? body : "", len), len },
-			.location = copy_column(statement, 2, arena) };
-		str_copy(answer->digest, sizeof answer->digest, digest ? digest : "");
+		found = arena_alloc(arena, sizeof *found);
+		*found = (struct store_row){ { copy_column(statement, 0, arena),
+						     copy_column(statement, 2, arena) },
+			{ sqlite3_column_int(statement, 1) },
+			{ arena_bytes(arena, body ? body : "", len), len } };
 	}
 	sqlite3_reset(statement);
 	sqlite3_clear_bindings(statement);
-	return is_found;
+	return found;
 }
 
 /* -- writing -- */
@@ -677,7 +676,6 @@ const struct store_backend store_sqlite = {
 	.load = load,
 	.commit = commit,
 	.settle = settle,
-	.find_gone = find_gone,
 	.find_answer = find_answer,
 	.close = close_database,
 };

@@ -1,11 +1,11 @@
 #include "store/store.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
+#include "base/map.h"
 #include "store/writer.h"
 
 #define TIDY_WRITES 1000    /* tidy after this many writes that leave garbage, */
@@ -14,15 +14,33 @@
 #define LONG_MS 5000	    /* a commit that takes longer is reported as stuck */
 #define ENDS_MAX 3	    /* of the process that writes, over one commit */
 
+/* A workspace that was; its key in `gone` is the id, and the name unless a newer one has that. */
+struct gone {
+	struct gone *newer;
+	int64_t at_ms;
+	const char *name, *why; /* both behind it */
+	char id[];
+};
+
+/* What store_load was asked, while it is under way. */
+struct load {
+	store_load_fn *fn;
+	store_loaded_fn *done;
+	void *ctx;
+	struct store_opened opened;
+	bool is_asked;
+	bool has_failed; /* here */
+	struct error err;
+};
+
 struct store {
-	const struct store_backend *backend;
+	const char *file; /* of the database */
 	struct store_host host;
-	struct store_place place; /* both ours */
-	void *db;		  /* to read from */
 	struct writer writer;
 	bool is_writer_asked;		 /* of the host */
 	struct store_batch queue, batch; /* the batch is under way while it is_committing */
 	bool is_committing, is_settling;
+	bool has_writes;   /* the batch: it changes something */
 	int ends;	   /* of processes that wrote this batch */
 	uint64_t began_ns; /* the last commit */
 	bool is_calling;   /* in a `done` */
@@ -33,44 +51,68 @@ struct store {
 	struct error failure;
 	uint64_t tidied_ms;
 	unsigned untidy;
+	struct load *load;
+	struct map gone;
+	struct gone *gone_oldest, *gone_newest;
+	size_t gone_count;
 };
 
-/* -- rows -- */
+/* -- what is gone -- */
 
-struct load {
-	store_load_fn *fn; /* NULL: only looks whether every row can be read */
-	void *ctx;
-	const char *file;
-};
-
-static int load_row(
-	void *ctx, const struct store_table *table, const struct store_row *row, struct error *err)
+static void forget_gone(struct store *store, const struct gone *gone, const char *key)
 {
-	const struct load *load = ctx;
-	auto_arena struct arena arena = { 0 };
-	void *object = arena_alloc(&arena, table->size);
-	if (row_read(table, row, &arena, object, err))
-		return error_context(err, "%.*s '%s' in %s", (int)strlen(table->name) - 1,
-			table->name, row->texts[0], load->file);
-	return load->fn && load->fn(load->ctx, table, object)
-		       ? fail(err, ERR_CANCELED, "loading %s was stopped", table->name)
-		       : 0;
+	if (map_get(&store->gone, str_from(key)) == gone)
+		map_remove(&store->gone, str_from(key));
 }
 
-static int load_all(const struct store *store, struct load load, struct error *err)
+static void drop_oldest_gone(struct store *store)
 {
-	for (int i = 0; store_tables[i]; i++)
-		if (store->backend->load(store->db, i, load_row, &load, err))
-			return -1;
-	return 0;
+	struct gone *gone = store->gone_oldest;
+	forget_gone(store, gone, gone->id);
+	forget_gone(store, gone, gone->name);
+	store->gone_oldest = gone->newer;
+	store->gone_count--;
+	free(gone);
 }
 
-int store_load(struct store *store, store_load_fn *fn, void *ctx, struct error *err)
+/* The key is a text of the value: one that is replaced goes with it. */
+static void set_gone(struct store *store, const char *key, struct gone *gone)
 {
-	if (load_all(store, (struct load){ fn, ctx, store->place.file }, err))
-		return -1;
-	store->is_loaded = true;
-	return 0;
+	map_remove(&store->gone, str_from(key));
+	map_add(&store->gone, str_from(key), gone);
+}
+
+static void add_gone(struct store *store, const struct store_row *row)
+{
+	size_t id = strlen(row->texts[0]) + 1, name = strlen(row->texts[1]) + 1,
+	       why = strlen(row->texts[2]) + 1;
+	struct gone *gone = malloc(sizeof *gone + id + name + why);
+	if (!gone)
+		abort();
+	*gone = (struct gone){ .at_ms = row->numbers[0],
+		.name = memcpy(gone->id + id, row->texts[1], name),
+		.why = memcpy(gone->id + id + name, row->texts[2], why) };
+	memcpy(gone->id, row->texts[0], id);
+	if (store->gone_count++)
+		store->gone_newest->newer = gone;
+	else
+		store->gone_oldest = gone;
+	store->gone_newest = gone;
+	set_gone(store, gone->id, gone);
+	set_gone(store, gone->name, gone);
+	if (store->gone_count > STORE_GONE_MAX)
+		drop_oldest_gone(store);
+}
+
+bool store_find_gone(
+	const struct store *store, const char *id_or_name, const char **why, int64_t *at_ms)
+{
+	const struct gone *gone = map_get(&store->gone, str_from(id_or_name));
+	if (!gone)
+		return false;
+	*why = gone->why;
+	*at_ms = gone->at_ms;
+	return true;
 }
 
 /* -- opening and closing -- */
@@ -82,51 +124,17 @@ void store_batch_init(struct store_batch *batch)
 	batch->last = &batch->first;
 }
 
-/* Looks at every row. */
-static int open_and_look(struct store *store, struct store_opened *opened, struct error *err)
-{
-	if (store->backend->open(&store->place, opened, &store->db, err))
-		return -1;
-	int failed = load_all(store, (struct load){ .file = store->place.file }, err);
-	store->backend->close(take_ptr(store->db));
-	return failed;
-}
-
-static bool is_readable(const struct store_table *table, const struct store_row *row)
-{
-	auto_arena struct arena arena = { 0 };
-	struct error err;
-	return !row_read(table, row, &arena, arena_alloc(&arena, table->size), &err);
-}
-
-static int open_or_replace(struct store *store, struct store_opened *opened, struct error *err)
-{
-	*opened = (struct store_opened){ 0 };
-	if (!open_and_look(store, opened, err))
-		return 0;
-	if (err->code != ERR_CORRUPT)
-		return -1;
-	*opened = (struct store_opened){ .was_corrupt = true };
-	str_copy(opened->why, sizeof opened->why, err->text);
-	return store->backend->replace(&store->place, is_readable, opened, err) ||
-			       open_and_look(store, opened, err)
-		       ? -1
-		       : 0;
-}
-
 static void free_store(struct store *store)
 {
-	if (store->db)
-		store->backend->close(store->db);
 	if (store->writer.socket >= 0) {
 		writer_finish(&store->writer);
 		store->host.end_writer(store->host.ctx);
 	}
 	writer_done(&store->writer);
 	arena_done(&store->queue.arena);
-	fd_close(&store->place.directory);
-	free((char *)store->place.path);
-	free((char *)store->place.file);
+	while (store->gone_count)
+		drop_oldest_gone(store);
+	map_done(&store->gone);
 	free(store);
 }
 
@@ -154,8 +162,8 @@ int store_find_backend(
 		"no database has the URL '%s'", url);
 }
 
-int store_open(int directory, const char *path, const char *url, const struct store_host *host,
-	struct store **out, struct store_opened *opened, struct error *err)
+int store_open(
+	const char *url, const struct store_host *host, struct store **out, struct error *err)
 {
 	const struct store_backend *backend;
 	const char *file;
@@ -164,23 +172,17 @@ int store_open(int directory, const char *path, const char *url, const struct st
 	struct store *store = calloc(1, sizeof *store);
 	if (!store)
 		abort();
-	store->backend = backend;
+	store->file = file;
 	store->host = *host;
 	writer_init(&store->writer);
 	store_batch_init(&store->queue);
-	store->place.directory = fcntl(directory, F_DUPFD_CLOEXEC, 0);
-	store->place.path = strdup(path);
-	store->place.file = strdup(file);
-	if (!store->place.path || !store->place.file)
-		abort();
-	if (open_or_replace(store, opened, err) ||
-		store->backend->attach(&store->place, true, &store->db, err)) {
-		free_store(store);
-		return -1;
-	}
-	store->is_unsettled = opened->is_new;
+	map_init(&store->gone, NULL);
 	*out = store;
 	return 0;
+}
+
+static void ignore_loaded(void *ctx, const struct store_opened *opened, const struct error *err)
+{
 }
 
 void store_close(struct store *store)
@@ -188,6 +190,10 @@ void store_close(struct store *store)
 	if (!store)
 		return;
 	store->is_closing = true;
+	if (store->load) { /* the caller has no use for rows any more */
+		store->load->fn = NULL;
+		store->load->done = ignore_loaded;
+	}
 	do
 		store_flush(store);
 	while (store->queue.first && !store->is_failing);
@@ -298,25 +304,67 @@ static void add_own(struct store *store)
 	}
 }
 
-static void end_commit(struct store *store, const struct error *err)
+static void note_commit(struct store *store, const struct error *err)
 {
-	struct store_batch batch = store->batch;
-	/* What came meanwhile was scheduled in vain. */
-	bool has_more = store->queue.first;
 	store->host.committed(store->host.ctx, clock_monotonic_ns() - store->began_ns);
-	writer_end(&store->writer);
-	store->is_committing = false;
 	store->is_failing = err;
 	if (err)
 		store->failure = *err;
 	else if (store->is_settling)
 		store->is_unsettled = false;
+	for (const struct store_write *write = store->batch.first; write && !err;
+		write = write->next)
+		if (write->kind == STORE_REMOVE && write->row.texts[2] && !write->failed)
+			add_gone(store, &write->row);
 	fault_point("store.committed");
+}
+
+static void call(const struct store_write *write, const struct error *err)
+{
+	const struct store_row *row = write->found;
+	struct store_answer answer;
+	if (write->done)
+		write->done(write->ctx, err);
+	if (!write->told)
+		return;
+	if (!row || !row->texts[0] || !row->bytes.data) {
+		write->told(write->ctx, NULL);
+		return;
+	}
+	answer = (struct store_answer){
+		.status = (int)row->numbers[0], .body = row->bytes, .location = row->texts[1]
+	};
+	str_copy(answer.digest, sizeof answer.digest, row->texts[0]);
+	write->told(write->ctx, &answer);
+}
+
+static void end_load(struct store *store, const struct error *err)
+{
+	struct load *load = take_ptr(store->load);
+	if (!load)
+		return;
+	if (!err && load->has_failed)
+		err = &load->err;
+	store->is_loaded |= !err;
+	load->done(load->ctx, &load->opened, err);
+	free(load);
+}
+
+static void end_commit(struct store *store, const struct error *err)
+{
+	struct store_batch batch = store->batch;
+	/* What came meanwhile was scheduled in vain. */
+	bool has_more = store->queue.first;
+	store->is_committing = false;
+	if (store->has_writes)
+		note_commit(store, err);
 	store->is_calling = true;
 	for (struct store_write *write = batch.first; write; write = write->next)
-		if (write->done)
-			write->done(write->ctx, err ? err : write->failed);
+		call(write, err ? err : write->failed);
+	end_load(store, err);
 	store->is_calling = false;
+	/* What was found is in the answer. */
+	writer_end(&store->writer);
 	arena_done(&batch.arena);
 	if (has_more && !store->is_closing)
 		store->host.schedule(store->host.ctx);
@@ -348,51 +396,141 @@ void store_use_writer(struct store *store, int socket, const struct error *err)
 	}
 }
 
+/* The process has ended, or is of no use. */
+static void lose_writer(struct store *store)
+{
+	struct error err;
+	drop_writer(store);
+	if (!store->is_committing)
+		return; /* the next commit asks for one */
+	store->ends++;
+	/* Rows were given away, or a damaged database was being replaced: a new start is a better
+	 * answer than a second reading. */
+	if (store->load)
+		fail(&err, ERR_UNAVAILABLE, "the process that reads the database ended");
+	else if (store->ends < ENDS_MAX) {
+		ask_for_writer(store);
+		return;
+	} else
+		fail(&err, ERR_UNAVAILABLE, "the process that writes the database ended %d times",
+			ENDS_MAX);
+	end_commit(store, &err);
+}
+
+static int take_row(struct store *store, int table, const struct store_row *row, struct error *err)
+{
+	const struct load *load = store->load;
+	auto_arena struct arena arena = { 0 };
+	void *object;
+	if (table == STORE_GONE) {
+		add_gone(store, row);
+		return 0;
+	}
+	if (row_load(table, row, store->file, &arena, &object, err))
+		return -1;
+	return load->fn && load->fn(load->ctx, store_tables[table], object)
+		       ? fail(err, ERR_CANCELED, "loading %s was stopped",
+				 store_tables[table]->name)
+		       : 0;
+}
+
+static int take_rows(struct store *store, struct str rows)
+{
+	struct load *load = store->load;
+	struct store_row row;
+	int table, got;
+	while ((got = wire_read_row(&rows, &table, &row)) > 0)
+		if (!load->has_failed && take_row(store, table, &row, &load->err))
+			load->has_failed = true;
+	return got;
+}
+
+static int take_opened(struct store *store, struct str message)
+{
+	if (wire_read_opened(message, &store->load->opened))
+		return -1;
+	if (!store->is_loaded)
+		store->is_unsettled = store->load->opened.is_new;
+	return 0;
+}
+
+/* 0, or -1: not an answer to what was asked. */
+static int take_answer(struct store *store, struct str message)
+{
+	struct error err;
+	bool has_failed;
+	int said = wire_read_said(&message);
+	if (said == WIRE_OUTCOME) {
+		if (wire_read_outcome(message, &store->batch, &has_failed, &err))
+			return -1;
+		end_commit(store, has_failed ? &err : NULL);
+		return 0;
+	}
+	if (said < 0 || !store->load)
+		return -1;
+	return said == WIRE_OPENED ? take_opened(store, message) : take_rows(store, message);
+}
+
 void store_go_on(struct store *store)
 {
 	struct error err;
 	struct str message;
-	bool has_failed;
-	if (store->writer.socket < 0)
-		return;
-	int got = writer_go_on(&store->writer, &message);
-	if (got < 0) {
-		drop_writer(store);
-		if (!store->is_committing)
-			return; /* the next commit asks for one */
-		if (++store->ends < ENDS_MAX) {
-			ask_for_writer(store);
+	int got = 1;
+	while (got > 0 && store->writer.socket >= 0) {
+		got = writer_go_on(&store->writer, &message);
+		if (got > 0 && (!store->is_committing || store->is_calling))
 			return;
+		if (got > 0 && take_answer(store, message)) {
+			drop_writer(store);
+			fail(&err, ERR_FAILED,
+				"the process that writes the database sent an invalid message");
+			end_commit(store, &err);
 		}
-		fail(&err, ERR_UNAVAILABLE, "the process that writes the database ended %d times",
-			ENDS_MAX);
-		end_commit(store, &err);
-		return;
 	}
-	if (!got || !store->is_committing)
-		return;
-	if (writer_read_outcome(message, &store->batch, &has_failed, &err)) {
-		drop_writer(store);
-		has_failed = fail(&err, ERR_FAILED,
-			"the process that writes the database sent an invalid message");
-	}
-	end_commit(store, has_failed ? &err : NULL);
+	if (got < 0)
+		lose_writer(store);
+}
+
+/* Alone, and ahead of what is queued. */
+static void begin_load(struct store *store)
+{
+	store_batch_init(&store->batch);
+	struct store_write *write = arena_alloc(&store->batch.arena, sizeof *write);
+	write->kind = STORE_LOAD;
+	store->batch.first = write;
+	store->load->is_asked = true;
+	store->has_writes = false;
+}
+
+static void begin_queued(struct store *store)
+{
+	store->has_writes = false;
+	for (const struct store_write *write = store->queue.first; write; write = write->next)
+		store->has_writes |= write->kind < STORE_FIND_ANSWER;
+	store->is_settling = store->has_writes && store->is_unsettled && store->is_loaded;
+	if (store->has_writes)
+		add_own(store);
+	store->batch = store->queue;
+	store_batch_init(&store->queue);
 }
 
 void store_begin(struct store *store)
 {
-	if (store->is_committing || !store->queue.first)
+	bool has_load = store->load && !store->load->is_asked;
+	if (store->is_committing || store->is_calling || (!has_load && !store->queue.first))
 		return;
-	store->is_settling = store->is_unsettled && store->is_loaded;
-	add_own(store);
-	store->batch = store->queue;
-	store_batch_init(&store->queue);
+	if (has_load)
+		begin_load(store);
+	else
+		begin_queued(store);
 	store->is_committing = true;
 	store->ends = 0;
 	store->began_ns = clock_monotonic_ns();
 	writer_begin(&store->writer, &store->batch);
 	if (store->writer.socket < 0)
 		ask_for_writer(store);
+	else if (has_load)
+		writer_send(&store->writer);
 	else
 		store_go_on(store);
 }
@@ -435,17 +573,25 @@ bool store_is_failing(struct store *store, struct error *err)
 	return is_long || store->is_failing;
 }
 
-/* -- what is looked up -- */
+/* -- what is asked for -- */
 
-bool store_find_gone(struct store *store, const char *id_or_name, struct arena *arena,
-	const char **why, int64_t *at_ms)
+void store_find_answer(
+	struct store *store, const char *scope, const char *key, store_found_fn *told, void *ctx)
 {
-	return store->backend->find_gone(store->db, id_or_name, arena, why, at_ms);
+	struct store_write *write = queue(store, STORE_FIND_ANSWER, NULL, ctx);
+	struct arena *arena = &store->queue.arena;
+	write->told = told;
+	write->row = (struct store_row){ { arena_text(arena, scope), arena_text(arena, key) },
+		{ clock_now_ms() - STORE_ANSWER_KEPT_MS } };
 }
 
-bool store_find_answer(struct store *store, const char *scope, const char *key, struct arena *arena,
-	struct store_answer *answer)
+void store_load(struct store *store, store_load_fn *fn, store_loaded_fn *done, void *ctx)
 {
-	return store->backend->find_answer(
-		store->db, scope, key, clock_now_ms() - STORE_ANSWER_KEPT_MS, arena, answer);
+	struct load *load = calloc(1, sizeof *load);
+	if (!load)
+		abort();
+	*load = (struct load){ .fn = fn, .done = done, .ctx = ctx };
+	store->load = load;
+	store->host.schedule(store->host.ctx);
+	store_begin(store);
 }

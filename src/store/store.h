@@ -5,8 +5,9 @@
  * what is queued meanwhile is the next. Each `done` is called after its commit, in order, from the
  * loop, never from inside the call that queued it. Clients are answered in `done`. A write queued
  * from inside a `done` belongs to the next commit.
- * 2. Reads happen once, at start (store_load); from then on the caller's memory is the truth and
- * the store its record.
+ * 2. Only that process opens the database. Rows are read once, at start (store_load); from then on
+ * the caller's memory is the truth and the store its record. What is gone is kept in memory too;
+ * answers of keys are asked for.
  * 3. A database that can't be read is moved aside (carrel.db.corrupt-<time>) and said so, never
  * silently empty; the new one has every row of it that is still whole. One that is locked by
  * somebody else is ERR_UNAVAILABLE. A failed commit fails every write in it (ERR_DISK_FULL,
@@ -65,7 +66,7 @@ struct store;
 struct store_host {
 	/* Something is queued: the owner calls store_begin from its loop, soon. */
 	void (*schedule)(void *ctx);
-	/* Has a process started that does store_write_for and nothing else; answered with
+	/* Has a process started that does store_serve and nothing else; answered with
 	 * store_use_writer, at once or later. */
 	void (*start_writer)(void *ctx);
 	/* It has ended, or is of no use: closes the socket. */
@@ -73,10 +74,10 @@ struct store_host {
 	void (*committed)(void *ctx, uint64_t ns); /* how long one took, well or not */
 	void *ctx;
 };
-/* That process: until there is nothing more to do, 0, or the store is gone. `directory` and `path`
- * as in store_open. Needs these files, memory, and time to sleep. */
-int store_write_for(
-	int socket, int directory, const char *path, const char *url, struct error *err);
+/* That process: until there is nothing more to do, 0, or the store is gone. `directory`: an open
+ * descriptor of the home; `path`: the same directory's path; `url`: "sqlite:NAME", a file in it.
+ * Needs these files, memory, and time to sleep. */
+int store_serve(int socket, int directory, const char *path, const char *url, struct error *err);
 
 /* is_new and was_corrupt stay, also over a crash and the next start, until store_settle or the
  * first commit after store_load: trees without a row may belong to the lost database, and must not
@@ -89,18 +90,15 @@ struct store_opened {
 	int rescued; /* rows of it that could be read, and are in the new one: said once */
 	int migrated_from, version; /* migrated_from 0: it is of this version */
 };
-/* `directory`: an open descriptor of the home, not needed afterwards; `path`: the same directory's
- * path. `url`: "sqlite:NAME", a file in it; ERR_INVALID: no backend has its scheme.
- * ERR_UNAVAILABLE: locked, read-only, of a later version, or can't be read just now. *opened is
- * also set when it fails after the damaged one was moved. */
-int store_open(int directory, const char *path, const char *url, const struct store_host *host,
-	struct store **store, struct store_opened *opened, struct error *err);
+/* `url` lives as long as the store. ERR_INVALID: no backend has its scheme. */
+int store_open(
+	const char *url, const struct store_host *host, struct store **store, struct error *err);
 /* Flushes, also what is queued by the last `done`s, until a commit fails. NULL is nothing. */
 void store_close(struct store *store);
 /* Hands on what is queued, unless a commit is under way: that goes on when it has ended. */
 void store_begin(struct store *store);
 void store_go_on(struct store *store);
-/* `socket` leads to a process that runs store_write_for; the caller keeps it, and calls store_go_on
+/* `socket` leads to a process that runs store_serve; the caller keeps it, and calls store_go_on
  * from its loop whenever it is readable or writable (EPOLLIN | EPOLLOUT | EPOLLET). err not NULL:
  * there is no such process, and the commit under way fails; the next one asks again. */
 void store_use_writer(struct store *store, int socket, const struct error *err);
@@ -117,9 +115,14 @@ typedef void store_done_fn(void *ctx, const struct error *err); /* err NULL: com
 
 /* *object, of the table's struct, is gone when it returns: 0, or -1 to stop. */
 typedef int store_load_fn(void *ctx, const struct store_table *table, const void *object);
-/* Everything, workspaces first, the oldest first. ERR_CORRUPT: a row that can't be understood is
- * named. ERR_CANCELED: fn stopped it. */
-int store_load(struct store *store, store_load_fn *fn, void *ctx, struct error *err);
+typedef void store_loaded_fn(void *ctx, const struct store_opened *opened, const struct error *err);
+/* Opens the database, made new, migrated or replaced where needed, and gives fn (NULL: nobody)
+ * everything as it comes, workspaces first, the oldest first; then done is called. Asked at once;
+ * fn and done are called from store_go_on and store_flush alone. *opened is also set when it fails
+ * after the damaged one was moved. ERR_UNAVAILABLE: locked, read-only, of a later version, can't be
+ * read just now, or the process that reads it has ended: it isn't tried again. ERR_CORRUPT: a row
+ * that can't be understood is named. ERR_CANCELED: fn stopped it. Comes ahead of what is queued. */
+void store_load(struct store *store, store_load_fn *fn, store_loaded_fn *done, void *ctx);
 
 /* What there was without a row has been put aside: is_new and was_corrupt are over, as soon as that
  * is committed. */
@@ -135,9 +138,10 @@ struct store_gone {
 };
 void store_remove(struct store *store, const struct store_table *table, const char *id,
 	const struct store_gone *gone, store_done_fn *done, void *ctx);
-/* Why and when a workspace was removed, once that is committed. false: unknown. */
-bool store_find_gone(struct store *store, const char *id_or_name, struct arena *arena,
-	const char **why, int64_t *at_ms);
+/* Why and when a workspace was removed, once that is committed; *why lives until the next commit.
+ * false: unknown. */
+bool store_find_gone(
+	const struct store *store, const char *id_or_name, const char **why, int64_t *at_ms);
 
 /* Idempotency: the answer that was given for a key. `scope`: "POST /v1/workspaces". `digest`: of
  * the request's body. */
@@ -147,9 +151,11 @@ struct store_answer {
 	struct str body;
 	const char *location; /* or NULL */
 };
+/* NULL: there is none, or it can't be read; it lives during the call. */
+typedef void store_found_fn(void *ctx, const struct store_answer *answer);
 /* Finds committed answers only: for earlier ones the caller has its own record. */
-bool store_find_answer(struct store *store, const char *scope, const char *key, struct arena *arena,
-	struct store_answer *answer);
+void store_find_answer(
+	struct store *store, const char *scope, const char *key, store_found_fn *told, void *ctx);
 /* Queued with the writes around it: committed together. Replaces the one of the same key. Kept for
  * 24 hours, unless there are more than the maxima above: then the oldest go first. */
 void store_put_answer(struct store *store, const char *scope, const char *key,

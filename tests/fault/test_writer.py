@@ -121,3 +121,11 @@ def test_it_is_locked_in_the_home(own_daemon):
     outside = {name for name in held if not name.startswith((str(home(own_daemon)), "socket:"))}
     assert not outside, held
     assert sum(name.startswith("socket:") for name in held) == 1, held
+
+
+@pytest.mark.needs_root     # others may not look
+def test_core_has_no_database_open(own_daemon):
+    assert own_daemon.post("/v1/workspaces", {"name": "kept"}).status == 201
+    opened = lambda of: {os.path.basename(os.readlink(entry)) for entry in pathlib.Path(f"/proc/{of}/fd").iterdir()}
+    assert "carrel.db" in opened(writer(own_daemon))
+    assert not {name for name in opened(own_daemon.core_pid()) if name.startswith("carrel.db")}

@@ -29,6 +29,8 @@ struct fixture {
 	int socket; /* to it */
 	int started;
 	bool refuses_writer;
+	bool has_failed; /* the load under way */
+	struct error load_error;
 	/* What was loaded last, each as one line. */
 	struct buf loaded;
 	int workspaces, execs;
@@ -77,12 +79,32 @@ static inline struct store_host host_of(struct fixture *f)
 	return (struct store_host){ on_schedule, use_writer, end_writer, on_committed, f };
 }
 
+static void on_opened(void *ctx, const struct store_opened *opened, const struct error *err)
+{
+	struct fixture *f = ctx;
+
+	f->opened = *opened;
+	f->has_failed = err;
+	if (err)
+		f->load_error = *err;
+}
+
 static inline int try_open(struct fixture *f, struct error *err)
 {
 	const struct store_host host = host_of(f);
 
+	if (store_open(STORE_URL, &host, &f->store, err))
+		return -1;
+	use_writer(f);
+	store_load(f->store, NULL, on_opened, f);
+	store_flush(f->store);
+	f->scheduled = 0;
+	if (!f->has_failed)
+		return 0;
+	*err = f->load_error;
+	store_close(f->store);
 	f->store = NULL;
-	return store_open(f->dir, f->path, STORE_URL, &host, &f->store, &f->opened, err);
+	return -1;
 }
 
 static inline void open_store(struct fixture *f)
@@ -91,7 +113,6 @@ static inline void open_store(struct fixture *f)
 
 	if (try_open(f, &err))
 		fail_msg("%s", err.text);
-	use_writer(f);
 }
 
 static inline void close_store(struct fixture *f)
@@ -233,14 +254,58 @@ static inline int on_row(void *ctx, const struct store_table *table, const void 
 	return 0;
 }
 
+static void on_loaded(void *ctx, const struct store_opened *opened, const struct error *err)
+{
+	struct fixture *f = ctx;
+
+	f->has_failed = err;
+	if (err)
+		f->load_error = *err;
+}
+
 static inline void load(struct fixture *f)
 {
-	struct error err = { 0 };
+	int scheduled = f->scheduled;
 
 	buf_clear(&f->loaded);
 	f->workspaces = f->execs = 0;
-	if (store_load(f->store, on_row, f, &err))
-		fail_msg("%s", err.text);
+	store_load(f->store, on_row, on_loaded, f);
+	store_flush(f->store);
+	f->scheduled = scheduled;
+	if (f->has_failed)
+		fail_msg("%s", f->load_error.text);
+}
+
+struct found {
+	struct arena arena;
+	struct store_answer *answer;
+	bool is_there;
+};
+
+static void on_found(void *ctx, const struct store_answer *answer)
+{
+	struct found *found = ctx;
+
+	found->is_there = answer;
+	if (!answer)
+		return;
+	*found->answer = *answer;
+	found->answer->body.data = arena_bytes(&found->arena, answer->body.data, answer->body.len);
+	found->answer->location = arena_text(&found->arena, answer->location);
+}
+
+/* Waits for it, and with it for all that is queued. */
+static inline bool find_answer(struct fixture *f, const char *scope, const char *key,
+	struct arena *arena, struct store_answer *answer)
+{
+	struct found found = { .answer = answer };
+
+	store_find_answer(f->store, scope, key, on_found, &found);
+	store_flush(f->store);
+	answer->body.data = arena_bytes(arena, answer->body.data, answer->body.len);
+	answer->location = arena_text(arena, answer->location);
+	arena_done(&found.arena);
+	return found.is_there;
 }
 
 static inline bool is_there(const struct fixture *f, const char *name)

@@ -532,6 +532,32 @@ static void a_log_in_the_home_that_is_too_long_is_put_aside(void **state)
 	f->core->log = was;
 }
 
+static void on_answer(void *ctx, const struct idempotency_answer *answer)
+{
+	(*(int *)ctx)++;
+}
+
+/* As a door does. */
+struct again {
+	struct idempotency_waiter waiter;
+	struct idempotency *all;
+	const struct request *request;
+	struct str body;
+	struct arena *arena;
+	struct idempotency_entry *entry;
+	struct idempotency_answer known;
+	char id[ID_LEN + 1];
+	int is;
+	struct error err;
+};
+
+static void begin_again(void *ctx, const struct idempotency_answer *answer)
+{
+	struct again *a = ctx;
+	a->is = idempotency_begin(a->all, a->request, "POST /v1/workspaces", "key", a->body,
+		a->arena, &a->waiter, &a->entry, a->id, &a->known, &a->err);
+}
+
 static void keys_are_a_principals_own(void **state)
 {
 	struct fixture *f = *state;
@@ -540,7 +566,8 @@ static void keys_are_a_principals_own(void **state)
 	const struct request first = { &who[0], "", "rest", 0 },
 			     second = { &who[1], "", "rest", 0 };
 	struct idempotency_answer known, made = { 201, STR("{}"), NULL };
-	struct idempotency_waiter waiter = { 0 };
+	int told = 0;
+	struct idempotency_waiter waiter = { on_answer, &told, NULL };
 	struct idempotency_entry *entry, *other;
 	auto_arena struct arena arena;
 	struct idempotency all;
@@ -551,16 +578,40 @@ static void keys_are_a_principals_own(void **state)
 #define BEGIN(request, body, entry)                                                                \
 	idempotency_begin(&all, request, "POST /v1/workspaces", "key", STR(body), &arena, &waiter, \
 		entry, id, &known, &err)
-	assert_int_equal(BEGIN(&first, "{}", &entry), IDEMPOTENCY_NEW);
-	assert_int_equal(BEGIN(&first, "{}", &other), IDEMPOTENCY_WAIT);
+	/* What is stored is asked for first, and those that waited ask again. */
+	struct again first_again = { .waiter = { begin_again, &first_again, NULL },
+		.all = &all,
+		.request = &first,
+		.body = STR("{}"),
+		.arena = &arena },
+		     second_again = { .waiter = { begin_again, &second_again, NULL },
+			     .all = &all,
+			     .request = &second,
+			     .body = STR("other"),
+			     .arena = &arena };
+	begin_again(&first_again, NULL);
+	begin_again(&second_again, NULL);
+	assert_int_equal(first_again.is, IDEMPOTENCY_WAIT);
+	UNTIL(f, first_again.is == IDEMPOTENCY_NEW && second_again.is == IDEMPOTENCY_NEW);
+	entry = first_again.entry;
+	other = second_again.entry;
+	assert_int_equal(BEGIN(&first, "{}", &entry), IDEMPOTENCY_WAIT);
 	idempotency_forget(&all, &waiter);
-	assert_int_equal(BEGIN(&second, "other", &other), IDEMPOTENCY_NEW);
-	idempotency_end(entry, &made);
+	assert_int_equal(BEGIN(&first, "different", &entry), -1);
+	idempotency_end(first_again.entry, &made);
 	UNTIL(f, !map_get(&all.running, STR("uid 1000: POST /v1/workspaces\nkey")));
-	assert_int_equal(BEGIN(&first, "{}", &entry), IDEMPOTENCY_KNOWN);
-	assert_int_equal(known.status, 201);
-	assert_int_equal(BEGIN(&first, "other", &entry), -1);
-	assert_int_equal(err.code, ERR_CONFLICT);
+	assert_int_equal(told, 0);
+	begin_again(&first_again, NULL);
+	UNTIL(f, first_again.is == IDEMPOTENCY_KNOWN);
+	assert_int_equal(first_again.known.status, 201);
+	first_again.body = STR("other");
+	begin_again(&first_again, NULL);
+	UNTIL(f, first_again.is == -1);
+	assert_int_equal(first_again.err.code, ERR_CONFLICT);
+	/* Nobody asks again: nothing is left. */
+	assert_int_equal(BEGIN(&first, "{}", &entry), IDEMPOTENCY_WAIT);
+	UNTIL(f, told);
+	assert_null(map_get(&all.running, STR("uid 1000: POST /v1/workspaces\nkey")));
 	idempotency_end(other, NULL);
 	idempotency_done(&all);
 }

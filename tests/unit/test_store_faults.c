@@ -26,9 +26,12 @@ _Noreturn static void write_and_say(struct fixture *f, int say, int count, const
 {
 	auto_arena struct arena arena = { 0 };
 
+	struct error err;
+
 	if (fault)
 		setenv("CARREL_FAULT", fault, 1);
-	open_store(f);
+	if (try_open(f, &err))
+		kill(getpid(), SIGKILL);
 	load(f);
 	for (int i = 1; i <= count; i++) {
 		struct workspace w = make_workspace(&arena, i);
@@ -786,15 +789,15 @@ static void a_read_only_home_is_refused_and_nothing_is_moved(void **state)
 static void a_path_that_is_another_directory_is_refused(void **state)
 {
 	struct fixture *f = *state;
-	const struct store_host host = host_of(f);
 	struct error err;
 
-	assert_int_equal(
-		store_open(f->dir, "/usr", STORE_URL, &host, &f->store, &f->opened, &err), -1);
+	setenv("UNIT_WRITER_PATH", "/usr", 1);
+	assert_int_equal(try_open(f, &err), -1);
 	assert_int_equal(err.code, ERR_UNAVAILABLE);
-	assert_int_equal(
-		store_open(f->dir, "/nowhere", STORE_URL, &host, &f->store, &f->opened, &err), -1);
+	setenv("UNIT_WRITER_PATH", "/nowhere", 1);
+	assert_int_equal(try_open(f, &err), -1);
 	assert_non_null(strstr(err.text, "/nowhere"));
+	unsetenv("UNIT_WRITER_PATH");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

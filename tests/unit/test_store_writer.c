@@ -1,4 +1,6 @@
 /* The process that writes for the store: it hangs, it dies, and nobody waits for it who needn't. */
+/* security: daemon */
+#include "store/wire.h"
 #include "store_fixture.h"
 
 static void one_that_is_killed_is_replaced_and_the_commit_done_again(void **state)
@@ -36,7 +38,6 @@ static void one_that_is_killed_is_replaced_and_the_commit_done_again(void **stat
 static void a_commit_that_hangs_holds_up_nobody_and_what_comes_meanwhile_is_one(void **state)
 {
 	struct fixture *f = *state;
-	auto_arena struct arena arena = { 0 };
 	const char *why;
 	int64_t at_ms;
 
@@ -53,9 +54,7 @@ static void a_commit_that_hangs_holds_up_nobody_and_what_comes_meanwhile_is_one(
 		store_go_on(f->store);
 	}
 	assert_string_equal(f->acks, ".");
-	assert_true(store_find_gone(f->store, "gone", &arena, &why, &at_ms));
-	load(f);
-	assert_int_equal(f->workspaces, 0);
+	assert_true(store_find_gone(f->store, "gone", &why, &at_ms));
 	kill(f->writer, SIGCONT);
 	store_flush(f->store);
 	assert_string_equal(f->acks, ".....................");
@@ -112,6 +111,127 @@ static void without_a_process_commits_fail_until_there_is_one(void **state)
 	assert_int_equal(f->workspaces, 1);
 }
 
+static void one_that_ends_while_it_reads_fails_the_load(void **state)
+{
+	struct fixture *f = *state;
+
+	open_store(f);
+	put_workspace(f, 1);
+	store_flush(f->store);
+	kill(f->writer, SIGSTOP);
+	store_load(f->store, on_row, on_loaded, f);
+	store_begin(f->store);
+	kill(f->writer, SIGKILL);
+	store_flush(f->store);
+	assert_true(f->has_failed);
+	assert_int_equal(f->load_error.code, ERR_UNAVAILABLE);
+	assert_non_null(strstr(f->load_error.text, "the process that reads the database ended"));
+	load(f);
+	assert_int_equal(f->workspaces, 1);
+	assert_int_equal(f->started, 2);
+}
+
+static struct store_write *add_write(
+	struct store_batch *batch, enum store_write_kind kind, int table)
+{
+	struct store_write *write = arena_alloc(&batch->arena, sizeof *write);
+
+	write->kind = kind;
+	write->table = table;
+	*batch->last = write;
+	batch->last = &write->next;
+	return write;
+}
+
+/* The length of its answer; 0: it has ended. */
+static size_t ask_writer(struct fixture *f, struct store_batch *batch, size_t cut)
+{
+	auto_buf struct buf out = buf_empty(WIRE_MAX);
+	uint64_t len = 0;
+	pid_t writer;
+	int socket = start_writer(f->path, &writer);
+
+	wire_print_batch(batch, &out);
+	if (cut) {
+		len = out.len - sizeof len - cut;
+		memcpy(out.data, &len, sizeof len);
+		out.len -= cut;
+	}
+	assert_int_equal(fd_write_full(socket, out.data, out.len), (ssize_t)out.len);
+	if (fd_read_full(socket, &len, sizeof len) != sizeof len)
+		len = 0;
+	arena_done(&batch->arena);
+	close(socket);
+	waitpid(writer, NULL, 0);
+	return len;
+}
+
+/* As from a core that was taken over. */
+static void one_takes_nothing_but_whole_writes_of_known_tables(void **state)
+{
+	struct fixture *f = *state;
+	struct store_batch batch;
+
+	open_store(f);
+	close_store(f);
+	for (int i = 0; i < 13; i++) {
+		store_batch_init(&batch);
+		struct store_write *write = add_write(&batch, STORE_REMOVE, 0);
+		struct store_row *row = &write->row;
+		row->texts[0] = "a0000000000000000001";
+		switch (i) {
+		case 1:
+			write->kind = STORE_KIND_COUNT;
+			break;
+		case 2:
+			write->kind = (enum store_write_kind) - 1;
+			break;
+		case 3:
+			write->table = STORE_TABLE_COUNT;
+			break;
+		case 4:
+			write->table = -1;
+			break;
+		case 5: /* no document */
+			write->kind = STORE_PUT;
+			row->texts[1] = "name";
+			row->texts[2] = "ready";
+			break;
+		case 6: /* a column is missing */
+			write->kind = STORE_PUT;
+			row->texts[1] = "name";
+			row->bytes = STR("{}");
+			break;
+		case 7: /* there is one too many */
+			write->kind = STORE_PUT;
+			row->texts[1] = row->texts[2] = row->texts[3] = "x";
+			row->bytes = STR("{}");
+			break;
+		case 8:
+			row->texts[0] = NULL;
+			break;
+		case 9:
+			write->kind = STORE_PUT_ANSWER;
+			break;
+		case 10:
+			write->kind = STORE_FIND_ANSWER;
+			break;
+		case 11:
+			add_write(&batch, STORE_LOAD, 0);
+			break;
+		default:
+			break;
+		}
+		bool is_whole = i == 0;
+		if (ask_writer(f, &batch, i == 12 ? 3 : 0) ? !is_whole : is_whole)
+			fail_msg("case %d", i);
+	}
+	store_batch_init(&batch);
+	add_write(&batch, STORE_LOAD, 0);
+	add_write(&batch, STORE_PROBE, 0);
+	assert_int_equal(ask_writer(f, &batch, 0), 0);
+}
+
 #ifdef CARREL_FAULTS
 /* Each new process passes the point anew. */
 static void one_that_dies_at_every_try_fails_the_commit(void **state)
@@ -159,6 +279,8 @@ int main(void)
 		TEST(a_commit_that_hangs_holds_up_nobody_and_what_comes_meanwhile_is_one),
 		TEST(a_batch_larger_than_the_socket_is_sent_in_pieces),
 		TEST(without_a_process_commits_fail_until_there_is_one),
+		TEST(one_that_ends_while_it_reads_fails_the_load),
+		TEST(one_takes_nothing_but_whole_writes_of_known_tables),
 #ifdef CARREL_FAULTS
 		TEST(one_that_dies_at_every_try_fails_the_commit),
 #endif

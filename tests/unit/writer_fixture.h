@@ -17,12 +17,13 @@
 
 __attribute__((constructor)) static void be_writer(void)
 {
-	const char *home = getenv("UNIT_WRITER_HOME");
+	const char *home = getenv("UNIT_WRITER_HOME"), *path = getenv("UNIT_WRITER_PATH");
+	struct error err;
 
 	if (!home)
 		return;
 	int dir = open(home, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	_exit(store_write_for(WRITER_SOCKET, dir, home, STORE_URL, NULL) != 0);
+	_exit(store_serve(WRITER_SOCKET, dir, path ? path : home, STORE_URL, &err) != 0);
 }
 
 /* Returns our end of its socket. */
