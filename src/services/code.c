@@ -170,7 +170,7 @@ struct code_state {
 static void start(void *state)
 {
 	const struct code_state *code = state;
-	desk_sweep(code->base.core, SERVICE, NULL, NULL);
+	desk_sweep(code->base.core, SERVICE, "left behind", NULL, NULL);
 }
 
 const struct service code_service = {

@@ -1,9 +1,9 @@
 /* deployment_internal.h -- what the files of deployments share. */
 #pragma once
 #include "base/arena.h"
-#include "core/execs/execs.h"
 #include "services/deployments.h"
-#include "services/probe.h"
+#include "services/desk.h"
+#include "services/waits.h"
 
 #define SERVICE_NAME WORKSPACE_DEPLOYMENTS
 #define LOG_BYTES 16384 /* of each stream of a surface */
@@ -15,54 +15,46 @@ struct surface {
 	struct revision_state *revision;
 	enum surface_kind kind;
 	enum surface_status status;
-	bool was_healthy;	      /* of this revision: a failure is for the supervisor */
-	bool is_healed;		      /* its environment was compared with its hashes, once */
+	struct bell bell; /* of the job that supervises it; its fiber is NULL: none does */
+	bool is_stopped;  /* that job ends */
+	bool was_healthy; /* of this revision: a failure is for the supervisor */
+	bool is_healed;	  /* its environment was compared with its hashes, once */
 	struct core_healing *healing; /* under way */
 	unsigned restarts, failures, crashes;
 	unsigned ends; /* in a row: for its back-off */
 	uint64_t healthy_since_ms;
-	uint64_t deadline_ms;	 /* to be healthy for the first time */
-	uint64_t restart_due_ms; /* when it is started again; 0: it runs, or is being started */
-	struct loop_timer *timer;
-	struct probe probe;
+	uint64_t deadline_ms;	    /* to be healthy for the first time */
+	uint64_t restart_due_ms;    /* when it is started again; 0: it runs, or is being started */
 	struct core_exec *starting; /* until its listener is told */
 	struct exec_follower follower;
-	bool is_following;
-	unsigned uses; /* requests under way */
+	bool is_following, has_ended; /* its process, which is followed */
+	unsigned uses;		      /* requests under way */
 	char why[256];
 };
 
-/* One step of a rollout; each ends in rollout_next or rollout_fail. */
-enum rollout_step {
-	STEP_PACKAGE,	 /* found in the blob store, */
-	STEP_FETCH_MAKE, /* or fetched: a workspace with a network, */
-	STEP_FETCH_RUN,	 /* a download in it, */
-	STEP_FETCH_OPEN, /* its file, */
-	STEP_FETCH_KEEP, /* stored */
-	STEP_LAYER_MAKE, /* a workspace for the files */
-	STEP_UNPACK,
-	STEP_MANIFEST,
-	STEP_REQUIREMENTS,
-	STEP_PREBUILT, /* whether it has an environment */
-	STEP_FREEZE,
-	STEP_ENV,     /* the environment, which may be under way since the download */
-	STEP_SURFACE, /* a workspace for each */
-	STEP_START,
-	STEP_WAIT, /* for their health */
-	STEP_DONE
-};
 /* The environment of a revision while it is rolled out. */
 struct rollout_env {
-	char workspace[ID_LEN + 1];  /* for which it is built, or "" */
+	struct rollout *rollout;
+	struct fiber *early;	     /* that builds it while the package is fetched, or NULL */
+	struct desk desk;	     /* for which it is built */
 	struct environment_job *job; /* from its begin until the surfaces have it */
-	bool is_making;		     /* the workspace, or its files: a callback will come */
-	bool has_wheels;	     /* the pre-built environment lies in it */
-	bool is_begun, is_awaited, has_ended;
-	bool is_installing;		   /* its progress has begun */
+	bool is_begun, has_failed;   /* by `early` */
+	bool is_superseded;	     /* the package needs another one than `early` builds */
+	bool is_prebuilt, is_awaited, is_installing;
 	const char *python, *requirements; /* of what is built; python: or NULL */
 	struct error failure;
 	struct journal_listener progress;
-	bool is_listening;
+	struct fiber *fiber; /* that waits for the build */
+};
+/* Lives as long as its fiber. */
+struct rollout {
+	struct revision_state *revision;
+	struct fiber *fiber;
+	struct bell bell;     /* of its surfaces, and its environment */
+	struct desk files;    /* of the package; its id is that of the layer */
+	int package;	      /* the file, or -1 */
+	struct error failure; /* of a surface; code 0: none */
+	struct rollout_env env;
 };
 struct revision_state {
 	struct deployment_state *deployment;
@@ -70,21 +62,10 @@ struct revision_state {
 	struct revision model;
 	struct apkg agent; /* of the manifest, when that is there */
 	struct surface surfaces[SURFACE_COUNT];
-	/* of its rollout */
-	enum rollout_step step;
-	bool is_rolling, is_waiting; /* waiting: a callback will come */
-	bool is_canceled;	     /* it ends with that callback */
-	bool is_ended;		     /* freed with the last request that uses it */
-	int at;			     /* surface of STEP_SURFACE */
-	struct rollout_env env;
-	int package; /* the file, or -1 */
-	char fetch[ID_LEN + 1];
-	struct archive_job *unpacking;
-	struct package_pump *pump;
-	struct core_exec *fetching;
-	struct loop_timer *drain;
-	uint64_t drain_until_ms;
-	struct error failure; /* of what is told later */
+	struct rollout *rollout; /* NULL: it isn't being rolled out */
+	struct fiber *drain;	 /* of one that was replaced, or NULL */
+	bool is_canceled;	 /* it ends with its rollout */
+	bool is_ended;		 /* freed with the last request that uses it */
 };
 struct deployment_state {
 	struct deployments *all;
@@ -103,7 +84,7 @@ struct deployment_state {
 struct deployments {
 	struct service_state service; /* first */
 	struct deployment_state *newest;
-	bool is_stopping;
+	bool is_stopping, is_freed;
 	uint64_t rollouts, rollout_failures, restarts;
 };
 
@@ -114,6 +95,11 @@ void deployment_set_status(
 	struct deployment_state *d, enum deployment_status status, const struct error *err);
 /* A surface of the live revision has changed: an event if the status of all has. */
 void deployment_surface_changed(struct deployment_state *d);
+void deployment_forget_logs(struct deployment_state *d);
+void deployment_free(struct deployment_state *d);
+int apkg_parse(struct str yaml, struct arena *arena, struct apkg *agent, struct error *err);
+
+/* ---- revisions.c ---- */
 struct revision_state *revision_new(struct deployment_state *d, const struct revision *model);
 /* Ends everything of it, and frees it: workspaces, and its layer unless another revision has it. */
 void revision_end(struct revision_state *r);
@@ -121,11 +107,12 @@ bool revision_is_healthy(const struct revision_state *r);
 /* What is done for the caller who asked for it, by the principal `agent of deployment NAME for
  * CALLER`: judged and recorded, which core's own is not. Lives in `arena`. */
 const struct request *revision_request(const struct revision_state *r, struct arena *arena);
-void deployment_forget_logs(struct deployment_state *d);
 /* A revision of any deployment with the files of that package, or NULL. */
 const struct revision *revision_of_package(const struct deployments *all, const char *sha256);
 void revision_drop_workspace(const struct revision_state *r, const char *id);
-int apkg_parse(struct str yaml, struct arena *arena, struct apkg *agent, struct error *err);
+void revision_free(struct revision_state *r); /* without a call to core */
+/* Of one that has ended, unless requests that are forwarded name its surfaces. */
+void revision_free_unused(struct revision_state *r);
 
 /* ---- deployment_show.c ---- */
 /* Fills in what the row doesn't have. */
@@ -136,40 +123,41 @@ bool deployment_print_logs(const struct deployment_state *d, const char *surface
 
 /* ---- rollout.c ---- */
 void rollout_begin(struct revision_state *r);
-void rollout_next(struct revision_state *r); /* the next step */
-/* A callback came: whether the rollout goes on. *err: it doesn't; the failure is told. */
-bool rollout_resume(struct revision_state *r, const struct error *err);
-void rollout_fail(struct revision_state *r, const struct error *err);
-void rollout_surface_changed(struct surface *s);
-void rollout_stop(struct revision_state *r); /* cancels what can be; frees nothing */
-/* Unpacks r->package into a directory of that workspace, and waits; the callback begins with
- * rollout_unpacked. */
-int rollout_unpack(struct revision_state *r, const char *workspace, const char *path,
-	void (*done)(void *ctx, const struct error *err), struct error *err);
-void rollout_unpacked(struct revision_state *r);
+void rollout_surface_changed(struct revision_state *r);
+/* It never becomes healthy. */
+void rollout_surface_failed(struct revision_state *r, const struct error *why);
 struct workspace_owner rollout_owner(struct revision_state *r, const char *role);
+/* A workspace for it, by the principal of the revision; from then on core itself works there. */
+int rollout_create(struct rollout *rollout, struct fiber *fiber, struct desk *desk,
+	const struct workspace *wanted, struct error *err);
+/* Doesn't wait for the removal. */
+void rollout_drop_desk(struct rollout *rollout, struct desk *desk);
 /* ---- rollout_env.c ---- */
 /* Begins to build it while the package is fetched: that of the revision before, if there is one. */
-void env_begin_early(struct revision_state *r);
-void env_step(struct revision_state *r);
+void env_begin_early(struct rollout *rollout);
+/* Finds it, or builds it. */
+int env_provide(struct rollout *rollout, struct error *err);
 /* Ends its build, and removes its workspace; the environment may be removed from here on. */
-void env_stop(struct revision_state *r);
+void env_stop(struct rollout *rollout);
 /* requirements.txt, and before it the lines for the indexes that the request names. */
 const char *env_requirements(struct revision_state *r, const char *text);
 /* ---- rollout_fetch.c ---- */
-void fetch_make(struct revision_state *r);
-void fetch_run(struct revision_state *r);
-void fetch_open(struct revision_state *r);
-void fetch_end(struct revision_state *r); /* ends the download, and removes its workspace */
+/* Downloads the package, and stores it: rollout->package and the SHA-256 of the revision. */
+int fetch_package(struct rollout *rollout, struct error *err);
+/* The answer of core's store of packages; ctx: the rollout. */
+void rollout_take_package(
+	void *ctx, int fd, uint64_t size, const char *sha256, const struct error *err);
+const char *rollout_package_name(struct revision_state *r);
 
 /* ---- surface.c ---- */
 struct core_workspace *surface_workspace(const struct surface *s); /* or NULL */
 /* What every command in its workspace finds: its port, and where the package is. */
 pair_list surface_variables(
 	const struct revision_state *r, enum surface_kind kind, struct arena *arena);
-void surface_start(struct surface *s); /* its exec, and the checks of its health */
+/* Begins the job that starts its process, checks its health, and starts it again. */
+void surface_start(struct surface *s);
 /* ERR_UNAVAILABLE for a request: why it doesn't run, and when it is started again. */
 void surface_fail_away(const struct surface *s, struct error *err);
 void surface_adopt(struct surface *s); /* after a restart of core: what runs goes on */
-void surface_stop(struct surface *s);  /* no more checks, timers or callbacks */
+void surface_stop(struct surface *s);  /* ends that job; its process goes on */
 void surface_read_log(const struct surface *s, struct buf *out);

@@ -5,53 +5,9 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
-#include "core/catalog.h"
-#include "core/nouns.h"
-#include "model/nouns/environment.h"
 #include "services/deployment_internal.h"
 
-static const struct request *as_system(void)
-{
-	return core_system();
-}
-
-/* ---- revisions ---- */
-
-struct revision_state *revision_new(struct deployment_state *d, const struct revision *model)
-{
-	struct revision_state *r = xzalloc(sizeof *r);
-	r->deployment = d;
-	r->package = -1;
-	arena_init(&r->arena);
-	r->model = *model;
-	record_copy_texts(&revision_record, &r->arena, &r->model);
-	for (int i = 0; i < SURFACE_COUNT; i++) {
-		r->surfaces[i].revision = r;
-		r->surfaces[i].kind = (enum surface_kind)i;
-		r->surfaces[i].probe.core = d->all->service.core;
-	}
-	return r;
-}
-
-const struct request *revision_request(const struct revision_state *r, struct arena *arena)
-{
-	return access_agent_of(arena_printf(arena, "of deployment %s", r->deployment->name),
-		r->model.caller ? r->model.caller : "system", SCOPE_READ | SCOPE_USE, arena);
-}
-
-static void drop_workspace(const struct request *request, struct deployments *all, const char *id)
-{
-	struct core_workspace *w;
-	struct error ignored;
-	if (!core_find(as_system(), all->service.core, id, &w, &ignored))
-		core_remove(request, w, "removed", NULL, NULL);
-}
-
-void revision_drop_workspace(const struct revision_state *r, const char *id)
-{
-	auto_arena struct arena arena = { 0 };
-	drop_workspace(revision_request(r, &arena), r->deployment->all, id);
-}
+/* ---- those that are known ---- */
 
 void deployment_forget_logs(struct deployment_state *d)
 {
@@ -61,7 +17,7 @@ void deployment_forget_logs(struct deployment_state *d)
 	}
 }
 
-static void free_deployment(struct deployment_state *d)
+void deployment_free(struct deployment_state *d)
 {
 	struct deployments *all = d->all;
 	*(d->newer ? &d->newer->older : &all->newest) = d->older;
@@ -70,83 +26,6 @@ static void free_deployment(struct deployment_state *d)
 	deployment_forget_logs(d);
 	arena_done(&d->arena);
 	free(d);
-}
-
-/* Whether a revision but `r` has that layer. */
-static bool is_shared(const struct deployments *all, const struct revision_state *r)
-{
-	for (const struct deployment_state *d = all->newest; d; d = d->older) {
-		const struct revision_state *each[] = { d->live, d->next, d->previous };
-		for (int i = 0; i < 3; i++)
-			if (each[i] && each[i] != r && each[i]->model.layer &&
-				!strcmp(each[i]->model.layer, r->model.layer))
-				return true;
-	}
-	return false;
-}
-
-/* Requests that are forwarded may still name its surfaces. */
-static void free_unused(struct revision_state *r)
-{
-	for (int i = 0; i < SURFACE_COUNT; i++)
-		if (r->surfaces[i].uses)
-			return;
-	arena_done(&r->arena);
-	free(r);
-}
-
-/* Frees it without a call to core. */
-static void revision_free(struct revision_state *r)
-{
-	for (int i = 0; i < SURFACE_COUNT; i++)
-		surface_stop(&r->surfaces[i]);
-	rollout_stop(r);
-	r->is_ended = true;
-	free_unused(r);
-}
-
-void revision_end(struct revision_state *r)
-{
-	struct deployment_state *d = r->deployment;
-	struct revision_state **const slots[] = { &d->live, &d->next, &d->previous };
-	for (int i = 0; i < SURFACE_COUNT; i++) {
-		surface_stop(&r->surfaces[i]);
-		if (r->model.surfaces[i].workspace)
-			revision_drop_workspace(r, r->model.surfaces[i].workspace);
-	}
-	rollout_stop(r);
-	/* What is under way ends with its callback. */
-	r->is_canceled = true;
-	if (r->is_waiting || r->env.is_making)
-		return;
-	if (r->model.layer && !is_shared(d->all, r))
-		revision_drop_workspace(r, r->model.layer);
-	for (int i = 0; i < 3; i++)
-		if (*slots[i] == r)
-			*slots[i] = NULL;
-	revision_free(r);
-	if (d->is_removed && !d->live && !d->next && !d->previous)
-		free_deployment(d);
-}
-
-bool revision_is_healthy(const struct revision_state *r)
-{
-	for (int i = 0; i < SURFACE_COUNT; i++)
-		if (r->agent.surfaces[i].is_there && r->surfaces[i].status != SURFACE_HEALTHY)
-			return false;
-	return true;
-}
-
-const struct revision *revision_of_package(const struct deployments *all, const char *sha256)
-{
-	for (const struct deployment_state *d = all->newest; d; d = d->older) {
-		const struct revision_state *each[] = { d->live, d->previous, d->next };
-		for (int i = 0; i < 3; i++)
-			if (each[i] && each[i]->model.snapshot && !each[i]->is_canceled &&
-				each[i]->model.sha256 && !strcmp(each[i]->model.sha256, sha256))
-				return &each[i]->model;
-	}
-	return NULL;
 }
 
 /* ---- rows and events ---- */
@@ -337,10 +216,10 @@ static void on_stored(void *ctx, const struct error *err)
 		fail(&gone, ERR_CONFLICT, "the deployment was removed meanwhile");
 		err = &gone;
 	}
-	if (err && d && d->next && !d->next->is_rolling)
+	if (err && d && d->next && !d->next->rollout)
 		revision_end(d->next);
 	if (err && d && op->is_new && !d->live && !d->next)
-		free_deployment(d);
+		deployment_free(d);
 	if (err) {
 		op->done(op->ctx, NULL, false, err);
 		free(op);
@@ -524,7 +403,7 @@ void deployment_remove(const struct request *request, struct deployments *all, c
 	fault_point("deployment_dropped");
 	d->is_removed = true;
 	if (!each[0] && !each[1] && !each[2])
-		free_deployment(d);
+		deployment_free(d);
 	for (int i = 0; i < 3; i++)
 		if (each[i])
 			revision_end(each[i]);
@@ -571,7 +450,7 @@ void deployment_leave(struct surface *use)
 {
 	use->uses--;
 	if (use->revision->is_ended)
-		free_unused(use->revision);
+		revision_free_unused(use->revision);
 }
 
 /* ---- the service ---- */
@@ -602,56 +481,23 @@ static void take(void *state, const struct store_table *table, const void *row)
 		d->previous = revision_new(d, &kept->previous);
 }
 
-struct sweep {
-	struct deployments *all;
-	struct arena arena;
-	text_list orphans;
-};
-
-static bool is_named(const struct deployments *all, const char *id)
+/* Others are what a rollout or a drain has left behind, when core was killed. */
+static bool is_named(void *ctx, const struct workspace *w)
 {
+	const struct deployments *all = ctx;
 	for (const struct deployment_state *d = all->newest; d; d = d->older) {
 		const struct revision_state *each[] = { d->live, d->next, d->previous };
 		for (int i = 0; i < 3; i++) {
 			const struct revision *m = each[i] ? &each[i]->model : NULL;
-			if (m && m->snapshot && m->layer && !strcmp(m->layer, id))
+			if (m && m->snapshot && m->layer && !strcmp(m->layer, w->id))
 				return true;
 			for (int k = 0; each[i] == d->live && m && k < SURFACE_COUNT; k++)
 				if (m->surfaces[k].workspace &&
-					!strcmp(m->surfaces[k].workspace, id))
+					!strcmp(m->surfaces[k].workspace, w->id))
 					return true;
 		}
 	}
 	return false;
-}
-
-static void note_orphan(void *ctx, struct core_workspace *w)
-{
-	struct sweep *sweep = ctx;
-	if (!is_named(sweep->all, core_model(w)->id))
-		vec_push(&sweep->arena, &sweep->orphans,
-			(const char *)arena_text(&sweep->arena, core_model(w)->id));
-}
-
-/* Workspaces that a rollout or a drain has left behind, when core was killed. */
-static void sweep_orphans(struct deployments *all)
-{
-	struct sweep sweep = { .all = all };
-	char next[CORE_CURSOR_SIZE] = "", cursor[CORE_CURSOR_SIZE];
-	struct error ignored;
-	do {
-		str_copy(cursor, sizeof cursor, next);
-		const struct core_filter filter = { .service = SERVICE_NAME,
-			.state = -1,
-			.cursor = cursor[0] ? cursor : NULL,
-			.limit = 100 };
-		if (core_list(as_system(), all->service.core, &filter, note_orphan, &sweep, next,
-			    &ignored))
-			break;
-	} while (next[0]);
-	for (size_t i = 0; i < sweep.orphans.count; i++)
-		drop_workspace(as_system(), all, sweep.orphans.items[i]);
-	arena_done(&sweep.arena);
 }
 
 static void resume(struct deployment_state *d)
@@ -681,13 +527,7 @@ static void resume(struct deployment_state *d)
 static void start(void *state)
 {
 	struct deployments *all = state;
-	for (struct deployment_state *d = all->newest; d; d = d->older) {
-		struct revision_state *each[] = { d->live, d->next, d->previous };
-		for (int i = 0; i < 3; i++)
-			for (int k = 0; each[i] && k < SURFACE_COUNT; k++)
-				each[i]->surfaces[k].probe.core = all->service.core;
-	}
-	sweep_orphans(all);
+	desk_sweep(all->service.core, SERVICE_NAME, "removed", is_named, all);
 	for (struct deployment_state *d = all->newest, *older; d; d = older) {
 		older = d->older;
 		resume(d);
@@ -706,16 +546,14 @@ static void stop(void *state)
 static void free_all(void *state)
 {
 	struct deployments *all = state;
+	all->is_freed = true;
 	while (all->newest) {
 		struct deployment_state *d = all->newest;
 		struct revision_state *each[] = { d->live, d->next, d->previous };
 		for (int i = 0; i < 3; i++)
-			if (each[i]) {
-				/* swept at the next start */
-				each[i]->fetch[0] = each[i]->env.workspace[0] = 0;
+			if (each[i])
 				revision_free(each[i]);
-			}
-		free_deployment(d);
+		deployment_free(d);
 	}
 }
 

@@ -1,11 +1,16 @@
 #include "services/desk.h"
 
 #include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 #include "base/arena.h"
 #include "base/fd.h"
 #include "base/file.h"
 #include "core/files/files.h"
+#include "core/files/tree_archive.h"
 #include "core/packages/packages.h"
+#include "core/state/snapshots.h"
 
 void desk_init(struct desk *desk, struct core *core, const struct request *request)
 {
@@ -273,25 +278,158 @@ int desk_remove_wait(struct fiber *fiber, struct desk *desk, struct error *err)
 	return fiber_wait(fiber, err);
 }
 
+/* ---- open ---- */
+
+struct opening {
+	struct fiber *fiber;
+	int *fd;
+};
+
+static void on_file(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	struct opening *opening = ctx;
+	if (!err)
+		*opening->fd = answer->fd;
+	fiber_continue(opening->fiber, err);
+}
+
+int desk_open_wait(
+	struct fiber *fiber, struct desk *desk, const char *path, int *fd, struct error *err)
+{
+	const struct files_request what = { .verb = FILES_OPEN, .path = path };
+	struct opening opening = { fiber, fd };
+	struct core_workspace *w;
+	if (core_find(desk->request, desk->core, desk->id, &w, err))
+		return -1;
+	files_do(desk->request, w, &what, on_file, &opening);
+	return fiber_wait(fiber, err);
+}
+
+/* ---- unpack ---- */
+
+struct unpacking {
+	struct fiber *fiber;
+	struct loop *loop;
+	struct archive_job *job;
+	int from, to; /* bytes of the archive on their way */
+};
+
+static void end_pump(struct unpacking *unpacking)
+{
+	if (unpacking->to >= 0)
+		loop_unwatch(unpacking->loop, unpacking->to);
+	fd_close(&unpacking->to);
+}
+
+static void on_room(struct loop *loop, int fd, uint32_t events, void *ctx)
+{
+	struct unpacking *unpacking = ctx;
+	static char piece[65536];
+	off_t at = lseek(unpacking->from, 0, SEEK_CUR);
+	ssize_t got = pread(unpacking->from, piece, sizeof piece, at);
+	ssize_t sent = got > 0 ? write(fd, piece, (size_t)got) : 0;
+	if (sent > 0)
+		lseek(unpacking->from, at + sent, SEEK_SET);
+	/* At its end, or refused: the job says why. */
+	if (got <= 0 || (sent < 0 && errno != EAGAIN && errno != EINTR))
+		end_pump(unpacking);
+}
+
+static void on_unpacked(void *ctx, const struct error *err)
+{
+	struct unpacking *unpacking = ctx;
+	end_pump(unpacking);
+	fiber_continue(unpacking->fiber, err);
+}
+
+static void cut_unpacking(void *ctx)
+{
+	struct unpacking *unpacking = ctx;
+	archive_cancel(unpacking->job);
+	on_unpacked(unpacking, NULL);
+}
+
+static void on_unpack_begun(void *ctx, int fd)
+{
+	struct unpacking *unpacking = ctx;
+	struct error err;
+	unpacking->to = fd;
+	lseek(unpacking->from, 0, SEEK_SET);
+	if (loop_watch(unpacking->loop, fd, EPOLLOUT, on_room, unpacking, &err)) {
+		archive_cancel(unpacking->job);
+		on_unpacked(unpacking, &err);
+	}
+}
+
+int desk_unpack_wait(
+	struct fiber *fiber, struct desk *desk, const char *path, int archive, struct error *err)
+{
+	struct unpacking unpacking = {
+		.fiber = fiber, .loop = core_loop(desk->core), .from = archive, .to = -1
+	};
+	const struct archive_listener listener = { on_unpack_begun, on_unpacked, &unpacking };
+	struct core_workspace *w;
+	if (core_find(desk->request, desk->core, desk->id, &w, err))
+		return -1;
+	unpacking.job = archive_in(desk->request, w, path, &listener);
+	return fiber_wait_or_cut(fiber, cut_unpacking, &unpacking, err);
+}
+
+/* ---- freeze ---- */
+
+struct freezing {
+	struct fiber *fiber;
+	char *id;
+};
+
+static void on_frozen(void *ctx, const struct snapshot *snapshot, const struct error *err)
+{
+	struct freezing *freezing = ctx;
+	if (!err)
+		memcpy(freezing->id, snapshot->id, ID_LEN + 1);
+	fiber_continue(freezing->fiber, err);
+}
+
+int desk_freeze_wait(struct fiber *fiber, struct desk *desk, const struct snapshot_wanted *wanted,
+	char id[ID_LEN + 1], struct error *err)
+{
+	struct freezing freezing = { fiber, id };
+	struct core_workspace *w;
+	if (core_find(desk->request, desk->core, desk->id, &w, err))
+		return -1;
+	core_snapshot_create(desk->request, w, wanted, on_frozen, &freezing);
+	return fiber_wait(fiber, err);
+}
+
+/* ---- without a wait ---- */
+
+void desk_drop(const struct request *request, struct core *core, const char *workspace)
+{
+	struct core_workspace *w;
+	struct error ignored;
+	if (!core_find(core_system(), core, workspace, &w, &ignored))
+		core_remove(request, w, "removed", NULL, NULL);
+}
+
 /* ---- what a crash left ---- */
 
 struct sweep {
 	struct arena arena;
 	text_list ids;
-	bool (*is_kept)(void *ctx, const char *workspace);
+	bool (*is_kept)(void *ctx, const struct workspace *w);
 	void *ctx;
 };
 
 static void add_stale(void *ctx, struct core_workspace *w)
 {
 	struct sweep *sweep = ctx;
-	const char *id = core_model(w)->id;
-	if (!sweep->is_kept || !sweep->is_kept(sweep->ctx, id))
-		vec_push(&sweep->arena, &sweep->ids, arena_text(&sweep->arena, id));
+	const struct workspace *model = core_model(w);
+	if (!sweep->is_kept || !sweep->is_kept(sweep->ctx, model))
+		vec_push(&sweep->arena, &sweep->ids, arena_text(&sweep->arena, model->id));
 }
 
-void desk_sweep(struct core *core, const char *service,
-	bool (*is_kept)(void *ctx, const char *workspace), void *ctx)
+void desk_sweep(struct core *core, const char *service, const char *why,
+	bool (*is_kept)(void *ctx, const struct workspace *w), void *ctx)
 {
 	struct sweep sweep = { .is_kept = is_kept, .ctx = ctx };
 	const struct core_filter filter = { .service = service, .state = -1, .limit = SIZE_MAX };
@@ -304,6 +442,6 @@ void desk_sweep(struct core *core, const char *service,
 			err.text, NULL);
 	for (size_t i = 0; i < sweep.ids.count; i++)
 		if (!core_find(core_system(), core, sweep.ids.items[i], &w, &err))
-			core_remove(core_system(), w, "left behind", NULL, NULL);
+			core_remove(core_system(), w, why, NULL, NULL);
 	arena_done(&sweep.arena);
 }

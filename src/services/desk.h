@@ -65,8 +65,19 @@ int desk_write_wait(struct fiber *fiber, struct desk *desk, const char *path, st
 int desk_run_wait(
 	struct fiber *fiber, struct desk *desk, const struct exec_spec *spec, struct error *err);
 int desk_remove_wait(struct fiber *fiber, struct desk *desk, struct error *err);
+/* *fd: the file, for reading; yours to close, also when the wait was canceled. */
+int desk_open_wait(
+	struct fiber *fiber, struct desk *desk, const char *path, int *fd, struct error *err);
+/* An archive, which stays yours, into that directory of its workspace. */
+int desk_unpack_wait(
+	struct fiber *fiber, struct desk *desk, const char *path, int archive, struct error *err);
+/* id: of the snapshot. */
+int desk_freeze_wait(struct fiber *fiber, struct desk *desk, const struct snapshot_wanted *wanted,
+	char id[ID_LEN + 1], struct error *err);
 
+/* Begins to remove a workspace, if it is there; nobody waits for the end. */
+void desk_drop(const struct request *request, struct core *core, const char *workspace);
 /* Removes the workspaces of a service that a crash left behind: those that is_kept (NULL: none)
- * doesn't name. */
-void desk_sweep(struct core *core, const char *service,
-	bool (*is_kept)(void *ctx, const char *workspace), void *ctx);
+ * doesn't name. why: as of core_remove. */
+void desk_sweep(struct core *core, const char *service, const char *why,
+	bool (*is_kept)(void *ctx, const struct workspace *w), void *ctx);

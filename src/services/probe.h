@@ -3,23 +3,23 @@
 #pragma once
 #include "base/buf.h"
 #include "core/workspaces/ports.h"
+#include "services/waits.h"
 
 struct probe {
 	/* Set by the caller. */
 	struct core *core;
+	struct bell *bell;   /* of the job that checks */
+	const bool *is_over; /* the server has ended: who sets it rings */
 	uint16_t port;
 	const char *health; /* as model/agents/apkg.h; NULL: any answer */
 	bool is_grpc;
-	/* Once, from the loop; err NULL: healthy. */
-	void (*done)(void *ctx, const struct error *err);
-	void *ctx;
 	/* private */
-	bool is_running;
+	uint64_t deadline_ms;
 	struct port_call *connecting;
-	struct loop_timer *timer;
+	struct error refusal;
 	int fd;
+	uint32_t events;
 	struct buf out, in;
 };
-/* Not while it runs. */
-void probe_start(struct probe *probe, struct core_workspace *w);
-void probe_stop(struct probe *probe); /* done isn't called */
+/* Waits for the answer, at most some seconds. 0: healthy. */
+int probe_run(struct probe *probe, struct core_workspace *w, struct error *err);

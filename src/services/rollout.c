@@ -1,18 +1,10 @@
-/* rollout.c -- brings a revision from its request to healthy surfaces, step by step. A step calls
- * one verb of core and waits for its callback; rollout_next is the one place that goes on. */
-#include <errno.h>
+/* rollout.c -- brings a revision from its request to healthy surfaces. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "base/hash.h"
-#include "core/files/files.h"
-#include "core/files/tree_archive.h"
 #include "core/state/exports.h"
-#include "core/state/snapshots.h"
 #include "format/text/yaml_json.h"
 #include "services/deployment_internal.h"
 
@@ -26,101 +18,40 @@ static struct core *core_of(const struct revision_state *r)
 	return r->deployment->all->service.core;
 }
 
-/* ---- its end ---- */
+/* ---- workspaces ---- */
 
-/* Bytes of the package on their way to the unpacking. */
-struct package_pump {
-	struct loop *loop;
-	int from, to;
-};
-
-static void pump_stop(struct revision_state *r)
+struct workspace_owner rollout_owner(struct revision_state *r, const char *role)
 {
-	if (!r->pump)
-		return;
-	loop_unwatch(r->pump->loop, r->pump->to);
-	fd_close(&r->pump->to);
-	free(r->pump);
-	r->pump = NULL;
+	return (struct workspace_owner){ .service = SERVICE_NAME,
+		.deployment = r->deployment->id,
+		.role = role,
+		.package_id =
+			arena_printf(&r->arena, "%s@%s", r->model.agent_app_id, r->model.version) };
 }
 
-void rollout_stop(struct revision_state *r)
+int rollout_create(struct rollout *rollout, struct fiber *fiber, struct desk *desk,
+	const struct workspace *wanted, struct error *err)
 {
-	env_stop(r);
-	if (r->unpacking) {
-		archive_cancel(r->unpacking);
-		r->unpacking = NULL;
-		r->is_waiting = false;
-	}
-	pump_stop(r);
-	fetch_end(r);
-	loop_cancel(core_loop(core_of(r)), r->drain);
-	r->drain = NULL;
-	fd_close(&r->package);
+	struct revision_state *r = rollout->revision;
+	desk_init(desk, core_of(r), revision_request(r, &r->arena));
+	int failed = desk_create_wait(fiber, desk, SERVICE_NAME, wanted, err);
+	desk->request = core_system();
+	return failed;
 }
 
-static void keep_log(struct revision_state *r)
+void rollout_drop_desk(struct rollout *rollout, struct desk *desk)
 {
-	deployment_forget_logs(r->deployment);
-	for (int k = 0; k < SURFACE_COUNT; k++) {
-		auto_buf struct buf log = buf_empty(4 * LOG_BYTES);
-		surface_read_log(&r->surfaces[k], &log);
-		if (!log.len)
-			continue;
-		char *kept = r->deployment->logs[k] = xzalloc(log.len + 1);
-		for (size_t i = 0; i < log.len; i++) /* a text of the store has no NUL */
-			kept[i] = log.data[i] ? log.data[i] : ' ';
-	}
-}
-
-static void on_failed(struct loop *loop, void *ctx)
-{
-	struct revision_state *r = ctx;
-	struct deployment_state *d = r->deployment;
-	struct error why = r->failure;
-	r->drain = NULL;
-	if (r->is_canceled) {
-		revision_end(r);
-		return;
-	}
-	d->all->rollout_failures++;
-	keep_log(r);
-	d->next = NULL;
-	deployment_set_status(d, DEPLOYMENT_FAILED, &why);
-	fault_point("deployment_failed");
-	revision_end(r);
-}
-
-/* Told in a turn of its own: whoever found the failure may be in the middle of the revision. */
-void rollout_fail(struct revision_state *r, const struct error *err)
-{
-	if (r->failure.code)
-		return;
-	r->failure = *err;
-	for (int i = 0; i < SURFACE_COUNT; i++)
-		surface_stop(&r->surfaces[i]);
-	loop_cancel(core_loop(core_of(r)), r->drain);
-	r->drain = loop_after(core_loop(core_of(r)), 0, on_failed, r);
-}
-
-bool rollout_resume(struct revision_state *r, const struct error *err)
-{
-	struct error gone;
-	r->is_waiting = false;
-	if (r->is_canceled) {
-		fail(&gone, ERR_CANCELED, "the deployment was removed");
-		rollout_fail(r, &gone);
-		return false;
-	}
-	if (!err)
-		return !r->failure.code;
-	rollout_fail(r, err);
-	return false;
+	struct deployments *all = rollout->revision->deployment->all;
+	if (desk->id[0] && !all->is_freed) /* else it is swept at the next start */
+		revision_drop_workspace(rollout->revision, desk->id);
+	if (desk->core)
+		desk_done(desk);
+	*desk = (struct desk){ 0 };
 }
 
 /* ---- the package ---- */
 
-static const char *package_name(struct revision_state *r)
+const char *rollout_package_name(struct revision_state *r)
 {
 	const char *url = r->model.package_url;
 	if (!strncmp(url, "blob:", 5))
@@ -151,176 +82,56 @@ static bool share_layer(struct revision_state *r)
 	return true;
 }
 
-static void on_package(
+void rollout_take_package(
 	void *ctx, int fd, uint64_t size, const char *sha256, const struct error *err)
 {
-	struct revision_state *r = ctx;
-	auto_close int file = fd;
-	bool is_url = strncmp(r->model.package_url, "blob:", 5) != 0;
-	fetch_end(r);
-	if (err && err->code == ERR_NOT_FOUND && is_url && r->step == STEP_PACKAGE) {
-		if (rollout_resume(r, NULL)) {
-			r->step = STEP_FETCH_MAKE;
-			rollout_next(r);
-		}
-		return;
-	}
-	if (!rollout_resume(r, err))
-		return;
-	const char *wanted = r->model.wanted_sha256;
-	if (wanted && strcmp(wanted, sha256) != 0) {
-		struct error wrong;
-		/* What is cached under the name of this version is another package. */
-		if (is_url && r->step == STEP_PACKAGE) {
-			r->step = STEP_FETCH_MAKE;
-			rollout_next(r);
-			return;
-		}
-		fail(&wrong, ERR_INVALID, "the package has the SHA-256 %s, not %s", sha256, wanted);
-		rollout_fail(r, &wrong);
-		return;
-	}
-	r->model.sha256 = arena_text(&r->arena, sha256);
-	r->package = take_fd(&file);
-	r->step = share_layer(r) ? STEP_ENV : STEP_LAYER_MAKE;
-	rollout_next(r);
+	struct rollout *rollout = ctx;
+	struct revision_state *r = rollout->revision;
+	fd_close(&rollout->package);
+	rollout->package = fd;
+	if (!err)
+		r->model.sha256 = arena_text(&r->arena, sha256);
+	fiber_continue(rollout->fiber, err);
 }
 
-static void find_package(struct revision_state *r)
+static bool is_wanted(const struct revision *m)
 {
-	bool is_url = strncmp(r->model.package_url, "blob:", 5) != 0;
-	/* A package that is known by its hash need not be read again. */
-	if (!r->model.sha256 && r->model.wanted_sha256)
-		r->model.sha256 = r->model.wanted_sha256;
-	if (r->model.snapshot || share_layer(r)) {
-		r->step = STEP_ENV;
-		rollout_next(r);
-		return;
-	}
-	r->model.sha256 = NULL;
-	if (is_url && r->model.force_refresh) {
-		r->step = STEP_FETCH_MAKE;
-		rollout_next(r);
-		return;
-	}
-	r->is_waiting = true;
-	core_get_stored(
-		core_system(), core_of(r), &stored_packages, package_name(r), on_package, r);
+	return !m->wanted_sha256 || !strcmp(m->wanted_sha256, m->sha256);
 }
 
-static void fetch_keep(struct revision_state *r)
+static int get_package(struct rollout *rollout, struct error *err)
 {
-	r->is_waiting = true;
-	core_keep_stored(core_system(), core_of(r), &stored_packages, package_name(r), r->package,
-		r->model.wanted_sha256, on_package, r);
-	fd_close(&r->package);
+	struct revision_state *r = rollout->revision;
+	bool is_url = strncmp(r->model.package_url, "blob:", 5) != 0;
+	if (!is_url || !r->model.force_refresh) {
+		core_get_stored(core_system(), core_of(r), &stored_packages,
+			rollout_package_name(r), rollout_take_package, rollout);
+		int failed = fiber_wait(rollout->fiber, err);
+		if (failed && (!is_url || err->code != ERR_NOT_FOUND))
+			return -1;
+		if (!failed && is_wanted(&r->model))
+			return 0;
+	}
+	/* What is cached under the name of this version is another package. */
+	if (is_url && fetch_package(rollout, err))
+		return -1;
+	return is_wanted(&r->model)
+		       ? 0
+		       : fail(err, ERR_INVALID, "the package has the SHA-256 %s, not %s",
+				 r->model.sha256, r->model.wanted_sha256);
 }
 
 /* ---- its files ---- */
 
-struct workspace_owner rollout_owner(struct revision_state *r, const char *role)
-{
-	return (struct workspace_owner){ .service = SERVICE_NAME,
-		.deployment = r->deployment->id,
-		.role = role,
-		.package_id =
-			arena_printf(&r->arena, "%s@%s", r->model.agent_app_id, r->model.version) };
-}
-
-static void on_layer(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	struct revision_state *r = ctx;
-	if (w)
-		r->model.layer = arena_text(&r->arena, core_model(w)->id);
-	if (!rollout_resume(r, err))
-		return;
-	deployment_save(r->deployment, NULL, NULL);
-	rollout_next(r);
-}
-
-static void make_layer(struct revision_state *r)
-{
-	struct workspace wanted = { .owner = rollout_owner(r, "package") };
-	r->is_waiting = true;
-	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_layer, r);
-}
-
-/* -1: *err says what is missing. */
-static int find_layer(struct revision_state *r, struct core_workspace **w, struct error *err)
-{
-	return core_find(core_system(), core_of(r), r->model.layer, w, err);
-}
-
-static void on_room(struct loop *loop, int fd, uint32_t events, void *ctx)
-{
-	struct revision_state *r = ctx;
-	static char piece[65536];
-	off_t at = lseek(r->pump->from, 0, SEEK_CUR);
-	ssize_t got = pread(r->pump->from, piece, sizeof piece, at);
-	ssize_t sent = got > 0 ? write(fd, piece, (size_t)got) : 0;
-	if (sent > 0)
-		lseek(r->pump->from, at + sent, SEEK_SET);
-	/* At its end, or refused: the job says why. */
-	if (got <= 0 || (sent < 0 && errno != EAGAIN && errno != EINTR))
-		pump_stop(r);
-}
-
-static void on_unpack_begun(void *ctx, int fd)
-{
-	struct revision_state *r = ctx;
-	struct error err;
-	r->pump = xzalloc(sizeof *r->pump);
-	*r->pump = (struct package_pump){ core_loop(core_of(r)), r->package, fd };
-	lseek(r->package, 0, SEEK_SET);
-	if (loop_watch(r->pump->loop, fd, EPOLLOUT, on_room, r, &err))
-		rollout_fail(r, &err);
-}
-
-void rollout_unpacked(struct revision_state *r)
-{
-	r->unpacking = NULL;
-	pump_stop(r);
-	fd_close(&r->package);
-}
-
-static void on_unpacked(void *ctx, const struct error *err)
-{
-	struct revision_state *r = ctx;
-	struct error why;
-	rollout_unpacked(r);
-	if (err) {
-		why = *err;
-		error_context(&why, "unpack the package");
-	}
-	if (rollout_resume(r, err ? &why : NULL))
-		rollout_next(r);
-}
-
-int rollout_unpack(struct revision_state *r, const char *workspace, const char *path,
-	void (*done)(void *ctx, const struct error *err), struct error *err)
-{
-	const struct archive_listener listener = { on_unpack_begun, done, r };
-	struct core_workspace *w;
-	if (core_find(core_system(), core_of(r), workspace, &w, err))
-		return -1;
-	r->is_waiting = true;
-	r->unpacking = archive_in(core_system(), w, path, &listener);
-	return 0;
-}
-
-static void unpack(struct revision_state *r)
-{
-	struct error err;
-	if (rollout_unpack(r, r->model.layer, "", on_unpacked, &err))
-		rollout_fail(r, &err);
-}
-
 /* All of a file of the package as a text in the arena. */
-static int read_text(struct revision_state *r, const struct files_answer *answer, const char *name,
-	size_t most, struct str *text, struct error *err)
+static int read_text(
+	struct rollout *rollout, const char *name, size_t most, struct str *text, struct error *err)
 {
-	auto_close int fd = answer->fd;
 	auto_buf struct buf data = buf_empty(most + 2);
+	auto_close int fd = -1;
+	fault_point("deployment_step");
+	if (desk_open_wait(rollout->fiber, &rollout->files, name, &fd, err))
+		return -1;
 	char *room = buf_reserve(&data, most + 1);
 	ssize_t got = fd_read_full(fd, room, most + 1);
 	if (got < 0)
@@ -330,7 +141,8 @@ static int read_text(struct revision_state *r, const struct files_answer *answer
 			err, ERR_LIMIT, "'%s' of the package has more than %zu bytes", name, most);
 	if (memchr(room, 0, (size_t)got) || str_utf8_prefix(room, (size_t)got) != (size_t)got)
 		return fail(err, ERR_INVALID, "'%s' of the package is not valid UTF-8", name);
-	*text = (struct str){ arena_bytes(&r->arena, room, (size_t)got), (size_t)got };
+	*text = (struct str){ arena_bytes(&rollout->revision->arena, room, (size_t)got),
+		(size_t)got };
 	return 0;
 }
 
@@ -355,120 +167,102 @@ static int use_manifest(struct revision_state *r, struct error *err)
 	return 0;
 }
 
-static void on_manifest(void *ctx, const struct files_answer *answer, const struct error *err)
+static int read_manifest(struct rollout *rollout, struct error *err)
 {
-	struct revision_state *r = ctx;
-	struct error why;
+	struct revision_state *r = rollout->revision;
 	struct str text = { 0 };
-	if (err && err->code == ERR_NOT_FOUND) {
-		fail(&why, ERR_INVALID, "the package has no %s", APKG_FILE);
-		err = &why;
-	}
-	if (!err && read_text(r, answer, APKG_FILE, MANIFEST_MAX, &text, &why))
-		err = &why;
+	if (read_text(rollout, APKG_FILE, MANIFEST_MAX, &text, err))
+		return err->code == ERR_NOT_FOUND
+			       ? fail(err, ERR_INVALID, "the package has no %s", APKG_FILE)
+			       : -1;
 	r->model.manifest = text.data;
-	if (!err && use_manifest(r, &why))
-		err = &why;
-	if (rollout_resume(r, err))
-		rollout_next(r);
+	return use_manifest(r, err);
 }
 
-static void on_requirements(void *ctx, const struct files_answer *answer, const struct error *err)
+static int read_requirements(struct rollout *rollout, struct error *err)
 {
-	struct revision_state *r = ctx;
-	struct error why;
 	struct str text = { 0 };
-	bool is_absent = err && err->code == ERR_NOT_FOUND;
-	if (is_absent)
-		err = NULL;
-	if (!err && !is_absent &&
-		read_text(r, answer, APKG_REQUIREMENTS, REQUIREMENTS_MAX, &text, &why))
-		err = &why;
-	r->model.requirements = text.data;
-	if (rollout_resume(r, err))
-		rollout_next(r);
+	if (read_text(rollout, APKG_REQUIREMENTS, REQUIREMENTS_MAX, &text, err) &&
+		err->code != ERR_NOT_FOUND)
+		return -1;
+	rollout->revision->model.requirements = text.data;
+	return 0;
 }
 
-static void on_prebuilt(void *ctx, const struct files_answer *answer, const struct error *err)
+/* Whether it has an environment. */
+static int look_for_prebuilt(struct rollout *rollout, struct error *err)
 {
-	struct revision_state *r = ctx;
-	auto_close int fd = err ? -1 : answer->fd;
-	r->model.is_prebuilt = !err;
-	if (rollout_resume(r, err && err->code != ERR_NOT_FOUND ? err : NULL))
-		rollout_next(r);
+	auto_close int fd = -1;
+	fault_point("deployment_step");
+	int failed = desk_open_wait(rollout->fiber, &rollout->files, APKG_VENV, &fd, err);
+	rollout->revision->model.is_prebuilt = !failed;
+	return failed && err->code != ERR_NOT_FOUND ? -1 : 0;
 }
 
-static void open_file(struct revision_state *r, const char *name, files_fn *done)
+static int unpack(struct rollout *rollout, struct error *err)
 {
-	const struct files_request what = { .verb = FILES_OPEN, .path = name };
-	struct core_workspace *w;
-	struct error err;
-	if (find_layer(r, &w, &err)) {
-		rollout_fail(r, &err);
-		return;
-	}
-	r->is_waiting = true;
-	files_do(core_system(), w, &what, done, r);
+	struct revision_state *r = rollout->revision;
+	const struct workspace wanted = { .owner = rollout_owner(r, "package") };
+	fault_point("deployment_step");
+	int failed = rollout_create(rollout, rollout->fiber, &rollout->files, &wanted, err);
+	if (rollout->files.id[0])
+		r->model.layer = arena_text(&r->arena, rollout->files.id);
+	if (failed)
+		return -1;
+	deployment_save(r->deployment, NULL, NULL);
+	fault_point("deployment_step");
+	if (desk_unpack_wait(rollout->fiber, &rollout->files, "", rollout->package, err))
+		return error_context(err, "unpack the package");
+	fd_close(&rollout->package);
+	return 0;
 }
 
-static void on_frozen(void *ctx, const struct snapshot *snapshot, const struct error *err)
+static int freeze(struct rollout *rollout, struct error *err)
 {
-	struct revision_state *r = ctx;
-	if (snapshot)
-		r->model.snapshot = arena_text(&r->arena, snapshot->id);
-	if (rollout_resume(r, err))
-		rollout_next(r);
-}
-
-static void freeze(struct revision_state *r)
-{
+	struct revision_state *r = rollout->revision;
 	const struct snapshot_wanted wanted = { .tag = "package" };
-	struct core_workspace *w;
-	struct error err;
-	if (find_layer(r, &w, &err)) {
-		rollout_fail(r, &err);
-		return;
-	}
-	r->is_waiting = true;
-	core_snapshot_create(revision_request(r, &r->arena), w, &wanted, on_frozen, r);
+	char id[ID_LEN + 1];
+	fault_point("deployment_step");
+	rollout->files.request = revision_request(r, &r->arena);
+	if (desk_freeze_wait(rollout->fiber, &rollout->files, &wanted, id, err))
+		return -1;
+	rollout->files.request = core_system();
+	r->model.snapshot = arena_text(&r->arena, id);
+	return 0;
 }
 
-/* ---- workspaces of the surfaces ---- */
-
-static void on_surface(void *ctx, struct core_workspace *w, const struct error *err)
+/* A frozen workspace with the files of the package: that of another revision, or a new one. */
+static int provide_files(struct rollout *rollout, struct error *err)
 {
-	struct revision_state *r = ctx;
-	struct error why;
-	if (err) {
-		why = *err;
-		r->model.surfaces[r->at].workspace = NULL;
-		error_context(&why, "make surface '%s'", surface_names[r->at]);
+	struct revision_state *r = rollout->revision;
+	fault_point("deployment_step");
+	/* A package that is known by its hash need not be read again. */
+	if (!r->model.sha256 && r->model.wanted_sha256)
+		r->model.sha256 = r->model.wanted_sha256;
+	if (!r->model.snapshot && !share_layer(r)) {
+		r->model.sha256 = NULL;
+		if (get_package(rollout, err) ||
+			(!share_layer(r) &&
+				(unpack(rollout, err) || read_manifest(rollout, err) ||
+					read_requirements(rollout, err) ||
+					look_for_prebuilt(rollout, err) || freeze(rollout, err))))
+			return -1;
 	}
-	if (!rollout_resume(r, err ? &why : NULL))
-		return;
-	fault_point("deployment_surface_made");
-	r->at++;
-	r->step = STEP_SURFACE;
-	rollout_next(r);
+	return r->agent.name ? 0 : use_manifest(r, err);
 }
+
+/* ---- its surfaces ---- */
 
 /* Its workspace has an id before it is there, so that a crash leaves no workspace without one. */
-static void make_surface(struct revision_state *r)
+static int make_surface(struct rollout *rollout, enum surface_kind kind, struct error *err)
 {
-	const struct apkg_surface *spec;
+	struct revision_state *r = rollout->revision;
+	struct desk desk;
 	char id[ID_LEN + 1];
-	while (r->at < SURFACE_COUNT && !r->agent.surfaces[r->at].is_there)
-		r->at++;
-	if (r->at == SURFACE_COUNT) {
-		r->step = STEP_START;
-		rollout_next(r);
-		return;
-	}
-	spec = &r->agent.surfaces[r->at];
-	struct workspace wanted = { .owner = rollout_owner(r, surface_names[r->at]),
+	struct workspace wanted = { .owner = rollout_owner(r, surface_names[kind]),
 		.from = r->model.snapshot,
-		.env = surface_variables(r, (enum surface_kind)r->at, &r->arena),
-		.limits = spec->limits.limits,
+		.env = surface_variables(r, kind, &r->arena),
+		.limits = r->agent.surfaces[kind].limits.limits,
 		.network = r->model.network,
 		.environment = r->model.environment,
 		/* A pre-built one is not to be made again from an index. */
@@ -476,43 +270,82 @@ static void make_surface(struct revision_state *r)
 		.requirements =
 			r->model.is_prebuilt ? NULL : env_requirements(r, r->model.requirements),
 		.policy.settings = r->model.settings };
+	fault_point("deployment_step");
 	id_make(id);
 	memcpy(wanted.id, id, sizeof id);
-	r->model.surfaces[r->at].workspace = arena_text(&r->arena, id);
-	r->is_waiting = true;
-	core_create(revision_request(r, &r->arena), core_of(r), &wanted, on_surface, r);
+	r->model.surfaces[kind].workspace = arena_text(&r->arena, id);
+	int failed = rollout_create(rollout, rollout->fiber, &desk, &wanted, err);
+	if (!desk.id[0])
+		r->model.surfaces[kind].workspace = NULL;
+	desk_done(&desk);
+	if (failed)
+		return error_context(err, "make surface '%s'", surface_names[kind]);
+	fault_point("deployment_surface_made");
+	return 0;
 }
 
-/* ---- surfaces ---- */
-
-static void start_all(struct revision_state *r)
+static int make_surfaces(struct rollout *rollout, struct error *err)
 {
-	env_stop(r); /* the surfaces keep the environment from here on */
-	deployment_set_status(r->deployment, DEPLOYMENT_STARTING, NULL);
-	r->step = STEP_WAIT;
-	for (int i = 0; i < SURFACE_COUNT; i++) {
-		struct surface *s = &r->surfaces[i];
-		if (!r->agent.surfaces[i].is_there)
-			continue;
-		s->status = SURFACE_STARTING;
-		surface_start(s);
-	}
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		if (rollout->revision->agent.surfaces[i].is_there &&
+			make_surface(rollout, (enum surface_kind)i, err))
+			return -1;
+	fault_point("deployment_step");
+	return 0;
 }
 
-static void on_drain_due(struct loop *loop, void *ctx)
+void rollout_surface_changed(struct revision_state *r)
+{
+	bell_ring_later(&r->rollout->bell);
+}
+
+void rollout_surface_failed(struct revision_state *r, const struct error *why)
+{
+	if (!r->rollout || r->rollout->failure.code)
+		return;
+	r->rollout->failure = *why;
+	bell_ring_later(&r->rollout->bell);
+}
+
+static int start_surfaces(struct rollout *rollout, struct error *err)
+{
+	struct revision_state *r = rollout->revision;
+	fault_point("deployment_step");
+	env_stop(rollout); /* the surfaces keep the environment from here on */
+	deployment_set_status(r->deployment, DEPLOYMENT_STARTING, NULL);
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		if (r->agent.surfaces[i].is_there)
+			surface_start(&r->surfaces[i]);
+	while (!revision_is_healthy(r) && !rollout->failure.code)
+		if (bell_wait(&rollout->bell, BELL_NO_TIME, err))
+			return -1;
+	if (!rollout->failure.code)
+		return 0;
+	*err = rollout->failure;
+	return -1;
+}
+
+/* ---- its end ---- */
+
+static void drain(struct fiber *fiber, void *ctx)
 {
 	struct revision_state *r = ctx;
-	unsigned uses = 0;
+	uint64_t until_ms = clock_monotonic_ms() + DRAIN_MS;
+	unsigned uses;
+	struct error canceled;
+	r->drain = fiber;
+	do {
+		if (pause_wait(fiber, core_loop(core_of(r)), DRAIN_EVERY_MS, &canceled)) {
+			r->drain = NULL;
+			return;
+		}
+		uses = 0;
+		for (int i = 0; i < SURFACE_COUNT; i++)
+			uses += r->surfaces[i].uses;
+	} while (uses && clock_monotonic_ms() < until_ms);
 	r->drain = NULL;
-	for (int i = 0; i < SURFACE_COUNT; i++)
-		uses += r->surfaces[i].uses;
-	if (uses && clock_monotonic_ms() < r->drain_until_ms) {
-		r->drain = loop_after(loop, DRAIN_EVERY_MS, on_drain_due, r);
-		return;
-	}
 	for (int i = 0; i < SURFACE_COUNT; i++) {
 		struct surface_row *row = &r->model.surfaces[i];
-		surface_stop(&r->surfaces[i]);
 		r->surfaces[i].status = SURFACE_ABSENT;
 		if (row->workspace)
 			revision_drop_workspace(r, row->workspace);
@@ -522,26 +355,18 @@ static void on_drain_due(struct loop *loop, void *ctx)
 	deployment_save(r->deployment, NULL, NULL);
 }
 
-/* The revision that was live gets no new requests; those under way end there. */
-static void drain(struct revision_state *r)
-{
-	for (int i = 0; i < SURFACE_COUNT; i++)
-		surface_stop(&r->surfaces[i]);
-	r->drain_until_ms = clock_monotonic_ms() + DRAIN_MS;
-	r->drain = loop_after(core_loop(core_of(r)), DRAIN_EVERY_MS, on_drain_due, r);
-}
-
 static void go_live(struct revision_state *r)
 {
 	struct deployment_state *d = r->deployment;
 	struct revision_state *before = d->live, *dropped = d->previous;
-	r->is_rolling = false;
-	r->step = STEP_DONE;
 	d->live = r;
 	d->next = NULL;
 	if (before) {
 		d->previous = before;
-		drain(before);
+		/* It gets no new requests; those under way end there. */
+		for (int i = 0; i < SURFACE_COUNT; i++)
+			surface_stop(&before->surfaces[i]);
+		fiber_start(drain, before);
 		if (dropped)
 			revision_end(dropped);
 	}
@@ -551,59 +376,64 @@ static void go_live(struct revision_state *r)
 	deployment_set_status(d, DEPLOYMENT_HEALTHY, NULL);
 }
 
-void rollout_surface_changed(struct surface *s)
+static void keep_log(struct revision_state *r)
 {
-	struct revision_state *r = s->revision;
-	if (r->step == STEP_WAIT && !r->failure.code && revision_is_healthy(r))
-		go_live(r);
+	deployment_forget_logs(r->deployment);
+	for (int k = 0; k < SURFACE_COUNT; k++) {
+		auto_buf struct buf log = buf_empty(4 * LOG_BYTES);
+		surface_read_log(&r->surfaces[k], &log);
+		if (!log.len)
+			continue;
+		char *kept = r->deployment->logs[k] = xzalloc(log.len + 1);
+		for (size_t i = 0; i < log.len; i++) /* a text of the store has no NUL */
+			kept[i] = log.data[i] ? log.data[i] : ' ';
+	}
 }
 
-/* ---- the steps ---- */
-
-void rollout_next(struct revision_state *r)
+static void end_failed(struct revision_state *r, const struct error *why)
 {
-	static void (*const steps[])(struct revision_state *) = {
-		[STEP_PACKAGE] = find_package,
-		[STEP_FETCH_MAKE] = fetch_make,
-		[STEP_FETCH_RUN] = fetch_run,
-		[STEP_FETCH_OPEN] = fetch_open,
-		[STEP_FETCH_KEEP] = fetch_keep,
-		[STEP_LAYER_MAKE] = make_layer,
-		[STEP_UNPACK] = unpack,
-		[STEP_FREEZE] = freeze,
-		[STEP_ENV] = env_step,
-		[STEP_SURFACE] = make_surface,
-		[STEP_START] = start_all,
-	};
+	struct deployment_state *d = r->deployment;
+	for (int i = 0; i < SURFACE_COUNT; i++)
+		surface_stop(&r->surfaces[i]);
+	d->all->rollout_failures++;
+	keep_log(r);
+	d->next = NULL;
+	deployment_set_status(d, DEPLOYMENT_FAILED, why);
+	fault_point("deployment_failed");
+	revision_end(r);
+}
+
+static void roll_out(struct fiber *fiber, void *ctx)
+{
+	struct revision_state *r = ctx;
+	struct rollout rollout = { .revision = r,
+		.fiber = fiber,
+		.bell = { .fiber = fiber, .loop = core_loop(core_of(r)) },
+		.package = -1,
+		.env.rollout = &rollout };
 	struct error err;
-	enum rollout_step step = r->step;
-	if (r->failure.code)
+	r->rollout = &rollout;
+	desk_init(&rollout.files, core_of(r), core_system());
+	deployment_set_status(r->deployment, DEPLOYMENT_DOWNLOADING, NULL);
+	int failed = provide_files(&rollout, &err) || env_provide(&rollout, &err) ||
+		     make_surfaces(&rollout, &err) || start_surfaces(&rollout, &err);
+	fiber_end_cancellation(fiber);
+	env_stop(&rollout);
+	fd_close(&rollout.package);
+	desk_done(&rollout.files);
+	bell_done(&rollout.bell);
+	r->rollout = NULL;
+	if (r->deployment->all->is_freed)
 		return;
-	if (step == STEP_ENV && !r->agent.name && use_manifest(r, &err)) {
-		rollout_fail(r, &err);
-		return;
-	}
-	fault_point("deployment_step");
-	/* Steps that branch set the next one themselves. */
-	r->step = step + 1;
-	if (step == STEP_MANIFEST)
-		open_file(r, APKG_FILE, on_manifest);
-	else if (step == STEP_REQUIREMENTS)
-		open_file(r, APKG_REQUIREMENTS, on_requirements);
-	else if (step == STEP_PREBUILT)
-		open_file(r, APKG_VENV, on_prebuilt);
-	else {
-		if (step == STEP_PACKAGE || step == STEP_FETCH_KEEP)
-			r->step = step;
-		steps[step](r);
-	}
+	if (r->is_canceled)
+		revision_end(r);
+	else if (failed)
+		end_failed(r, &err);
+	else
+		go_live(r);
 }
 
 void rollout_begin(struct revision_state *r)
 {
-	r->is_rolling = true;
-	r->step = STEP_PACKAGE;
-	r->package = -1;
-	deployment_set_status(r->deployment, DEPLOYMENT_DOWNLOADING, NULL);
-	rollout_next(r);
+	fiber_start(roll_out, r);
 }

@@ -373,7 +373,7 @@ void pushes_begin(struct agents *agents)
 			agents->base.core, &store_push_configs, pushes->stale.items[i], NULL, NULL);
 	arena_done(&pushes->arena);
 	pushes->stale = (text_list){ 0 };
-	desk_sweep(agents->base.core, PUSH_SERVICE, NULL, NULL);
+	desk_sweep(agents->base.core, PUSH_SERVICE, "left behind", NULL, NULL);
 }
 
 static bool is_owed(const struct push *push)

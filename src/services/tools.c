@@ -486,11 +486,11 @@ static void take(void *state, const struct store_table *table, const void *row)
 	tools_add(state, row);
 }
 
-static bool is_kept(void *ctx, const char *workspace)
+static bool is_kept(void *ctx, const struct workspace *w)
 {
 	struct tools *tools = ctx;
 	for (const struct tool_entry *e = tools->newest; e; e = e->older)
-		if (e->model.workspace && !strcmp(e->model.workspace, workspace))
+		if (e->model.workspace && !strcmp(e->model.workspace, w->id))
 			return true;
 	return false;
 }
@@ -524,7 +524,7 @@ static void start(void *state)
 		tools->settings = *tools->base.options.tools;
 	for (struct tool_entry *e = tools->newest; e; e = e->older)
 		look_at(e);
-	desk_sweep(tools->base.core, TOOLS_SERVICE, is_kept, tools);
+	desk_sweep(tools->base.core, TOOLS_SERVICE, "left behind", is_kept, tools);
 	tools_arm_sweep(tools);
 }
 
