@@ -1,14 +1,12 @@
 /* case_prepare.c -- a case becomes ready: its packages, the editable install, setup, the variables,
- * the snapshot. Each is a step of a table; a step that has nothing to do is passed over. */
+ * the snapshot. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "core/files/files.h"
 #include "core/packages/packages.h"
-#include "core/state/snapshots.h"
 #include "format/packages/pep508.h"
 #include "format/packages/requirements.h"
 #include "format/text/json_read.h"
@@ -16,67 +14,35 @@
 #include "services/cases_internal.h"
 
 #define EDITABLE_TIMEOUT_MS 600000
+#define EDITABLE_FAILED "case '%s': the editable install has failed"
 #define DEFAULT_REQUIRES "setuptools>=64"
 #define DEFAULT_BACKEND "setuptools.build_meta"
 
 struct prepare {
 	struct case_entry *c;
+	struct fiber *fiber;
 	struct arena arena;
-	const struct request *request;
-	unsigned at; /* index into `begins` */
-	size_t setup;
-	bool is_canceled;
+	struct desk desk;
 	struct step step;
 	struct buf steps;
-	size_t share;	     /* of output, of each step */
-	uint64_t began_ms;   /* of an install */
+	size_t share;	   /* of output, of each step */
+	uint64_t began_ms; /* of an install */
+	bool is_canceled;
+	const char *reason;  /* of a failure of the present step */
 	const char *backend; /* of an editable install; and where it is found in the source */
 	text_list backend_paths;
 	text_list build;	/* what the backend needs, */
 	text_list needed;	/* what it asks for itself, */
 	text_list dependencies; /* and what the project needs */
 };
-typedef bool begin_fn(struct prepare *p); /* false: nothing to do */
-static void go_on(struct prepare *p);
 
-static void finish(struct prepare *p, enum case_state state, const char *reason, const char *error)
+/* Before each step; reason: of its failure. -1: the case is removed. */
+static int begin(struct prepare *p, const char *reason, struct error *err)
 {
-	struct case_entry *c = p->c;
-	struct cell_entry *next;
-	bool is_stopping = c->cases->is_stopping;
-	c->prepare = NULL;
-	c->model.steps = steps_text(&p->steps, &c->arena);
-	if (is_stopping && state == CASE_FAILED)
-		case_set_state(c, state, CASE_REASON_RESTARTED, "the daemon was restarted");
-	else
-		case_set_state(c, state, reason, error);
-	fault_point("case_prepared");
-	step_free(&p->step);
-	buf_done(&p->steps);
-	arena_done(&p->arena);
-	free(p);
-	for (struct cell_entry *cell = c->cells; cell && !c->is_removed; cell = next) {
-		next = cell->next;
-		if (cell->model.state == CELL_WAITING && !cell->job)
-			cell_go_on(cell);
-	}
-	case_unhold(c);
-}
-
-static void fail_with(struct prepare *p, const char *reason, const char *error)
-{
-	finish(p, CASE_FAILED, reason, error);
-}
-
-static int find(struct prepare *p, struct core_workspace **w, struct error *err)
-{
-	return core_find(p->request, p->c->cases->base.core, p->c->model.workspace, w, err);
-}
-
-static void next(struct prepare *p)
-{
-	p->at++;
-	go_on(p);
+	p->reason = reason;
+	return p->is_canceled || p->c->cases->is_stopping
+		       ? fail(err, ERR_CANCELED, "the case was removed")
+		       : 0;
 }
 
 /* ---- packages ---- */
@@ -100,22 +66,19 @@ static void on_packages(void *ctx, const struct packages_result *result, const s
 	shown.duration_ms = clock_monotonic_ms() - p->began_ms;
 	shown.output = output.len ? output.data : "";
 	steps_add(&p->steps, &shown);
-	if (err)
-		fail_with(p, "install", err->text);
-	else
-		next(p);
+	fiber_continue(p->fiber, err);
 }
 
-static bool change_packages(struct prepare *p, const text_list *packages, bool is_removal)
+static int change_packages(
+	struct prepare *p, const text_list *packages, bool is_removal, struct error *err)
 {
 	struct packages_wanted wanted = { .packages = *packages,
 		.is_removal = is_removal,
 		.kind = &env_kind_rows[ENV_KIND_PYTHON] };
 	auto_buf struct buf words = buf_empty(BUF_MAX_DEFAULT);
 	struct core_workspace *w;
-	struct error err;
 	if (!packages->count)
-		return false;
+		return 0;
 	for (size_t i = 0; i < packages->count; i++)
 		buf_printf(&words, " %s", packages->items[i]);
 	const char *verb = is_removal ? "uninstall" : "install";
@@ -123,31 +86,82 @@ static bool change_packages(struct prepare *p, const text_list *packages, bool i
 		.name = verb,
 		.command = arena_printf(&p->arena, "%s%.*s", verb, (int)words.len, words.data) };
 	p->began_ms = clock_monotonic_ms();
-	if (find(p, &w, &err))
-		fail_with(p, "install", err.text);
-	else
-		packages_change(p->request, w, &wanted, on_packages, p);
-	return true;
+	if (begin(p, "install", err) ||
+		core_find(p->desk.request, p->desk.core, p->desk.id, &w, err))
+		return -1;
+	packages_change(p->desk.request, w, &wanted, on_packages, p);
+	return fiber_wait(p->fiber, err);
 }
 
-static bool begin_install(struct prepare *p)
+static int install(struct prepare *p, struct error *err)
 {
 	text_list all = { 0 };
 	const text_list *parts[] = { &p->c->spec.environment.requirements, &p->build };
 	for (size_t part = 0; part < 2; part++)
 		for (size_t i = 0; i < parts[part]->count; i++)
 			vec_push(&p->arena, &all, parts[part]->items[i]);
-	return change_packages(p, &all, false);
+	return change_packages(p, &all, false, err);
+}
+
+/* ---- commands ---- */
+
+static int run(struct prepare *p, const char *name, const char *command, struct error *err)
+{
+	const struct step_wanted wanted = { .type = "setup",
+		.name = name,
+		.command = command,
+		.timeout_ms = p->c->spec.setup.timeout_ms,
+		.output_max = p->share };
+	if (begin(p, "setup", err))
+		return -1;
+	return step_run(&p->step, p->fiber, &p->desk, &wanted, err);
+}
+
+static int run_shown(struct prepare *p, const char *name, const char *command, struct error *err)
+{
+	if (run(p, name, command, err))
+		return -1;
+	steps_add(&p->steps, &p->step.shown);
+	return p->step.shown.passed ? 0
+				    : fail(err, ERR_FAILED, "%.100s: exit code %d, reason %s", name,
+					      p->step.shown.exit_code, p->step.shown.reason);
+}
+
+/* The archive of a release has one directory, in which the project is: that becomes the source. */
+static int flatten_source(struct prepare *p, struct error *err)
+{
+	static const char command[] =
+		"set -- $(ls -A -I .venv -I .workspace_configured | wc -l) *\n"
+		"test \"$1\" = 1 && test -d \"$2\" && test ! -L \"$2\" || exit 0\n"
+		"mv -- \"$2\" .carrel-source && cd .carrel-source &&\n"
+		"find . -mindepth 1 -maxdepth 1 -exec mv -t .. -- {} + && cd .. && rmdir "
+		".carrel-source\n";
+	return case_source_is_archive(&p->c->spec) ? run_shown(p, "source", command, err) : 0;
+}
+
+/* As `python3 -m venv --system-site-packages` has it. */
+static int show_site(struct prepare *p, struct error *err)
+{
+	static const char command[] =
+		"test ! -e /env/pyvenv.cfg || sed -i "
+		"'s/^include-system-site-packages = .*/include-system-site-packages = true/' "
+		"/env/pyvenv.cfg";
+	return p->c->spec.environment.system_site_packages
+		       ? run_shown(p, "system_site_packages", command, err)
+		       : 0;
+}
+
+static int set_up(struct prepare *p, struct error *err)
+{
+	const text_list *commands = &p->c->spec.setup.run;
+	for (size_t i = 0; i < commands->count; i++)
+		if (run_shown(p, arena_printf(&p->arena, "setup %zu", i + 1), commands->items[i],
+			    err))
+			return -1;
+	return 0;
 }
 
 /* ---- the editable install ---- */
-
-static void fail_editable(struct prepare *p, const char *why)
-{
-	fail_with(p, "editable",
-		arena_printf(&p->c->arena, "case '%s': the editable install has failed: %s",
-			p->c->model.name, why));
-}
 
 static int read_project(struct prepare *p, struct str text, struct error *err)
 {
@@ -168,43 +182,27 @@ static int read_project(struct prepare *p, struct str text, struct error *err)
 	return 0;
 }
 
-static void on_project(void *ctx, const struct files_answer *answer, const struct error *err)
+static int read_toml(struct prepare *p, struct error *err)
 {
-	struct prepare *p = ctx;
-	auto_close int fd = err ? -1 : answer->fd;
-	struct error why;
-	int failed = 0;
-	if (!err) {
-		char *text = arena_alloc(&p->arena, TOML_MAX);
-		ssize_t got = fd_read_full(fd, text, TOML_MAX);
-		failed = got < 0 ? fail_errno(&why, "read pyproject.toml")
-				 : read_project(p, (struct str){ text, (size_t)got }, &why);
-	} else if (err->code != ERR_NOT_FOUND) {
-		why = *err;
-		failed = -1;
-	}
-	if (failed) {
-		fail_editable(p, why.text);
-		return;
-	}
-	if (!p->build.count) /* as PEP 518 has it */
-		vec_push(&p->arena, &p->build, DEFAULT_REQUIRES);
-	next(p);
+	auto_close int fd = -1;
+	if (desk_open_wait(p->fiber, &p->desk, "pyproject.toml", &fd, err))
+		return err->code == ERR_NOT_FOUND ? 0 : -1;
+	char *text = arena_alloc(&p->arena, TOML_MAX);
+	ssize_t got = fd_read_full(fd, text, TOML_MAX);
+	return got < 0 ? fail_errno(err, "read pyproject.toml")
+		       : read_project(p, (struct str){ text, (size_t)got }, err);
 }
 
-static bool begin_read(struct prepare *p)
+static int find_backend(struct prepare *p, struct error *err)
 {
-	struct files_request wanted = { .verb = FILES_OPEN, .path = "pyproject.toml" };
-	struct core_workspace *w;
-	struct error err;
-	if (!p->c->spec.environment.install)
-		return false;
+	if (begin(p, "editable", err))
+		return -1;
 	p->backend = DEFAULT_BACKEND;
-	if (find(p, &w, &err))
-		fail_editable(p, err.text);
-	else
-		files_do(p->request, w, &wanted, on_project, p);
-	return true;
+	if (read_toml(p, err))
+		return error_context(err, EDITABLE_FAILED, p->c->model.name);
+	if (!p->build.count) /* as PEP 518 has it */
+		vec_push(&p->arena, &p->build, DEFAULT_REQUIRES);
+	return 0;
 }
 
 /* Builds the editable wheel (PEP 660) and unpacks it into the environment; its last line says what
@@ -269,33 +267,14 @@ static const struct json_value *read_answer(struct prepare *p)
 	struct str last = str_last_line((struct str){ p->step.out.data, p->step.out.len });
 	struct json_value *value;
 	struct error ignored;
-	return last.len && !json_read(last, &p->arena, &value, &ignored) ? value : NULL;
+	return p->step.shown.passed && last.len && !json_read(last, &p->arena, &value, &ignored)
+		       ? value
+		       : NULL;
 }
 
-static void on_editable(void *ctx, struct step *step)
-{
-	struct prepare *p = ctx;
-	const struct json_value *answer = step->shown.passed ? read_answer(p) : NULL;
-	if (!answer) {
-		step->shown.passed = false;
-		steps_add(&p->steps, &step->shown);
-		struct str why = str_last_line(str_from(step->shown.output));
-		fail_editable(
-			p, arena_printf(&p->arena, "%s: %.*s", p->backend,
-				   (int)(why.len < 300 ? why.len : 300), why.len ? why.data : ""));
-		return;
-	}
-	steps_add(&p->steps, &step->shown);
-	take_texts(p, json_member(answer, "needed"), &p->needed);
-	take_texts(p, json_member(answer, "requires"), &p->dependencies);
-	next(p);
-}
-
-static bool begin_editable(struct prepare *p)
+static int build_editable(struct prepare *p, struct error *err)
 {
 	text_list argv = { 0 };
-	if (!p->backend)
-		return false;
 	const char *const words[] = { "python3", "-c", editable_script,
 		p->needed.count ? "again" : "first", p->backend };
 	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -304,31 +283,38 @@ static bool begin_editable(struct prepare *p)
 		vec_push(&p->arena, &argv, p->backend_paths.items[i]);
 	vec_push(&p->arena, &argv, NULL);
 	argv.count--;
-	struct step_wanted wanted = { .type = "editable",
+	const struct step_wanted wanted = { .type = "editable",
 		.name = p->backend,
 		.command = "build_editable",
 		.argv = argv,
 		.timeout_ms = EDITABLE_TIMEOUT_MS,
 		.output_max = p->share };
-	step_run(&p->step, p->c->cases, p->request, p->c->model.workspace, &wanted, on_editable, p);
-	return true;
+	if (begin(p, "editable", err) || step_run(&p->step, p->fiber, &p->desk, &wanted, err))
+		return -1;
+	const struct json_value *answer = read_answer(p);
+	p->step.shown.passed = answer;
+	steps_add(&p->steps, &p->step.shown);
+	if (!answer) {
+		struct str why = str_last_line(str_from(p->step.shown.output));
+		fail(err, ERR_FAILED, "%s: %.*s", p->backend, (int)(why.len < 300 ? why.len : 300),
+			why.len ? why.data : "");
+		return error_context(err, EDITABLE_FAILED, p->c->model.name);
+	}
+	take_texts(p, json_member(answer, "needed"), &p->needed);
+	take_texts(p, json_member(answer, "requires"), &p->dependencies);
+	return 0;
 }
 
-static bool begin_needed(struct prepare *p)
+/* A backend may ask for more: then it is tried again with that. */
+static int install_editable(struct prepare *p, struct error *err)
 {
+	if (build_editable(p, err))
+		return -1;
+	if (!p->needed.count)
+		return 0;
 	for (size_t i = 0; i < p->needed.count; i++)
 		vec_push(&p->arena, &p->build, p->needed.items[i]);
-	return change_packages(p, &p->needed, false);
-}
-
-static bool begin_again(struct prepare *p)
-{
-	return p->needed.count && begin_editable(p);
-}
-
-static bool begin_dependencies(struct prepare *p)
-{
-	return change_packages(p, &p->dependencies, false);
+	return change_packages(p, &p->needed, false, err) || build_editable(p, err) ? -1 : 0;
 }
 
 /* Normalised; NULL: a path or a URL. */
@@ -352,7 +338,7 @@ static bool names(struct prepare *p, const text_list *list, const char *name)
 }
 
 /* What only the backend needed. */
-static bool begin_uninstall(struct prepare *p)
+static int uninstall(struct prepare *p, struct error *err)
 {
 	text_list unwanted = { 0 };
 	for (size_t i = 0; i < p->build.count; i++) {
@@ -361,85 +347,7 @@ static bool begin_uninstall(struct prepare *p)
 			!names(p, &p->dependencies, name) && !names(p, &unwanted, name))
 			vec_push(&p->arena, &unwanted, name);
 	}
-	return change_packages(p, &unwanted, true);
-}
-
-/* ---- commands ---- */
-
-static bool has_passed(struct prepare *p, const struct step *step)
-{
-	char text[128];
-	steps_add(&p->steps, &step->shown);
-	if (step->shown.passed)
-		return true;
-	str_format(text, sizeof text, "%s: exit code %d, reason %s", step->shown.name,
-		step->shown.exit_code, step->shown.reason);
-	fail_with(p, "setup", text);
-	return false;
-}
-
-static void on_command(void *ctx, struct step *step)
-{
-	if (has_passed(ctx, step))
-		next(ctx);
-}
-
-static void on_setup(void *ctx, struct step *step)
-{
-	struct prepare *p = ctx;
-	if (!has_passed(p, step))
-		return;
-	p->setup++; /* the same step has the next command */
-	go_on(p);
-}
-
-static void run(struct prepare *p, const char *type, const char *name, const char *command,
-	void (*done)(void *ctx, struct step *step))
-{
-	struct step_wanted wanted = { .type = type,
-		.name = name,
-		.command = command,
-		.timeout_ms = p->c->spec.setup.timeout_ms,
-		.output_max = p->share };
-	step_run(&p->step, p->c->cases, p->request, p->c->model.workspace, &wanted, done, p);
-}
-
-/* As `python3 -m venv --system-site-packages` has it. */
-static bool begin_site(struct prepare *p)
-{
-	if (!p->c->spec.environment.system_site_packages)
-		return false;
-	run(p, "setup", "system_site_packages",
-		"test ! -e /env/pyvenv.cfg || sed -i "
-		"'s/^include-system-site-packages = .*/include-system-site-packages = true/' "
-		"/env/pyvenv.cfg",
-		on_command);
-	return true;
-}
-
-static bool begin_setup(struct prepare *p)
-{
-	const text_list *commands = &p->c->spec.setup.run;
-	if (p->setup >= commands->count)
-		return false;
-	run(p, "setup", arena_printf(&p->arena, "setup %zu", p->setup + 1),
-		commands->items[p->setup], on_setup);
-	return true;
-}
-
-/* The archive of a release has one directory, in which the project is: that becomes the source. */
-static bool begin_source(struct prepare *p)
-{
-	static const char command[] =
-		"set -- $(ls -A -I .venv -I .workspace_configured | wc -l) *\n"
-		"test \"$1\" = 1 && test -d \"$2\" && test ! -L \"$2\" || exit 0\n"
-		"mv -- \"$2\" .carrel-source && cd .carrel-source &&\n"
-		"find . -mindepth 1 -maxdepth 1 -exec mv -t .. -- {} + && cd .. && rmdir "
-		".carrel-source\n";
-	if (!case_source_is_archive(&p->c->spec))
-		return false;
-	run(p, "setup", "source", command, on_command);
-	return true;
+	return change_packages(p, &unwanted, true, err);
 }
 
 /* ---- the variables, and the snapshot ---- */
@@ -450,72 +358,88 @@ static bool is_of_the_shell(struct str name)
 	       str_is(name, "_");
 }
 
-static void on_variables(void *ctx, struct step *step)
+static int read_variables(struct prepare *p, struct error *err)
 {
-	struct prepare *p = ctx;
-	struct eval_case *model = &p->c->model;
-	struct str rest = { step->out.data, step->out.len }, one, name, value;
-	if (!step->shown.passed) {
-		steps_add(&p->steps, &step->shown);
-		fail_with(p, "setup", "the variables of commands can't be read");
-		return;
+	struct arena *arena = &p->c->arena;
+	pair_list *variables = &p->c->model.variables;
+	struct str one, name, value;
+	if (run(p, "variables", "env -0", err))
+		return -1;
+	if (!p->step.shown.passed) {
+		steps_add(&p->steps, &p->step.shown);
+		return fail(err, ERR_FAILED, "the variables of commands can't be read");
 	}
-	model->variables = (pair_list){ 0 };
+	struct str rest = { p->step.out.data, p->step.out.len };
+	*variables = (pair_list){ 0 };
 	while (str_next(&rest, '\0', &one))
 		if (str_cut(one, '=', &name, &value) && name.len && !is_of_the_shell(name))
-			vec_push(&p->c->arena, &model->variables,
-				(struct text_pair){ arena_bytes(&p->c->arena, name.data, name.len),
-					arena_bytes(&p->c->arena, value.data, value.len) });
-	next(p);
+			vec_push(arena, variables,
+				(struct text_pair){ arena_bytes(arena, name.data, name.len),
+					arena_bytes(arena, value.data, value.len) });
+	return 0;
 }
 
-static bool begin_variables(struct prepare *p)
+static int freeze(struct prepare *p, struct error *err)
 {
-	run(p, "setup", "variables", "env -0", on_variables);
-	return true;
-}
-
-static void on_snapshot(void *ctx, const struct snapshot *snapshot, const struct error *err)
-{
-	struct prepare *p = ctx;
-	if (err) {
-		fail_with(p, "snapshot", err->text);
-		return;
-	}
-	p->c->model.snapshot = arena_text(&p->c->arena, snapshot->id);
-	next(p);
-}
-
-static bool begin_snapshot(struct prepare *p)
-{
-	struct snapshot_wanted wanted = { .note = "a prepared case", .when_busy = WHEN_BUSY_PAUSE };
-	struct core_workspace *w;
-	struct error err;
-	if (find(p, &w, &err))
-		fail_with(p, "snapshot", err.text);
-	else
-		core_snapshot_create(p->request, w, &wanted, on_snapshot, p);
-	return true;
+	const struct snapshot_wanted wanted = { .note = "a prepared case",
+		.when_busy = WHEN_BUSY_PAUSE };
+	char id[ID_LEN + 1];
+	if (begin(p, "snapshot", err) || desk_freeze_wait(p->fiber, &p->desk, &wanted, id, err))
+		return -1;
+	p->c->model.snapshot = arena_text(&p->c->arena, id);
+	return 0;
 }
 
 /* ---- in order ---- */
 
-static begin_fn *const begins[] = { begin_source, begin_read, begin_install, begin_editable,
-	begin_needed, begin_again, begin_dependencies, begin_uninstall, begin_site, begin_setup,
-	begin_variables, begin_snapshot };
-
-static void go_on(struct prepare *p)
+static int prepare(struct prepare *p, struct error *err)
 {
-	if (p->is_canceled || p->c->cases->is_stopping) {
-		fail_with(p, "removed", "the case was removed");
-		return;
+	bool is_editable = p->c->spec.environment.install;
+	if (flatten_source(p, err) || (is_editable && find_backend(p, err)) || install(p, err))
+		return -1;
+	if (is_editable &&
+		(install_editable(p, err) || change_packages(p, &p->dependencies, false, err) ||
+			uninstall(p, err)))
+		return -1;
+	return show_site(p, err) || set_up(p, err) || read_variables(p, err) || freeze(p, err);
+}
+
+static void tell(struct prepare *p, const struct error *err)
+{
+	struct case_entry *c = p->c;
+	c->model.steps = steps_text(&p->steps, &c->arena);
+	if (!err)
+		case_set_state(c, CASE_READY, NULL, NULL);
+	else if (c->cases->is_stopping)
+		case_set_state(c, CASE_FAILED, CASE_REASON_RESTARTED, "the daemon was restarted");
+	else if (p->is_canceled)
+		case_set_state(c, CASE_FAILED, "removed", "the case was removed");
+	else
+		case_set_state(c, CASE_FAILED, p->reason, err->text);
+	fault_point("case_prepared");
+}
+
+static void run_prepare(struct fiber *fiber, void *ctx)
+{
+	struct prepare *p = ctx;
+	struct case_entry *c = p->c;
+	struct cell_entry *next;
+	struct error err;
+	p->fiber = fiber;
+	int failed = prepare(p, &err);
+	c->prepare = NULL;
+	tell(p, failed ? &err : NULL);
+	step_free(&p->step);
+	buf_done(&p->steps);
+	desk_done(&p->desk);
+	arena_done(&p->arena);
+	free(p);
+	for (struct cell_entry *cell = c->cells; cell && !c->is_removed; cell = next) {
+		next = cell->next;
+		if (cell->model.state == CELL_WAITING && !cell->job)
+			cell_go_on(cell);
 	}
-	while (p->at < sizeof begins / sizeof *begins)
-		if (begins[p->at](p))
-			return;
-		else
-			p->at++;
-	finish(p, CASE_READY, NULL, NULL);
+	case_unhold(c);
 }
 
 void case_prepare(struct case_entry *c, const struct request *request)
@@ -523,21 +447,20 @@ void case_prepare(struct case_entry *c, const struct request *request)
 	struct prepare *p = xzalloc(sizeof *p);
 	p->c = c;
 	arena_init(&p->arena);
-	p->request = access_keep(request, &p->arena);
+	desk_init(&p->desk, c->cases->base.core, access_keep(request, &p->arena));
+	str_copy(p->desk.id, sizeof p->desk.id, c->model.workspace);
 	buf_init(&p->steps, BUF_MAX_DEFAULT);
 	p->share = steps_share(c->spec.setup.run.count + 4);
 	c->prepare = p;
 	c->jobs++;
 	case_set_state(c, CASE_PREPARING, NULL, NULL);
-	go_on(p);
+	fiber_start(run_prepare, p);
 }
 
 void case_prepare_cancel(struct case_entry *c)
 {
-	struct prepare *p = c->prepare;
-	if (!p)
+	if (!c->prepare)
 		return;
-	p->is_canceled = true;
-	if (step_cancel(&p->step))
-		fail_with(p, "removed", "the case was removed");
+	c->prepare->is_canceled = true;
+	fiber_cancel(c->prepare->fiber);
 }

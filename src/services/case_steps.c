@@ -37,28 +37,25 @@ static void on_output(void *ctx, struct core_exec *e, int stream, struct str dat
 		buf_append(&step->out, data.data, data.len);
 }
 
-static void finish(struct step *step)
+/* All three parts, as a text: it has no NUL. */
+static void put_together(struct step *step)
 {
 	size_t half = step->output_max / 2;
 	if (step->tail.len > half) {
 		step->dropped += step->tail.len - half;
 		buf_drop_front(&step->tail, step->tail.len - half);
 	}
-	buf_clear(&step->output);
 	buf_append(&step->output, step->head.data, step->head.len);
 	if (step->dropped)
 		buf_printf(&step->output, "\n[%llu bytes are left out]\n",
 			(unsigned long long)step->dropped);
 	buf_append(&step->output, step->tail.data, step->tail.len);
 	buf_char(&step->output, '\0');
-	/* A text has no NUL. */
 	for (size_t i = 0; i + 1 < step->output.len; i++)
 		if (!step->output.data[i])
 			step->output.data[i] = ' ';
 	step->shown.output = step->output.data;
 	step->shown.is_cut = step->dropped > 0;
-	step->exec = NULL;
-	step->done(step->ctx, step);
 }
 
 static void set_error(struct step *step, const struct error *err)
@@ -74,6 +71,7 @@ static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct step *step = ctx;
 	const struct exec_record *record = exec_record_of(e);
+	step->exec = NULL;
 	if (err) {
 		set_error(step, err);
 	} else {
@@ -83,18 +81,18 @@ static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 		step->shown.passed =
 			record->result.reason == REASON_EXITED && !step->shown.exit_code;
 	}
-	finish(step);
+	fiber_continue(step->fiber, NULL);
 }
 
-static void on_refused(struct loop *loop, void *ctx)
+static void cut(void *ctx)
 {
 	struct step *step = ctx;
-	step->later = NULL;
-	finish(step);
+	exec_detach(step->exec);
+	fiber_continue(step->fiber, NULL);
 }
 
-static int start(struct step *step, const struct request *request, const char *workspace,
-	const struct step_wanted *wanted, struct error *err)
+static int start(struct step *step, const struct desk *desk, const struct step_wanted *wanted,
+	struct error *err)
 {
 	const char *shell[] = { "/bin/sh", "-c", wanted->command, NULL };
 	struct exec_spec spec = { .argv = wanted->argv.count ? wanted->argv
@@ -104,45 +102,30 @@ static int start(struct step *step, const struct request *request, const char *w
 		.timeout_ms = wanted->timeout_ms };
 	struct exec_listener listener = { .output = on_output, .ended = on_ended, .ctx = step };
 	struct core_workspace *w;
-	return core_find(request, step->cases->base.core, workspace, &w, err) ||
-			       exec_start(request, w, &spec, EXEC_STREAMED, NULL, &listener,
+	return core_find(desk->request, desk->core, desk->id, &w, err) ||
+			       exec_start(desk->request, w, &spec, EXEC_STREAMED, NULL, &listener,
 				       &step->exec, err)
 		       ? -1
 		       : 0;
 }
 
-void step_run(struct step *step, struct cases *cases, const struct request *request,
-	const char *workspace, const struct step_wanted *wanted,
-	void (*done)(void *ctx, struct step *step), void *ctx)
+int step_run(struct step *step, struct fiber *fiber, const struct desk *desk,
+	const struct step_wanted *wanted, struct error *err)
 {
-	struct error err;
 	step_free(step);
-	*step = (struct step){ .cases = cases,
+	*step = (struct step){ .fiber = fiber,
 		.shown = { .type = wanted->type, .name = wanted->name, .command = wanted->command },
 		.output_max = wanted->output_max,
 		.head = buf_empty(BUF_MAX_DEFAULT),
 		.tail = buf_empty(BUF_MAX_DEFAULT),
 		.out = buf_empty(BUF_MAX_DEFAULT),
-		.output = buf_empty(BUF_MAX_DEFAULT),
-		.done = done,
-		.ctx = ctx };
-	if (start(step, request, workspace, wanted, &err)) {
-		step->exec = NULL;
-		set_error(step, &err);
-		step->later = loop_after(cases->base.loop, 0, on_refused, step);
-	}
-}
-
-bool step_cancel(struct step *step)
-{
-	bool was_running = step->exec || step->later;
-	if (step->exec)
-		exec_detach(step->exec);
-	if (step->later)
-		loop_cancel(step->cases->base.loop, step->later);
-	step->exec = NULL;
-	step->later = NULL;
-	return was_running;
+		.output = buf_empty(BUF_MAX_DEFAULT) };
+	if (start(step, desk, wanted, err))
+		set_error(step, err);
+	else if (fiber_wait_or_cut(fiber, cut, step, err))
+		return -1;
+	put_together(step);
+	return 0;
 }
 
 void step_free(struct step *step)

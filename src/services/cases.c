@@ -9,7 +9,6 @@
 #include "services/cases_internal.h"
 
 #define SWEEP_MS 60000
-#define SERVICE_NAME "cases"
 
 static void arm_sweep(struct cases *cases);
 
@@ -241,11 +240,13 @@ int cell_list(const struct request *request, struct cases *cases, const char *ca
 struct creation {
 	struct cases *cases;
 	struct arena arena;
+	const struct request *request; /* until the first wait */
 	struct eval_case model;
 	struct case_spec spec;
+	bool is_check;
 	case_fn *done;
 	void *ctx;
-	struct error err; /* to be told later; code ERR_NONE: none */
+	struct error err; /* code ERR_NONE: none */
 };
 
 static int read_spec(const char *yaml, const char *harness, const char *file, struct arena *arena,
@@ -256,48 +257,6 @@ static int read_spec(const char *yaml, const char *harness, const char *file, st
 		!case_read(value, harness, arena, spec, err))
 		return 0;
 	return file ? error_context(err, "%s", file) : -1;
-}
-
-static void creation_end(struct creation *creation, const struct error *err)
-{
-	creation->done(creation->ctx, err ? NULL : &creation->model, err);
-	arena_done(&creation->arena);
-	free(creation);
-}
-
-static void on_told(struct loop *loop, void *ctx)
-{
-	struct creation *creation = ctx;
-	creation_end(creation, creation->err.code == ERR_NONE ? NULL : &creation->err);
-}
-
-static void on_stored(void *ctx, const struct error *err)
-{
-	struct creation *creation = ctx;
-	struct case_entry *c = map_get(&creation->cases->ids, str_from(creation->model.id));
-	if (err && c) {
-		case_remove_workspace(creation->cases, c->model.workspace, NULL, NULL);
-		case_drop(c);
-	} else if (c) {
-		fault_point("case_created");
-		emit_case(c, "case.created");
-		arm_sweep(c->cases);
-	}
-	creation_end(creation, err);
-}
-
-static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	struct creation *creation = ctx;
-	if (err) {
-		creation_end(creation, err);
-		return;
-	}
-	creation->model.workspace = arena_text(&creation->arena, core_model(w)->id);
-	struct case_entry *c = case_add(creation->cases, &creation->model);
-	struct error ignored; /* it was read before */
-	read_spec(c->model.yaml, c->model.harness, NULL, &c->arena, &c->spec, &ignored);
-	core_put(creation->cases->base.core, &store_cases, &c->model, on_stored, creation);
 }
 
 static int check_room(const struct cases *cases, struct error *err)
@@ -312,10 +271,10 @@ static int check_room(const struct cases *cases, struct error *err)
 
 struct workspace_owner case_owner(const struct eval_case *model)
 {
-	return (struct workspace_owner){ .service = SERVICE_NAME, .case_id = model->id };
+	return (struct workspace_owner){ .service = CASES_SERVICE, .case_id = model->id };
 }
 
-static void make_workspace(struct creation *creation, const struct request *request)
+static int make_workspace(struct creation *creation, struct fiber *fiber, struct error *err)
 {
 	struct case_spec *spec = &creation->spec;
 	struct arena *arena = &creation->arena;
@@ -323,12 +282,50 @@ static void make_workspace(struct creation *creation, const struct request *requ
 		.limits = spec->limits,
 		.network = spec->network,
 		.owner = case_owner(&creation->model) };
+	struct desk desk;
 	/* A cell is thrown away: what Python compiles there is of no use to the next one, and would
 	 * be taken for something that the harness has changed. */
 	vec_push(arena, &wanted.env, (struct text_pair){ "PYTHONDONTWRITEBYTECODE", "1" });
 	for (size_t i = 0; i < spec->env.count; i++)
 		vec_push(arena, &wanted.env, spec->env.items[i]);
-	core_create(request, creation->cases->base.core, &wanted, on_workspace, creation);
+	desk_init(&desk, creation->cases->base.core, creation->request);
+	int failed = desk_create_wait(fiber, &desk, CASES_SERVICE, &wanted, err);
+	creation->model.workspace = arena_text(arena, desk.id);
+	desk_done(&desk);
+	return failed;
+}
+
+static int store(struct creation *creation, struct fiber *fiber, struct error *err)
+{
+	struct cases *cases = creation->cases;
+	struct case_entry *c = case_add(cases, &creation->model);
+	struct error ignored; /* it was read before */
+	read_spec(c->model.yaml, c->model.harness, NULL, &c->arena, &c->spec, &ignored);
+	int failed = put_wait(fiber, cases->base.core, &store_cases, &c->model, err);
+	c = map_get(&cases->ids, str_from(creation->model.id));
+	if (failed && c) {
+		desk_drop(core_system(), cases->base.core, c->model.workspace);
+		case_drop(c);
+	} else if (c) {
+		fault_point("case_created");
+		emit_case(c, "case.created");
+		arm_sweep(cases);
+	}
+	return failed;
+}
+
+static void create(struct fiber *fiber, void *ctx)
+{
+	struct creation *creation = ctx;
+	struct error *err = &creation->err, ignored;
+	bool failed = err->code != ERR_NONE;
+	if (failed || creation->is_check)
+		pause_wait(fiber, creation->cases->base.loop, 0, &ignored);
+	else
+		failed = make_workspace(creation, fiber, err) || store(creation, fiber, err);
+	creation->done(creation->ctx, failed ? NULL : &creation->model, failed ? err : NULL);
+	arena_done(&creation->arena);
+	free(creation);
 }
 
 void case_create(const struct request *request, struct cases *cases,
@@ -337,12 +334,13 @@ void case_create(const struct request *request, struct cases *cases,
 	struct creation *creation = xzalloc(sizeof *creation);
 	struct eval_case *model = &creation->model;
 	creation->cases = cases;
+	creation->request = request;
+	creation->is_check = wanted->check;
 	creation->done = done;
 	creation->ctx = ctx;
 	arena_init(&creation->arena);
-	bool failed =
-		core_check(request, cases->base.core, VERB_CASE_CREATE, NULL, &creation->err) ||
-		check_room(cases, &creation->err) ||
+	if (!core_check(request, cases->base.core, VERB_CASE_CREATE, NULL, &creation->err) &&
+		!check_room(cases, &creation->err))
 		read_spec(wanted->yaml, wanted->harness, wanted->file, &creation->arena,
 			&creation->spec, &creation->err);
 	*model = (struct eval_case){ .name = creation->spec.id,
@@ -356,15 +354,11 @@ void case_create(const struct request *request, struct cases *cases,
 		.steps = "[]",
 		.created_ms = clock_now_ms() };
 	model->last_used_ms = model->created_ms;
-	if (failed || wanted->check) {
-		loop_after(cases->base.loop, 0, on_told, creation);
-		return;
-	}
-	if (wanted->id[0])
+	if (wanted->id[0] && !wanted->check)
 		memcpy(model->id, wanted->id, sizeof model->id);
-	else
+	else if (!wanted->check)
 		id_make(model->id);
-	make_workspace(creation, request);
+	fiber_start(create, creation);
 }
 
 /* ---- a new cell ---- */
@@ -377,39 +371,45 @@ struct cell_creation {
 	struct error err;
 };
 
-static void on_cell_failed(struct loop *loop, void *ctx)
+static void begin_cell(struct cell_entry *cell)
 {
-	struct cell_creation *creation = ctx;
-	creation->done(creation->ctx, NULL, &creation->err);
-	free(creation);
+	fault_point("cell_created");
+	cell_set_state(cell, CELL_WAITING, NULL, NULL);
+	if (cell->c->is_removed)
+		cell_cancel(cell, "removed");
+	else if (cell->c->model.state == CASE_CREATED)
+		case_prepare(cell->c, cell->request);
+	else if (cell->c->model.state != CASE_PREPARING)
+		cell_go_on(cell);
 }
 
-static void on_cell_stored(void *ctx, const struct error *err)
+static void drop_open(struct cell_entry *cell)
+{
+	struct case_entry *c = cell->c;
+	c->cases->open_cells--;
+	cell_drop(cell);
+	case_unhold(c);
+}
+
+static void create_cell(struct fiber *fiber, void *ctx)
 {
 	struct cell_creation *creation = ctx;
-	struct cell_entry *cell = map_get(&creation->cases->cell_ids, str_from(creation->id));
-	struct error gone;
-	if (!cell)
-		fail(&gone, ERR_CONFLICT, "the case was removed");
-	creation->done(creation->ctx, cell && !err ? &cell->model : NULL,
-		err    ? err
-		: cell ? NULL
-		       : &gone);
-	if (err && cell) {
-		struct case_entry *c = cell->c;
-		creation->cases->open_cells--;
-		cell_drop(cell);
-		case_unhold(c);
-	} else if (cell && !cell_has_ended(cell->model.state)) {
-		fault_point("cell_created");
-		cell_set_state(cell, CELL_WAITING, NULL, NULL);
-		if (cell->c->is_removed)
-			cell_cancel(cell, "removed");
-		else if (cell->c->model.state == CASE_CREATED)
-			case_prepare(cell->c, cell->request);
-		else if (cell->c->model.state != CASE_PREPARING)
-			cell_go_on(cell);
-	}
+	struct cases *cases = creation->cases;
+	struct cell_entry *cell = map_get(&cases->cell_ids, str_from(creation->id));
+	struct error *err = &creation->err, ignored;
+	if (cell)
+		put_wait(fiber, cases->base.core, &store_cells, &cell->model, err);
+	else
+		pause_wait(fiber, cases->base.loop, 0, &ignored);
+	cell = map_get(&cases->cell_ids, str_from(creation->id));
+	if (!cell && !err->code)
+		fail(err, ERR_CONFLICT, "the case was removed");
+	bool failed = err->code != ERR_NONE;
+	creation->done(creation->ctx, failed ? NULL : &cell->model, failed ? err : NULL);
+	if (failed && cell)
+		drop_open(cell);
+	else if (!failed && !cell_has_ended(cell->model.state))
+		begin_cell(cell);
 	free(creation);
 }
 
@@ -438,7 +438,7 @@ void cell_start(const struct request *request, struct cases *cases, const char *
 	*creation = (struct cell_creation){ .cases = cases, .done = done, .ctx = ctx };
 	if (core_check(request, cases->base.core, VERB_CELL_START, NULL, &creation->err) ||
 		check_cell(request, cases, case_id, &c, &creation->err)) {
-		loop_after(cases->base.loop, 0, on_cell_failed, creation);
+		fiber_start(create_cell, creation);
 		return;
 	}
 	struct cell model = { .case_name = c->model.name,
@@ -458,142 +458,136 @@ void cell_start(const struct request *request, struct cases *cases, const char *
 	share_add(&cell->share, 1);
 	cases->open_cells++;
 	c->jobs++; /* until the cell has ended, and its workspace is gone */
-	core_put(cases->base.core, &store_cells, &cell->model, on_cell_stored, creation);
+	fiber_start(create_cell, creation);
 }
 
 /* ---- removal ---- */
 
-struct workspace_removal {
-	core_workspace_fn *done;
+struct removal {
+	struct cases *cases;
+	struct case_entry *c; /* NULL: it was refused */
+	struct bell bell;
+	case_fn *done; /* or NULL */
 	void *ctx;
 	struct error err;
 };
-
-static void on_workspace_gone(struct loop *loop, void *ctx)
-{
-	struct workspace_removal *removal = ctx;
-	removal->done(removal->ctx, NULL, NULL);
-	free(removal);
-}
-
-void case_remove_workspace(struct cases *cases, const char *id, core_workspace_fn *done, void *ctx)
-{
-	struct core_workspace *w;
-	struct error ignored;
-	if (!core_find(core_system(), cases->base.core, id, &w, &ignored)) {
-		core_remove(core_system(), w, "removed", done, ctx);
-	} else if (done) {
-		struct workspace_removal *removal = xzalloc(sizeof *removal);
-		*removal = (struct workspace_removal){ done, ctx };
-		loop_after(cases->base.loop, 0, on_workspace_gone, removal);
-	}
-}
-
-/* Nothing of it runs any more, and its workspaces are gone. */
-static void removal_end(struct case_entry *c)
-{
-	struct core *core = c->cases->base.core;
-	case_fn *removed = c->removed;
-	void *ctx = c->ctx;
-	struct error err = c->removal_err;
-	if (err.code != ERR_NONE) { /* it stays, for another try: the next sweep's at the latest */
-		c->is_removed = c->is_workspace_removed = false;
-		c->removed = NULL;
-		c->model.keep = false;
-		c->model.last_used_ms = 0;
-	} else {
-		for (struct cell_entry *cell = c->cells; cell; cell = cell->next)
-			core_drop(core, &store_cells, cell->model.id, NULL, NULL);
-		core_drop(core, &store_cases, c->model.id, NULL, NULL);
-		emit_case(c, "case.removed");
-		case_drop(c);
-	}
-	if (removed)
-		removed(ctx, NULL, err.code != ERR_NONE ? &err : NULL);
-}
-
-static void on_part_removed(void *ctx, struct core_workspace *w, const struct error *err);
-
-/* Its own workspace goes last: on a full disk its row can be deleted when those of the cells have
- * made room. */
-static void remove_own(struct case_entry *c)
-{
-	c->is_workspace_removed = true;
-	c->jobs++;
-	case_remove_workspace(c->cases, c->model.workspace, on_part_removed, c);
-}
 
 void case_unhold(struct case_entry *c)
 {
 	if (--c->jobs)
 		return;
-	if (!c->is_removed) {
-		arm_sweep(c->cases);
-		return;
-	}
-	if (c->is_workspace_removed)
-		removal_end(c);
+	if (c->removal)
+		bell_ring(&c->removal->bell);
 	else
-		remove_own(c);
+		arm_sweep(c->cases);
 }
 
 static void on_part_removed(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct case_entry *c = ctx;
 	if (err)
-		c->removal_err = *err;
+		c->removal->err = *err;
 	case_unhold(c);
 }
 
-static void remove_entry(struct case_entry *c, case_fn *done, void *ctx)
+static void begin_removal(struct case_entry *c, const char *workspace)
 {
+	struct core_workspace *w;
+	struct error ignored;
+	if (core_find(core_system(), c->cases->base.core, workspace, &w, &ignored))
+		return;
+	c->jobs++;
+	core_remove(core_system(), w, "removed", on_part_removed, c);
+}
+
+static void await_jobs(struct removal *removal)
+{
+	struct error never;
+	while (removal->c->jobs)
+		bell_wait(&removal->bell, BELL_NO_TIME, &never);
+}
+
+/* Its own workspace goes last, unless an install runs, which ends with it: on a full disk its row
+ * can be deleted when those of the cells have made room. */
+static void remove_workspaces(struct removal *removal)
+{
+	struct case_entry *c = removal->c;
 	struct cell_entry *next;
-	c->is_removed = true;
-	c->removed = done;
-	c->ctx = ctx;
-	c->removal_err = (struct error){ 0 };
-	c->jobs++; /* until all is begun */
 	for (struct cell_entry *cell = c->cells; cell; cell = next) {
 		next = cell->next;
-		if (!cell_has_ended(cell->model.state)) {
+		if (!cell_has_ended(cell->model.state))
 			cell_cancel(cell, "removed");
-		} else if (cell->model.workspace) {
-			c->jobs++;
-			case_remove_workspace(c->cases, cell->model.workspace, on_part_removed, c);
-		}
+		else if (cell->model.workspace)
+			begin_removal(c, cell->model.workspace);
 	}
 	case_prepare_cancel(c);
-	if (c->prepare) /* an install, which ends with its workspace */
-		remove_own(c);
-	case_unhold(c);
+	bool is_last = !c->prepare;
+	if (!is_last)
+		begin_removal(c, c->model.workspace);
+	await_jobs(removal);
+	if (is_last)
+		begin_removal(c, c->model.workspace);
+	await_jobs(removal);
 }
 
-struct removal_refused {
-	case_fn *done;
-	void *ctx;
-	struct error err;
-};
-
-static void on_removal_refused(struct loop *loop, void *ctx)
+/* Nothing of it runs any more, and its workspaces are gone. */
+static void end_case(struct removal *removal)
 {
-	struct removal_refused *refused = ctx;
-	refused->done(refused->ctx, NULL, &refused->err);
-	free(refused);
+	struct case_entry *c = removal->c;
+	struct core *core = c->cases->base.core;
+	c->removal = NULL;
+	if (removal->err.code != ERR_NONE) {
+		/* It stays, for another try: the next sweep's at the latest. */
+		c->is_removed = false;
+		c->model.keep = false;
+		c->model.last_used_ms = 0;
+		return;
+	}
+	for (struct cell_entry *cell = c->cells; cell; cell = cell->next)
+		core_drop(core, &store_cells, cell->model.id, NULL, NULL);
+	core_drop(core, &store_cases, c->model.id, NULL, NULL);
+	emit_case(c, "case.removed");
+	case_drop(c);
+}
+
+static void remove_case(struct fiber *fiber, void *ctx)
+{
+	struct removal *removal = ctx;
+	struct error never;
+	removal->bell = (struct bell){ .fiber = fiber, .loop = removal->cases->base.loop };
+	if (removal->c) {
+		removal->c->is_removed = true;
+		removal->c->removal = removal;
+	}
+	pause_wait(fiber, removal->bell.loop, 0, &never); /* whoever removes it is told later */
+	if (removal->c) {
+		remove_workspaces(removal);
+		end_case(removal);
+	}
+	if (removal->done)
+		removal->done(
+			removal->ctx, NULL, removal->err.code != ERR_NONE ? &removal->err : NULL);
+	free(removal);
+}
+
+static struct removal *removal_new(struct cases *cases, case_fn *done, void *ctx)
+{
+	struct removal *removal = xzalloc(sizeof *removal);
+	removal->cases = cases;
+	removal->done = done;
+	removal->ctx = ctx;
+	return removal;
 }
 
 void case_remove(const struct request *request, struct cases *cases, const char *id, case_fn *done,
 	void *ctx)
 {
-	struct removal_refused *refused = xzalloc(sizeof *refused);
-	struct case_entry *c;
-	*refused = (struct removal_refused){ .done = done, .ctx = ctx };
-	if (core_check(request, cases->base.core, VERB_CASE_REMOVE, NULL, &refused->err) ||
-		find(cases, id, &c, &refused->err)) {
-		loop_after(cases->base.loop, 0, on_removal_refused, refused);
-		return;
-	}
-	free(refused);
-	remove_entry(c, done, ctx);
+	struct removal *removal = removal_new(cases, done, ctx);
+	if (!core_check(request, cases->base.core, VERB_CASE_REMOVE, NULL, &removal->err))
+		find(cases, id, &removal->c, &removal->err);
+	if (removal->err.code)
+		removal->c = NULL;
+	fiber_start(remove_case, removal);
 }
 
 /* ---- the service ---- */
@@ -632,8 +626,11 @@ static void on_sweep(struct loop *loop, void *ctx)
 	cases->sweep = NULL;
 	for (struct case_entry *c = cases->newest; c; c = older) {
 		older = c->older;
-		if (is_idle(c) && case_expires_ms(&c->model) <= now_ms)
-			remove_entry(c, NULL, NULL);
+		if (!is_idle(c) || case_expires_ms(&c->model) > now_ms)
+			continue;
+		struct removal *removal = removal_new(cases, NULL, NULL);
+		removal->c = c;
+		fiber_start(remove_case, removal);
 	}
 	arm_sweep(cases);
 }
@@ -650,8 +647,10 @@ static void arm_sweep(struct cases *cases)
 	cases->sweep = loop_after(cases->base.loop, (uint64_t)(due_ms - now_ms), on_sweep, cases);
 }
 
-static bool is_used(struct cases *cases, const struct workspace *w)
+/* Others are of cells that a crash has ended, or of a case whose row was not written. */
+static bool is_used(void *ctx, const struct workspace *w)
 {
+	struct cases *cases = ctx;
 	const char *id = w->owner.case_id;
 	const struct case_entry *c = id ? map_get(&cases->ids, str_from(id)) : NULL;
 	if (c && c->model.workspace && !strcmp(c->model.workspace, w->id))
@@ -660,42 +659,6 @@ static bool is_used(struct cases *cases, const struct workspace *w)
 		if (cell->model.workspace && !strcmp(cell->model.workspace, w->id))
 			return true;
 	return false;
-}
-
-struct leftovers {
-	struct cases *cases;
-	struct arena arena;
-	text_list ids;
-};
-
-static void on_leftover(void *ctx, struct core_workspace *w)
-{
-	struct leftovers *left = ctx;
-	const struct workspace *model = core_model(w);
-	if (!is_used(left->cases, model))
-		vec_push(&left->arena, &left->ids, arena_text(&left->arena, model->id));
-}
-
-/* Workspaces of cells that a crash has ended, and of a case whose row was not written. */
-static void remove_leftovers(struct cases *cases)
-{
-	struct leftovers left = { .cases = cases };
-	char cursor[CORE_CURSOR_SIZE] = "";
-	struct error ignored;
-	do {
-		char next[CORE_CURSOR_SIZE] = "";
-		struct core_filter filter = { .service = SERVICE_NAME,
-			.state = -1,
-			.cursor = cursor[0] ? cursor : NULL,
-			.limit = 1000 };
-		if (core_list(core_system(), cases->base.core, &filter, on_leftover, &left, next,
-			    &ignored))
-			break;
-		memcpy(cursor, next, sizeof cursor);
-	} while (cursor[0]);
-	for (size_t i = 0; i < left.ids.count; i++)
-		case_remove_workspace(cases, left.ids.items[i], NULL, NULL);
-	arena_done(&left.arena);
 }
 
 static void start(void *state)
@@ -718,7 +681,7 @@ static void start(void *state)
 				cell_set_state(cell, CELL_CANCELED, CASE_REASON_RESTARTED, text);
 			}
 	}
-	remove_leftovers(cases);
+	desk_sweep(cases->base.core, CASES_SERVICE, "removed", is_used, cases);
 	on_sweep(cases->base.loop, cases);
 }
 
@@ -755,7 +718,7 @@ static void print_metrics(void *state, struct buf *out)
 }
 
 static const struct store_table *const tables[] = { &store_cases, &store_cells, NULL };
-const struct service cases_service = { .name = SERVICE_NAME,
+const struct service cases_service = { .name = CASES_SERVICE,
 	.tables = tables,
 	.size = sizeof(struct cases),
 	.take = take_row,

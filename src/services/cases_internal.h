@@ -1,10 +1,13 @@
-/* cases_internal.h -- cases.c (what there is), case_prepare.c, cells.c (the two state machines) and
+/* cases_internal.h -- cases.c (what there is), case_prepare.c, cells.c (the two jobs) and
  * case_steps.c (one command). Private to these. */
 #pragma once
 #include "base/map.h"
 #include "base/share.h"
-#include "core/execs/execs.h"
 #include "services/cases.h"
+#include "services/desk.h"
+#include "services/waits.h"
+
+#define CASES_SERVICE "cases"
 
 struct cases {
 	struct service_state base;
@@ -25,10 +28,7 @@ struct case_entry {
 	struct prepare *prepare;  /* while it is being prepared */
 	unsigned jobs;		  /* that hold it: the preparation, cells, the removal */
 	bool is_removed;
-	bool is_workspace_removed; /* or about to be */
-	case_fn *removed;	   /* of the removal, or NULL */
-	void *ctx;
-	struct error removal_err;
+	struct removal *removal; /* waits for those jobs */
 	struct case_entry *newer, *older;
 };
 struct cell_entry {
@@ -51,8 +51,6 @@ void cell_drop(struct cell_entry *cell);
 /* Stored, when it has ended. */
 void cell_set_state(
 	struct cell_entry *cell, enum cell_state state, const char *reason, const char *error);
-/* Removes a workspace by its id, in the name of core, and then calls done(ctx) (or NULL). */
-void case_remove_workspace(struct cases *cases, const char *id, core_workspace_fn *done, void *ctx);
 
 /* ---- case_prepare.c ---- */
 /* The case is in state created: prepares it. Its cells go on at the end, well or not. */
@@ -72,7 +70,7 @@ struct step_wanted {
 	size_t output_max; /* bytes that are kept of what it writes */
 };
 struct step {
-	struct cases *cases;
+	struct fiber *fiber;
 	struct case_step shown;
 	size_t output_max;
 	struct buf head, tail; /* of both streams */
@@ -80,17 +78,11 @@ struct step {
 	uint64_t dropped;      /* bytes between head and tail */
 	struct buf output;     /* of all three, when it has ended */
 	struct core_exec *exec;
-	struct loop_timer *later;
-	void (*done)(void *ctx, struct step *step);
-	void *ctx;
 };
-/* Calls done when it has ended: step->shown says how, and step->out what it printed. A step can be
- * run again after that. */
-void step_run(struct step *step, struct cases *cases, const struct request *request,
-	const char *workspace, const struct step_wanted *wanted,
-	void (*done)(void *ctx, struct step *step), void *ctx);
-/* Ends it; done isn't called. false: nothing was under way. */
-bool step_cancel(struct step *step);
+/* Waits for its end: step->shown says how, and step->out what it printed. -1: it was canceled. A
+ * step can be run again after that. */
+int step_run(struct step *step, struct fiber *fiber, const struct desk *desk,
+	const struct step_wanted *wanted, struct error *err);
 void step_free(struct step *step);
 /* Adds one to a JSON list, which begins empty; and the list as a text in the arena. */
 void steps_add(struct buf *steps, const struct case_step *shown);
