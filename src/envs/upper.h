@@ -6,7 +6,7 @@
  * link is followed, nothing is read without a bound.
  * 3. Doing it again changes nothing: a crash on the way is put right by the next call.
  * 4. Frozen layers may lie between the upper and the new layers, and hide what these have:
- * launch/trees/settle.c then copies it into the upper. */
+ * settle.h then copies it into the upper. */
 #pragma once
 #include <sys/stat.h>
 #include "base/arena.h"
@@ -26,7 +26,7 @@ struct upper_change {
 	bool (*is_frozen)(void *ctx, const char *path);
 	void *ctx;
 };
-/* Of a kind: env_kind.settle. */
+/* Of a kind: settle.h. */
 typedef int upper_settle_fn(const struct layer_store *layers, int upper,
 	const struct upper_change *change, struct error *err);
 upper_settle_fn python_upper_settle, node_upper_settle;
