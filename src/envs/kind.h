@@ -23,6 +23,7 @@ struct env_kind {
 	const char *upper;  /* the name in the directory of a workspace of what is changed in it */
 	const char *root_layer; /* that has the mount point, of a sandbox whose / is a workspace */
 	const char *programs;	/* the directory in them that holds programs */
+	bool has_interpreter;	/* python* there lead to its interpreter */
 	const char *const *variables; /* "K=V" that they set, NULL-terminated */
 	const char *command;	      /* bin/<command> of an environment runs it in a sandbox */
 	const char *command_alias;    /* another name of that, or NULL */

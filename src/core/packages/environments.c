@@ -224,11 +224,13 @@ void environments_release(struct core_workspace *w)
 void environments_sort(struct core_workspace *w)
 {
 	environments_keep(w);
-	if (environment_kind(w, 0) != &env_node || w->model.node_environment)
+	const struct env_kind *kind = environment_kind(w, 0);
+	size_t own = kind ? (size_t)(kind->row - env_kind_rows) : 0;
+	if (own == 0 || *name_of(&w->model, own))
 		return;
-	w->model.node_environment = w->model.environment;
+	*name_of(&w->model, own) = w->model.environment;
 	w->model.environment = NULL;
-	w->pins[1] = w->pins[0];
+	w->pins[own] = w->pins[0];
 	w->pins[0] = NULL;
 }
 

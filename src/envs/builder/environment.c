@@ -76,7 +76,7 @@ int environment_mount(const struct layer_store *layers, const struct env_meta *m
 			.again = kind->again,
 			.variables = kind->variables,
 			.programs = kind->programs,
-			.has_interpreter = kind == &env_python,
+			.has_interpreter = kind->has_interpreter,
 			.base = home->path,
 			.layers = "layers",
 			.upper = upper,
