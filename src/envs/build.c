@@ -26,7 +26,6 @@ static const struct env_maker *maker_of(const struct env_kind *kind)
 static int free_bytes(const struct env_store *store, uint64_t *bytes, struct error *err)
 {
 	struct statvfs stat;
-
 	if (fstatvfs(store->layers.dir, &stat) < 0)
 		return fail_errno(err, "look at the disk of '%s'", store->home->path);
 	*bytes = (uint64_t)stat.f_bavail * stat.f_frsize;
@@ -39,7 +38,6 @@ static int make_room(struct build_run *run, uint64_t needed, struct error *err)
 	const struct env_store *store = run->builder->store;
 	uint64_t there = 0, count = 0;
 	char is[16], must[16];
-
 	if (free_bytes(store, &there, err) < 0)
 		return -1;
 	if (there >= needed)
@@ -62,7 +60,6 @@ static bool make_all_room(struct build_run *run)
 	const struct env_store *store = run->builder->store;
 	uint64_t before, after, count = 0;
 	struct error ignored; /* the caller reports the full disk */
-
 	return free_bytes(store, &before, &ignored) == 0 &&
 	       env_evict(store, run->wanted->name, EVICTION_ALL, &count, &ignored) == 0 &&
 	       free_bytes(store, &after, &ignored) == 0 && after > before;
@@ -85,7 +82,6 @@ static int canceled(struct build_run *run, struct error *err)
 static void show(const struct builder *builder, const char *phase, size_t done, size_t total)
 {
 	const struct env_progress *progress = builder->progress;
-
 	if (progress && progress->show)
 		progress->show(progress->ctx, phase, done, total, 0);
 }
@@ -94,7 +90,6 @@ static void show(const struct builder *builder, const char *phase, size_t done, 
 static int make(struct build_run *run, const struct env_maker *maker, struct error *err)
 {
 	const char *damaged = NULL;
-
 	for (int tries = 0; tries < 2; tries++) {
 		run->layers = -1;
 		if (maker->make(run, err) < 0)
@@ -114,7 +109,6 @@ static int attempt(struct build_run *run, const struct env_maker *maker, struct 
 {
 	auto_close int layers = -1;
 	struct env_meta *meta = &run->meta;
-
 	run->layers = -1;
 	*run->problem = BUILD_NO_PROBLEM;
 	int failed = make(run, maker, err);
@@ -149,7 +143,6 @@ static int build(struct build_run *run, bool *was_there, struct error *err)
 	const struct env_store *store = run->builder->store;
 	const struct env_maker *maker = maker_of(run->wanted->kind);
 	auto_close int lock = -1;
-
 	*was_there = false;
 	if (maker->complete(run, err) < 0 || lock_name(run, &lock, err) < 0)
 		return -1;
@@ -181,7 +174,6 @@ static void finish(struct build_run *run)
 	const struct env_store *store = run->builder->store;
 	struct error ignored;
 	uint64_t count = run->meta.packages.count > 0 ? run->meta.packages.count : 1;
-
 	/* The environment exists now: later failures don't undo it. */
 	env_tell_ready(store, &run->meta, run->meta.build_seconds);
 	show(run->builder, "ready", count, count);
@@ -194,7 +186,6 @@ static void tell_failure(struct build_run *run, struct error *err)
 	const struct env_store *store = run->builder->store;
 	const char *name = run->wanted->name, *failure = build_failure_names[run->problem->failure];
 	struct error ignored;
-
 	if (err->hint[0] == '\0')
 		error_hint(err, "carrel env show --log %s prints the whole log", name);
 	buf_printf(&run->log, "%s: %s\n", failure, err->text);
@@ -210,7 +201,6 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 		.arena = arena,
 		.problem = problem,
 		.started_ms = clock_monotonic_ms() };
-
 	run.deadline_ms = run.started_ms + builder->store->config.install_timeout_ms;
 	buf_init(&run.log, LOG_MAX);
 	*problem = BUILD_NO_PROBLEM;
@@ -250,7 +240,6 @@ int env_read_text(const struct env_store *store, const char *name, const char *f
 	struct arena *arena, struct str *text, struct error *err)
 {
 	auto_buf struct buf all = { 0 };
-
 	buf_init(&all, FILE_MAX);
 	*text = STR("");
 	if (env_read_file(store, name, file, &all, err) < 0)
@@ -265,7 +254,6 @@ static int verify_layer(const struct builder *builder, const char *id, const cha
 {
 	const struct env_store *store = builder->store;
 	layer_damages damages = { 0 };
-
 	if (layer_verify(&store->layers, id, arena, &damages, err) < 0) {
 		if (err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
 			return -1;
@@ -286,7 +274,6 @@ static int verify_layers(const struct builder *builder, const struct env_meta *m
 	const struct env_maker *maker = maker_of(env_kind_of(meta));
 	size_t count = meta->layers.count + meta->tools.count;
 	text_list logins = { 0 };
-
 	if (logins_find(builder, arena, &logins, err) < 0)
 		return -1;
 	for (size_t i = 0; i < count; i++) {
@@ -307,7 +294,6 @@ int env_verify(const struct builder *builder, const char *name, struct arena *ar
 {
 	const struct env_store *store = builder->store;
 	struct env_meta meta;
-
 	if (env_read(store, name, arena, &meta, err) < 0) {
 		if (err->code != ERR_CORRUPT)
 			return -1;
@@ -329,12 +315,10 @@ int findings_set_aside(
 	const struct env_store *store, const env_findings *findings, struct error *err)
 {
 	auto_close int alone = -1;
-
 	if (layer_store_lock(&store->layers, true, &alone, err) < 0)
 		return -1;
 	for (size_t i = 0; i < findings->count; i++) {
 		const char *id = findings->items[i].layer;
-
 		if (id && (i == 0 || findings->items[i - 1].layer != id) &&
 			layer_quarantine(&store->layers, id, err) < 0 && err->code != ERR_NOT_FOUND)
 			return -1;
@@ -348,7 +332,6 @@ static int judge_repaired(const struct builder *builder, const struct env_meta *
 {
 	text_list logins = { 0 };
 	env_findings again = { 0 };
-
 	if (logins_find(builder, arena, &logins, err) < 0)
 		return -1;
 	for (size_t i = 0; i < meta->layers.count + meta->tools.count; i++)
@@ -371,7 +354,6 @@ int env_repair(const struct builder *builder, const char *name, const env_findin
 	struct env_wanted *wanted = arena_alloc(arena, sizeof *wanted);
 	struct env_meta old;
 	bool was_there;
-
 	if (env_read(builder->store, name, arena, &old, err) < 0) {
 		if (err->code == ERR_CORRUPT)
 			error_hint(err,

@@ -6,7 +6,6 @@ const struct env_kind *const env_kinds[ENV_KINDS] = { ENV_KIND_LIST(KIND) };
 const struct env_kind *env_kind_find(const char *name)
 {
 	const struct env_kind_row *row = env_kind_row_find(name);
-
 	return row ? env_kinds[row - env_kind_rows] : NULL;
 }
 

@@ -10,7 +10,6 @@ void login_add(struct arena *arena, text_list *texts, const char *before, const 
 	const char *after)
 {
 	bool is_alone = strlen(login) >= LOGIN_ALONE_MIN;
-
 	if (is_alone || (*login && (*before || *after)))
 		vec_push(arena, texts,
 			is_alone ? login : arena_printf(arena, "%s%s%s", before, login, after));
@@ -21,7 +20,6 @@ static void add_url(struct arena *arena, text_list *texts, const char *url)
 {
 	struct uri parts;
 	struct str user, password, decoded;
-
 	if (!url || !uri_split(url, &parts) || !str_cut(parts.user, ':', &user, &password))
 		return;
 	const char *before = arena_printf(arena, "%.*s:", (int)user.len, user.data);
@@ -38,7 +36,6 @@ static int find_python(
 	text_list known = { 0 }; /* parts of set.logins */
 	netrc_logins logins = { 0 };
 	struct str netrc;
-
 	if (index_find(&nothing, &builder->store->config, arena, &set, err) < 0 ||
 		index_log_in(&set, builder->network->password, builder->network->ctx, arena, &known,
 			err) < 0 ||
@@ -60,7 +57,6 @@ int logins_find(
 	const struct builder *builder, struct arena *arena, text_list *texts, struct error *err)
 {
 	text_list found = { 0 };
-
 	npm_registry_logins(arena, &found);
 	if (find_python(builder, arena, &found, err) < 0)
 		return error_context(err, "find the logins of this host");
@@ -73,7 +69,6 @@ int logins_search(const struct env_store *store, const char *layer, const char *
 {
 	struct manifest manifest;
 	text_list paths = { 0 };
-
 	if (layer_read(&store->layers, layer, arena, &manifest, err) < 0 ||
 		layer_search(&store->layers, layer, texts, arena, &paths, err) < 0)
 		return -1;

@@ -84,7 +84,6 @@ int policy_judge_index(const struct env_request *request, const char *url, struc
 	struct build_problem *problem, struct error *err)
 {
 	const text_list *allowed = &request->allowed_indexes;
-
 	for (size_t i = 0; i < allowed->count; i++)
 		if (sources_url_is_beneath(url, allowed->items[i]))
 			return 0;
@@ -121,7 +120,6 @@ bool env_request_has_packages(const struct env_request *request, enum env_kind_i
 struct env_request env_request_part(const struct env_request *request, enum env_kind_id id)
 {
 	struct env_request part = *request;
-
 	env_readers[id]->narrow(&part);
 	return part;
 }
@@ -130,7 +128,6 @@ struct env_request env_request_part(const struct env_request *request, enum env_
 static enum env_kind_id kind_of(const struct env_request *request)
 {
 	enum env_kind_id id = ENV_KINDS - 1;
-
 	while (id > 0 && !env_request_asks(request, id))
 		id--;
 	return id;
@@ -141,7 +138,6 @@ int env_request_prepare(const struct env_store *store, const struct env_request 
 	struct error *err)
 {
 	enum env_kind_id id = kind_of(request);
-
 	*problem = BUILD_NO_PROBLEM;
 	int failed = env_readers[id]->prepare(store, request, arena, wanted, problem, err);
 	wanted->kind = env_kinds[id];
@@ -166,7 +162,6 @@ static int reuse(const struct env_store *store, const struct env_wanted *wanted,
 {
 	auto_close int pin = -1;
 	struct env_meta found;
-
 	if (wanted->request->rebuild || wanted->request->no_cache)
 		return 0;
 	/* Whatever is wrong with it: it is made again, or that fails and says why. */
@@ -192,14 +187,12 @@ int env_publish(const struct env_store *store, const struct env_wanted *wanted, 
 		.lock = lock,
 		.log = log,
 		.lock_kept = wanted->lock_key };
-
 	return env_write(store, meta, &files, err);
 }
 
 void env_tell_ready(const struct env_store *store, const struct env_meta *meta, double seconds)
 {
 	struct error ignored;
-
 	/* The environment exists: ignore a failure to count it. */
 	env_metrics_add(store, seconds, &ignored);
 	events_installed(&store->events, meta, seconds);
@@ -214,7 +207,6 @@ static void tidy(const struct env_store *store, const char *keep, struct arena *
 	text_list names = { 0 };
 	uint64_t count = 0;
 	bool is_untidy = false;
-
 	envs_names_in(store, ".", arena, &names, &ignored);
 	for (size_t i = 0; i < names.count; i++) {
 		count += names.items[i][0] != '.';
@@ -230,14 +222,12 @@ int env_compare_layers(const struct env_store *store, const struct env_wanted *w
 	const struct env_meta *meta, const char **damaged, struct error *err)
 {
 	bool is_anew = wanted->request->rebuild || wanted->request->no_cache;
-
 	*damaged = NULL;
 	for (size_t i = 0; is_anew && i < meta->layers.count + meta->tools.count; i++) {
 		auto_arena struct arena arena = { 0 };
 		const char *id = env_meta_layer(meta, i);
 		layer_damages damages = { 0 };
 		int failed = layer_verify(&store->layers, id, &arena, &damages, err);
-
 		if (failed && err->code != ERR_NOT_FOUND && err->code != ERR_CORRUPT)
 			return -1;
 		if ((failed || damages.count) && !*damaged)
@@ -255,7 +245,6 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 	struct env_meta made;
 	const char *damaged;
 	struct str lock = STR("");
-
 	if (layer_store_lock(&store->layers, false, &layers, err) < 0)
 		return -1;
 	int found =
@@ -288,7 +277,6 @@ int compose_locked(const struct env_store *store, const struct env_wanted *wante
 	struct error *err)
 {
 	int found = reuse(store, wanted, arena, meta, problem, err);
-
 	*was_there = found == 1;
 	if (found != 0 || must_resolve(wanted))
 		return found;
@@ -301,7 +289,6 @@ static int find_or_compose(const struct env_store *store, const struct env_wante
 {
 	auto_close int builder = -1;
 	int found = reuse(store, wanted, arena, meta, problem, err);
-
 	*was_there = found == 1;
 	if (found != 0 || must_resolve(wanted))
 		return found;

@@ -12,7 +12,6 @@ static void add_host(struct arena *arena, text_list *hosts, struct str name, uin
 	bool is_v6 = memchr(name.data, ':', name.len);
 	const char *text = arena_printf(
 		arena, is_v6 ? "[%.*s]:%u" : "%.*s:%u", (int)name.len, name.data, port);
-
 	for (size_t i = 0; i < hosts->count; i++)
 		if (strcmp(hosts->items[i], text) == 0)
 			return;
@@ -25,7 +24,6 @@ static const char *take_url(struct arena *arena, struct registries_found *found,
 	struct uri parts;
 	struct str name;
 	uint16_t port;
-
 	if (!uri_split(url, &parts) || !uri_parse_host(parts.host, &name, &port))
 		return NULL;
 	if (!port)
@@ -47,7 +45,6 @@ static void add_certificates(struct arena *arena, struct registries_found *found
 	static const char *const names[] = { "SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE",
 		"NODE_EXTRA_CA_CERTS", "npm_config_cafile", "GIT_SSL_CAINFO", NULL };
 	bool is_seen = false;
-
 	for (const char *const *at = seen; path && *at && !is_seen; at++)
 		is_seen = path_is_beneath(path, *at);
 	for (const char *const *at = names; is_seen && *at; at++)
@@ -59,7 +56,6 @@ static int choose_python(const struct builder *builder, struct arena *arena,
 {
 	const struct env_store *store = builder->store;
 	bool is_default;
-
 	if (interpreter_choose(
 		    store->home, NULL, store->config.python, arena, python, &is_default, err) == 0)
 		return 0;
@@ -77,7 +73,6 @@ static int find_files(const struct builder *builder, const struct index_set *ind
 	struct index_set known = *indexes;
 	text_list secrets = { 0 };
 	struct error ignored;
-
 	if (index_file_hosts(home, NULL, indexes, python, NULL, arena, hosts, err) == 0)
 		return 0;
 	if (!builder->runner)
@@ -99,7 +94,6 @@ static int find_python(const struct builder *builder, struct arena *arena,
 	struct interpreter python = { 0 };
 	struct index_set indexes;
 	file_hosts files = { 0 };
-
 	if (index_find(&nothing, &store->config, arena, &indexes, err) < 0 ||
 		choose_python(builder, arena, &python, err) < 0)
 		return -1;
@@ -138,7 +132,6 @@ static int find_node(const struct builder *builder, struct arena *arena,
 {
 	struct npm_registry registry;
 	text_list secrets = { 0 };
-
 	if (npm_registry_find(NULL, arena, &registry, &secrets, err) < 0)
 		return -1;
 	if (!registry.url &&
@@ -159,7 +152,6 @@ int registries_find(const struct builder *builder, struct arena *arena,
 	struct error other = { 0 };
 	int has_no_python = find_python(builder, arena, &all, err);
 	int has_no_node = find_node(builder, arena, &all, &other);
-
 	if (!builder->runner && has_no_python)
 		return -1;
 	/* A host without npm has no registry to allow. */

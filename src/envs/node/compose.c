@@ -28,7 +28,6 @@ int node_load_lock(const struct env_store *store, const struct env_wanted *wante
 	const char *package;
 	struct error ignored;
 	bool is_npm;
-
 	str_format(path, sizeof path, "locks/%s", wanted->lock_key);
 	home_enter(store->home);
 	int failed = file_read_at(store->home->dir, path, NODE_LOCK_MAX, arena, text);
@@ -50,7 +49,6 @@ int node_keep_lock(
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	auto_close int dir = -1;
-
 	if (home_open_directory(home, "locks", &dir, err) < 0)
 		return -1;
 	return file_replace(dir, key, 0600, text, true) < 0
@@ -66,7 +64,6 @@ const char *node_layer_key(const struct env_wanted *wanted, struct str lock, str
 	const struct node_tool *client = node_tool_named(node, node->runtime);
 	char hex[2 * SHA256_LEN + 1];
 	struct sha256 hash;
-
 	sha256_init(&hash);
 	sha256_add(&hash, lock.data ? lock.data : "", lock.len);
 	sha256_add(&hash, "", 1);
@@ -84,7 +81,6 @@ static bool recall_size(
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	struct str text;
-
 	return file_read_at(home->dir, path, 64, arena, &text) == 0 &&
 	       str_to_u64(str_trim(text), bytes);
 }
@@ -94,7 +90,6 @@ static int measure(
 {
 	auto_arena struct arena arena = { 0 };
 	struct manifest manifest = { 0 };
-
 	if (layer_read(&store->layers, id, &arena, &manifest, err) < 0)
 		return -1;
 	*bytes = 0;
@@ -108,7 +103,6 @@ int node_add_layer(const struct env_store *store, const struct env_wanted *wante
 {
 	const char *name = arena_printf(arena, "%s-%.16s", wanted->lock_key, id);
 	struct error ignored; /* what isn't kept is measured again */
-
 	if (!recall_size(store, arena_printf(arena, "locks/%s", name), arena, &meta->size_bytes)) {
 		if (measure(store, id, &meta->size_bytes, err) < 0)
 			return -1;
@@ -126,7 +120,6 @@ void node_compose_meta(const struct env_wanted *wanted, const node_lock *package
 {
 	const struct node_wanted *node = wanted->node;
 	char now[32];
-
 	clock_format_now(now);
 	*meta = (struct env_meta){ .name = wanted->name,
 		.package_id = wanted->request->package_id,
@@ -144,7 +137,6 @@ void node_compose_meta(const struct env_wanted *wanted, const node_lock *package
 	for (size_t i = 0; i < packages->count; i++) {
 		bool is_last = i + 1 == packages->count ||
 			       strcmp(packages->items[i].name, packages->items[i + 1].name) != 0;
-
 		if (is_last)
 			vec_push(arena, &meta->packages,
 				(struct text_pair){
@@ -164,7 +156,6 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 	char id[LAYER_ID_LEN + 1];
 	node_lock packages = { 0 };
 	int found = node_load_lock(store, wanted, arena, lock, &packages, problem, err);
-
 	if (found <= 0)
 		return found;
 	/* Now that the layers' lock is held. */
@@ -183,7 +174,6 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 static bool is_asked(const struct env_request *request)
 {
 	const struct node_request *node = &request->node;
-
 	return node->packages.count || node->package_json || node->json_text.data || node->lock ||
 	       node->version || node->runtime || node->registry || node->allow_scripts;
 }

@@ -88,7 +88,6 @@ static const char *find_word(
 	struct node_making *making, const struct phrase *phrase, const char *said)
 {
 	const char *at = phrase->has_package ? strstr(said, phrase->before) : NULL;
-
 	if (!at)
 		return NULL;
 	at += strlen(phrase->before);
@@ -115,10 +114,8 @@ static const char *find_package(
 {
 	const char *found = find_word(making, phrase, said);
 	const node_specs *specs = &making->node->specs;
-
 	for (size_t i = 0; !found && phrase->has_package && i < specs->count; i++) {
 		const char *name = specs->items[i].name;
-
 		if (strstr(said, arena_printf(making->arena, " %s@", name)) ||
 			strstr(said, arena_printf(making->arena, "/%s/", name)))
 			found = name;
@@ -131,7 +128,6 @@ static const char *find_line(struct node_making *making, struct str said)
 {
 	struct str rest = said, line, found = { 0 };
 	char *shown = arena_alloc(making->arena, 400);
-
 	while (str_next(&rest, '\n', &line)) {
 		line = str_trim(line);
 		bool is_error =
@@ -149,7 +145,6 @@ static int unreachable(struct node_making *making, struct error *err)
 {
 	const struct build_network *network = making->run->builder->network;
 	char why[BUILD_NETWORK_FAILURE_SIZE] = "";
-
 	if (network->failed)
 		network->failed(network->ctx, why);
 	if (!why[0])
@@ -178,7 +173,6 @@ int node_explain(struct node_making *making, const char *what, struct str said, 
 	const char *text = arena_bytes(making->arena, said.data ? said.data : "", said.len);
 	const struct phrase *phrase = find_phrase(text);
 	char refused[320] = "";
-
 	network->refused(network->ctx, refused);
 	if (refused[0] && (!phrase || phrase->failure == BUILD_NETWORK ||
 				  phrase->failure == BUILD_NOT_FOUND)) {

@@ -38,7 +38,6 @@ static const struct layout {
 static const struct layout *layout_of(const struct node_tool *tool)
 {
 	size_t i = 0;
-
 	while (strcmp(layouts[i].name, tool->name) != 0)
 		i++;
 	return &layouts[i];
@@ -50,7 +49,6 @@ static int find_python(struct node_making *making, struct interpreter *python, s
 	const struct home *home = making->store->home;
 	struct runner runner = node_runner(making);
 	bool is_default;
-
 	if (interpreter_choose(home, NULL, making->store->config.python, making->arena, python,
 		    &is_default, err) == 0)
 		return 0;
@@ -69,7 +67,6 @@ static int run_script(struct node_making *making, const struct node_tool *tool,
 	struct interpreter python;
 	struct job job;
 	struct runner runner = node_runner(making);
-
 	for (size_t i = 0; i < sizeof layout->members / sizeof *layout->members; i++)
 		args[3 + i] = layout->members[i];
 	if (find_python(making, &python, err) < 0)
@@ -92,7 +89,6 @@ static int add_links(struct node_making *making, const struct layout *layout, st
 {
 	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int bin = -1;
-
 	if (path_make_directories(making->stage.fd, NODE_STAGE_ROOT "/tree/bin", 0755, &bin, err) <
 		0)
 		return -1;
@@ -111,7 +107,6 @@ static int publish(struct node_making *making, struct node_tool *tool, struct er
 		.name = tool->name,
 		.version = tool->version,
 		.key = node_tool_key(tool, arena) };
-
 	if (add_links(making, layout_of(tool), err) < 0)
 		return -1;
 	fault_point("node.tool");
@@ -129,7 +124,6 @@ static int publish(struct node_making *making, struct node_tool *tool, struct er
 static int fetch(struct node_making *making, struct node_tool *tool, struct error *err)
 {
 	struct answer answer = { 0 };
-
 	node_show(making, "fetching_tools");
 	fd_close(&making->layers); /* who removes layers would wait as long */
 	if (node_reach(making, err) < 0 || node_stage(making, err) < 0)
@@ -137,7 +131,6 @@ static int fetch(struct node_making *making, struct node_tool *tool, struct erro
 	if (run_script(making, tool, &answer, err) < 0) {
 		bool is_plain = err->code == ERR_FAILED;
 		const char *said = arena_text(making->arena, err->text);
-
 		if (is_plain)
 			node_explain(making, tool->name, str_from(said), err);
 		return error_context(err, "fetch %s %s", tool->name, tool->asked);
@@ -155,7 +148,6 @@ static int fetch(struct node_making *making, struct node_tool *tool, struct erro
 int node_fetch_tools(struct node_making *making, struct error *err)
 {
 	struct node_wanted *node = making->node;
-
 	for (int tries = 0; tries < FETCH_TRIES; tries++) {
 		/* Layers that are found stay while the lock is held. */
 		if (making->layers < 0 &&

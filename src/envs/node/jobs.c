@@ -17,7 +17,6 @@
 void node_show(const struct node_making *making, const char *phase)
 {
 	const struct env_progress *progress = making->run->builder->progress;
-
 	events_status(&making->store->events, phase, making->wanted->name);
 	if (progress && progress->show)
 		progress->show(progress->ctx, phase, 0, 0, 0);
@@ -26,7 +25,6 @@ void node_show(const struct node_making *making, const char *phase)
 void node_close(struct node_making *making)
 {
 	const struct build_network *network = making->run->builder->network;
-
 	network->close(network->ctx);
 	making->is_reaching = false;
 }
@@ -34,7 +32,6 @@ void node_close(struct node_making *making)
 void node_clean(struct node_making *making)
 {
 	struct error ignored;
-
 	node_close(making);
 	/* What can't be removed is swept by the next build. */
 	layer_stage_done(&making->store->layers, &making->stage, &ignored);
@@ -44,7 +41,6 @@ int node_stage(struct node_making *making, struct error *err)
 {
 	struct error ignored;
 	auto_close int root = -1;
-
 	layer_stage_done(&making->store->layers, &making->stage, &ignored);
 	if (layer_stage_make(&making->store->layers, making->arena, &making->stage, err) < 0)
 		return -1;
@@ -56,7 +52,6 @@ int node_reach(struct node_making *making, struct error *err)
 {
 	const struct build_network *network = making->run->builder->network;
 	const struct index_set set = { .index = making->node->registry.url };
-
 	if (making->is_reaching)
 		return 0;
 	if (network->open(network->ctx, &set, err) < 0 || network->settle(network->ctx, err) < 0)
@@ -70,7 +65,6 @@ int node_put(struct node_making *making, const char *name, struct str text, stru
 	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int dir =
 		path_open_nolinks(making->stage.fd, NODE_STAGE_ROOT, O_RDONLY | O_DIRECTORY, 0);
-
 	if (dir < 0 || file_replace(dir, name, 0644, text, false) < 0)
 		return fail_errno(err, "write '%s' of a build", name);
 	return 0;
@@ -81,7 +75,6 @@ int node_drop(struct node_making *making, const char *name, struct error *err)
 	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int dir =
 		path_open_nolinks(making->stage.fd, NODE_STAGE_ROOT, O_RDONLY | O_DIRECTORY, 0);
-
 	if (dir < 0)
 		return fail_errno(err, "open the stage of a build");
 	return path_remove_tree(dir, name, err) < 0
@@ -92,7 +85,6 @@ int node_drop(struct node_making *making, const char *name, struct error *err)
 static bool is_interrupted(const struct node_making *making)
 {
 	const volatile int *interrupted = making->run->builder->runner->interrupted;
-
 	return interrupted && *interrupted != 0;
 }
 
@@ -111,7 +103,6 @@ static int run_bounded(void *ctx, const struct job *job, struct buf *out, struct
 	uint64_t now = clock_monotonic_ms(), deadline = making->run->deadline_ms;
 	uint64_t left = now < deadline ? deadline - now : 1;
 	struct job bounded = *job;
-
 	if (is_interrupted(making))
 		return canceled(making, err);
 	if (bounded.timeout_ms == 0 || bounded.timeout_ms > left)
@@ -122,7 +113,6 @@ static int run_bounded(void *ctx, const struct job *job, struct buf *out, struct
 struct runner node_runner(struct node_making *making)
 {
 	struct runner runner = *making->run->builder->runner;
-
 	runner.ctx = making;
 	runner.run = run_bounded;
 	return runner;
@@ -133,18 +123,15 @@ static void note(struct node_making *making, struct buf *text)
 {
 	const text_list *secrets = &making->wanted->secrets;
 	struct buf *log = &making->run->log;
-
 	for (size_t i = 0; i < secrets->count; i++) {
 		size_t len = strlen(secrets->items[i]);
 		char *at = text->data;
-
 		while (at && (at = memmem(at, text->len - (size_t)(at - text->data),
 				      secrets->items[i], len)))
 			memset(at, '*', len);
 	}
 	for (size_t i = 0; i < text->len; i++) {
 		unsigned char c = (unsigned char)text->data[i];
-
 		if ((c >= 0x20 && c != 0x7f && (c < 0x80 || c >= 0xa0)) || c == '\n' || c == '\t')
 			buf_char(log, (char)c);
 	}
@@ -156,7 +143,6 @@ static int explain_end(struct node_making *making, const char *what,
 	const struct job_result *result, struct str said, struct error *err)
 {
 	struct build_problem *problem = making->run->problem;
-
 	switch (result->reason) {
 	case REASON_EXITED:
 		return node_explain(making, what, said, err);
@@ -177,10 +163,8 @@ static int explain_end(struct node_making *making, const char *what,
 static void add_tools(struct node_making *making, struct job *job)
 {
 	struct arena *arena = making->arena;
-
 	for (size_t i = 0; i < making->node->tool_count; i++) {
 		const struct node_tool *tool = &making->node->tools[i];
-
 		job_bind(job, arena,
 			arena_printf(
 				arena, "%s/layers/%s/tree", making->store->home->path, tool->id),
@@ -201,7 +185,6 @@ static struct job make_job(struct node_making *making, char *const *argv, bool r
 		.stage = arena_printf(arena, "%s/" NODE_STAGE_ROOT, making->stage.path),
 		.forward = reaches,
 		.disk_bytes = making->store->config.max_install_bytes + CACHE_BYTES };
-
 	add_tools(making, &job);
 	job_set_env(&job, arena, "BUN_INSTALL_CACHE_DIR", "/env/.cache");
 	job_set_env(&job, arena, "npm_config_cache", "/env/.cache");
@@ -225,7 +208,6 @@ int node_run(struct node_making *making, char *const *argv, const char *what, bo
 	struct buf *log = &making->run->log;
 	struct job job = make_job(making, argv, reaches);
 	struct job_result result = { 0 };
-
 	*making->run->problem = BUILD_NO_PROBLEM;
 	buf_text(log, "$");
 	for (char *const *word = argv; *word; word++)

@@ -8,7 +8,6 @@ static const char *const tool_names[] = { "bun", "node", "npm" };
 static int check(const struct env_meta *meta, struct error *err)
 {
 	struct stat st;
-
 	if (!meta->node || (stat(meta->node, &st) == 0 && S_ISREG(st.st_mode)))
 		return 0;
 	return fail_hint(err, ERR_NOT_FOUND, "install it again, or build with --node VERSION",
@@ -22,7 +21,6 @@ static int list_paths(const struct home *home, const struct env_meta *meta, stru
 	for (size_t i = 0; i < meta->tools.count; i++) {
 		const struct text_pair *tool = &meta->tools.items[i];
 		size_t at = 0;
-
 		while (at < sizeof tool_names / sizeof *tool_names &&
 			strcmp(tool->key, tool_names[at]) != 0)
 			at++;

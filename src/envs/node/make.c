@@ -35,7 +35,6 @@ static struct str package_json(const struct node_making *making)
 	struct arena *arena = making->arena;
 	struct json_value *root;
 	struct error ignored;
-
 	if (is_npm(making) || !making->wanted->request->node.allow_scripts ||
 		json_read(node->package_json, arena, &root, &ignored) < 0)
 		return node->package_json;
@@ -57,7 +56,6 @@ static int put_npmrc(struct node_making *making, const char *login, struct error
 {
 	const char *npmrc = arena_printf(making->arena, "registry=%s\n%saudit=false\nfund=false\n",
 		making->node->registry.url, login);
-
 	return node_put(making, ".npmrc", str_from(npmrc), err);
 }
 
@@ -79,7 +77,6 @@ static int run_client(struct node_making *making, const char *const *bun, const 
 	const char *const *words = is_npm(making) ? npm : bun;
 	char *argv[WORDS_MAX + 1];
 	size_t count = 0;
-
 	argv[count++] = arena_text(making->arena, making->node->runtime);
 	for (; *words; words++)
 		argv[count++] = arena_text(making->arena, *words);
@@ -96,7 +93,6 @@ static int read_made(struct node_making *making, struct str *text, struct error 
 	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int dir =
 		path_open_nolinks(making->stage.fd, NODE_STAGE_ROOT, O_RDONLY | O_DIRECTORY, 0);
-
 	if (dir >= 0 &&
 		file_read_at(dir, lock_name(making), NODE_LOCK_MAX, making->arena, text) == 0)
 		return 0;
@@ -115,7 +111,6 @@ static int resolve(struct node_making *making, struct str *text, struct error *e
 	bool is_given_npm = false;
 	const char *package;
 	node_lock ignored = { 0 };
-
 	if (given->len &&
 		node_lock_read(*given, making->arena, &ignored, &is_given_npm, &package, err) < 0)
 		return -1;
@@ -144,7 +139,6 @@ static int find_lock(
 	int found = wanted->request->no_cache ? 0
 					      : node_load_lock(making->store, wanted, making->arena,
 							text, packages, problem, err);
-
 	if (found != 0)
 		return found < 0 ? -1 : 0;
 	if (resolve(making, text, err) < 0)
@@ -165,7 +159,6 @@ static int run_scripts(struct node_making *making, struct error *err)
 	static const char *const bun[] = { "install", "--frozen-lockfile", "--no-progress",
 		"--no-summary", "--linker", "hoisted", NULL };
 	static const char *const npm[] = { "rebuild", "--no-audit", "--no-fund", NULL };
-
 	node_close(making);
 	node_show(making, "running_scripts");
 	if (put_npmrc(making, "", err) < 0 ||
@@ -179,7 +172,6 @@ static int install(struct node_making *making, struct str lock, size_t count, st
 	static const char *const bun[] = { "install", "--frozen-lockfile", "--no-progress",
 		"--no-summary", "--linker", "hoisted", NULL };
 	static const char *const npm[] = { "ci", "--no-audit", "--no-fund", NULL };
-
 	/* A lock without packages: the client compares it with what is asked for. */
 	if (count == 0 && making->node->specs.count == 0)
 		return making->stage.fd < 0 ? node_stage(making, err) : 0;
@@ -198,7 +190,6 @@ static int make_draft(struct node_making *making, struct error *err)
 	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int root =
 		path_open_nolinks(making->stage.fd, NODE_STAGE_ROOT, O_RDONLY | O_DIRECTORY, 0);
-
 	if (root < 0 || mkdirat(making->stage.fd, "draft", 0755) < 0)
 		return fail_errno(err, "make a draft");
 	/* Files of the cache are other names of the packages' files. */
@@ -220,7 +211,6 @@ static int publish(
 		.version = "",
 		.key = key,
 		.bytes_max = making->store->config.max_install_bytes };
-
 	node_show(making, "building_layers");
 	if (make_draft(making, err) < 0)
 		return -1;
@@ -245,7 +235,6 @@ static int make_layer(struct node_making *making, struct str lock, size_t count,
 	char id[LAYER_ID_LEN + 1], struct error *err)
 {
 	const char *key = node_layer_key(making->wanted, lock, making->arena);
-
 	for (int tries = 0; tries < MAKE_TRIES; tries++) {
 		if (node_fetch_tools(making, err) < 0)
 			return -1;
@@ -267,7 +256,6 @@ static int make(struct node_making *making, struct error *err)
 	struct build_run *run = making->run;
 	char id[LAYER_ID_LEN + 1];
 	node_lock packages = { 0 };
-
 	if (policy_judge_index(making->wanted->request, making->node->registry.url, making->arena,
 		    run->problem, err) < 0 ||
 		node_fetch_tools(making, err) < 0)
@@ -302,7 +290,6 @@ static int find_out(struct node_making *making, struct error *err)
 	struct node_wanted *node = making->node;
 	const struct home *home = making->store->home;
 	struct runner runner = node_runner(making);
-
 	if (!node->registry.url &&
 		npm_registry_ask(home, &runner, making->arena, &node->registry, err) < 0)
 		return -1;
@@ -322,7 +309,6 @@ static int find_out(struct node_making *making, struct error *err)
 static int complete(struct build_run *run, struct error *err)
 {
 	struct node_making making = making_of(run);
-
 	if (run->wanted->lock_key)
 		return 0;
 	int failed = find_out(&making, err);
@@ -337,7 +323,6 @@ static int node_make(struct build_run *run, struct error *err)
 {
 	struct node_making making = making_of(run);
 	int failed = make(&making, err);
-
 	if (failed)
 		fd_close(&making.layers);
 	node_clean(&making);

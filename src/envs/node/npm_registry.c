@@ -30,7 +30,6 @@ static int check_url(const char *url, const char *from, struct error *err)
 	struct str name;
 	uint16_t port;
 	bool is_plain = strlen(url) <= URL_MAX;
-
 	for (const char *c = url; *c; c++)
 		is_plain = is_plain && (unsigned char)*c > 0x20 && (unsigned char)*c < 0x7f;
 	if (is_plain && strchr(url, '@'))
@@ -47,7 +46,6 @@ static int check_url(const char *url, const char *from, struct error *err)
 static const char *with_slash(struct arena *arena, const char *url)
 {
 	size_t len = strlen(url);
-
 	return len > 0 && url[len - 1] == '/' ? url : arena_printf(arena, "%s/", url);
 }
 
@@ -57,7 +55,6 @@ static const char *with_slash(struct arena *arena, const char *url)
 static const char *expand(struct arena *arena, struct str value)
 {
 	auto_buf struct buf out = buf_empty(LINES_MAX);
-
 	for (size_t i = 0; i < value.len; i++) {
 		const char *end =
 			value.data[i] == '$' && i + 1 < value.len && value.data[i + 1] == '{'
@@ -82,7 +79,6 @@ static void read_npmrc(const char *path, struct arena *arena, npmrc_lines *lines
 {
 	struct str text, line, key, value;
 	struct error ignored;
-
 	/* A file that is missing or unreadable is passed over, as npm does. */
 	if (access(path, R_OK) != 0 || inputs_read_file(path, arena, &text, &ignored) < 0)
 		return;
@@ -115,7 +111,6 @@ static npmrc_lines read_files(struct arena *arena)
 		"/etc/npmrc" };
 	const char *home = getenv("HOME"), *user = getenv("NPM_CONFIG_USERCONFIG");
 	npmrc_lines lines = { 0 };
-
 	if (!user || !*user)
 		user = getenv("npm_config_userconfig");
 	if (user && *user)
@@ -145,11 +140,9 @@ static void find_login(
 		const char *key, *scheme;
 	} logins[] = { { "_authToken", "Bearer" }, { "_auth", "Basic" } };
 	const char *place = strstr(out->url, "//");
-
 	for (size_t i = 0; i < sizeof logins / sizeof *logins; i++) {
 		const char *key = arena_printf(arena, "%s:%s", place, logins[i].key);
 		const char *value = find_line(lines, key);
-
 		if (!value || !is_secret(value))
 			continue;
 		out->npmrc = arena_printf(arena, "%s=%s\n", key, value);
@@ -164,7 +157,6 @@ static void find_login(
 static void add_decoded(struct arena *arena, const char *value, text_list *texts)
 {
 	struct str decoded, user, password;
-
 	if (!base64_decode(str_from(value), arena, &decoded) ||
 		memchr(decoded.data, '\0', decoded.len))
 		return;
@@ -177,12 +169,10 @@ void npm_registry_logins(struct arena *arena, text_list *texts)
 {
 	static const char *const keys[] = { "_authToken", "_auth", "_password" };
 	npmrc_lines lines = read_files(arena);
-
 	for (size_t i = 0; i < lines.count; i++) {
 		const struct text_pair *line = &lines.items[i];
 		const char *colon = strrchr(line->key, ':');
 		const char *key = colon ? colon + 1 : line->key;
-
 		for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
 			if (strcmp(key, keys[k]) != 0 || !is_secret(line->value))
 				continue;
@@ -200,7 +190,6 @@ static const char *find_certificates(const npmrc_lines *lines)
 		getenv("NODE_EXTRA_CA_CERTS"), getenv("SSL_CERT_FILE"),
 		"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
 		"/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem" };
-
 	for (size_t i = 0; i < sizeof named / sizeof *named; i++)
 		if (named[i] && path_is_absolute(named[i]) && access(named[i], R_OK) == 0)
 			return named[i];
@@ -214,7 +203,6 @@ int npm_registry_find(const char *asked, struct arena *arena, struct npm_registr
 		"BUN_CONFIG_REGISTRY" };
 	npmrc_lines lines = read_files(arena);
 	const char *url = asked, *from = "--registry";
-
 	for (size_t i = 0; !url && i < sizeof variables / sizeof *variables; i++) {
 		from = variables[i];
 		url = getenv(from);
@@ -240,7 +228,6 @@ int npm_registry_find(const char *asked, struct arena *arena, struct npm_registr
 static bool find_npm(char script[PATH_MAX], struct stat *st)
 {
 	static const char *const places[] = { "/usr/bin/npm", "/usr/local/bin/npm" };
-
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
 		if (realpath(places[i], script) && path_is_beneath(script, "/usr") &&
 			stat(script, st) == 0 && S_ISREG(st->st_mode))
@@ -256,7 +243,6 @@ static int ask(const struct runner *runner, const char *script, struct arena *ar
 		arena_text(arena, "registry"), NULL };
 	struct job job = { .argv = argv, .timeout_ms = ASK_TIMEOUT_MS };
 	bool ended_well;
-
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	job_set_env(&job, arena, "npm_config_update_notifier", "false");
 	if (job_try(runner, &job, &out, &ended_well, err) < 0)
@@ -273,7 +259,6 @@ int npm_registry_ask(const struct home *home, const struct runner *runner, struc
 	struct answer answer;
 	struct stat st;
 	const char *url = NULL;
-
 	if (!find_npm(script, &st))
 		return fail_hint(err, ERR_UNAVAILABLE,
 			"set one with --registry URL, or as registry=URL in ~/.npmrc",

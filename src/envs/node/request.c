@@ -20,7 +20,6 @@ static int read_sent(const char *path, struct arena *arena, struct str *json, st
 {
 	struct json_value *root;
 	struct str text;
-
 	if (inputs_read_file(path, arena, &text, err) < 0 || json_read(text, arena, &root, err) < 0)
 		return -1;
 	const char *package = json_member_text(root, "package_json");
@@ -38,10 +37,8 @@ static int read_lock_beside(const char *directory, const char *runtime, struct a
 {
 	static const char *const names[] = { "bun.lock", "package-lock.json" };
 	bool is_npm = strcmp(runtime, "npm") == 0;
-
 	for (size_t i = is_npm; i < sizeof names / sizeof *names; i++) {
 		const char *path = arena_printf(arena, "%s/%s", directory, names[i]);
-
 		if (access(path, F_OK) == 0)
 			return inputs_read_file(path, arena, lock, err);
 	}
@@ -55,7 +52,6 @@ int node_request_read(const struct env_request *request, struct arena *arena, st
 	const char *runtime = asked->runtime ? asked->runtime : "bun";
 	const char *path = asked->package_json;
 	struct stat st;
-
 	*json = asked->json_text;
 	*lock = asked->lock_text;
 	if (path && request->is_self_contained)
@@ -85,7 +81,6 @@ static int add_specs(const struct node_request *asked, struct arena *arena, node
 {
 	for (size_t i = 0; i < asked->packages.count; i++) {
 		struct node_spec spec;
-
 		if (node_spec_parse(asked->packages.items[i], arena, &spec, err) < 0)
 			return invalid(problem, asked->packages.items[i], err);
 		for (size_t k = 0; k < specs->count; k++)
@@ -108,7 +103,6 @@ static int merge_json(struct str json, const node_specs *more, struct arena *are
 	auto_buf struct buf out = buf_empty(2 * NODE_PACKAGE_JSON_MAX);
 	struct json j = json_to(&out, true);
 	struct json_value *root;
-
 	if (json_read(json, arena, &root, err) < 0)
 		return error_context(err, "package.json");
 	const struct json_value *known = json_member(root, "dependencies");
@@ -118,7 +112,6 @@ static int merge_json(struct str json, const node_specs *more, struct arena *are
 		json_text(&j, more->items[i].name, more->items[i].range);
 	for (const struct json_value *m = known ? known->first : NULL; m; m = m->next) {
 		size_t i = 0;
-
 		while (i < more->count && !str_is(m->key, more->items[i].name))
 			i++;
 		if (i == more->count)
@@ -141,7 +134,6 @@ static const char *hash_request(struct str json, struct str lock, const node_spe
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	text_list words = { 0 };
 	struct sha256 hash;
-
 	if (!json.len && !lock.len && !specs->count)
 		return ENV_NO_REQUIREMENTS;
 	for (size_t i = 0; i < asked->packages.count; i++)
@@ -168,7 +160,6 @@ static int read_request(const struct env_store *store, const struct env_request 
 	node_specs specs = { 0 };
 	struct str json = STR("");
 	const char *package = NULL;
-
 	if (node_request_read(request, arena, &json, &node->lock, err) < 0)
 		return build_failed(problem, BUILD_INVALID, NULL);
 	if (add_specs(asked, arena, &specs, problem, err) < 0)
@@ -200,7 +191,6 @@ static int judge_given_lock(const struct env_store *store, const struct node_wan
 	const char *package = NULL;
 	node_lock packages = { 0 };
 	bool is_npm;
-
 	if (!node->lock.len)
 		return 0;
 	if (node_lock_read(node->lock, arena, &packages, &is_npm, &package, err) < 0 ||
@@ -231,7 +221,6 @@ void node_complete_wanted(struct env_wanted *wanted, struct arena *arena)
 	char *key = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	char *fingerprint = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	struct sha256 hash;
-
 	sha256_init(&hash);
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
 		add_field(&hash, parts[i]);
@@ -268,7 +257,6 @@ int node_prepare(const struct env_store *store, const struct env_request *reques
 	const struct node_request *asked = &request->node;
 	struct node_wanted *node = arena_alloc(arena, sizeof *node);
 	struct error unknown;
-
 	*wanted = (struct env_wanted){ .request = request, .node = node, .needs_lock = true };
 	if (check_choices(asked, err) < 0)
 		return build_failed(problem, BUILD_INVALID, NULL);

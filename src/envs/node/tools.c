@@ -25,7 +25,6 @@ static bool is_musl(void)
 {
 	static const char *const loaders[] = { "/lib64/ld-linux-x86-64.so.2",
 		"/lib/ld-linux-aarch64.so.1" };
-
 	for (size_t i = 0; i < sizeof loaders / sizeof *loaders; i++)
 		if (access(loaders[i], F_OK) == 0)
 			return false;
@@ -39,7 +38,6 @@ static bool has_avx2(void)
 {
 #ifdef __x86_64__
 	unsigned a, b, c, d;
-
 	return __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_AVX2;
 #else
 	return false;
@@ -49,7 +47,6 @@ static bool has_avx2(void)
 const char *node_platform(struct arena *arena)
 {
 	struct utsname host;
-
 	if (uname(&host) < 0)
 		return "unknown";
 	return arena_printf(arena, "%s-linux-%s", host.machine, is_musl() ? "musl" : "glibc");
@@ -58,7 +55,6 @@ const char *node_platform(struct arena *arena)
 static const char *bun_package(void)
 {
 	struct utsname host;
-
 	if (uname(&host) < 0)
 		return NULL;
 	if (strcmp(host.machine, "aarch64") == 0)
@@ -74,7 +70,6 @@ static const char *bun_package(void)
 static const char *node_package(void)
 {
 	struct utsname host;
-
 	if (uname(&host) < 0 || is_musl())
 		return NULL;
 	if (strcmp(host.machine, "aarch64") == 0)
@@ -87,7 +82,6 @@ static const char *node_package(void)
 static bool find_host(char real[PATH_MAX], struct stat *st)
 {
 	static const char *const places[] = { "/usr/local/bin/node", "/usr/bin/node" };
-
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++)
 		if (realpath(places[i], real) && path_is_beneath(real, "/usr") &&
 			stat(real, st) == 0 && S_ISREG(st->st_mode) && known_is_elf(real))
@@ -98,7 +92,6 @@ static bool find_host(char real[PATH_MAX], struct stat *st)
 static bool is_version(const char *text)
 {
 	size_t dots = 0;
-
 	if (!isdigit((unsigned char)text[0]) || strlen(text) > 32)
 		return false;
 	for (const char *c = text; *c; c++) {
@@ -114,14 +107,12 @@ const char *node_find_host(const struct home *home, struct arena *arena, const c
 	char real[PATH_MAX], identity[KNOWN_IDENTITY_LEN + 1];
 	struct answer answer;
 	struct stat st;
-
 	*version = NULL;
 	if (!find_host(real, &st))
 		return NULL;
 	known_identity(real, &st, identity);
 	if (known_read(home, ROOM, identity, arena, &answer, NULL)) {
 		const char *found = answer_get(&answer, "version");
-
 		*version = found && is_version(found) ? found : NULL;
 	}
 	return arena_text(arena, real);
@@ -134,7 +125,6 @@ int node_ask_host(const struct home *home, const struct runner *runner, const ch
 	struct job job = { .argv = argv, .timeout_ms = ASK_TIMEOUT_MS };
 	char identity[KNOWN_IDENTITY_LEN + 1];
 	struct stat st;
-
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (job_run(runner, &job, &out, err) < 0)
 		return error_context(err, "'%s'", path);
@@ -155,14 +145,12 @@ int node_ask_host(const struct home *home, const struct runner *runner, const ch
 uint64_t node_major(const char *version)
 {
 	uint64_t major = 0;
-
 	return str_to_u64((struct str){ version, strcspn(version, ".") }, &major) ? major : 0;
 }
 
 bool node_version_matches(const char *version, const char *asked)
 {
 	size_t len = strlen(asked);
-
 	return strncmp(version, asked, len) == 0 && (!version[len] || version[len] == '.');
 }
 
@@ -179,7 +167,6 @@ static void add_tool(
 static const char *npm_for(const char *version)
 {
 	uint64_t major = node_major(version);
-
 	return major >= 22 ? "11" : major >= 18 ? "10" : "9";
 }
 
@@ -193,7 +180,6 @@ int node_choose_tools(struct node_wanted *node, struct arena *arena, struct erro
 	const char *asked = node->version ? node->version : NODE_DEFAULT;
 	bool is_host = node->host &&
 		       (!node->version || node_version_matches(node->host_version, node->version));
-
 	node->tool_count = 0;
 	node->is_default = !node->version || is_host;
 	if (!is_host)
@@ -225,7 +211,6 @@ const struct node_tool *node_tool_named(const struct node_wanted *node, const ch
 const char *node_version_of(const struct node_wanted *node)
 {
 	const struct node_tool *tool = node_tool_named(node, "node");
-
 	return node->host ? node->host_version : tool ? tool->version : NULL;
 }
 
@@ -252,7 +237,6 @@ static bool recall(const struct env_store *store, const struct node_wanted *node
 	char identity[KNOWN_IDENTITY_LEN + 1], id[LAYER_ID_LEN + 1];
 	struct answer answer;
 	struct error ignored;
-
 	identify(node, tool, arena, identity);
 	if (!known_read(store->home, ROOM, identity, arena, &answer, NULL))
 		return false;
@@ -271,7 +255,6 @@ static bool recall(const struct env_store *store, const struct node_wanted *node
 bool node_recall_tools(const struct env_store *store, struct node_wanted *node, struct arena *arena)
 {
 	bool is_all = true;
-
 	for (size_t i = 0; i < node->tool_count; i++)
 		is_all &= recall(store, node, &node->tools[i], arena);
 	return is_all;
@@ -283,7 +266,6 @@ void node_remember_tool(const struct env_store *store, const struct node_wanted 
 {
 	char identity[KNOWN_IDENTITY_LEN + 1];
 	struct error ignored;
-
 	identify(node, tool, arena, identity);
 	known_write(store->home, ROOM, identity,
 		str_from(arena_printf(

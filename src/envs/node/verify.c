@@ -19,7 +19,6 @@ const char *node_name_layer(const struct env_store *store, const struct env_meta
 	size_t index, struct arena *arena)
 {
 	size_t own = meta->layers.count;
-
 	return index < own ? "node_modules" : meta->tools.items[index - own].key;
 }
 
@@ -28,7 +27,6 @@ static int read_specs(const struct env_store *store, const struct env_meta *meta
 {
 	struct str text, kept;
 	const char *package;
-
 	if (env_read_text(store, meta->name, "requirements.txt", arena, &text, err) < 0)
 		return -1;
 	return text.len ? package_json_read(text, arena, specs, &kept, &package, err) : 0;
@@ -42,7 +40,6 @@ static int verify_node(const struct builder *builder, const struct env_meta *met
 	struct answer answer = { 0 };
 	VEC(char *) argv = { 0 };
 	node_specs specs = { 0 };
-
 	if (read_specs(builder->store, meta, arena, &specs, err) < 0) {
 		finding_add(arena, findings, NULL, NULL, "requirements.txt", err->text);
 		return 0;
@@ -79,7 +76,6 @@ int node_verify(const struct builder *builder, const struct env_meta *meta, stru
 	env_findings *findings, struct error *err)
 {
 	struct stat st;
-
 	if (meta->node && (stat(meta->node, &st) < 0 || !S_ISREG(st.st_mode)))
 		finding_add(arena, findings, NULL, NULL, meta->node, "the interpreter is missing");
 	/* Don't run a damaged environment: it could do anything, and the damage is already found.
@@ -98,7 +94,6 @@ int node_ask_again(const struct builder *builder, const struct env_meta *old, st
 	struct build_problem problem;
 	struct str json, lock;
 	const char *name = old->name;
-
 	if (env_read_text(store, name, "requirements.txt", arena, &json, err) < 0 ||
 		env_read_text(store, name, "lock.txt", arena, &lock, err) < 0)
 		return -1;

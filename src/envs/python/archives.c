@@ -14,7 +14,6 @@
 static void list(int dir, const char *path, struct arena *arena, text_list *out)
 {
 	auto_walk DIR *walk = walk_from(path_open_nolinks(dir, path, O_RDONLY | O_DIRECTORY, 0));
-
 	for (struct dirent *entry; (entry = walk_next(walk));) {
 		if (entry->d_name[0] != '.')
 			vec_push(arena, out, arena_text(arena, entry->d_name));
@@ -25,10 +24,8 @@ static void list(int dir, const char *path, struct arena *arena, text_list *out)
 static struct split_package *find_package(struct split *split, int archive)
 {
 	struct stat st;
-
 	for (size_t i = 0; i < split->packages.count; i++) {
 		struct split_package *package = &split->packages.items[i];
-
 		if (!package->archive && package->info &&
 			fstatat(archive, package->info, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISDIR(st.st_mode))
@@ -42,12 +39,10 @@ static void find_archives(struct split *split)
 {
 	const char *cache = arena_printf(split->arena, "%s/" CACHE, split->root);
 	text_list kinds = { 0 };
-
 	list(split->stage, cache, split->arena, &kinds);
 	for (size_t i = 0; i < kinds.count; i++) {
 		const char *kind = arena_printf(split->arena, "%s/%s", cache, kinds.items[i]);
 		text_list ids = { 0 };
-
 		if (strncmp(kinds.items[i], ARCHIVES, strlen(ARCHIVES)) != 0)
 			continue;
 		list(split->stage, kind, split->arena, &ids);
@@ -56,7 +51,6 @@ static void find_archives(struct split *split)
 			auto_close int fd =
 				path_open_nolinks(split->stage, path, O_PATH | O_DIRECTORY, 0);
 			struct split_package *package = fd < 0 ? NULL : find_package(split, fd);
-
 			if (package)
 				package->archive = path;
 		}
@@ -67,7 +61,6 @@ static void find_archives(struct split *split)
 int archives_keep_directory(struct split *split, const char *path, struct error *err)
 {
 	size_t site = strlen(split->site);
-
 	if (strncmp(path, split->site, site) != 0 || path[site] != '/' ||
 		strcmp(path_basename(path), "__pycache__") == 0)
 		return 0;
@@ -76,7 +69,6 @@ int archives_keep_directory(struct split *split, const char *path, struct error 
 	for (size_t i = 0; i < split->packages.count; i++) {
 		const struct split_package *package = &split->packages.items[i];
 		auto_close int found = -1, made = -1;
-
 		if (!package->archive)
 			continue;
 		found = path_open_nolinks(split->stage,

@@ -41,7 +41,6 @@ const char *interpreter_base_key(
 static int put_directories(int dir, const char *minor, struct error *err)
 {
 	char library[32], packages[64];
-
 	str_format(library, sizeof library, "lib/python%s", minor);
 	str_format(packages, sizeof packages, "lib/python%s/site-packages", minor);
 	const char *const paths[] = { "bin", "include", "lib", library, packages };
@@ -57,7 +56,6 @@ int interpreter_base_tree(
 	char versioned[32], config[2 * 4096 + 256];
 	const char *slash = strrchr(python->path, '/');
 	int directory = slash > python->path ? (int)(slash - python->path) : 1;
-
 	str_format(versioned, sizeof versioned, "bin/python%s", python->minor);
 	if (!str_format(config, sizeof config,
 		    "home = %.*s\ninclude-system-site-packages = %s\nversion = %s\n"
@@ -82,7 +80,6 @@ int interpreter_base_tree(
 static int check(const struct env_meta *meta, struct error *err)
 {
 	struct stat st;
-
 	if (stat(meta->python, &st) == 0 && S_ISREG(st.st_mode))
 		return 0;
 	return fail_hint(err, ERR_NOT_FOUND, "install it again, or build with another --python",
@@ -101,7 +98,6 @@ static int list_paths(const struct home *home, const struct env_meta *meta, stru
 	}
 	for (size_t i = 0; i < meta->editables.count; i++) {
 		const char *path = meta->editables.items[i];
-
 		if (!home_is_vouched(home, path))
 			return fail_hint(err, ERR_DENIED, "build it again with --editable",
 				"environment '%s' uses '%s', which root has not approved with "

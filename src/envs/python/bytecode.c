@@ -36,7 +36,6 @@ bool bytecode_source_name(const char *pyc, char *out, size_t size)
 {
 	size_t len = strlen(pyc), stem;
 	const char *dot;
-
 	if (len < 5 || strcmp(pyc + len - 4, ".pyc") != 0)
 		return false;
 	len -= 4;
@@ -56,7 +55,6 @@ int bytecode_fit(int cache, const char *name, uint64_t source_size, struct error
 	unsigned char head[BYTECODE_HEAD_LEN], before[BYTECODE_HEAD_LEN];
 	auto_close int fd = openat(cache, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	ssize_t got;
-
 	if (fd < 0)
 		return fail_errno(err, "open '%s'", name);
 	got = fd_read_full(fd, head, sizeof head);

@@ -31,7 +31,6 @@ const struct lock_package *pip_for(const char *minor, struct arena *arena)
 {
 	struct lock_package *pip = arena_alloc(arena, sizeof *pip);
 	uint64_t number = 0;
-
 	if (!str_starts_with(str_from(minor), "3.") || !str_to_u64(str_from(minor + 2), &number))
 		number = 0;
 	for (size_t i = 0; i < sizeof pips / sizeof *pips; i++) {
@@ -73,7 +72,6 @@ static int read_kept(const struct env_store *store, const char *name, struct are
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	char path[256];
-
 	str_format(path, sizeof path, "locks/%s", name);
 	if (file_read_at(home->dir, path, LOCK_MAX, arena, text) == 0)
 		return 1;
@@ -86,7 +84,6 @@ int lock_keep(const struct env_store *store, const char *key, struct str text, s
 {
 	auto_leave const struct home *home = home_entered(store->home);
 	auto_close int dir = -1;
-
 	if (home_open_directory(home, "locks", &dir, err) < 0)
 		return -1;
 	return file_replace(dir, key, 0600, text, true) < 0
@@ -99,7 +96,6 @@ int lock_load(const struct env_store *store, const char *key, struct arena *aren
 {
 	lock_list parsed = { 0 };
 	int found = read_kept(store, key, arena, text, err);
-
 	if (found <= 0)
 		return found;
 	/* One that can't be read is made again. */
@@ -123,11 +119,9 @@ static const char *list_head(const lock_list *packages, struct arena *arena)
 {
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	struct sha256 hash;
-
 	sha256_init(&hash);
 	for (size_t i = 0; i < packages->count; i++) {
 		const struct lock_package *package = &packages->items[i];
-
 		sha256_add(&hash, package->name, strlen(package->name) + 1);
 		sha256_add(&hash, package->version, strlen(package->version) + 1);
 		for (size_t k = 0; k < package->hashes.count; k++)
@@ -146,7 +140,6 @@ static bool has_better_pip(
 	const struct lock_package *pip = pip_for(c->wanted->python.minor, arena);
 	char id[LAYER_ID_LEN + 1];
 	struct error ignored;
-
 	return layer_find(&store->layers, wheel_key(arena, pip, c->wanted->python.tag, NULL), id,
 		       &ignored) == 0;
 }
@@ -162,7 +155,6 @@ static int find_listed(const struct env_store *store, struct composition *c, str
 	struct str rest, line, head, index, id, bytes;
 	uint64_t total = 0, value;
 	int found = read_kept(store, list_name(c->wanted, arena), arena, &rest, err);
-
 	if (found <= 0)
 		return found;
 	if (!str_next(&rest, '\n', &line))
@@ -202,7 +194,6 @@ static int add_layer(const struct env_store *store, struct composition *c, const
 	struct arena *arena, struct error *err)
 {
 	char id[LAYER_ID_LEN + 1];
-
 	if (layer_find(&store->layers, key, id, err) == 0) {
 		vec_push(arena, &c->meta->layers, arena_text(arena, id));
 		return 1;
@@ -215,7 +206,6 @@ static int layer_bytes(
 {
 	auto_arena struct arena arena = { 0 };
 	struct manifest manifest = { 0 };
-
 	if (layer_read(&store->layers, id, &arena, &manifest, err) < 0)
 		return -1;
 	for (size_t i = 0; i < manifest.entries.count; i++)
@@ -231,13 +221,11 @@ static int keep_list(const struct env_store *store, const struct composition *c,
 	struct env_meta *meta = c->meta;
 	auto_buf struct buf text = buf_empty(LOCK_MAX);
 	struct error ignored;
-
 	buf_printf(&text, "%s %s\n%s", list_head(c->packages, arena), c->index ? c->index : "-",
 		c->is_pip_plain ? "plain\n" : "");
 	meta->size_bytes = 0;
 	for (size_t i = 0; i < meta->layers.count; i++) {
 		uint64_t bytes = 0;
-
 		if (layer_bytes(store, meta->layers.items[i], &bytes, err) < 0)
 			return -1;
 		buf_printf(&text, "%s %llu\n", meta->layers.items[i], (unsigned long long)bytes);
@@ -254,7 +242,6 @@ static int find_package(const struct env_store *store, struct composition *c,
 	const struct index_set *from = package->is_built ? &c->wanted->indexes : NULL;
 	const char *key = wheel_key(arena, package, c->wanted->python.tag, from);
 	int found = add_layer(store, c, key, arena, err);
-
 	if (found == 0)
 		vec_push(arena, &c->missing, package);
 	return found;
@@ -267,7 +254,6 @@ static int find_pip(const struct env_store *store, struct composition *c, struct
 	const char *tag = c->wanted->python.tag;
 	const struct lock_package *pip = pip_for(c->wanted->python.minor, arena);
 	int found = add_layer(store, c, wheel_key(arena, pip, tag, NULL), arena, err);
-
 	if (found == 0 && !c->is_pip_compiled) {
 		found = add_layer(store, c, plain_key(arena, pip, tag), arena, err);
 		c->is_pip_plain = found == 1;
@@ -283,7 +269,6 @@ static int find_project(const struct env_store *store, struct composition *c,
 	const struct env_project *project, struct arena *arena, struct error *err)
 {
 	int found = add_layer(store, c, project_key(c->wanted, project, arena), arena, err);
-
 	if (found == 0)
 		vec_push(arena, &c->missing_projects, project);
 	return found;
@@ -299,7 +284,6 @@ static int find_each(const struct env_store *store, struct composition *c, struc
 		interpreter_base_key(arena, &wanted->python, wanted->request->system_site_packages);
 	const char *editable = editable_key(wanted, arena);
 	int found;
-
 	c->meta->layers.count = 0;
 	c->missing.count = c->missing_projects.count = 0;
 	c->pip = NULL;
@@ -327,7 +311,6 @@ int compose_layers(const struct env_store *store, struct composition *c, struct 
 	struct error *err)
 {
 	int found = c->is_part ? 0 : find_listed(store, c, arena, err);
-
 	if (found != 0)
 		return found;
 	c->is_pip_plain = false;
@@ -350,7 +333,6 @@ int compose_layers(const struct env_store *store, struct composition *c, struct 
 static int compare_packages(const void *a, const void *b)
 {
 	const struct text_pair *one = a, *other = b;
-
 	return strcmp(one->key, other->key);
 }
 
@@ -359,7 +341,6 @@ void compose_meta(const struct env_wanted *wanted, const lock_list *packages, st
 {
 	const struct env_request *request = wanted->request;
 	char now[32];
-
 	clock_format_now(now);
 	*meta = (struct env_meta){ .name = wanted->name,
 		.package_id = request->package_id,
@@ -391,7 +372,6 @@ void compose_indexes(const struct env_wanted *wanted, const char *known, struct 
 	struct env_meta *meta)
 {
 	const struct index_set *set = &wanted->indexes;
-
 	meta->indexes.count = 0;
 	if (wanted->request->wheels)
 		return;
@@ -409,7 +389,6 @@ static int compose(const struct env_store *store, const struct env_wanted *wante
 	lock_list packages = { 0 };
 	struct composition composition = { .meta = meta, .wanted = wanted, .packages = &packages };
 	int found = 1;
-
 	if (wanted->needs_lock)
 		found = lock_load(store, wanted->lock_key, arena, &packages, lock, err);
 	if (found <= 0)

@@ -52,7 +52,6 @@ static int open_network(const struct builder *builder, const struct index_set *i
 	const text_list *hosts = &builder->store->config.file_hosts;
 	const char *urls[] = { source->mirror, source->list };
 	struct index_set only = { 0 };
-
 	for (size_t i = 0; i < 2; i++) {
 		if (!urls[i] || local_path(urls[i]))
 			continue;
@@ -82,7 +81,6 @@ static int show_local(struct job *job, struct arena *arena, const char *variable
 	struct error *err)
 {
 	const char *path = local_path(url);
-
 	if (path && (!path_is_normal(path) || access(path, R_OK) < 0))
 		return fail(err, ERR_NOT_FOUND, "'%s' can't be read", url);
 	if (path)
@@ -106,7 +104,6 @@ static int run_uv(const struct builder *builder, const struct uv *uv,
 	struct job job = { .argv = argv,
 		.timeout_ms = builder->store->config.install_timeout_ms,
 		.disk_bytes = builder->store->config.max_install_bytes };
-
 	job_bind(&job, arena, uv->path, UV_INSIDE);
 	vec_push(arena, &job.binds, (struct job_bind){ stage, pythons, true });
 	job_reach_indexes(&job, arena, indexes);
@@ -127,7 +124,6 @@ static int split_links(int dir, unsigned depth, struct error *err)
 {
 	auto_walk DIR *walk = walk_open(dir, ".");
 	struct stat st;
-
 	if (!walk || depth > PATH_DEPTH_MAX)
 		return fail(err, ERR_LIMIT, "a directory of the Python can't be read");
 	for (struct dirent *entry; (entry = walk_next(walk));) {
@@ -153,7 +149,6 @@ static int split_links(int dir, unsigned depth, struct error *err)
 static int link_layer(int pythons, const char *name, const char *id, struct error *err)
 {
 	char target[LAYER_ID_LEN + 24], draft[NAME_MAX + 1];
-
 	str_format(target, sizeof target, "../layers/%s/tree", id);
 	str_format(draft, sizeof draft, ".%.200s", name);
 	if (unlinkat(pythons, draft, 0) < 0 && errno != ENOENT)
@@ -174,7 +169,6 @@ static int publish(const struct env_store *store, int stage, int pythons, const 
 		.version = interpreter_version_in(arena, name) };
 	auto_close int lock = -1;
 	int failed = 0;
-
 	if (!draft.version)
 		return fail(err, ERR_FAILED, "uv installed '%s', which has no version", name);
 	home_enter(store->home);
@@ -198,7 +192,6 @@ static const char *find_installed(int stage, struct arena *arena)
 {
 	auto_walk DIR *dir = walk_open(stage, ".");
 	struct stat stat;
-
 	for (struct dirent *entry; (entry = walk_next(dir));)
 		if (strncmp(entry->d_name, "cpython-", 8) == 0 &&
 			fstatat(stage, entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -215,7 +208,6 @@ static int download(const struct builder *builder, const struct uv *uv,
 	struct layer_stage stage = LAYER_STAGE_NONE;
 	auto_close int pythons = -1;
 	int result = -1;
-
 	if (home_open_directory(store->home, ROOM, &pythons, err) < 0 ||
 		layer_stage_make(&store->layers, arena, &stage, err) < 0)
 		return -1;
@@ -242,7 +234,6 @@ int interpreter_install(const struct builder *builder, const struct uv *uv,
 		configured(config->python_downloads, LIST) };
 	const char *number = strncmp(version, "python", 6) == 0 ? version + 6 : version;
 	struct error why = { 0 };
-
 	if (!source.mirror && config->file_hosts.count == 0)
 		fail(&why, ERR_DENIED,
 			"neither python_mirror of config.yaml nor " MIRROR " says from where");

@@ -7,7 +7,6 @@
 void making_refused(const struct making *making, char out[320])
 {
 	const struct build_network *network = making->builder->network;
-
 	network->refused(network->ctx, out);
 	if (making->torch_host && strcmp(out, making->torch_host) == 0)
 		out[0] = '\0';
@@ -17,7 +16,6 @@ int making_timeout(struct making *making, struct error *err)
 {
 	uint64_t limit_ms = making->store->config.install_timeout_ms;
 	bool is_whole = limit_ms % 1000 == 0;
-
 	/* A host that can't be reached explains the delay better. */
 	if (making_unreachable(making, err))
 		return -1;
@@ -38,7 +36,6 @@ int making_canceled(struct making *making, struct error *err)
 int making_too_large(struct making *making, struct error *err)
 {
 	char limit[16];
-
 	quantity_format_size(limit, making->store->config.max_install_bytes);
 	fail_hint(err, ERR_LIMIT, "a higher max_install_bytes in config.yaml allows it",
 		"the packages of environment '%s' take more than %s", making->wanted->name, limit);
@@ -51,7 +48,6 @@ static bool find_failure(
 {
 	const struct build_network *network = making->builder->network;
 	char *colon;
-
 	why[0] = '\0';
 	if (network->failed)
 		network->failed(network->ctx, why);
@@ -67,7 +63,6 @@ bool making_is_unresolved(const struct making *making)
 {
 	char why[BUILD_NETWORK_FAILURE_SIZE];
 	const char *reason;
-
 	return find_failure(making, why, &reason) &&
 	       strncmp(reason, "can't be resolved", strlen("can't be resolved")) == 0;
 }
@@ -76,11 +71,9 @@ bool making_is_unresolved(const struct making *making)
 static const char *find_index_at(const struct making *making, const char *where)
 {
 	const struct index_set *indexes = &making->wanted->indexes;
-
 	for (size_t i = 0; i <= indexes->extra.count; i++) {
 		const char *url = i ? indexes->extra.items[i - 1] : indexes->index;
 		const char *host = url ? wheel_url_host(url, making->arena) : NULL;
-
 		if (host && strcasecmp(host, where) == 0)
 			return index_redact(making->arena, url);
 	}
@@ -91,12 +84,10 @@ int making_unreachable(struct making *making, struct error *err)
 {
 	char why[BUILD_NETWORK_FAILURE_SIZE];
 	const char *reason;
-
 	if (!find_failure(making, why, &reason))
 		return 0;
 	if (making_is_unresolved(making)) {
 		const char *index = find_index_at(making, why);
-
 		if (index)
 			fail(err, ERR_UNAVAILABLE, "the host name of index %s %s", index, reason);
 		else
@@ -133,10 +124,8 @@ static enum error_code code_of(enum build_failure failure)
 static const struct lock_package *find_mentioned(const struct making *making)
 {
 	const struct lock_package *found = NULL;
-
 	for (size_t i = 0; i < making->packages.count; i++) {
 		const struct lock_package *package = &making->packages.items[i];
-
 		if (!strstr(making->said,
 			    arena_printf(making->arena, "%s==%s", package->name, package->version)))
 			continue;
@@ -151,7 +140,6 @@ int making_explain_uv(struct making *making, const struct uv_error *said, struct
 {
 	const struct lock_package *mentioned = find_mentioned(making);
 	char refused[320] = "";
-
 	if (said->needs_build) {
 		fail_hint(err, ERR_DENIED,
 			making->wanted->allow_build
@@ -176,7 +164,6 @@ int making_explain_uv(struct making *making, const struct uv_error *said, struct
 	if (said->failure == BUILD_NETWORK && making_unreachable(making, err))
 		return -1;
 	const char *package = said->package;
-
 	if (!package && mentioned)
 		package = mentioned->name;
 	fail_hint(err, code_of(said->failure), said->suggestion ? said->suggestion : "", "%s",

@@ -14,7 +14,6 @@
 static struct file_host make_host(struct arena *arena, struct str name, uint16_t port)
 {
 	char *host = arena_bytes(arena, name.data, name.len);
-
 	for (char *c = host; *c; c++)
 		*c = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
 	return (struct file_host){ host, port };
@@ -25,7 +24,6 @@ int file_host_parse(
 {
 	struct str name;
 	uint16_t port;
-
 	if (!uri_parse_host(str_from(text), &name, &port))
 		return fail(
 			err, ERR_INVALID, "invalid host '%s': expected host or host:port", text);
@@ -38,7 +36,6 @@ static void take_host(const char *value, bool index_is_http, struct arena *arena
 {
 	struct str scheme, name, number, rest;
 	uint16_t port;
-
 	if (!str_cut(str_from(value), ' ', &scheme, &rest) || !str_cut(rest, ' ', &name, &number) ||
 		!(str_is(scheme, "https") || (str_is(scheme, "http") && index_is_http)))
 		return;
@@ -63,7 +60,6 @@ static int ask(const struct runner *runner, const struct index_set *one,
 {
 	text_list args = { 0 };
 	struct job job;
-
 	vec_push(arena, &args, "hosts");
 	vec_push(arena, &args, "pip");
 	for (size_t i = 0; projects && projects[i] && i < 8; i++)
@@ -79,7 +75,6 @@ static int keep(const struct home *home, const char *identity, const struct answ
 	struct error *err)
 {
 	int count = 0;
-
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
 	for (size_t i = 0; i < answer->lines.count; i++)
 		if (strcmp(answer->lines.items[i].key, "host") != 0 || ++count <= FILE_HOSTS_MAX)
@@ -96,7 +91,6 @@ static int of_one(const struct home *home, const struct runner *runner, const st
 	struct answer answer = { 0 }, asked;
 	int64_t age_s = 0;
 	size_t taken = 0;
-
 	known_identity_of_text(arena_printf(arena, "hosts of %s", one->index), identity);
 	bool is_known = known_read(home, ROOM, identity, arena, &answer, &age_s) &&
 			answer_get(&answer, "page");
@@ -124,7 +118,6 @@ int index_file_hosts(const struct home *home, const struct runner *runner,
 	const char *const *projects, struct arena *arena, file_hosts *hosts, struct error *err)
 {
 	file_hosts found = *hosts;
-
 	for (size_t i = 0; i <= indexes->extra.count; i++) {
 		struct index_set one = *indexes;
 		one.index = i ? indexes->extra.items[i - 1] : indexes->index;

@@ -28,7 +28,6 @@ static bool is_host(struct str text)
 {
 	struct str name;
 	uint16_t port;
-
 	return uri_parse_host(text, &name, &port);
 }
 
@@ -36,7 +35,6 @@ const char *index_redact(struct arena *arena, const char *url)
 {
 	const char *last = strrchr(url, '@');
 	struct uri parts;
-
 	if (!last)
 		return arena_text(arena, url);
 	if (!uri_split(url, &parts))
@@ -53,7 +51,6 @@ static int check_url(const char *url, const char *from, struct arena *arena, str
 {
 	struct uri parts;
 	bool is_plain = true;
-
 	for (const char *c = url; *c; c++)
 		is_plain = is_plain && (unsigned char)*c > 0x20 && (unsigned char)*c < 0x7f;
 	if (is_plain && strlen(url) <= URL_MAX &&
@@ -75,7 +72,6 @@ static void add_words(
 		char *word = arena_bytes(arena, words, len);
 		size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					   "0123456789-_.");
-
 		if (names && name > 0 && word[name] == '=')
 			word += name + 1;
 		vec_push(arena, list, word);
@@ -123,7 +119,6 @@ static int take_source(struct finder *f, const struct source *s, struct error *e
 static const char *variable(const char *name)
 {
 	const char *value = getenv(name);
-
 	return value && value[0] ? value : NULL;
 }
 
@@ -140,7 +135,6 @@ static int take_asked(struct finder *f, const struct index_asked *asked,
 		.index = config->index,
 		.extra = config->extra_indexes,
 		.trusted_hosts = config->trusted_hosts };
-
 	return take_source(f, &line, err) < 0 || take_source(f, &file, err) < 0 ? -1 : 0;
 }
 
@@ -149,7 +143,6 @@ static int take_variables(struct finder *f, struct error *err)
 	struct source certificates = { .name = "SSL_CERT_FILE" };
 	struct source uv = { .name = "UV_DEFAULT_INDEX" }, pip = { .name = "PIP_INDEX_URL" };
 	text_list first = { 0 };
-
 	certificates.certificates = variable("SSL_CERT_FILE");
 	add_words(f->arena, &first, variable("UV_DEFAULT_INDEX"), BLANKS, true);
 	if (first.count > 0) {
@@ -202,12 +195,10 @@ static void read_toml(struct finder *f, const toml_list *list, struct source *s)
 {
 	struct toml_index index = { 0 };
 	const char *plain = NULL;
-
 	for (size_t i = 0; i < list->count; i++) {
 		const struct toml_entry *e = &list->items[i];
 		bool is_ours = !e->table[0] || strcmp(e->table, "pip") == 0;
 		bool is_true = !e->is_string && strcmp(e->text, "true") == 0;
-
 		if (e->instance != index.instance)
 			end_index(f, s, &index);
 		if (strcmp(e->table, "index") == 0) {
@@ -236,7 +227,6 @@ static int take_toml(struct finder *f, const char *path, bool named, struct erro
 	struct source s = { .name = path };
 	struct str text;
 	toml_list list;
-
 	if (read_file(path, named, f->arena, &text, err) < 0)
 		return -1;
 	if (toml_parse(text, f->arena, &list, err) < 0)
@@ -252,7 +242,6 @@ static int take_ini(struct finder *f, const char *path, bool named, struct error
 	struct source s = { .name = path };
 	struct str text;
 	ini_list list;
-
 	if (read_file(path, named, f->arena, &text, err) < 0)
 		return -1;
 	if (ini_parse(text, f->arena, &list, err) < 0)
@@ -282,7 +271,6 @@ static int take_files(
 	struct finder *f, take_file *take, const char *const *paths, struct error *err)
 {
 	const char *config = variable("XDG_CONFIG_HOME"), *home = variable("HOME");
-
 	if (config && !path_is_absolute(config))
 		config = NULL;
 	if (home && !path_is_absolute(home))
@@ -291,7 +279,6 @@ static int take_files(
 		config = arena_printf(f->arena, "%s/.config", home);
 	for (; *paths; paths++) {
 		const char *path = *paths, *top = *path == '@' ? config : home;
-
 		if (*path != '/' && !top)
 			continue;
 		if (*path != '/')
@@ -307,7 +294,6 @@ static int take_uv_files(struct finder *f, struct error *err)
 	static const char *const paths[] = { "@/uv/uv.toml", "/etc/xdg/uv/uv.toml",
 		"/etc/uv/uv.toml", NULL };
 	const char *named = variable("UV_CONFIG_FILE"), *none = variable("UV_NO_CONFIG");
-
 	if (none && strcmp(none, "0") != 0 && strcasecmp(none, "false") != 0)
 		return 0;
 	return named ? take_toml(f, named, true, err) : take_files(f, take_toml, paths, err);
@@ -318,7 +304,6 @@ static int take_pip_files(struct finder *f, struct error *err)
 	static const char *const paths[] = { "@/pip/pip.conf", "~/.pip/pip.conf", "/etc/pip.conf",
 		"/etc/xdg/pip/pip.conf", NULL };
 	const char *named = variable("PIP_CONFIG_FILE");
-
 	if (named && strcmp(named, "/dev/null") == 0)
 		return 0;
 	if (named && take_ini(f, named, true, err) < 0)
@@ -332,7 +317,6 @@ static int find_certificates(struct finder *f, struct error *err)
 		"/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
 		NULL };
 	struct index_set *set = f->set;
-
 	if (set->certificates) {
 		if (access(set->certificates, R_OK) < 0)
 			return fail_errno(err, "%s: read the certificates '%s'",
@@ -351,7 +335,6 @@ int index_find(const struct index_asked *asked, const struct config *config, str
 {
 	struct index_set found = { 0 };
 	struct finder f = { .arena = arena, .set = &found };
-
 	if (take_asked(&f, asked, config, err) < 0 || take_variables(&f, err) < 0 ||
 		take_uv_files(&f, err) < 0 || take_pip_files(&f, err) < 0 ||
 		find_certificates(&f, err) < 0)
@@ -365,7 +348,6 @@ const char *index_default_in_help(struct str help, struct arena *arena)
 	static const char phrase[] = "(by default: <";
 	const char *at = help.len > 0 ? memmem(help.data, help.len, phrase, strlen(phrase)) : NULL;
 	struct str url, rest;
-
 	if (!at)
 		return NULL;
 	at += strlen(phrase);
@@ -388,7 +370,6 @@ struct login {
 static bool wants_keyring(void)
 {
 	const char *uv = getenv("UV_KEYRING_PROVIDER"), *pip = getenv("PIP_KEYRING_PROVIDER");
-
 	return (uv && strcmp(uv, "subprocess") == 0) || (pip && strcmp(pip, "subprocess") == 0);
 }
 
@@ -399,7 +380,6 @@ static bool find_login(const struct login *login, const struct uri *parts, const
 	struct arena *arena = login->arena;
 	struct str name;
 	uint16_t port;
-
 	if (memchr(parts->user.data, ':', parts->user.len) ||
 		!uri_parse_host(parts->host, &name, &port))
 		return false;
@@ -416,7 +396,6 @@ static bool find_login(const struct login *login, const struct uri *parts, const
 	if (login->ask && wants_keyring() && parts->user.data[0] != '-') {
 		const char *bare = arena_printf(arena, "%.*s%s", (int)parts->scheme.len,
 			parts->scheme.data, parts->host.data);
-
 		*password = login->ask(login->ctx, bare, *user, arena);
 		if (!*password)
 			*password = login->ask(login->ctx, host, *user, arena);
@@ -429,7 +408,6 @@ static void log_in(
 {
 	const char *user, *password;
 	struct uri parts;
-
 	if (!url || !uri_split(url, &parts) || !find_login(login, &parts, &user, &password))
 		return;
 	const char *escaped = uri_encode(login->arena, str_from(password), false);
@@ -447,7 +425,6 @@ int index_netrc(struct arena *arena, struct str *text, struct error *err)
 {
 	const char *named = getenv("NETRC"), *home = getenv("HOME");
 	struct error ignored;
-
 	*text = STR("");
 	if (named && *named)
 		return inputs_read_file(named, arena, text, err) < 0
@@ -464,7 +441,6 @@ int index_log_in(struct index_set *set, index_password_fn *ask, void *ctx, struc
 	text_list *secrets, struct error *err)
 {
 	struct login login = { .arena = arena, .ask = ask, .ctx = ctx };
-
 	if (index_netrc(arena, &login.netrc, err) < 0)
 		return -1;
 	set->logins.count = 0;

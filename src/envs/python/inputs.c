@@ -51,7 +51,6 @@ static int read_all(
 	for (;;) {
 		char *room = buf_reserve(&all, 65536);
 		ssize_t got = room ? fd_read_full(fd, room, 65536) : 0;
-
 		if (got < 0)
 			return fail_errno(err, "read '%s'", path);
 		if (!room || all.len + (size_t)got > REQUIREMENTS_MAX)
@@ -70,7 +69,6 @@ static int read_all(
 static int open_file(const char *path, int *fd, struct stat *st, struct error *err)
 {
 	auto_close int opened = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
 	if (opened < 0 || fstat(opened, st) < 0)
 		return fail_errno(err, "open '%s'", path);
 	*fd = take_fd(&opened);
@@ -81,7 +79,6 @@ int inputs_read_file(const char *path, struct arena *arena, struct str *text, st
 {
 	auto_close int fd = -1;
 	struct stat st;
-
 	if (open_file(path, &fd, &st, err) < 0)
 		return -1;
 	if (!S_ISREG(st.st_mode) && !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)))
@@ -95,7 +92,6 @@ static bool is_reachable_for(int fd, uid_t uid)
 {
 	char link[32], path[PATH_MAX];
 	struct stat st;
-
 	str_format(link, sizeof link, "/proc/self/fd/%d", fd);
 	ssize_t len = readlink(link, path, sizeof path - 1);
 	if (len <= 0)
@@ -117,7 +113,6 @@ static int check_included(struct gatherer *g, const struct source *source, int f
 	uid_t owner = outer->st.st_uid;
 	bool is_allowed = owner == 0 || owner == geteuid() || owner == source->st.st_uid ||
 			  (source->st.st_mode & S_IROTH && is_reachable_for(fd, owner));
-
 	if (!S_ISREG(source->st.st_mode))
 		return fail(g->err, ERR_INVALID, "'%s' is not a regular file", source->path);
 	if (!is_allowed)
@@ -137,7 +132,6 @@ static int check_included(struct gatherer *g, const struct source *source, int f
 static int read_source(struct gatherer *g, struct source *source, struct str *text)
 {
 	auto_close int fd = -1;
-
 	if (++g->files > INPUTS_FILES_MAX)
 		return fail(g->err, ERR_LIMIT, "'%s': more than %d files", source->path,
 			INPUTS_FILES_MAX);
@@ -163,11 +157,9 @@ static const char *find_variable(const char *name)
 static void note_secrets(struct gatherer *g, const struct requirement *r)
 {
 	const char *at = r->shown;
-
 	while (strcmp(r->text, r->shown) != 0 && (at = strstr(at, "${"))) {
 		size_t len = strcspn(at + 2, "}");
 		const char *value = getenv(arena_bytes(g->arena, at + 2, len));
-
 		if (value && strlen(value) >= INPUTS_SECRET_MIN)
 			vec_push(g->arena, &g->wanted->secrets, value);
 		at += 2;
@@ -188,7 +180,6 @@ static bool is_option(const struct requirement *r, const char *option)
 static int add(struct gatherer *g, enum purpose purpose, struct requirement *r, const char *file)
 {
 	const char *place = file ? file : "--constraint-line";
-
 	r->file = file;
 	if (r->has_variables) {
 		g->is_plain = false;
@@ -214,7 +205,6 @@ static int add(struct gatherer *g, enum purpose purpose, struct requirement *r, 
 static const char *beside(struct gatherer *g, const char *file, const char *path)
 {
 	size_t directory = (size_t)(path_basename(file) - file);
-
 	if (path_is_absolute(path))
 		return path;
 	return arena_printf(g->arena, "%.*s%s", (int)directory, file, path);
@@ -225,7 +215,6 @@ static int include(struct gatherer *g, const struct requirement *r, enum purpose
 {
 	const char *path = r->value;
 	bool is_constraint = is_option(r, "--constraint");
-
 	if (strstr(path, "://"))
 		return fail(g->err, ERR_DENIED, "%s, line %d: '%s': only a file can be included",
 			source->path, r->line, r->shown);
@@ -245,14 +234,12 @@ static int gather_plain(
 {
 	requirement_variable_fn *find = g->request->is_self_contained ? NULL : find_variable;
 	requirement_list list = { 0 };
-
 	if (requirements_parse_with(text, find, g->arena, &list, g->err) < 0)
 		return error_context(g->err, "%s", source->path);
 	for (size_t i = 0; i < list.count; i++) {
 		struct requirement *r = &list.items[i];
 		bool includes = !g->request->is_self_contained &&
 				(is_option(r, "--requirement") || is_option(r, "--constraint"));
-
 		if ((includes ? include(g, r, purpose, source) : add(g, purpose, r, source->path)) <
 			0)
 			return -1;
@@ -268,7 +255,6 @@ static int add_lines(
 	for (size_t i = 0; i < lines->count; i++) {
 		requirement_list one = { 0 };
 		int line = lines->items[i].line;
-
 		if (requirements_parse(str_from(lines->items[i].text), g->arena, &one, g->err) < 0)
 			return error_context(g->err, "%s, line %d", file, line);
 		if (one.count != 1 || one.items[0].option)
@@ -284,7 +270,6 @@ static int add_lines(
 static int gather_pyproject(struct gatherer *g, struct str text, const struct source *source)
 {
 	struct pyproject found = { 0 };
-
 	if (pyproject_read(
 		    text, &g->request->extras, &g->request->groups, g->arena, &found, g->err) < 0)
 		return error_context(g->err, "%s", source->path);
@@ -298,7 +283,6 @@ static int gather_pyproject(struct gatherer *g, struct str text, const struct so
 static int gather_pylock(struct gatherer *g, struct str text, const struct source *source)
 {
 	requirement_lines lines = { 0 };
-
 	if (pylock_requirements(text, g->arena, &lines, g->err) < 0)
 		return error_context(g->err, "%s", source->path);
 	return add_lines(g, &lines, FOR_REQUIREMENTS, source->path);
@@ -307,7 +291,6 @@ static int gather_pylock(struct gatherer *g, struct str text, const struct sourc
 static int gather_uv_lock(struct gatherer *g, struct str text, const struct source *source)
 {
 	struct source project = { .path = beside(g, source->path, "pyproject.toml") };
-
 	if (g->wanted->uv_lock.len > 0)
 		return fail(
 			g->err, ERR_INVALID, "'%s': only one uv.lock can be given", source->path);
@@ -361,7 +344,6 @@ static int gather(
 	const struct file_format *format =
 		purpose == FOR_REQUIREMENTS && !outer ? find_format(path) : NULL;
 	struct str text;
-
 	if (read_source(g, &source, &text) < 0)
 		return -1;
 	if (!format) {
@@ -381,7 +363,6 @@ static int gather(
 static int compare_specs(const void *a, const void *b)
 {
 	const struct requirement *left = a, *right = b;
-
 	return strcmp(left->shown, right->shown);
 }
 
@@ -389,7 +370,6 @@ static int parse_spec(
 	struct gatherer *g, const char *option, const char *spec, struct requirement *found)
 {
 	requirement_list one = { 0 };
-
 	if (strpbrk(spec, "\n\r") || str_utf8_prefix(spec, strlen(spec)) != strlen(spec))
 		return fail(g->err, ERR_INVALID, "%s '%s' is not one line", option, spec);
 	if (requirements_parse(str_from(spec), g->arena, &one, g->err) < 0) {
@@ -409,7 +389,6 @@ static int gather_specs(struct gatherer *g)
 {
 	size_t count = g->request->pip.count;
 	struct requirement *specs = arena_array(g->arena, count + 1, sizeof *specs);
-
 	for (size_t i = 0; i < count; i++)
 		if (parse_spec(g, "--pip", g->request->pip.items[i], &specs[i]) < 0)
 			return -1;
@@ -424,13 +403,11 @@ static int gather_constraints(struct gatherer *g)
 {
 	const struct env_request *request = g->request;
 	struct requirement r;
-
 	for (size_t i = 0; i < request->constraint_files.count; i++)
 		if (gather(g, request->constraint_files.items[i], FOR_CONSTRAINTS, NULL) < 0)
 			return -1;
 	for (size_t i = 0; i < request->constraint_lines.count; i++) {
 		const char *line = request->constraint_lines.items[i];
-
 		if (parse_spec(g, "--constraint-line", line, &r) < 0 ||
 			add(g, FOR_CONSTRAINTS, &r, NULL) < 0)
 			return -1;
@@ -442,7 +419,6 @@ const char *inputs_cuda_driver(const struct env_request *request, struct arena *
 {
 	struct error ignored;
 	struct str text;
-
 	if (!request->torch_backend || strcmp(request->torch_backend, "auto") != 0 ||
 		inputs_read_file("/sys/module/nvidia/version", arena, &text, &ignored) < 0)
 		return "";
@@ -460,7 +436,6 @@ static void add_note(struct buf *out, const char *what, const char *value)
 static const char *hash_text(struct arena *arena, struct str text)
 {
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
-
 	sha256_of(text.data, text.len, hex);
 	return hex;
 }
@@ -469,7 +444,6 @@ static void add_notes(struct gatherer *g, struct buf *out)
 {
 	const struct env_request *request = g->request;
 	const struct env_wanted *wanted = g->wanted;
-
 	for (size_t i = 0; i < wanted->constraints.count; i++)
 		add_note(out, "constraint:", wanted->constraints.items[i].shown);
 	if (wanted->uv_lock.len > 0) {
@@ -499,18 +473,15 @@ static void add_notes(struct gatherer *g, struct buf *out)
 static int gather_locals(struct gatherer *g)
 {
 	const struct env_request *request = g->request;
-
 	g->links = arena_array(g->arena, request->find_links.count + 1, sizeof *g->links);
 	for (size_t i = 0; i < request->locals.count; i++) {
 		struct env_local local;
-
 		if (local_look(request->locals.items[i], g->arena, &local, g->err) < 0)
 			return error_context(g->err, "--pip");
 		vec_push(g->arena, &g->wanted->locals, local);
 	}
 	for (size_t i = 0; i < request->find_links.count; i++) {
 		const char *link = request->find_links.items[i];
-
 		g->links[i] = "";
 		if (path_is_absolute(link) &&
 			local_digest_tree(link, false, g->arena, &g->links[i], g->err) < 0)
@@ -523,7 +494,6 @@ static int gather_wheels(struct gatherer *g)
 {
 	const struct env_request *request = g->request;
 	struct env_wanted *wanted = g->wanted;
-
 	if (!request->wheels)
 		return 0;
 	if (request->locals.count + request->editables.count + request->find_links.count > 0 ||
@@ -543,7 +513,6 @@ static int make_text(struct gatherer *g)
 {
 	const struct env_request *request = g->request;
 	struct env_wanted *wanted = g->wanted;
-
 	auto_buf struct buf out = buf_empty(REQUIREMENTS_MAX);
 	for (size_t i = 0; i < wanted->requirements.count; i++)
 		buf_printf(&out, "%s\n", wanted->requirements.items[i].shown);
@@ -575,7 +544,6 @@ int inputs_read(const struct env_request *request, struct arena *arena, struct e
 		.wanted = wanted,
 		.is_plain = request->requirement_files.count == 1 && request->pip.count == 0,
 		.err = err };
-
 	*wanted = (struct env_wanted){ .request = request,
 		.text = STR(""),
 		.lines = STR(""),

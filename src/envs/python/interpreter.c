@@ -51,7 +51,6 @@ enum match { NO, MAYBE, YES };
 static enum match match_version(const struct interpreter *it, const struct version *wanted)
 {
 	struct version has;
-
 	parse_version(it->version, "", &has);
 	for (int i = 0; i < wanted->count; i++) {
 		if (i >= has.count)
@@ -66,7 +65,6 @@ static enum match match_version(const struct interpreter *it, const struct versi
 static const char *parent(struct arena *arena, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-
 	return slash > path ? arena_bytes(arena, path, (size_t)(slash - path)) : "/";
 }
 
@@ -76,7 +74,6 @@ static const char *find_minor(struct arena *arena, const char *path)
 {
 	const char *name = path_basename(path), *found = NULL;
 	struct version version;
-
 	if (strncmp(name, "python", 6) == 0 && parse_version(name + 6, "", &version) &&
 		version.count == 2)
 		return arena_text(arena, name + 6);
@@ -104,7 +101,6 @@ static bool recall(const struct home *home, struct interpreter *it, struct arena
 {
 	struct answer answer;
 	struct version version;
-
 	if (!known_read(home, ROOM, it->identity, arena, &answer, NULL))
 		return false;
 	const char *text = answer_get(&answer, "version"), *tag = answer_get(&answer, "tag"),
@@ -133,7 +129,6 @@ static int examine(const struct home *home, const char *path, const char *hint, 
 	struct stat stat_buf;
 	struct version version;
 	struct interpreter it = { 0 };
-
 	if (!realpath(path, real) || stat(real, &stat_buf) < 0)
 		return fail_errno(err, "Python '%s'", path);
 	if (!S_ISREG(stat_buf.st_mode) || access(real, X_OK) < 0)
@@ -178,7 +173,6 @@ struct finder {
 static void consider(struct finder *finder, const char *path, const char *hint)
 {
 	struct interpreter it;
-
 	if (examine(finder->home, path, hint, finder->arena, &it, NULL) < 0)
 		return;
 	if (finder->minor && strcmp(finder->minor, it.minor) != 0)
@@ -196,7 +190,6 @@ static text_list list_names(struct arena *arena, const char *path, const char *b
 {
 	text_list names = { 0 };
 	auto_walk DIR *dir = opendir(path);
-
 	for (struct dirent *entry; (entry = walk_next(dir));)
 		if (entry->d_name[0] != '.' &&
 			strncmp(entry->d_name, beginning, strlen(beginning)) == 0)
@@ -208,7 +201,6 @@ static text_list list_names(struct arena *arena, const char *path, const char *b
 static void look_in_bin(struct finder *finder, const char *bin, const char *hint)
 {
 	struct arena *arena = finder->arena;
-
 	if (finder->minor) {
 		consider(finder, arena_printf(arena, "%s/python%s", bin, finder->minor), hint);
 		consider(finder, arena_printf(arena, "%s/python3", bin), hint);
@@ -226,7 +218,6 @@ const char *interpreter_version_in(struct arena *arena, const char *name)
 {
 	struct version version;
 	const char *text = name + strcspn(name, "0123456789");
-
 	if ((text > name && text[-1] != '-') || !parse_version(text, "-+", &version))
 		return NULL;
 	return version.count != 3 ? NULL
@@ -241,7 +232,6 @@ struct install {
 static int compare_installs(const void *a, const void *b)
 {
 	const struct install *x = a, *y = b;
-
 	if (!x->version || !y->version)
 		return (y->version != NULL) - (x->version != NULL);
 	return strverscmp(y->version, x->version);
@@ -253,7 +243,6 @@ static void look_in_installs(struct finder *finder, const char *path)
 	struct arena *arena = finder->arena;
 	text_list names = list_names(arena, path, "");
 	VEC(struct install) installs = { 0 };
-
 	for (size_t i = 0; i < names.count; i++) {
 		const char *version = interpreter_version_in(arena, names.items[i]);
 		size_t len = finder->minor ? strlen(finder->minor) : 0;
@@ -273,7 +262,6 @@ static const char *from_environment(
 	struct arena *arena, const char *variable, const char *base, const char *below)
 {
 	const char *set = getenv(variable), *top = base ? getenv(base) : NULL;
-
 	if (set && path_is_absolute(set))
 		return set;
 	return top && path_is_absolute(top) ? arena_printf(arena, "%s/%s", top, below) : NULL;
@@ -286,7 +274,6 @@ static void find_all(struct finder *finder)
 	const char *managed = from_environment(arena, "UV_PYTHON_INSTALL_DIR", NULL, NULL);
 	const char *data = from_environment(arena, "XDG_DATA_HOME", "HOME", ".local/share");
 	const char *path = getenv("PATH");
-
 	look_in_bin(finder, "/usr/bin", NULL);
 	look_in_bin(finder, "/usr/local/bin", NULL);
 	if (pyenv)
@@ -308,7 +295,6 @@ static void find_all(struct finder *finder)
 void interpreters_find(const struct home *home, struct arena *arena, interpreter_list *list)
 {
 	interpreter_list found = { 0 };
-
 	find_all(&(struct finder){ home, arena, NULL, &found, NULL });
 	*list = found;
 }
@@ -318,13 +304,11 @@ int interpreter_absent(
 	const struct home *home, const char *what, struct arena *arena, struct error *err)
 {
 	interpreter_list list;
-
 	auto_buf struct buf text = buf_empty(ERROR_HINT_SIZE);
 	interpreters_find(home, arena, &list);
 	for (size_t i = 0; i < list.count; i++) {
 		const char *next = arena_printf(arena, "%s%s (%s)",
 			i ? ", " : "found: ", list.items[i].version, list.items[i].path);
-
 		/* Whole entries only, with room for the count of the others. */
 		if (text.len + strlen(next) + sizeof ", and 1000 more" >= ERROR_HINT_SIZE) {
 			buf_printf(&text, ", and %zu more", list.count - i);
@@ -351,7 +335,6 @@ static int choose_version(const struct home *home, const struct version *wanted,
 	const char *minor = wanted->count > 1
 				    ? arena_printf(arena, "%u.%u", wanted->part[0], wanted->part[1])
 				    : NULL;
-
 	find_all(&(struct finder){ home, arena, minor, &list, NULL });
 	for (size_t i = 0; i < list.count; i++) {
 		const struct interpreter *it = &list.items[i];
@@ -383,7 +366,6 @@ static int choose_named(const struct home *home, const char *wanted, const char 
 	struct version version;
 	struct interpreter usual = { .version = "" };
 	const char *text = strncmp(wanted, "python", 6) == 0 ? wanted + 6 : wanted;
-
 	if (strchr(wanted, '/'))
 		return examine(home, wanted, NULL, arena, out, err);
 	if (!parse_version(text, "", &version))
@@ -416,7 +398,6 @@ int interpreter_choose(const struct home *home, const char *wanted, const char *
 {
 	struct interpreter it, usual;
 	bool is_usual = true;
-
 	if (!wanted) {
 		if (choose_default(home, configured, arena, &it, err) < 0)
 			return -1;
@@ -438,7 +419,6 @@ static int check_prefix(const struct home *home, const char *prefix, const char 
 	struct arena *arena, struct error *err)
 {
 	const char *user = getenv("HOME");
-
 	if (prefix_is_in_usr(prefix))
 		return 0;
 	bool is_wide = !strchr(prefix + 1, '/') || path_is_beneath(home->path, prefix) ||
@@ -458,7 +438,6 @@ int interpreter_check_prefix(const struct home *home, const char *path, const ch
 	struct arena *arena, struct error *err)
 {
 	const char *minor = find_minor(arena, path);
-
 	if (strcmp(prefix, parent(arena, parent(arena, path))) != 0)
 		return fail(err, ERR_DENIED, "'%s' is not the prefix of '%s'", prefix, path);
 	return check_prefix(home, prefix, minor ? minor : "3", arena, err);
@@ -468,7 +447,6 @@ static bool is_word(const char *text)
 {
 	static const char allowed[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-
 	return text && *text && strlen(text) < 64 && strspn(text, allowed) == strlen(text);
 }
 
@@ -480,7 +458,6 @@ static int take_answer(const struct home *home, const struct answer *answer, str
 	const char *abi = answer_get(answer, "abi"), *magic = answer_get(answer, "magic");
 	const char *platform = answer_get(answer, "platform"), *usual;
 	struct version parts;
-
 	if (!version || !parse_version(version, "", &parts) || parts.count != 3 || !prefix ||
 		!path_is_normal(prefix) || !is_word(implementation) || !is_word(abi) ||
 		!is_word(magic) || !is_word(platform))
@@ -503,7 +480,6 @@ static int take_answer(const struct home *home, const struct answer *answer, str
 		/* It compiles the bytecode of layers, and its description of itself is not
 		 * trusted: use its layers for this interpreter only. */
 		char place[KNOWN_IDENTITY_LEN + 1];
-
 		known_identity_of_text(prefix, place);
 		it->tag = arena_printf(arena, "%s-%.16s", it->tag, place);
 	}
@@ -514,7 +490,6 @@ static int ask(const struct runner *runner, const struct job *job, struct arena 
 	struct answer *answer, struct error *err)
 {
 	bool ended_well;
-
 	auto_buf struct buf out = buf_empty(ANSWER_MAX);
 	if (job_try(runner, job, &out, &ended_well, err) < 0)
 		return -1;
@@ -531,7 +506,6 @@ int interpreter_look(const struct home *home, const struct runner *runner, struc
 	struct interpreter asked = *it;
 	struct answer answer = { 0 };
 	struct job job;
-
 	asked.prefix = parent(arena, parent(arena, it->path));
 	asked.in_usr = prefix_is_in_usr(asked.prefix) || strcmp(asked.prefix, "/") == 0;
 	if (!asked.in_usr) {
@@ -558,7 +532,6 @@ const char *interpreter_layer(const struct interpreter *it, struct arena *arena)
 {
 	const char *tree = it->prefix && !it->in_usr ? strrchr(it->prefix, '/') : NULL;
 	size_t before = strlen("/layers/") + LAYER_ID_LEN;
-
 	if (!tree || strcmp(tree, "/tree") != 0 || (size_t)(tree - it->prefix) < before ||
 		strncmp(tree - before, "/layers/", strlen("/layers/")) != 0)
 		return NULL;

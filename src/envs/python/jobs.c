@@ -15,7 +15,6 @@
 bool making_is_interrupted(const struct making *making)
 {
 	const volatile int *interrupted = making->builder->runner->interrupted;
-
 	return interrupted && *interrupted != 0;
 }
 
@@ -23,7 +22,6 @@ int making_put(struct making *making, const char *name, struct str text, struct 
 {
 	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int dir = -1;
-
 	if (path_make_directories(making->stage.fd, STAGE_ROOT "/" STAGE_INPUT, 0755, &dir, err) <
 		0)
 		return -1;
@@ -36,11 +34,9 @@ int making_put(struct making *making, const char *name, struct str text, struct 
 static void hide_secrets(const struct making *making, struct buf *text)
 {
 	const text_list *secrets = &making->wanted->secrets;
-
 	for (size_t i = 0; i < secrets->count; i++) {
 		size_t len = strlen(secrets->items[i]);
 		char *at = text->data;
-
 		while (at && (at = memmem(at, text->len - (size_t)(at - text->data),
 				      secrets->items[i], len)))
 			memset(at, '*', len);
@@ -55,7 +51,6 @@ static void note(struct making *making, struct str text)
 	for (size_t i = 0; i < text.len; i++) {
 		const unsigned char *c = (const unsigned char *)text.data + i;
 		bool is_c1 = *c == 0xc2 && i + 1 < text.len && c[1] >= 0x80 && c[1] < 0xa0;
-
 		i += is_c1;
 		if (!is_c1 && ((*c >= 0x20 && *c != 0x7f) || *c == '\n' || *c == '\t'))
 			buf_char(&making->log, (char)*c);
@@ -69,7 +64,6 @@ int making_run(struct making *making, struct job *job, struct buf *out, struct b
 {
 	const struct runner *runner = making->builder->runner;
 	uint64_t now = clock_monotonic_ms();
-
 	/* What failed before and was got over says nothing of what follows. */
 	*making->problem = BUILD_NO_PROBLEM;
 	if (making_is_interrupted(making))
@@ -104,7 +98,6 @@ static int run_bounded(void *ctx, const struct job *job, struct buf *out, struct
 	uint64_t now = clock_monotonic_ms();
 	uint64_t left = now < making->deadline_ms ? making->deadline_ms - now : 1;
 	struct job bounded = *job;
-
 	if (making_is_interrupted(making))
 		return making_canceled(making, err);
 	if (bounded.timeout_ms == 0 || bounded.timeout_ms > left)

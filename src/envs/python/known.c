@@ -20,7 +20,6 @@ void known_identity(const char *path, const struct stat *stat, char out[KNOWN_ID
 {
 	char numbers[128];
 	struct sha256 hash;
-
 	str_format(numbers, sizeof numbers, "\n%llu %lld %lld.%09ld",
 		(unsigned long long)stat->st_ino, (long long)stat->st_size,
 		(long long)stat->st_mtim.tv_sec, (long)stat->st_mtim.tv_nsec);
@@ -37,7 +36,6 @@ bool known_read(const struct home *home, const char *room, const char *identity,
 	char name[PATH_MAX];
 	struct str text;
 	struct stat stat;
-
 	if (!str_format(name, sizeof name, "%s/.known/%s", room, identity))
 		return false;
 	auto_close int fd = openat(home->dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -54,7 +52,6 @@ int known_write(const struct home *home, const char *room, const char *identity,
 {
 	auto_leave const struct home *in = home_entered(home);
 	auto_close int dir = -1;
-
 	if (home_open_directory(home, room, &dir, err) < 0)
 		return -1;
 	if (mkdirat(dir, ".known", 0700) < 0 && errno != EEXIST)
@@ -70,7 +67,6 @@ bool known_is_elf(const char *path)
 {
 	char magic[4];
 	auto_close int fd = open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-
 	return fd >= 0 && fd_read_full(fd, magic, sizeof magic) == 4 &&
 	       memcmp(magic, "\177ELF", 4) == 0;
 }
@@ -78,7 +74,6 @@ bool known_is_elf(const char *path)
 int known_hash_file(int fd, char out[2 * SHA256_LEN + 1])
 {
 	unsigned char digest[SHA256_LEN];
-
 	if (file_hash(fd, digest, NULL) < 0)
 		return -1;
 	sha256_hex(digest, out);

@@ -20,7 +20,6 @@
 static bool ends_with(const char *text, size_t len, const char *end)
 {
 	size_t end_len = strlen(end);
-
 	return len > end_len && memcmp(text + len - end_len, end, end_len) == 0;
 }
 
@@ -29,7 +28,6 @@ static size_t path_length(const char *word)
 {
 	const char *bracket = strrchr(word, '[');
 	size_t len = strlen(word);
-
 	return bracket && len > 0 && word[len - 1] == ']' ? (size_t)(bracket - word) : len;
 }
 
@@ -37,7 +35,6 @@ bool local_is_path(const char *word)
 {
 	size_t len = path_length(word);
 	struct stat st;
-
 	if (word[0] == '/' || strncmp(word, "./", 2) == 0 || strncmp(word, "../", 3) == 0 ||
 		strcmp(word, ".") == 0 || strcmp(word, "..") == 0 || strncmp(word, ".[", 2) == 0)
 		return true;
@@ -50,7 +47,6 @@ static bool is_passed_over(const char *name)
 {
 	static const char *const names[] = { "node_modules", "__pycache__", ".tox", ".nox",
 		".mypy_cache", ".pytest_cache", ".git", ".venv", ".ruff_cache", "build", "dist" };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		if (strcmp(name, names[i]) == 0)
 			return true;
@@ -66,12 +62,10 @@ static int add_entries(
 	FTS *walk, size_t prefix, bool is_deep, struct sha256 *hash, struct error *err)
 {
 	size_t count = 0;
-
 	for (FTSENT *entry; (entry = fts_read(walk));) {
 		struct {
 			int64_t size, seconds, nanoseconds, mode;
 		} facts = { 0 };
-
 		if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
 			entry->fts_info == FTS_NS)
 			return errno = entry->fts_errno,
@@ -105,7 +99,6 @@ int local_digest_tree(
 	struct sha256 hash;
 	FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, compare);
 	int failed;
-
 	if (!walk)
 		return fail_errno(err, "read '%s'", path);
 	sha256_init(&hash);
@@ -122,7 +115,6 @@ int local_digest_tree(
 static int look_at_wheel(struct env_local *local, int fd, struct arena *arena, struct error *err)
 {
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
-
 	local->file = path_basename(local->path);
 	if (!wheel_name_parse(local->file, arena, &local->name, &local->version))
 		return fail_hint(err, ERR_INVALID, "name-1.0-py3-none-any.whl",
@@ -138,7 +130,6 @@ static int look_at_project(struct env_local *local, struct arena *arena, struct 
 	const char *const files[] = { "pyproject.toml", "setup.py" };
 	bool is_project = false;
 	struct stat st;
-
 	for (size_t i = 0; i < 2; i++)
 		is_project |= stat(arena_printf(arena, "%s/%s", local->path, files[i]), &st) == 0;
 	if (!is_project)
@@ -154,7 +145,6 @@ int local_look(const char *word, struct arena *arena, struct env_local *local, s
 	const char *path = arena_bytes(arena, word, len);
 	char real[PATH_MAX];
 	struct stat st;
-
 	*local = (struct env_local){ .extras = arena_text(arena, word + len) };
 	if (strspn(local->extras, "[],ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 				  "0123456789._-") != strlen(local->extras))

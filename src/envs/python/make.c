@@ -20,7 +20,6 @@ static int download_python(struct making *making, struct error *err)
 {
 	const struct env_store *store = making->store;
 	struct env_wanted *wanted = making->wanted;
-
 	if (uv_find_here(store->home, &making->runner, making->arena, &making->uv, err) < 0)
 		return error_context(err, "download Python %s", wanted->python.minor);
 	if (interpreter_install(making->builder, &making->uv, &wanted->indexes,
@@ -39,7 +38,6 @@ static int look_at_python(struct making *making, struct error *err)
 	struct env_wanted *wanted = making->wanted;
 	const struct env_store *store = making->store;
 	bool has_requirements = strcmp(wanted->requirements_sha256, "no-deps") != 0;
-
 	if (wanted->python_is_known)
 		return 0;
 	if ((wanted->python_is_missing && download_python(making, err) < 0) ||
@@ -61,7 +59,6 @@ static int ask_file_hosts(
 	struct making *making, const char *const *projects, file_hosts *hosts, struct error *err)
 {
 	struct error why = { 0 };
-
 	if (index_file_hosts(making->store->home, &making->runner, &making->wanted->indexes,
 		    &making->wanted->python, projects, making->arena, hosts, &why) == 0)
 		return 0;
@@ -74,7 +71,6 @@ static int ask_file_hosts(
 static int allow(struct making *making, const file_hosts *hosts, bool is_named, struct error *err)
 {
 	const struct build_network *network = making->builder->network;
-
 	for (size_t i = 0; i < hosts->count; i++) {
 		if (network->allow(network->ctx, hosts->items[i].host, hosts->items[i].port,
 			    is_named, err) < 0)
@@ -87,7 +83,6 @@ static int add_host_of(
 	struct making *making, const char *where, file_hosts *hosts, struct error *err)
 {
 	struct file_host host;
-
 	if (file_host_parse(where, making->arena, &host, err) < 0)
 		return -1;
 	vec_push(making->arena, hosts, host);
@@ -101,21 +96,18 @@ static int allow_written_hosts(struct making *making, struct error *err)
 	const requirement_list *list = &making->wanted->requirements;
 	const struct env_request *request = making->wanted->request;
 	file_hosts named = { 0 }, others = { 0 };
-
 	for (size_t i = 0; i < configured->count; i++) {
 		if (add_host_of(making, configured->items[i], &named, err) < 0)
 			return -1;
 	}
 	for (size_t i = 0; i < request->find_links.count; i++) {
 		const char *link = request->find_links.items[i];
-
 		if (!path_is_absolute(link) &&
 			add_host_of(making, wheel_url_host(link, making->arena), &named, err) < 0)
 			return -1;
 	}
 	for (size_t i = 0; i < list->count; i++) {
 		const char *url = wheel_url(&list->items[i], making->arena);
-
 		if (url &&
 			add_host_of(making, wheel_url_host(url, making->arena), &others, err) < 0)
 			return -1;
@@ -127,7 +119,6 @@ static bool knows_file_hosts(struct making *making)
 {
 	file_hosts hosts = { 0 };
 	struct error ignored;
-
 	return making->store->config.file_hosts.count > 0 ||
 	       index_file_hosts(making->store->home, NULL, &making->wanted->indexes,
 		       &making->wanted->python, NULL, making->arena, &hosts, &ignored) == 0;
@@ -140,7 +131,6 @@ int making_allow_files(struct making *making, struct error *err)
 	const char *projects[PROJECTS + 1] = { NULL };
 	file_hosts hosts = { 0 };
 	size_t count = 0;
-
 	for (size_t i = 0; i < list->count && count < PROJECTS; i++) {
 		if (list->items[i].name)
 			projects[count++] = list->items[i].name;
@@ -158,7 +148,6 @@ static int find_uv(struct making *making, struct error *err)
 	const struct env_store *store = making->store;
 	struct env_wanted *wanted = making->wanted;
 	struct error why = { 0 };
-
 	if (uv_find_here(store->home, &making->runner, making->arena, &making->uv, &why) == 0)
 		return 0;
 	if (why.code == ERR_NOT_FOUND) {
@@ -183,7 +172,6 @@ static bool may_ask_later(struct making *making)
 {
 	const struct env_wanted *wanted = making->wanted;
 	struct error ignored;
-
 	return making->is_resolving && !wanted->allow_build && wanted->projects.count == 0 &&
 	       wanted->locals.count == 0 && !wanted->request->torch_backend &&
 	       uv_find_here(making->store->home, &making->runner, making->arena, &making->uv,
@@ -197,7 +185,6 @@ static int judge_indexes(struct making *making, struct error *err)
 	const struct env_request *request = making->wanted->request;
 	const struct index_set *indexes = &making->wanted->indexes;
 	const text_list *lists[] = { &indexes->extra, &request->find_links };
-
 	if (indexes->index && policy_judge_index(request, indexes->index, making->arena,
 				      making->problem, err) < 0)
 		return -1;
@@ -217,7 +204,6 @@ int making_reach(struct making *making, struct error *err)
 	struct env_wanted *wanted = making->wanted;
 	const struct runner *runner = &making->runner;
 	struct error no_uv;
-
 	if (making->is_reaching)
 		return 0;
 	/* Only to fetch uv. */
@@ -261,7 +247,6 @@ void making_clean(struct making *making)
 {
 	const struct build_network *network = making->builder->network;
 	struct error ignored;
-
 	network->close(network->ctx);
 	making->is_reaching = false;
 	/* What can't be removed is swept by the next build. */
@@ -273,7 +258,6 @@ static int find_lock(struct making *making, struct error *err)
 {
 	struct env_wanted *wanted = making->wanted;
 	int found = 0;
-
 	if (!wanted->needs_lock) {
 		making->lock_text = STR("");
 		return 0;
@@ -311,7 +295,6 @@ int making_find_layers(struct making *making, struct error *err)
 static int find_all(struct making *making, struct error *err)
 {
 	int found = making_find_layers(making, err);
-
 	if (found <= 0 || !making->is_preparing)
 		return found;
 	fd_close(&making->layers);
@@ -330,7 +313,6 @@ static const char *first_file(const struct env_request *request)
 static int make_layers(struct making *making, struct error *err)
 {
 	int found;
-
 	for (int tries = 0; (found = find_all(making, err)) == 0; tries++) {
 		if (tries == MAKE_TRIES)
 			return fail(err, ERR_CONFLICT,
@@ -365,7 +347,6 @@ static bool has_pip(const struct making *making)
 		plain_key(making->arena, pip, wanted->python.tag) };
 	char id[LAYER_ID_LEN + 1];
 	struct error ignored;
-
 	return layer_find(&making->store->layers, keys[0], id, &ignored) == 0 ||
 	       layer_find(&making->store->layers, keys[1], id, &ignored) == 0;
 }
@@ -401,7 +382,6 @@ static struct making making_of(const struct build_run *run)
 int python_complete(struct build_run *run, struct error *err)
 {
 	struct making making = making_of(run);
-
 	making_bound(&making);
 	struct child asking = prepare_index(&making);
 	int failed = look_at_python(&making, err);
@@ -413,7 +393,6 @@ int python_complete(struct build_run *run, struct error *err)
 int python_make(struct build_run *run, struct error *err)
 {
 	struct making making = making_of(run);
-
 	making_bound(&making);
 	int failed = make(&making, err);
 	if (failed)

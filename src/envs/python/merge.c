@@ -33,7 +33,6 @@ static void find_overlaps(struct choosing *c, const struct manifest *manifests, 
 			const struct manifest_entry *entry = &manifests[i].entries.items[k];
 			struct str path = str_from(entry->path);
 			struct candidate *owner;
-
 			if ((entry->kind == MANIFEST_DIRECTORY) != directories)
 				continue;
 			c->all[i].bytes += entry->size;
@@ -50,7 +49,6 @@ static int read_candidates(struct choosing *c, const struct env_store *store,
 	const text_list *layers, struct error *err)
 {
 	struct manifest *manifests = arena_array(c->arena, c->count, sizeof *manifests);
-
 	map_init(&c->owners, c->arena);
 	c->all = arena_array(c->arena, c->count, sizeof *c->all);
 	for (size_t i = 0; i < c->count; i++) {
@@ -68,7 +66,6 @@ static int compare_candidates(const void *a, const void *b)
 {
 	const struct candidate *one = *(struct candidate *const *)a;
 	const struct candidate *other = *(struct candidate *const *)b;
-
 	if (one->has_overlaps != other->has_overlaps)
 		return one->has_overlaps ? 1 : -1;
 	if (!one->has_overlaps && one->bytes != other->bytes)
@@ -81,7 +78,6 @@ static void choose(struct choosing *c)
 {
 	size_t to_merge = c->count - ENV_LAYERS_MERGED + 1;
 	struct candidate **sorted = arena_array(c->arena, c->count, sizeof *sorted);
-
 	for (size_t i = 0; i < c->count; i++)
 		sorted[i] = &c->all[i];
 	qsort(sorted, c->count - 1, sizeof *sorted, compare_candidates);
@@ -93,7 +89,6 @@ static const char *merged_key(const text_list *parts, struct arena *arena)
 {
 	char hex[2 * SHA256_LEN + 1];
 	struct sha256 hash;
-
 	sha256_init(&hash);
 	for (size_t i = 0; i < parts->count; i++)
 		sha256_add(&hash, parts->items[i], LAYER_ID_LEN);
@@ -107,7 +102,6 @@ int merge_find(const struct env_store *store, text_list *layers, text_list *part
 	struct choosing c = { .arena = arena, .count = layers->count };
 	char id[LAYER_ID_LEN + 1];
 	text_list rest = { 0 };
-
 	parts->count = 0;
 	if (layers->count <= ENV_LAYERS_MAX)
 		return 1;
@@ -138,7 +132,6 @@ static int compare_copy(void *ctx, size_t draft, const char *path,
 	const unsigned char sha256[SHA256_LEN], uint64_t size, struct error *err)
 {
 	const struct manifest_entry *entry = map_get(ctx, str_from(path));
-
 	if (entry && entry->size == size && memcmp(entry->sha256, sha256, SHA256_LEN) == 0)
 		return 0;
 	return fail(err, ERR_CORRUPT, "'%s' is not what its layer's manifest says", path);
@@ -153,7 +146,6 @@ static int merge(struct making *making, const text_list *parts, struct error *er
 		.version = arena_printf(making->arena, "%zu", parts->count),
 		.key = merged_key(parts, making->arena) };
 	struct map files;
-
 	if (layer_stage_make(layers, making->arena, &making->stage, err) < 0 ||
 		layers_merge(layers, parts->items, parts->count, making->stage.fd, MERGED,
 			making->arena, &files, err) < 0)
@@ -165,11 +157,9 @@ static int set_aside_damaged(struct making *making, const text_list *parts, stru
 {
 	const struct layer_store *layers = &making->store->layers;
 	env_findings findings = { 0 };
-
 	fd_close(&making->layers);
 	for (size_t i = 0; i < parts->count; i++) {
 		layer_damages damages = { 0 };
-
 		if (layer_verify(layers, parts->items[i], making->arena, &damages, err) < 0) {
 			if (err->code != ERR_NOT_FOUND)
 				return -1;
@@ -185,7 +175,6 @@ static int set_aside_damaged(struct making *making, const text_list *parts, stru
 int making_merge(struct making *making, struct error *err)
 {
 	text_list parts = making->composition.parts;
-
 	making_show_packages(making, "building_layers", 0);
 	buf_printf(&making->log,
 		"%zu layers are merged to one: more than %d can't be mounted well\n", parts.count,

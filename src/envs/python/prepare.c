@@ -18,7 +18,6 @@ static int prepare(const struct making *making, bool is_pip_plain)
 	struct builder builder = *making->builder;
 	struct build_problem problem = { 0 };
 	struct error err;
-
 	store.events = (struct events){ .sink = -1 };
 	builder.store = &store;
 	builder.progress = NULL;
@@ -51,7 +50,6 @@ static bool is_prepared(struct making *making, bool *is_pip_plain)
 {
 	struct making look = *making;
 	struct error err;
-
 	look.packages = (lock_list){ 0 };
 	look.layers = -1;
 	look.is_part = look.is_pip_plain = true;
@@ -68,7 +66,6 @@ struct child prepare_index(struct making *making)
 	struct child child = CHILD_NONE;
 	const char *url;
 	struct error ignored;
-
 	if (wanted->indexes.index || !wanted->needs_lock || wanted->python_is_known ||
 		uv_find_here(making->store->home, &making->runner, arena, &making->uv, &ignored) <
 			0 ||
@@ -84,7 +81,6 @@ static _Noreturn void help(struct making *making, bool asks, bool is_pip_plain)
 {
 	const struct build_network *network = making->builder->network;
 	struct error err;
-
 	buf_clear(&making->log);
 	/* What waits in the forwarder is judged in any case. */
 	if (asks && making_allow_files(making, &err) < 0)
@@ -100,7 +96,6 @@ bool prepare_start(struct making *making, bool asks)
 {
 	bool is_pip_plain = false;
 	struct error ignored;
-
 	if (making->helper.pid > 0)
 		return false;
 	making->is_preparing = !making->is_without_pip && !is_prepared(making, &is_pip_plain);
@@ -118,7 +113,6 @@ void prepare_wait(struct making *making)
 {
 	char text[4096];
 	ssize_t len;
-
 	if (making->helper.pid <= 0)
 		return;
 	if (making_is_interrupted(making))

@@ -20,7 +20,6 @@ static uint64_t count_done(const struct making *making, uint64_t done)
 {
 	uint64_t all = count_all(making);
 	uint64_t missing = making->to_install < all ? making->to_install : all;
-
 	return all - missing + (done < missing ? done : missing);
 }
 
@@ -28,7 +27,6 @@ static size_t count_entries(int dir, const char *name)
 {
 	size_t count = 0;
 	auto_walk DIR *walk = walk_open(dir, name);
-
 	for (struct dirent *entry; count < UNPACKED_MAX && (entry = walk_next(walk));)
 		count += entry->d_name[0] != '.';
 	return count;
@@ -39,7 +37,6 @@ static uint64_t count_unpacked(int root)
 {
 	size_t count = 0;
 	auto_walk DIR *walk = walk_open(root, STAGE_CACHE);
-
 	for (struct dirent *entry; (entry = walk_next(walk));)
 		if (strncmp(entry->d_name, "archive-v", 9) == 0)
 			count += count_entries(dirfd(walk), entry->d_name);
@@ -50,7 +47,6 @@ static uint64_t count_installed(void *ctx)
 {
 	struct making *making = ctx;
 	uint64_t count = 0;
-
 	home_enter(making->store->home);
 	auto_close int root = openat(
 		making->stage.fd, STAGE_ROOT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -65,7 +61,6 @@ static uint64_t measure_unpacked(void *ctx, uint64_t *limit)
 {
 	struct making *making = ctx;
 	uint64_t now = clock_monotonic_ms(), bytes, inodes;
-
 	*limit = making->store->config.max_install_bytes;
 	if (making->measured_ms && now - making->measured_ms < MEASURE_MS + 10 * making->measure_ms)
 		return making->unpacked_bytes;
@@ -84,7 +79,6 @@ void making_show(struct making *making, const char *phase, uint64_t done, uint64
 {
 	struct env_progress *progress = making->builder->progress;
 	const struct build_network *network = making->builder->network;
-
 	if (!progress || !progress->show)
 		return;
 	bool is_installing = strcmp(phase, "installing_deps") == 0;

@@ -22,7 +22,6 @@ int policy_judge_lock(const struct config *config, const lock_list *packages,
 {
 	for (size_t i = 0; i < packages->count; i++) {
 		const char *name = packages->items[i].name;
-
 		if (policy_judge_name(config, name, "of what was resolved", problem, err) < 0)
 			return -1;
 	}
@@ -34,7 +33,6 @@ static const struct requirement *find_requirement(
 {
 	for (; *next < requirements->count; (*next)++) {
 		const struct requirement *r = &requirements->items[*next];
-
 		if (r->name && strcmp(r->name, name) == 0) {
 			++*next;
 			return r;
@@ -50,10 +48,8 @@ static bool keep_given(
 	struct lock_package kept = { .name = package->name };
 	const struct requirement *r;
 	bool is_given = false;
-
 	for (size_t i = 0; i < package->hashes.count; i++) {
 		bool is_listed = false;
-
 		/* The same package may be there several times, with markers. */
 		for (size_t at = 0; (r = find_requirement(requirements, package->name, &at));) {
 			is_given |= r->hashes.count > 0;
@@ -89,7 +85,6 @@ int policy_keep_hashes(const requirement_list *requirements, bool is_strict, loc
 		return 0;
 	for (size_t i = 0; i < packages->count; i++) {
 		struct lock_package *package = &packages->items[i];
-
 		if (!keep_given(requirements, package, arena)) {
 			fail_hint(err, ERR_INVALID,
 				"add it with its hash, or leave out all hashes and "
@@ -141,10 +136,8 @@ static bool is_file_option(const char *option)
 static void take_index_options(struct env_wanted *wanted, struct arena *arena)
 {
 	const requirement_list *list = &wanted->requirements;
-
 	for (size_t i = 0; i < list->count; i++) {
 		const struct requirement *r = &list->items[i];
-
 		if (r->kind != REQUIREMENT_OPTION || !is_index_option(r->option))
 			continue;
 		if (strcmp(r->option, "--trusted-host") == 0)
@@ -161,7 +154,6 @@ static int judge_requirement(const struct env_store *store, const struct require
 {
 	const struct config *config = &store->config;
 	const char *where = place(r, arena);
-
 	switch (r->kind) {
 	case REQUIREMENT_PACKAGE:
 		break;
@@ -211,12 +203,10 @@ int wanted_judge(const struct env_store *store, struct env_wanted *wanted, struc
 	struct build_problem *problem, struct error *err)
 {
 	const requirement_list *list = &wanted->requirements;
-
 	wanted->is_strict =
 		wanted->request->require_hashes || store->config.require_hashes || any_hash(list);
 	for (size_t i = 0; i < list->count; i++) {
 		const struct requirement *r = &list->items[i];
-
 		wanted->is_strict |=
 			r->kind == REQUIREMENT_OPTION && strcmp(r->option, "--require-hashes") == 0;
 	}
@@ -239,7 +229,6 @@ static void add_field(struct sha256 *hash, const char *text)
 static const char *end_hash(struct sha256 *hash, struct arena *arena)
 {
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
-
 	sha256_end_hex(hash, hex);
 	return hex;
 }
@@ -251,7 +240,6 @@ static bool names_backend(struct str text)
 {
 	struct str line;
 	bool found = false;
-
 	while (str_next(&text, '\n', &line)) {
 		line = str_trim(line);
 		found |= str_starts_with(line, "[build-system]") ||
@@ -266,7 +254,6 @@ static int look_at_project(
 	static const char *const files[] = { "pyproject.toml", "setup.py", "setup.cfg" };
 	bool has_backend = false;
 	struct sha256 hash;
-
 	*project = (struct env_project){ .path = path };
 	sha256_init(&hash);
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -274,7 +261,6 @@ static int look_at_project(
 		char sha256[2 * SHA256_LEN + 1] = "";
 		auto_close int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 		struct str text;
-
 		if (fd < 0 && errno != ENOENT)
 			return fail_errno(err, "open '%s'", file);
 		if (fd >= 0 && file_read(fd, REQUIREMENTS_MAX, arena, &text) < 0)
@@ -295,11 +281,9 @@ static int look_at_project(
 int wanted_look_at_projects(struct env_wanted *wanted, struct arena *arena, struct error *err)
 {
 	const struct env_request *request = wanted->request;
-
 	wanted->projects.count = 0;
 	for (size_t i = 0; i < request->editables.count; i++) {
 		struct env_project project;
-
 		if (look_at_project(request->editables.items[i], arena, &project, err) < 0)
 			return error_context(err, "--editable");
 		vec_push(arena, &wanted->projects, project);
@@ -323,20 +307,17 @@ const char *project_key(
 const char *editable_key(const struct env_wanted *wanted, struct arena *arena)
 {
 	const char *text = editable_text(wanted, arena);
-
 	return *text ? arena_printf(arena, "editable 1 %s %s", wanted->python.minor, text) : NULL;
 }
 
 const char *editable_text(const struct env_wanted *wanted, struct arena *arena)
 {
 	struct stat st;
-
 	auto_buf struct buf text = buf_empty(REQUIREMENTS_MAX);
 	for (size_t i = 0; i < wanted->projects.count; i++) {
 		const char *path = wanted->projects.items[i].path;
 		const char *source = arena_printf(arena, "%s/src", path);
 		bool has_source = stat(source, &st) == 0 && S_ISDIR(st.st_mode);
-
 		if (!wanted->projects.items[i].digest)
 			buf_printf(&text, "%s\n", has_source ? source : path);
 	}
@@ -348,7 +329,6 @@ static int judge_editables(const struct env_request *request, struct error *err)
 	for (size_t i = 0; i < request->editables.count; i++) {
 		const char *path = request->editables.items[i];
 		struct stat st;
-
 		if (strpbrk(path, "\n\r") || !path_is_normal(path))
 			return fail(err, ERR_INVALID,
 				"--editable '%s' is not a plain absolute path", path);
@@ -376,7 +356,6 @@ static void add_projects(struct sha256 *hash, const struct env_wanted *wanted)
 {
 	for (size_t i = 0; i < wanted->projects.count; i++) {
 		const struct env_project *project = &wanted->projects.items[i];
-
 		add_field(hash, project->path);
 		add_field(hash, project->digest ? project->digest : "");
 	}
@@ -406,7 +385,6 @@ static void add_filled(struct sha256 *hash, const requirement_list *list, struct
 	for (size_t i = 0; i < list->count; i++) {
 		const struct requirement *r = &list->items[i];
 		const char *url = r->has_variables ? strstr(r->text, "://") : NULL;
-
 		while (url && url > r->text && isalpha((unsigned char)url[-1]))
 			url--;
 		if (url)
@@ -430,7 +408,6 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	const struct env_request *request = wanted->request;
 	const char *cut_off = store->config.exclude_newer ? store->config.exclude_newer : "";
 	struct sha256 hash;
-
 	wanted->allow_build = request->allow_build || store->config.allow_build;
 	wanted->needs_lock = wanted->requirements.count > 0 || has_backends(wanted) ||
 			     wanted->uv_lock.len > 0 || wanted->locals.count > 0 ||
@@ -444,7 +421,6 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 	sha256_add(&hash, wanted->text.data, wanted->text.len);
 	add_inputs(&hash, wanted, arena);
 	wanted->lock_key = end_hash(&hash, arena);
-
 	sha256_init(&hash);
 	add_field(&hash, "carrel-environment 1");
 	add_field(&hash, wanted->python.tag);
@@ -469,7 +445,6 @@ int python_prepare(const struct env_store *store, const struct env_request *requ
 	struct error *err)
 {
 	bool has_requirements;
-
 	*wanted = (struct env_wanted){ .request = request };
 	if (!env_package_id_is_valid(request->package_id)) {
 		fail(err, ERR_INVALID,

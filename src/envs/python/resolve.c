@@ -26,7 +26,6 @@ static int read_uv_lock(struct making *making, struct error *err)
 	requirement_list list = { 0 };
 	const char *needs_build;
 	struct uv_job uv;
-
 	if (wanted->uv_lock.len == 0)
 		return 0;
 	if (making_put(making, "uv.lock", wanted->uv_lock, err) < 0 ||
@@ -57,7 +56,6 @@ static int read_uv_lock(struct making *making, struct error *err)
 static int add_choices(struct making *making, struct uv_job *uv, struct error *err)
 {
 	const requirement_list *list = &making->wanted->constraints;
-
 	if (making->wanted->is_pre)
 		uv_add(making, uv, "--prerelease", "allow");
 	if (list->count == 0)
@@ -73,7 +71,6 @@ static int add_choices(struct making *making, struct uv_job *uv, struct error *e
 static int put_requirements(struct making *making, struct error *err)
 {
 	const requirement_list *list = &making->wanted->requirements;
-
 	auto_buf struct buf text = buf_empty(2 * REQUIREMENTS_MAX);
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->items[i].kind == REQUIREMENT_PACKAGE ||
@@ -99,7 +96,6 @@ static bool has_addresses(const struct making *making)
 {
 	const struct env_wanted *wanted = making->wanted;
 	const requirement_list *list = &wanted->requirements;
-
 	if (wanted->is_strict || wanted->allow_build || wanted->request->wheels ||
 		wanted->projects.count > 0 || wanted->locals.count > 0 ||
 		has_link_directory(wanted->request))
@@ -143,7 +139,6 @@ void making_print_lock(struct making *making)
 static int take_lock(struct making *making, struct str text, struct error *err)
 {
 	struct env_wanted *wanted = making->wanted;
-
 	if (parse_resolved(making, text, err) < 0) {
 		error_context(err, "the output of uv's resolver");
 		return build_failed(making->problem, BUILD_FAILED, NULL);
@@ -171,7 +166,6 @@ int making_resolve(struct making *making, struct error *err)
 		ENV_INPUT("requirements.txt"), NULL };
 	const char *needs_build;
 	struct uv_job uv;
-
 	events_status(&making->store->events, "resolving", making->wanted->name);
 	making_show(making, "resolving", 0, 0);
 	if (read_uv_lock(making, err) < 0 || sources_build_projects(making, err) < 0 ||
@@ -207,7 +201,6 @@ static int ask_for_torch(struct making *making, struct error *err)
 	struct arena *arena = making->arena;
 	struct job_result result = { 0 };
 	struct uv_job uv;
-
 	auto_buf struct buf out = buf_empty(UV_OUTPUT_MAX);
 	auto_buf struct buf errors = buf_empty(UV_OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
@@ -222,13 +215,11 @@ static int ask_for_torch(struct making *making, struct error *err)
 int making_reach_torch(struct making *making, struct error *err)
 {
 	const struct build_network *network = making->builder->network;
-
 	if (!making->wanted->request->torch_backend)
 		return 0;
 	for (int i = 0; i < TORCH_HOSTS_MAX; i++) {
 		char refused[320] = "";
 		struct file_host host;
-
 		if (ask_for_torch(making, err) < 0)
 			return build_failed_as(making->problem, err);
 		making_refused(making, refused);

@@ -25,10 +25,8 @@ static const struct wheel_record *entry_of(const struct contest *c, size_t place
 static void add_files(struct contest *c, size_t place)
 {
 	const struct map *files = &c->split->packages.items[c->rivals.items[place]].files;
-
 	for (size_t i = 0; i < files->count; i++) {
 		places *listed = map_get(&c->files, files->entries[i].key);
-
 		if (!files->entries[i].value)
 			continue;
 		if (!listed) {
@@ -44,10 +42,8 @@ static bool is_contested(const struct contest *c, const places *listed, struct s
 {
 	const struct wheel_record *first = entry_of(c, listed->items[0], path);
 	bool differs = false;
-
 	for (size_t i = 0; i < listed->count; i++) {
 		const struct wheel_record *entry = entry_of(c, listed->items[i], path);
-
 		if (!entry->has_sha256)
 			return false;
 		differs |= memcmp(entry->sha256, first->sha256, SHA256_LEN) != 0;
@@ -61,12 +57,10 @@ static int count_wins(
 	const char *name = arena_bytes(c->arena, path.data, path.len);
 	auto_close int fd = path_open_nolinks(root, name, O_RDONLY | O_NONBLOCK, 0);
 	unsigned char found[SHA256_LEN];
-
 	if (fd < 0 || file_hash(fd, found, NULL) < 0)
 		return fail_errno(err, "read '%s'", name);
 	for (size_t i = 0; i < listed->count; i++) {
 		size_t winner = listed->items[i];
-
 		if (memcmp(entry_of(c, winner, path)->sha256, found, SHA256_LEN) != 0)
 			continue;
 		for (size_t k = 0; k < listed->count; k++)
@@ -79,10 +73,8 @@ static int count_wins(
 static size_t find_topmost(const struct contest *c, const bool *is_taken)
 {
 	size_t count = c->rivals.count, first = count;
-
 	for (size_t a = 0; a < count; a++) {
 		bool is_beaten = false;
-
 		if (is_taken[a])
 			continue;
 		if (first == count)
@@ -98,7 +90,6 @@ static size_t find_topmost(const struct contest *c, const bool *is_taken)
 int rivals_order(struct split *split, int root, struct error *err)
 {
 	struct contest c = { .arena = split->arena, .split = split };
-
 	split->order.count = 0;
 	for (size_t i = 0; i < split->packages.count; i++) {
 		if (split->packages.items[i].rival)
@@ -113,7 +104,6 @@ int rivals_order(struct split *split, int root, struct error *err)
 	for (size_t i = 0; i < c.files.count; i++) {
 		const struct map_entry *file = &c.files.entries[i];
 		const places *listed = file->value;
-
 		if (listed->count > 1 && is_contested(&c, listed, file->key) &&
 			count_wins(&c, root, listed, file->key, err) < 0)
 			return -1;
@@ -121,7 +111,6 @@ int rivals_order(struct split *split, int root, struct error *err)
 	bool *is_taken = arena_array(c.arena, c.rivals.count, sizeof *is_taken);
 	for (size_t i = 0; i < c.rivals.count; i++) {
 		size_t topmost = find_topmost(&c, is_taken);
-
 		is_taken[topmost] = true;
 		vec_push(c.arena, &split->order, c.rivals.items[topmost]);
 	}

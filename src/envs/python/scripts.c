@@ -33,7 +33,6 @@ void script_job(struct job *job, struct arena *arena, const struct interpreter *
 	const char *script, bool with_site, const char *const *args)
 {
 	VEC(char *) argv = { 0 };
-
 	vec_push(arena, &argv, arena_text(arena, python->path));
 	vec_push(arena, &argv, arena_text(arena, with_site ? "-I" : "-IS"));
 	vec_push(arena, &argv, arena_text(arena, "-c"));
@@ -53,7 +52,6 @@ int job_explain(const struct job *job, const struct job_result *result, struct s
 {
 	struct str line = str_last_line(errors);
 	char shown[400];
-
 	switch (result->reason) {
 	case REASON_TIMEOUT:
 		return fail(err, ERR_FAILED, "it did not end within %llu s",
@@ -81,7 +79,6 @@ int job_try(const struct runner *runner, const struct job *job, struct buf *out,
 {
 	struct job_result result = { 0 };
 	struct error own = { 0 };
-
 	auto_buf struct buf errors = buf_empty(OUTPUT_MAX);
 	int failed = runner->run(runner->ctx, job, out, &errors, &result, &own);
 	*ended_well = !failed && result.reason == REASON_EXITED && result.exit_code == 0;
@@ -97,7 +94,6 @@ int job_try(const struct runner *runner, const struct job *job, struct buf *out,
 int job_run(const struct runner *runner, const struct job *job, struct buf *out, struct error *err)
 {
 	bool ended_well;
-
 	return job_try(runner, job, out, &ended_well, err) < 0 || !ended_well ? -1 : 0;
 }
 

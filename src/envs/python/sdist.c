@@ -48,7 +48,6 @@ static int failed(struct work *work, enum build_failure failure, struct error *e
 static int run_script(struct work *work, struct job *job, struct answer *answer, struct error *err)
 {
 	struct job_result result = { 0 };
-
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	auto_buf struct buf errors = buf_empty(OUTPUT_MAX);
 	if (making_run(&work->making, job, &out, &errors, &result, err) < 0)
@@ -83,7 +82,6 @@ static int check_archive(struct work *work, struct error *err)
 	const struct lock_package *package = work->sdist->package;
 	struct arena *arena = work->making.arena;
 	char sha256[2 * SHA256_LEN + 1];
-
 	if (strchr(work->archive, '/'))
 		return fail(err, ERR_FAILED, "its file has the name '%s'", work->archive);
 	auto_leave const struct home *home = home_entered(work->making.store->home);
@@ -105,7 +103,6 @@ static int fetch(struct work *work, struct error *err)
 	text_list args = { 0 };
 	struct answer answer = { 0 };
 	struct job job;
-
 	vec_push(arena, &args, "fetch");
 	vec_push(arena, &args, package->name);
 	vec_push(arena, &args, ENV_INSIDE);
@@ -132,7 +129,6 @@ static int fetch(struct work *work, struct error *err)
 static const char *show_source(struct work *work, struct job *job)
 {
 	struct arena *arena = work->making.arena;
-
 	if (work->sdist->project) {
 		job_bind(job, arena, work->sdist->project, PROJECT_INSIDE);
 		return PROJECT_INSIDE;
@@ -147,7 +143,6 @@ static const char *show_source(struct work *work, struct job *job)
 static int judge(struct work *work, const char *text, struct error *err)
 {
 	requirement_list list = { 0 };
-
 	if (requirements_parse(str_from(text), work->making.arena, &list, err) < 0) {
 		error_context(err, "a build requirement");
 		return failed(work, BUILD_INVALID, err);
@@ -190,7 +185,6 @@ static int read_requires(struct work *work, struct error *err)
 	const char *args[] = { "requires", work->sdist->project ? PROJECT_INSIDE : "/sdist", NULL };
 	struct answer answer = { 0 };
 	struct job job;
-
 	script_job(&job, work->making.arena, &work->wanted.python, script_pep517, true, args);
 	show_source(work, &job);
 	if (change_stage(work, err) < 0 || run_script(work, &job, &answer, err) < 0)
@@ -207,14 +201,12 @@ static int judge_installed(struct work *work, struct error *err)
 	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int dir = path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0);
 	text_list names = { 0 };
-
 	if (dir < 0 || file_names(dir, ".", making->arena, &names) < 0)
 		return fail(err, ERR_FAILED, "its build requirements can't be read"),
 		       failed(work, BUILD_FAILED, err);
 	for (size_t i = 0; i < names.count; i++) {
 		size_t len = strlen(names.items[i]), end = strlen(".dist-info");
 		const char *dash = len > end ? memrchr(names.items[i], '-', len - end) : NULL;
-
 		if (dash && strcmp(names.items[i] + len - end, ".dist-info") == 0 &&
 			policy_judge_name(&making->store->config,
 				requirement_normalize_name(
@@ -234,7 +226,6 @@ static int install_requires(struct work *work, struct error *err)
 		ENV_PYTHON, "-r", ENV_INPUT("requires.txt"), NULL };
 	const char *needs_build;
 	struct uv_job uv;
-
 	if (work->requires.count == 0)
 		return 0;
 	auto_buf struct buf text = buf_empty(OUTPUT_MAX);
@@ -259,7 +250,6 @@ static int install_requires(struct work *work, struct error *err)
 static void close_network(struct work *work)
 {
 	const struct build_network *network = work->making.builder->network;
-
 	network->close(network->ctx);
 	work->making.is_reaching = false;
 }
@@ -269,7 +259,6 @@ static int copy_project(struct work *work, struct error *err)
 	const char *args[] = { "copy", PROJECT_INSIDE, TREE, NULL };
 	struct answer answer = { 0 };
 	struct job job;
-
 	script_job(&job, work->making.arena, &work->wanted.python, script_pep517, true, args);
 	show_source(work, &job);
 	return run_script(work, &job, &answer, err);
@@ -285,7 +274,6 @@ static int go_round(struct work *work, bool ask, struct answer *answer, struct e
 	const char *args[] = { "build", is_editable ? "editable" : "wheel",
 		project ? "-" : "/sdist", project ? project : TREE, OUT, ask ? "ask" : "go", NULL };
 	struct job job;
-
 	if (change_stage(work, err) < 0 || install_requires(work, err) < 0)
 		return -1;
 	close_network(work);
@@ -313,7 +301,6 @@ bool wheel_name_parse(
 {
 	struct str rest = str_from(file), piece, pieces[6];
 	size_t count = 0;
-
 	if (rest.len < 5 || rest.len > 255 || strcmp(file + rest.len - 4, ".whl") != 0 ||
 		strspn(file,
 			"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+!-") !=
@@ -344,7 +331,6 @@ static bool version_is_same(const char *a, const char *b)
 static int check_wheel(struct work *work, struct built_wheel *wheel, struct error *err)
 {
 	const struct lock_package *package = work->sdist->package;
-
 	if (!wheel->file ||
 		!wheel_name_parse(wheel->file, work->making.arena, &wheel->name, &wheel->version))
 		return fail(err, ERR_FAILED, "the build produced no wheel");
@@ -362,7 +348,6 @@ static int take_wheel(struct work *work, int to, struct built_wheel *wheel, stru
 	const char *from = arena_printf(work->making.arena, STAGE_ROOT "/.out/%s", wheel->file);
 	auto_close int dir = -1;
 	struct stat stat;
-
 	auto_close int fd =
 		path_open_nolinks(work->making.stage.fd, from, O_RDONLY | O_NONBLOCK, 0);
 	if (fd < 0 || fstat(fd, &stat) < 0)
@@ -387,7 +372,6 @@ static int build(struct work *work, const struct layer_stage *to, struct built_w
 {
 	struct answer answer = { 0 };
 	size_t asked;
-
 	if (work->sdist->package && (making_reach(&work->making, err) < 0 ||
 					    change_stage(work, err) < 0 || fetch(work, err) < 0))
 		return -1;
@@ -416,7 +400,6 @@ int sdist_build(struct making *making, const struct sdist *sdist, const struct l
 		.what = sdist->package ? sdist->package->name : sdist->project,
 		.source = LAYER_STAGE_NONE };
 	struct built_wheel built;
-
 	/* Its build sees what it requires and nothing of the host's. */
 	work.request.system_site_packages = false;
 	work.wanted.request = &work.request;

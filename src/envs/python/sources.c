@@ -29,7 +29,6 @@ static const struct built_wheel *find_wheel(const struct making *making,
 		bool is_of_project = project && built->project
 					     ? strcmp(built->project->path, project->path) == 0
 					     : built->project == project;
-
 		if (is_of_project && built->local == local && !built->is_given &&
 			(!name || strcmp(built->package->name, name) == 0))
 			return built;
@@ -47,7 +46,6 @@ static void add_built(struct making *making, struct built_wheel wheel)
 	/* A wheel that no index has is a package of the lock, too, by the hash of its bytes. */
 	if (!wheel.package) {
 		struct lock_package *package = arena_alloc(making->arena, sizeof *package);
-
 		*package = (struct lock_package){ .name = wheel.name, .version = wheel.version };
 		vec_push(making->arena, &package->hashes,
 			arena_printf(making->arena, "sha256:%s", wheel.sha256));
@@ -68,7 +66,6 @@ static int build_package(
 	struct making *making, const struct lock_package *package, struct error *err)
 {
 	struct built_wheel wheel;
-
 	if (build_wheel(making, &(struct sdist){ .package = package }, &wheel, err) < 0)
 		return -1;
 	wheel.package = package;
@@ -80,7 +77,6 @@ static int build_project(
 	struct making *making, const struct env_project *project, struct error *err)
 {
 	struct built_wheel wheel;
-
 	if (find_wheel(making, project, NULL, NULL))
 		return 0;
 	if (build_wheel(making, &(struct sdist){ .project = project->path }, &wheel, err) < 0)
@@ -98,7 +94,6 @@ int sources_copy_wheel(
 	auto_close int dir = -1, to = -1;
 	int failed = -1;
 	ssize_t sent;
-
 	home_enter(making->store->home);
 	if (path_make_directories(making->stage.fd, "wheels", 0755, &dir, err) == 0) {
 		to = openat(
@@ -123,7 +118,6 @@ static int copy_wheel(struct making *making, const struct env_local *local,
 {
 	/* Opened as the caller: the owner of the store may not be able to read it. */
 	auto_close int from = open(local->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
 	if (from < 0)
 		return fail_errno(err, "open '%s'", local->path);
 	*wheel = (struct built_wheel){
@@ -140,7 +134,6 @@ static int take_local(struct making *making, const struct env_local *local, stru
 {
 	struct sdist sdist = { .project = local->path, .is_whole = true };
 	struct built_wheel wheel;
-
 	if (find_wheel(making, NULL, local, NULL))
 		return 0;
 	if (local->is_directory) {
@@ -169,7 +162,6 @@ void sources_lock_locals(struct making *making)
 {
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
-
 		if (built->local && !lock_find(&making->packages, built->name)) {
 			vec_push(making->arena, &making->packages, *built->package);
 			lock_sort(&making->packages);
@@ -183,7 +175,6 @@ static const struct built_wheel *find_local_wheel(
 {
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
-
 		if ((built->local || built->is_given) && strcmp(built->name, package->name) == 0 &&
 			package->hashes.count == 1 &&
 			strcmp(package->hashes.items[0], built->package->hashes.items[0]) == 0)
@@ -198,7 +189,6 @@ static int check_locals(struct making *making, struct error *err)
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
 		bool is_locked = !built->local;
-
 		for (size_t k = 0; !is_locked && k < making->packages.count; k++)
 			is_locked = find_local_wheel(making, &making->packages.items[k]) == built;
 		if (is_locked)
@@ -215,10 +205,8 @@ static int check_locals(struct making *making, struct error *err)
 int sources_build_projects(struct making *making, struct error *err)
 {
 	const struct env_wanted *wanted = making->wanted;
-
 	for (size_t i = 0; i < wanted->projects.count; i++) {
 		const struct env_project *project = &wanted->projects.items[i];
-
 		if (project->digest && build_project(making, project, err) < 0)
 			return -1;
 	}
@@ -229,7 +217,6 @@ void sources_require_projects(const struct making *making, struct buf *requireme
 {
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
-
 		if (built->project || built->local)
 			buf_printf(requirements, "%s%s @ file://" WHEELS_INSIDE "/%s\n",
 				built->name, built->local ? built->local->extras : "", built->file);
@@ -239,7 +226,6 @@ void sources_require_projects(const struct making *making, struct buf *requireme
 void sources_show(struct making *making, struct uv_job *uv, bool find)
 {
 	struct arena *arena = making->arena;
-
 	if (making->built.count == 0)
 		return;
 	job_bind(&uv->job, arena, arena_printf(arena, "%s/wheels", making->stage.path),
@@ -255,7 +241,6 @@ static void add_wanted_by_others(
 {
 	static const char *const phrases[] = { " depend on ", " depends on " };
 	size_t len = strlen(name);
-
 	for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
 		for (const char *at = making->said; (at = strstr(at, phrases[i]));) {
 			at += strlen(phrases[i]);
@@ -272,7 +257,6 @@ static void add_wanted_by_others(
 static int put_requirements(struct making *making, const char *name, struct error *err)
 {
 	const requirement_list *list = &making->wanted->requirements;
-
 	auto_buf struct buf text = buf_empty(2 * REQUIREMENTS_MAX);
 	buf_printf(&text, "%s\n", name);
 	for (size_t i = 0; i < list->count; i++) {
@@ -294,7 +278,6 @@ static struct lock_package *find_version(struct making *making, const char *name
 	const char *needs_build;
 	lock_list list = { 0 };
 	struct uv_job uv;
-
 	if (put_requirements(making, name, err) < 0)
 		return NULL;
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
@@ -322,7 +305,6 @@ int sources_build_package(struct making *making, const char *name, struct error 
 {
 	const struct built_wheel *built = find_built(making, name);
 	struct lock_package *package;
-
 	if (!making->wanted->allow_build)
 		return -1;
 	if (built) {
@@ -348,11 +330,9 @@ void sources_without_projects(const struct making *making, struct str text, stru
 {
 	struct str line;
 	bool is_left_out = false, goes_on = false;
-
 	while (str_next(&text, '\n', &line)) {
 		if (!goes_on) {
 			struct str name, rest;
-
 			is_left_out = str_cut(line, ' ', &name, &rest) &&
 				      str_starts_with(rest, "@ file://" WHEELS_INSIDE "/");
 		}
@@ -378,7 +358,6 @@ void sources_mark(struct making *making)
 	for (size_t i = 0; i < making->packages.count; i++) {
 		struct lock_package *package = &making->packages.items[i];
 		const struct built_wheel *built = find_built(making, package->name);
-
 		/* uv may have chosen a wheel of another version instead. */
 		if (!built || !has_hash(package, built->sha256))
 			continue;
@@ -394,15 +373,12 @@ void sources_mark(struct making *making)
 int sources_build_missing(struct making *making, struct error *err)
 {
 	const struct composition *composition = &making->composition;
-
 	if (composition->missing.count > 0 &&
 		(sources_take_locals(making, err) < 0 || check_locals(making, err) < 0 ||
 			wheelhouse_take(making, err) < 0))
 		return -1;
-
 	for (size_t i = 0; i < composition->missing.count; i++) {
 		const struct lock_package *package = composition->missing.items[i];
-
 		if (package->is_built && !find_built(making, package->name) &&
 			build_package(making, package, err) < 0)
 			return -1;
@@ -417,7 +393,6 @@ int sources_build_locked(struct making *making, struct error *err)
 {
 	struct lock_package *package =
 		making->needs_build ? lock_find(&making->packages, making->needs_build) : NULL;
-
 	if (!package || package->is_built || !making->wanted->allow_build ||
 		making_is_begun(making))
 		return -1;
@@ -434,10 +409,8 @@ const struct built_wheel *sources_find(
 	const struct making *making, const struct lock_package *package)
 {
 	const struct built_wheel *local = find_local_wheel(making, package);
-
 	for (size_t i = 0; i < making->built.count; i++) {
 		const struct built_wheel *built = &making->built.items[i];
-
 		if (built->project && built->package == package)
 			return built;
 	}
@@ -450,7 +423,6 @@ const struct lock_package *sources_project(
 	const struct making *making, const struct env_project *project)
 {
 	const struct built_wheel *built = find_wheel(making, project, NULL, NULL);
-
 	return built ? built->package : NULL;
 }
 
@@ -459,7 +431,6 @@ void sources_name_layer(
 {
 	const struct built_wheel *built = sources_find(making, package);
 	const char *tag = making->wanted->python.tag;
-
 	if (built && built->project) {
 		draft->kind = "python-editable";
 		draft->key = project_key(making->wanted, built->project, making->arena);

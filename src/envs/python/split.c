@@ -34,7 +34,6 @@ static bool is_own(const struct split *split, const char *path)
 static bool ends_with(const char *text, const char *end)
 {
 	size_t len = strlen(text), end_len = strlen(end);
-
 	return len >= end_len && strcmp(text + len - end_len, end) == 0;
 }
 
@@ -43,7 +42,6 @@ static bool is_bytecode(const char *path)
 {
 	static const char cache[] = "/__pycache__/";
 	size_t before = (size_t)(path_basename(path) - path), len = sizeof cache - 1;
-
 	if (!ends_with(path, ".pyc") || before < len - 1)
 		return false;
 	return before < len ? strncmp(path, cache + 1, len - 1) == 0
@@ -56,7 +54,6 @@ static const char *source_of(struct arena *arena, const char *path)
 	const char *name = path_basename(path);
 	int above = (int)(name - path) - (int)strlen("__pycache__/");
 	char source[NAME_MAX + 1];
-
 	return bytecode_source_name(name, source, sizeof source)
 		       ? arena_printf(arena, "%.*s%s", above, path, source)
 		       : NULL;
@@ -71,7 +68,6 @@ static bool is_dropped(const char *path)
 	const char *name = path_basename(path);
 	static const char end[] = ".dist-info/";
 	size_t above = (size_t)(name - path), len = sizeof end - 1;
-
 	if (above < len || strncmp(name - len, end, len) != 0)
 		return false;
 	for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
@@ -89,7 +85,6 @@ static void claim_directories(struct split *split, const char *path, struct spli
 	for (size_t len = strlen(path); len > 0;) {
 		struct str dir = { path, len };
 		struct split_package *before;
-
 		while (len > 0 && path[len - 1] != '/')
 			len--;
 		if (len == 0)
@@ -114,7 +109,6 @@ static bool is_foreign_record(
 	static const char end[] = ".dist-info";
 	size_t len = strlen(split->site), end_len = sizeof end - 1;
 	const char *name = path + len + 1, *slash;
-
 	if (strncmp(path, split->site, len) != 0 || path[len] != '/')
 		return false;
 	slash = strchrnul(name, '/');
@@ -131,7 +125,6 @@ static int claim(struct split *split, struct split_package *package,
 	const char *path = path_normalize(split->arena, base, entry->path);
 	struct split_package *before;
 	struct wheel_record *copy;
-
 	if (!path_is_beneath(path, INSIDE) || strcmp(path, INSIDE) == 0)
 		return fail(err, ERR_DENIED,
 			"%s==%s: RECORD names '%s', which lies outside the environment",
@@ -169,10 +162,8 @@ static int claim(struct split *split, struct split_package *package,
 static int write_record(int info, const wheel_record_list *lines, struct error *err)
 {
 	auto_buf struct buf text = buf_empty(WHEEL_RECORD_MAX);
-
 	for (size_t i = 0; i < lines->count; i++) {
 		struct str line = lines->items[i].line;
-
 		if (!is_dropped(lines->items[i].path) && !is_bytecode(lines->items[i].path))
 			buf_append(&text, line.data, line.len);
 	}
@@ -199,7 +190,6 @@ static int read_record(struct split *split, int site, const char *info_name,
 	wheel_record_list lines = { 0 };
 	bool is_changed = false;
 	struct str text;
-
 	if (info < 0)
 		return fail_errno(err, "open '%s'", info_name);
 	package->info = info_name;
@@ -210,7 +200,6 @@ static int read_record(struct split *split, int site, const char *info_name,
 		return error_context(err, "%s==%s: RECORD", package->name, package->version);
 	for (size_t i = 0; i < lines.count; i++) {
 		const struct wheel_record *line = &lines.items[i];
-
 		if (claim(split, package, line, err) < 0)
 			return -1;
 		is_changed |= is_dropped(line->path) || is_bytecode(line->path);
@@ -226,7 +215,6 @@ static struct split_package *package_of(struct split *split, const char *info_na
 	size_t len = strlen(info_name) - strlen(".dist-info");
 	const char *dash = memrchr(info_name, '-', len);
 	const char *name;
-
 	if (!dash)
 		return NULL;
 	name = requirement_normalize_name(
@@ -242,12 +230,10 @@ static int read_records(struct split *split, int root, struct error *err)
 {
 	auto_close int site = path_open_nolinks(root, split->site, O_RDONLY | O_DIRECTORY, 0);
 	text_list names = { 0 };
-
 	if (site < 0 || file_names(site, ".", split->arena, &names) < 0)
 		return fail_errno(err, "read directory '%s'", split->site);
 	for (size_t i = 0; i < names.count; i++) {
 		struct split_package *package;
-
 		if (!ends_with(names.items[i], ".dist-info"))
 			continue;
 		package = package_of(split, names.items[i]);
@@ -262,7 +248,6 @@ static int read_records(struct split *split, int root, struct error *err)
 	}
 	for (size_t i = 0; i < split->packages.count; i++) {
 		const struct split_package *package = &split->packages.items[i];
-
 		if (package->files.live == 0)
 			return fail(err, ERR_CORRUPT, "%s==%s: none of its files were installed",
 				package->name, package->version);
@@ -283,7 +268,6 @@ static int each_bytecode(int parent, const char *dir_name, int depth, struct are
 		openat(parent, dir_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	bool is_cache = strcmp(dir_name, "__pycache__") == 0;
 	text_list names = { 0 };
-
 	if (depth > PATH_DEPTH_MAX)
 		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", dir_name);
 	if (dir < 0 || file_names(dir, ".", arena, &names) < 0)
@@ -291,7 +275,6 @@ static int each_bytecode(int parent, const char *dir_name, int depth, struct are
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
 		struct stat st;
-
 		if (depth == 0 && name[0] == '.')
 			continue;
 		if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -314,7 +297,6 @@ static int drop_bytecode(int cache, const char *name, mode_t mode, int parent, s
 int split_drop_bytecode(int stage, const char *root, struct error *err)
 {
 	auto_arena struct arena arena;
-
 	arena_init(&arena);
 	return each_bytecode(stage, root, 0, &arena, drop_bytecode, err);
 }
@@ -327,7 +309,6 @@ static int fit_bytecode(int cache, const char *name, mode_t mode, int parent, st
 	char source[NAME_MAX + 1];
 	struct stat st;
 	int fits = 0;
-
 	if (!S_ISREG(mode))
 		return 0;
 	if (bytecode_source_name(name, source, sizeof source) &&
@@ -345,7 +326,6 @@ static int move_entry(struct split *split, int dir, const char *name, const char
 {
 	char target[PATH_MAX];
 	char *slash;
-
 	if (!str_format(target, sizeof target, "%s/tree/%s", package->draft, path)) {
 		errno = ENAMETOOLONG;
 		return fail_errno(err, "move '%s'", path);
@@ -354,7 +334,6 @@ static int move_entry(struct split *split, int dir, const char *name, const char
 		return 0;
 	if (errno == ENOENT) {
 		auto_close int made = -1;
-
 		slash = strrchr(target, '/');
 		*slash = '\0';
 		if (path_make_directories(split->stage, target, 0755, &made, err) < 0)
@@ -369,10 +348,8 @@ static int take_file(struct split *split, int dir, int parent, const char *name,
 	struct error *err)
 {
 	struct split_package *owner = map_get(&split->owners, str_from(path));
-
 	if (is_bytecode(path)) {
 		const char *source = source_of(split->arena, path);
-
 		owner = source ? map_get(&split->owners, str_from(source)) : NULL;
 		if (fit_bytecode(dir, name, S_IFREG, parent, err) < 0)
 			return -1;
@@ -395,7 +372,6 @@ static int take_entry(struct split *split, int dir, int parent, const char *name
 				  : arena_text(split->arena, name);
 	struct split_package *owner = map_get(&split->directories, str_from(path));
 	struct stat st;
-
 	/* Dot files at the top are uv's and ours; packages can't claim them. */
 	if (is_own(split, path) || path[0] == '.')
 		return 0;
@@ -422,7 +398,6 @@ static int take_directory(struct split *split, int dir, const char *name, const 
 {
 	auto_close int own = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	text_list names = { 0 };
-
 	if (depth > PATH_DEPTH_MAX)
 		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", path);
 	if (own < 0 || file_names(own, ".", split->arena, &names) < 0)
@@ -441,7 +416,6 @@ int split_tree(struct split *split, struct error *err)
 {
 	auto_close int root =
 		path_open_nolinks(split->stage, split->root, O_RDONLY | O_DIRECTORY, 0);
-
 	if (root < 0)
 		return fail_errno(err, "open '%s'", split->root);
 	map_init(&split->owners, split->arena);
@@ -450,7 +424,6 @@ int split_tree(struct split *split, struct error *err)
 		auto_close int made = -1;
 		struct split_package *package = &split->packages.items[i];
 		const char *tree = arena_printf(split->arena, "%s/tree", package->draft);
-
 		map_init(&package->files, split->arena);
 		package->rival = NULL;
 		if (path_make_directories(split->stage, tree, 0755, &made, err) < 0)
@@ -472,10 +445,8 @@ int split_seen(void *ctx, size_t draft, const char *path, const unsigned char sh
 	const struct split_package *package = &split->packages.items[draft];
 	const struct wheel_record *entry = map_get(&package->files, str_from(path));
 	struct arena arena;
-
 	if (is_bytecode(path)) {
 		bool has_source;
-
 		arena_init(&arena);
 		const char *source = source_of(&arena, path);
 		has_source = source && map_get(&package->files, str_from(source));

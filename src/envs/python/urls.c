@@ -11,7 +11,6 @@
 static struct str until(struct str text, const char *ends)
 {
 	size_t len = 0;
-
 	while (len < text.len && !strchr(ends, text.data[len]))
 		len++;
 	return (struct str){ text.data, len };
@@ -21,7 +20,6 @@ const char *wheel_url(const struct requirement *r, struct arena *arena)
 {
 	const char *at = r->kind == REQUIREMENT_URL && r->name ? strchr(r->text, '@') : NULL;
 	struct str url, path;
-
 	if (!at)
 		return NULL;
 	url = until(str_trim(str_from(at + 1)), " \t;");
@@ -37,13 +35,11 @@ const char *wheel_url_version(const char *url, struct arena *arena)
 {
 	struct str path = until(str_from(url), "?#"), name, version, rest;
 	const char *file = path_basename(arena_bytes(arena, path.data, path.len));
-
 	if (!str_cut(str_from(file), '-', &name, &rest) || !str_cut(rest, '-', &version, &rest))
 		return NULL;
 	auto_buf struct buf text = buf_empty(256);
 	for (size_t i = 0; i < version.len; i++) {
 		bool is_plus = version.len - i >= 3 && memcmp(version.data + i, "%2B", 3) == 0;
-
 		buf_char(&text, is_plus ? '+' : version.data[i]);
 		i += is_plus ? 2 : 0;
 	}
@@ -60,7 +56,6 @@ const char *wheel_url_host(const char *url, struct arena *arena)
 	struct uri parts;
 	struct str name;
 	uint16_t port;
-
 	if (!uri_split(url, &parts) || !uri_parse_host(parts.host, &name, &port))
 		return "";
 	if (port)
@@ -74,7 +69,6 @@ const char *wheel_url_of_package(
 {
 	for (size_t i = 0; i < requirements->count; i++) {
 		const struct requirement *r = &requirements->items[i];
-
 		if (r->kind == REQUIREMENT_URL && r->name && strcmp(r->name, name) == 0)
 			return wheel_url(r, arena);
 	}
@@ -85,18 +79,15 @@ void wheel_urls_to_versions(
 	const requirement_list *requirements, struct str text, struct arena *arena, struct buf *out)
 {
 	struct str line;
-
 	while (str_next(&text, '\n', &line)) {
 		struct str name = until(line, " "), rest;
 		const char *plain = arena_bytes(arena, name.data, name.len);
 		const char *url = wheel_url_of_package(requirements, plain, arena);
 		const char *version = url ? wheel_url_version(url, arena) : NULL;
-
 		rest = (struct str){ line.data + name.len, line.len - name.len };
 		if (version && str_starts_with(rest, " @ ")) {
 			struct str address =
 				until((struct str){ rest.data + 3, rest.len - 3 }, " ");
-
 			buf_printf(out, "%s==%s", plain, version);
 			buf_append(out, address.data + address.len, rest.len - 3 - address.len);
 		} else {

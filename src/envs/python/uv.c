@@ -69,7 +69,6 @@ static bool examine(const char *path, struct arena *arena, struct candidate *out
 {
 	char real[PATH_MAX];
 	struct stat stat_buf;
-
 	if (!realpath(path, real) || stat(real, &stat_buf) < 0 || !S_ISREG(stat_buf.st_mode) ||
 		access(real, X_OK) < 0 || !known_is_elf(real))
 		return false;
@@ -84,7 +83,6 @@ static candidate_list find_on_path(struct arena *arena)
 	struct str rest = str_from(path ? path : ""), piece;
 	candidate_list found = { 0 };
 	struct candidate one;
-
 	while (str_next(&rest, ':', &piece))
 		if (piece.len > 0 && piece.data[0] == '/' &&
 			examine(arena_printf(arena, "%.*s/uv", (int)piece.len, piece.data), arena,
@@ -101,7 +99,6 @@ static int ask(const struct runner *runner, const char *path, const char *const 
 	VEC(char *) argv = { 0 };
 	struct job job = { .timeout_ms = ASK_TIMEOUT_MS };
 	bool ended_well;
-
 	vec_push(arena, &argv, arena_text(arena, UV_INSIDE));
 	for (size_t i = 0; args[i]; i++)
 		vec_push(arena, &argv, arena_text(arena, args[i]));
@@ -121,7 +118,6 @@ static int ask(const struct runner *runner, const char *path, const char *const 
 static const char *parse_version(struct str text, struct arena *arena)
 {
 	struct str head, rest, word;
-
 	str_cut(text, '\n', &head, &rest);
 	if (!str_starts_with(head, "uv "))
 		return "";
@@ -138,7 +134,6 @@ static int find_version(const struct home *home, const struct runner *runner,
 	struct error *err)
 {
 	struct answer answer;
-
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (known_read(home, TOOLS_DIR, candidate->identity, arena, &answer, NULL) &&
 		answer_get(&answer, "version")) {
@@ -156,7 +151,6 @@ static int find_version(const struct home *home, const struct runner *runner,
 static bool find_in_tools(const struct home *home, struct arena *arena, struct uv *uv)
 {
 	struct stat stat;
-
 	home_enter(home);
 	bool is_there = fstatat(home->dir, UV_IN_HOME, &stat, AT_SYMLINK_NOFOLLOW) == 0;
 	home_leave(home);
@@ -171,7 +165,6 @@ int uv_find_here(const struct home *home, const struct runner *runner, struct ar
 {
 	candidate_list list = find_on_path(arena);
 	const char *version;
-
 	for (size_t i = 0; i < list.count; i++) {
 		if (find_version(home, runner, &list.items[i], arena, &version, err) < 0)
 			return -1;
@@ -190,7 +183,6 @@ static const struct build *find_build(const struct interpreter *python)
 {
 	struct utsname host;
 	bool is_musl = python->tag && strstr(python->tag, "musl");
-
 	if (uname(&host) < 0)
 		return NULL;
 	for (size_t i = 0; i < sizeof builds / sizeof *builds; i++)
@@ -205,7 +197,6 @@ static int check_program(int dir, const char *sha256, struct error *err)
 	auto_close int fd = openat(dir, "uv", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	char text[2 * SHA256_LEN + 1];
 	struct stat stat;
-
 	if (fd < 0 || known_hash_file(fd, text) < 0)
 		return fail_errno(err, "uv");
 	if (strcmp(text, sha256) != 0)
@@ -240,7 +231,6 @@ static int fetch_into(const struct home *home, const struct layer_stage *stage,
 	auto_close int tools = -1;
 	struct answer answer;
 	struct job job;
-
 	script_job(&job, arena, python, script_index, false,
 		(const char *const[]){
 			"fetch", "uv", "/env", PROGRAM_IN_WHEEL, build->wheel_sha256, NULL });
@@ -263,7 +253,6 @@ static int fetch(const struct home *home, const struct runner *runner,
 {
 	struct layer_store store;
 	struct layer_stage stage = LAYER_STAGE_NONE;
-
 	if (layer_store_open(home, &store, err) < 0)
 		return -1;
 	int result = layer_stage_make(&store, arena, &stage, err);
@@ -278,7 +267,6 @@ int uv_find(const struct home *home, const struct runner *runner, const struct i
 	const struct interpreter *python, struct arena *arena, struct uv *uv, struct error *err)
 {
 	struct error why = { 0 };
-
 	if (uv_find_here(home, runner, arena, uv, &why) == 0)
 		return 0;
 	if (why.code != ERR_NOT_FOUND) {
@@ -311,7 +299,6 @@ static bool find_any(const struct home *home, struct arena *arena, struct candid
 {
 	candidate_list list = find_on_path(arena);
 	struct uv uv;
-
 	if (list.count > 0) {
 		*out = list.items[0];
 		return true;
@@ -323,7 +310,6 @@ static int ask_uv(const struct runner *runner, const struct candidate *candidate
 	struct arena *arena, const char **url, struct error *err)
 {
 	const char *const args[] = { "pip", "install", "--help", NULL };
-
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (ask(runner, candidate->path, args, arena, &out, err) < 0)
 		return -1;
@@ -337,7 +323,6 @@ static int ask_pip(const struct runner *runner, const struct interpreter *python
 	struct answer answer;
 	struct job job;
 	bool ended_well;
-
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	script_job(&job, arena, python, script_default_index, true, NULL);
 	job.timeout_ms = ASK_TIMEOUT_MS;
@@ -360,7 +345,6 @@ static bool find_answerer(const struct home *home, const struct interpreter *pyt
 	struct arena *arena, struct candidate *candidate, char key[KNOWN_IDENTITY_LEN + 1])
 {
 	bool has_uv = find_any(home, arena, candidate);
-
 	known_identity_of_text(arena_printf(arena, "default index of %s",
 				       has_uv ? candidate->identity : python->identity),
 		key);
@@ -371,7 +355,6 @@ static const char *read_index(const struct home *home, const char *key, struct a
 {
 	struct answer answer;
 	const char *found = NULL;
-
 	if (known_read(home, TOOLS_DIR, key, arena, &answer, NULL))
 		found = answer_get(&answer, "index");
 	return is_address(found) ? found : NULL;
@@ -382,7 +365,6 @@ const char *uv_known_index(
 {
 	struct candidate candidate;
 	char key[KNOWN_IDENTITY_LEN + 1];
-
 	find_answerer(home, python, arena, &candidate, key);
 	return read_index(home, key, arena);
 }
@@ -394,7 +376,6 @@ int uv_default_index(const struct home *home, const struct runner *runner,
 	char key[KNOWN_IDENTITY_LEN + 1];
 	bool has_uv = find_answerer(home, python, arena, &candidate, key);
 	const char *found = read_index(home, key, arena);
-
 	if (found) {
 		*url = found;
 		return 0;

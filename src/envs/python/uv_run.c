@@ -43,14 +43,12 @@ static void add_links(struct making *making, struct uv_job *uv)
 {
 	const struct env_request *request = making->wanted->request;
 	struct arena *arena = making->arena;
-
 	auto_buf struct buf urls = buf_empty(65536);
 	if (request->wheels)
 		uv_add(making, uv, "--no-index", NULL);
 	for (size_t i = 0; i < request->find_links.count; i++) {
 		const char *link = request->find_links.items[i];
 		const char *inside = arena_printf(arena, LINKS_INSIDE "/%zu", i);
-
 		if (!path_is_absolute(link)) {
 			buf_printf(&urls, "%s%s", urls.len > 0 ? "," : "", link);
 			continue;
@@ -67,7 +65,6 @@ static void set_torch(struct making *making, struct job *job)
 {
 	const struct env_request *request = making->wanted->request;
 	const char *driver = inputs_cuda_driver(request, making->arena);
-
 	if (!request->torch_backend)
 		return;
 	job_set_env(job, making->arena, "UV_TORCH_BACKEND", request->torch_backend);
@@ -80,7 +77,6 @@ static void set_indexes(struct making *making, struct job *job)
 	const struct index_set *indexes = &making->wanted->indexes;
 	struct arena *arena = making->arena;
 	text_list extra = { 0 };
-
 	job_reach_indexes(job, arena, indexes);
 	/* In the environment, not among the arguments: addresses may hold credentials, and
 	 * arguments are in the log. */
@@ -96,7 +92,6 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 {
 	struct arena *arena = making->arena;
 	struct job *job = &uv->job;
-
 	*uv = (struct uv_job){ 0 };
 	uv_add(making, uv, UV_INSIDE, NULL);
 	bool is_pip = strcmp(arguments[0], "pip") == 0;
@@ -129,7 +124,6 @@ void making_uv(struct making *making, struct uv_job *uv, const char *const *argu
 void making_cut_off(struct making *making, struct uv_job *uv)
 {
 	const char *cut_off = making->store->config.exclude_newer;
-
 	if (cut_off)
 		job_set_env(&uv->job, making->arena, "UV_EXCLUDE_NEWER", cut_off);
 }
@@ -139,7 +133,6 @@ void making_cut_off(struct making *making, struct uv_job *uv)
 static void show_retry(struct making *making, int attempt, int attempts)
 {
 	const struct env_progress *progress = making->builder->progress;
-
 	events_retrying(&making->store->events, making->wanted->name, attempt, attempts);
 	if (progress && progress->retrying)
 		progress->retrying(progress->ctx, attempt, attempts);
@@ -148,7 +141,6 @@ static void show_retry(struct making *making, int attempt, int attempts)
 static void wait_ms(const struct making *making, uint64_t ms)
 {
 	struct timespec time = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
-
 	while (nanosleep(&time, &time) < 0 && errno == EINTR && !making_is_interrupted(making))
 		;
 }
@@ -162,7 +154,6 @@ static int refuse_unsafe(struct making *making, struct str errors, struct error 
 	const char *found = strstr(text, phrase);
 	const requirement_list *list = &making->wanted->requirements;
 	const char *package = NULL;
-
 	if (!found)
 		return 0;
 	found += sizeof phrase - 1;
@@ -182,11 +173,9 @@ static void show_warnings(struct making *making, struct str errors)
 {
 	const struct env_progress *progress = making->builder->progress;
 	struct str line;
-
 	while (progress && progress->say && str_next(&errors, '\n', &line)) {
 		char shown[512];
 		bool is_known = false;
-
 		if (!str_starts_with(line, "warning: "))
 			continue;
 		str_printable(shown, sizeof shown, line);
@@ -203,7 +192,6 @@ static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 	struct uv_error *said, bool *is_done, struct error *err)
 {
 	struct job_result result = { 0 };
-
 	auto_buf struct buf errors = buf_empty(UV_OUTPUT_MAX);
 	buf_clear(out);
 	if (making_run(making, &uv->job, out, &errors, &result, err) < 0 ||
@@ -215,7 +203,6 @@ static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 	*is_done = result.exit_code == 0;
 	if (!*is_done) {
 		struct str text = { errors.data, errors.len };
-
 		making->said = arena_bytes(making->arena, text.data, text.len);
 		uv_error_classify(text, making->arena, said);
 	}
@@ -226,7 +213,6 @@ static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 static bool is_refused(const struct making *making)
 {
 	char refused[320] = "";
-
 	making_refused(making, refused);
 	return refused[0] != '\0';
 }
@@ -235,7 +221,6 @@ bool making_is_begun(const struct making *making)
 {
 	const char *site = arena_printf(making->arena, STAGE_ROOT "/lib/python%s/site-packages",
 		making->wanted->python.minor);
-
 	home_enter(making->store->home);
 	auto_walk DIR *walk =
 		walk_from(path_open_nolinks(making->stage.fd, site, O_RDONLY | O_DIRECTORY, 0));
@@ -252,7 +237,6 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 	int retries = making->is_part ? 0 : RETRIES;
 	struct uv_error said = { 0 };
 	bool is_done = false;
-
 	vec_push(making->arena, &uv->argv, NULL);
 	uv->job.argv = uv->argv.items;
 	*needs_build = making->needs_build = NULL;

@@ -24,7 +24,6 @@ static const char *name_layer(const struct env_store *store, const struct env_me
 	lock_list packages = { 0 };
 	struct error ignored;
 	struct str lock;
-
 	if (index >= meta->layers.count)
 		return meta->tools.items[index - meta->layers.count].key;
 	if (layer_read(&store->layers, meta->layers.items[index], arena, &manifest, &ignored) == 0)
@@ -44,7 +43,6 @@ static int verify_python(const struct builder *builder, const struct env_meta *m
 	struct answer answer = { 0 };
 	VEC(char *) argv = { 0 };
 	const char *prefix;
-
 	vec_push(arena, &argv, arena_text(arena, ENV_PYTHON));
 	vec_push(arena, &argv, arena_text(arena, "-IS"));
 	vec_push(arena, &argv, arena_text(arena, "-c"));
@@ -82,7 +80,6 @@ static int verify(const struct builder *builder, const struct env_meta *meta, st
 	env_findings *findings, struct error *err)
 {
 	struct stat st;
-
 	if (stat(meta->python, &st) < 0 || !S_ISREG(st.st_mode))
 		finding_add(
 			arena, findings, NULL, NULL, meta->python, "the interpreter is missing");
@@ -100,7 +97,6 @@ static int find_indexes(const struct env_store *store, const struct env_meta *me
 	struct arena *arena, struct index_set *set, struct error *err)
 {
 	struct index_asked asked = { 0 };
-
 	for (size_t i = 0; i < meta->indexes.count; i++) {
 		if (strstr(meta->indexes.items[i], "***"))
 			return index_find(&asked, &store->config, arena, set, err);
@@ -119,11 +115,9 @@ static int look_for_python(const struct builder *builder, const struct env_meta 
 	const struct home *home = builder->store->home;
 	const char *configured = builder->store->config.python;
 	const char *names[] = { meta->python, meta->python_version };
-
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
 		int failed = interpreter_choose(home, names[i], configured, arena, &wanted->python,
 			&wanted->python_is_default, err);
-
 		if (failed && err->code == ERR_UNAVAILABLE)
 			failed = interpreter_look(
 				home, builder->runner, &wanted->python, arena, err);
@@ -138,7 +132,6 @@ static int find_python(const struct builder *builder, const struct env_meta *met
 	struct arena *arena, struct env_wanted *wanted, struct error *err)
 {
 	struct uv uv;
-
 	if (look_for_python(builder, meta, arena, wanted, err) == 0)
 		return 0;
 	if (err->code != ERR_NOT_FOUND || meta->tools.count == 0)
@@ -156,13 +149,11 @@ static int ask_again(const struct builder *builder, const struct env_meta *old, 
 	const struct env_store *store = builder->store;
 	struct str lock;
 	lock_list packages;
-
 	*request = (struct env_request){ .package_id = old->package_id,
 		.system_site_packages = old->system_site_packages,
 		.rebuild = true };
 	for (size_t i = 0; i < old->editables.count; i++) {
 		const char *path = old->editables.items[i];
-
 		if (!home_is_vouched(store->home, path))
 			return fail(err, ERR_DENIED, "root has not approved '%s' with --editable",
 				path);

@@ -50,7 +50,6 @@ static int take_wheel(struct making *making, int wheels, const char *file,
 	struct built_wheel wheel = { .file = arena_text(making->arena, file), .is_given = true };
 	auto_close int from = -1;
 	struct stat st;
-
 	if (!wheel_name_parse(file, making->arena, &wheel.name, &wheel.version))
 		return fail(err, ERR_INVALID, "'%.200s' is not the name of a wheel", file);
 	if (wheelhouse_open_file(wheels, file, &from, err) < 0)
@@ -78,7 +77,6 @@ static int take_all(struct making *making, const lock_list *packages, struct err
 {
 	auto_close int dir = -1;
 	uint64_t bytes = 0;
-
 	if (wheelhouse_open(making->wanted->request->wheels, &dir, err) < 0)
 		return -1;
 	auto_close int wheels =
@@ -110,7 +108,6 @@ static int refuse(struct making *making, struct error *err)
 int wheelhouse_take(struct making *making, struct error *err)
 {
 	lock_list *packages = arena_alloc(making->arena, sizeof *packages);
-
 	if (!making->wanted->request->wheels || is_taken(making, NULL))
 		return 0;
 	*packages = (lock_list){ 0 };
@@ -127,7 +124,6 @@ int wheelhouse_compare(struct making *making, struct error *err)
 	const lock_list *resolved = &making->packages;
 	lock_list given = { 0 };
 	const char *found;
-
 	if (!making->wanted->request->wheels)
 		return 0;
 	if (parse_lock(making->wanted, making->arena, &given, err) < 0)
@@ -135,7 +131,6 @@ int wheelhouse_compare(struct making *making, struct error *err)
 	for (size_t i = 0; i < given.count; i++) {
 		const struct lock_package *package = &given.items[i];
 		const struct lock_package *same = lock_find(resolved, package->name);
-
 		found = !same ? "the requirements don't need it"
 			: strcmp(same->version, package->version) != 0
 				? "they resolve to another version"

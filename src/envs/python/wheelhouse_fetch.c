@@ -43,7 +43,6 @@ static int bind_pip(struct making *making, struct job *job, struct error *err)
 	const struct lock_package *pip = pip_for(wanted->python.minor, making->arena);
 	const struct layer_store *layers = &making->store->layers;
 	char id[LAYER_ID_LEN + 1];
-
 	if (layer_find(layers, wheel_key(making->arena, pip, wanted->python.tag, NULL), id, err) <
 			0 &&
 		layer_find(layers, plain_key(making->arena, pip, wanted->python.tag), id, err) < 0)
@@ -61,7 +60,6 @@ static void set_indexes(struct making *making, struct job *job)
 	const struct index_set *indexes = &making->wanted->indexes;
 	struct arena *arena = making->arena;
 	auto_buf struct buf extra = buf_empty(65536), trusted = buf_empty(65536);
-
 	job_reach_indexes(job, arena, indexes);
 	for (size_t i = 0; i < indexes->extra.count; i++)
 		buf_printf(&extra, "%s ", index_full(indexes, indexes->extra.items[i]));
@@ -84,7 +82,6 @@ static int run_pip(struct making *making, struct str lock, struct error *err)
 	const char *args[] = { OUT_INSIDE, ENV_INPUT("lock.txt"), NULL };
 	struct job_result result = { 0 };
 	struct job job;
-
 	script_job(&job, making->arena, &making->wanted->python, script, false, args);
 	if (bind_pip(making, &job, err) < 0 || making_stage(making, err) < 0 ||
 		making_put(making, "lock.txt", lock, err) < 0 || making_reach(making, err) < 0)
@@ -121,7 +118,6 @@ static int copy_wheel(struct making *making, int from, int to, const char *file,
 	char sha256[2 * SHA256_LEN + 1];
 	const char *name, *version, *hash;
 	ssize_t sent = -1;
-
 	home_enter(making->store->home);
 	auto_close int in = openat(from, file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	int failed = in < 0 || known_hash_file(in, sha256) < 0 || lseek(in, 0, SEEK_SET) != 0;
@@ -145,7 +141,6 @@ static int copy_wheel(struct making *making, int from, int to, const char *file,
 static int copy_all(struct making *making, const char *directory, struct error *err)
 {
 	size_t count = 0;
-
 	if (mkdir(directory, 0755) < 0 && errno != EEXIST)
 		return fail_errno(err, "make '%s'", directory);
 	auto_close int dir = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -204,7 +199,6 @@ int env_fetch_wheels(const struct builder *builder, const char *name, const char
 		.started_ms = clock_monotonic_ms() };
 	struct env_meta meta;
 	struct str lock;
-
 	*problem = BUILD_NO_PROBLEM;
 	making.deadline_ms = making.started_ms + builder->store->config.install_timeout_ms;
 	if (env_read(builder->store, name, arena, &meta, err) < 0 ||

@@ -24,7 +24,6 @@ int wheelhouse_open_file(int dir, const char *name, int *file, struct error *err
 	struct stat st;
 	auto_close int fd =
 		openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-
 	if (fd < 0 && errno != ELOOP)
 		return fail_errno(err, "open '%.200s'", name);
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
@@ -36,7 +35,6 @@ int wheelhouse_open_file(int dir, const char *name, int *file, struct error *err
 static int check_entries(int dir, struct error *err)
 {
 	auto_walk DIR *walk = walk_open(dir, ".");
-
 	if (!walk)
 		return fail_errno(err, "read the directory");
 	for (struct dirent *entry; (entry = walk_next(walk));)
@@ -53,7 +51,6 @@ int wheelhouse_read(const char *directory, struct arena *arena, struct str *lock
 {
 	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	auto_close int dir = -1, file = -1;
-
 	if (wheelhouse_open(directory, &dir, err) < 0)
 		return -1;
 	if (faccessat(dir, WHEELHOUSE_LOCK, F_OK, AT_SYMLINK_NOFOLLOW) < 0)

@@ -35,7 +35,6 @@ typedef VEC(const struct lock_package *) package_list;
 static int lay_root(struct making *making, struct error *err)
 {
 	const struct env_wanted *wanted = making->wanted;
-
 	if (mkdirat(making->stage.fd, STAGE_ROOT, 0755) < 0)
 		return fail_errno(err, "make the root of a stage");
 	auto_close int root = openat(
@@ -49,7 +48,6 @@ static int lay_root(struct making *making, struct error *err)
 int making_stage(struct making *making, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(making->store->home);
-
 	if (layer_stage_make(&making->store->layers, making->arena, &making->stage, err) < 0)
 		return -1;
 	return lay_root(making, err);
@@ -60,7 +58,6 @@ static int change_root(struct making *making, int number, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(making->store->home);
 	char old[32], cache[64];
-
 	str_format(old, sizeof old, "old-%d", number);
 	str_format(cache, sizeof cache, "old-%d/" STAGE_CACHE, number);
 	if (renameat(making->stage.fd, STAGE_ROOT, making->stage.fd, old) < 0)
@@ -80,11 +77,9 @@ static bool print_addresses(
 	const struct making *making, const package_list *packages, struct buf *text)
 {
 	pylock_list list = { 0 };
-
 	for (size_t i = 0; i < packages->count; i++) {
 		const struct pylock_package *found =
 			pylock_find(&making->addresses, packages->items[i]->name);
-
 		if (!found)
 			return false;
 		vec_push(making->arena, &list, *found);
@@ -99,7 +94,6 @@ static int put_lock(struct making *making, const package_list *packages, bool ag
 	const char **name, struct error *err)
 {
 	lock_list list = { 0 };
-
 	auto_buf struct buf text = buf_empty(OUTPUT_MAX);
 	if (!again || making->is_by_address)
 		making->is_by_address = print_addresses(making, packages, &text);
@@ -113,7 +107,6 @@ static int put_lock(struct making *making, const package_list *packages, bool ag
 		const char *url = wheel_url_of_package(
 			&making->wanted->requirements, package->name, making->arena);
 		const struct built_wheel *built = sources_find(making, package);
-
 		if (built) {
 			buf_printf(&text, "%s @ file://" WHEELS_INSIDE "/%s --hash=sha256:%s\n",
 				package->name, built->file, built->sha256);
@@ -139,7 +132,6 @@ static int run_uv(struct making *making, const char *lock, bool is_offline, stru
 		NULL };
 	const char *needs_build;
 	struct uv_job uv;
-
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	making_uv(making, &uv, arguments);
 	uv_add(making, &uv, arena_printf(making->arena, ENV_INPUT("%s"), lock), NULL);
@@ -163,7 +155,6 @@ static int compile(struct making *making, const char *site, struct error *err)
 		NULL };
 	struct job job = { .argv = argv };
 	struct job_result result = { 0 };
-
 	interpreter_bind(python, arena, &job);
 	/* The order of sets is in the bytecode. */
 	job_set_env(&job, arena, "PYTHONHASHSEED", "0");
@@ -189,7 +180,6 @@ static const char *package_in(const struct split *split, const struct error *err
 	for (size_t i = 0; i < split->packages.count; i++) {
 		const struct split_package *package = &split->packages.items[i];
 		char beginning[256];
-
 		str_format(
 			beginning, sizeof beginning, "%s==%s: ", package->name, package->version);
 		if (strstr(err->text, beginning))
@@ -217,7 +207,6 @@ static int split_root(struct making *making, struct split *split, const package_
 	const char *const names[] = { "pyvenv.cfg", "lib64", "bin/activate", "bin/python",
 		"bin/python3", arena_printf(arena, "bin/python%s", minor), NULL };
 	const char **own = arena_array(arena, sizeof names / sizeof *names, sizeof *own);
-
 	memcpy(own, names, sizeof names);
 	*split = (struct split){ .arena = arena,
 		.stage = making->stage.fd,
@@ -238,7 +227,6 @@ static int install_set(struct making *making, const package_list *packages, cons
 	const char *site = arena_printf(
 		making->arena, "lib/python%s/site-packages", making->wanted->python.minor);
 	const char *lock;
-
 	if (put_lock(making, packages, is_offline, &lock, err) < 0 ||
 		run_uv(making, lock, is_offline, err) < 0)
 		return -1;
@@ -258,7 +246,6 @@ static int install_set(struct making *making, const package_list *packages, cons
 static int remove_in_stage(struct making *making, const char *name, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(making->store->home);
-
 	return path_remove_tree(making->stage.fd, name, err);
 }
 
@@ -270,7 +257,6 @@ static int install_rivals(
 		struct split_package *rival = &all->packages.items[i];
 		package_list one = { 0 };
 		struct split split;
-
 		if (!rival->rival)
 			continue;
 		vec_push(making->arena, &one, packages->items[i]);
@@ -294,7 +280,6 @@ static int keep_order(struct making *making, const struct split *split, struct e
 {
 	lock_list ordered = { 0 }, *all = &making->packages;
 	bool is_by_name = true;
-
 	for (size_t i = 0; i < all->count; i++) {
 		if (all->items[i].is_first)
 			return 0;
@@ -302,7 +287,6 @@ static int keep_order(struct making *making, const struct split *split, struct e
 	for (size_t i = 0; i < split->order.count; i++) {
 		const struct lock_package *package =
 			lock_find(all, split->packages.items[split->order.items[i]].name);
-
 		/* Editable projects lie on top in any case, the pip that we add at the bottom. */
 		if (!package)
 			continue;
@@ -329,7 +313,6 @@ static int keep_order(struct making *making, const struct split *split, struct e
 static int drop_cache(struct making *making, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(making->store->home);
-
 	if (renameat(making->stage.fd, STAGE_ROOT "/" STAGE_CACHE, making->stage.fd, "cache") < 0)
 		return fail_errno(err, "move uv's cache");
 	return path_remove_tree(making->stage.fd, "cache", err);
@@ -349,7 +332,6 @@ static int seen(void *ctx, size_t draft, const char *path, const unsigned char s
 {
 	struct publishing *publishing = ctx;
 	struct split *split = publishing->split;
-
 	/* Files are hashed in the order of the drafts, more or less. */
 	if (draft > publishing->shown && getpid() == publishing->pid) {
 		publishing->shown = draft;
@@ -367,7 +349,6 @@ static int draft_base(struct making *making, struct layer_draft *draft, struct e
 	bool with_system = making->wanted->request->system_site_packages;
 	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int tree = -1;
-
 	*draft = (struct layer_draft){ .path = "base",
 		.kind = LAYER_KIND_BASE,
 		.name = "python",
@@ -387,7 +368,6 @@ static int draft_editables(struct making *making, struct layer_draft *draft, str
 	const char *key = editable_key(making->wanted, making->arena);
 	auto_leave const struct home *home = home_entered(making->store->home);
 	auto_close int dir = -1;
-
 	*draft = (struct layer_draft){ .path = "editable",
 		.kind = "python-editable",
 		.name = "editable",
@@ -404,7 +384,6 @@ static int check_size(
 	struct making *making, const struct layer_draft *drafts, size_t count, struct error *err)
 {
 	uint64_t limit = making->store->config.max_install_bytes, bytes = 0;
-
 	for (size_t i = 0; i < count; i++)
 		bytes += drafts[i].bytes;
 	return bytes <= limit ? 0 : making_too_large(making, err);
@@ -415,7 +394,6 @@ static int publish(
 {
 	size_t count = packages->count;
 	struct layer_draft *drafts = arena_array(making->arena, count + 2, sizeof *drafts);
-
 	if (making_lock_layers(making, err) < 0)
 		return -1;
 	for (size_t i = 0; i < count; i++) {
@@ -442,7 +420,6 @@ static bool is_pip_missing(const struct making *making)
 	bool is_absent = problem->failure == BUILD_NOT_FOUND ||
 			 problem->failure == BUILD_VERSION_NOT_FOUND ||
 			 problem->failure == BUILD_HASH_MISMATCH;
-
 	return is_absent && problem->package &&
 	       (strcmp(problem->package, "pip") == 0 || strncmp(problem->package, "pip==", 5) == 0);
 }
@@ -452,7 +429,6 @@ static bool is_pip_missing(const struct making *making)
 static bool leave_out_pip(struct making *making, package_list *packages)
 {
 	size_t last = packages->count - 1;
-
 	if (!is_pip_missing(making) || packages->items[last] != making->composition.pip ||
 		making_is_begun(making))
 		return false;
@@ -467,7 +443,6 @@ int making_install(struct making *making, struct error *err)
 {
 	package_list packages = { 0 };
 	struct split split = { 0 };
-
 	if (sources_build_missing(making, err) < 0)
 		return -1;
 	for (size_t i = 0; i < making->composition.missing_projects.count; i++)
