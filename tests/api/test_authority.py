@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from daemons import make_furnished as make_daemon, serving_anew  # noqa: F401
+from daemons import configure, make_furnished as make_daemon, serving_anew  # noqa: F401
 from harness import eventually
 from rest import problem, quoted
 from test_a2a import TOOLS, Agent, add, text
@@ -214,6 +214,22 @@ def test_what_stands_for_the_context_in_rules_is_not_for_a_client_to_change(daem
     problem(daemon.request("PATCH", "/v1/workspaces/judged", {"labels": {"context_id": "theirs"}}, bearer), 400, "invalid", "context_id")
     assert (read("mine"), read("theirs")) == (200, 403)
     daemon("rm", "judged")
+
+
+def test_a_context_that_has_no_value_in_rules_gets_none_from_a_later_policy(make_daemon, tmp_path):
+    """The operator's rules name the context of workspaces that were there before: "chat/1" could be a path."""
+    daemon = make_daemon()
+    settings = tmp_path / "settings.json"
+    settings.write_text(json.dumps({"permissions": {"allow": ["file(read:/workspace/${CONTEXT_ID}/**)"]}}))
+    settings.chmod(0o644)
+    for name, context in (("odd", "chat/1"), ("plain", "context"), ("named", None)):
+        daemon.post("/v1/workspaces", {"name": name, "labels": {"context_id": context} if context else {}})
+        for directory in ("context", "named"):
+            daemon.request("PUT", f"/v1/workspaces/{name}/files/{directory}/f", b"x")
+    configure(daemon, f"policy:\n  settings: {settings}\n")
+    read = lambda name, directory: daemon.get(f"/v1/workspaces/{name}/files/{directory}/f").status
+    assert (read("plain", "context"), read("named", "named"), read("named", "context")) == (200, 200, 403)
+    problem(daemon.get("/v1/workspaces/odd/files/context/f"), 403, "denied", "CONTEXT_ID")
 
 
 def test_a_bound_token_changes_nothing_that_its_rules_are_read_from(daemon):

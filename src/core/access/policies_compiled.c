@@ -42,8 +42,8 @@ int policies_compile(const struct core *core, const struct workspace *model,
 static void compile(struct core_policies *policies, const struct core *core, struct workspace model)
 {
 	model.policy = workspace_copy_policy(&policies->arena, &model.policy);
-	model.name = arena_text(&policies->arena, context_of(&model));
-	model.owner.context_id = model.name;
+	model.name = arena_text(&policies->arena, model.name);
+	model.owner.context_id = arena_text(&policies->arena, model.owner.context_id);
 	policies_compile(core, &model, &policies->stack, &policies->arena, NULL);
 }
 
