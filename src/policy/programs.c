@@ -15,6 +15,7 @@ struct call { /* of a program that has a row */
 	bool reads_all, writes_all, deletes, has_program;
 	bool writes_here, writes_elsewhere;
 	bool creates, extracts, lists;
+	bool edits, may_edit, has_text;
 };
 
 static void ask(struct call *c, const char *reason)
@@ -158,9 +159,9 @@ static unsigned operations_of(char effect)
 	static const struct {
 		char effect;
 		unsigned operations;
-	} effects[] = { { 'r', POLICY_READ }, { 'w', POLICY_WRITE }, { 'W', POLICY_WRITE },
-		{ 'T', POLICY_WRITE }, { 'O', POLICY_WRITE }, { 'E', POLICY_READ },
-		{ 'b', POLICY_READ | POLICY_WRITE },
+	} effects[] = { { 'r', POLICY_READ }, { 'G', POLICY_READ }, { 'w', POLICY_WRITE },
+		{ 'W', POLICY_WRITE }, { 'T', POLICY_WRITE }, { 'O', POLICY_WRITE },
+		{ 'E', POLICY_READ }, { 'b', POLICY_READ | POLICY_WRITE },
 		{ 'd', POLICY_READ | POLICY_WRITE | POLICY_DELETE } };
 	for (size_t i = 0; i < sizeof effects / sizeof *effects; i++)
 		if (effects[i].effect == effect)
@@ -181,16 +182,36 @@ static void note_option(struct call *c, char effect)
 	c->creates |= effect == 'm';
 	c->extracts |= effect == 'x';
 	c->lists |= effect == 't';
+	c->edits |= effect == 'j';
+	c->may_edit |= effect == 'J';
+	c->has_text |= effect && strchr("qQG", effect);
 	c->j->is_moved |= effect == 'C';
 }
 
-/* A value that is a file after a sign alone. */
-static const char *file_after(const char *value, char effect)
+/* The file that a value names: @FILE, NAME=@FILE;type=… of a form, or NAME@FILE; NULL: none. */
+static const char *file_after(struct arena *arena, const char *value, char effect)
 {
-	size_t at = strcspn(value, "@<");
-	if (effect == '@')
-		return value[0] == '@' ? value + 1 : NULL;
-	return value[at] ? value + at + 1 : NULL;
+	const char *sign = value;
+	if (effect == 'F') {
+		sign = strchr(value, '=');
+		sign = sign ? sign + 1 : "";
+		return *sign && strchr("@<", *sign)
+			       ? arena_bytes(arena, sign + 1, strcspn(sign + 1, ";"))
+			       : NULL;
+	}
+	if (effect == 'N')
+		sign += strcspn(sign, "=@");
+	return *sign == '@' ? sign + 1 : NULL;
+}
+
+/* A part of a form that is one file: curl takes a list of several, quotes, blanks around the name,
+ * and a file with headers. */
+static bool form_is_harmless(const char *value)
+{
+	const char *sign = strchr(value, '=');
+	const char *more = sign ? strchr(sign, ';') : NULL;
+	bool is_file = sign && sign[1] && strchr("@<", sign[1]);
+	return !(is_file && strpbrk(sign + 2, ",\"\\ \t\r\n")) && !(more && strpbrk(more, "@<"));
 }
 
 static bool value_is_harmless(char effect, const char *value)
@@ -208,6 +229,12 @@ static bool value_is_harmless(char effect, const char *value)
 	case 'O':
 	case 'W': /* a number after '#' is a part of the address to curl */
 		return !strchr(value, '#');
+	case 'F':
+		return form_is_harmless(value);
+	case 'Q':
+		return strncmp(value, "amend:", 6) != 0 && strncmp(value, "reword:", 7) != 0;
+	case 'P':
+		return value[0] != 'i';
 	case 'u':
 		return !strpbrk(value, "{[");
 	case 'g':
@@ -227,7 +254,7 @@ static void judge_value(struct call *c, char effect, const struct shell_word *wo
 		word->parts.items[0].kind == SHELL_TEXT && word->parts.items[0].text[0] &&
 		word->parts.items[0].text[0] != '@')
 		return;
-	if (value ? !value_is_harmless(effect, value) : strchr("ic%MAF@ug", effect) != NULL) {
+	if (value ? !value_is_harmless(effect, value) : strchr("ic%MAFN@ugQP", effect) != NULL) {
 		ask(c, arena_printf(c->j->arena, "the value '%.*s' can run programs or name files",
 			       (int)(word->source.len < 80 ? word->source.len : 80),
 			       word->source.data));
@@ -245,7 +272,8 @@ static void judge_value(struct call *c, char effect, const struct shell_word *wo
 		return;
 	case '@':
 	case 'F':
-		path = file_after(value, effect);
+	case 'N':
+		path = file_after(c->j->arena, value, effect);
 		if (path)
 			judge_part(c, POLICY_READ, path);
 		return;
@@ -263,7 +291,7 @@ static void judge_value(struct call *c, char effect, const struct shell_word *wo
 		judge_directory(c, POLICY_WRITE, word);
 		return;
 	case 'f':
-		if (!value || strncasecmp(value, "file:", 5) == 0 ||
+		if (!value || value[0] == '@' || strncasecmp(value, "file:", 5) == 0 ||
 			strcspn(value, "{[") < strcspn(value, ":"))
 			ask(c, "an address that may be a file");
 		return;
@@ -292,7 +320,7 @@ static void judge_option(struct call *c, const struct shape_item *item)
 static char operand_letter(const char *spec, size_t k, size_t count)
 {
 	const char *last = strchr(spec, '$');
-	spec += strspn(spec, ".:");
+	spec += strspn(spec, ".:~%");
 	if (last && k + 1 == count && count > 1)
 		return last[1];
 	for (; *spec && *spec != '$'; spec++) {
@@ -390,6 +418,8 @@ static void judge_member(struct call *c, const struct shell_word *word)
 {
 	if (!c->creates)
 		return;
+	if (strcmp(c->shape->names, "bsdtar") == 0 && (!word->literal || word->literal[0] == '@'))
+		ask(c, "bsdtar takes the files that an archive, or a list, names");
 	struct shell_word member = *word;
 	if (c->directory && word->literal && word->literal[0] != '/')
 		member.literal = arena_printf(c->j->arena, "%s/%s", c->directory, word->literal);
@@ -416,6 +446,37 @@ static void judge_operand_at(struct call *c, const struct shell_word *word, size
 		judge_file(c, POLICY_DELETE, word);
 }
 
+/* Whether git opens an editor, which takes commands from its input: `:!CMD` of vi. */
+static bool opens_editor(const struct call *c, const struct shape_reading *reading)
+{
+	const char *first = NULL;
+	for (size_t i = 0; i < reading->items.count && !first; i++)
+		if (reading->items.items[i].is_operand)
+			first = reading->items.items[i].value.literal;
+	if (c->edits) /* not `git stash show -p` */
+		return !first || strcmp(c->shape->names, "git/stash") != 0 ||
+		       strcmp(first, "show") != 0;
+	return (c->may_edit || c->shape->operands[0] == '~') && !c->has_text;
+}
+
+/* %n of bash's printf sets the variable that is named after the format. */
+static void judge_format(struct call *c, const struct shape_reading *reading)
+{
+	const char *at = reading->items.count ? reading->items.items[0].value.literal : "";
+	bool sets = !at;
+	while (at && !sets && (at = strchr(at, '%'))) {
+		at++;
+		at += strspn(at, " #+-'0123456789.*hjlqLtz");
+		sets = *at == 'n';
+		at += *at != '\0';
+	}
+	for (size_t i = 1; sets && i < reading->items.count; i++) {
+		const char *name = reading->items.items[i].value.literal;
+		if (!name || strchr(name, '[') || variable_is_dangerous(name))
+			ask(c, "a format may set the variable that it names");
+	}
+}
+
 /* Subcommands of this shape take what is theirs from a row of their own. */
 static void judge_read(struct call *c, const struct shape_reading *reading)
 {
@@ -424,6 +485,10 @@ static void judge_read(struct call *c, const struct shape_reading *reading)
 		count += reading->items.items[i].is_operand;
 		note_option(c, reading->items.items[i].effect);
 	}
+	if (opens_editor(c, reading))
+		ask(c, "it opens an editor, which runs commands of its input");
+	if (c->shape->operands[0] == '%')
+		judge_format(c, reading);
 	for (size_t i = 0; i < reading->items.count; i++) {
 		const struct shape_item *item = &reading->items.items[i];
 		if (item->is_operand) {

@@ -31,8 +31,9 @@
 	"filter= atomic porcelain multiple auto-maintenance auto-gc write-fetch-head "             \
 	"recurse-submodules? "
 #define MERGE                                                                                      \
-	"ff ff-only commit edit e stat n log? squash signoff v|verbose q|quiet progress "          \
-	"X|strategy-option= allow-unrelated-histories m= F|file=r abort continue quit verify "     \
+	"ff ff-only commit edit,j e,j no-edit,q stat n log? squash signoff v|verbose q|quiet "     \
+	"progress "                                                                                \
+	"X|strategy-option= allow-unrelated-histories m= F|file=r abort continue,j quit verify "   \
 	"autostash cleanup= rerere-autoupdate summary "
 
 const struct shape shape_git_rows[] = {
@@ -63,34 +64,37 @@ const struct shape shape_git_rows[] = {
 		"color-lines color-by-age progress score-debug show-stats show-email show-number",
 		"", SHAPE_NEGATED },
 	{ "git/add git/stage",
-		"n|dry-run v|verbose i|interactive p|patch f|force u|update renormalize "
+		"n|dry-run v|verbose i|interactive,j p|patch,j f|force u|update renormalize "
 		"N|intent-to-add A|all ignore-removal refresh ignore-errors ignore-missing sparse "
 		"chmod= pathspec-from-file=r pathspec-file-nul",
 		"", SHAPE_NEGATED },
 	{ "git/rm", "n|dry-run f|force r cached ignore-unmatch q|quiet sparse", "", SHAPE_NEGATED },
 	{ "git/mv", "n|dry-run f|force k v|verbose sparse", "", SHAPE_NEGATED },
 	{ "git/commit",
-		"a|all p|patch C|reuse-message= c|reedit-message= fixup= squash= reset-author "
-		"short branch porcelain long z F|file=r author= date= m|message= s|signoff "
+		"a|all p|patch,j C|reuse-message=q c|reedit-message=j fixup=Q squash= reset-author "
+		"short,q branch porcelain,q long,q z,q F|file=G author= date= m|message=q "
+		"s|signoff "
 		"trailer= "
-		"verify n allow-empty allow-empty-message cleanup= e|edit amend post-rewrite "
+		"verify n allow-empty allow-empty-message cleanup= e|edit,j no-edit,q amend "
+		"no-message,j no-file,j no-reuse-message,j no-fixup,j post-rewrite "
 		"i|include "
 		"o|only pathspec-from-file=r pathspec-file-nul u|untracked-files? v|verbose "
-		"q|quiet dry-run status gpg-sign,!",
-		"", SHAPE_NEGATED },
+		"q|quiet dry-run,q status gpg-sign,!",
+		"~", SHAPE_NEGATED },
 	{ "git/checkout git/switch",
 		"b= B= c|create= C|force-create= d|detach f|force g|guess l m|merge ours|2 "
 		"theirs|3 "
-		"conflict= orphan= p|patch q|quiet progress t|track? overlay recurse-submodules? "
+		"conflict= orphan= p|patch,j q|quiet progress t|track? overlay recurse-submodules? "
 		"ignore-skip-worktree-bits overwrite-ignore ignore-other-worktrees discard-changes "
 		"pathspec-from-file=r pathspec-file-nul",
 		"", SHAPE_NEGATED },
 	{ "git/restore",
-		"s|source= S|staged W|worktree p|patch q|quiet progress ours|2 theirs|3 m|merge "
+		"s|source= S|staged W|worktree p|patch,j q|quiet progress ours|2 theirs|3 m|merge "
 		"conflict= overlay ignore-unmerged recurse-submodules? pathspec-from-file=r",
 		"", SHAPE_NEGATED },
-	{ "git/reset", "soft mixed hard merge keep q|quiet refresh p|patch N pathspec-from-file=r",
-		"", SHAPE_NEGATED },
+	{ "git/reset",
+		"soft mixed hard merge keep q|quiet refresh p|patch,j N pathspec-from-file=r", "",
+		SHAPE_NEGATED },
 	{ "git/branch",
 		"a|all r|remotes l|list v|verbose q|quiet d|delete D f|force m|move M c|copy C "
 		"u|set-upstream-to= unset-upstream t|track? contains? merged? no-merged? "
@@ -98,12 +102,14 @@ const struct shape shape_git_rows[] = {
 		"i|ignore-case create-reflog edit-description,!",
 		"", SHAPE_NEGATED },
 	{ "git/tag",
-		"a|annotate f|force d|delete l|list n? m|message= F|file=r e,! cleanup= sort= "
+		"a|annotate,J f|force d|delete l|list n? m|message=q F|file=G no-message,j "
+		"no-file,j e,! cleanup= sort= "
 		"contains? merged? no-merged? no-contains? points-at= format= column? color? "
 		"i|ignore-case create-reflog",
 		"", SHAPE_NEGATED },
 	{ "git/stash",
-		"p|patch k|keep-index q|quiet u|include-untracked a|all S|staged m|message= index "
+		"p|patch,j k|keep-index q|quiet u|include-untracked a|all S|staged m|message= "
+		"index "
 		"stat? only-untracked pathspec-from-file=r",
 		"", SHAPE_NEGATED },
 	{ "git/clone",
@@ -116,7 +122,7 @@ const struct shape shape_git_rows[] = {
 	{ "git/init", "q|quiet bare b|initial-branch= object-format= separate-git-dir=w shared?",
 		".W", SHAPE_NEGATED },
 	{ "git/fetch", FETCH, "*g", SHAPE_NEGATED },
-	{ "git/pull", FETCH MERGE "r|rebase?", "*g", SHAPE_NEGATED },
+	{ "git/pull", FETCH MERGE "r|rebase?P", "*g", SHAPE_NEGATED },
 	{ "git/push",
 		"all|branches prune mirror n|dry-run porcelain d|delete tags follow-tags signed? "
 		"atomic o|push-option= force-with-lease? force-if-includes f|force repo=g "
@@ -131,15 +137,17 @@ const struct shape shape_git_rows[] = {
 		"*g", SHAPE_NEGATED },
 	{ "git/merge", MERGE, "", SHAPE_NEGATED },
 	{ "git/rebase",
-		"onto= keep-base continue abort skip quit edit-todo show-current-patch apply "
+		"onto= keep-base continue,j abort skip,j quit edit-todo,j show-current-patch apply "
 		"empty= m|merge q|quiet v|verbose stat n verify ff f|force-rebase fork-point "
 		"ignore-whitespace whitespace= committer-date-is-author-date signoff "
-		"i|interactive r|rebase-merges? root autosquash autostash reschedule-failed-exec "
+		"i|interactive,j r|rebase-merges? root autosquash,j autostash "
+		"reschedule-failed-exec "
 		"update-refs X|strategy-option= ignore-date reapply-cherry-picks keep-empty",
 		"", SHAPE_NEGATED },
 	{ "git/cherry-pick git/revert",
-		"e|edit x r m|mainline= n|no-commit s|signoff ff allow-empty allow-empty-message "
-		"keep-redundant-commits X|strategy-option= continue skip abort quit cleanup= "
+		"e|edit,j no-edit,q x r m|mainline= n|no-commit s|signoff ff allow-empty "
+		"allow-empty-message "
+		"keep-redundant-commits X|strategy-option= continue,j skip abort quit cleanup= "
 		"rerere-autoupdate reference",
 		"", SHAPE_NEGATED },
 	{ "git/grep",

@@ -160,7 +160,7 @@ const struct shape shape_rows[] = {
 		"h|no-dereference N|no-pad n|no-buffer 0|print0 r|raw s|special-files e|exclude= "
 		"F|separator= f|files-from=! P|parameter= extension E l|list v" GNU,
 		"", SHAPE_MIXED },
-	{ "printf", GNU, "*-", SHAPE_FIRST },
+	{ "printf", GNU, "%*-", SHAPE_FIRST },
 	/* Values of less may be followed by more options in the same word. */
 	{ "less",
 		"a c d e E f F g G i I J K L m M n N q Q r R s S u U w W X RAW-CONTROL-CHARS "
@@ -184,7 +184,7 @@ const struct shape shape_rows[] = {
 		".br", SHAPE_MIXED },
 
 	/* Archives */
-	{ "tar gtar bsdtar",
+	{ "tar gtar",
 		"A|catenate|concatenate,m c|create,m d|diff|compare,t delete,m r|append,m t|list,t "
 		"u|update,m x|extract|get,x f|file=A C|directory=D v|verbose z|gzip|gunzip "
 		"j|bzip2 J|xz lzma lzip lzop zstd Z|compress a|auto-compress no-auto-compress "
@@ -204,6 +204,16 @@ const struct shape shape_rows[] = {
 		"label= V= backup? suffix=i occurrence? starting-file= K= checkpoint? "
 		"delay-directory-restore" GNU,
 		"", SHAPE_TAR },
+	/* -W and -H are others than those of GNU tar. */
+	{ "bsdtar",
+		"c|create,m r|append,m u|update,m t|list,t x|extract|get,x f|file=A "
+		"C|cd|directory=D "
+		"v|verbose z|gzip|gunzip|uncompress j|bzip2|bunzip2 J|xz lzma zstd "
+		"k|keep-old-files "
+		"O|to-stdout p|preserve-permissions|same-permissions m L|dereference h l n o "
+		"exclude= include= strip-components= format= numeric-owner no-same-owner "
+		"totals" GNU,
+		"", SHAPE_TAR },
 	{ "gzip gunzip bzip2 bunzip2 xz unxz lzma unlzma compress uncompress", "S|suffix=i " PACK,
 		"*d", SHAPE_MIXED },
 	{ "zstd unzstd zstdmt", "NUM o=w D=r ultra long? adapt progress " PACK, "*d", SHAPE_MIXED },
@@ -215,7 +225,7 @@ const struct shape shape_rows[] = {
 	{ "curl",
 		"s|silent S|show-error L|location f|fail fail-with-body fail-early I|head "
 		"i|include|show-headers v|verbose k|insecure X|request= H|header=@ d|data=@ "
-		"data-ascii=@ data-raw= data-urlencode=F data-binary=@ json=@ F|form=F "
+		"data-ascii=@ data-raw= data-urlencode=N data-binary=@ json=@ F|form=F "
 		"form-string= "
 		"u|user= A|user-agent= e|referer= o|output=W O|remote-name,. output-dir=O "
 		"create-dirs J|remote-header-name R|remote-time m|max-time= connect-timeout= "

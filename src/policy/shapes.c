@@ -126,7 +126,8 @@ static void take_option(struct reader *r, char kind, char effect, const char *gl
 {
 	struct shape_item item = { .effect = effect, .has_value = true };
 	/* Some programs take -f=FILE for -f FILE, and others for the file "=FILE". */
-	if (kind && kind != ':' && glued && !(effect && is_letter && glued[0] == '=')) {
+	if (kind && kind != ':' && glued &&
+		!(effect && effect != 'q' && is_letter && glued[0] == '=')) {
 		item.value.literal = glued;
 		item.value.source = str_from(glued);
 	} else if ((kind == '=' || kind == ':') && !glued && r->at + 1 < r->words->count) {

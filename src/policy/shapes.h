@@ -17,10 +17,12 @@
  * T  a directory: written, and all operands are read
  * Y  deletes in the last operand
  * C  the directory to work in
+ * j J q G  an editor is opened, also if a text is given; unless one is given; a text, a file of it
+ * Q P  as q, but not "amend:" or "reword:"; not "interactive"
  * s p  a script of sh, a program of sed or awk
  * i c  an end of a name without '/' and '*', a value without ','
  * g f  a remote of git, an address
- * @ F  a file after a leading '@', after any '@' or '<'
+ * @ F N  a file after a leading '@', of a form, in NAME@FILE
  * u %  a file of curl's without a pattern, what curl prints at the end
  * M  a makefile
  * X  a command up to ';'
@@ -31,7 +33,8 @@
  * d read, written and deleted; o read where it is surely a path; k K an input of a compiler that
  * is read, written; v a variable or target of make; l an input of less; ! a person is asked.
  * '*' the next one is for all that follow, '$' and one for the last.
- * Before those: '.' writes in `.`, ':' one with a colon is on another host, '=' assignments.
+ * Before those: '.' writes in `.`, ':' one with a colon is on another host, '=' assignments, '~'
+ * opens an editor unless a text is given. %: a format of printf.
  * "-->": a wrapper, whose command comes after two operands; ">+" adds words to it. */
 #pragma once
 #include "policy/internal.h"

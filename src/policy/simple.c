@@ -320,8 +320,8 @@ static bool judge_shell(
 			judge_step(j, subject, POLICY_ASK, NULL,
 				"an option that changes what the shell runs");
 		reads_input |= letters[0] != '-' && strchr(letters, 's');
-		has_script |= letters[0] != '-' && strchr(letters, 'c') &&
-			      words->items[at].literal[0] == '-';
+		/* Also +c: shells don't look at the sign. */
+		has_script |= letters[0] != '-' && strchr(letters, 'c');
 		/* -o OPTION, --rcfile FILE: the next word is a value */
 		if ((letters[0] != '-' && strpbrk(letters, "oO")) ||
 			strcmp(letters, "-rcfile") == 0 || strcmp(letters, "-init-file") == 0)

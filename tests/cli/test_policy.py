@@ -29,7 +29,7 @@ WRAPPERS = "env xargs timeout nohup nice time command builtin exec setsid stdbuf
 WIDE = {"permissions": {"allow": SETTINGS["permissions"]["allow"] + [f"shell({name}:*)" for name in WRAPPERS],
                         "deny": SETTINGS["permissions"]["deny"]}}
 # Programs that have a table of known shapes, and more; none of them may run `rm`.
-PROGRAMS = """awk bash busybox cargo cat cc cd chrt clang command cp curl cut date dd diff echo env exec fd fdfind file find flock g++ gawk gcc
+PROGRAMS = """awk bash bsdtar busybox cargo cat cc cd chrt clang command cp curl cut dash date dd diff echo env exec fd fdfind file find flock g++ gawk gcc
 git go grep gtar gzip head install ionice jq less ln ls make man mawk mkdir mv nawk nice node nohup npm original-awk patch pip printf
 python3 rg rsync scp sed sh sort split stdbuf tar taskset tee time timeout touch tr unzip wc wget x86_64-linux-gnu-gcc-12 gcc-12 xargs xxd
 zip""".split()
@@ -219,7 +219,7 @@ CLAUDE = {"permissions": {
 def test_settings_of_claude_code_keep_their_meaning():
     where = {"cwd": "/p", "home": "/h"}
     rows = {"npm run test": "allow", "npm run test -- -v": "allow", "npm run testing": "ask", "npm run build": "ask", "make build": "allow",
-            "make build x": "ask", "git commit -m a": "allow", "git commit --amend -m a": "ask", "git commit": "allow",
+            "make build x": "ask", "git commit -m a": "allow", "git commit --amend -m a": "ask", "git commit": "ask",
             "cargo --version": "allow", "npx jest-cli a": "allow", "curl x": "deny", "ls && curl x": "deny", "timeout 5 npm run test": "allow",
             "cat .env": "deny", "cat sub/.env": "deny", "cat secrets/a/b": "deny", "cat a.py": "allow", "git status": "allow",
             "rm -rf a": "deny", "npm run test > out": "allow", "npm run test > /etc/x": "ask", "npm run test && docker ps": "ask"}

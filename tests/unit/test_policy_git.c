@@ -284,7 +284,7 @@ static void each_repository_that_git_may_find_is_judged(void **state)
 		{ "git status", POLICY_ASK, "/workspace/climbing", "which repository" },
 		{ "git rebase --continue", POLICY_ASK, "/workspace/rebasing", "'exec'" },
 		{ "git status", POLICY_ALLOW, "/workspace/rebasing" },
-		{ "git rebase --continue", POLICY_ALLOW, "/workspace/picking" },
+		{ "git rebase --abort", POLICY_ALLOW, "/workspace/picking" },
 		{ "git push o", POLICY_ASK, "/workspace/old", "old/.git/remotes" },
 		{ "git status", POLICY_ALLOW, "/workspace/old" },
 		{ "git status", POLICY_ASK, "/workspace/1/2/3/4/5/6/7/8/9/0/1/2/3/4/5/6/7/8" },
