@@ -315,10 +315,11 @@ struct arg_usage args_usage(const struct arg_spec *spec)
 	return usage;
 }
 
-/* The operands of a usage line: "NAME", "[NEW]" and "FILE...", up to the first option. */
+/* The operands of the first usage line: "NAME", "[NEW]" and "FILE...", up to the first option. */
 static size_t count_operands(const struct arg_spec *spec, size_t *most)
 {
-	struct str rest = str_from(spec->usage ? spec->usage : "[options]"), word;
+	const char *usage = spec->usage ? spec->usage : "[options]";
+	struct str rest = { usage, strcspn(usage, "\n") }, word;
 	size_t least = 0;
 	*most = 0;
 	while (str_next(&rest, ' ', &word) && word.data[0] != '-' && !str_is(word, "[options]") &&

@@ -206,9 +206,7 @@ static void an_option_of_a_later_version_is_refused_as_such(void **state)
 
 static void operands_that_are_missing_or_too_many_are_named(void **state)
 {
-	static const struct arg_spec two = {
-		.command = "cp", .usage = "SOURCE TARGET [options]"
-	};
+	static const struct arg_spec two = { .command = "cp", .usage = "SOURCE TARGET [options]" };
 	const char *items[] = { "a", "b", "c" };
 	text_list operands = { items, 0, 0 };
 	struct error err;
@@ -222,6 +220,14 @@ static void operands_that_are_missing_or_too_many_are_named(void **state)
 	operands.count = 3;
 	assert_int_equal(args_check_operands(&two, &operands, &err), -1);
 	assert_string_equal(err.text, "unexpected argument 'c'");
+
+	static const struct arg_spec lines = {
+		.command = "deploy",
+		.usage = "FILE [options]\n       carrel deploy NAME --url URL",
+	};
+	assert_int_equal(args_least(&lines), 1);
+	assert_int_equal(args_check_operands(&lines, &operands, &err), -1);
+	assert_string_equal(err.text, "unexpected argument 'b'");
 }
 
 int main(void)
