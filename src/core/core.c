@@ -46,17 +46,18 @@ static void on_unasked(void *ctx, const struct launch_packet *packet)
 		sandbox_ended(w, packet->head.value);
 }
 
-static int open_directories(struct core *core, struct error *err)
+static int open_directories(
+	struct core *core, const struct core_options *options, struct error *err)
 {
 	auto_close int run = -1, blobs = -1;
 	if (home_open_directory(&core->home, "workspaces", &core->workspaces, err) ||
 		home_open_directory(&core->home, "blobs", &blobs, err) ||
 		home_open_directory(&core->home, "run", &run, err))
 		return -1;
-	if (path_make_directories(run, "execs", 0700, &core->spool, err) ||
-		path_make_directories(run, "sb", 0700, &core->sockets, err))
-		return -1;
-	return 0;
+	return execs_open(core, options->captured_max, run, err) ||
+			       path_make_directories(run, "sb", 0700, &core->sockets, err)
+		       ? -1
+		       : 0;
 }
 
 static int open_state(struct core *core, const struct core_options *options, struct error *err)
@@ -86,9 +87,7 @@ int core_open(
 	core->archives_expired = options->archives_expired;
 	core->archives_gzip = options->archives_gzip;
 	core->keeps_spare = options->keeps_spare;
-	core->captured_max =
-		options->captured_max ? options->captured_max : CORE_CAPTURED_MAX_DEFAULT;
-	core->workspaces = core->spool = core->sockets = core->home.dir = -1;
+	core->workspaces = core->sockets = core->home.dir = -1;
 	core->launcher.socket = core->writer = core->closer = -1;
 	core->closer_child = CHILD_NONE;
 	core->template_dir = -1;
@@ -97,8 +96,8 @@ int core_open(
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	access_open(core, options);
-	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins, &core->template_builds, &core->snapshots, &core->held_layers };
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->pins,
+		&core->template_builds, &core->snapshots, &core->held_layers };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
@@ -106,7 +105,7 @@ int core_open(
 	if (home_open(options->home, &core->arena, &core->home, err) ||
 		(options->audit > 0 &&
 			audit_open(core, options->audit, options->audit_drops, err)) ||
-		open_directories(core, err) || policies_open(core, err) ||
+		open_directories(core, options, err) || policies_open(core, err) ||
 		open_state(core, options, err) ||
 		env_store_open(&core->home, &core->arena, &core->envs, err) ||
 		template_builds_open(core, err) ||
@@ -215,12 +214,12 @@ void core_free(struct core *core)
 	template_builds_close(core);
 	layers_done(core);
 	journal_done(&core->journal);
-	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->execs,
-		&core->pins, &core->snapshots };
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->pins,
+		&core->snapshots };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_done(tables[i]);
+	execs_close(core);
 	fd_close(&core->workspaces);
-	fd_close(&core->spool);
 	fd_close(&core->sockets);
 	home_done(&core->home);
 	arena_done(&core->arena);
@@ -555,7 +554,7 @@ int core_count(const struct request *request, const struct core *core, struct co
 	if (access_check(core, request, VERB_DAEMON_MEASURE, NULL, err))
 		return -1;
 	*numbers = (struct core_numbers){ .metrics = core->metrics,
-		.captured_bytes = core->captured_bytes };
+		.captured_bytes = execs_captured_bytes(core) };
 	const struct audit_numbers audit = audit_count(core);
 	numbers->audit_records = audit.records;
 	numbers->audit_dropped = audit.dropped;

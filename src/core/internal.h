@@ -11,6 +11,7 @@
 #include "linux/home.h"
 #include "policy/policy.h"
 #include "proc/measure.h"
+#include "sandbox/init/protocol.h"
 #include "sandbox/native/pace.h"
 #include "sandbox/native/view.h"
 #include "sandbox/plan/launch.h"
@@ -52,7 +53,7 @@ struct request_note { /* for access_trail, access_learned */
 };
 extern const struct request request_system;
 
-struct init_connection; /* core/execs/core_exec.h: the connection to one sandbox */
+struct init_connection; /* of core/execs: the connection to one sandbox */
 
 enum sandbox_state {
 	SANDBOX_NONE,
@@ -71,6 +72,8 @@ struct core_sandbox {
 			  */
 	bool is_alone;	 /* init was the only process when it last reported an exit */
 	struct init_connection *connection;
+	uint64_t own_sockets[INIT_LISTENERS_MAX]; /* inodes of what leads out of it: not listed */
+	size_t own_socket_count;
 	struct network *network; /* its egress policy (core/workspaces/networks.c), or NULL */
 	enum reason limit;	 /* the limit that ends it, and the reason of every exec in it;
 				  * REASON_EXITED: no limit was exceeded */
@@ -168,25 +171,24 @@ struct core {
 	struct log log;
 	struct home home;
 	int workspaces; /* <home>/workspaces */
-	int spool;	/* <home>/run/execs */
 	struct store *store;
 	struct store_opened store_opened;
 	struct error *load_failure; /* why its rows could not be read, or NULL */
 	struct env_store envs;
 	struct launcher launcher;
 	struct access *access; /* of core/access */
+	struct execs *execs;   /* of core/execs */
 	struct audit *audit;   /* core/access/audit.c; NULL: the audit log is off */
 	const char *config_digest;
 	struct networks *networks; /* core/workspaces/networks.c */
 	struct journal journal;
 	struct metrics metrics;
-	struct map ids, names, contexts; /* of workspaces */
-	struct map execs;	    /* by id: running and background execs, and the latest others */
-	struct map pins;	    /* environments in use, by name */
-	struct map template_builds; /* core/state/template_builds.c, by name */
-	int template_dir;	    /* <home>/templates */
-	bool templates_outside;	    /* the store of templates isn't in this home
-				       (core/state/template_fetch.c) */
+	struct map ids, names, contexts;       /* of workspaces */
+	struct map pins;		       /* environments in use, by name */
+	struct map template_builds;	       /* core/state/template_builds.c, by name */
+	int template_dir;		       /* <home>/templates */
+	bool templates_outside;		       /* the store of templates isn't in this home
+						  (core/state/template_fetch.c) */
 	struct template_fetch *template_fetch; /* the fetch in progress, or NULL */
 	struct core_waiter *template_waiters;  /* called by the next fetch */
 	bool use_snapshots;		       /* templates are built into layers */
@@ -204,13 +206,11 @@ struct core {
 	bool landlock_writes;
 	bool keeps_spare;
 	uint64_t release_after_ms;
-	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
-	bool is_ready;			       /* the recovery after the start is done */
-	bool is_stopping;		       /* after SIGTERM: new work is refused */
-	bool is_leaving;		       /* another core replaces this one */
+	bool is_ready;	     /* the recovery after the start is done */
+	bool is_stopping;    /* after SIGTERM: new work is refused */
+	bool is_leaving;     /* another core replaces this one */
 	bool counts_disk;    /* the launcher has reported that no kernel mechanism is available */
 	uint64_t port_calls; /* number of the last one; their ids */
-	struct exec_registry *registry; /* of core/execs/core_exec.h: what all execs share */
 	struct loop_timer
 		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
 	struct loop_timer *flush; /* store_begin is due */

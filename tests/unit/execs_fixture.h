@@ -9,7 +9,7 @@
 #include "base/path.h"
 #include "core/access/approvals.h"
 #include "core/access/policies.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 #include "core/execs/execs.h"
 #include "core/access/internal.h"
 #include "init_fixture.h"
@@ -263,16 +263,14 @@ static inline void open_core(void)
 	client = request_system;
 	*core = (struct core){ .loop = world->loop, .is_ready = true };
 	core->log = (struct log){ .fd = -1, .least = LOG_LEVEL_ERROR };
-	core->captured_max = CORE_CAPTURED_MAX_DEFAULT;
 	map_init(&core->ids, NULL);
-	map_init(&core->execs, NULL);
 	core->access = &world->access;
 	map_init(&core->access->compiled.by_key, NULL);
 	journal_init(&core->journal, 1);
 	auto_close int dir = open(world->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	core->spool = openat(dir, "execs", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(execs_open(core, 0, dir, &err), 0);
 	core->workspaces = openat(dir, "workspaces", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	assert_true(core->spool >= 0 && core->workspaces >= 0);
+	assert_true(core->workspaces >= 0);
 	core->newest = core->oldest = w;
 	w->core = core;
 	w->users = 0;
@@ -303,9 +301,8 @@ static inline void drop_core(void)
 		fd_close(&world->w.sandbox.view.fds[i]);
 	loop_free(world->loop);
 	map_done(&core->ids);
-	map_done(&core->execs);
 	journal_done(&core->journal);
-	fd_close(&core->spool);
+	execs_close(core);
 	fd_close(&core->workspaces);
 }
 
@@ -340,7 +337,7 @@ static inline int close_world(void **state)
 {
 	struct error err;
 	assert_int_equal(world->w.users, 0);
-	assert_int_equal(exec_registry(&world->core)->fds.held, 0);
+	assert_int_equal(world->core.execs->fds.held, 0);
 	drop_core();
 	end_world_init();
 	fd_close(&world->init.listener);

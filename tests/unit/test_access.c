@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/clock.h"
-#include "core/execs/execs.h"
+#include "core/execs/internal.h"
 #include "core/files/files.h"
 #include "core/files/tree_archive.h"
 #include "core/access/internal.h"
@@ -14,6 +14,7 @@
 #define THERE "bbbbbbbbbbbbbbbbbbbb"
 
 static struct access own;
+static struct execs execs;
 static struct core core;
 static struct core_workspace here, there;
 static struct error err;
@@ -21,11 +22,14 @@ static struct error err;
 static int set_up(void **state)
 {
 	own = (struct access){ 0 };
-	core = (struct core){ .access = &own, .log = { .fd = -1, .least = LOG_LEVEL_ERROR } };
+	core = (struct core){
+		.access = &own, .execs = &execs, .log = { .fd = -1, .least = LOG_LEVEL_ERROR }
+	};
 	map_init(&core.ids, NULL);
 	map_init(&core.names, NULL);
 	map_init(&core.contexts, NULL);
-	map_init(&core.execs, NULL);
+	execs = (struct execs){ 0 };
+	map_init(&execs.by_id, NULL);
 	here = (struct core_workspace){ .core = &core,
 		.model = {
 			.id = HERE, .name = "here", .state = WORKSPACE_READY, .created_ms = 1 } };
@@ -47,7 +51,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	struct map *tables[] = { &core.ids, &core.names, &core.contexts, &core.execs };
+	struct map *tables[] = { &core.ids, &core.names, &core.contexts, &execs.by_id };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_done(tables[i]);
 	return 0;

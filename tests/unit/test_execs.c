@@ -89,24 +89,24 @@ static void test_output_larger_than_a_pipe_is_whole(void **state)
 
 static void test_the_pipes_of_the_next_exec_are_made_after_an_answer(void **state)
 {
-	const struct exec_registry *registry = exec_registry(&world->core);
+	const struct execs *execs = world->core.execs;
 	auto_seen struct seen first, second;
 	struct exec_spec spec = SPEC(SHELL("echo 1; echo 2 >&2"));
 	struct stat ready[2], next;
 	run_captured(&first, &spec);
 	for (int i = 0; i < 2; i++) {
 		/* Only what core reads doesn't block: the command shares the flags of its end. */
-		assert_int_equal(fcntl(registry->outputs[i][0], F_GETFL), O_RDONLY | O_NONBLOCK);
-		assert_int_equal(fcntl(registry->outputs[i][1], F_GETFL), O_WRONLY);
-		assert_int_equal(fcntl(registry->outputs[i][1], F_GETFD), FD_CLOEXEC);
-		assert_int_equal(fstat(registry->outputs[i][0], &ready[i]), 0);
+		assert_int_equal(fcntl(execs->outputs[i][0], F_GETFL), O_RDONLY | O_NONBLOCK);
+		assert_int_equal(fcntl(execs->outputs[i][1], F_GETFL), O_WRONLY);
+		assert_int_equal(fcntl(execs->outputs[i][1], F_GETFD), FD_CLOEXEC);
+		assert_int_equal(fstat(execs->outputs[i][0], &ready[i]), 0);
 	}
 	run_captured(&second, &spec);
 	assert_string_equal(second.out.data, "1\n");
 	assert_string_equal(second.errors.data, "2\n");
 	/* No pipe serves two commands: something that the first left could write into it. */
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(fstat(registry->outputs[i][0], &next), 0);
+		assert_int_equal(fstat(execs->outputs[i][0], &next), 0);
 		assert_true(next.st_ino != ready[0].st_ino && next.st_ino != ready[1].st_ino);
 	}
 }
@@ -556,7 +556,7 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 	struct rlimit before, low;
 	struct exec_spec spec = SPEC("true");
 	run_captured(&first, &spec);
-	streams_close_ahead(exec_registry(&world->core));
+	streams_close_ahead(world->core.execs);
 	getrlimit(RLIMIT_NOFILE, &before);
 	for (rlim_t spare = 0; spare < 4; spare++) {
 		int next = dup(0);
@@ -573,13 +573,13 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 		done_with(&seen);
 	}
 	listen_with(&seen);
-	exec_registry(&world->core)->fds.all = 3;
+	world->core.execs->fds.all = 3;
 	struct exec_listener listener = listen_with(&seen);
 	assert_int_equal(
 		exec_start(&client, &world->w, &spec, EXEC_CAPTURED, NULL, &listener, &e, &err),
 		-1);
 	assert_int_equal(err.code, ERR_LIMIT);
-	exec_registry(&world->core)->fds.all = 1000;
+	world->core.execs->fds.all = 1000;
 	run_captured(&again, &spec);
 	assert_exited(&again, 0);
 }
@@ -596,7 +596,7 @@ static void test_five_hundred_execs_leave_no_descriptor_and_few_records(void **s
 			before = count_fds();
 	}
 	assert_int_equal(count_fds(), before);
-	assert_true(world->core.execs.live <= 128);
+	assert_true(world->core.execs->by_id.live <= 128);
 	assert_int_equal(world->core.metrics.exec_overhead_seconds.count, 500);
 }
 
@@ -628,7 +628,7 @@ static void test_execs_are_listed_newest_first_and_forgotten_with_their_workspac
 	assert_int_equal(exec_find(&request_system, &world->core, id, &e, &err), -1);
 	assert_int_equal(err.code, ERR_NOT_FOUND);
 	assert_int_equal(exec_find(&request_system, &world->core, "../../etc", &e, &err), -1);
-	assert_int_equal(world->core.execs.live, 0);
+	assert_int_equal(world->core.execs->by_id.live, 0);
 }
 
 static void test_an_exec_may_have_its_id_said_but_not_twice(void **state)
@@ -758,29 +758,29 @@ static void test_captured_output_of_all_execs_together_is_bounded(void **state)
 {
 	auto_seen struct seen first, second, small;
 	struct exec_captured held;
-	world->core.captured_max = 1 << 20;
+	world->core.execs->captured_max = 1 << 20;
 	struct exec_spec spec = SPEC(SHELL("head -c 900000 /dev/zero"));
 	run_captured(&first, &spec);
 	assert_exited(&first, 0);
-	assert_int_equal(world->core.captured_bytes, 0);
+	assert_int_equal(world->core.execs->captured_bytes, 0);
 	/* An answer that is still being sent counts. */
 	held = (struct exec_captured){ .core = &world->core };
 	for (int i = 0; i < 2; i++)
 		buf_init(&held.streams[i], SIZE_MAX);
 	buf_append(&held.streams[0], first.out.data, first.out.len);
-	world->core.captured_bytes = first.out.len;
+	world->core.execs->captured_bytes = first.out.len;
 	run_captured(&second, &spec);
 	assert_int_equal(second.record.result.reason, REASON_OUTPUT_LIMIT);
 	assert_true(second.record.result.truncated);
 	assert_int_equal(second.out.len, (1 << 20) - 900000);
 	assert_non_null(strstr(second.error, "1048576 bytes"));
 	/* A little is granted in any case. */
-	world->core.captured_max = 1;
+	world->core.execs->captured_max = 1;
 	spec = SPEC(SHELL("head -c 65536 /dev/zero"));
 	run_captured(&small, &spec);
 	assert_exited(&small, 0);
 	exec_captured_done(&held);
-	assert_int_equal(world->core.captured_bytes, 0);
+	assert_int_equal(world->core.execs->captured_bytes, 0);
 }
 
 int main(void)

@@ -68,12 +68,12 @@ static void test_a_background_exec_has_a_row_before_it_starts_and_one_when_it_ha
 	assert_string_equal(text, "err\n");
 	assert_int_equal(seen.record.output_bytes, 8);
 	UNTIL(!e->is_spool_watched);
-	assert_int_equal(exec_registry(&world->core)->watches.live, 0);
+	assert_int_equal(world->core.execs->watches.live, 0);
 	/* Its workspace goes, and its output with it. */
 	execs_forget(&world->w);
-	assert_int_equal(world->core.execs.live, 0);
+	assert_int_equal(world->core.execs->by_id.live, 0);
 	str_format(text, sizeof text, "%s.out", seen.record.id);
-	assert_int_equal(faccessat(world->core.spool, text, F_OK, 0), -1);
+	assert_int_equal(faccessat(world->core.execs->spool, text, F_OK, 0), -1);
 }
 
 static void test_a_missing_command_has_ended_with_127_when_its_start_is_told(void **state)
@@ -106,8 +106,9 @@ static void test_one_that_can_not_start_leaves_nothing(void **state)
 	assert_false(seen.started);
 	assert_int_equal(seen.err.code, ERR_INVALID);
 	assert_true(world->puts[world->put_count - 1].is_removal);
-	assert_int_equal(world->core.execs.live, 0);
-	DIR *dir = fdopendir(openat(world->core.spool, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	assert_int_equal(world->core.execs->by_id.live, 0);
+	DIR *dir = fdopendir(
+		openat(world->core.execs->spool, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	struct dirent *entry;
 	while ((entry = readdir(dir)))
 		assert_int_equal(entry->d_name[0], '.');
@@ -142,7 +143,7 @@ static void test_followers_hear_of_output_soon_and_of_the_end(void **state)
 	exec_follow(e, &one.follower);
 	exec_follow(e, &two.follower);
 	/* Silent: watched by the kernel from now on. */
-	UNTIL(!exec_registry(&world->core)->inotify_rest);
+	UNTIL(!world->core.execs->inotify_rest);
 	for (int round = 1; round <= 3; round++) {
 		int before = one.calls;
 		assert_int_equal(
@@ -151,7 +152,7 @@ static void test_followers_hear_of_output_soon_and_of_the_end(void **state)
 		UNTIL(one.calls > before &&
 			read_output(e->record.id, 1, text, sizeof text) == (size_t)round * 5);
 		if (round == 2)
-			UNTIL(!exec_registry(&world->core)->inotify_rest);
+			UNTIL(!world->core.execs->inotify_rest);
 	}
 	assert_true(two.calls > 0);
 	exec_unfollow(e, &two.follower);
@@ -177,7 +178,7 @@ static uint64_t kept_of(const char *id)
 		char name[ID_LEN + 8];
 		struct stat st;
 		str_format(name, sizeof name, "%s.%s", id, i ? "err" : "out");
-		auto_close int fd = openat(world->core.spool, name, O_RDONLY | O_CLOEXEC);
+		auto_close int fd = openat(world->core.execs->spool, name, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			continue; /* of a terminal */
 		assert_int_equal(fstat(fd, &st), 0);
@@ -462,11 +463,11 @@ static void test_spools_of_nobody_are_swept(void **state)
 	run_until(&seen.ended);
 	id_make(id);
 	str_format(name, sizeof name, "%s.err", id);
-	close(openat(world->core.spool, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	close(openat(world->core.execs->spool, name, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
 	execs_settle(&world->core);
-	assert_int_equal(faccessat(world->core.spool, name, F_OK, 0), -1);
+	assert_int_equal(faccessat(world->core.execs->spool, name, F_OK, 0), -1);
 	str_format(name, sizeof name, "%s.out", seen.record.id);
-	assert_int_equal(faccessat(world->core.spool, name, F_OK, 0), 0);
+	assert_int_equal(faccessat(world->core.execs->spool, name, F_OK, 0), 0);
 }
 
 static void test_the_oldest_go_when_there_are_too_many(void **state)
@@ -484,7 +485,7 @@ static void test_the_oldest_go_when_there_are_too_many(void **state)
 		run_for(1);
 	}
 	/* One more at most: it isn't known yet that nobody writes its output any more. */
-	assert_in_range(world->core.execs.live, 256, 257);
+	assert_in_range(world->core.execs->by_id.live, 256, 257);
 	assert_int_equal(exec_find(&request_system, &world->core, first, &e, &err), -1);
 }
 
@@ -532,7 +533,7 @@ static void test_an_init_that_says_nothing_is_asked_and_then_ended(void **state)
 	auto_seen struct seen seen;
 	auto_close int init = play_init();
 	struct exec_spec spec = SPEC("true");
-	exec_registry(&world->core)->ping_ms = 30;
+	world->core.execs->ping_ms = 30;
 	start_exec(&seen, &spec, EXEC_CAPTURED, NULL, false);
 	run_until(&seen.ended);
 	assert_reason(&seen, REASON_CANCELED);

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 #include "unit.h"
 
 /* Whether fn(ctx, to) aborts. */

@@ -141,7 +141,7 @@ static void test_memory_over_its_limit_ends_the_sandbox(void **state)
 	spec = SPEC(SHELL("x=$(head -c 200000000 /dev/zero | tr '\\0' x); sleep 30"));
 	e = start_exec(&seen, &spec, EXEC_STREAMED, NULL, true);
 	run_until(&seen.started);
-	assert_true(world->core.registry->sampled == 1);
+	assert_true(world->core.execs->sampled == 1);
 	while (!seen.ended) {
 		if (world->w.sandbox.state != SANDBOX_ENDING)
 			fill_proc(proc, world->init.pid);
@@ -149,7 +149,7 @@ static void test_memory_over_its_limit_ends_the_sandbox(void **state)
 	}
 	assert_non_null(e);
 	assert_reason(&seen, REASON_MEMORY_LIMIT);
-	assert_int_equal(world->core.registry->sampled, 0);
+	assert_int_equal(world->core.execs->sampled, 0);
 }
 
 static void test_nothing_is_looked_at_when_nothing_runs(void **state)
@@ -161,7 +161,7 @@ static void test_nothing_is_looked_at_when_nothing_runs(void **state)
 	world->w.model.limits.memory_bytes = 64 << 20;
 	run_captured(&seen, &spec);
 	assert_exited(&seen, 0);
-	UNTIL(!world->core.registry->sampled);
+	UNTIL(!world->core.execs->sampled);
 }
 
 /* What the one command of init has used, in ms; whether it is stopped. */
@@ -265,7 +265,7 @@ static void test_a_counted_disk_over_its_limit_ends_the_sandbox(void **state)
 	run_until(&seen.ended);
 	assert_reason(&seen, REASON_DISK_LIMIT);
 	assert_int_equal(world->ends, 1);
-	assert_int_equal(world->core.registry->measures, 0);
+	assert_int_equal(world->core.execs->measures, 0);
 }
 
 static void test_a_command_that_failed_at_the_limit_failed_for_it(void **state)
@@ -305,7 +305,7 @@ static void test_a_sandbox_that_goes_while_its_disk_is_measured_leaves_nobody_wa
 	run_until(&seen.ended);
 	run_for(20);
 	assert_int_equal(seen.record.result.exit_status, 1);
-	assert_int_equal(world->core.registry->measures, 0);
+	assert_int_equal(world->core.execs->measures, 0);
 }
 
 int main(void)

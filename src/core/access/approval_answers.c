@@ -4,7 +4,7 @@
 #include "base/fault.h"
 #include "core/access/approvals_internal.h"
 #include "core/access/policies.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/execs.h"
 
 #define REVIEWER_HINT                                                                              \
 	"carrel token create --scope reviewer makes a token for another person, who uses it as "   \
@@ -130,22 +130,12 @@ static int check_answer(
 
 /* ---- the policy, as it is now ---- */
 
-/* Judges what waits, with further rules. false: no exec waits. */
-static bool judge_again(const struct core_approval *a, const text_list *rules, struct arena *arena,
-	struct policy_verdict *verdict)
-{
-	const struct core_exec *e = map_get(&a->core->execs, str_from(a->model.exec));
-	if (!e || !e->spec || strcmp(e->approval, a->model.id) != 0)
-		return false;
-	policies_judge_with(e->workspace, e->spec, rules, arena, verdict);
-	return true;
-}
-
 /* Why it can't be approved any more; NULL: it can. */
 static const char *denial_of(const struct core_approval *a, struct arena *arena)
 {
 	struct policy_verdict verdict;
-	if (!judge_again(a, &(text_list){ 0 }, arena, &verdict) || verdict.decision != POLICY_DENY)
+	if (!execs_judge_asked(a->core, &a->model, &(text_list){ 0 }, arena, &verdict) ||
+		verdict.decision != POLICY_DENY)
 		return NULL;
 	return arena_printf(arena, "the policy denies it now: %s", policy_explain(&verdict, arena));
 }
@@ -155,7 +145,7 @@ static int check_rules(const struct core_approval *a, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct policy_verdict verdict;
-	if (!judge_again(a, &a->model.suggested, &arena, &verdict) ||
+	if (!execs_judge_asked(a->core, &a->model, &a->model.suggested, &arena, &verdict) ||
 		verdict.decision == POLICY_ALLOW)
 		return 0;
 	return fail_hint(err, ERR_INVALID, "approve it this once, without 'always'",

@@ -1,7 +1,6 @@
 /* What is recorded of each kind of verb. */
 #include <string.h>
 #include "core/access/audit_records.h"
-#include "core/execs/core_exec.h"
 #include "core/internal.h"
 #include "core/packages/packages.h"
 
@@ -85,7 +84,7 @@ void audit_refusal(
 
 struct exec_members {
 	const char *trail;
-	const struct core_exec *e;
+	const struct exec_record *record;
 	const struct exec_spec *spec;
 	const struct error *err;
 };
@@ -127,7 +126,7 @@ static void print_env(struct json *j, const pair_list *env)
 static void print_start(struct json *j, const void *ctx)
 {
 	const struct exec_members *members = ctx;
-	const struct exec_record *record = &members->e->record;
+	const struct exec_record *record = members->record;
 	json_text(j, "exec", record->id);
 	print_argv(j, &record->argv);
 	json_text(j, "cwd", record->cwd);
@@ -139,20 +138,20 @@ static void print_start(struct json *j, const void *ctx)
 	print_trail(j, members->trail);
 }
 
-void audit_exec_start(
-	const struct request *request, struct core_exec *e, const struct exec_spec *spec)
+void audit_exec_start(const struct request *request, const struct core_workspace *w,
+	const struct exec_record *record, const struct exec_spec *spec, struct audit_actor *actor)
 {
-	const struct exec_members members = { trail_of(request), e, spec, NULL };
-	if (!e->core->audit || e->is_internal)
+	const struct exec_members members = { trail_of(request), record, spec, NULL };
+	if (!w->core->audit)
 		return;
-	e->actor = audit_actor(request);
-	audit_write_as(e->core, &e->actor, "exec.start", e->workspace, print_start, &members);
+	*actor = audit_actor(request);
+	audit_write_as(w->core, actor, "exec.start", w, print_start, &members);
 }
 
 static void print_end(struct json *j, const void *ctx)
 {
 	const struct exec_members *members = ctx;
-	const struct exec_record *record = &members->e->record;
+	const struct exec_record *record = members->record;
 	const struct result *result = &record->result;
 	json_text(j, "exec", record->id);
 	if (members->err) {
@@ -171,17 +170,16 @@ static void print_end(struct json *j, const void *ctx)
 		json_text(j, "error", record->error);
 }
 
-void audit_exec_end(const struct core_exec *e, const struct error *err)
+void audit_exec_end(const struct core_workspace *w, const struct exec_record *record,
+	const struct audit_actor *actor, const struct error *err)
 {
-	const struct exec_members members = { NULL, e, NULL, err };
-	if (!e->core->audit || e->is_internal)
+	const struct exec_members members = { NULL, record, NULL, err };
+	if (!w->core->audit)
 		return;
-	/* One that an earlier core has started: its record has the caller. */
-	if (!e->actor.principal[0])
-		audit_write(
-			e->core, &request_system, "exec.end", e->workspace, print_end, &members);
+	if (!actor->principal[0])
+		audit_write(w->core, &request_system, "exec.end", w, print_end, &members);
 	else
-		audit_write_as(e->core, &e->actor, "exec.end", e->workspace, print_end, &members);
+		audit_write_as(w->core, actor, "exec.end", w, print_end, &members);
 }
 
 /* ---- files ---- */

@@ -33,12 +33,17 @@ void audit_access(const struct core *core, const struct request *request, enum v
 /* A policy has refused it, or asks for an approval: with the trail of the request. */
 void audit_refusal(
 	const struct request *request, const struct core_workspace *w, const struct error *err);
-struct core_exec;
+struct exec_record;
 struct exec_spec;
-/* With the trail of the request, when a policy has judged it. */
-void audit_exec_start(
-	const struct request *request, struct core_exec *e, const struct exec_spec *spec);
-void audit_exec_end(const struct core_exec *e, const struct error *err); /* err: it did not start */
+struct audit_actor;
+/* With the trail of the request, when a policy has judged it. *actor is who asked, for
+ * audit_exec_end. */
+void audit_exec_start(const struct request *request, const struct core_workspace *w,
+	const struct exec_record *record, const struct exec_spec *spec, struct audit_actor *actor);
+/* err: it did not start. An actor with an empty principal is unknown: an earlier core started it.
+ */
+void audit_exec_end(const struct core_workspace *w, const struct exec_record *record,
+	const struct audit_actor *actor, const struct error *err);
 struct audit_file {
 	const char *type, *path, *to; /* to: where it was moved, or NULL */
 	const char *what;	      /* "mkdir", "archive" …, or NULL */

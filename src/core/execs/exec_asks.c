@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "core/access/approvals.h"
 #include "core/access/policies.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 
 void exec_unask(struct core_exec *e)
 {

@@ -7,26 +7,32 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/access/audit_records.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 
 #define KEPT_MAX 128		    /* foreground ones that can still be looked up by id, */
 #define KEPT_TEXTS_BYTES (1u << 20) /* and what their arguments may take */
 
+void exec_audit_end(const struct core_exec *e, const struct error *err)
+{
+	if (!e->is_internal)
+		audit_exec_end(e->workspace, &e->record, &e->actor, err);
+}
+
 static void keep(struct core_exec *e)
 {
-	struct exec_registry *registry = exec_registry(e->core);
-	*registry->kept_last = e;
-	registry->kept_last = &e->kept_next;
-	registry->kept_count++;
-	registry->kept_bytes += e->texts_bytes;
-	while (registry->kept &&
-		(registry->kept_count > KEPT_MAX || registry->kept_bytes > KEPT_TEXTS_BYTES)) {
-		struct core_exec *oldest = registry->kept;
-		registry->kept = oldest->kept_next;
-		if (!registry->kept)
-			registry->kept_last = &registry->kept;
-		registry->kept_count--;
-		registry->kept_bytes -= oldest->texts_bytes;
+	struct execs *execs = e->core->execs;
+	*execs->kept_last = e;
+	execs->kept_last = &e->kept_next;
+	execs->kept_count++;
+	execs->kept_bytes += e->texts_bytes;
+	while (execs->kept &&
+		(execs->kept_count > KEPT_MAX || execs->kept_bytes > KEPT_TEXTS_BYTES)) {
+		struct core_exec *oldest = execs->kept;
+		execs->kept = oldest->kept_next;
+		if (!execs->kept)
+			execs->kept_last = &execs->kept;
+		execs->kept_count--;
+		execs->kept_bytes -= oldest->texts_bytes;
 		exec_free(oldest);
 	}
 }
@@ -105,7 +111,7 @@ static void finish(struct core_exec *e, bool has_exit)
 	bool is_leaving = w->is_gone || w->model.state == WORKSPACE_DELETING;
 	if (e->record.background && !is_leaving)
 		store_end(e, has_exit);
-	audit_exec_end(e, NULL);
+	exec_audit_end(e, NULL);
 	/* The answer first, then what has time. */
 	tell_listener(e, NULL);
 	metrics->execs[e->record.result.reason]++;
@@ -115,7 +121,7 @@ static void finish(struct core_exec *e, bool has_exit)
 		exec_look_again(e);
 	streams_close(e);
 	if (e->mode == EXEC_CAPTURED || e->mode == EXEC_STREAMED)
-		streams_make_ahead(exec_registry(w->core));
+		streams_make_ahead(w->core->execs);
 	exec_captured_done(&e->captured);
 	core_touch(w);
 	if (is_leaving) {
@@ -140,7 +146,7 @@ void exec_failed(struct core_exec *e, const struct error *err)
 	e->record.error = arena_text(&e->arena, err->text);
 	e->record.error_exit_code = error_exit_code(err->code);
 	w->core->metrics.exec_failures++;
-	audit_exec_end(e, err);
+	exec_audit_end(e, err);
 	streams_close(e);
 	if (e->record.background) {
 		spool_remove(e);

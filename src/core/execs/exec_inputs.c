@@ -15,7 +15,7 @@
 #include "base/path.h"
 #include "core/access/approvals.h"
 #include "core/access/policies.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 
 struct reading {
 	struct core_workspace *w;

@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 
 static const char lost[] = "the daemon was killed, and its sandbox ended before the daemon was "
 			   "there again: its exit status is unknown";
@@ -56,7 +56,7 @@ void execs_sandbox_gone(struct core_workspace *w)
 	file_servers_gone(w);
 	ports_gone(w);
 	/* No writers are left. */
-	while ((e = map_next(&w->core->execs, &at)))
+	while ((e = map_next(&w->core->execs->by_id, &at)))
 		if (e->workspace == w && e->is_spool_watched)
 			spool_settle(e);
 	if (!connection)
@@ -86,12 +86,12 @@ static void take_over(struct core_exec *e)
 void execs_restore(struct core_workspace *w, const struct exec_record *record)
 {
 	struct exec_record known = *record;
-	if (map_get(&w->core->execs, str_from(record->id)))
+	if (map_get(&w->core->execs->by_id, str_from(record->id)))
 		return;
 	if (!known.cwd)
 		known.cwd = "/";
 	struct core_exec *e = exec_new(w, &known, EXEC_SPOOLED);
-	share_join(&exec_registry(w->core)->fds, NULL, &e->share);
+	share_join(&w->core->execs->fds, NULL, &e->share);
 	if (record->state == EXEC_ENDED)
 		exec_move(e, STAGE_ENDED);
 }
@@ -132,24 +132,24 @@ void execs_settle(struct core *core)
 {
 	struct core_exec *e;
 	size_t at = 0;
-	while ((e = map_next(&core->execs, &at)))
+	while ((e = map_next(&core->execs->by_id, &at)))
 		settle(e);
 	execs_sweep_spools(core);
 	listen_to_adopted(core);
 }
 
 /* Takes the ended ones of `w` (NULL: all) off the list of those that are kept. */
-static void unkeep(struct exec_registry *registry, const struct core_workspace *w)
+static void unkeep(struct execs *execs, const struct core_workspace *w)
 {
-	struct core_exec **at = &registry->kept;
+	struct core_exec **at = &execs->kept;
 	while (*at)
 		if (!w || (*at)->workspace == w) {
-			registry->kept_count--;
-			registry->kept_bytes -= (*at)->texts_bytes;
+			execs->kept_count--;
+			execs->kept_bytes -= (*at)->texts_bytes;
 			*at = (*at)->kept_next;
 		} else
 			at = &(*at)->kept_next;
-	registry->kept_last = at;
+	execs->kept_last = at;
 }
 
 void execs_forget(struct core_workspace *w)
@@ -157,8 +157,8 @@ void execs_forget(struct core_workspace *w)
 	struct core *core = w->core;
 	struct core_exec *e;
 	size_t at = 0;
-	unkeep(exec_registry(core), w);
-	while ((e = map_next(&core->execs, &at))) {
+	unkeep(core->execs, w);
+	while ((e = map_next(&core->execs->by_id, &at))) {
 		if (e->workspace != w || e->stage != STAGE_ENDED)
 			continue;
 		if (e->record.background)
@@ -171,7 +171,7 @@ void execs_end_asked(struct core *core, const struct core_workspace *w)
 {
 	struct core_exec *e;
 	size_t at = 0;
-	while ((e = map_next(&core->execs, &at)))
+	while ((e = map_next(&core->execs->by_id, &at)))
 		if (e->stage == STAGE_ASKED && (w ? e->workspace == w : !e->record.background))
 			exec_kill(e, REASON_CANCELED);
 }
@@ -180,7 +180,7 @@ void execs_end_foreground(struct core *core)
 {
 	struct core_exec *e;
 	size_t at = 0;
-	while ((e = map_next(&core->execs, &at)))
+	while ((e = map_next(&core->execs->by_id, &at)))
 		if (!e->record.background && e->stage != STAGE_ENDED) {
 			e->record.error = "the daemon was reloaded";
 			exec_kill(e, REASON_CANCELED);
@@ -189,29 +189,36 @@ void execs_end_foreground(struct core *core)
 
 void execs_done(struct core *core)
 {
-	struct exec_registry *registry = core->registry;
+	struct execs *execs = core->execs;
 	struct core_exec *e;
 	size_t at = 0;
-	if (!registry)
+	if (!execs)
 		return;
 	for (struct core_workspace *w = core->newest; w; w = w->older)
 		if (w->sandbox.connection) {
 			watch_close(w);
 			connection_done(w);
 		}
-	while ((e = map_next(&core->execs, &at))) {
-		e->approval[0] = 0; /* a background exec that waits for an approval waits again:
-				       exec_ask_again */
+	while ((e = map_next(&core->execs->by_id, &at))) {
+		e->approval[0] = 0; /* one that waits in the background waits on: exec_ask_again */
 		exec_free(e);
 	}
-	loop_cancel(core->loop, registry->inotify_rest);
-	if (registry->inotify >= 0)
-		loop_unwatch(core->loop, registry->inotify);
-	fd_close(&registry->inotify);
-	fd_close(&registry->null);
-	streams_close_ahead(registry);
-	map_done(&registry->watches);
-	shares_done(&registry->fds);
-	free(registry);
-	core->registry = NULL;
+	loop_cancel(core->loop, execs->inotify_rest);
+	if (execs->inotify >= 0)
+		loop_unwatch(core->loop, execs->inotify);
+	fd_close(&execs->inotify);
+	fd_close(&execs->null);
+	streams_close_ahead(execs);
+	map_done(&execs->watches);
+	shares_done(&execs->fds);
+}
+
+void execs_close(struct core *core)
+{
+	if (!core->execs)
+		return;
+	map_done(&core->execs->by_id);
+	fd_close(&core->execs->spool);
+	free(core->execs);
+	core->execs = NULL;
 }

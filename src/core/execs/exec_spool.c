@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/walk.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 
 #define KEPT_COUNT 256		    /* ended ones of a workspace, */
 #define KEPT_BYTES (256ull << 20)   /* and their bytes; the oldest go */
@@ -32,7 +32,7 @@ static void name_of(const char *id, int stream, char name[NAME_SIZE])
 
 static void path_of(const struct core_exec *e, int stream, char path[PATH_SIZE])
 {
-	str_format(path, PATH_SIZE, "/proc/self/fd/%d/%s.%s", e->core->spool, e->record.id,
+	str_format(path, PATH_SIZE, "/proc/self/fd/%d/%s.%s", e->core->execs->spool, e->record.id,
 		endings[stream]);
 }
 
@@ -41,7 +41,7 @@ static int make_spool(struct core_exec *e, int stream, int *fd, struct error *er
 	char name[NAME_SIZE];
 	name_of(e->record.id, stream, name);
 	/* An existing file belongs to an exec with the same id that could not be started. */
-	*fd = openat(e->core->spool, name,
+	*fd = openat(e->core->execs->spool, name,
 		O_WRONLY | O_APPEND | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
 		0600);
 	if (*fd < 0)
@@ -79,7 +79,7 @@ void spool_remove(struct core_exec *e)
 	spool_unwatch(e);
 	for (int i = 0; i < 2; i++) {
 		name_of(e->record.id, i, name);
-		unlinkat(e->core->spool, name, 0);
+		unlinkat(e->core->execs->spool, name, 0);
 	}
 }
 
@@ -108,10 +108,10 @@ static int rotator_of(struct core_exec *e, int stream)
 	if (*fd >= 0)
 		return *fd;
 	name_of(e->record.id, stream, name);
-	*fd = openat(e->core->spool, name, flags);
+	*fd = openat(e->core->execs->spool, name, flags);
 	/* A command of our own uid can change the mode of what it writes to. */
-	if (*fd < 0 && errno == EACCES && !fchmodat(e->core->spool, name, 0600, 0))
-		*fd = openat(e->core->spool, name, flags);
+	if (*fd < 0 && errno == EACCES && !fchmodat(e->core->execs->spool, name, 0600, 0))
+		*fd = openat(e->core->execs->spool, name, flags);
 	return *fd;
 }
 
@@ -154,8 +154,8 @@ void spool_append(struct core_exec *e, int stream, struct str text)
 {
 	char name[NAME_SIZE];
 	name_of(e->record.id, stream, name);
-	auto_close int fd = openat(
-		e->core->spool, name, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	auto_close int fd = openat(e->core->execs->spool, name,
+		O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (fd >= 0)
 		fd_write_full(fd, text.data, text.len);
 }
@@ -169,7 +169,7 @@ static struct spool_size size_of(const struct core_exec *e)
 		char name[NAME_SIZE];
 		struct stat st;
 		name_of(e->record.id, i, name);
-		if (fstatat(e->core->spool, name, &st, AT_SYMLINK_NOFOLLOW))
+		if (fstatat(e->core->execs->spool, name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		size.bytes += (uint64_t)st.st_size;
 		size.on_disk += (uint64_t)st.st_blocks * 512;
@@ -210,7 +210,7 @@ int exec_open_output(
 	const struct request *request, struct core_exec *e, int stream, int *fd, struct error *err)
 {
 	char name[NAME_SIZE];
-	int spool = e->core->spool;
+	int spool = e->core->execs->spool;
 	if (access_check(e->core, request, VERB_EXEC_OUTPUT, e->workspace, err))
 		return -1;
 	if (!e->record.background || stream < 1 || stream > (e->record.tty ? 1 : 2))
@@ -276,32 +276,31 @@ void exec_unfollow(struct core_exec *e, struct exec_follower *follower)
 
 static bool add_watch(struct core_exec *e, int stream)
 {
-	struct exec_registry *registry = exec_registry(e->core);
+	struct execs *execs = e->core->execs;
 	char path[PATH_SIZE];
 	int *wd = &e->watches[stream];
 	path_of(e, stream, path);
-	*wd = inotify_add_watch(
-		registry->inotify, path, IN_MODIFY | IN_CLOSE_WRITE | IN_DONT_FOLLOW);
+	*wd = inotify_add_watch(execs->inotify, path, IN_MODIFY | IN_CLOSE_WRITE | IN_DONT_FOLLOW);
 	if (*wd >= 0)
-		map_add(&registry->watches, (struct str){ (char *)wd, sizeof *wd }, e);
+		map_add(&execs->watches, (struct str){ (char *)wd, sizeof *wd }, e);
 	return *wd >= 0;
 }
 
 static void drop_watch(struct core_exec *e, int stream)
 {
-	struct exec_registry *registry = exec_registry(e->core);
+	struct execs *execs = e->core->execs;
 	int *wd = &e->watches[stream];
 	if (*wd < 0)
 		return;
-	inotify_rm_watch(registry->inotify, *wd);
-	map_remove(&registry->watches, (struct str){ (char *)wd, sizeof *wd });
+	inotify_rm_watch(execs->inotify, *wd);
+	map_remove(&execs->watches, (struct str){ (char *)wd, sizeof *wd });
 	*wd = -1;
 }
 
-static void on_event(struct exec_registry *registry, const struct inotify_event *event)
+static void on_event(struct execs *execs, const struct inotify_event *event)
 {
 	struct core_exec *e =
-		map_get(&registry->watches, (struct str){ (char *)&event->wd, sizeof event->wd });
+		map_get(&execs->watches, (struct str){ (char *)&event->wd, sizeof event->wd });
 	if (!e)
 		return;
 	int stream = e->watches[0] == event->wd ? 0 : 1;
@@ -313,25 +312,25 @@ static void on_event(struct exec_registry *registry, const struct inotify_event 
 }
 
 /* Events were lost: all of them are looked at. */
-static void on_overflow(struct exec_registry *registry)
+static void on_overflow(struct execs *execs)
 {
 	struct core_exec *e;
 	size_t at = 0;
-	while ((e = map_next(&registry->watches, &at)))
+	while ((e = map_next(&execs->watches, &at)))
 		look_after(e, 0);
 }
 
 static void on_rested(struct loop *loop, void *ctx)
 {
-	struct exec_registry *registry = ctx;
+	struct execs *execs = ctx;
 	struct error err;
-	registry->inotify_rest = NULL;
-	loop_change(loop, registry->inotify, EPOLLIN, &err);
+	execs->inotify_rest = NULL;
+	loop_change(loop, execs->inotify, EPOLLIN, &err);
 }
 
 static void on_inotify(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
-	struct exec_registry *registry = ctx;
+	struct execs *execs = ctx;
 	char buffer[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
 	bool was_written = false;
 	struct error err;
@@ -343,31 +342,31 @@ static void on_inotify(struct loop *loop, int fd, uint32_t events, void *ctx)
 			at += (ssize_t)(sizeof event + event.len);
 			was_written |= event.mask & IN_MODIFY;
 			if (event.mask & IN_Q_OVERFLOW)
-				on_overflow(registry);
+				on_overflow(execs);
 			else
-				on_event(registry, &event);
+				on_event(execs, &event);
 		}
 	/* Thousands of small writes are few events then: the kernel merges equal ones. */
 	if (was_written && !loop_change(loop, fd, 0, &err))
-		registry->inotify_rest = loop_after(loop, EXEC_SPOOL_REST_MS, on_rested, registry);
+		execs->inotify_rest = loop_after(loop, EXEC_SPOOL_REST_MS, on_rested, execs);
 }
 
-static bool open_inotify(struct exec_registry *registry)
+static bool open_inotify(struct execs *execs)
 {
 	struct error err;
-	if (registry->inotify >= 0)
+	if (execs->inotify >= 0)
 		return true;
 	auto_close int fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	if (fd < 0 || loop_watch(registry->core->loop, fd, EPOLLIN, on_inotify, registry, &err))
+	if (fd < 0 || loop_watch(execs->core->loop, fd, EPOLLIN, on_inotify, execs, &err))
 		return false;
-	registry->inotify = take_fd(&fd);
+	execs->inotify = take_fd(&fd);
 	return true;
 }
 
 /* false: no watch could be added. */
 static bool add_watches(struct core_exec *e)
 {
-	if (!open_inotify(exec_registry(e->core)))
+	if (!open_inotify(e->core->execs))
 		return false;
 	for (int i = 0; i < 2; i++)
 		if (!add_watch(e, i))
@@ -384,7 +383,7 @@ static void cut(struct core_exec *e)
 		struct stat st;
 		name_of(e->record.id, i, name);
 		path_of(e, i, path);
-		if (fstatat(e->core->spool, name, &st, AT_SYMLINK_NOFOLLOW))
+		if (fstatat(e->core->execs->spool, name, &st, AT_SYMLINK_NOFOLLOW))
 			continue;
 		uint64_t size = (uint64_t)st.st_size;
 		if (size > left) {
@@ -394,7 +393,7 @@ static void cut(struct core_exec *e)
 		}
 		/* Also what was laid out behind the end; whatever the command made of its mode. */
 		if (truncate(path, (off_t)size) && errno == EACCES &&
-			!fchmodat(e->core->spool, name, 0600, 0))
+			!fchmodat(e->core->execs->spool, name, 0600, 0))
 			(void)!truncate(path, (off_t)size);
 		left -= size;
 	}
@@ -503,8 +502,8 @@ void spool_trim(struct core_workspace *w)
 	size_t at = 0, count = 0, first = 0, texts = 0;
 	uint64_t bytes = 0;
 	struct core_exec *e;
-	auto_free struct core_exec **ended = xzalloc((core->execs.live + 1) * sizeof *ended);
-	while ((e = map_next(&core->execs, &at)))
+	auto_free struct core_exec **ended = xzalloc((core->execs->by_id.live + 1) * sizeof *ended);
+	while ((e = map_next(&core->execs->by_id, &at)))
 		if (e->workspace == w && e->record.background && e->record.state == EXEC_ENDED &&
 			!e->followers && !e->is_spool_watched) {
 			ended[count++] = e;
@@ -526,14 +525,14 @@ void spool_trim(struct core_workspace *w)
 
 void execs_sweep_spools(struct core *core)
 {
-	auto_walk DIR *dir = walk_open(core->spool, ".");
+	auto_walk DIR *dir = walk_open(core->execs->spool, ".");
 	struct dirent *entry;
 	while ((entry = walk_next(dir))) {
 		struct str id, ending;
 		if (entry->d_name[0] == '.')
 			continue;
 		str_cut(str_from(entry->d_name), '.', &id, &ending);
-		if (!map_get(&core->execs, id))
+		if (!map_get(&core->execs->by_id, id))
 			unlinkat(dirfd(dir), entry->d_name, 0);
 	}
 }

@@ -13,7 +13,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 #include "linux/pty.h"
 
 #define REST_MS 5
@@ -109,7 +109,7 @@ static void deliver(struct core_exec *e, int stream, const char *data, size_t le
 	case EXEC_CAPTURED:
 		buf_append(&e->captured.streams[stream], data, len);
 		json_measure_add(&e->captured.measures[stream], (struct str){ data, len });
-		e->core->captured_bytes += len;
+		e->core->execs->captured_bytes += len;
 		break;
 	case EXEC_SPOOLED:
 		write_spool(e, data, len);
@@ -137,8 +137,8 @@ static uint64_t captured_room(const struct core_exec *e)
 	uint64_t used = e->record.output_bytes, sure = 0, shared = 0;
 	if (used < EXEC_CAPTURED_SURE)
 		sure = EXEC_CAPTURED_SURE - used;
-	if (core->captured_bytes < core->captured_max)
-		shared = core->captured_max - core->captured_bytes;
+	if (core->execs->captured_bytes < core->execs->captured_max)
+		shared = core->execs->captured_max - core->execs->captured_bytes;
 	return sure > shared ? sure : shared;
 }
 
@@ -149,7 +149,7 @@ static void note_full(struct core_exec *e)
 		return;
 	e->record.error = arena_printf(&e->arena,
 		"the output of all captured commands together reached its limit of %llu bytes",
-		(unsigned long long)core->captured_max);
+		(unsigned long long)core->execs->captured_max);
 	log_record(&core->log, LOG_LEVEL_WARN, e->record.error, "exec", e->record.id, "workspace",
 		e->workspace->model.id, "request_id", e->request_id, NULL);
 }
@@ -179,7 +179,7 @@ static void consume(struct core_exec *e, int stream, const char *data, size_t le
 /* Reads once. 0: there is nothing. */
 static size_t take(struct core_exec *e, int stream, size_t most)
 {
-	char *scratch = exec_registry(e->core)->scratch;
+	char *scratch = e->core->execs->scratch;
 	ssize_t got = read(e->streams[stream].fd, scratch, most);
 	if (got <= 0)
 		return 0;
@@ -391,10 +391,10 @@ static int make_pipe(int *read_end, int *write_end, int *ours, struct error *err
 
 static int open_outputs(struct core_exec *e, struct error *err)
 {
-	struct exec_registry *registry = exec_registry(e->core);
+	struct execs *execs = e->core->execs;
 	for (int i = 0; i < 2; i++) {
 		struct exec_stream *stream = &e->streams[i];
-		int *ready = registry->outputs[i];
+		int *ready = execs->outputs[i];
 		if (ready[0] >= 0) {
 			stream->fd = take_fd(&ready[0]);
 			stream->inside = take_fd(&ready[1]);
@@ -405,29 +405,29 @@ static int open_outputs(struct core_exec *e, struct error *err)
 	return 0;
 }
 
-void streams_make_ahead(struct exec_registry *registry)
+void streams_make_ahead(struct execs *execs)
 {
 	struct error err;
 	for (int i = 0; i < 2; i++) {
-		int *ready = registry->outputs[i];
+		int *ready = execs->outputs[i];
 		/* Without a descriptor to spare, the next exec makes its own. */
 		if (ready[0] < 0 && make_pipe(&ready[0], &ready[1], &ready[0], &err))
 			return;
 	}
 }
 
-void streams_close_ahead(struct exec_registry *registry)
+void streams_close_ahead(struct execs *execs)
 {
 	for (int i = 0; i < 2; i++)
 		for (int end = 0; end < 2; end++)
-			fd_close(&registry->outputs[i][end]);
+			fd_close(&execs->outputs[i][end]);
 }
 
 static int open_stdin(struct core_exec *e, const struct exec_spec *spec, struct error *err)
 {
 	bool has_text = spec->has_stdin_text && spec->stdin_text.len;
 	if (!has_text && !spec->open_stdin) {
-		e->fds[0] = exec_registry(e->core)->null;
+		e->fds[0] = e->core->execs->null;
 		return e->fds[0] < 0 ? fail(err, ERR_FAILED, "open '/dev/null'") : 0;
 	}
 	if (make_pipe(&e->fds[0], &e->stdin_fd, &e->stdin_fd, err))

@@ -14,7 +14,7 @@
 #include "base/path.h"
 #include "core/access/audit_records.h"
 #include "core/access/policies.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 #include "linux/pty.h"
 
 #define FDS_AN_EXEC 6 /* at most */
@@ -22,28 +22,38 @@
 #define KILLED_MS 5000 /* for a killed command to end */
 #define TRIES_MAX 3
 
-struct exec_registry *exec_registry(struct core *core)
+int execs_open(struct core *core, uint64_t captured_max, int run, struct error *err)
 {
 	struct rlimit limit;
 	cpu_set_t cpus;
-	if (core->registry)
-		return core->registry;
-	struct exec_registry *registry = core->registry = xzalloc(sizeof *registry);
-	registry->core = core;
-	registry->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	registry->inotify = -1;
+	struct execs *execs = core->execs = xzalloc(sizeof *execs);
+	execs->core = core;
+	execs->captured_max = captured_max ? captured_max : CORE_CAPTURED_MAX_DEFAULT;
+	execs->spool = execs->inotify = -1;
+	execs->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	for (int i = 0; i < 2; i++)
-		registry->outputs[i][0] = registry->outputs[i][1] = -1;
-	registry->kept_last = &registry->kept;
-	registry->ping_ms = PING_MS;
-	map_init(&registry->watches, NULL);
-	registry->cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 64 : (unsigned)CPU_COUNT(&cpus);
+		execs->outputs[i][0] = execs->outputs[i][1] = -1;
+	execs->kept_last = &execs->kept;
+	execs->ping_ms = PING_MS;
+	map_init(&execs->by_id, NULL);
+	map_init(&execs->watches, NULL);
+	execs->cpus = sched_getaffinity(0, sizeof cpus, &cpus) ? 64 : (unsigned)CPU_COUNT(&cpus);
 	/* The rest is for clients, files, and whatever else wants a descriptor. */
 	size_t fds_most = getrlimit(RLIMIT_NOFILE, &limit) ? 512 : limit.rlim_cur / 4 * 3;
-	shares_init(&registry->fds, "descriptors of running commands",
+	shares_init(&execs->fds, "descriptors of running commands",
 		"wait until some have ended, or raise the limit of open files (ulimit -n)",
 		fds_most, fds_most / 2);
-	return registry;
+	return path_make_directories(run, "execs", 0700, &execs->spool, err);
+}
+
+uint64_t execs_captured_bytes(const struct core *core)
+{
+	return core->execs->captured_bytes;
+}
+
+int execs_null(const struct core *core)
+{
+	return core->execs->null;
 }
 
 /* ---- captured output ---- */
@@ -58,14 +68,14 @@ static void captured_init(struct exec_captured *captured, struct core *core)
 void exec_captured_done(struct exec_captured *captured)
 {
 	for (int i = 0; i < 2; i++) {
-		captured->core->captured_bytes -= captured->streams[i].len;
+		captured->core->execs->captured_bytes -= captured->streams[i].len;
 		buf_done(&captured->streams[i]);
 	}
 }
 
 bool exec_captured_is_short(const struct core *core)
 {
-	return core->captured_bytes > core->captured_max / 2;
+	return core->execs->captured_bytes > core->execs->captured_max / 2;
 }
 
 struct exec_captured exec_take_captured(struct core_exec *e)
@@ -144,7 +154,7 @@ struct core_exec *exec_new(
 	captured_init(&e->captured, w->core);
 	for (int i = 0; i < 2; i++)
 		e->streams[i] = (struct exec_stream){ .fd = -1, .inside = -1 };
-	map_add(&w->core->execs, str_from(e->record.id), e);
+	map_add(&w->core->execs->by_id, str_from(e->record.id), e);
 	return e;
 }
 
@@ -164,7 +174,7 @@ void exec_free(struct core_exec *e)
 	exec_disarm_timeout(e);
 	loop_cancel(core->loop, e->later);
 	loop_cancel(core->loop, e->look);
-	map_remove(&core->execs, str_from(e->record.id));
+	map_remove(&core->execs->by_id, str_from(e->record.id));
 	exec_captured_done(&e->captured);
 	share_release(&e->share);
 	arena_done(&e->arena);
@@ -216,11 +226,11 @@ static int fail_count(struct error *err)
 static int check_room(struct core_workspace *w, const char *name, struct error *err)
 {
 	const struct core_sandbox *sandbox = &w->sandbox;
-	const struct exec_registry *registry = exec_registry(w->core);
+	const struct execs *execs = w->core->execs;
 	unsigned unacknowledged = sandbox->connection ? sandbox->connection->unacknowledged : 0;
 	if (sandbox->exec_count + unacknowledged >= INIT_EXECS_MAX)
 		return fail_count(err);
-	return shares_check(&registry->fds, name, FDS_AN_EXEC, err);
+	return shares_check(&execs->fds, name, FDS_AN_EXEC, err);
 }
 
 static int check_env(const pair_list *env, struct error *err)
@@ -236,7 +246,7 @@ static int check_env(const pair_list *env, struct error *err)
  * they must be unique in the sandbox. */
 static int check_id(struct core_workspace *w, const char *id, struct error *err)
 {
-	bool is_taken = map_get(&w->core->execs, str_from(id)) != NULL;
+	bool is_taken = map_get(&w->core->execs->by_id, str_from(id)) != NULL;
 	if (!id_is_valid(id) || !number_of(id))
 		return fail(err, ERR_INVALID, "invalid id of an exec '%s'", id);
 	for (struct core_exec *e = w->sandbox.execs; e && !is_taken; e = e->next)
@@ -510,17 +520,18 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	fill_record(w, spec, mode, &record);
 	struct core_exec *e = exec_new(w, &record, mode);
 	e->listener = *listener;
-	share_join(&exec_registry(w->core)->fds, name, &e->share);
+	share_join(&w->core->execs->fds, name, &e->share);
 	e->is_internal = request == &request_system;
 	e->is_cli = access_is_cli(request);
 	e->began_ns = now_ns;
 	str_copy(e->request_id, sizeof e->request_id, request->id);
-	audit_exec_start(request, e, spec);
+	if (!e->is_internal)
+		audit_exec_start(request, w, &e->record, spec, &e->actor);
 	if (is_looked	   ? exec_look(request, e, spec, fds, err)
 		: is_asked ? exec_ask(request, e, spec, fds, &verdict, err)
 			   : begin(e, spec, fds, err)) {
 		w->core->metrics.exec_failures++;
-		audit_exec_end(e, err);
+		exec_audit_end(e, err);
 		exec_free(e);
 		return -1;
 	}
@@ -613,7 +624,7 @@ void exec_detach(struct core_exec *e)
 int exec_find(const struct request *request, struct core *core, const char *id,
 	struct core_exec **exec, struct error *err)
 {
-	struct core_exec *e = id_is_valid(id) ? map_get(&core->execs, str_from(id)) : NULL;
+	struct core_exec *e = id_is_valid(id) ? map_get(&core->execs->by_id, str_from(id)) : NULL;
 	if (!e || !access_reaches(request, e->workspace))
 		return fail_hint(
 			err, ERR_NOT_FOUND, "carrel ps -a lists them", "there is no exec '%s'", id);
@@ -728,8 +739,8 @@ int exec_list(const struct request *request, struct core *core, struct core_work
 	struct core_exec *e;
 	if (access_check(core, request, VERB_EXEC_LIST, w ? w : access_bound(core, request), err))
 		return -1;
-	auto_free struct core_exec **found = xzalloc((core->execs.live + 1) * sizeof *found);
-	while ((e = map_next(&core->execs, &at)))
+	auto_free struct core_exec **found = xzalloc((core->execs->by_id.live + 1) * sizeof *found);
+	while ((e = map_next(&core->execs->by_id, &at)))
 		if ((!w || e->workspace == w) && access_reaches(request, e->workspace))
 			found[count++] = e;
 	qsort(found, count, sizeof *found, compare_newest);

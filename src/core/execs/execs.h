@@ -13,8 +13,8 @@
  * 5. Output goes to the listener as it comes, none while it is paused; background output to
  * <home>/run/execs/<id>.{out,err} (both in one file `.out` with a terminal), opened O_APPEND here.
  * Past its cap the oldest part is dropped, and offsets keep their meaning (docs/design/0012).
- * 6. Captured output of all execs together is at most core->captured_max; each may have its first
- * EXEC_CAPTURED_SURE bytes in any case. One that needs more ends with `output_limit`. */
+ * 6. Captured output of all execs together is at most captured_max of core_options; each may have
+ * its first EXEC_CAPTURED_SURE bytes in any case. One that needs more ends with `output_limit`. */
 #pragma once
 #include "base/buf.h"
 #include "core/core.h"
@@ -34,7 +34,7 @@ static inline bool exec_is_handed(enum exec_mode mode)
 {
 	return mode == EXEC_HANDED || mode == EXEC_HANDED_PTY;
 }
-struct core_exec; /* of core/execs/core_exec.h */
+struct core_exec; /* private to this folder */
 struct exec_listener {
 	void (*started)(
 		void *ctx, struct core_exec *e); /* or NULL; not called when it can't start */
@@ -47,9 +47,9 @@ struct exec_listener {
 	 * such function calls `started`. */
 	void (*waiting)(void *ctx, struct core_exec *e);
 };
-/* More than half of core->captured_max is in use. */
+/* More than half of captured_max is in use. */
 bool exec_captured_is_short(const struct core *core);
-/* What a captured exec wrote; it counts towards core->captured_max until it is released.
+/* What a captured exec wrote; it counts towards captured_max until it is released.
  * measures: what its JSON form needs to know, kept as bytes come, so that nothing has to walk over
  * all of it at the end. */
 struct exec_captured {
@@ -129,3 +129,22 @@ struct exec_follower {
 };
 void exec_follow(struct core_exec *exec, struct exec_follower *follower);
 void exec_unfollow(struct core_exec *exec, struct exec_follower *follower);
+
+/* ---- for core itself ---- */
+/* captured_max: 0 for the default. run: <home>/run, stays the caller's. */
+int execs_open(struct core *core, uint64_t captured_max, int run, struct error *err);
+void execs_close(struct core *core); /* after execs_done, when nobody holds captured output */
+uint64_t execs_captured_bytes(const struct core *core);
+int execs_null(const struct core *core); /* /dev/null */
+/* How many of a workspace have not ended; *one: the last of them. with_waiting: also those that
+ * init has not yet. */
+size_t execs_count_open(
+	const struct core_workspace *w, bool with_waiting, const struct exec_record **one);
+/* Ends those that wait for a sandbox, and has those that end with the present one say why. */
+void execs_end_with(struct core_workspace *w, const char *why);
+/* Those of its sandbox say this as their error, unless they have one. */
+void execs_explain(struct core_workspace *w, const char *why);
+/* Judges the command that waits for this approval, with further rules. false: none waits. */
+struct policy_verdict;
+bool execs_judge_asked(const struct core *core, const struct approval *approval,
+	const text_list *rules, struct arena *arena, struct policy_verdict *verdict);

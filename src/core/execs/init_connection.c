@@ -8,7 +8,7 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "core/access/policies.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 #include "core/workspaces/networks.h"
 #include "envs/kind.h"
 #include "sandbox/native/init_client.h"
@@ -109,7 +109,7 @@ static void on_ping(struct loop *loop, void *ctx)
 	connection->asked = connection->sent;
 	connection->is_asking = true;
 	connection_send(w, INIT_STATS, 0, 0);
-	connection->ping = loop_after(loop, w->core->registry->ping_ms, on_ping, connection);
+	connection->ping = loop_after(loop, w->core->execs->ping_ms, on_ping, connection);
 }
 
 /* init is asked for INIT_STARTED. */
@@ -128,7 +128,7 @@ static void note_sent(struct core_exec *e)
 	connection->sent++;
 	if (!connection->ping)
 		connection->ping =
-			loop_after(core->loop, core->registry->ping_ms, on_ping, connection);
+			loop_after(core->loop, core->execs->ping_ms, on_ping, connection);
 	histogram_add(&core->metrics.exec_overhead_seconds,
 		(double)(clock_monotonic_ns() - e->began_ns) / 1e9);
 	streams_sent(e);
@@ -517,4 +517,9 @@ void connection_done(struct core_workspace *w)
 	arena_done(&connection->env_arena);
 	free(connection);
 	w->sandbox.connection = NULL;
+}
+
+bool connection_is_broken(const struct core_workspace *w)
+{
+	return w->sandbox.connection->is_broken;
 }

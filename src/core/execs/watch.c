@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 #include "core/access/policies.h"
 #include "core/internal.h"
 #include "core/execs/watch_disk.h"
@@ -23,7 +23,7 @@
 
 struct watch_limits {
 	struct core_workspace *w;
-	struct exec_registry *registry;
+	struct execs *execs;
 	bool is_watchdog, has_usage, is_oom_watched, is_sampling;
 	struct usage usage;
 	struct sample look;
@@ -125,8 +125,8 @@ static void look_at_sockets(struct loop *loop, void *ctx)
 static void watch_sockets(struct watch_limits *limits)
 {
 	if (!limits->sockets && view_counts_sockets(&limits->w->sandbox.view))
-		limits->sockets = loop_after(
-			limits->registry->core->loop, SOCKETS_MS, look_at_sockets, limits);
+		limits->sockets =
+			loop_after(limits->execs->core->loop, SOCKETS_MS, look_at_sockets, limits);
 }
 
 /* ---- cpu time ---- */
@@ -157,7 +157,7 @@ static uint64_t look_at_cpu_time(struct watch_limits *limits, uint64_t used_ms)
 		else if (limit_ms - spent_ms < least_ms)
 			least_ms = limit_ms - spent_ms;
 	}
-	return least_ms == UINT64_MAX ? least_ms : least_ms / limits->registry->cpus;
+	return least_ms == UINT64_MAX ? least_ms : least_ms / limits->execs->cpus;
 }
 
 static bool has_cpu_limit(const struct watch_limits *limits)
@@ -193,10 +193,10 @@ static bool need_usage(struct watch_limits *limits)
 
 static void stop_sampling(struct watch_limits *limits)
 {
-	loop_cancel(limits->registry->core->loop, limits->sample);
+	loop_cancel(limits->execs->core->loop, limits->sample);
 	limits->sample = NULL;
 	if (limits->is_sampling)
-		limits->registry->sampled--;
+		limits->execs->sampled--;
 	limits->is_sampling = false;
 }
 
@@ -227,7 +227,7 @@ static void on_sample(struct loop *loop, void *ctx)
 	}
 	if (limits->is_watchdog && limits->samples++ % STATS_EVERY == 0)
 		connection_send(w, INIT_STATS, 0, 0);
-	rest_ms = sample_rest_ms(clock_process_cpu_us() - began_us, limits->registry->sampled);
+	rest_ms = sample_rest_ms(clock_process_cpu_us() - began_us, limits->execs->sampled);
 	if (!limits->is_watchdog && cpu_rest_ms > rest_ms)
 		rest_ms = cpu_rest_ms;
 	limits->sample = loop_after(loop, rest_ms, on_sample, limits);
@@ -238,8 +238,8 @@ static void start_sampling(struct watch_limits *limits)
 	if (limits->is_sampling)
 		return;
 	limits->is_sampling = true;
-	limits->registry->sampled++;
-	limits->sample = loop_after(limits->registry->core->loop, SAMPLE_MS, on_sample, limits);
+	limits->execs->sampled++;
+	limits->sample = loop_after(limits->execs->core->loop, SAMPLE_MS, on_sample, limits);
 }
 
 void watch_receive_stats(struct core_workspace *w, uint64_t shm_bytes)
@@ -252,13 +252,13 @@ void watch_receive_stats(struct core_workspace *w, uint64_t shm_bytes)
 static bool may_look(const struct watch_limits *limits, uint64_t now_ms)
 {
 	return (!limits->shown_ms || now_ms - limits->shown_ms >= SHOWN_MS) &&
-	       limits->registry->looks_paid_us < now_ms * 1000 + SHOWN_AHEAD_US;
+	       limits->execs->looks_paid_us < now_ms * 1000 + SHOWN_AHEAD_US;
 }
 
 static void look(struct watch_limits *limits, uint64_t now_ms)
 {
 	struct workspace_metrics *shown = &limits->shown;
-	struct exec_registry *registry = limits->registry;
+	struct execs *execs = limits->execs;
 	uint64_t began_us = clock_process_cpu_us(), before_ms = shown->cpu_ms;
 	shown->cpu_ms = sandbox_cpu_ms(limits->w);
 	usage_look(&limits->usage, &shown->memory_bytes, &shown->pids);
@@ -271,9 +271,9 @@ static void look(struct watch_limits *limits, uint64_t now_ms)
 		shown->cpu_percent = 0;
 	limits->shown_ms = now_ms;
 	uint64_t cost_us = (clock_process_cpu_us() - began_us) * SHOWN_COST;
-	if (registry->looks_paid_us < now_ms * 1000)
-		registry->looks_paid_us = now_ms * 1000;
-	registry->looks_paid_us += cost_us;
+	if (execs->looks_paid_us < now_ms * 1000)
+		execs->looks_paid_us = now_ms * 1000;
+	execs->looks_paid_us += cost_us;
 }
 
 void watch_measure(struct core_workspace *w, struct workspace_metrics *metrics)
@@ -375,9 +375,9 @@ int watch_open(struct core_workspace *w, struct error *err)
 	struct watch_limits *limits = xzalloc(sizeof *limits);
 	struct core_sandbox *sandbox = &w->sandbox;
 	*limits = (struct watch_limits){ .w = w,
-		.registry = exec_registry(w->core),
+		.execs = w->core->execs,
 		.is_watchdog = sandbox->view.limiter == LIMITER_WATCHDOG,
-		.disk = { .w = w, .registry = exec_registry(w->core) } };
+		.disk = { .w = w, .execs = w->core->execs } };
 	sandbox->connection->limits = limits;
 	limits->look = (struct sample){ .loop = w->core->loop,
 		.init_socket = sandbox->view.init,

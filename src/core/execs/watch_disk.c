@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/clock.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/internal.h"
 #include "core/internal.h"
 #include "linux/disk_quota.h"
 #include "sandbox/native/pace.h"
@@ -79,8 +79,8 @@ static void on_look(struct loop *loop, void *ctx);
 static void disarm(struct watch_disk *disk)
 {
 	if (disk->timer) {
-		loop_cancel(disk->registry->core->loop, disk->timer);
-		disk->registry->disk_looks--;
+		loop_cancel(disk->execs->core->loop, disk->timer);
+		disk->execs->disk_looks--;
 	}
 	disk->timer = NULL;
 }
@@ -94,11 +94,11 @@ static void arm(struct watch_disk *disk)
 		return;
 	if (!disk->w->sandbox.exec_count)
 		ms *= LEFT_SHARE;
-	if (ms < disk->registry->disk_looks / LOOKS_A_MS)
-		ms = disk->registry->disk_looks / LOOKS_A_MS;
+	if (ms < disk->execs->disk_looks / LOOKS_A_MS)
+		ms = disk->execs->disk_looks / LOOKS_A_MS;
 	disk->timer_ms = ms;
-	disk->timer = loop_after(disk->registry->core->loop, ms, on_look, disk);
-	disk->registry->disk_looks++;
+	disk->timer = loop_after(disk->execs->core->loop, ms, on_look, disk);
+	disk->execs->disk_looks++;
 }
 
 /* By init, with signals. A process can undo that by a timer: then its tree is measured while it
@@ -216,10 +216,10 @@ static void settle(struct watch_disk *disk)
 	 * clear up, and goes on as long as nothing grows. */
 	bool is_grown = bytes == TREE_ENDLESS || (has_grown(disk, bytes) && !was_over);
 	disk->was_over = disk->is_measuring = false;
-	disk->registry->measures--;
+	disk->execs->measures--;
 	disk->stop_after_ms = now_ms + (now_ms - disk->began_ms) * disk->doubt;
 	disk->after_ms = now_ms + (now_ms - disk->began_ms) * COST_SHARE;
-	disk->registry->tree_after_ms = now_ms + (now_ms - disk->began_ms) * MEASURES_COST_SHARE;
+	disk->execs->tree_after_ms = now_ms + (now_ms - disk->began_ms) * MEASURES_COST_SHARE;
 	if (ok)
 		note(disk, counted, bytes, was_over);
 	core_hold(w);
@@ -295,7 +295,7 @@ static void measure_tree(struct watch_disk *disk)
 	disk->is_walked = false;
 	disk->began_ms = clock_monotonic_ms();
 	disk->free_before = held_free_room(disk->w->core->workspaces);
-	disk->registry->measures++;
+	disk->execs->measures++;
 	disk->walks++;
 	disk->tree.keep[0] = disk->w->core->workspaces;
 	disk->tree.keep_count = 1;
@@ -344,9 +344,8 @@ static bool could_have_hit(const struct watch_disk *disk)
 
 static bool may_measure(const struct watch_disk *disk)
 {
-	const struct exec_registry *registry = disk->registry;
-	return registry->measures < MEASURES_MOST &&
-	       clock_monotonic_ms() >= registry->tree_after_ms;
+	const struct execs *execs = disk->execs;
+	return execs->measures < MEASURES_MOST && clock_monotonic_ms() >= execs->tree_after_ms;
 }
 
 static bool is_quota_full(const struct watch_disk *disk)
@@ -381,7 +380,7 @@ static void on_look(struct loop *loop, void *ctx)
 {
 	struct watch_disk *disk = ctx;
 	disk->timer = NULL;
-	disk->registry->disk_looks--;
+	disk->execs->disk_looks--;
 	disk->unmeasured_ms += disk->timer_ms;
 	if (disk->w->sandbox.state == SANDBOX_ENDING || !has_writers(disk)) {
 		stop_writers(disk, false);
@@ -480,7 +479,7 @@ void watch_disk_close(struct watch_disk *disk)
 {
 	disarm(disk);
 	if (disk->is_measuring)
-		disk->registry->measures--;
+		disk->execs->measures--;
 	disk->is_measuring = false;
 	launcher_forget(&disk->w->core->launcher, disk->question);
 	disk->question = 0;

@@ -18,11 +18,11 @@
 #include "proc/measure.h"
 
 struct disk_mechanism; /* a row of the table in watch_disk.c */
-struct exec_registry;
+struct execs;
 
 struct watch_disk {
 	struct core_workspace *w;
-	struct exec_registry *registry;
+	struct execs *execs;
 	const struct disk_mechanism *mechanism; /* NULL: no limit */
 	struct loop_timer *timer;
 	uint64_t timer_ms; /* that it was set to */
@@ -50,7 +50,7 @@ struct watch_disk {
 	struct core_exec *judged; /* wait for a walk; linked by e->judged_next */
 };
 
-/* `w` and `registry` are set. is_adopted: the sandbox was started by an earlier core. */
+/* `w` and `execs` are set. is_adopted: the sandbox was started by an earlier core. */
 void watch_disk_open(struct watch_disk *disk, bool is_adopted);
 void watch_disk_close(struct watch_disk *disk);
 void watch_disk_spawning(struct watch_disk *disk);

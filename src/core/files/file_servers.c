@@ -10,7 +10,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/execs.h"
+#include "core/execs/init_connection.h"
 #include "core/files/file_servers.h"
 #include "core/files/files.h"
 #include "core/internal.h"
@@ -396,7 +397,7 @@ int file_server_send_spawn(struct file_server *server, struct error *err)
 	struct init_spawn what = { argv, env, plan_view_path(server->w->model.view),
 		INIT_NO_PIDFD | INIT_ATTACHED | INIT_PROGRAM_IN_FD,
 		server->w->core->file_server_image };
-	int null = exec_registry(server->w->core)->null, fds[3] = { server->inside, null, null };
+	int null = execs_null(server->w->core), fds[3] = { server->inside, null, null };
 
 #ifdef CARREL_FAULTS
 	auto_arena struct arena arena = { 0 };
@@ -458,7 +459,7 @@ static void on_awake(void *ctx, struct core_workspace *w, const struct error *er
 
 static bool is_up(const struct core_workspace *w)
 {
-	return w->sandbox.state == SANDBOX_UP && !w->sandbox.connection->is_broken;
+	return w->sandbox.state == SANDBOX_UP && !connection_is_broken(w);
 }
 
 /* Archives come in one by one where the disk limit is counted: each may take all that is left. */

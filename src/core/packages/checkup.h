@@ -5,7 +5,7 @@
  *	health_python.c		the packages of its Python environment
  *	repair.c		what is done about findings */
 #pragma once
-#include "core/execs/core_exec.h"
+#include "core/execs/execs.h"
 #include "core/files/file_servers.h"
 #include "core/internal.h"
 #include "core/packages/health.h"

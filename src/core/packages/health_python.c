@@ -137,7 +137,7 @@ static void read_probe(struct checkup *c, struct str text)
 static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct checkup *c = ctx;
-	const struct result *result = &e->record.result;
+	const struct result *result = &exec_record_of(e)->result;
 	if (err) {
 		c->health.python_venv = false;
 		checkup_find(c, FINDING_PYTHON, NULL, "Python venv missing: %s", err->text);

@@ -140,7 +140,7 @@ static void check_again(struct repairing *r)
 static void on_marked(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct repairing *r = ctx;
-	const struct result *result = &e->record.result;
+	const struct result *result = &exec_record_of(e)->result;
 	if (!err && result->reason == REASON_EXITED && !result->exit_status) {
 		if (findings_have(&r->found, FINDING_MARK))
 			say(r, &r->result.done, "made '.workspace_configured' again");

@@ -7,7 +7,6 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"
-#include "core/execs/core_exec.h"
 #include "core/execs/watch.h"
 
 #define STOP_LOOK_MS 2 /* between two looks whether all processes have stopped */

@@ -9,7 +9,9 @@
 #include "base/foreign.h"
 #include "core/access/audit.h"
 #include "core/access/policies.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/execs.h"
+#include "core/execs/init_connection.h"
+#include "core/internal.h"
 #include "core/workspaces/registries.h"
 #include "sandbox/plan/plan.h"
 
@@ -198,10 +200,10 @@ static void count(struct core_workspace *w, const struct egress_record *record)
 /* What a client says of a connection that is ended helps nobody: its exec says why. */
 static void tell_execs(struct core_workspace *w, const struct egress_record *record)
 {
-	for (struct core_exec *e = w->sandbox.execs; e; e = e->next)
-		if (!e->record.error)
-			e->record.error = arena_printf(&e->arena, "the connection to %s:%u was %s",
-				record->host, record->port, record->reason);
+	char why[512];
+	str_format(why, sizeof why, "the connection to %s:%u was %s", record->host, record->port,
+		record->reason);
+	execs_explain(w, why);
 }
 
 struct noted {

@@ -10,7 +10,8 @@
 #include "base/fd.h"
 #include "base/foreign.h"
 #include "core/access/audit.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/init_connection.h"
+#include "core/internal.h"
 #include "format/text/procfs.h"
 
 #define CONNECT_MS 5000
@@ -42,19 +43,17 @@ static int compare(const void *a, const void *b)
 
 void ports_leave_out(struct core_workspace *w, const int *fds, size_t count)
 {
-	struct init_connection *connection = w->sandbox.connection;
 	struct stat st;
-	connection->own_socket_count = 0;
+	w->sandbox.own_socket_count = 0;
 	for (size_t i = 0; i < count && i < INIT_LISTENERS_MAX; i++)
 		if (!fstat(fds[i], &st))
-			connection->own_sockets[connection->own_socket_count++] = st.st_ino;
+			w->sandbox.own_sockets[w->sandbox.own_socket_count++] = st.st_ino;
 }
 
 static bool is_own(const struct core_workspace *w, uint64_t inode)
 {
-	const struct init_connection *connection = w->sandbox.connection;
-	for (size_t i = 0; connection && i < connection->own_socket_count; i++)
-		if (connection->own_sockets[i] == inode)
+	for (size_t i = 0; i < w->sandbox.own_socket_count; i++)
+		if (w->sandbox.own_sockets[i] == inode)
 			return true;
 	return false;
 }

@@ -8,7 +8,8 @@
 #include <string.h>
 #include "base/clock.h"
 #include "core/access/policies.h"
-#include "core/execs/core_exec.h"
+#include "core/execs/init_connection.h"
+#include "core/internal.h"
 
 #define ALONE_MS 1000 /* without any other workspace it ends after so long */
 #define DELAY_MS 10   /* creations, commands and removals that follow at once go first */

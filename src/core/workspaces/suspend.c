@@ -1,7 +1,7 @@
 /* suspend.c -- a workspace without processes and memory: suspended on demand or by its
  * idle_timeout, resumed on demand or by the next request that needs its sandbox. */
 #include "core/execs/execs.h"
-#include "core/execs/core_exec.h"
+#include "core/files/file_servers.h"
 #include "core/internal.h"
 
 static const char why_ended[] = "its workspace was suspended";
@@ -9,21 +9,15 @@ static const char why_ended[] = "its workspace was suspended";
 /* ---- what runs in it ---- */
 
 struct use {
-	unsigned execs; /* that have not ended */
-	const struct core_exec *one;
+	size_t execs; /* that have not ended */
+	const struct exec_record *one;
 	bool has_transfers, has_processes;
 };
 
 static struct use find_use(const struct core_workspace *w, bool has_waiting)
 {
 	struct use use = { .has_transfers = file_servers_are_busy(w) };
-	size_t at = 0;
-	struct core_exec *e;
-	while ((e = map_next(&w->core->execs, &at)))
-		if (e->workspace == w && e->stage != STAGE_ENDED && (has_waiting || e->is_linked)) {
-			use.execs++;
-			use.one = e;
-		}
+	use.execs = execs_count_open(w, has_waiting, &use.one);
 	use.has_processes = w->sandbox.state == SANDBOX_UP && sandbox_has_processes(w);
 	return use;
 }
@@ -38,13 +32,13 @@ static int fail_in_use(const struct core_workspace *w, const struct use *use, st
 	const char *name = w->model.name;
 	char program[64];
 	if (use->execs) {
-		str_printable(program, sizeof program, str_from(use->one->record.argv.items[0]));
+		str_printable(program, sizeof program, str_from(use->one->argv.items[0]));
 		if (use->execs == 1)
 			fail(err, ERR_CONFLICT, "exec '%s' (%s) runs in workspace '%s'",
-				use->one->record.id, program, name);
+				use->one->id, program, name);
 		else
-			fail(err, ERR_CONFLICT, "exec '%s' (%s) and %u more run in workspace '%s'",
-				use->one->record.id, program, use->execs - 1, name);
+			fail(err, ERR_CONFLICT, "exec '%s' (%s) and %zu more run in workspace '%s'",
+				use->one->id, program, use->execs - 1, name);
 	} else if (use->has_transfers)
 		fail(err, ERR_CONFLICT, "files of workspace '%s' are being read or written", name);
 	else
@@ -63,18 +57,6 @@ int sandbox_check_unused(const struct core_workspace *w, struct error *err)
 {
 	struct use use = find_use(w, false);
 	return is_used(&use) ? fail_in_use(w, &use, err) : 0;
-}
-
-/* Those that init has end with the sandbox; those that wait for it would start another one. */
-static void end_waiting(struct core_workspace *w)
-{
-	size_t at = 0;
-	struct core_exec *e;
-	while ((e = map_next(&w->core->execs, &at)))
-		if (e->workspace == w && e->stage == STAGE_WAITING) {
-			e->record.error = why_ended;
-			exec_kill(e, REASON_CANCELED);
-		}
 }
 
 /* ---- suspended ---- */
@@ -160,10 +142,9 @@ void core_suspend(const struct request *request, struct core_workspace *w, bool 
 		return;
 	}
 	waiter_append(&w->suspenders, waiter_new(done, ctx, w, NULL));
-	end_waiting(w);
+	/* Those that wait for a sandbox would start another one. */
+	execs_end_with(w, why_ended);
 	w->is_suspending = true;
-	if (sandbox->connection && !sandbox->connection->why)
-		sandbox->connection->why = why_ended;
 	if (sandbox->state == SANDBOX_NONE)
 		sandbox_suspended(w);
 	else /* sandbox_ended goes on */

@@ -1,9 +1,11 @@
-/* core_exec.h -- struct core_exec: what the files behind execs.h and watch.h share, and other
- * folders of core look at. Private to core.
+/* internal.h -- struct core_exec: what the files behind execs.h and watch.h share. Private to this
+ * folder.
  *	execs.c		the verbs: start, detach, signal, find, list
  *	exec_asks.c	those that wait for an approval
  *	exec_inputs.c	those whose policy looks at files first
  *	exec_end.c	how one ends, and what is kept of it
+ *	exec_stage.c	which stage may follow which
+ *	exec_uses.c	what others of core want to know of the execs of a workspace
  *	init_connection.c	the socket to a sandbox's init
  *	exec_streams.c	pipes and terminals
  *	exec_spool.c	background output
@@ -14,6 +16,7 @@
 #include "base/share.h"
 #include "core/access/audit_records.h"
 #include "core/execs/execs.h"
+#include "core/execs/init_connection.h"
 #include "core/execs/watch.h"
 #include "core/files/file_servers.h"
 #include "core/internal.h"
@@ -89,7 +92,7 @@ struct core_exec {
 	int fds[3]; /* for the command, until they are sent */
 	bool is_ours[3];
 	struct exec_stream streams[2];
-	struct share share; /* of registry->fds */
+	struct share share; /* of execs->fds */
 	int stdin_fd;	    /* our end of its pipe, or -1 */
 	uint32_t stdin_events;
 	struct str stdin_rest;
@@ -140,13 +143,14 @@ struct init_connection {
 	unsigned stats_due, listeners_due; /* answers */
 	struct loop_timer *ping;
 	struct watch_limits *limits;
-	uint64_t own_sockets[INIT_LISTENERS_MAX]; /* of ports.c: inodes of what leads out */
-	size_t own_socket_count;
 };
 
 /* What all execs share. */
-struct exec_registry {
+struct execs {
 	struct core *core;
+	struct map by_id; /* those that have not ended, background ones, the latest others */
+	int spool;	  /* <home>/run/execs */
+	uint64_t captured_max, captured_bytes; /* of all captured execs, until they are answered */
 	int null;
 	struct core_exec *kept, **kept_last; /* ended foreground ones, the oldest first */
 	size_t kept_count, kept_bytes;
@@ -164,9 +168,8 @@ struct exec_registry {
 	int outputs[2][2]; /* pipes of the next exec: to read, to write; -1: not made yet */
 	char scratch[EXEC_READ_SIZE];
 };
-struct exec_registry *exec_registry(struct core *core);
 
-/* ---- transitions.c ---- */
+/* ---- exec_stage.c ---- */
 void exec_move(struct core_exec *e, enum exec_stage to);
 /* init has its command. */
 static inline bool exec_is_sent(const struct core_exec *e)
@@ -227,6 +230,8 @@ int exec_look(const struct request *request, struct core_exec *e, const struct e
 void exec_look_again(struct core_exec *e);
 
 /* ---- exec_end.c ---- */
+/* Into the audit log; err: it did not start. */
+void exec_audit_end(const struct core_exec *e, const struct error *err);
 void exec_exited(struct core_exec *e, const struct init_reply *reply);
 /* Ends it when nothing is left to wait for. e may be gone afterwards. */
 void exec_go_on_ending(struct core_exec *e);
@@ -240,19 +245,11 @@ void exec_lost(struct core_exec *e, enum reason reason, const char *error);
 
 /* ---- init_connection.c ---- */
 int connection_open(struct core_workspace *w, struct error *err);
-/* The variables of its commands, from the model as it is now. */
-void connection_make_env(struct core_workspace *w);
 void connection_done(struct core_workspace *w);
 /* Watches what init says. */
 int connection_listen(struct core_workspace *w, struct error *err);
 /* Sends the spawn, or queues it (and copies what it needs of spec). */
 int connection_spawn(struct core_exec *e, const struct exec_spec *spec, struct error *err);
-/* The spawn of an exec or a file server, if it is queued. */
-void connection_withdraw(struct core_workspace *w, const void *whose);
-/* The same for a file server. */
-int connection_spawn_file_server(
-	struct core_workspace *w, struct file_server *server, struct error *err);
-void connection_send(struct core_workspace *w, enum init_type type, uint64_t id, int value);
 /* init violated the protocol or can't be reached: ends the sandbox; every record of its execs gets
  * `why`. */
 void connection_break(struct core_workspace *w, enum reason reason, const char *why);
@@ -273,8 +270,8 @@ void streams_mark_end(struct core_exec *e);
 void streams_say(struct core_exec *e, struct str text);
 void streams_close(struct core_exec *e);
 /* Creates the pipes of the next exec ahead, off the path of a request. */
-void streams_make_ahead(struct exec_registry *registry);
-void streams_close_ahead(struct exec_registry *registry);
+void streams_make_ahead(struct execs *execs);
+void streams_close_ahead(struct execs *execs);
 
 /* ---- exec_spool.c ---- */
 /* Empty files, of an exec that has not begun: it can be followed. */
