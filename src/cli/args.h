@@ -85,6 +85,7 @@ struct arg_spec {
 	/* 0, an exit code after everything has been said, or -1. */
 	int (*run)(struct command *command, struct error *err);
 	/* Of a command that asks for the operation whose row has its name: see cli/plain.h. */
+	const char *asks;   /* the name of another operation than that of its name; or NULL */
 	const char *sends;  /* members of the body that operands stand for: "workspace snapshot" */
 	const char *prints; /* the member of the answer that people see; NULL: "name" */
 	int (*check)(const char *operand, struct error *err); /* the first one of `sends`, or all */

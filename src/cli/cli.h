@@ -112,59 +112,15 @@ struct config;
 void serve_take_options(const struct options *options, const char *base, struct arena *arena,
 	struct config *config);
 
-extern const struct arg_spec cli_run;
-extern const struct arg_spec cli_create;
-extern const struct arg_spec cli_exec;
-extern const struct arg_spec cli_shell;
-extern const struct arg_spec cli_ls;
-extern const struct arg_spec cli_info;
-extern const struct arg_spec cli_update;
-extern const struct arg_spec cli_rm;
-extern const struct arg_spec cli_archive;
-extern const struct arg_spec cli_suspend;
-extern const struct arg_spec cli_resume;
-extern const struct arg_spec cli_health;
-extern const struct arg_spec cli_repair;
-extern const struct arg_spec cli_verify;
-extern const struct arg_spec cli_install;
-extern const struct arg_spec cli_uninstall;
-extern const struct arg_spec cli_snapshot;
-extern const struct arg_spec cli_fork;
-extern const struct arg_spec cli_restore;
-extern const struct arg_spec cli_cp;
-extern const struct arg_spec cli_diff;
-extern const struct arg_spec cli_apply;
-extern const struct arg_spec cli_ps;
-extern const struct arg_spec cli_logs;
-extern const struct arg_spec cli_wait;
-extern const struct arg_spec cli_attach;
-extern const struct arg_spec cli_kill;
-extern const struct arg_spec cli_port;
-extern const struct arg_spec cli_top;
-extern const struct arg_spec cli_tree;
-extern const struct arg_spec cli_events;
-extern const struct arg_spec cli_audit;
-extern const struct arg_spec cli_env;
-extern const struct arg_spec cli_template;
-extern const struct arg_spec cli_approval;
-extern const struct arg_spec cli_token;
-extern const struct arg_spec cli_case;
-extern const struct arg_spec cli_code;
-extern const struct arg_spec cli_agent;
-extern const struct arg_spec cli_tool;
-extern const struct arg_spec cli_package;
-extern const struct arg_spec cli_deploy;
-extern const struct arg_spec cli_deployment;
-extern const struct arg_spec cli_config;
-extern const struct arg_spec cli_context;
-extern const struct arg_spec cli_policy;
-extern const struct arg_spec cli_home;
-extern const struct arg_spec cli_serve;
-extern const struct arg_spec cli_tls;
-extern const struct arg_spec cli_doctor;
+extern const struct arg_spec cli_run, cli_create, cli_exec, cli_shell, cli_ls, cli_info, cli_update,
+	cli_rm, cli_archive, cli_suspend, cli_resume, cli_health, cli_repair, cli_verify,
+	cli_install, cli_uninstall, cli_snapshot, cli_fork, cli_restore, cli_cp, cli_diff,
+	cli_apply, cli_ps, cli_logs, cli_wait, cli_attach, cli_kill, cli_port, cli_top, cli_tree,
+	cli_events, cli_audit, cli_env, cli_template, cli_approval, cli_token, cli_case, cli_code,
+	cli_agent, cli_tool, cli_package, cli_deploy, cli_deployment, cli_config, cli_context,
+	cli_policy, cli_home, cli_serve, cli_tls, cli_doctor, cli_completion;
 /* Runs the command that argv[1] names. */
 int cli_main(int argc, char **argv);
-extern const struct arg_spec cli_completion;
 /* All commands; and one of a group by its word ("build" of "env build"), or NULL. */
 extern const struct arg_spec cli_all;
 const struct arg_spec *cli_find(const struct arg_spec *group, const char *name);

@@ -50,6 +50,13 @@ void call_send(struct call *c, int status, const char *headers)
 	call_problem(c, &err);
 }
 
+int call_answer(struct call *c, const struct record *record, const void *object)
+{
+	record_print(call_print(c), NULL, record, object);
+	call_send(c, 200, NULL);
+	return 0;
+}
+
 struct json *call_print_list(struct call *c)
 {
 	struct json *j = call_print(c);

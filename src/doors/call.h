@@ -88,6 +88,8 @@ void call_respond(
  * items, and answered by call_send_list, with the cursor of the next page or NULL. */
 struct json *call_print(struct call *c);
 void call_send(struct call *c, int status, const char *headers);
+/* 200, with an object. Returns what a handler does: 0. */
+int call_answer(struct call *c, const struct record *record, const void *object);
 struct json *call_print_list(struct call *c);
 void call_send_list(struct call *c, const char *next);
 /* A page of a list, whose query begins with struct page_query: what its verb is called with. */
@@ -150,6 +152,8 @@ struct pending {
 	bool frees_key;			 /* when it fails */
 	struct cancelable *cancelable;	 /* when the client disconnects; or NULL */
 	char id[ID_LEN + 1];		 /* that the new object gets, or "" */
+	struct buf body;		 /* of pending_print */
+	struct json json;
 };
 /* `size` bytes that begin with struct pending, zeroed. The call is this operation's until one of
  * the two that follow. */
@@ -162,6 +166,9 @@ void pending_cancels(struct pending *op, struct cancelable *cancelable);
 /* Answers (when the client is still there) and frees. */
 void pending_answer(struct pending *op, int status, const char *location, const struct buf *body);
 void pending_fail(struct pending *op, const struct error *err);
+/* The answer is printed there, and pending_send follows. NULL: *err was answered. */
+struct json *pending_print(struct pending *op, const struct error *err);
+void pending_send(struct pending *op, int status, const char *location);
 /* Answers with an object, or with *err, which isn't NULL then. location: of what was made, or
  * NULL. */
 void pending_answer_record(struct pending *op, const struct error *err, int status,

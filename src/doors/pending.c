@@ -90,17 +90,31 @@ void pending_fail(struct pending *op, const struct error *err)
 		idempotency_end(entry, NULL);
 }
 
+struct json *pending_print(struct pending *op, const struct error *err)
+{
+	if (err) {
+		pending_fail(op, err);
+		return NULL;
+	}
+	buf_init(&op->body, BUF_MAX_DEFAULT);
+	op->json = json_to(&op->body, false);
+	return &op->json;
+}
+
+void pending_send(struct pending *op, int status, const char *location)
+{
+	auto_buf struct buf body = op->body;
+	pending_answer(op, status, location, &body);
+}
+
 void pending_answer_record(struct pending *op, const struct error *err, int status,
 	const char *location, const struct record *record, const void *object)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(op, err);
+	struct json *j = pending_print(op, err);
+	if (!j)
 		return;
-	}
-	record_print(&j, NULL, record, object);
-	pending_answer(op, status, location, &body);
+	record_print(j, NULL, record, object);
+	pending_send(op, status, location);
 }
 
 void pending_answer_made(struct pending *op, const struct error *err, const char *location,

@@ -3,22 +3,18 @@
 #include "cli/removal.h"
 #include "cli/agents/agent.h"
 #include "cli/columns.h"
+#include "cli/plain.h"
 #include "cli/environments/template.h"
 #include "model/agents/agent.h"
 
 static int run_add(struct command *command, struct error *err)
 {
 	const char *path = command->operands.items[0];
-	auto_buf struct buf body = buf_empty((size_t)8 << 20);
-	struct json j = json_to(&body, false);
 	struct remote_answer answer;
 	struct str text;
 	if (template_read_file(path, &command->arena, &text, err))
 		return -1;
-	json_object(&j, NULL);
-	json_str(&j, "yaml", text);
-	json_end(&j);
-	if (remote_call(&command->remote, "POST", "/v1/agents", &body, &answer, err))
+	if (plain_ask_with(command, template_print_yaml, &text, &answer, err))
 		return err->code == ERR_INVALID || err->code == ERR_NOT_FOUND
 			       ? error_context(err, "%s", path)
 			       : -1;
@@ -38,36 +34,15 @@ static const struct arg_spec add_spec = {
 	.run = run_add,
 };
 
-static int run_ls(struct command *command, struct error *err)
-{
-	return listing_print_records(command, &agent_record, "name", "/v1/agents", err);
-}
-
 static const struct arg_spec ls_spec = {
 	.command = "agent ls",
 	.summary = "list agents",
 	.about = "Lists the agents, by name.",
 	REMOTE_OPTIONS,
-	.run = run_ls,
+	.run = plain_list,
+	.record = &agent_record,
+	.key = "name",
 };
-
-static int run_show(struct command *command, struct error *err)
-{
-	const char *name = command->operands.items[0];
-	struct remote_answer answer;
-	if (agent_check_name(name, err) ||
-		remote_call(&command->remote, "GET",
-			arena_printf(&command->arena, "/v1/agents/%s", name), NULL, &answer, err))
-		return -1;
-	const char *yaml = json_member_text(answer.value, "yaml");
-	if (command->json) {
-		remote_print_answer(&answer, &command->out);
-		return 0;
-	}
-	buf_text(&command->out, yaml ? yaml : "");
-	buf_end_line(&command->out);
-	return 0;
-}
 
 static const struct arg_spec show_spec = {
 	.command = "agent show",
@@ -75,18 +50,11 @@ static const struct arg_spec show_spec = {
 	.usage = "NAME [options]",
 	.about = "Prints the YAML of an agent, as it was added. -o json prints its values.",
 	REMOTE_OPTIONS,
-	.run = run_show,
+	.run = plain_run,
+	.check = agent_check_name,
+	.prints = "yaml",
 };
 
-static int run_rm(struct command *command, struct error *err)
-{
-	for (size_t i = 0; i < command->operands.count; i++)
-		if (agent_check_name(command->operands.items[i], err))
-			return -1;
-	return removal_run(command, &agent_removal, &command->operands, NULL, err);
-}
-
-static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "agent rm",
 	.summary = "remove agents",
@@ -94,8 +62,10 @@ static const struct arg_spec rm_spec = {
 	.about = "Removes agents. Their tasks that run are canceled, and all their tasks are "
 		 "forgotten. Workspaces\nof their contexts stay until their ttl has passed. While "
 		 "a task runs, it asks on a terminal,\nand needs --force elsewhere.",
-	ARG_TABLE(rm_table),
-	.run = run_rm,
+	ARG_TABLE(plain_rm_table),
+	.run = plain_remove,
+	.check = agent_check_name,
+	.removal = &agent_removal,
 };
 
 const struct arg_spec cli_agent = {

@@ -17,6 +17,7 @@
 #include "cli/agents/case.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
+#include "cli/plain.h"
 #include "cli/workspaces/tree.h"
 #include "format/text/yaml_json.h"
 #include "model/agents/case.h"
@@ -689,29 +690,16 @@ static const struct arg_spec run_spec = {
 	.run = run_run,
 };
 
-static int run_ls(struct command *command, struct error *err)
-{
-	return listing_print_records(command, &case_record, "id", "/v1/cases", err);
-}
-
-static const struct arg_option ls_table[] = {
-	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "ids only" },
-	{ ARG_FROM(remote_rows) },
-};
 static const struct arg_spec ls_spec = {
 	.command = "case ls",
 	.summary = "list eval cases of the daemon",
 	.about = "Lists the cases that run, and those whose workspaces are kept, newest first.",
-	ARG_TABLE(ls_table),
-	.run = run_ls,
+	ARG_TABLE(plain_ids_table),
+	.run = plain_list,
+	.record = &case_record,
+	.key = "id",
 };
 
-static int run_rm(struct command *command, struct error *err)
-{
-	return removal_run(command, &case_removal, &command->operands, NULL, err);
-}
-
-static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "case rm",
 	.summary = "remove eval cases with their workspaces",
@@ -720,8 +708,9 @@ static const struct arg_spec rm_spec = {
 		 "workspaces. "
 		 "Cells that\nrun are canceled: then it asks on a terminal, and needs --force "
 		 "elsewhere.",
-	ARG_TABLE(rm_table),
-	.run = run_rm,
+	ARG_TABLE(plain_rm_table),
+	.run = plain_remove,
+	.removal = &case_removal,
 };
 
 static const struct arg_spec *const commands[] = { &run_spec, &ls_spec, &rm_spec, NULL };

@@ -7,6 +7,7 @@
 #include "cli/columns.h"
 #include "cli/run/network.h"
 #include "cli/agents/package.h"
+#include "cli/plain.h"
 #include "cli/run/policy_file.h"
 #include "model/agents/apkg.h"
 #include "model/agents/deployment.h"
@@ -357,29 +358,20 @@ const struct arg_spec cli_deploy = {
 
 /* ---- deployment ---- */
 
-static int run_ls(struct command *command, struct error *err)
-{
-	return listing_print_records(
-		command, &deployment_record, "deploymentId", "/v1/deployments", err);
-}
-
-static const struct arg_option ls_table[] = {
-	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "ids only" },
-	{ ARG_FROM(remote_rows) },
-};
 static const struct arg_spec ls_spec = {
 	.command = "deployment ls",
 	.summary = "list deployments",
 	.about = "Lists deployments, newest first.",
-	ARG_TABLE(ls_table),
-	.run = run_ls,
+	ARG_TABLE(plain_ids_table),
+	.run = plain_list,
+	.record = &deployment_record,
+	.key = "deploymentId",
 };
 
 static int run_show(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	if (remote_call(&command->remote, "GET", path_of(command, command->operands.items[0], ""),
-		    NULL, &answer, err))
+	if (plain_ask(command, &answer, err))
 		return -1;
 	print_deployment(command, &answer);
 	return 0;
@@ -425,12 +417,6 @@ static const struct arg_spec logs_spec = {
 	.run = run_logs,
 };
 
-static int run_rm(struct command *command, struct error *err)
-{
-	return removal_run(command, &deployment_removal, &command->operands, NULL, err);
-}
-
-static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "deployment rm",
 	.summary = "end deployments and remove them",
@@ -438,27 +424,15 @@ static const struct arg_spec rm_spec = {
 	.about = "Ends the surfaces of deployments and removes all of them but their environments "
 		 "and packages.\nDuring a rollout it asks on a terminal, and needs --force "
 		 "elsewhere.",
-	ARG_TABLE(rm_table),
-	.run = run_rm,
+	ARG_TABLE(plain_rm_table),
+	.run = plain_remove,
+	.removal = &deployment_removal,
 };
 
-static int roll(struct command *command, const char *verb, struct error *err)
+static int run_again(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	if (remote_call(&command->remote, "POST",
-		    path_of(command, command->operands.items[0], verb), NULL, &answer, err))
-		return -1;
-	return finish(command, &answer, err);
-}
-
-static int run_restart(struct command *command, struct error *err)
-{
-	return roll(command, "/restart", err);
-}
-
-static int run_rollback(struct command *command, struct error *err)
-{
-	return roll(command, "/rollback", err);
+	return plain_ask(command, &answer, err) ? -1 : finish(command, &answer, err);
 }
 
 static const struct arg_option roll_table[] = { NO_WAIT_ROW, { ARG_FROM(remote_rows) } };
@@ -468,7 +442,7 @@ static const struct arg_spec restart_spec = {
 	.usage = "NAME [options]",
 	.about = "Rolls the live revision out again: new surfaces take over when they are healthy.",
 	ARG_TABLE(roll_table),
-	.run = run_restart,
+	.run = run_again,
 };
 static const struct arg_spec rollback_spec = {
 	.command = "deployment rollback",
@@ -476,7 +450,7 @@ static const struct arg_spec rollback_spec = {
 	.usage = "NAME [options]",
 	.about = "Rolls the revision before the live one out again.",
 	ARG_TABLE(roll_table),
-	.run = run_rollback,
+	.run = run_again,
 };
 
 static const struct arg_spec *const commands[] = { &ls_spec, &show_spec, &logs_spec, &rm_spec,

@@ -12,6 +12,7 @@
 #include "cli/columns.h"
 #include "cli/environments/env.h"
 #include "cli/role.h"
+#include "cli/plain.h"
 #include "cli/workspaces/tree.h"
 #include "model/nouns/archive.h"
 
@@ -261,27 +262,15 @@ static const struct arg_spec show_spec = {
 
 /* ---- those of the blob store ---- */
 
-static int run_ls(struct command *command, struct error *err)
-{
-	return listing_print_records(command, &export_record, "name", "/v1/packages", err);
-}
-
-static const struct arg_option ls_table[] = {
-	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "names only" },
-	{ ARG_FROM(remote_rows) },
-};
 static const struct arg_spec ls_spec = {
 	.command = "package ls",
 	.summary = "list the agent packages of the blob store",
 	.about = "Lists the agent packages that were deployed or stored, by name.",
-	ARG_TABLE(ls_table),
-	.run = run_ls,
+	ARG_TABLE(plain_names_table),
+	.run = plain_list,
+	.record = &export_record,
+	.key = "name",
 };
-
-static int run_rm(struct command *command, struct error *err)
-{
-	return cli_remove_ones(command, "/v1/packages", &command->operands, err);
-}
 
 static const struct arg_spec rm_spec = {
 	.command = "package rm",
@@ -289,7 +278,7 @@ static const struct arg_spec rm_spec = {
 	.usage = "NAME... [options]",
 	.about = "Removes agent packages from the blob store. What was deployed of them stays.",
 	REMOTE_OPTIONS,
-	.run = run_rm,
+	.run = plain_remove,
 };
 
 static const struct arg_spec *const commands[] = { &build_spec, &show_spec, &ls_spec, &rm_spec,

@@ -6,23 +6,15 @@
 #include "cli/agents/tool.h"
 #include "cli/cli.h"
 #include "cli/columns.h"
+#include "cli/plain.h"
 #include "cli/run/network.h"
 
-#define BODY_MAX ((size_t)4 << 20)
 #define ARGUMENTS_MAX ((size_t)1 << 20)
 
 static const char *tool_path(struct command *command, const char *name, const char *more)
 {
 	return arena_printf(
 		&command->arena, "/v1/tools/%s%s", remote_escape(&command->remote, name), more);
-}
-
-/* "?version=N", or "". */
-static const char *version_query(struct command *command)
-{
-	return command->options.version ? arena_printf(&command->arena, "?version=%llu",
-						  (unsigned long long)command->options.version)
-					: "";
 }
 
 /* NAME [VERSION]: sets options.version, as --version does. */
@@ -43,41 +35,28 @@ static int read_version(struct command *command, struct error *err)
 
 /* ---- forge, install ---- */
 
-static int print_file(struct command *command, struct json *j, const char *key, const char *path,
-	struct error *err)
+static int print_options(const void *ctx, struct json *j, struct error *err)
 {
+	const struct options *options = ctx;
+	struct limits limits = options->limits;
+	limits.timeout_ms = 0; /* it is of the tests */
+	record_print_given(j, "limits", &limits_record, &limits);
+	if (options->limits.timeout_ms)
+		json_u64(j, "timeout_ms", options->limits.timeout_ms);
+	return network_print_options(options, j, err);
+}
+
+/* What an option names is sent in its place. */
+static int read_text(struct command *command, const char **text, struct error *err)
+{
+	const char *path = *text;
 	struct str content;
 	if (cli_read_file(path, TOOL_BYTES_MAX, &command->arena, &content, err))
 		return -1;
 	if (str_utf8_prefix(content.data, content.len) != content.len ||
 		memchr(content.data, '\0', content.len))
 		return fail(err, ERR_INVALID, "%s: not a text in UTF-8", path);
-	json_str(j, key, content);
-	return 0;
-}
-
-static int print_options(struct command *command, struct json *j, struct error *err)
-{
-	const struct options *options = &command->options;
-	struct limits limits = options->limits;
-	limits.timeout_ms = 0; /* it is of the tests */
-	if (network_print_options(options, j, err))
-		return -1;
-	if (options->requires.count) {
-		json_array(j, "requires");
-		for (size_t i = 0; i < options->requires.count; i++)
-			json_text(j, NULL, options->requires.items[i]);
-		json_end(j);
-	}
-	if (options->env.python)
-		json_text(j, "python", options->env.python);
-	if (options->note)
-		json_text(j, "description", options->note);
-	record_print_given(j, "limits", &limits_record, &limits);
-	if (options->limits.timeout_ms)
-		json_u64(j, "timeout_ms", options->limits.timeout_ms);
-	if (options->ttl_ms)
-		json_u64(j, "ttl_ms", options->ttl_ms);
+	*text = content.data;
 	return 0;
 }
 
@@ -95,7 +74,7 @@ static int show_forged(
 	if (tool_view_update(command, err))
 		return -1;
 	if (command->json) {
-		remote_print_answer(answer, &command->out);
+		plain_show(command, answer);
 		return is_active ? 0 : 1;
 	}
 	if (is_active) {
@@ -110,21 +89,17 @@ static int show_forged(
 	return 1;
 }
 
-static int send_forge(struct command *command, const struct buf *body, struct error *err)
+static int run_install(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
-	command->remote.cancels = "the forging";
-	command->remote.interrupted_hint = "carrel tool ls lists what there is";
-	if (remote_call(&command->remote, "POST", "/v1/tools", body, &answer, err))
+	if (plain_ask_with(command, print_options, &command->options, &answer, err))
 		return -1;
 	return show_forged(command, &answer, err);
 }
 
 static int run_forge(struct command *command, struct error *err)
 {
-	const struct options *options = &command->options;
-	auto_buf struct buf body = buf_empty(BODY_MAX);
-	struct json j = json_to(&body, false);
+	struct options *options = &command->options;
 	if (tool_check_name(command->operands.items[0], err))
 		return -1;
 	if (!options->code || !options->tests)
@@ -133,26 +108,9 @@ static int run_forge(struct command *command, struct error *err)
 			options->code	 ? "--tests FILE"
 			: options->tests ? "--code FILE"
 					 : "--code FILE and --tests FILE");
-	json_object(&j, NULL);
-	json_text(&j, "name", command->operands.items[0]);
-	if (print_file(command, &j, "code", options->code, err) ||
-		print_file(command, &j, "tests", options->tests, err) ||
-		print_options(command, &j, err))
-		return -1;
-	json_end(&j);
-	return send_forge(command, &body, err);
-}
-
-static int run_install(struct command *command, struct error *err)
-{
-	auto_buf struct buf body = buf_empty(BODY_MAX);
-	struct json j = json_to(&body, false);
-	json_object(&j, NULL);
-	json_text(&j, "package", command->operands.items[0]);
-	if (print_options(command, &j, err))
-		return -1;
-	json_end(&j);
-	return send_forge(command, &body, err);
+	return read_text(command, &options->code, err) || read_text(command, &options->tests, err)
+		       ? -1
+		       : run_install(command, err);
 }
 
 #define FORGE_ROWS                                                                                 \
@@ -191,6 +149,9 @@ static const struct arg_spec forge_spec = {
 		    "  carrel tool forge fetch --code fetch.py --tests test_fetch.py --requires "
 		    "httpx\n",
 	.run = run_forge,
+	.sends = "name",
+	.cancels = "the forging",
+	.afterwards = "carrel tool ls lists what there is",
 };
 
 static const struct arg_option install_table[] = { FORGE_ROWS };
@@ -205,31 +166,32 @@ static const struct arg_spec install_spec = {
 		    "  carrel tool call pypi_python-slugify '{\"function\": \"slugify.slugify\", "
 		    "\"args\": [\"A b\"]}'\n",
 	.run = run_install,
+	.sends = "package",
+	.cancels = "the forging",
+	.afterwards = "carrel tool ls lists what there is",
+	.asks = "forgeTool",
 };
 
 /* ---- call ---- */
 
-static int print_call(struct command *command, struct buf *out, struct error *err)
+static int read_arguments(struct command *command, struct str *text, struct error *err)
 {
-	const struct options *options = &command->options;
 	struct json_value *value;
-	struct str text = STR("{}");
+	*text = STR("{}");
 	if (command->operands.count > 1)
-		text = str_from(command->operands.items[1]);
-	if (str_is(text, "-") && cli_read_file("-", ARGUMENTS_MAX, &command->arena, &text, err))
+		*text = str_from(command->operands.items[1]);
+	if (str_is(*text, "-") && cli_read_file("-", ARGUMENTS_MAX, &command->arena, text, err))
 		return -1;
-	if (json_read(text, &command->arena, &value, err))
+	if (json_read(*text, &command->arena, &value, err))
 		return error_context(err, "the arguments are not valid JSON");
-	if (value->kind != JSON_OBJECT)
-		return fail(err, ERR_INVALID, "the arguments must be a JSON object");
-	struct json j = json_to(out, false);
-	json_object(&j, NULL);
-	json_raw(&j, "arguments", arena_bytes(&command->arena, text.data, text.len));
-	if (options->timeout_ms)
-		json_u64(&j, "timeout_ms", options->timeout_ms);
-	if (options->version)
-		json_u64(&j, "version", options->version);
-	json_end(&j);
+	return value->kind == JSON_OBJECT
+		       ? 0
+		       : fail(err, ERR_INVALID, "the arguments must be a JSON object");
+}
+
+static int print_arguments(const void *ctx, struct json *j, struct error *err)
+{
+	json_raw(j, "arguments", ctx);
 	return 0;
 }
 
@@ -243,12 +205,12 @@ static void say_stream(const struct json_value *answer, const char *key)
 static int run_call(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
-	auto_buf struct buf body = buf_empty(BODY_MAX);
-	if (print_call(command, &body, err) || remote_open(&command->remote, err))
+	struct str text;
+	if (read_arguments(command, &text, err) || remote_open(&command->remote, err))
 		return -1;
 	remote_catch_interrupts(&command->remote);
-	int failed = remote_call(&command->remote, "POST",
-		tool_path(command, command->operands.items[0], "/call"), &body, &answer, err);
+	int failed = plain_ask_with(command, print_arguments,
+		arena_bytes(&command->arena, text.data, text.len), &answer, err);
 	if (remote_is_interrupted())
 		return fail(err, ERR_CANCELED, "interrupted: the call was ended");
 	if (failed)
@@ -305,23 +267,18 @@ static const struct arg_spec call_spec = {
 
 static int run_ls(struct command *command, struct error *err)
 {
-	return listing_print_records(command, &tool_record, "name", "/v1/tools", err) ||
-			       tool_view_update(command, err)
-		       ? -1
-		       : 0;
+	return plain_list(command, err) || tool_view_update(command, err) ? -1 : 0;
 }
 
-static const struct arg_option ls_table[] = {
-	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "names only" },
-	{ ARG_FROM(remote_rows) },
-};
 static const struct arg_spec ls_spec = {
 	.command = "tool ls",
 	.summary = "list tools",
 	.about = "Lists tools: of each the active version, else the newest one.",
-	ARG_TABLE(ls_table),
+	ARG_TABLE(plain_names_table),
 	.examples = "  carrel tool ls -o json\n",
 	.run = run_ls,
+	.record = &tool_record,
+	.key = "name",
 };
 
 static int print_fields(struct command *command, const struct json_value *tool, struct error *err)
@@ -348,15 +305,10 @@ static int print_fields(struct command *command, const struct json_value *tool, 
 static int run_show(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
-	if (read_version(command, err) ||
-		remote_call(&command->remote, "GET",
-			tool_path(command, command->operands.items[0], version_query(command)),
-			NULL, &answer, err))
+	if (read_version(command, err) || plain_ask(command, &answer, err))
 		return -1;
-	if (command->json) {
-		remote_print_answer(&answer, &command->out);
-		return 0;
-	}
+	if (command->json)
+		return plain_show(command, &answer);
 	const char *code = json_member_text(answer.value, "code");
 	if (command->options.is_stream) {
 		buf_text(&command->out, code ? code : "");
@@ -386,9 +338,8 @@ static int run_logs(struct command *command, struct error *err)
 	struct remote_answer answer = { 0 };
 	if (read_version(command, err))
 		return -1;
-	const char *query = version_query(command);
 	/* Not the active version: the last one that was forged. */
-	if (!query[0]) {
+	if (!command->options.version) {
 		if (remote_call(&command->remote, "GET",
 			    tool_path(command, command->operands.items[0], "/versions?limit=1"),
 			    NULL, &answer, err))
@@ -396,15 +347,11 @@ static int run_logs(struct command *command, struct error *err)
 		const struct json_value *items = json_member(answer.value, "items");
 		if (items && items->first)
 			json_member_u64(items->first, "version", &command->options.version);
-		query = version_query(command);
 	}
-	if (remote_call(&command->remote, "GET",
-		    tool_path(command, command->operands.items[0], query), NULL, &answer, err))
+	if (plain_ask(command, &answer, err))
 		return -1;
-	if (command->json) {
-		remote_print_answer(&answer, &command->out);
-		return 0;
-	}
+	if (command->json)
+		return plain_show(command, &answer);
 	const struct json_value *output = json_member(answer.value, "output");
 	const char *error = json_member_text(answer.value, "error");
 	if (output && output->kind == JSON_STRING)
@@ -427,24 +374,24 @@ static const struct arg_spec logs_spec = {
 	ARG_TABLE(logs_table),
 	.examples = "  carrel tool logs slug\n  carrel tool logs slug 2\n",
 	.run = run_logs,
+	.asks = "getTool",
 };
 
 /* ---- rollback, rm ---- */
 
+static int print_version(const void *ctx, struct json *j, struct error *err)
+{
+	const struct options *options = ctx;
+	if (options->version)
+		json_u64(j, "version", options->version);
+	return 0;
+}
+
 static int run_rollback(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
-	auto_buf struct buf body = buf_empty(BODY_MAX);
-	struct json j = json_to(&body, false);
-	if (read_version(command, err))
-		return -1;
-	json_object(&j, NULL);
-	if (command->options.version)
-		json_u64(&j, "version", command->options.version);
-	json_end(&j);
-	if (remote_call(&command->remote, "POST",
-		    tool_path(command, command->operands.items[0], "/rollback"), &body, &answer,
-		    err))
+	if (read_version(command, err) ||
+		plain_ask_with(command, print_version, &command->options, &answer, err))
 		return -1;
 	return show_forged(command, &answer, err);
 }
@@ -463,7 +410,7 @@ static const struct arg_spec rollback_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	int code = cli_remove_ones(command, "/v1/tools", &command->operands, err);
+	int code = plain_remove(command, err);
 	return code < 0 || tool_view_update(command, err) ? -1 : code;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"
+#include "cli/plain.h"
 #include "cli/cli.h"
 
 /* "TIME TYPE NAME KEY=VALUE…", the first two as wide as the longest that there is. */
@@ -61,13 +62,10 @@ static int begin(void *ctx, struct error *err)
 {
 	struct watch *watch = ctx;
 	struct remote *remote = &watch->command->remote;
-	const char *workspace = watch->command->options.workspace;
 	struct client_request request = CLIENT_REQUEST_NONE;
 	request.method = "GET";
 	request.accept = "text/event-stream";
-	request.path = workspace ? arena_printf(remote->arena, "/v1/events?workspace=%s",
-					   remote_escape(remote, workspace))
-				 : "/v1/events";
+	request.path = plain_path(watch->command, NULL);
 	if (watch->last[0])
 		request.headers = arena_printf(remote->arena, "Last-Event-ID: %s\r\n", watch->last);
 	return remote_begin(remote, &request, &watch->response, err);

@@ -1,36 +1,11 @@
 /* carrel token: access tokens, with which other principals than your uid use the daemon. */
 #include <string.h>
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "cli/columns.h"
 #include "model/nouns/token.h"
 
 /* ---- create ---- */
-
-static int run_create(struct command *command, struct error *err)
-{
-	const struct options *options = &command->options;
-	struct remote_answer answer;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	json_object(&j, NULL);
-	if (options->scope)
-		json_text(&j, "scope", options->scope);
-	if (options->workspace)
-		json_text(&j, "workspace", options->workspace);
-	if (options->name)
-		json_text(&j, "name", options->name);
-	if (options->ttl_ms)
-		json_u64(&j, "ttl_ms", options->ttl_ms);
-	json_end(&j);
-	if (remote_call(&command->remote, "POST", "/v1/tokens", &body, &answer, err))
-		return -1;
-	const char *text = json_member_text(answer.value, "text");
-	if (command->json)
-		remote_print_answer(&answer, &command->out);
-	else
-		buf_printf(&command->out, "%s\n", text ? text : "");
-	return 0;
-}
 
 static const struct arg_option create_table[] = {
 	{ 0, "scope", ARG_CHOICE, AT(scope), "admin|user|reviewer",
@@ -53,32 +28,21 @@ static const struct arg_spec create_spec = {
 	ARG_TABLE(create_table),
 	.examples = "  carrel token create --scope reviewer --ttl 30d --name alice\n"
 		    "  carrel token create --workspace demo > demo.token\n",
-	.run = run_create,
+	.run = plain_run,
+	.prints = "text",
 };
 
 /* ---- ls, rm ---- */
 
-static int run_ls(struct command *command, struct error *err)
-{
-	return listing_print_records(command, &token_record, "id", "/v1/tokens", err);
-}
-
-static const struct arg_option ls_table[] = {
-	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "ids only" },
-	{ ARG_FROM(remote_rows) },
-};
 static const struct arg_spec ls_spec = {
 	.command = "token ls",
 	.summary = "list access tokens",
 	.about = "Lists the access tokens, newest first, without their texts.",
-	ARG_TABLE(ls_table),
-	.run = run_ls,
+	ARG_TABLE(plain_ids_table),
+	.run = plain_list,
+	.record = &token_record,
+	.key = "id",
 };
-
-static int run_rm(struct command *command, struct error *err)
-{
-	return cli_remove_ones(command, "/v1/tokens", &command->operands, err);
-}
 
 static const struct arg_spec rm_spec = {
 	.command = "token rm",
@@ -87,7 +51,7 @@ static const struct arg_spec rm_spec = {
 	.about = "Removes access tokens, by their ids. They are refused at once, and streams of "
 		 "events that\ntheir bearers have open end.",
 	REMOTE_OPTIONS,
-	.run = run_rm,
+	.run = plain_remove,
 };
 
 static const struct arg_spec *const commands[] = { &create_spec, &ls_spec, &rm_spec, NULL };

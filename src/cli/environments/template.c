@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/run/policy_file.h"
+#include "cli/plain.h"
 #include "cli/environments/template.h"
 #include "model/nouns/template.h"
 
@@ -113,42 +114,24 @@ void template_print_made(struct command *command, const struct remote_answer *an
 
 /* ---- commands ---- */
 
-static int run_ls(struct command *command, struct error *err)
-{
-	return listing_print_records(command, &template_record, "name", "/v1/templates", err);
-}
-
 static const struct arg_spec ls_spec = {
 	.command = "template ls",
 	.summary = "list templates",
 	.about = "Lists the templates that carrel ships and those that were added.",
 	REMOTE_OPTIONS,
-	.run = run_ls,
+	.run = plain_list,
+	.record = &template_record,
+	.key = "name",
 };
-
-static const char *path_of(struct command *command, const char *name)
-{
-	return arena_printf(
-		&command->arena, "/v1/templates/%s", remote_escape(&command->remote, name));
-}
 
 static int run_show(struct command *command, struct error *err)
 {
-	const char *name = command->operands.items[0];
 	struct remote_answer answer;
-	if (template_check_name(name, err) ||
-		remote_call(&command->remote, "GET", path_of(command, name), NULL, &answer, err))
+	if (plain_ask(command, &answer, err))
 		return -1;
-	if (command->json) {
-		remote_print_answer(&answer, &command->out);
-		return 0;
-	}
-	const char *yaml = json_member_text(answer.value, "yaml");
-	template_say_warnings(answer.value);
-	buf_text(&command->out, yaml ? yaml : "");
-	if (yaml && yaml[0] && yaml[strlen(yaml) - 1] != '\n')
-		buf_char(&command->out, '\n');
-	return 0;
+	if (!command->json)
+		template_say_warnings(answer.value);
+	return plain_show(command, &answer);
 }
 
 static const struct arg_spec show_spec = {
@@ -161,23 +144,31 @@ static const struct arg_spec show_spec = {
 	REMOTE_OPTIONS,
 	.examples = "  carrel template show default > mine.yaml\n",
 	.run = run_show,
+	.check = template_check_name,
+	.prints = "yaml",
 };
 
-/* What is sent of a file; is_check: nothing is added. */
-static int send_file(
-	struct command *command, bool is_check, struct remote_answer *answer, struct error *err)
+int template_print_yaml(const void *ctx, struct json *j, struct error *err)
+{
+	const struct str *text = ctx;
+	json_str(j, "yaml", *text);
+	return 0;
+}
+
+static int print_check(const void *ctx, struct json *j, struct error *err)
+{
+	json_bool(j, "check", true);
+	return template_print_yaml(ctx, j, err);
+}
+
+static int send_file(struct command *command, plain_more_fn *print, struct remote_answer *answer,
+	struct error *err)
 {
 	const char *path = command->operands.items[0];
-	auto_buf struct buf body = buf_empty((size_t)8 << 20);
-	struct json j = json_to(&body, false);
 	struct str text;
 	if (template_read_file(path, &command->arena, &text, err))
 		return -1;
-	json_object(&j, NULL);
-	json_str(&j, "yaml", text);
-	json_bool(&j, "check", is_check);
-	json_end(&j);
-	if (!remote_call(&command->remote, "POST", "/v1/templates", &body, answer, err))
+	if (!plain_ask_with(command, print, &text, answer, err))
 		return 0;
 	return err->code == ERR_INVALID ? error_context(err, "%s", path) : -1;
 }
@@ -185,7 +176,7 @@ static int send_file(
 static int run_add(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	if (send_file(command, false, &answer, err))
+	if (send_file(command, template_print_yaml, &answer, err))
 		return -1;
 	template_print_made(command, &answer);
 	return 0;
@@ -205,15 +196,6 @@ static const struct arg_spec add_spec = {
 	.run = run_add,
 };
 
-static int run_rm(struct command *command, struct error *err)
-{
-	for (size_t i = 0; i < command->operands.count; i++)
-		if (template_check_name(command->operands.items[i], err))
-			return -1;
-	return removal_run(command, &template_removal, &command->operands, NULL, err);
-}
-
-static const struct arg_option rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
 static const struct arg_spec rm_spec = {
 	.command = "template rm",
 	.summary = "remove templates that were added",
@@ -222,14 +204,16 @@ static const struct arg_spec rm_spec = {
 		"Removes templates that were added. Shipped templates can't be removed. "
 		"Workspaces that\nwere made of it stay. One that an agent makes its contexts of is "
 		"asked about on a\nterminal, and needs --force elsewhere.",
-	ARG_TABLE(rm_table),
-	.run = run_rm,
+	ARG_TABLE(plain_rm_table),
+	.run = plain_remove,
+	.check = template_check_name,
+	.removal = &template_removal,
 };
 
 static int run_validate(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	if (send_file(command, true, &answer, err))
+	if (send_file(command, print_check, &answer, err))
 		return -1;
 	if (command->json) {
 		remote_print_answer(&answer, &command->out);
@@ -248,6 +232,7 @@ static const struct arg_spec validate_spec = {
 		 "names the\nline and the key. Nothing is added.",
 	REMOTE_OPTIONS,
 	.run = run_validate,
+	.asks = "addTemplate",
 };
 
 const struct arg_spec cli_template = {

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "cli/cli.h"
 #include "cli/columns.h"
+#include "cli/plain.h"
 #include "cli/workspaces/workspace_names.h"
 #include "format/text/base64.h"
 #include "model/nouns/approval.h"
@@ -81,25 +82,17 @@ static int run_ls(struct command *command, struct error *err)
 {
 	static const char *const heads[COLUMNS] = { "ID", "WORKSPACE", "STATE", "REQUESTED BY",
 		"AGE", "COMMAND" };
-	const struct options *options = &command->options;
 	struct approvals approvals = {
 		.listing = { .command = command,
 			.columns = { .arena = &command->arena, .count = COLUMNS },
 			.add = add_line }
 	};
-	const char *path = "/v1/approvals";
-	if (options->state)
-		path = arena_printf(&command->arena, "%s?state=%s", path, options->state);
-	if (options->workspace)
-		path = arena_printf(&command->arena, "%s%cworkspace=%s", path,
-			options->state ? '&' : '?',
-			remote_escape(&command->remote, options->workspace));
-	if (!options->quiet)
+	if (!command->options.quiet)
 		columns_add(&approvals.listing.columns, heads);
-	if (!command->json && !options->quiet &&
+	if (!command->json && !command->options.quiet &&
 		workspace_names_read(&approvals.names, &command->remote, true, err))
 		return -1;
-	return listing_print(&approvals.listing, path, err);
+	return listing_print(&approvals.listing, plain_path(command, NULL), err);
 }
 
 static const struct arg_option ls_table[] = {
@@ -118,12 +111,6 @@ static const struct arg_spec ls_spec = {
 };
 
 /* ---- show ---- */
-
-static const char *approval_path(struct command *command)
-{
-	return arena_printf(&command->arena, "/v1/approvals/%s",
-		remote_escape(&command->remote, command->operands.items[0]));
-}
 
 static void print_texts(
 	struct command *command, const struct json_value *approval, const char *member)
@@ -213,7 +200,7 @@ static int run_show(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
 	struct workspace_names names;
-	if (remote_call(&command->remote, "GET", approval_path(command), NULL, &answer, err) ||
+	if (plain_ask(command, &answer, err) ||
 		(!command->json && workspace_names_read(&names, &command->remote, true, err)))
 		return -1;
 	if (command->json)
@@ -239,19 +226,16 @@ static const struct arg_spec show_spec = {
 static int run_approve(struct command *command, struct error *err);
 
 /* A policy that denies it by now overrules an approval. */
+static int print_decision(const void *ctx, struct json *j, struct error *err)
+{
+	json_text(j, "decision", ctx);
+	return 0;
+}
+
 static int send_answer(struct command *command, const char *decision, struct error *err)
 {
 	struct remote_answer answer;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	json_object(&j, NULL);
-	json_text(&j, "decision", decision);
-	if (command->options.always)
-		json_bool(&j, "always", true);
-	if (command->options.note)
-		json_text(&j, "note", command->options.note);
-	json_end(&j);
-	if (remote_call(&command->remote, "POST", approval_path(command), &body, &answer, err))
+	if (plain_ask_with(command, print_decision, decision, &answer, err))
 		return -1;
 	const char *state = json_member_text(answer.value, "state");
 	const char *note = json_member_text(answer.value, "note");
@@ -310,6 +294,7 @@ static const struct arg_spec deny_spec = {
 	.about = "Refuses the command that waits: it ends `denied`.",
 	ARG_TABLE(deny_table),
 	.run = run_deny,
+	.asks = "answerApproval",
 };
 
 const struct arg_spec cli_approval = {

@@ -6,6 +6,7 @@
 #include "audit/verify.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "cli/plain.h"
 #include "cli/cli.h"
 
 #define PIECE 65536
@@ -20,28 +21,13 @@ struct lines {
 	char host[256];
 };
 
-static const char *add_query(
-	struct remote *remote, const char *path, const char *key, const char *value)
-{
-	return value ? arena_printf(remote->arena, "%s%c%s=%s", path, strchr(path, '?') ? '&' : '?',
-			       key, remote_escape(remote, value))
-		     : path;
-}
-
 static int begin(void *ctx, struct error *err)
 {
 	struct lines *l = ctx;
 	struct remote *remote = &l->command->remote;
-	const struct options *options = &l->command->options;
 	struct client_request request = CLIENT_REQUEST_NONE;
-	const char *path = "/v1/audit";
-	path = add_query(remote, path, "since", options->since);
-	path = add_query(remote, path, "until", options->until);
-	path = add_query(remote, path, "workspace", options->workspace);
-	path = add_query(remote, path, "type", options->type);
-	path = add_query(remote, path, "follow", options->follow ? "true" : NULL);
 	request.method = "GET";
-	request.path = path;
+	request.path = plain_path(l->command, NULL);
 	request.accept = "application/x-ndjson";
 	if (l->last)
 		request.headers = arena_printf(

@@ -2,29 +2,22 @@
 #include <string.h>
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "cli/columns.h"
 #include "model/nouns/archive.h"
 #include "model/nouns/environment.h"
-
-static int run_ls(struct command *command, struct error *err)
-{
-	return listing_print_records(command, &archive_record, "name", "/v1/archives", err);
-}
 
 static const struct arg_spec ls_spec = {
 	.command = "archive ls",
 	.summary = "list archived workspaces",
 	.about = "Lists the archives of workspaces, newest first.",
 	REMOTE_OPTIONS,
-	.run = run_ls,
+	.run = plain_list,
+	.record = &archive_record,
+	.key = "name",
 };
 
 /* ---- rm, prune ---- */
-
-static int run_rm(struct command *command, struct error *err)
-{
-	return cli_remove_ones(command, "/v1/archives", &command->operands, err);
-}
 
 static const struct arg_spec rm_spec = {
 	.command = "archive rm",
@@ -33,7 +26,7 @@ static const struct arg_spec rm_spec = {
 	.about = "Removes archives of workspaces.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel archive rm demo-20261116T095152.123Z.tar.zst\n",
-	.run = run_rm,
+	.run = plain_remove,
 };
 
 struct pruning {

@@ -3,21 +3,8 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "cli/remote.h"
-
-static const char *make_path(struct command *command)
-{
-	const struct options *options = &command->options;
-	struct remote *remote = &command->remote;
-	auto_buf struct buf query = buf_empty(1 << 20);
-	buf_printf(&query, "/diff?patch=%d&all=%d", options->patch, options->all);
-	for (size_t i = 0; i < options->paths.count; i++)
-		buf_printf(&query, "&path=%s", remote_escape(remote, options->paths.items[i]));
-	if (command->operands.count > 1)
-		buf_printf(
-			&query, "&snapshot=%s", remote_escape(remote, command->operands.items[1]));
-	return remote_workspace_path(remote, command->operands.items[0], query.data);
-}
 
 /* Bytes of a workspace could give orders to a terminal. */
 static void print_shown(struct buf *out, struct str text)
@@ -46,7 +33,7 @@ static int print_patch(struct command *command, struct error *err)
 	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response;
 	request.method = "GET";
-	request.path = make_path(command);
+	request.path = plain_path(command, command->operands.items[0]);
 	request.accept = "text/x-patch";
 	if (remote_open(&command->remote, err) ||
 		client_call(&command->remote.client, &request, &command->arena, &response, err))
@@ -79,7 +66,7 @@ static int run_diff(struct command *command, struct error *err)
 			"--patch prints a patch, not JSON");
 	if (command->options.patch)
 		return print_patch(command, err);
-	if (remote_call(&command->remote, "GET", make_path(command), NULL, &answer, err))
+	if (plain_ask(command, &answer, err))
 		return -1;
 	const struct json_value *items = json_member(answer.value, "items");
 	if (!items)
@@ -113,4 +100,5 @@ const struct arg_spec cli_diff = {
 		    "  carrel diff demo before-upgrade\n"
 		    "  carrel diff demo --patch | git apply --stat\n",
 	.run = run_diff,
+	.sends = "snapshot",
 };

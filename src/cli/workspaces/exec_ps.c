@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/str.h"
 #include "cli/columns.h"
+#include "cli/plain.h"
 #include "cli/workspaces/workspace_names.h"
 
 struct ps_listing {
@@ -151,23 +152,19 @@ static int parse_signal(const char *text, int *number, struct error *err)
 		err, ERR_INVALID, "TERM, KILL, INT, 9 …", "--signal: unknown signal '%s'", text);
 }
 
+static int print_signal(const void *ctx, struct json *j, struct error *err)
+{
+	json_i64(j, "signal", *(const int *)ctx);
+	return 0;
+}
+
 static int run_kill(struct command *command, struct error *err)
 {
-	struct remote *remote = &command->remote;
 	const char *asked = command->options.signal;
-	cli_ones all = { 0 };
 	int number = SIGTERM;
-	auto_buf struct buf body = buf_empty(64);
-	if ((asked && parse_signal(asked, &number, err)) || remote_open(remote, err))
+	if (asked && parse_signal(asked, &number, err))
 		return -1;
-	buf_printf(&body, "{\"signal\":%d}", number);
-	for (size_t i = 0; i < command->operands.count; i++) {
-		struct cli_one one = { .name = command->operands.items[i] };
-		one.has_failed = remote_call(remote, "POST",
-			remote_exec_path(remote, one.name, "/signal"), &body, NULL, &one.err);
-		vec_push(&command->arena, &all, one);
-	}
-	return cli_print_ones(command, &all, "signaled", number, err);
+	return plain_each(command, print_signal, &number, "signaled", number, err);
 }
 
 static const struct arg_option kill_table[] = {

@@ -1,6 +1,7 @@
 /* carrel health, carrel repair: whether workspaces work, and what is done about it. */
 #include <string.h>
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "cli/remote.h"
 #include "format/text/quantity.h"
 
@@ -66,10 +67,7 @@ static int check_one(struct checked *checked, const char *name, struct error *er
 {
 	struct command *command = checked->command;
 	struct remote_answer answer;
-	if (remote_call(&command->remote, "GET",
-		    remote_workspace_path(&command->remote, name,
-			    command->options.deep ? "/health?deep" : "/health"),
-		    NULL, &answer, err))
+	if (remote_call(&command->remote, "GET", plain_path(command, name), NULL, &answer, err))
 		return -1;
 	checked->has_issues |= !is_set(answer.value, "healthy");
 	if (command->json)
@@ -126,11 +124,7 @@ const struct arg_spec cli_health = {
 static int run_repair(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	const char *name = command->operands.items[0];
-	if (remote_call(&command->remote, "POST",
-		    remote_workspace_path(&command->remote, name,
-			    command->options.deep ? "/repair?deep" : "/repair"),
-		    NULL, &answer, err))
+	if (plain_ask(command, &answer, err))
 		return -1;
 	const struct json_value *done = json_member(answer.value, "done");
 	const struct json_value *failed = json_member(answer.value, "failed");
@@ -140,7 +134,7 @@ static int run_repair(struct command *command, struct error *err)
 		print_lines(&command->out, done, "");
 		print_lines(&command->out, failed, "not repaired: ");
 		if (!(done && done->first) && !(failed && failed->first))
-			buf_printf(&command->out, "%s is healthy\n", name);
+			buf_printf(&command->out, "%s is healthy\n", command->operands.items[0]);
 	}
 	return is_set(json_member(answer.value, "health"), "healthy") ? 0 : UNHEALTHY;
 }
@@ -167,9 +161,7 @@ const struct arg_spec cli_repair = {
 static int run_verify(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	if (remote_call(&command->remote, "GET",
-		    remote_workspace_path(&command->remote, command->operands.items[0], "/verify"),
-		    NULL, &answer, err))
+	if (plain_ask(command, &answer, err))
 		return -1;
 	const struct json_value *layers = json_member(answer.value, "layers");
 	if (command->json)

@@ -1,9 +1,8 @@
 /* carrel install, uninstall. */
 #include <unistd.h>
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "cli/environments/build_watch.h"
-
-#define BODY_MAX ((size_t)1 << 20)
 
 static const struct arg_option table[] = {
 	{ 0, "node", ARG_FLAG, AT(node_packages), NULL, "packages of Node, not of Python" },
@@ -23,56 +22,39 @@ static void print_versions(
 	}
 }
 
-static int change(struct command *command, const char *method, struct error *err)
+static int print_more(const void *ctx, struct json *j, struct error *err)
+{
+	const struct options *options = ctx;
+	if (options->node_packages)
+		json_text(j, "kind", "node");
+	if (options->no_persist)
+		json_bool(j, "persist", false);
+	return 0;
+}
+
+static int run_change(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
 	struct build_watch watch;
-	auto_buf struct buf body = buf_empty(BODY_MAX);
-	struct json j = json_to(&body, false);
-	json_object(&j, NULL);
-	json_array(&j, "packages");
-	for (size_t i = 1; i < command->operands.count; i++)
-		json_text(&j, NULL, command->operands.items[i]);
-	json_end(&j);
-	if (command->options.node_packages)
-		json_text(&j, "kind", "node");
-	if (command->options.no_persist)
-		json_bool(&j, "persist", false);
-	json_end(&j);
 	enum progress_kind kind = command->json ? PROGRESS_NONE : progress_kind_for(STDERR_FILENO);
 	if (remote_open(&command->remote, err))
 		return -1;
-	command->remote.cancels = "the change of packages";
 	command->remote.interrupted_hint = arena_printf(&command->arena,
 		"carrel info %s shows its environment", command->operands.items[0]);
 	/* Often nothing has to be built: a bar disappears, a line would stay. */
 	build_watch_begin(&watch, &command->remote, kind, kind == PROGRESS_BAR ? "resolving" : NULL,
 		command->operands.items[0]);
-	int failed = remote_call(&command->remote, method,
-		remote_workspace_path(&command->remote, command->operands.items[0], "/packages"),
-		&body, &answer, err);
+	int failed = plain_ask_with(command, print_more, &command->options, &answer, err);
 	build_watch_end(&watch);
 	if (failed)
 		return -1;
-	if (command->json) {
-		remote_print_answer(&answer, &command->out);
-		return 0;
-	}
+	if (command->json)
+		return plain_show(command, &answer);
 	print_versions(&command->out, answer.value, "removed", '-');
 	print_versions(&command->out, answer.value, "installed", '+');
 	if (!command->out.len)
 		cli_say("nothing to change");
 	return 0;
-}
-
-static int run_install(struct command *command, struct error *err)
-{
-	return change(command, "POST", err);
-}
-
-static int run_uninstall(struct command *command, struct error *err)
-{
-	return change(command, "DELETE", err);
 }
 
 const struct arg_spec cli_install = {
@@ -91,7 +73,9 @@ const struct arg_spec cli_install = {
 	.examples = "  carrel install demo requests 'pandas>=2'\n"
 		    "  carrel install demo ruff --no-persist\n"
 		    "  carrel install demo --node axios typescript@5\n",
-	.run = run_install,
+	.run = run_change,
+	.sends = "packages",
+	.cancels = "the change of packages",
 };
 
 const struct arg_spec cli_uninstall = {
@@ -106,5 +90,7 @@ const struct arg_spec cli_uninstall = {
 	ARG_TABLE(table),
 	.examples = "  carrel uninstall demo pandas\n"
 		    "  carrel uninstall demo --node axios\n",
-	.run = run_uninstall,
+	.run = run_change,
+	.sends = "packages",
+	.cancels = "the change of packages",
 };

@@ -3,56 +3,20 @@
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/workspaces/workspace_names.h"
+#include "cli/plain.h"
 #include "cli/remote.h"
 #include "format/text/quantity.h"
 #include "model/nouns/snapshot.h"
 
 #define DAMAGED 1 /* exit code: a layer is missing or changed */
 
-static int print_answer(
-	struct command *command, const struct remote_answer *answer, const char *member)
-{
-	const char *text = json_member_text(answer->value, member);
-	if (command->json)
-		remote_print_answer(answer, &command->out);
-	else
-		buf_printf(&command->out, "%s\n", text ? text : "");
-	return 0;
-}
-
-static void print_waiting(struct json *j, const struct options *options)
-{
-	if (options->when_busy)
-		json_text(j, "when_busy", options->when_busy);
-	if (options->timeout_ms)
-		json_u64(j, "timeout_ms", options->timeout_ms);
-}
-
 /* ---- create ---- */
 
 static int run_create(struct command *command, struct error *err)
 {
-	const struct options *options = &command->options;
-	struct remote_answer answer;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (options->tag && snapshot_check_tag(options->tag, err))
+	if (command->options.tag && snapshot_check_tag(command->options.tag, err))
 		return error_context(err, "--tag");
-	json_object(&j, NULL);
-	if (options->tag)
-		json_text(&j, "tag", options->tag);
-	if (options->note)
-		json_text(&j, "note", options->note);
-	print_waiting(&j, options);
-	json_end(&j);
-	command->remote.cancels = "the snapshot";
-	command->remote.interrupted_hint = "carrel snapshot ls lists what there is";
-	if (remote_call(&command->remote, "POST",
-		    remote_workspace_path(
-			    &command->remote, command->operands.items[0], "/snapshots"),
-		    &body, &answer, err))
-		return -1;
-	return print_answer(command, &answer, "id");
+	return plain_run(command, err);
 }
 
 #define TIMEOUT_ROW                                                                                \
@@ -78,6 +42,9 @@ static const struct arg_spec create_spec = {
 	ARG_TABLE(create_table),
 	.examples = "  carrel snapshot create demo --tag before-upgrade\n",
 	.run = run_create,
+	.prints = "id",
+	.cancels = "the snapshot",
+	.afterwards = "carrel snapshot ls lists what there is",
 };
 
 /* ---- ls, show, rm ---- */
@@ -123,29 +90,23 @@ static const struct arg_spec ls_spec = {
 	.run = run_ls,
 };
 
-static const char *snapshot_path(struct command *command, const char *id)
-{
-	return arena_printf(
-		&command->arena, "/v1/snapshots/%s", remote_escape(&command->remote, id));
-}
-
 /* Snapshots as operands name them: ids, NAME@TAG, or NAME TAG (two operands), which is NAME@TAG
  * from here on. */
-static int take_snapshots(struct command *command, text_list *names, struct error *err)
+static int take_snapshots(struct command *command, struct error *err)
 {
-	const text_list *given = &command->operands;
-	*names = (text_list){ 0 };
-	for (size_t i = 0; i < given->count; i++) {
-		const char *name = given->items[i];
+	const text_list given = command->operands;
+	command->operands = (text_list){ 0 };
+	for (size_t i = 0; i < given.count; i++) {
+		const char *name = given.items[i];
 		if (!id_is_valid(name) && !strchr(name, '@')) {
-			if (++i == given->count)
+			if (++i == given.count)
 				return fail_hint(err, ERR_INVALID, args_usage(command->spec).text,
 					"'%s' is not the id of a snapshot; behind the name of a "
 					"workspace a tag or version is needed",
 					name);
-			name = arena_printf(&command->arena, "%s@%s", name, given->items[i]);
+			name = arena_printf(&command->arena, "%s@%s", name, given.items[i]);
 		}
-		vec_push(&command->arena, names, name);
+		vec_push(&command->arena, &command->operands, name);
 	}
 	return 0;
 }
@@ -153,19 +114,15 @@ static int take_snapshots(struct command *command, text_list *names, struct erro
 static int run_show(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	text_list names;
-	if (take_snapshots(command, &names, err))
+	if (take_snapshots(command, err))
 		return -1;
-	if (names.count != 1)
+	if (command->operands.count != 1)
 		return fail_hint(err, ERR_INVALID, args_usage(command->spec).text,
 			"more than one snapshot is named");
-	if (remote_call(&command->remote, "GET", snapshot_path(command, names.items[0]), NULL,
-		    &answer, err))
+	if (plain_ask(command, &answer, err))
 		return -1;
-	if (command->json) {
-		remote_print_answer(&answer, &command->out);
-		return 0;
-	}
+	if (command->json)
+		return plain_show(command, &answer);
 	for (size_t i = 0; i < snapshot_record.count; i++) {
 		const struct field *row = &snapshot_record.rows[i];
 		const char *text;
@@ -194,10 +151,7 @@ static const struct arg_spec show_spec = {
 
 static int run_rm(struct command *command, struct error *err)
 {
-	text_list names;
-	return take_snapshots(command, &names, err)
-		       ? -1
-		       : cli_remove_ones(command, "/v1/snapshots", &names, err);
+	return take_snapshots(command, err) ? -1 : plain_remove(command, err);
 }
 
 static const struct arg_spec rm_spec = {
@@ -240,17 +194,16 @@ static void print_verdict(struct command *command, const char *id, const struct 
 static int run_verify(struct command *command, struct error *err)
 {
 	bool is_whole = true;
-	text_list names;
-	if (take_snapshots(command, &names, err))
+	const text_list *names = &command->operands;
+	if (take_snapshots(command, err))
 		return -1;
 	if (command->json)
 		json_array(&command->value, NULL);
-	for (size_t i = 0; i < names.count; i++) {
-		const char *id = names.items[i];
+	for (size_t i = 0; i < names->count; i++) {
+		const char *id = names->items[i];
 		struct remote_answer answer;
-		if (remote_call(&command->remote, "POST",
-			    arena_printf(&command->arena, "%s/verify", snapshot_path(command, id)),
-			    NULL, &answer, err))
+		if (remote_call(
+			    &command->remote, "POST", plain_path(command, id), NULL, &answer, err))
 			return -1;
 		if (command->json)
 			json_copy(&command->value, NULL, answer.value);
@@ -280,22 +233,9 @@ static const struct arg_spec verify_spec = {
 
 static int run_rollback(struct command *command, struct error *err)
 {
-	struct remote_answer answer;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	json_object(&j, NULL);
-	json_text(&j, "snapshot", command->operands.items[1]);
-	print_waiting(&j, &command->options);
-	json_end(&j);
-	command->remote.cancels = "the rollback";
 	command->remote.interrupted_hint = arena_printf(&command->arena,
 		"carrel info %s shows on which snapshot it is based", command->operands.items[0]);
-	if (remote_call(&command->remote, "POST",
-		    remote_workspace_path(
-			    &command->remote, command->operands.items[0], "/rollback"),
-		    &body, &answer, err))
-		return -1;
-	return print_answer(command, &answer, "name");
+	return plain_run(command, err);
 }
 
 static const struct arg_option rollback_table[] = {
@@ -315,6 +255,8 @@ static const struct arg_spec rollback_spec = {
 	.examples = "  carrel snapshot rollback demo before-upgrade\n"
 		    "  carrel snapshot rollback demo 3\n",
 	.run = run_rollback,
+	.sends = "snapshot",
+	.cancels = "the rollback",
 };
 
 /* ---- push, pull ---- */
@@ -329,24 +271,11 @@ static uint64_t number_of(const struct json_value *answer, const char *member)
 static int run_push(struct command *command, struct error *err)
 {
 	struct remote_answer answer;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
 	char size[16];
-	json_object(&j, NULL);
-	json_text(&j, "snapshot", command->operands.items[1]);
-	if (command->options.force)
-		json_bool(&j, "force", true);
-	json_end(&j);
-	command->remote.cancels = "the push";
-	command->remote.interrupted_hint = "carrel snapshot push sends what is missing";
-	if (remote_call(&command->remote, "POST",
-		    remote_workspace_path(&command->remote, command->operands.items[0], "/push"),
-		    &body, &answer, err))
+	if (plain_ask(command, &answer, err))
 		return -1;
-	if (command->json) {
-		remote_print_answer(&answer, &command->out);
-		return 0;
-	}
+	if (command->json)
+		return plain_show(command, &answer);
 	const char *id = json_member_text(answer.value, "snapshot");
 	uint64_t bytes = number_of(answer.value, "sent_bytes");
 	quantity_format_size(size, bytes);
@@ -371,25 +300,10 @@ static const struct arg_spec push_spec = {
 	ARG_TABLE(push_table),
 	.examples = "  carrel snapshot push demo good\n",
 	.run = run_push,
+	.sends = "snapshot",
+	.cancels = "the push",
+	.afterwards = "carrel snapshot push sends what is missing",
 };
-
-static int run_pull(struct command *command, struct error *err)
-{
-	struct remote_answer answer;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (workspace_check_name(command->operands.items[0], err))
-		return -1;
-	json_object(&j, NULL);
-	json_text(&j, "workspace", command->operands.items[0]);
-	json_text(&j, "snapshot", command->operands.items[1]);
-	json_end(&j);
-	command->remote.cancels = "the pull";
-	command->remote.interrupted_hint = "carrel snapshot ls lists what is here";
-	if (remote_call(&command->remote, "POST", "/v1/snapshots", &body, &answer, err))
-		return -1;
-	return print_answer(command, &answer, "id");
-}
 
 static const struct arg_spec pull_spec = {
 	.command = "snapshot pull",
@@ -401,7 +315,12 @@ static const struct arg_spec pull_spec = {
 		 "create --from; it stays until it is removed.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel create again --from $(carrel snapshot pull demo good)\n",
-	.run = run_pull,
+	.run = plain_run,
+	.check = workspace_check_name,
+	.sends = "workspace snapshot",
+	.prints = "id",
+	.cancels = "the pull",
+	.afterwards = "carrel snapshot ls lists what is here",
 };
 
 const struct arg_spec cli_snapshot = {
@@ -419,24 +338,8 @@ const struct arg_spec cli_snapshot = {
 
 static int run_fork(struct command *command, struct error *err)
 {
-	const struct options *options = &command->options;
 	struct remote_answer answer;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	json_object(&j, NULL);
-	if (command->operands.count > 1)
-		json_text(&j, "name", command->operands.items[1]);
-	if (options->count)
-		json_u64(&j, "count", options->count);
-	if (options->snapshot)
-		json_text(&j, "snapshot", options->snapshot);
-	print_waiting(&j, options);
-	json_end(&j);
-	command->remote.cancels = "the fork";
-	command->remote.interrupted_hint = "carrel ls lists what there is";
-	if (remote_call(&command->remote, "POST",
-		    remote_workspace_path(&command->remote, command->operands.items[0], "/fork"),
-		    &body, &answer, err))
+	if (plain_ask(command, &answer, err))
 		return -1;
 	const struct json_value *items = json_member(answer.value, "items");
 	if (command->json && items)
@@ -471,4 +374,7 @@ const struct arg_spec cli_fork = {
 	.examples = "  carrel fork demo experiment\n"
 		    "  carrel fork demo try --count 10\n",
 	.run = run_fork,
+	.sends = "name",
+	.cancels = "the fork",
+	.afterwards = "carrel ls lists what there is",
 };

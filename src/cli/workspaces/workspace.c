@@ -13,6 +13,7 @@
 #include "cli/run/network.h"
 #include "cli/removal.h"
 #include "cli/run/policy_file.h"
+#include "cli/plain.h"
 #include "cli/environments/template.h"
 #include "format/text/quantity.h"
 #include "model/nouns/template.h"
@@ -303,19 +304,10 @@ static const char *name_of(struct listing *listing, const struct json_value *ite
 
 static int run_ls(struct command *command, struct error *err)
 {
-	const struct options *options = &command->options;
 	struct listing listing = {
 		.command = command, .record = &workspace_record, .key = "name", .name = name_of
 	};
-	const char *path = "/v1/workspaces";
-	char separator = '?';
-	for (size_t i = 0; i < options->labels.count; i++, separator = '&')
-		path = arena_printf(&command->arena, "%s%clabel=%s", path, separator,
-			remote_escape(&command->remote, options->labels.items[i]));
-	if (options->state)
-		path = arena_printf(
-			&command->arena, "%s%cstate=%s", path, separator, options->state);
-	return listing_print_named(&listing, path, err);
+	return listing_print_named(&listing, plain_path(command, NULL), err);
 }
 
 const struct arg_spec cli_ls = {

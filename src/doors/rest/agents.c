@@ -52,9 +52,7 @@ static int api_agent_get(struct call *c, struct error *err)
 	const struct a2a_agent *agent;
 	if (agents_get(c->request, agents_here(c), c->id, &agent, err))
 		return -1;
-	record_print(call_print(c), NULL, &agent_record, agent);
-	call_send(c, 200, NULL);
-	return 0;
+	return call_answer(c, &agent_record, agent);
 }
 
 static void on_removed(

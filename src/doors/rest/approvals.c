@@ -27,9 +27,7 @@ static int api_approval_get(struct call *c, struct error *err)
 	const struct approval *approval;
 	if (core_approval_find(c->request, c->api->core, c->id, &approval, err))
 		return -1;
-	record_print(call_print(c), NULL, &approval_record, approval);
-	call_send(c, 200, NULL);
-	return 0;
+	return call_answer(c, &approval_record, approval);
 }
 
 static void on_answered(void *ctx, const struct approval *approval, const struct error *err)

@@ -52,9 +52,7 @@ static int api_deployment_get(struct call *c, struct error *err)
 	struct deployment shown;
 	if (deployment_get(c->request, all_of(c), c->id, &c->r->arena, &shown, err))
 		return -1;
-	record_print(call_print(c), NULL, &deployment_record, &shown);
-	call_send(c, 200, NULL);
-	return 0;
+	return call_answer(c, &deployment_record, &shown);
 }
 
 static void print_item(void *ctx, const struct deployment *shown)

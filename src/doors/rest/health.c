@@ -30,30 +30,27 @@ static int api_workspace_repair(struct call *c, struct error *err)
 
 static void on_verdict(void *ctx, const struct core_verdict *verdict, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(ctx, err);
+	struct json *j = pending_print(ctx, err);
+	if (!j)
 		return;
-	}
-	json_object(&j, NULL);
-	json_text(&j, "workspace", verdict->workspace);
-	json_text(&j, "name", verdict->name);
-	json_bool(&j, "ok", verdict->ok);
-	json_bool(&j, "inside_trusted", verdict->is_inside_trusted);
-	json_array(&j, "layers");
+	json_object(j, NULL);
+	json_text(j, "workspace", verdict->workspace);
+	json_text(j, "name", verdict->name);
+	json_bool(j, "ok", verdict->ok);
+	json_bool(j, "inside_trusted", verdict->is_inside_trusted);
+	json_array(j, "layers");
 	for (size_t i = 0; i < verdict->checks.count; i++) {
 		const struct core_check *check = &verdict->checks.items[i];
-		json_object(&j, NULL);
-		json_text(&j, "name", check->name);
-		json_bool(&j, "ok", check->ok);
-		json_text(&j, "seen_from", check->is_outside ? "outside" : "inside");
-		json_text(&j, "detail", check->detail);
-		json_end(&j);
+		json_object(j, NULL);
+		json_text(j, "name", check->name);
+		json_bool(j, "ok", check->ok);
+		json_text(j, "seen_from", check->is_outside ? "outside" : "inside");
+		json_text(j, "detail", check->detail);
+		json_end(j);
 	}
-	json_end(&j);
-	json_end(&j);
-	pending_answer(ctx, 200, NULL, &body);
+	json_end(j);
+	json_end(j);
+	pending_send(ctx, 200, NULL);
 }
 
 static int api_workspace_verify(struct call *c, struct error *err)

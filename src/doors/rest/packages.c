@@ -16,20 +16,17 @@ static void print_pairs(struct json *j, const char *key, const pair_list *pairs)
 
 static void on_changed(void *ctx, const struct packages_result *result, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(ctx, err);
+	struct json *j = pending_print(ctx, err);
+	if (!j)
 		return;
-	}
-	json_object(&j, NULL);
-	json_text(&j, "environment", result->environment);
-	print_pairs(&j, "installed", &result->installed);
-	print_pairs(&j, "removed", &result->removed);
-	json_bool(&j, "live", result->is_live);
-	json_bool(&j, "persisted", result->is_persisted);
-	json_end(&j);
-	pending_answer(ctx, 200, NULL, &body);
+	json_object(j, NULL);
+	json_text(j, "environment", result->environment);
+	print_pairs(j, "installed", &result->installed);
+	print_pairs(j, "removed", &result->removed);
+	json_bool(j, "live", result->is_live);
+	json_bool(j, "persisted", result->is_persisted);
+	json_end(j);
+	pending_send(ctx, 200, NULL);
 }
 
 static int change(struct call *c, bool is_removal, struct error *err)
@@ -59,28 +56,25 @@ static int api_packages_uninstall(struct call *c, struct error *err)
 
 static void on_listed(void *ctx, const struct packages_listed *listed, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(ctx, err);
+	struct json *j = pending_print(ctx, err);
+	if (!j)
 		return;
-	}
-	json_object(&j, NULL);
-	json_array(&j, "items");
+	json_object(j, NULL);
+	json_array(j, "items");
 	for (size_t i = 0; i < listed->packages.count; i++) {
 		const struct package *package = &listed->packages.items[i];
-		json_object(&j, NULL);
-		json_text(&j, "name", package->name);
-		json_text(&j, "version", package->version);
-		json_text(&j, "kind", package->kind->name);
-		json_bool(&j, "requested", package->is_requested);
-		json_text(&j, "source", package->is_environment ? "environment" : "workspace");
-		json_end(&j);
+		json_object(j, NULL);
+		json_text(j, "name", package->name);
+		json_text(j, "version", package->version);
+		json_text(j, "kind", package->kind->name);
+		json_bool(j, "requested", package->is_requested);
+		json_text(j, "source", package->is_environment ? "environment" : "workspace");
+		json_end(j);
 	}
-	json_end(&j);
-	json_null(&j, "next_cursor");
-	json_end(&j);
-	pending_answer(ctx, 200, NULL, &body);
+	json_end(j);
+	json_null(j, "next_cursor");
+	json_end(j);
+	pending_send(ctx, 200, NULL);
 }
 
 static int api_packages_list(struct call *c, struct error *err)

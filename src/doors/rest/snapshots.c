@@ -63,9 +63,7 @@ static int api_snapshot_get(struct call *c, struct error *err)
 	struct core_snapshot *snapshot;
 	if (core_snapshot_find(c->request, c->api->core, c->id, &snapshot, err))
 		return -1;
-	record_print(call_print(c), NULL, &snapshot_record, core_snapshot_model(snapshot));
-	call_send(c, 200, NULL);
-	return 0;
+	return call_answer(c, &snapshot_record, core_snapshot_model(snapshot));
 }
 
 static void on_removed(void *ctx, const struct snapshot *none, const struct error *err)
@@ -85,27 +83,24 @@ static int api_snapshot_delete(struct call *c, struct error *err)
 static void on_verdict(
 	void *ctx, const struct core_snapshot_verdict *verdict, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(ctx, err);
+	struct json *j = pending_print(ctx, err);
+	if (!j)
 		return;
-	}
-	json_object(&j, NULL);
-	json_text(&j, "snapshot", verdict->snapshot);
-	json_bool(&j, "ok", verdict->ok);
-	json_array(&j, "layers");
+	json_object(j, NULL);
+	json_text(j, "snapshot", verdict->snapshot);
+	json_bool(j, "ok", verdict->ok);
+	json_array(j, "layers");
 	for (size_t i = 0; i < verdict->layers.count; i++) {
 		const struct core_layer_verdict *layer = &verdict->layers.items[i];
-		json_object(&j, NULL);
-		json_text(&j, "name", layer->name);
-		json_text(&j, "content_id", layer->content_id);
-		json_text(&j, "problem", layer->problem);
-		json_end(&j);
+		json_object(j, NULL);
+		json_text(j, "name", layer->name);
+		json_text(j, "content_id", layer->content_id);
+		json_text(j, "problem", layer->problem);
+		json_end(j);
 	}
-	json_end(&j);
-	json_end(&j);
-	pending_answer(ctx, 200, NULL, &body);
+	json_end(j);
+	json_end(j);
+	pending_send(ctx, 200, NULL);
 }
 
 static int api_snapshot_verify(struct call *c, struct error *err)
@@ -125,14 +120,7 @@ static void print_workspace(struct json *j, struct core_workspace *w)
 
 static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(ctx, err);
-		return;
-	}
-	print_workspace(&j, w);
-	pending_answer(ctx, 200, NULL, &body);
+	pending_answer_workspace(ctx, w, err, 200);
 }
 
 static int api_rollback(struct call *c, struct error *err)
@@ -145,20 +133,17 @@ static int api_rollback(struct call *c, struct error *err)
 static void on_forked(
 	void *ctx, struct core_workspace *const *forks, size_t count, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(ctx, err);
+	struct json *j = pending_print(ctx, err);
+	if (!j)
 		return;
-	}
-	json_object(&j, NULL);
-	json_array(&j, "items");
+	json_object(j, NULL);
+	json_array(j, "items");
 	for (size_t i = 0; i < count; i++)
-		print_workspace(&j, forks[i]);
-	json_end(&j);
-	json_null(&j, "next_cursor");
-	json_end(&j);
-	pending_answer(ctx, 201, NULL, &body);
+		print_workspace(j, forks[i]);
+	json_end(j);
+	json_null(j, "next_cursor");
+	json_end(j);
+	pending_send(ctx, 201, NULL);
 }
 
 static int api_fork(struct call *c, struct error *err)

@@ -50,9 +50,7 @@ static int api_tool_get(struct call *c, struct error *err)
 	const struct tool *tool;
 	if (tools_get(c->request, tools_of(c), c->id, query->version, &tool, err))
 		return -1;
-	record_print(call_print(c), NULL, &tool_record, tool);
-	call_send(c, 200, NULL);
-	return 0;
+	return call_answer(c, &tool_record, tool);
 }
 
 static void on_rolled_back(void *ctx, const struct tool *tool, const struct error *err)

@@ -28,14 +28,11 @@ void pending_answer_workspace(
 	struct pending *op, struct core_workspace *w, const struct error *err, int status)
 {
 	auto_arena struct arena arena = { 0 };
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(op, err);
+	struct json *j = pending_print(op, err);
+	if (!j)
 		return;
-	}
-	print(&j, w);
-	pending_answer(op, status, status == 201 ? location_of(&arena, w) : NULL, &body);
+	print(j, w);
+	pending_send(op, status, status == 201 ? location_of(&arena, w) : NULL);
 }
 
 static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
@@ -190,9 +187,7 @@ static int api_workspace_metrics(struct call *c, struct error *err)
 	struct workspace_metrics metrics;
 	if (core_look(c->request, c->workspace, &metrics, err))
 		return -1;
-	record_print(call_print(c), NULL, &metrics_record, &metrics);
-	call_send(c, 200, NULL);
-	return 0;
+	return call_answer(c, &metrics_record, &metrics);
 }
 
 static int api_metrics_list(struct call *c, struct error *err)

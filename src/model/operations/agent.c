@@ -40,15 +40,17 @@ static const struct operation operations[] = {
 static const struct operation_example examples[] = {
 	{ "AgentAdded", "{'yaml':'name: tools\\ndescription: runs commands\\nversion: v1\\nkind: "
 			"shell\\n'}" },
-	{ "Agent", "{'id':'48qtd6olg40ies2t9oqd','name':'tools','created_at':'2026-01-02T10:00:00."
-		   "000Z','version':'v1','description':'runs "
-		   "commands','default':false,'skills':[],'extended':null,'kind':'shell','template'"
-		   ":null,'limits':{'memory_bytes':null,'disk_bytes':null,'tmp_bytes':null,'pids':"
-		   "null,'fds':null,'cpus':null,'cpu_time_ms':null,'timeout_ms':null,'output_bytes'"
-		   ":null,'mechanism':null},'timeout_ms':300000,'ttl_ms':604800000,'namespace':"
-		   "null,'auth':'token','approver':'client','workspace_without_context':false,'max_"
-		   "contexts':256,'max_tasks':32,'push':null,'yaml':'name: tools\\ndescription: "
-		   "runs commands\\nversion: v1\\nkind: shell\\n'}" },
+	{ "Agent",
+		"{'id':'48qtd6olg40ies2t9oqd','name':'tools',"
+		"'created_at':'2026-01-02T10:00:00.000Z','version':'v1',"
+		"'description':'runs commands','default':false,'skills':[],'extended':null,"
+		"'kind':'shell','template':null,'limits':{'memory_bytes':null,'disk_bytes':null,"
+		"'tmp_bytes':null,'pids':null,'fds':null,'cpus':null,'cpu_time_ms':null,"
+		"'timeout_ms':null,'output_bytes':null,'mechanism':null},'timeout_ms':300000,"
+		"'ttl_ms':604800000,'namespace':null,'auth':'token','approver':'client',"
+		"'workspace_without_context':false,'max_contexts':256,'max_tasks':32,'push':null,"
+		"'yaml':'name: tools\\ndescription: runs commands\\nversion: v1\\nkind: "
+		"shell\\n'}" },
 	{ 0 },
 };
 

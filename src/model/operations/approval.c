@@ -28,21 +28,27 @@ static const struct operation operations[] = {
 			"409 if it was answered already, or has expired. Needs the scope review "
 			"(tokens of scope reviewer or admin).",
 		TAKES(approval_answer_record, struct approval_answer),
-		SHOWN(approval_record, "The approval."), .errors = { 409, 507 } },
+		SHOWN(approval_record, "The approval."), CHANGES },
 	{ 0 },
 };
 
+#define APPROVAL_EXAMPLE                                                                           \
+	"{'id':'c8v0e2d1s9k4m7q3b6n5','workspace':'n5fda10efceptk5gu44i',"                         \
+	"'workspace_name':'demo','exec':'prfv370bg4v8fhatc0c8','state':'pending',"                 \
+	"'argv':['git','push'],'cwd':null,'env':{},'stdin':null,'open_stdin':false,"               \
+	"'tty':false,'encoding':'utf-8','trail':[{'subject':'git push',"                           \
+	"'rule':'Bash(git push:*)','reason':null,'decision':'ask'}],'trail_truncated':false,"      \
+	"'requested_by':'uid 1000','created_at':'2026-01-02T10:00:00.000Z',"                       \
+	"'expires_at':'2026-01-02T10:15:00.000Z','answered_at':null,'answered_by':null,"           \
+	"'note':null,'rules':[],'suggested_rules':['Bash(git push)'],'always_refused':null}"
 static const struct operation_example examples[] = {
-	{ "Approval", "{'id':'c8v0e2d1s9k4m7q3b6n5','workspace':'n5fda10efceptk5gu44i','workspace_"
-		      "name':'demo','exec':'prfv370bg4v8fhatc0c8','state':'pending','argv':['git','"
-		      "push'],'cwd':null,'env':{},'stdin':null,'open_stdin':false,'tty':false,'"
-		      "encoding':'utf-8','trail':[{'subject':'git push','rule':'Bash(git "
-		      "push:*)','reason':null,'decision':'ask'}],'trail_truncated':false,'"
-		      "requested_by':'uid "
-		      "1000','created_at':'2026-01-02T10:00:00.000Z','expires_at':'2026-01-02T10:"
-		      "15:00.000Z','answered_at':null,'answered_by':null,'note':null,'rules':[],'"
-		      "suggested_rules':['Bash(git push)'],'always_refused':null}" },
+	{ "Approval", APPROVAL_EXAMPLE },
 	{ "ApprovalAnswer", "{'decision':'approve','note':'once'}" },
+	{ "ApprovalRequired", "{'type':'about:blank','title':'Accepted','status':202,"
+			      "'code':'approval_required','detail':'exec waits for an approval',"
+			      "'hint':'GET /v1/approvals/c8v0e2d1s9k4m7q3b6n5',"
+			      "'request_id':'am6av8hc000000000002','exit_code':126,"
+			      "'exec':'prfv370bg4v8fhatc0c8','approval':" APPROVAL_EXAMPLE "}" },
 	{ 0 },
 };
 

@@ -30,22 +30,20 @@ static const struct operation operations[] = {
 		.summary = "Store an archive under a new name, to restore it",
 		.more = "The body is a tar.zst or tar.gz that `carrel rm --archive` wrote. 409 if "
 			"the name is taken.",
-		.flags = ROUTE_STREAMED, UPLOADS, .takes_type = TYPE_BYTES, STORED,
-		.errors = { 409, 429, 507 } },
+		.flags = ROUTE_STREAMED, UPLOADS, .takes_type = TYPE_BYTES, STORED, MAKES },
 	{ "POST", "/v1/archives/{id}/restore", "restoreArchive", "restore", VERB_ARCHIVE_RESTORE,
 		.summary = "Make a workspace of an archive",
 		.more = "The new workspace has a new id, and the name that it had unless another "
 			"is given.",
 		.flags = ROUTE_OPTIONAL | ROUTE_LOCATION,
 		TAKES(restore_wanted_record, struct restore_wanted),
-		ANSWER(201, TYPE_JSON, &workspace_record, "The workspace."),
-		.errors = { 409, 429, 507 } },
+		ANSWER(201, TYPE_JSON, &workspace_record, "The workspace."), MAKES },
 	{ 0 },
 };
 
 static const struct operation_example examples[] = {
-	{ "Archive", "{'name':'demo-20260102-100000','workspace':'demo','format':'tar.zst','"
-		     "created_at':'2026-01-02T10:00:00.000Z','size_bytes':18231}" },
+	{ "Archive", "{'name':'demo-20260102-100000','workspace':'demo','format':'tar.zst',"
+		     "'created_at':'2026-01-02T10:00:00.000Z','size_bytes':18231}" },
 	{ "RestoreWanted", "{'name':'demo-again'}" },
 	{ 0 },
 };

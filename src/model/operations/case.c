@@ -17,12 +17,12 @@ static const struct operation operations[] = {
 			{ 201, TYPE_JSON, &case_record,
 				"It was created. Its source is sent to its workspace, before its "
 				"first cell: PUT /v1/workspaces/{id}/archive." } },
-		.errors = { 409, 429, 507 } },
+		MAKES },
 	{ "GET", "/v1/cases/{id}", "getCase", NULL, VERB_CASE_GET, .summary = "Show an eval case",
 		.more = "With what its preparation printed.", SHOWN(case_record, "The case.") },
 	{ "DELETE", "/v1/cases/{id}", "removeCase", "case rm", VERB_CASE_REMOVE,
 		.summary = "Remove an eval case with its workspaces, and cancel its cells",
-		.more = "Answers when its workspaces are gone.", REMOVED, .errors = { 409, 507 } },
+		.more = "Answers when its workspaces are gone.", REMOVED, CHANGES },
 	{ "GET", "/v1/cases/{id}/cells", "listCells", NULL, VERB_CELL_GET,
 		.summary = "List the cells of a case",
 		.more = "`GET /v1/cells/{id}` has the steps and the diff of one.", PAGES,
@@ -38,7 +38,7 @@ static const struct operation operations[] = {
 		ANSWER(201, TYPE_JSON, &cell_record,
 			"It was created, and runs as soon as its case is prepared. Events tell its "
 			"states."),
-		.errors = { 409, 429, 507 } },
+		MAKES },
 	{ "GET", "/v1/cells/{id}", "getCell", NULL, VERB_CELL_GET, .summary = "Show a cell",
 		.more = "What its commands printed is kept to 64 KiB each, its diff to 96 KiB.",
 		SHOWN(cell_record, "The cell.") },
@@ -46,21 +46,22 @@ static const struct operation operations[] = {
 };
 
 static const struct operation_example examples[] = {
-	{ "Case", "{'id':'c1s25urtifvfsii9o731','name':'fix-slug','state':'created','description':"
-		  "null,'source':'../"
-		  "site','workspace':'n5fda10efceptk5gu44i','snapshot':null,'keep':false,'ttl_ms':"
-		  "3600000,'reason':null,'error':null,'steps':[],'variables':{},'created_at':'2026-"
-		  "01-02T10:00:00.000Z','last_used_at':'2026-01-02T10:00:00.000Z','cells':0}" },
+	{ "Case", "{'id':'c1s25urtifvfsii9o731','name':'fix-slug','state':'created',"
+		  "'description':null,'source':'../site','workspace':'n5fda10efceptk5gu44i',"
+		  "'snapshot':null,'keep':false,'ttl_ms':3600000,'reason':null,'error':null,"
+		  "'steps':[],'variables':{},'created_at':'2026-01-02T10:00:00.000Z',"
+		  "'last_used_at':'2026-01-02T10:00:00.000Z','cells':0}" },
 	{ "CaseWanted", "{'yaml':'id: fix-slug\\nsource: ../site\\nharness: python3 "
 			"fix.py\\ngraders:\\n- {type: pytest}\\n','file':'fix-slug.yaml'}" },
-	{ "Cell", "{'id':'d8v0e2d1s9k4m7q3b6n5','case':'c1s25urtifvfsii9o731','state':'passed','"
-		  "case_name':'fix-slug','repeat':1,'reason':null,'error':null,'workspace':null,'"
-		  "duration_ms':512,'steps':[{'type':'harness','name':'harness','command':'python3 "
-		  "fix.py','passed':true,'exit_code':0,'reason':'exited','duration_ms':80,'output':"
-		  "'','truncated':false}],'diff':'','diff_truncated':false,'variables':{'PATH':'/"
-		  "env/bin:/usr/bin:/"
-		  "bin','CARREL_CASE':'fix-slug'},'created_at':'2026-01-02T10:00:00.000Z','started_"
-		  "at':'2026-01-02T10:00:00.100Z','ended_at':'2026-01-02T10:00:00.612Z'}" },
+	{ "Cell",
+		"{'id':'d8v0e2d1s9k4m7q3b6n5','case':'c1s25urtifvfsii9o731','state':'passed',"
+		"'case_name':'fix-slug','repeat':1,'reason':null,'error':null,'workspace':null,"
+		"'duration_ms':512,'steps':[{'type':'harness','name':'harness',"
+		"'command':'python3 fix.py','passed':true,'exit_code':0,'reason':'exited',"
+		"'duration_ms':80,'output':'','truncated':false}],'diff':'',"
+		"'diff_truncated':false,'variables':{'PATH':'/env/bin:/usr/bin:/bin',"
+		"'CARREL_CASE':'fix-slug'},'created_at':'2026-01-02T10:00:00.000Z',"
+		"'started_at':'2026-01-02T10:00:00.100Z','ended_at':'2026-01-02T10:00:00.612Z'}" },
 	{ "CellWanted", "{'repeat':2}" },
 	{ 0 },
 };

@@ -18,16 +18,20 @@ static const struct operation operations[] = {
 };
 
 static const struct operation_example examples[] = {
-	{ "CodeWanted", "{'file':'fib.py','code':'def fib(n): return n if n < 2 else fib(n - 1) + "
-			"fib(n - 2)\\nprint(fib(10))\\n','tests':'from fib import fib\\n\\n\\ndef "
-			"test_fib():\\n    assert fib(10) == 55\\n'}" },
-	{ "CodeResult", "{'id':'6d4movne3jo59dg146fb','exit_code':0,'signal':null,'reason':'exited'"
-			",'stdout':'55\\n','stderr':'','encoding':'utf-8','truncated':false,'"
-			"duration_ms':12,'cpu_ms':9,'max_rss_bytes':9437184,'limits':'cgroup-v2','"
-			"tests':{'verdict':'passed','result':{'id':'7d4movne3jo59dg146fb','exit_"
-			"code':0,'signal':null,'reason':'exited','stdout':'1 passed in "
-			"0.01s\\n','stderr':'','encoding':'utf-8','truncated':false,'duration_ms':"
-			"212,'cpu_ms':190,'max_rss_bytes':39437184,'limits':'cgroup-v2'}}}" },
+	{ "CodeWanted",
+		"{'file':'fib.py',"
+		"'code':'def fib(n): return n if n < 2 else fib(n - 1) + fib(n - "
+		"2)\\nprint(fib(10))\\n',"
+		"'tests':'from fib import fib\\n\\n\\ndef test_fib():\\n    assert fib(10) == "
+		"55\\n'}" },
+	{ "CodeResult",
+		"{'id':'6d4movne3jo59dg146fb','exit_code':0,'signal':null,'reason':'exited',"
+		"'stdout':'55\\n','stderr':'','encoding':'utf-8','truncated':false,"
+		"'duration_ms':12,'cpu_ms':9,'max_rss_bytes':9437184,'limits':'cgroup-v2',"
+		"'tests':{'verdict':'passed','result':{'id':'7d4movne3jo59dg146fb','exit_code':0,"
+		"'signal':null,'reason':'exited','stdout':'1 passed in 0.01s\\n','stderr':'',"
+		"'encoding':'utf-8','truncated':false,'duration_ms':212,'cpu_ms':190,"
+		"'max_rss_bytes':39437184,'limits':'cgroup-v2'}}}" },
 	{ 0 },
 };
 

@@ -59,10 +59,9 @@ static const struct operation operations[] = {
 static const struct operation_example examples[] = {
 	{ "Health", "{'status':'ok'}" },
 	{ "Document", "{'openapi':'3.1.0'}" },
-	{ "Problem",
-		"{'type':'about:blank','title':'Not "
-		"Found','status':404,'code':'not_found','detail':'no workspace demo','hint':'GET "
-		"/v1/workspaces lists them','request_id':'am6av8hc000000000002'}" },
+	{ "Problem", "{'type':'about:blank','title':'Not Found','status':404,'code':'not_found',"
+		     "'detail':'no workspace demo','hint':'GET /v1/workspaces lists them',"
+		     "'request_id':'am6av8hc000000000002'}" },
 	{ 0 },
 };
 

@@ -34,7 +34,7 @@ static const struct operation operations[] = {
 				     "Its next revision is being rolled out." },
 			{ 201, TYPE_JSON, &deployment_record,
 				"It was created, and is being rolled out." } },
-		.errors = { 409, 429, 507 } },
+		MAKES },
 	{ "GET", DEPLOYMENT, "getDeployment", "deployment show", VERB_DEPLOYMENT_GET,
 		.summary = "Show a deployment", .more = "By its id or its name.",
 		SHOWN(deployment_record, "The deployment.") },
@@ -46,13 +46,13 @@ static const struct operation operations[] = {
 		VERB_DEPLOYMENT_RESTART,
 		.summary = "Roll the live revision out again, without a failed request",
 		.more = "As a rollout of the same package.",
-		SHOWN(deployment_record, "It is being rolled out."), .errors = { 409, 507 } },
+		SHOWN(deployment_record, "It is being rolled out."), CHANGES },
 	{ "POST", DEPLOYMENT "/rollback", "rollbackDeployment", "deployment rollback",
 		VERB_DEPLOYMENT_ROLLBACK,
 		.summary = "Roll the revision before the live one out again",
 		.more = "A second rollback goes forward again: the revision that was live is the "
 			"earlier one then.",
-		SHOWN(deployment_record, "It is being rolled out."), .errors = { 409, 507 } },
+		SHOWN(deployment_record, "It is being rolled out."), CHANGES },
 	{ "GET", DEPLOYMENT "/logs", "getDeploymentLogs", "deployment logs", VERB_DEPLOYMENT_GET,
 		.summary = "Show what the surfaces write",
 		.more = "At most the last 16 KiB of each stream.",
@@ -65,31 +65,27 @@ static const struct operation operations[] = {
 		.summary = "Forward a request to the REST surface",
 		.more = "Method, headers, body and answer pass through, as for ports of "
 			"workspaces.",
-		.flags = ROUTE_STREAMED | ROUTE_RAW, .takes_type = "*/*", FORWARDED,
-		.errors = { 409, 429, 502 } },
+		FORWARDED },
 	{ "*", DEPLOYMENT "/a2a/{path}", "forwardA2a", NULL, VERB_DEPLOYMENT_CONNECT,
 		.summary = "Forward a request to the A2A surface",
 		.more = "HTTP/1.1 passes through. A gRPC client upgrades to `carrel-tcp` first, or "
 			"uses `carrel port` with the workspace of the surface: the daemon speaks "
 			"no HTTP/2.",
-		.flags = ROUTE_STREAMED | ROUTE_RAW, .takes_type = "*/*", FORWARDED,
-		.errors = { 409, 429, 502 } },
+		FORWARDED },
 	{ "*", DEPLOYMENT "/ui/{path}", "forwardUi", NULL, VERB_DEPLOYMENT_CONNECT,
 		.summary = "Forward a request to the UI surface",
-		.more = "Static files, or what the surface's command serves.",
-		.flags = ROUTE_STREAMED | ROUTE_RAW, .takes_type = "*/*", FORWARDED,
-		.errors = { 409, 429, 502 } },
+		.more = "Static files, or what the surface's command serves.", FORWARDED },
 	{ 0 },
 };
 
 static const struct operation_example examples[] = {
 	{ "DeploymentWanted", "{'agentAppId':'greeter','version':'1.0.0'}" },
 	{ "Deployment",
-		"{'deploymentId':'48qtd6olg40ies2t9oqd','name':'greeter','status':'healthy','"
-		"agentAppId':'greeter','version':'1.0.0','packageUrl':'blob:greeter@1.0.0','sha256'"
-		":null,'revision':1,'error':null,'created_at':'2026-01-02T10:00:00.000Z','updated_"
-		"at':'2026-01-02T10:00:01.000Z','rollout':{'revision':1,'version':'1.0.0','status':"
-		"'healthy','error':null},'venv':null,'surfaces':[]}" },
+		"{'deploymentId':'48qtd6olg40ies2t9oqd','name':'greeter','status':'healthy',"
+		"'agentAppId':'greeter','version':'1.0.0','packageUrl':'blob:greeter@1.0.0',"
+		"'sha256':null,'revision':1,'error':null,'created_at':'2026-01-02T10:00:00.000Z',"
+		"'updated_at':'2026-01-02T10:00:01.000Z','rollout':{'revision':1,"
+		"'version':'1.0.0','status':'healthy','error':null},'venv':null,'surfaces':[]}" },
 	{ 0 },
 };
 

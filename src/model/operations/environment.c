@@ -33,10 +33,11 @@ static const struct operation operations[] = {
 
 static const struct operation_example examples[] = {
 	{ "Environment",
-		"{'name':'py312-4f1c','package_id':null,'state':'ready','created_at':'2026-01-"
-		"02T10:00:00.000Z','last_used_at':'2026-01-02T10:05:00.000Z','use_count':4,'size_"
-		"bytes':63963136,'kind':'python','python_version':'3.12.7','node_version':null,'"
-		"installed_packages':{'pandas':'2.2.3'},'in_use':true,'problem':null}" },
+		"{'name':'py312-4f1c','package_id':null,'state':'ready',"
+		"'created_at':'2026-01-02T10:00:00.000Z',"
+		"'last_used_at':'2026-01-02T10:05:00.000Z','use_count':4,'size_bytes':63963136,"
+		"'kind':'python','python_version':'3.12.7','node_version':null,"
+		"'installed_packages':{'pandas':'2.2.3'},'in_use':true,'problem':null}" },
 	{ 0 },
 };
 

@@ -59,22 +59,27 @@ static const struct operation operations[] = {
 };
 
 static const struct operation_example examples[] = {
-	{ "Event", "{'type':'workspace.created','id':1794856051601,'time':'2026-01-02T10:00:00."
-		   "000Z','workspace':'n5fda10efceptk5gu44i','name':'demo'}" },
-	{ "AuditLine", "{'seq':2,'time':'2026-01-02T10:00:00.000Z','type':'workspace.create','"
-		       "principal':'uid "
-		       "1000','workspace':'n5fda10efceptk5gu44i','workspace_name':'demo','request_"
-		       "id':'am6av8hc000000000002','door':'rest','data':{},'prev':'3181db74','hash'"
-		       ":'3a53d862'}" },
-	{ "Event/stream", "id: 1794856051601\nevent: workspace.created\ndata: "
-			  "{'id':1794856051601,'type':'workspace.created','time':'2026-01-02T10:00:"
-			  "00.000Z','workspace':'n5fda10efceptk5gu44i','name':'demo'}\n\n" },
-	{ "AuditLine/stream", "id: 2\nevent: audit\ndata: "
-			      "{'seq':2,'time':'2026-01-02T10:00:00.000Z','type':'workspace.create'"
-			      ",'principal':'uid "
-			      "1000','workspace':'n5fda10efceptk5gu44i','workspace_name':'demo','"
-			      "request_id':'am6av8hc000000000002','door':'rest','data':{},'prev':'"
-			      "3181db74','hash':'3a53d862'}\n\n" },
+	{ "Event", "{'type':'workspace.created','id':1794856051601,"
+		   "'time':'2026-01-02T10:00:00.000Z','workspace':'n5fda10efceptk5gu44i',"
+		   "'name':'demo'}" },
+	{ "AuditLine", "{'seq':2,'time':'2026-01-02T10:00:00.000Z','type':'workspace.create',"
+		       "'principal':'uid 1000','workspace':'n5fda10efceptk5gu44i',"
+		       "'workspace_name':'demo','request_id':'am6av8hc000000000002','door':'rest',"
+		       "'data':{},'prev':'3181db74','hash':'3a53d862'}" },
+	{ "Event/stream", "id: 1794856051601\n"
+			  "event: workspace.created\n"
+			  "data: {'id':1794856051601,'type':'workspace.created',"
+			  "'time':'2026-01-02T10:00:00.000Z','workspace':'n5fda10efceptk5gu44i',"
+			  "'name':'demo'}\n"
+			  "\n" },
+	{ "AuditLine/stream",
+		"id: 2\n"
+		"event: audit\n"
+		"data: {'seq':2,'time':'2026-01-02T10:00:00.000Z','type':'workspace.create',"
+		"'principal':'uid 1000','workspace':'n5fda10efceptk5gu44i',"
+		"'workspace_name':'demo','request_id':'am6av8hc000000000002','door':'rest',"
+		"'data':{},'prev':'3181db74','hash':'3a53d862'}\n"
+		"\n" },
 	{ 0 },
 };
 

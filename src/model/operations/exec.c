@@ -167,52 +167,44 @@ static const struct operation operations[] = {
 };
 
 static const struct operation_example examples[] = {
-	{ "ExecWanted", "{'argv':['python3','-c','print(6 * "
-			"7)'],'cwd':'data','env':{'MODE':'fast'},'timeout':30}" },
-	{ "Result", "{'id':'6d4movne3jo59dg146fb','exit_code':0,'signal':null,'reason':'exited','"
-		    "stdout':'42\\n','stderr':'','encoding':'utf-8','truncated':false,'duration_ms'"
-		    ":12,'cpu_ms':9,'max_rss_bytes':9437184,'limits':'cgroup-v2'}" },
+	{ "ExecWanted",
+		"{'argv':['python3','-c','print(6 * 7)'],'cwd':'data','env':{'MODE':'fast'},"
+		"'timeout':30}" },
+	{ "Result", "{'id':'6d4movne3jo59dg146fb','exit_code':0,'signal':null,'reason':'exited',"
+		    "'stdout':'42\\n','stderr':'','encoding':'utf-8','truncated':false,"
+		    "'duration_ms':12,'cpu_ms':9,'max_rss_bytes':9437184,'limits':'cgroup-v2'}" },
 	{ "Exec", "{'id':'prfv370bg4v8fhatc0c8','workspace':'n5fda10efceptk5gu44i','state':'ended',"
-		  "'argv':['python3','train.py'],'cwd':'/"
-		  "workspace','background':true,'tty':false,'started_at':'2026-01-02T10:00:00.000Z'"
-		  ",'ended_at':'2026-01-02T10:00:02.500Z','exit_code':0,'signal':null,'reason':'"
-		  "exited','output_bytes':1841,'output_dropped_bytes':0,'duration_ms':2500,'cpu_ms'"
-		  ":2310,'max_rss_bytes':48234496,'error':null}" },
-	{ "ApprovalRequired",
-		"{'type':'about:blank','title':'Accepted','status':202,'code':'approval_required','"
-		"detail':'exec waits for an approval','hint':'GET "
-		"/v1/approvals/"
-		"c8v0e2d1s9k4m7q3b6n5','request_id':'am6av8hc000000000002','exit_code':126,'exec':'"
-		"prfv370bg4v8fhatc0c8','approval':{'id':'c8v0e2d1s9k4m7q3b6n5','workspace':'"
-		"n5fda10efceptk5gu44i','workspace_name':'demo','exec':'prfv370bg4v8fhatc0c8','"
-		"state':'pending','argv':['git','push'],'cwd':null,'env':{},'stdin':null,'open_"
-		"stdin':false,'tty':false,'encoding':'utf-8','trail':[{'subject':'git "
-		"push','rule':'Bash(git "
-		"push:*)','reason':null,'decision':'ask'}],'trail_truncated':false,'requested_by':'"
-		"uid "
-		"1000','created_at':'2026-01-02T10:00:00.000Z','expires_at':'2026-01-02T10:15:00."
-		"000Z','answered_at':null,'answered_by':null,'note':null,'rules':[],'suggested_"
-		"rules':['Bash(git push)'],'always_refused':null}}" },
+		  "'argv':['python3','train.py'],'cwd':'/workspace','background':true,'tty':false,"
+		  "'started_at':'2026-01-02T10:00:00.000Z','ended_at':'2026-01-02T10:00:02.500Z',"
+		  "'exit_code':0,'signal':null,'reason':'exited','output_bytes':1841,"
+		  "'output_dropped_bytes':0,'duration_ms':2500,'cpu_ms':2310,"
+		  "'max_rss_bytes':48234496,'error':null}" },
 	{ "Signal", "{'signal':'TERM'}" },
 	{ "Size", "{'rows':40,'columns':120}" },
 	{ "ExecEvent", "{'type':'stdout','data':'42\\n','encoding':'utf-8'}" },
 	{ "OutputEvent", "{'type':'stdout','data':'epoch 1\\n','encoding':'utf-8'}" },
 	{ "ExecEvent/stream",
-		"event: start\ndata: {'type':'start','id':'6d4movne3jo59dg146fb'}\n\nevent: "
-		"stdout\ndata: {'type':'stdout','data':'42\\n','encoding':'utf-8'}\n\nevent: "
-		"exit\ndata: "
-		"{'type':'exit','id':'6d4movne3jo59dg146fb','exit_code':0,'signal':null,'reason':'"
-		"exited','stdout':'','stderr':'','encoding':'utf-8','truncated':false,'duration_ms'"
-		":12,'cpu_ms':9,'max_rss_bytes':9437184,'limits':'cgroup-v2'}\n\n" },
+		"event: start\n"
+		"data: {'type':'start','id':'6d4movne3jo59dg146fb'}\n"
+		"\nevent: stdout\n"
+		"data: {'type':'stdout','data':'42\\n','encoding':'utf-8'}\n"
+		"\nevent: exit\n"
+		"data: {'type':'exit','id':'6d4movne3jo59dg146fb','exit_code':0,'signal':null,"
+		"'reason':'exited','stdout':'','stderr':'','encoding':'utf-8','truncated':false,"
+		"'duration_ms':12,'cpu_ms':9,'max_rss_bytes':9437184,'limits':'cgroup-v2'}\n"
+		"\n" },
 	{ "OutputEvent/stream",
-		"event: stdout\ndata: {'type':'stdout','data':'epoch "
-		"1\\n','encoding':'utf-8'}\n\nevent: exit\ndata: "
-		"{'type':'exit','id':'prfv370bg4v8fhatc0c8','workspace':'n5fda10efceptk5gu44i','"
-		"state':'ended','argv':['python3','train.py'],'cwd':'/"
-		"workspace','background':true,'tty':false,'started_at':'2026-01-02T10:00:00.000Z','"
-		"ended_at':'2026-01-02T10:00:02.500Z','exit_code':0,'signal':null,'reason':'exited'"
-		",'output_bytes':1841,'output_dropped_bytes':0,'duration_ms':2500,'cpu_ms':2310,'"
-		"max_rss_bytes':48234496,'error':null}\n\n" },
+		"event: stdout\n"
+		"data: {'type':'stdout','data':'epoch 1\\n','encoding':'utf-8'}\n"
+		"\nevent: exit\n"
+		"data: {'type':'exit','id':'prfv370bg4v8fhatc0c8',"
+		"'workspace':'n5fda10efceptk5gu44i','state':'ended','argv':['python3',"
+		"'train.py'],'cwd':'/workspace','background':true,'tty':false,"
+		"'started_at':'2026-01-02T10:00:00.000Z','ended_at':'2026-01-02T10:00:02.500Z',"
+		"'exit_code':0,'signal':null,'reason':'exited','output_bytes':1841,"
+		"'output_dropped_bytes':0,'duration_ms':2500,'cpu_ms':2310,"
+		"'max_rss_bytes':48234496,'error':null}\n"
+		"\n" },
 	{ 0 },
 };
 

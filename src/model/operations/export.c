@@ -42,8 +42,8 @@ static const struct operation agent_package_rows[] = {
 };
 
 static const struct operation_example examples[] = {
-	{ "Export", "{'name':'py312-4f1c.tar','created_at':'2026-01-02T10:00:00.000Z','size_bytes':"
-		    "18231000}" },
+	{ "Export", "{'name':'py312-4f1c.tar','created_at':'2026-01-02T10:00:00.000Z',"
+		    "'size_bytes':18231000}" },
 	{ 0 },
 };
 

@@ -164,7 +164,7 @@ static const struct operation operations[] = {
 	{ "DELETE", WORKSPACE "/files/{path}", "removeFile", NULL, VERB_FILE_REMOVE,
 		.summary = "Remove a file or a directory",
 		.more = "A directory that isn't empty needs `recursive`.", .flags = ROUTE_WORKSPACE,
-		QUERY(file_delete_query_rows, struct file_query), REMOVED, .errors = { 409, 507 } },
+		QUERY(file_delete_query_rows, struct file_query), REMOVED, CHANGES },
 	{ "GET", WORKSPACE "/archive", "packTree", "cp", VERB_FILE_READ,
 		.summary = "Pack files as one archive",
 		.more = "Owners are left out; links stay links.", .flags = ROUTE_WORKSPACE,
@@ -177,7 +177,7 @@ static const struct operation operations[] = {
 		.more = "Entries that would leave the directory, devices and set-user-id bits are "
 			"refused. Nothing is undone if the archive turns out to be damaged.",
 		.flags = ROUTE_STREAMED | ROUTE_WORKSPACE, QUERY(tree_put_rows, struct tree_query),
-		.takes_type = TYPE_BYTES, DONE, .errors = { 409, 429, 507 } },
+		.takes_type = TYPE_BYTES, DONE, MAKES },
 	{ "GET", WORKSPACE "/diff", "diffWorkspace", "diff", VERB_WORKSPACE_DIFF,
 		.summary =
 			"List what changed since the last snapshot, or another one, or all files",
@@ -197,27 +197,26 @@ static const struct operation operations[] = {
 			"line for each change: its letter, what was there before (- or type and "
 			"mode), a hash of that content, what is there now, and the path, "
 			"percent-encoded."),
-		.errors = { 409, 429, 507 } },
+		MAKES },
 	{ "POST", WORKSPACE "/apply", "applyChanges", "apply", VERB_WORKSPACE_APPLY,
 		.summary = "Apply changes of a workspace to another one: all of them, or none",
 		.more = "A conflict is 409 with the list of changes; nothing is applied then.",
 		.flags = ROUTE_WORKSPACE, TAKES(apply_record, struct apply_body),
-		SHOWN(applied_record, "What was done, or with dry_run would be."),
-		.errors = { 409, 429, 507 } },
+		SHOWN(applied_record, "What was done, or with dry_run would be."), MAKES },
 	{ 0 },
 };
 
+#define FILE_INFO_EXAMPLE                                                                          \
+	"{'name':'train.py','type':'file','size':1841,'mode':'0644',"                              \
+	"'modified_at':'2026-01-02T10:00:00.000Z','link':null}"
 static const struct operation_example examples[] = {
-	{ "FileInfo", "{'name':'train.py','type':'file','size':1841,'mode':'0644','modified_at':'"
-		      "2026-01-02T10:00:00.000Z','link':null}" },
-	{ "FileAnswer",
-		"{'items':[{'name':'train.py','type':'file','size':1841,'mode':'0644','modified_at'"
-		":'2026-01-02T10:00:00.000Z','link':null}],'next_cursor':null}" },
-	{ "Change", "{'path':'data/"
-		    "out.csv','change':'A','type':'file','size_before':null,'size_after':4096}" },
+	{ "FileInfo", FILE_INFO_EXAMPLE },
+	{ "FileAnswer", "{'items':[" FILE_INFO_EXAMPLE "],'next_cursor':null}" },
+	{ "Change", "{'path':'data/out.csv','change':'A','type':'file','size_before':null,"
+		    "'size_after':4096}" },
 	{ "ApplyWanted", "{'to':'main','paths':['src'],'dry_run':true}" },
-	{ "Applied", "{'applied':1,'conflicts':0,'changes':[{'path':'src/"
-		     "a.py','change':'M','type':'file','result':'applied','reason':null}]}" },
+	{ "Applied", "{'applied':1,'conflicts':0,'changes':[{'path':'src/a.py','change':'M',"
+		     "'type':'file','result':'applied','reason':null}]}" },
 	{ 0 },
 };
 

@@ -79,12 +79,16 @@ const struct operation *operation_of_command(const char *command);
 #define TAKES(record, type) .takes = &record, .takes_size = sizeof(type)
 #define PAGES .query = &page_query_record, .query_size = sizeof(struct page_query)
 #define ANSWER(...) .answers = { { __VA_ARGS__ } }
+/* Errors of what changes something, and of what makes something, for which there may be no room. */
+#define CHANGES .errors = { 409, 507 }
+#define MAKES .errors = { 409, 429, 507 }
 #define REMOVED ANSWER(204, NULL, NULL, "It was removed.")
 #define DONE ANSWER(204, NULL, NULL, "Done.")
 #define STORED ANSWER(201, NULL, NULL, "It was stored.")
 #define SHOWN(record, about) ANSWER(200, TYPE_JSON, &record, about)
-/* What a request that is passed on gets. */
+/* A request that is passed on. */
 #define FORWARDED                                                                                  \
+	.flags = ROUTE_STREAMED | ROUTE_RAW, .takes_type = "*/*", .errors = { 409, 429, 502 },     \
 	.answers = { { 101, NULL, NULL,                                                            \
 			     "The protocol was changed: by the server, as for WebSocket, or, "     \
 			     "with `Upgrade: carrel-tcp`, to the bytes of a TCP connection to "    \

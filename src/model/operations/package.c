@@ -64,23 +64,24 @@ static const struct operation operations[] = {
 		.flags = ROUTE_WORKSPACE, TAKES(packages_wanted_record, struct packages_body),
 		SHOWN(packages_changed_record,
 			"Done. Errors of the resolution leave the workspace as it was."),
-		.errors = { 409, 429, 507 } },
+		MAKES },
 	{ "DELETE", WORKSPACE "/packages", "uninstallPackages", "uninstall",
 		VERB_WORKSPACE_UNINSTALL, .summary = "Uninstall Python or Node packages",
 		.more = "Dependencies that nothing else needs are removed too.",
 		.flags = ROUTE_WORKSPACE, TAKES(packages_wanted_record, struct packages_body),
 		SHOWN(packages_changed_record,
 			"Done. Errors of the resolution leave the workspace as it was."),
-		.errors = { 409, 429, 507 } },
+		MAKES },
 	{ 0 },
 };
 
 static const struct operation_example examples[] = {
 	{ "PackagesWanted", "{'packages':['requests>=2.32','rich'],'kind':'python'}" },
-	{ "PackagesChanged", "{'environment':'py312-4f1c','installed':[{'name':'rich','version':'"
-			     "13.9.4'}],'removed':[],'live':true,'persisted':true}" },
-	{ "Package", "{'name':'pandas','version':'2.2.3','kind':'python','requested':true,'source':"
-		     "'environment'}" },
+	{ "PackagesChanged",
+		"{'environment':'py312-4f1c','installed':[{'name':'rich','version':'13.9.4'}],"
+		"'removed':[],'live':true,'persisted':true}" },
+	{ "Package", "{'name':'pandas','version':'2.2.3','kind':'python','requested':true,"
+		     "'source':'environment'}" },
 	{ 0 },
 };
 

@@ -11,8 +11,7 @@ static const struct operation operations[] = {
 		.summary = "Forward a request to a server in a workspace",
 		.more = "Method, headers, body and answer pass through, and so do upgrades such as "
 			"WebSocket. The credential of the client is not passed on.",
-		.flags = ROUTE_STREAMED | ROUTE_RAW, .takes_type = "*/*", FORWARDED,
-		.errors = { 409, 429, 502 } },
+		FORWARDED },
 	{ 0 },
 };
 

@@ -36,20 +36,21 @@ static const struct operation operations[] = {
 		.summary = "Remove a template that was added",
 		.more = "Only one that was added. Workspaces that were made from it stay as they "
 			"are.",
-		REMOVED, .errors = { 409, 507 } },
+		REMOVED, CHANGES },
 	{ 0 },
 };
 
 static const struct operation_example examples[] = {
-	{ "TemplateAdded", "{'template':{'name':'web','python':{'dependencies':['flask>=3']},'"
-			   "limits':{'memory':'1G'}}}" },
-	{ "Template", "{'version':'1.0','name':'web','origin':'added','description':'Flask','"
-		      "python':{'dependencies':['flask>=3']},'nodejs':{},'system':{},'security':{},"
-		      "'limits':{'memory_bytes':1073741824,'disk_bytes':null,'tmp_bytes':null,'"
-		      "pids':null,'fds':null,'cpus':null,'cpu_time_ms':null,'timeout_ms':null,'"
-		      "output_bytes':null,'mechanism':null},'network':{},'env':{},'files':{},'"
-		      "sha256':'093eb29096bb2f6d0da098cf0ea718cfce43c9aed1e3bfdacac38a6f1412712d','"
-		      "warnings':[]}" },
+	{ "TemplateAdded", "{'template':{'name':'web','python':{'dependencies':['flask>=3']},"
+			   "'limits':{'memory':'1G'}}}" },
+	{ "Template",
+		"{'version':'1.0','name':'web','origin':'added','description':'Flask',"
+		"'python':{'dependencies':['flask>=3']},'nodejs':{},'system':{},'security':{},"
+		"'limits':{'memory_bytes':1073741824,'disk_bytes':null,'tmp_bytes':null,"
+		"'pids':null,'fds':null,'cpus':null,'cpu_time_ms':null,'timeout_ms':null,"
+		"'output_bytes':null,'mechanism':null},'network':{},'env':{},'files':{},"
+		"'sha256':'093eb29096bb2f6d0da098cf0ea718cfce43c9aed1e3bfdacac38a6f1412712d',"
+		"'warnings':[]}" },
 	{ 0 },
 };
 

@@ -24,10 +24,11 @@ static const struct operation operations[] = {
 };
 
 static const struct operation_example examples[] = {
-	{ "Token", "{'id':'48qtd6olg40ies2t9oqd','name':'ci','scope':'user','workspace':null,'"
-		   "workspace_name':null,'created_by':'uid "
-		   "0','created_at':'2026-01-02T10:00:00.000Z','expires_at':'2026-02-01T10:00:00."
-		   "000Z','last_used_at':null}" },
+	{ "Token",
+		"{'id':'48qtd6olg40ies2t9oqd','name':'ci','scope':'user','workspace':null,"
+		"'workspace_name':null,'created_by':'uid 0',"
+		"'created_at':'2026-01-02T10:00:00.000Z','expires_at':'2026-02-01T10:00:00.000Z',"
+		"'last_used_at':null}" },
 	{ "TokenWanted", "{'name':'ci','scope':'user','ttl':'30d'}" },
 	{ 0 },
 };

@@ -25,7 +25,7 @@ static const struct operation operations[] = {
 		ANSWER(201, TYPE_JSON, &tool_record,
 			"It was forged: `state` is active, or dormant with `error` and the "
 			"`output` of the tests. A client that disconnects doesn't end it."),
-		.errors = { 409, 429, 507 } },
+		MAKES },
 	{ "POST", "/v1/tool-sources", "generateTool", "tool generate", VERB_TOOL_GENERATE,
 		.summary = "Write code and tests of a tool, by the operator's generator or as "
 			   "skeletons",
@@ -53,39 +53,40 @@ static const struct operation operations[] = {
 		.flags = ROUTE_OPTIONAL, TAKES(tool_call_record, struct tool_call),
 		SHOWN(tool_result_schema, "The call has ended, with a result or with the error of "
 					  "the tool. A client that disconnects ends it."),
-		.errors = { 409, 429, 507 } },
+		MAKES },
 	{ "POST", "/v1/tools/{id}/rollback", "rollbackTool", "tool rollback", VERB_TOOL_ROLLBACK,
 		.summary = "Load another version of a tool",
 		.more = "The version must have passed its tests and not be expired.",
 		.flags = ROUTE_OPTIONAL, TAKES(tool_rollback_record, struct tool_rollback),
-		SHOWN(tool_record, "The tool."), .errors = { 409, 507 } },
+		SHOWN(tool_record, "The tool."), CHANGES },
 	{ "DELETE", "/v1/tools/{id}", "removeTool", "tool rm", VERB_TOOL_REMOVE,
 		.summary = "Remove a tool with all its versions",
-		.more = "409 while it is being forged or called.", REMOVED,
-		.errors = { 409, 507 } },
+		.more = "409 while it is being forged or called.", REMOVED, CHANGES },
 	{ 0 },
 };
 
 static const struct operation_example examples[] = {
-	{ "ToolWanted", "{'name':'slug','code':'def run(text):\\n    return "
-			"text.lower()\\n','tests':'import tool\\n\\n\\ndef test_slug():\\n    "
-			"assert tool.run(1) == 1\\n','requires':['python-slugify'],'ttl':'7d'}" },
-	{ "Tool", "{'id':'n5fda10efceptk5gu44i','name':'slug','version':2,'state':'active','"
-		  "package':null,'description':'Makes slugs of "
-		  "titles','requires':['python-slugify'],'python':null,'environment':'py312-4f1c','"
-		  "workspace':'6d4movne3jo59dg146fb','passed':true,'error':null,'sha256':'"
-		  "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08','forge_ms':"
-		  "412,'ttl_ms':86400000,'created_at':'2026-01-02T10:00:00.000Z','changed_at':'"
-		  "2026-01-02T10:00:01.000Z','expires_at':null,'network':{'mode':'none','allow':[],"
-		  "'deny':[]}}" },
-	{ "ToolSpec", "{'name':'slug','description':'Makes slugs of titles','arguments':{'text':'A "
-		      "title'},'requires':['python-slugify']}" },
-	{ "ToolSource", "{'name':'slug','code':'def run(text):\\n    return "
-			"text\\n','tests':'import tool\\n\\n\\ndef test_slug():\\n    assert "
-			"tool.run(1) == 1\\n','requires':['python-slugify'],'generated':true}" },
+	{ "ToolWanted",
+		"{'name':'slug','code':'def run(text):\\n    return text.lower()\\n',"
+		"'tests':'import tool\\n\\n\\ndef test_slug():\\n    assert tool.run(1) == 1\\n',"
+		"'requires':['python-slugify'],'ttl':'7d'}" },
+	{ "Tool", "{'id':'n5fda10efceptk5gu44i','name':'slug','version':2,'state':'active',"
+		  "'package':null,'description':'Makes slugs of titles',"
+		  "'requires':['python-slugify'],'python':null,'environment':'py312-4f1c',"
+		  "'workspace':'6d4movne3jo59dg146fb','passed':true,'error':null,"
+		  "'sha256':'9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',"
+		  "'forge_ms':412,'ttl_ms':86400000,'created_at':'2026-01-02T10:00:00.000Z',"
+		  "'changed_at':'2026-01-02T10:00:01.000Z','expires_at':null,"
+		  "'network':{'mode':'none','allow':[],'deny':[]}}" },
+	{ "ToolSpec", "{'name':'slug','description':'Makes slugs of titles',"
+		      "'arguments':{'text':'A title'},'requires':['python-slugify']}" },
+	{ "ToolSource",
+		"{'name':'slug','code':'def run(text):\\n    return text\\n',"
+		"'tests':'import tool\\n\\n\\ndef test_slug():\\n    assert tool.run(1) == 1\\n',"
+		"'requires':['python-slugify'],'generated':true}" },
 	{ "ToolCall", "{'arguments':{'text':'A title'},'timeout':30}" },
-	{ "ToolResult", "{'tool':'slug','version':2,'ok':true,'result':'a-title','error':null,'"
-			"stdout':'','stderr':'','encoding':'utf-8','duration_ms':31}" },
+	{ "ToolResult", "{'tool':'slug','version':2,'ok':true,'result':'a-title','error':null,"
+			"'stdout':'','stderr':'','encoding':'utf-8','duration_ms':31}" },
 	{ "ToolRollback", "{'version':1}" },
 	{ 0 },
 };

@@ -18,11 +18,10 @@ static const struct operation operations[] = {
 	{ "POST", "/v1/trees", "createTree", "tree create", VERB_TREE_CREATE,
 		.summary = "Create a shared tree", .more = "The tree is empty at first.",
 		.flags = ROUTE_LOCATION, TAKES(tree_wanted_record, struct tree_body),
-		ANSWER(201, TYPE_JSON, &shared_tree_record, "It was created."),
-		.errors = { 409, 507 } },
+		ANSWER(201, TYPE_JSON, &shared_tree_record, "It was created."), CHANGES },
 	{ "DELETE", "/v1/trees/{id}", "removeTree", "tree rm", VERB_TREE_REMOVE,
 		.summary = "Remove a shared tree that no workspace uses",
-		.more = "409 while a workspace has it attached.", REMOVED, .errors = { 409, 507 } },
+		.more = "409 while a workspace has it attached.", REMOVED, CHANGES },
 	{ 0 },
 };
 

@@ -97,7 +97,7 @@ static const struct operation operations[] = {
 		.more = "Only what is given changes. New limits hold from the next start of its "
 			"sandbox on; `suspend` ends the one that is there.",
 		.flags = ROUTE_WORKSPACE, TAKES(workspace_change_record, struct workspace_change),
-		SHOWN(workspace_record, "The workspace."), .errors = { 409, 507 } },
+		SHOWN(workspace_record, "The workspace."), CHANGES },
 	{ "DELETE", WORKSPACE, "removeWorkspace", "rm", VERB_WORKSPACE_REMOVE,
 		.summary = "Remove a workspace and end its commands",
 		.more = "Commands that run in it end with reason `canceled`. Its files are gone "
@@ -105,7 +105,7 @@ static const struct operation operations[] = {
 		.flags = ROUTE_WORKSPACE, QUERY(removal_query_rows, struct removal_query),
 		.answers = { { 204, NULL, NULL, "It was removed." },
 			{ 200, TYPE_JSON, &archive_record, "It was archived, then removed." } },
-		.errors = { 409, 507 } },
+		CHANGES },
 	{ 0 },
 };
 
@@ -116,11 +116,11 @@ static const struct operation upkeep_rows[] = {
 			"is set. The next exec resumes it.",
 		.flags = ROUTE_OPTIONAL | ROUTE_WORKSPACE,
 		TAKES(suspend_record, struct suspend_body),
-		SHOWN(workspace_record, "The workspace."), .errors = { 409, 507 } },
+		SHOWN(workspace_record, "The workspace."), CHANGES },
 	{ "POST", WORKSPACE "/resume", "resumeWorkspace", "resume", VERB_WORKSPACE_RESUME,
 		.summary = "Start the sandbox of a workspace, as the next command would",
 		.more = "So that the next exec finds its sandbox ready.", .flags = ROUTE_WORKSPACE,
-		SHOWN(workspace_record, "The workspace."), .errors = { 409, 429, 507 } },
+		SHOWN(workspace_record, "The workspace."), MAKES },
 	{ "GET", WORKSPACE "/health", "checkWorkspace", "health", VERB_WORKSPACE_HEALTH,
 		.summary = "Check a workspace",
 		.more = "Looks at its marks, environment, packages, layers and disk usage. Nothing "
@@ -138,8 +138,7 @@ static const struct operation upkeep_rows[] = {
 		.more = "Does what can be done about the issues of a check: makes marks again, "
 			"fetches damaged layers, rebuilds its environment.",
 		.flags = ROUTE_WORKSPACE, QUERY(health_query_rows, struct health_query),
-		SHOWN(repair_record, "What was done, and what was found then."),
-		.errors = { 409, 507 } },
+		SHOWN(repair_record, "What was done, and what was found then."), CHANGES },
 	{ 0 },
 };
 
@@ -156,50 +155,50 @@ static const struct operation usage_rows[] = {
 	{ 0 },
 };
 
+#define HEALTH_EXAMPLE                                                                             \
+	"{'workspace':'n5fda10efceptk5gu44i','name':'demo','state':'ready','healthy':true,"        \
+	"'configured':true,'python_venv':true,'python_deps_installed':true,"                       \
+	"'node_modules':false,'node_deps_installed':false,'disk_usage':24576,"                     \
+	"'disk_limit':1073741824,'disk_limit_mechanism':'counted','environment':'py312-4f1c',"     \
+	"'node_environment':null,'environment_layers':3,'snapshot_layers':0,'deep':false,"         \
+	"'layers_active':['namespaces','seccomp'],'issues':[]}"
 static const struct operation_example examples[] = {
 	{ "Workspace",
-		"{'id':'n5fda10efceptk5gu44i','name':'demo','state':'ready','template':null,'"
-		"created_at':'2026-01-02T10:00:00.000Z','last_used_at':'2026-01-02T10:05:00.000Z','"
-		"expires_at':null,'idle_timeout_ms':1800000,'labels':{'team':'data'},'environment':"
-		"null,'env':{'LANG':'C.UTF-8'},'limits':{'memory_bytes':2147483648,'disk_bytes':"
-		"1073741824,'tmp_bytes':1073741824,'pids':1024,'fds':1024,'cpus':null,'cpu_time_ms'"
-		":null,'timeout_ms':null,'output_bytes':null,'mechanism':'cgroup-v2'},'network':{'"
-		"mode':'none','allow':[],'deny':[]},'disk_usage_bytes':24576,'disk_limit_mechanism'"
-		":'counted','isolation':'native','layers_active':['namespaces','own_root','"
-		"capabilities','no_new_privs','landlock','seccomp','limits'],'warm':true,'ptrace':"
-		"false,'view':'workspace','snapshot':null,'error':null}" },
-	{ "WorkspaceWanted",
-		"{'name':'demo','python':{'version':'3.12','packages':['pandas>=2']},'limits':{'"
-		"memory':'2G','cpus':2},'network':{'mode':'list','allow':['example.com']},'labels':"
-		"{'team':'data'},'ttl':'7d','idle_timeout':1800}" },
+		"{'id':'n5fda10efceptk5gu44i','name':'demo','state':'ready','template':null,"
+		"'created_at':'2026-01-02T10:00:00.000Z',"
+		"'last_used_at':'2026-01-02T10:05:00.000Z','expires_at':null,"
+		"'idle_timeout_ms':1800000,'labels':{'team':'data'},'environment':null,"
+		"'env':{'LANG':'C.UTF-8'},'limits':{'memory_bytes':2147483648,"
+		"'disk_bytes':1073741824,'tmp_bytes':1073741824,'pids':1024,'fds':1024,"
+		"'cpus':null,'cpu_time_ms':null,'timeout_ms':null,'output_bytes':null,"
+		"'mechanism':'cgroup-v2'},'network':{'mode':'none','allow':[],'deny':[]},"
+		"'disk_usage_bytes':24576,'disk_limit_mechanism':'counted','isolation':'native',"
+		"'layers_active':['namespaces','own_root','capabilities','no_new_privs',"
+		"'landlock','seccomp','limits'],'warm':true,'ptrace':false,'view':'workspace',"
+		"'snapshot':null,'error':null}" },
+	{ "WorkspaceWanted", "{'name':'demo','python':{'version':'3.12','packages':['pandas>=2']},"
+			     "'limits':{'memory':'2G','cpus':2},'network':{'mode':'list',"
+			     "'allow':['example.com']},'labels':{'team':'data'},'ttl':'7d',"
+			     "'idle_timeout':1800}" },
 	{ "WorkspaceChange", "{'labels':{'team':'ml'},'limits':{'memory':'4G'},'ttl':'30d'}" },
-	{ "Limits", "{'memory_bytes':2147483648,'disk_bytes':1073741824,'tmp_bytes':1073741824,'"
-		    "pids':1024,'fds':1024,'cpus':2,'cpu_time_ms':null,'timeout_ms':null,'output_"
-		    "bytes':null,'mechanism':'cgroup-v2'}" },
+	{ "Limits", "{'memory_bytes':2147483648,'disk_bytes':1073741824,'tmp_bytes':1073741824,"
+		    "'pids':1024,'fds':1024,'cpus':2,'cpu_time_ms':null,'timeout_ms':null,"
+		    "'output_bytes':null,'mechanism':'cgroup-v2'}" },
 	{ "Suspend", "{'force':true}" },
-	{ "WorkspaceHealth",
-		"{'workspace':'n5fda10efceptk5gu44i','name':'demo','state':'ready','healthy':true,'"
-		"configured':true,'python_venv':true,'python_deps_installed':true,'node_modules':"
-		"false,'node_deps_installed':false,'disk_usage':24576,'disk_limit':1073741824,'"
-		"disk_limit_mechanism':'counted','environment':'py312-4f1c','node_environment':"
-		"null,'environment_layers':3,'snapshot_layers':0,'deep':false,'layers_active':['"
-		"namespaces','seccomp'],'issues':[]}" },
+	{ "WorkspaceHealth", HEALTH_EXAMPLE },
 	{ "WorkspaceRepair",
-		"{'done':['made the link .venv to /env "
-		"again'],'failed':[],'health':{'workspace':'n5fda10efceptk5gu44i','name':'demo','"
-		"state':'ready','healthy':true,'configured':true,'python_venv':true,'python_deps_"
-		"installed':true,'node_modules':false,'node_deps_installed':false,'disk_usage':"
-		"24576,'disk_limit':1073741824,'disk_limit_mechanism':'counted','environment':'"
-		"py312-4f1c','node_environment':null,'environment_layers':3,'snapshot_layers':0,'"
-		"deep':false,'layers_active':['namespaces','seccomp'],'issues':[]}}" },
-	{ "IsolationVerdict", "{'workspace':'n5fda10efceptk5gu44i','name':'demo','ok':true,'inside_"
-			      "trusted':true,'layers':[{'name':'seccomp','ok':true,'seen_from':'"
-			      "outside','detail':'as expected in all processes (2)'}]}" },
+		"{'done':['made the link .venv to /env again'],'failed':[],'health':" HEALTH_EXAMPLE
+		"}" },
+	{ "IsolationVerdict",
+		"{'workspace':'n5fda10efceptk5gu44i','name':'demo','ok':true,"
+		"'inside_trusted':true,'layers':[{'name':'seccomp','ok':true,"
+		"'seen_from':'outside','detail':'as expected in all processes (2)'}]}" },
 	{ "WorkspaceMetrics",
-		"{'id':'n5fda10efceptk5gu44i','name':'demo','state':'running','warm':true,'"
-		"measured_at':'2026-01-02T10:00:00.000Z','cpu_ms':1290,'cpu_percent':87.5,'memory_"
-		"bytes':94371840,'memory_limit_bytes':2147483648,'pids':4,'pids_limit':1024,'disk_"
-		"usage_bytes':24576,'disk_limit_bytes':1073741824,'execs':1}" },
+		"{'id':'n5fda10efceptk5gu44i','name':'demo','state':'running','warm':true,"
+		"'measured_at':'2026-01-02T10:00:00.000Z','cpu_ms':1290,'cpu_percent':87.5,"
+		"'memory_bytes':94371840,'memory_limit_bytes':2147483648,'pids':4,"
+		"'pids_limit':1024,'disk_usage_bytes':24576,'disk_limit_bytes':1073741824,"
+		"'execs':1}" },
 	{ 0 },
 };
 
