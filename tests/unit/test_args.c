@@ -230,6 +230,27 @@ static void operands_that_are_missing_or_too_many_are_named(void **state)
 	assert_string_equal(err.text, "unexpected argument 'b'");
 }
 
+static void operands_are_counted_by_the_usage_line(void **state)
+{
+	static const struct {
+		const char *usage;
+		size_t least, most;
+	} cases[] = { { NULL, 0, 0 }, { "", 0, 0 }, { "NAME [options]", 1, 1 },
+		{ "NAME [NEW] [options]", 1, 2 }, { "NAME FILE... [options]", 2, 9 },
+		{ "[NAME...] [-o json]", 0, 9 }, { "NAME -f FILE [options]", 1, 1 },
+		{ "[options] [--] CMD", 0, 0 }, { "FILE [options]\n       carrel x A B", 1, 1 } };
+	const char *items[10] = { "a", "b", "c", "d", "e", "f", "g", "h", "i", "j" };
+	struct error err;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct arg_spec one = { .command = "x", .usage = cases[i].usage };
+		for (size_t count = 0; count < 10; count++) {
+			const text_list operands = { items, count, 0 };
+			bool fits = count >= cases[i].least && count <= cases[i].most;
+			assert_int_equal(args_check_operands(&one, &operands, &err), fits ? 0 : -1);
+		}
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +265,7 @@ int main(void)
 		cmocka_unit_test(help_is_found_behind_operands),
 		cmocka_unit_test(an_option_of_a_later_version_is_refused_as_such),
 		cmocka_unit_test(operands_that_are_missing_or_too_many_are_named),
+		cmocka_unit_test(operands_are_counted_by_the_usage_line),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
