@@ -1,12 +1,10 @@
 /* Operations on environments that are built. */
 #include "model/operations/takes.h"
 
-static const struct field_choice environment_states[] = { { "ready", 0 }, { "corrupt", 1 }, { 0 } };
-
 static const struct field environment_rows[] = {
 	TEXT("name", NULL),
 	TEXT("package_id", NULL, FIELD_NULLABLE),
-	{ "state", FIELD_CHOICE, .choices = environment_states },
+	{ "state", FIELD_CHOICE, .names = NAMES("ready", "corrupt") },
 	{ "created_at", FIELD_TIME, 0, NULL, FIELD_NULLABLE },
 	{ "last_used_at", FIELD_TIME, 0, NULL, FIELD_NULLABLE },
 	COUNT("use_count", NULL),

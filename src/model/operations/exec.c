@@ -50,13 +50,11 @@ static const struct field stdin_query_rows[] = {
 	{ "eof", FIELD_BOOLEAN, offsetof(struct stdin_query, eof),
 		"close stdin after this (a terminal gets ^D)" },
 };
-static const struct field_choice approval_codes[] = { { "approval_required", 0 }, { 0 } };
-
 static const struct field approval_required_rows[] = {
 	TEXT("type", "about:blank"),
 	TEXT("title", "of the status"),
 	COUNT("status", "202"),
-	{ "code", FIELD_CHOICE, 0, NULL, .choices = approval_codes },
+	{ "code", FIELD_CHOICE, 0, NULL, .names = NAMES("approval_required") },
 	TEXT("detail", "for people"),
 	TEXT("hint", "the route of the approval", FIELD_NULLABLE),
 	TEXT("request_id", "as in the logs of the daemon"),

@@ -112,9 +112,6 @@ static const struct field change_rows[] = {
 };
 static const struct record change_record = { "Change", NULL, RECORD_ROWS(change_rows), FIELD_OUT };
 
-static const struct field_choice applied_results[] = { { "applied", 0 }, { "pending", 1 },
-	{ "same", 2 }, { "conflict", 3 }, { "refused", 4 }, { 0 } };
-
 static const struct field applied_change_rows[] = {
 	TEXT("path", "from /workspace on; bytes that aren't UTF-8 are shown as U+FFFD"),
 	TEXT("path_base64", "the path's bytes, when they aren't UTF-8", FIELD_OPTIONAL),
@@ -125,7 +122,7 @@ static const struct field applied_change_rows[] = {
 		.help = "pending: nothing was applied; same: the target has it already; conflict: "
 			"the target has neither what the source had before nor what it has now; "
 			"refused: not a file, a directory or a link",
-		.choices = applied_results },
+		.names = NAMES("applied", "pending", "same", "conflict", "refused") },
 	TEXT("reason", "of conflict and refused; else null", FIELD_NULLABLE),
 };
 const struct record applied_change_record = { "AppliedChange", NULL,

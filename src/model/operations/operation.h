@@ -132,6 +132,13 @@ extern const struct record page_query_record;
 		name, FIELD_INTEGER, 0, __VA_ARGS__                                                \
 	}
 
+/* Of a FIELD_CHOICE that is only described. */
+#define NAMES(...)                                                                                 \
+	(const char *const[])                                                                      \
+	{                                                                                          \
+		__VA_ARGS__, NULL                                                                  \
+	}
+
 /* ---- answers that several operations have ---- */
 extern const struct record problem_record, applied_change_record;
 extern const struct field_choice problem_codes[]; /* every error_code_name */

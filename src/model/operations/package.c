@@ -35,16 +35,13 @@ static const struct field packages_changed_rows[] = {
 static const struct record packages_changed_record = { "PackagesChanged", NULL,
 	RECORD_ROWS(packages_changed_rows), FIELD_OUT };
 
-static const struct field_choice package_sources[] = { { "environment", 0 }, { "workspace", 1 },
-	{ 0 } };
-
 static const struct field package_rows[] = {
 	TEXT("name", "of Python: normalised"),
 	TEXT("version", NULL),
 	{ "kind", FIELD_CHOICE, .choices = packages_kinds },
 	{ "requested", FIELD_BOOLEAN, .help = "asked for by name, not only a dependency" },
 	{ "source", FIELD_CHOICE, 0, "workspace: a command in it installed the package",
-		.choices = package_sources },
+		.names = NAMES("environment", "workspace") },
 };
 static const struct record package_record = { "Package", NULL, RECORD_ROWS(package_rows),
 	FIELD_OUT };

@@ -43,14 +43,12 @@ static const struct field health_query_rows[] = {
 	{ "deep", FIELD_BOOLEAN, offsetof(struct health_query, deep),
 		"compare every file of the layers with its hash" },
 };
-static const struct field_choice sides[] = { { "outside", 0 }, { "inside", 1 }, { 0 } };
-
 static const struct field check_rows[] = {
 	TEXT("name", "seccomp, capabilities, network_namespace, …"),
 	{ "ok", FIELD_BOOLEAN },
 	{ "seen_from", FIELD_CHOICE, 0,
 		"outside: by the daemon, from the kernel; inside: by a process there",
-		.choices = sides },
+		.names = NAMES("outside", "inside") },
 	TEXT("detail", "what was seen"),
 };
 static const struct record check_record = { "IsolationCheck", NULL, RECORD_ROWS(check_rows),

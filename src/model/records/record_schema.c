@@ -351,6 +351,8 @@ static void print_mapping(struct json *j, const struct record *record)
 		str_format(reference, sizeof reference, "#/components/schemas/%s", (*one)->name);
 		for (const struct field_choice *c = row ? row->choices : NULL; c && c->name; c++)
 			json_text(j, c->name, reference);
+		for (const char *const *name = row ? row->names : NULL; name && *name; name++)
+			json_text(j, *name, reference);
 	}
 	json_end(j);
 	json_end(j);
