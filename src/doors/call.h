@@ -5,6 +5,7 @@
 #include "doors/api.h"
 #include "doors/door.h"
 #include "doors/front.h"
+#include "doors/turns.h"
 #include "doors/visits.h"
 #include "base/buf.h"
 #include "base/share.h"
@@ -22,6 +23,7 @@ struct api {
 	struct idempotency idempotency;
 	struct front front;
 	struct visits visits;
+	struct turns turns;
 	struct buf openapi;
 	struct stream *streams; /* open ones, that a drain must end */
 	struct relay *relays;	/* of relay.c */
@@ -65,7 +67,8 @@ struct call {
 	call_fn *writable;
 	/* Called at the end of the request, answered or not, unless priv is NULL. */
 	void (*gone)(struct call *c);
-	void *priv; /* state of the route's function */
+	struct turn turn; /* while its operation waits for one */
+	void *priv;	  /* state of the route's function */
 };
 
 /* ---- find_route.c ---- */

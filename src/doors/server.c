@@ -134,12 +134,31 @@ static void on_begin(void *ctx, struct http_request *r)
 		http_take_body(r, c->operation->takes || c->door->takes_any_body ? BODY_MAX : 0);
 }
 
+static void serve(void *ctx)
+{
+	struct call *c = ctx;
+	struct error err;
+	call_let_go(c);
+	if ((c->operation->takes && read_body(c, &err)) || run(c, &err))
+		call_problem(c, &err);
+}
+
+static void leave_turns(struct call *c)
+{
+	turns_leave(&c->api->turns, &c->turn);
+}
+
 static void on_complete(void *ctx, struct http_request *r)
 {
 	struct call *c = r->ctx;
-	struct error err;
-	if ((c->operation->takes && read_body(c, &err)) || run(c, &err))
-		call_problem(c, &err);
+	c->turn = (struct turn){ .serve = serve, .ctx = c };
+	if (c->operation->flags & ROUTE_BARE) {
+		serve(c);
+		return;
+	}
+	c->priv = c;
+	c->gone = leave_turns;
+	turns_take(&c->api->turns, &c->turn);
 }
 
 static void on_body(void *ctx, struct http_request *r, struct str data)
@@ -188,6 +207,7 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 		abort();
 	*api = (struct api){ .core = options->core, .loop = options->loop, .options = *options };
 	idempotency_init(&api->idempotency, options->core);
+	turns_init(&api->turns, options->loop);
 	api->websockets = websocket_group_new(options->loop, &websocket_times_default);
 	buf_init(&api->openapi, BUF_MAX_DEFAULT);
 	visits_init(&api->visits, &api->front, http_drop);
@@ -264,6 +284,7 @@ void api_free(struct api *api)
 	relays_stop(api);
 	websocket_group_free(api->websockets);
 	idempotency_done(&api->idempotency);
+	turns_done(&api->turns);
 	buf_done(&api->openapi);
 	visits_done(&api->visits);
 	shares_done(&api->port_connections);
