@@ -58,6 +58,16 @@ char *sources_lower(struct arena *arena, const char *text)
 	return copy;
 }
 
+static int read_list(
+	struct reader *r, const struct json_value *v, const char *path, text_list *list)
+{
+	if (reader_texts(r, v, path, list) < 0)
+		return -1;
+	return list->count > SOURCES_LIST_MAX
+		       ? reader_fail(r, v, "%s: more than %d entries", path, SOURCES_LIST_MAX)
+		       : 0;
+}
+
 /* -- package managers -- */
 
 static int read_registry_url(
@@ -85,6 +95,9 @@ static int read_registries(
 		return -1;
 	manager->has_registries = true;
 	for (const struct json_value *item = v->first; item; item = item->next, i++) {
+		if (i == SOURCES_LIST_MAX)
+			return reader_fail(
+				r, v, "%s: more than %d entries", path, SOURCES_LIST_MAX);
 		struct sources_registry registry = { 0 };
 		const char *where = arena_printf(r->arena, "%s[%zu]", path, i);
 		if (item->kind == JSON_STRING) { /* the URL alone */
@@ -105,7 +118,7 @@ static int read_blocked(struct reader *r, const struct json_value *v, const char
 	struct sources_manager *manager = ctx;
 	bool is_python = manager_is_python(manager->name);
 	text_list names = { 0 };
-	if (reader_texts(r, v, path, &names) < 0)
+	if (read_list(r, v, path, &names) < 0)
 		return -1;
 	if (!manager->blocked.arena)
 		map_init(&manager->blocked, r->arena);
@@ -156,7 +169,7 @@ static int read_managers(struct reader *r, const struct json_value *v, const cha
 static int read_domains(struct reader *r, const struct json_value *v, const char *path, void *out)
 {
 	text_list names = { 0 }, *list = out;
-	if (reader_texts(r, v, path, &names) < 0)
+	if (read_list(r, v, path, &names) < 0)
 		return -1;
 	for (size_t i = 0; i < names.count; i++) {
 		const char *name = names.items[i];
@@ -194,7 +207,7 @@ static int read_remotes(struct reader *r, const struct json_value *v, const char
 	struct sources *sources = ctx;
 	text_list given = { 0 };
 	sources->has_remotes = true;
-	if (reader_texts(r, v, path, &given) < 0)
+	if (read_list(r, v, path, &given) < 0)
 		return -1;
 	for (size_t i = 0; i < given.count; i++) {
 		const char *pattern = given.items[i];
@@ -232,7 +245,7 @@ static int read_languages(struct reader *r, const struct json_value *v, const ch
 {
 	struct sources *sources = ctx;
 	sources->has_languages = true;
-	if (reader_texts(r, v, path, &sources->languages) < 0)
+	if (read_list(r, v, path, &sources->languages) < 0)
 		return -1;
 	for (size_t i = 0; i < sources->languages.count; i++)
 		if (!language_is_known(sources->languages.items[i]))

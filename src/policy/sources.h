@@ -15,6 +15,7 @@
 #include "base/vec.h"
 
 #define SOURCES_MAX ((size_t)4 << 20) /* bytes of a file */
+#define SOURCES_LIST_MAX 16384	      /* entries of a list: more take too long to be compiled */
 
 struct sources_registry {
 	const char *name; /* or NULL */

@@ -3,6 +3,7 @@
 /* security: policy */
 #include "policy/sources.h"
 #include "arena_fixture.h"
+#include "base/buf.h"
 #include "policy/policy.h"
 
 static const char text[] =
@@ -47,6 +48,37 @@ static void numbers_and_lists_are_read(void **state)
 	assert_int_equal(sources.max_memory_bytes, (uint64_t)2048 << 20);
 	assert_int_equal(sources.allowed_domains.count, 2);
 	assert_int_equal(sources.interpreters.count, 1);
+}
+
+static void assert_longest_list(const char *before, const char *entry, const char *after)
+{
+	for (size_t more = 0; more < 2; more++) {
+		auto_buf struct buf json = buf_empty(SOURCES_MAX);
+		struct sources read;
+		struct error err;
+
+		buf_text(&json, before);
+		for (size_t i = 0; i < SOURCES_LIST_MAX + more; i++)
+			buf_printf(&json, "%s\"%s\"", i ? "," : "", entry);
+		buf_text(&json, after);
+		int result = sources_parse(
+			"s", (struct str){ json.data, json.len }, &arena, &read, &err);
+		assert_int_equal(result, more ? -1 : 0);
+		if (more)
+			assert_non_null(strstr(err.text, ": more than 16384 entries"));
+	}
+}
+
+static void the_length_of_a_list_is_bounded(void **state)
+{
+	assert_longest_list("{\"web_access\": {\"allowed_domains\": [", "a.b", "]}}");
+	assert_longest_list("{\"web_access\": {\"blocked_domains\": [", "a.b", "]}}");
+	assert_longest_list("{\"git\": {\"allowed_remotes\": [", "https://a.b/*", "]}}");
+	assert_longest_list("{\"runtime\": {\"languages\": [", "bash", "]}}");
+	assert_longest_list(
+		"{\"package_managers\": {\"pip\": {\"blocked_packages\": [", "a", "]}}}");
+	assert_longest_list(
+		"{\"package_managers\": {\"pip\": {\"registries\": [", "https://a.b/", "]}}}");
 }
 
 static void a_malformed_file_is_an_error_that_names_its_line(void **state)
@@ -225,6 +257,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_and_lists_are_read),
 		cmocka_unit_test(a_malformed_file_is_an_error_that_names_its_line),
+		cmocka_unit_test(the_length_of_a_list_is_bounded),
 		cmocka_unit_test(each_thing_is_checked_by_its_section),
 		cmocka_unit_test(commands_are_judged_by_sources),
 	};
