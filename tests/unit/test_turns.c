@@ -1,7 +1,7 @@
 /* Requests whose work is long are served one in a turn of the loop: others get their answers
  * between them. */
 /* security: doors */
-#include "doors/turns.h"
+#include "net/turns.h"
 
 #include <sys/epoll.h>
 #include <unistd.h>

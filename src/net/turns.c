@@ -1,4 +1,4 @@
-#include "doors/turns.h"
+#include "net/turns.h"
 
 #include "base/clock.h"
 

@@ -1,6 +1,5 @@
 /* turns.h -- requests whose work is long, one in a turn of the loop: core has one thread, and what
- * asks whether it lives is answered between them, however many a client sends at once. Private to
- * this room.
+ * asks whether it lives is answered between them, however many a client sends at once.
  * 1. A request is served at once, unless those of this turn have taken TURN_NS already or others
  * wait: then it waits behind them. */
 #pragma once
