@@ -42,6 +42,7 @@ typedef int route_fn(struct call *c, struct error *err);
 struct route {
 	const struct operation *operation; /* NULL ends a list */
 	route_fn *run;			   /* with the body, unless ROUTE_STREAMED */
+	int which;			   /* of several that it serves */
 };
 
 struct call {
@@ -51,7 +52,8 @@ struct call {
 	const struct request *request; /* for the verbs of core */
 	const struct operation *operation;
 	route_fn *run;
-	struct core_workspace *workspace; /* of ROUTE_WORKSPACE, until run returns */
+	int which;			  /* as in struct route */
+	struct core_workspace *workspace; /* of ROUTE_WORKSPACE, until run returns; else NULL */
 	const char *id, *path, *port;	  /* of the path, decoded */
 	struct str rest;		  /* {path}, as it was sent */
 	void *query, *body;		  /* the structs of its operation */

@@ -83,6 +83,7 @@ int route_find(struct call *c, const char **allow, struct error *err)
 				      (!is_head || !strcmp(operation->method, "GET")))) {
 			c->operation = operation;
 			c->run = route->run;
+			c->which = route->which;
 			c->rest = names.rest;
 			return decode(c, names.id, &c->id, err) ||
 					       decode(c, names.port, &c->port, err) ||

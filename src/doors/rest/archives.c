@@ -98,7 +98,7 @@ int call_upload(struct call *c, upload_verb *verb, struct error *err)
 	const struct upload_query *query = c->query;
 	struct archive_upload *u = arena_alloc(&c->r->arena, sizeof *u);
 	u->call = c;
-	if (verb(c->request, c->api->core, c->id, query->sha256, on_stored, u, &u->upload, err))
+	if (verb(c, query->sha256, on_stored, u, &u->upload, err))
 		return -1;
 	body_pipe_init(&u->pipe, c, on_read, u);
 	c->priv = u;
@@ -108,9 +108,15 @@ int call_upload(struct call *c, upload_verb *verb, struct error *err)
 	return 0;
 }
 
+static int put(struct call *c, const char *sha256, job_fn *done, void *ctx, struct upload **upload,
+	struct error *err)
+{
+	return core_upload_archive(c->request, c->api->core, c->id, sha256, done, ctx, upload, err);
+}
+
 static int api_archive_upload(struct call *c, struct error *err)
 {
-	return call_upload(c, core_upload_archive, err);
+	return call_upload(c, put, err);
 }
 
 const struct handler archives_handlers[] = { { "listArchives", api_archive_list },

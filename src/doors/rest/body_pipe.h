@@ -24,6 +24,6 @@ void body_pipe_done(struct body_pipe *pipe);
 
 /* archives.c: stores the body by a verb of core that begins an upload (core/uploads.h), and answers
  * 201 when it is stored. */
-typedef int upload_verb(const struct request *request, struct core *core, const char *name,
-	const char *sha256, job_fn *done, void *ctx, struct upload **upload, struct error *err);
+typedef int upload_verb(struct call *c, const char *sha256, job_fn *done, void *ctx,
+	struct upload **upload, struct error *err);
 int call_upload(struct call *c, upload_verb *verb, struct error *err);

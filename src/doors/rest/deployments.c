@@ -85,12 +85,13 @@ static void on_left(void *ctx)
 	deployment_leave(ctx);
 }
 
-static int forward(struct call *c, enum surface_kind kind, struct error *err)
+static int api_deployment_forward(struct call *c, struct error *err)
 {
 	struct core_workspace *w;
 	struct surface *use;
 	uint16_t port;
-	if (deployment_enter(c->request, all_of(c), c->id, kind, &w, &port, &use, err))
+	if (deployment_enter(c->request, all_of(c), c->id, (enum surface_kind)c->which, &w, &port,
+		    &use, err))
 		return -1;
 	if (!forward_start(c, core_system(), w, port, on_left, use, err))
 		return 0;
@@ -99,25 +100,12 @@ static int forward(struct call *c, enum surface_kind kind, struct error *err)
 	return -1;
 }
 
-static int api_deployment_rest(struct call *c, struct error *err)
-{
-	return forward(c, SURFACE_REST, err);
-}
-
-static int api_deployment_a2a(struct call *c, struct error *err)
-{
-	return forward(c, SURFACE_A2A, err);
-}
-
-static int api_deployment_ui(struct call *c, struct error *err)
-{
-	return forward(c, SURFACE_UI, err);
-}
-
 const struct handler deployments_handlers[] = { { "listDeployments", api_deployment_list },
 	{ "createDeployment", api_deployment_create }, { "getDeployment", api_deployment_get },
 	{ "removeDeployment", api_deployment_delete },
 	{ "restartDeployment", api_deployment_restart },
 	{ "rollbackDeployment", api_deployment_rollback },
-	{ "getDeploymentLogs", api_deployment_logs }, { "forwardRest", api_deployment_rest },
-	{ "forwardA2a", api_deployment_a2a }, { "forwardUi", api_deployment_ui }, { 0 } };
+	{ "getDeploymentLogs", api_deployment_logs },
+	{ "forwardRest", api_deployment_forward, SURFACE_REST },
+	{ "forwardA2a", api_deployment_forward, SURFACE_A2A },
+	{ "forwardUi", api_deployment_forward, SURFACE_UI }, { 0 } };

@@ -34,29 +34,19 @@ static void print_item(void *ctx, struct core_exec *e)
 	exec_print(page->j, NULL, exec_record_of(e));
 }
 
-static int list(struct call *c, struct core_workspace *w, struct error *err)
+static int api_exec_list(struct call *c, struct error *err)
 {
 	const struct page_query *query = c->query;
 	struct exec_page page = { .j = call_print_list(c),
 		.cursor = query->cursor,
 		.left = query->limit ? query->limit : LIMIT_DEFAULT };
-	if (exec_list(c->request, c->api->core, w, print_item, &page, err))
+	if (exec_list(c->request, c->api->core, c->workspace, print_item, &page, err))
 		return -1;
 	if (page.cursor)
 		return fail_hint(err, ERR_INVALID, "list again without a cursor",
 			"cursor: '%s' is invalid or expired", query->cursor);
 	call_send_list(c, page.has_more ? page.last : NULL);
 	return 0;
-}
-
-static int api_exec_list(struct call *c, struct error *err)
-{
-	return list(c, c->workspace, err);
-}
-
-static int api_exec_list_all(struct call *c, struct error *err)
-{
-	return list(c, NULL, err);
 }
 
 /* ---- one ---- */
@@ -227,6 +217,6 @@ static int api_exec_stdin(struct call *c, struct error *err)
 }
 
 const struct handler execs_handlers[] = { { "listExecs", api_exec_list },
-	{ "listAllExecs", api_exec_list_all }, { "getExec", api_exec_get },
+	{ "listAllExecs", api_exec_list }, { "getExec", api_exec_get },
 	{ "signalExec", api_exec_signal }, { "writeStdin", api_exec_stdin },
 	{ "resizeTerminal", api_exec_resize }, { 0 } };

@@ -23,13 +23,13 @@ static const struct handler *const tables[] = { agents_handlers, approvals_handl
 #define ROUTES_MAX 160
 #define TABLES (sizeof tables / sizeof *tables)
 
-/* The function of a row; a row without one is an error of the program. */
-static route_fn *find_run(const char *name)
+/* What serves a row; a row that nothing serves is an error of the program. */
+static const struct handler *find_handler(const char *name)
 {
 	for (size_t i = 0; i < TABLES; i++)
 		for (const struct handler *handler = tables[i]; handler->name; handler++)
 			if (!strcmp(handler->name, name))
-				return handler->run;
+				return handler;
 	abort();
 }
 
@@ -44,7 +44,8 @@ static const struct route *list_routes(void)
 		for (const struct operation *row = (*table)->rows; row->method; row++) {
 			if (count == ROUTES_MAX)
 				abort();
-			routes[count++] = (struct route){ row, find_run(row->name) };
+			const struct handler *handler = find_handler(row->name);
+			routes[count++] = (struct route){ row, handler->run, handler->which };
 		}
 	return routes;
 }

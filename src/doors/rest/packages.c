@@ -29,29 +29,16 @@ static void on_changed(void *ctx, const struct packages_result *result, const st
 	pending_send(ctx, 200, NULL);
 }
 
-static int change(struct call *c, bool is_removal, struct error *err)
+static int api_packages_change(struct call *c, struct error *err)
 {
 	const struct packages_body *body = c->body;
 	struct packages_wanted wanted = { .packages = body->packages,
-		.is_removal = is_removal,
+		.is_removal = c->which,
 		.kind = &env_kind_rows[body->kind],
 		.persists = !body->has_persist || body->persist };
-	struct core_workspace *w;
-	if (call_workspace(c, &w, err))
-		return -1;
 	struct pending *op = pending_begin(c);
-	pending_cancels(op, packages_change(c->request, w, &wanted, on_changed, op));
+	pending_cancels(op, packages_change(c->request, c->workspace, &wanted, on_changed, op));
 	return 0;
-}
-
-static int api_packages_install(struct call *c, struct error *err)
-{
-	return change(c, false, err);
-}
-
-static int api_packages_uninstall(struct call *c, struct error *err)
-{
-	return change(c, true, err);
 }
 
 static void on_listed(void *ctx, const struct packages_listed *listed, const struct error *err)
@@ -84,5 +71,5 @@ static int api_packages_list(struct call *c, struct error *err)
 }
 
 const struct handler packages_handlers[] = { { "listPackages", api_packages_list },
-	{ "installPackages", api_packages_install },
-	{ "uninstallPackages", api_packages_uninstall }, { 0 } };
+	{ "installPackages", api_packages_change, false },
+	{ "uninstallPackages", api_packages_change, true }, { 0 } };

@@ -41,21 +41,12 @@ static void print_item(void *ctx, const struct snapshot *snapshot)
 	record_print(ctx, NULL, &snapshot_record, snapshot);
 }
 
-static int list(struct call *c, const struct core_workspace *w, struct error *err)
-{
-	struct page page = call_page(c);
-	return call_send_page(&page, core_snapshot_list(c->request, c->api->core, w, page.cursor,
-					     page.limit, print_item, page.j, page.next, err));
-}
-
 static int api_snapshot_list(struct call *c, struct error *err)
 {
-	return list(c, c->workspace, err);
-}
-
-static int api_snapshot_list_all(struct call *c, struct error *err)
-{
-	return list(c, NULL, err);
+	struct page page = call_page(c);
+	return call_send_page(
+		&page, core_snapshot_list(c->request, c->api->core, c->workspace, page.cursor,
+			       page.limit, print_item, page.j, page.next, err));
 }
 
 static int api_snapshot_get(struct call *c, struct error *err)
@@ -154,7 +145,7 @@ static int api_fork(struct call *c, struct error *err)
 }
 
 const struct handler snapshots_handlers[] = { { "createSnapshot", api_snapshot_create },
-	{ "listWorkspaceSnapshots", api_snapshot_list }, { "listSnapshots", api_snapshot_list_all },
+	{ "listWorkspaceSnapshots", api_snapshot_list }, { "listSnapshots", api_snapshot_list },
 	{ "pullSnapshot", api_snapshot_pull }, { "getSnapshot", api_snapshot_get },
 	{ "verifySnapshot", api_snapshot_verify }, { "removeSnapshot", api_snapshot_delete },
 	{ "rollbackWorkspace", api_rollback }, { "pushSnapshot", api_snapshot_push },

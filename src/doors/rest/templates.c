@@ -2,6 +2,8 @@
 #include "core/state/templates.h"
 #include "doors/rest/handlers.h"
 
+enum { LIST, GET, ADD, REMOVE }; /* which */
+
 /* ---- fetched first ---- */
 
 struct pending_fetch {
@@ -21,17 +23,6 @@ static void on_fetched(void *ctx, struct core_workspace *w, const struct error *
 		call_problem(c, &why);
 }
 
-/* Calls route, when templates are as other homes have left them. */
-static int fetch(struct call *c, route_fn *route, struct error *err)
-{
-	struct pending_fetch *op = pending_new(c, sizeof *op);
-	op->route = route;
-	if (core_template_fetch(c->request, c->api->core, on_fetched, op))
-		return 0;
-	pending_end(&op->op);
-	return route(c, err);
-}
-
 /* ---- routes ---- */
 
 static int list(struct call *c, struct error *err)
@@ -49,11 +40,6 @@ static int list(struct call *c, struct error *err)
 	return 0;
 }
 
-static int api_template_list(struct call *c, struct error *err)
-{
-	return fetch(c, list, err);
-}
-
 static int get(struct call *c, struct error *err)
 {
 	struct template_shown shown;
@@ -62,11 +48,6 @@ static int get(struct call *c, struct error *err)
 	template_print(call_print(c), NULL, &shown);
 	call_send(c, 200, NULL);
 	return 0;
-}
-
-static int api_template_get(struct call *c, struct error *err)
-{
-	return fetch(c, get, err);
 }
 
 /* What was sent as an object is kept as JSON, which is YAML too. */
@@ -113,11 +94,6 @@ static int add(struct call *c, struct error *err)
 	return 0;
 }
 
-static int api_template_add(struct call *c, struct error *err)
-{
-	return fetch(c, add, err);
-}
-
 static void on_removed(
 	void *ctx, const struct template_shown *shown, bool was_there, const struct error *err)
 {
@@ -130,11 +106,21 @@ static int remove_one(struct call *c, struct error *err)
 	return 0;
 }
 
-static int api_template_delete(struct call *c, struct error *err)
+/* Each is served when templates are as other homes have left them. */
+static int api_template(struct call *c, struct error *err)
 {
-	return fetch(c, remove_one, err);
+	static route_fn *const routes[] = {
+		[LIST] = list, [GET] = get, [ADD] = add, [REMOVE] = remove_one
+	};
+	route_fn *route = routes[c->which];
+	struct pending_fetch *op = pending_new(c, sizeof *op);
+	op->route = route;
+	if (core_template_fetch(c->request, c->api->core, on_fetched, op))
+		return 0;
+	pending_end(&op->op);
+	return route(c, err);
 }
 
-const struct handler templates_handlers[] = { { "listTemplates", api_template_list },
-	{ "addTemplate", api_template_add }, { "getTemplate", api_template_get },
-	{ "removeTemplate", api_template_delete }, { 0 } };
+const struct handler templates_handlers[] = { { "listTemplates", api_template, LIST },
+	{ "addTemplate", api_template, ADD }, { "getTemplate", api_template, GET },
+	{ "removeTemplate", api_template, REMOVE }, { 0 } };

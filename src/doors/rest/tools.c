@@ -27,21 +27,12 @@ static void print_item(void *ctx, const struct tool *tool)
 	record_print(ctx, NULL, &tool_record, tool);
 }
 
-static int list(struct call *c, const char *name, struct error *err)
-{
-	struct page page = call_page(c);
-	return call_send_page(&page, tools_list(c->request, tools_of(c), name, page.cursor,
-					     page.limit, print_item, page.j, page.next, err));
-}
-
+/* Of all tools, or the versions of one. */
 static int api_tool_list(struct call *c, struct error *err)
 {
-	return list(c, NULL, err);
-}
-
-static int api_tool_versions(struct call *c, struct error *err)
-{
-	return list(c, c->id, err);
+	struct page page = call_page(c);
+	return call_send_page(&page, tools_list(c->request, tools_of(c), c->id, page.cursor,
+					     page.limit, print_item, page.j, page.next, err));
 }
 
 static int api_tool_get(struct call *c, struct error *err)
@@ -148,6 +139,6 @@ static int api_tool_generate(struct call *c, struct error *err)
 
 const struct handler tools_handlers[] = { { "listTools", api_tool_list },
 	{ "forgeTool", api_tool_forge }, { "generateTool", api_tool_generate },
-	{ "getTool", api_tool_get }, { "listToolVersions", api_tool_versions },
+	{ "getTool", api_tool_get }, { "listToolVersions", api_tool_list },
 	{ "callTool", api_tool_call }, { "rollbackTool", api_tool_rollback },
 	{ "removeTool", api_tool_delete }, { 0 } };
