@@ -58,6 +58,12 @@ void checkup_verify_layers(struct checkup *c);
 /* What `env verify -o json` said of one environment; NULL: nothing that can be read. */
 const struct json_value *verdict_read(int answer, struct arena *arena);
 
+/* Verifies and repairs the environment `name`; *verdict as above, in the arena. -1: it could not be
+ * done. */
+struct fiber;
+int wait_verify(struct fiber *fiber, struct core *core, const char *name, struct arena *arena,
+	const struct json_value **verdict, struct error *err);
+
 /* ---- health.c ---- */
 bool findings_have(const findings *found, enum finding_kind kind);
 void checkup_look_inside(struct checkup *c);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/packages/checkup.h"
+#include "core/waits.h"
 #include "core/tree_jobs.h"
 #include "envs/kind.h"
 #include "format/text/json_read.h"
@@ -74,6 +75,39 @@ const struct json_value *verdict_read(int answer, struct arena *arena)
 	if (len <= 0 || json_read((struct str){ text, (size_t)len }, arena, &value, &err))
 		return NULL;
 	return value->kind == JSON_ARRAY ? value->first : value;
+}
+
+struct verification {
+	struct fiber *fiber;
+	int answer;
+	struct arena *arena;
+	const struct json_value *verdict;
+};
+
+static void on_repaired(void *ctx, const struct launch_packet *packet, const int *fds)
+{
+	struct verification *v = ctx;
+	struct error err;
+	bool has_ended = packet && packet->head.type == LAUNCH_BUILT;
+	if (has_ended)
+		v->verdict = verdict_read(v->answer, v->arena);
+	else
+		launcher_failure(packet, &err);
+	fiber_continue(v->fiber, has_ended ? NULL : &err);
+}
+
+int wait_verify(struct fiber *fiber, struct core *core, const char *name, struct arena *arena,
+	const struct json_value **verdict, struct error *err)
+{
+	auto_close int answer = memfd_create("verdict", MFD_CLOEXEC);
+	struct verification v = { .fiber = fiber, .answer = answer, .arena = arena };
+	if (answer < 0)
+		return fail(err, ERR_FAILED, "out of memory");
+	if (!environment_verify(core, name, true, answer, on_repaired, &v, err) ||
+		fiber_wait(fiber, err))
+		return -1;
+	*verdict = v.verdict;
+	return 0;
 }
 
 static bool is_found(const struct checkup *c, enum finding_kind kind, const char *object)

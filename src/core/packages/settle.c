@@ -8,21 +8,20 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/internal.h"
-#include "core/tree_jobs.h"
+#include "core/waits.h"
 #include "envs/kind.h"
 
 #define OPTIONS_MAX ((size_t)4 << 20)
 
 struct settling {
+	struct fiber *fiber;
 	struct core_workspace *w; /* held */
 	const char *layer;	  /* or NULL: its uppers */
 	core_workspace_fn *done;
 	void *ctx;
 	size_t slot;
-	const struct env_pin *after; /* that it is brought in line with */
 	int upper;
-	struct measure child;
-	struct error err;
+	struct error err; /* of the child */
 	char layer_name[LAUNCH_FROZEN_LEN + 1];
 };
 
@@ -34,57 +33,6 @@ bool environment_is_unsettled(const struct workspace *model)
 	return false;
 }
 
-static void finish(struct settling *s, const struct error *err)
-{
-	struct core_workspace *w = s->w;
-	if (err)
-		log_record(&w->core->log, LOG_LEVEL_WARN,
-			"files on top of a new environment could not be brought in line",
-			"workspace", w->model.id, "error", err->text, NULL);
-	s->done(s->ctx, w, err);
-	free(s);
-	core_release(w);
-}
-
-static void next(struct settling *s);
-
-static void on_saved(void *ctx, const struct error *err)
-{
-	struct settling *s = ctx;
-	if (err) /* the next start does it again: files that commands change meanwhile may go */
-		log_record(&s->w->core->log, LOG_LEVEL_WARN,
-			"the row of a workspace could not be written after its environment was "
-			"replaced",
-			"workspace", s->w->model.id, "error", err->text, NULL);
-	s->slot++;
-	next(s);
-}
-
-static void on_settled(struct settling *s, const struct error *err)
-{
-	struct core_workspace *w = s->w;
-	fd_close(&s->upper);
-	if (err) {
-		finish(s, err);
-		return;
-	}
-	if (s->after != w->pins[s->slot]) { /* an install has replaced it meanwhile */
-		next(s);
-		return;
-	}
-	if (s->layer) {
-		s->slot++;
-		next(s);
-		return;
-	}
-	environment_unpin(w->core, w->pins_before[s->slot]);
-	w->pins_before[s->slot] = NULL;
-	w->model.unsettled[s->slot] = (struct workspace_unsettled){ 0 };
-	w->is_dirty = true;
-	fault_point("core_settled");
-	workspace_save(w, on_saved, s);
-}
-
 /* ---- without frozen layers ---- */
 
 static void on_child(void *ctx, bool ok, uint64_t failed)
@@ -92,7 +40,7 @@ static void on_child(void *ctx, bool ok, uint64_t failed)
 	struct settling *s = ctx;
 	if (!ok)
 		fail(&s->err, ERR_FAILED, "the child that brings files in line has ended");
-	on_settled(s, ok && !failed ? NULL : &s->err);
+	fiber_continue(s->fiber, ok && !failed ? NULL : &s->err);
 }
 
 static struct upper_change describe(const struct settling *s)
@@ -115,7 +63,7 @@ static uint64_t settle(void *ctx)
 		       ->settle(&s->w->core->envs.layers, s->upper, &change, &s->err) != 0;
 }
 
-static void start_child(struct settling *s)
+static int run_child(struct settling *s, struct error *err)
 {
 	struct core *core = s->w->core;
 	char path[LAUNCH_FROZEN_LEN + 32];
@@ -124,21 +72,22 @@ static void start_child(struct settling *s)
 		str_format(path, sizeof path, "%s/%s", s->layer, part);
 	else
 		str_format(path, sizeof path, "%s/%s/upper", s->w->model.id, part);
-	s->upper = path_open_nolinks(s->layer ? core->envs.layers.dir : core->workspaces, path,
-		O_RDONLY | O_DIRECTORY, 0);
-	if (s->upper < 0) { /* nothing was changed, or the start says what is missing */
-		on_settled(s, NULL);
-		return;
-	}
-	s->child = (struct measure){ .loop = core->loop,
+	auto_close int upper =
+		path_open_nolinks(s->layer ? core->envs.layers.dir : core->workspaces, path,
+			O_RDONLY | O_DIRECTORY, 0);
+	if (upper < 0) /* nothing was changed, or the start says what is missing */
+		return 0;
+	s->upper = upper;
+	struct measure child = { .loop = core->loop,
 		.find = settle,
 		.found = on_child,
 		.ctx = s,
-		.keep = { s->upper, core->envs.layers.dir },
+		.keep = { upper, core->envs.layers.dir },
 		.keep_count = 2,
 		.detail = &s->err,
 		.detail_len = sizeof s->err };
-	measure_start(&s->child);
+	measure_start(&child);
+	return fiber_wait(s->fiber, err);
 }
 
 /* ---- with some ---- */
@@ -156,11 +105,6 @@ static bool has_frozen(const struct settling *s)
 	return false;
 }
 
-static void on_job(void *ctx, const struct json_value *answer, const struct error *err)
-{
-	on_settled(ctx, err);
-}
-
 static void print_texts(struct json *j, const char *key, const text_list *texts)
 {
 	json_array(j, key);
@@ -169,7 +113,7 @@ static void print_texts(struct json *j, const char *key, const text_list *texts)
 	json_end(j);
 }
 
-static void start_job(struct settling *s)
+static int run_job(struct settling *s, struct error *err)
 {
 	struct core_workspace *w = s->w;
 	auto_arena struct arena arena = { 0 };
@@ -192,37 +136,74 @@ static void start_job(struct settling *s)
 		.options = { options.data, options.len },
 		.input = -1,
 		.output = -1 };
-	tree_job_start(w->core, &order, on_job, s);
+	return wait_tree_job(s->fiber, w->core, &order, NULL, err);
 }
 
-/* From s->slot on. */
-static void next(struct settling *s)
+/* ---- one after the other ---- */
+
+/* The next start does it again when it can't be saved: files that commands change meanwhile may go.
+ */
+static void save(struct settling *s)
 {
 	struct core_workspace *w = s->w;
-	environments_keep(w);
-	for (; s->slot < WORKSPACE_ENVIRONMENTS; s->slot++)
-		if (w->model.unsettled[s->slot].before && w->pins[s->slot])
-			break; /* without a pin the start says what is missing */
-	if (s->slot == WORKSPACE_ENVIRONMENTS) {
-		finish(s, NULL);
-		return;
-	}
-	s->after = w->pins[s->slot];
-	if (has_frozen(s))
-		start_job(s);
-	else
-		start_child(s);
+	struct error err;
+	environment_unpin(w->core, w->pins_before[s->slot]);
+	w->pins_before[s->slot] = NULL;
+	w->model.unsettled[s->slot] = (struct workspace_unsettled){ 0 };
+	w->is_dirty = true;
+	fault_point("core_settled");
+	workspace_save(w, fiber_continue, s->fiber);
+	if (fiber_wait(s->fiber, &err))
+		log_record(&w->core->log, LOG_LEVEL_WARN,
+			"the row of a workspace could not be written after its environment was "
+			"replaced",
+			"workspace", w->model.id, "error", err.text, NULL);
+}
+
+static int settle_slot(struct settling *s, struct error *err)
+{
+	struct core_workspace *w = s->w;
+	const struct env_pin *after;
+	do {
+		environments_keep(w);
+		after = w->pins[s->slot];
+		if (!w->model.unsettled[s->slot].before || !after)
+			return 0; /* without a pin the start says what is missing */
+		if (has_frozen(s) ? run_job(s, err) : run_child(s, err))
+			return -1;
+	} while (after != w->pins[s->slot]); /* an install has replaced it meanwhile */
+	if (!s->layer)
+		save(s);
+	return 0;
+}
+
+static void settle_all(struct fiber *fiber, void *ctx)
+{
+	struct settling *s = ctx;
+	struct core_workspace *w = s->w;
+	struct error err;
+	int failed = 0;
+	s->fiber = fiber;
+	for (; s->slot < WORKSPACE_ENVIRONMENTS && !failed; s->slot++)
+		failed = settle_slot(s, &err);
+	if (failed)
+		log_record(&w->core->log, LOG_LEVEL_WARN,
+			"files on top of a new environment could not be brought in line",
+			"workspace", w->model.id, "error", err.text, NULL);
+	s->done(s->ctx, w, failed ? &err : NULL);
+	free(s);
+	core_release(w);
 }
 
 void environment_settle(
 	struct core_workspace *w, const char *layer, core_workspace_fn *done, void *ctx)
 {
 	struct settling *s = xzalloc(sizeof *s);
-	*s = (struct settling){ .w = w, .done = done, .ctx = ctx, .upper = -1 };
+	*s = (struct settling){ .w = w, .done = done, .ctx = ctx };
 	if (layer) {
 		str_copy(s->layer_name, sizeof s->layer_name, layer);
 		s->layer = s->layer_name;
 	}
 	core_hold(w);
-	next(s);
+	fiber_start(settle_all, s);
 }
