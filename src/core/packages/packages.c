@@ -11,86 +11,91 @@
 #include "core/access/audit_records.h"
 #include "core/access/policies.h"
 #include "core/packages/packages_internal.h"
+#include "core/waits.h"
 
-static void begin(struct loop *loop, void *ctx);
+/* ---- files of the project ---- */
 
-static void finish(struct package_change *c)
-{
-	struct core_workspace *w = c->w;
-	struct core *core = w->core;
-	if (!c->has_failed)
-		journal_emit(&core->journal,
-			c->wanted.is_removal ? "workspace.uninstalled" : "workspace.installed",
-			w->model.id, w->model.name, "environment", w->model.environment, NULL);
-	fault_point("packages_answer");
-	c->done(c->ctx, c->has_failed ? NULL : &c->result, c->has_failed ? &c->err : NULL);
-	w->changes = c->later;
-	if (w->changes)
-		loop_after(core->loop, 0, begin, w->changes);
-	environment_unpin(core, c->pin);
-	for (size_t i = 0; i < PROJECT_FILES; i++)
-		buf_done(&c->files[i].changed);
-	arena_done(&c->arena);
-	free(c);
-	core_release(w);
-}
-
-/* ---- files of the project are put back ---- */
-
-static void restore_next(struct package_change *c);
-
-static void on_restored(void *ctx, const struct files_answer *answer, const struct error *err)
+static void on_file(void *ctx, const struct files_answer *answer, const struct error *err)
 {
 	struct package_change *c = ctx;
-	if (err)
-		log_record(&c->w->core->log, LOG_LEVEL_WARN,
-			"a file could not be restored after a failed install", "workspace",
-			c->w->model.id, "file", c->files[c->file].path, "error", err->text, NULL);
-	c->file++;
-	restore_next(c);
+	c->opened = answer ? answer->fd : -1;
+	fiber_continue(c->fiber, err);
 }
 
-static void on_restore_begun(void *ctx, struct file_write *write, const struct error *err)
+static void on_write_begun(void *ctx, struct file_write *write, const struct error *err)
 {
 	struct package_change *c = ctx;
-	const struct project_file *file = &c->files[c->file];
-	struct error failure;
-	if (!err && files_write(write, file->text.data, file->text.len, &failure)) {
-		files_abort_write(write);
-		err = &failure;
-	}
-	if (err)
-		on_restored(c, NULL, err);
-	else
-		files_finish_write(write, on_restored, c);
+	c->write = write;
+	fiber_continue(c->fiber, err);
 }
 
-static void restore_next(struct package_change *c)
+static int ask(struct package_change *c, enum files_verb verb, const char *path, struct error *err)
 {
-	while (c->file < PROJECT_FILES && !c->files[c->file].is_written)
-		c->file++;
-	if (c->file == PROJECT_FILES) {
-		finish(c);
-		return;
-	}
-	const struct project_file *file = &c->files[c->file];
-	struct files_request what = { .verb = FILES_REMOVE, .path = file->path };
-	if (file->is_there)
-		files_begin_write(&request_system, c->w, file->path, 0, 0, on_restore_begun, c);
-	else
-		files_do(&request_system, c->w, &what, on_restored, c);
+	const struct files_request what = { .verb = verb, .path = path };
+	files_do(&request_system, c->w, &what, on_file, c);
+	return fiber_wait(c->fiber, err);
 }
 
-/* Ends it with c->err; the project's files are as they were. */
-static void undo(struct package_change *c, const struct error *err)
+static int write_file(
+	struct package_change *c, const char *path, struct str text, struct error *err)
 {
-	c->has_failed = true;
-	c->err = *err;
-	c->file = 0;
-	restore_next(c);
+	files_begin_write(&request_system, c->w, path, 0, 0, on_write_begun, c);
+	if (fiber_wait(c->fiber, err))
+		return -1;
+	if (files_write(c->write, text.data, text.len, err)) {
+		files_abort_write(c->write);
+		return -1;
+	}
+	files_finish_write(c->write, on_file, c);
+	return fiber_wait(c->fiber, err);
 }
 
-/* ---- the last step: a new environment for the next sandbox, or for this one ---- */
+static int read_files(struct package_change *c, struct error *err)
+{
+	for (size_t i = 0; i < PROJECT_FILES && c->files[i].path; i++) {
+		struct project_file *file = &c->files[i];
+		file->changed = buf_empty(file->most);
+		file->is_there = !ask(c, FILES_OPEN, file->path, err);
+		if (!file->is_there && err->code != ERR_NOT_FOUND)
+			return -1;
+		auto_close int fd = file->is_there ? c->opened : -1;
+		if (file->is_there && file_read(fd, file->most, &c->arena, &file->text))
+			return fail_errno(err, "read '%s'", file->path);
+	}
+	return 0;
+}
+
+static int write_files(struct package_change *c, struct error *err)
+{
+	for (size_t i = 0; i < PROJECT_FILES; i++) {
+		struct project_file *file = &c->files[i];
+		const struct str text = { file->changed.data, file->changed.len };
+		if (!text.len || (file->is_there && str_equal(text, file->text)))
+			continue;
+		if (write_file(c, file->path, text, err))
+			return -1;
+		file->is_written = true;
+		fault_point("packages_project");
+	}
+	return 0;
+}
+
+/* They are as they were. */
+static void restore_files(struct package_change *c)
+{
+	struct error err;
+	for (size_t i = 0; i < PROJECT_FILES; i++) {
+		const struct project_file *file = &c->files[i];
+		if (file->is_written &&
+			(file->is_there ? write_file(c, file->path, file->text, &err)
+					: ask(c, FILES_REMOVE, file->path, &err)))
+			log_record(&c->w->core->log, LOG_LEVEL_WARN,
+				"a file could not be restored after a failed install", "workspace",
+				c->w->model.id, "file", file->path, "error", err.text, NULL);
+	}
+}
+
+/* ---- a new environment for the next sandbox, or for this one ---- */
 
 static const char **name_of(const struct package_change *c, struct workspace *model)
 {
@@ -110,31 +115,20 @@ static void set_model(struct core_workspace *w, const struct workspace *from)
 	memcpy(w->model.unsettled, copy.unsettled, sizeof w->model.unsettled);
 }
 
-static void on_copied(void *ctx, const struct error *err)
+/* The sandbox has the old environment, and the row is to say so. */
+static void put_back(struct package_change *c)
 {
-	struct package_change *c = ctx;
 	struct core_workspace *w = c->w;
 	size_t slot = c->manager->slot;
-	if (err) {
-		/* The sandbox has the old environment, and the row is to say so. */
-		set_model(w, &c->old);
-		struct env_pin *unwanted = w->pins[slot];
-		w->pins[slot] = c->pin;
-		c->pin = unwanted;
-		if (!w->model.unsettled[slot].before) {
-			environment_unpin(w->core, w->pins_before[slot]);
-			w->pins_before[slot] = NULL;
-		}
-		workspace_save(w, NULL, NULL);
-		undo(c, err);
-		return;
+	set_model(w, &c->old);
+	struct env_pin *unwanted = w->pins[slot];
+	w->pins[slot] = c->pin;
+	c->pin = unwanted;
+	if (!w->model.unsettled[slot].before) {
+		environment_unpin(w->core, w->pins_before[slot]);
+		w->pins_before[slot] = NULL;
 	}
-	/* What commands change from now on stays. */
-	w->model.unsettled[slot].forced = text_list_copy(&w->arena, &c->old.unsettled[slot].forced);
-	w->is_dirty = true;
-	c->result.is_live = true;
 	workspace_save(w, NULL, NULL);
-	finish(c);
 }
 
 static unsigned count_changes(const struct core_workspace *w)
@@ -150,70 +144,59 @@ static bool is_busy(const struct core_workspace *w)
 	return w->sandbox.exec_count || w->users > count_changes(w) || sandbox_has_processes(w);
 }
 
-static void apply(struct loop *loop, void *ctx);
-
-static void on_up(void *ctx, struct core_workspace *w, const struct error *err)
+static int copy_live(struct package_change *c, struct error *err)
 {
-	struct package_change *c = ctx;
-	if (!err)
-		core_release(w);
-	/* A sandbox that can't be started has no files to be changed. */
-	if (err)
-		finish(c);
-	else
-		loop_after(w->core->loop, 0, apply, c);
-}
-
-/* The row says that the workspace has the new environment. */
-static void apply(struct loop *loop, void *ctx)
-{
-	struct package_change *c = ctx;
 	struct core_workspace *w = c->w;
-	fault_point("packages_row");
-	if (w->sandbox.state == SANDBOX_NONE || w->removal) {
-		finish(c);
-		return;
-	}
-	if (w->sandbox.state == SANDBOX_ENDING) {
-		finish(c); /* the next one has it */
-		return;
-	}
-	if (w->sandbox.state == SANDBOX_STARTING) {
-		core_wake(w, c->request_id, on_up, c);
-		return;
-	}
-	if (!is_busy(w)) {
-		core_end_sandbox(w, REASON_CANCELED);
-		finish(c);
-		return;
-	}
-	if (!*name_of(c, &c->old)) {
-		struct error err;
-		fail_hint(&err, ERR_CONFLICT, "try again when nothing runs in it",
+	struct workspace_unsettled *unsettled = &w->model.unsettled[c->manager->slot];
+	if (!*name_of(c, &c->old))
+		return fail_hint(err, ERR_CONFLICT, "try again when nothing runs in it",
 			"workspace '%s' has no environment of %s yet, and it can't get one while "
 			"something runs in it",
 			w->model.name, c->manager->kind->row->name);
-		on_copied(c, &err);
-		return;
-	}
 	struct live_change change = { .w = w,
 		.arena = &c->arena,
 		.before = pin_meta(c->pin),
 		.after = pin_meta(w->pins[c->manager->slot]),
-		.names = w->model.unsettled[c->manager->slot].forced };
-	c->manager->apply(&change, on_copied, c);
+		.names = unsettled->forced };
+	c->manager->apply(&change, fiber_continue, c->fiber);
+	if (fiber_wait(c->fiber, err))
+		return -1;
+	/* What commands change from now on stays. */
+	unsettled->forced = text_list_copy(&w->arena, &c->old.unsettled[c->manager->slot].forced);
+	w->is_dirty = true;
+	c->result.is_live = true;
+	workspace_save(w, NULL, NULL);
+	return 0;
 }
 
-static void on_row(void *ctx, const struct error *err)
+static void on_up(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	struct package_change *c = ctx;
+	if (!err)
+		core_release(w);
+	fiber_continue(ctx, err);
+}
+
+/* The row says that the workspace has the new environment. */
+static int apply(struct package_change *c, struct error *err)
+{
 	struct core_workspace *w = c->w;
-	if (!err) {
-		/* At the next turn: what still holds the workspace for a file lets go of it. */
-		loop_after(w->core->loop, 0, apply, c);
-		return;
+	struct error none;
+	for (;;) {
+		/* What still holds the workspace for a file lets go of it. */
+		wait_turn(c->fiber, w->core);
+		fault_point("packages_row");
+		if (w->sandbox.state != SANDBOX_STARTING || w->removal)
+			break;
+		core_wake(w, c->request_id, on_up, c->fiber);
+		if (fiber_wait(c->fiber, &none))
+			return 0; /* one that can't be started has no files to be changed */
 	}
-	on_copied(c, err);
+	if (w->sandbox.state != SANDBOX_UP || w->removal)
+		return 0; /* the next one has it */
+	if (is_busy(w))
+		return copy_live(c, err);
+	core_end_sandbox(w, REASON_CANCELED);
+	return 0;
 }
 
 bool packages_is_named(const text_list *names, const char *name)
@@ -262,14 +245,9 @@ static void copy_model(struct package_change *c, struct workspace *model)
 	record_copy_texts(&workspace_record, &c->arena, model);
 }
 
-static void write_row(struct package_change *c)
+static int write_row(struct package_change *c, struct error *err)
 {
 	struct core_workspace *w = c->w;
-	/* A snapshot that is being made has the environment and what lies on top of it as they
-	 * are: both change when it has ended. */
-	c->waits_for_trees = w->is_taken;
-	if (w->is_taken)
-		return;
 	size_t slot = c->manager->slot;
 	const struct env_meta *before = pin_meta(w->pins[slot]), *after = pin_meta(c->pin);
 	const pair_list *had = before ? &before->packages : NULL;
@@ -299,7 +277,19 @@ static void write_row(struct package_change *c)
 	c->pin = old;
 	environments_keep(w);
 	fault_point("packages_write_row");
-	workspace_save(w, on_row, c);
+	workspace_save(w, fiber_continue, c->fiber);
+	return fiber_wait(c->fiber, err);
+}
+
+/* A snapshot that is being made has the environment and what lies on top of it as they are: both
+ * change when it has ended. */
+static void wait_for_trees(struct package_change *c)
+{
+	struct error none;
+	while (c->w->is_taken) {
+		c->waits_for_trees = true;
+		fiber_wait(c->fiber, &none);
+	}
 }
 
 void packages_go_on(struct core_workspace *w)
@@ -307,151 +297,105 @@ void packages_go_on(struct core_workspace *w)
 	struct package_change *c = w->changes;
 	if (!c || !c->waits_for_trees)
 		return;
-	write_row(c);
+	c->waits_for_trees = false;
+	fiber_continue(c->fiber, NULL);
 }
 
-/* ---- the project's files are written ---- */
-
-static void write_next(struct package_change *c);
-
-static void on_written(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	struct package_change *c = ctx;
-	if (err) {
-		undo(c, err);
-		return;
-	}
-	c->files[c->file++].is_written = true;
-	fault_point("packages_project");
-	write_next(c);
-}
-
-static void on_write_begun(void *ctx, struct file_write *write, const struct error *err)
-{
-	struct package_change *c = ctx;
-	const struct buf *text = &c->files[c->file].changed;
-	struct error failure;
-	if (!err && files_write(write, text->data, text->len, &failure)) {
-		files_abort_write(write);
-		err = &failure;
-	}
-	if (err)
-		undo(c, err);
-	else
-		files_finish_write(write, on_written, c);
-}
-
-static void write_next(struct package_change *c)
-{
-	for (; c->file < PROJECT_FILES; c->file++) {
-		const struct project_file *file = &c->files[c->file];
-		bool is_same = file->is_there && file->changed.len == file->text.len &&
-			       !memcmp(file->changed.data, file->text.data, file->text.len);
-		if (file->changed.len && !is_same)
-			break;
-	}
-	if (c->file == PROJECT_FILES)
-		write_row(c);
-	else
-		files_begin_write(
-			&request_system, c->w, c->files[c->file].path, 0, 0, on_write_begun, c);
-}
+/* ---- the change ---- */
 
 static void on_built(void *ctx, struct env_pin *pin, const struct error *err)
 {
 	struct package_change *c = ctx;
-	struct error gone;
 	c->pin = pin;
+	fiber_continue(c->fiber, err);
+}
+
+static int build(struct package_change *c, struct error *err)
+{
+	struct core_workspace *w = c->w;
+	environment_build(w, &c->next, c->manager->slot, c->request_id, &c->build, on_built, c);
+	int failed = fiber_wait(c->fiber, err);
 	c->build = 0;
-	if (!err && (c->w->removal || c->w->is_gone)) {
-		fail(&gone, ERR_NOT_FOUND, "workspace '%s' is being removed", c->w->model.name);
-		err = &gone;
-	}
-	if (!err && cancelable_check(&c->cancelable, &gone))
-		err = &gone;
+	if (!failed && (w->removal || w->is_gone))
+		failed = fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
+	if (!failed)
+		failed = cancelable_check(&c->cancelable, err);
 	fault_point("packages_built");
 	/* With what it depends on. */
-	if (!err && policies_check_environment(c->w, pin_meta(pin), &gone))
-		err = &gone;
-	if (!err && c->manager->complete && c->manager->complete(c, &gone))
-		err = &gone;
-	c->file = 0;
-	if (err)
-		undo(c, err);
-	else
-		write_next(c);
+	if (failed || policies_check_environment(w, pin_meta(c->pin), err))
+		return -1;
+	return c->manager->complete ? c->manager->complete(c, err) : 0;
 }
 
-/* ---- the project's files are read, and edited, before anything is built ---- */
-
-static void build(struct package_change *c)
+static int check_workspace(const struct core_workspace *w, struct error *err)
 {
-	struct error err;
-	if (cancelable_check(&c->cancelable, &err) ||
-		(c->files[0].path && c->manager->edit(c, &err)))
-		undo(c, &err);
-	else
-		environment_build(
-			c->w, &c->next, c->manager->slot, c->request_id, &c->build, on_built, c);
+	if (w->core->is_stopping)
+		return fail(err, ERR_UNAVAILABLE, "the daemon is stopping");
+	if (w->removal)
+		return fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
+	if (w->model.state == WORKSPACE_FAILED)
+		return fail(err, ERR_CONFLICT, "workspace '%s' has failed", w->model.name);
+	return 0;
 }
 
-static void open_next(struct package_change *c);
+static int change(struct package_change *c, struct error *err)
+{
+	struct core_workspace *w = c->w;
+	if (check_workspace(w, err))
+		return -1;
+	core_touch(w);
+	environments_sort(w);
+	copy_model(c, &c->next);
+	/* What can't be edited is refused before anything is built. */
+	if (c->manager->make_recipe(c, err) || read_files(c, err) ||
+		cancelable_check(&c->cancelable, err) ||
+		(c->files[0].path && c->manager->edit(c, err)) || build(c, err) ||
+		write_files(c, err))
+		return -1;
+	wait_for_trees(c);
+	if (!write_row(c, err) && !apply(c, err))
+		return 0;
+	put_back(c);
+	return -1;
+}
 
-static void on_opened(void *ctx, const struct files_answer *answer, const struct error *err)
+static void free_change(struct package_change *c)
+{
+	for (size_t i = 0; i < PROJECT_FILES; i++)
+		buf_done(&c->files[i].changed);
+	arena_done(&c->arena);
+	free(c);
+}
+
+static void begin(struct loop *loop, void *ctx);
+
+static void run_change(struct fiber *fiber, void *ctx)
 {
 	struct package_change *c = ctx;
-	struct project_file *file = &c->files[c->file];
-	struct error failure;
-	auto_close int fd = answer ? answer->fd : -1;
-	file->is_there = !err;
-	if (err && err->code == ERR_NOT_FOUND)
-		err = NULL;
-	else if (!err && file_read(fd, file->most, &c->arena, &file->text)) {
-		fail_errno(&failure, "read '%s'", file->path);
-		err = &failure;
-	}
-	if (err) {
-		undo(c, err);
-		return;
-	}
-	c->file++;
-	open_next(c);
-}
-
-static void open_next(struct package_change *c)
-{
-	if (c->file == PROJECT_FILES || !c->files[c->file].path) {
-		build(c);
-		return;
-	}
-	struct project_file *file = &c->files[c->file];
-	struct files_request what = { .verb = FILES_OPEN, .path = file->path };
-	file->changed = buf_empty(file->most);
-	files_do(&request_system, c->w, &what, on_opened, c);
+	struct core_workspace *w = c->w;
+	struct core *core = w->core;
+	struct error err;
+	c->fiber = fiber;
+	int failed = change(c, &err);
+	if (failed)
+		restore_files(c);
+	else
+		journal_emit(&core->journal,
+			c->wanted.is_removal ? "workspace.uninstalled" : "workspace.installed",
+			w->model.id, w->model.name, "environment", w->model.environment, NULL);
+	fault_point("packages_answer");
+	c->done(c->ctx, failed ? NULL : &c->result, failed ? &err : NULL);
+	w->changes = c->later;
+	if (w->changes)
+		loop_after(core->loop, 0, begin, w->changes);
+	environment_unpin(core, c->pin);
+	free_change(c);
+	core_release(w);
 }
 
 static void begin(struct loop *loop, void *ctx)
 {
-	struct package_change *c = ctx;
-	struct core_workspace *w = c->w;
-	struct error err;
-	if (w->removal || w->core->is_stopping || w->model.state == WORKSPACE_FAILED) {
-		if (w->core->is_stopping)
-			fail(&err, ERR_UNAVAILABLE, "the daemon is stopping");
-		else if (w->removal)
-			fail(&err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
-		else
-			fail(&err, ERR_CONFLICT, "workspace '%s' has failed", w->model.name);
-		undo(c, &err);
-		return;
-	}
-	core_touch(w);
-	environments_sort(w);
-	copy_model(c, &c->next);
-	if (c->manager->make_recipe(c, &err))
-		undo(c, &err);
-	else
-		open_next(c);
+	fiber_start(run_change, ctx);
 }
 
 /* ---- what is asked for ---- */
@@ -459,14 +403,9 @@ static void begin(struct loop *loop, void *ctx)
 static void on_refused(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct package_change *c = ctx;
-	c->has_failed = true;
-	c->err = *err;
 	c->done(c->ctx, NULL, err);
-	for (size_t i = 0; i < PROJECT_FILES; i++)
-		buf_done(&c->files[i].changed);
-	arena_done(&c->arena);
 	core_release(c->w);
-	free(c);
+	free_change(c);
 }
 
 /* Up to the first file that is written, nothing has changed. */

@@ -28,16 +28,16 @@ struct package_change {
 	packages_fn *done;
 	void *ctx;
 	char request_id[ID_LEN + 1];
+	struct fiber *fiber;
 	struct project_file files[PROJECT_FILES];
-	size_t file;	       /* that is read, written or restored */
-	struct workspace next; /* its recipe */
-	struct workspace old;  /* what is put back after an error */
-	struct env_pin *pin;   /* of the new environment, until it is the workspace's */
+	int opened;		  /* of the file that was opened last; yours to close */
+	struct file_write *write; /* that was begun last */
+	struct workspace next;	  /* its recipe */
+	struct workspace old;	  /* what is put back after an error */
+	struct env_pin *pin;	  /* of the new environment, until it is the workspace's */
 	struct packages_result result;
-	bool waits_for_trees; /* of the workspace, which an operation has taken */
-	bool has_failed;
-	uint64_t build; /* that is under way, or 0 */
-	struct error err;
+	bool waits_for_trees;	      /* of the workspace, which an operation has taken */
+	uint64_t build;		      /* that is under way, or 0 */
 	struct package_change *later; /* that waits for this one */
 };
 struct live_change;
