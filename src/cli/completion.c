@@ -13,95 +13,19 @@
 #include "cli/daemon/context_file.h"
 #include "cli/daemon/daemon.h"
 
-static const char bash_script[] =
-	"# bash completion of carrel\n"
-	"_carrel()\n"
-	"{\n"
-	"	local line=${COMP_LINE:0:COMP_POINT} value group word prefix kind\n"
-	"	local -a words\n"
-	"	read -ra words <<<\"$line\"\n"
-	"	[[ $line == *[[:space:]] ]] && words+=('')\n"
-	"	word=${words[${#words[@]} - 1]}\n"
-	"	# bash completes from the last = or : on\n"
-	"	prefix=${word%\"${word##*[=:]}\"}\n"
-	"	COMPREPLY=()\n"
-	"	while IFS=$'\\t' read -r value _ group; do\n"
-	"		# bash 4.4 and later keep the order of groups\n"
-	"		[[ $group ]] && compopt -o nosort 2>/dev/null\n"
-	"		case $value in\n"
-	"		:files | :dirs)\n"
-	"			# names beside files must not be quoted as files are\n"
-	"			((${#COMPREPLY[@]})) || compopt -o filenames\n"
-	"			[[ $value == :dirs ]] && kind=-d || kind=-f\n"
-	"			while read -r value; do\n"
-	"				COMPREPLY+=(\"$value\")\n"
-	"			done < <(compgen \"$kind\" -- \"${word#\"$prefix\"}\")\n"
-	"			;;\n"
-	"		*[=:])\n"
-	"			compopt -o nospace\n"
-	"			COMPREPLY+=(\"${value#\"$prefix\"}\")\n"
-	"			;;\n"
-	"		*)\n"
-	"			COMPREPLY+=(\"${value#\"$prefix\"}\")\n"
-	"			;;\n"
-	"		esac\n"
-	"	done < <(\"${1/#\\~/$HOME}\" __complete \"${words[@]:1}\" 2>/dev/null)\n"
-	"}\n"
-	"complete -F _carrel carrel\n";
-
-static const char zsh_script[] =
-	"#compdef carrel\n"
-	"# zsh completion of carrel\n"
-	"_carrel()\n"
-	"{\n"
-	"	local line value group tab=$'\\t'\n"
-	"	local -a part values shown open open_shown commands\n"
-	"	for line in \"${(@f)$(${(Q)words[1]} __complete "
-	"\"${(@Q)words[2,CURRENT]}\" 2>/dev/null)}\" ''; do\n"
-	"		part=(\"${(@ps:\\t:)line}\")\n"
-	"		value=$part[1]\n"
-	"		if [[ $part[3] != \"$group\" ]]; then\n"
-	"			(( $#commands )) && "
-	"_describe -V -t \"${group// /-}\" \"$group\" commands\n"
-	"			group=$part[3] commands=()\n"
-	"		fi\n"
-	"		[[ -z $group ]] || { commands+=(\"$value:$part[2]\"); continue }\n"
-	"		line=${line/$tab/  -- }\n"
-	"		case $value in\n"
-	"		'') ;;\n"
-	"		:files) compset -P '*[=:]'; _files ;;\n"
-	"		:dirs) compset -P '*[=:]'; _files -/ ;;\n"
-	"		*[=:]) open+=(\"$value\"); open_shown+=(\"$line\") ;;\n"
-	"		*) values+=(\"$value\"); shown+=(\"$line\") ;;\n"
-	"		esac\n"
-	"	done\n"
-	"	(( $#values )) && compadd -l -d shown -a values\n"
-	"	(( $#open )) && compadd -l -S '' -d open_shown -a open\n"
-	"	return 0\n"
-	"}\n"
-	"if [[ $funcstack[1] == _carrel ]]; then\n"
-	"	_carrel \"$@\"\n"
-	"else\n"
-	"	compdef _carrel carrel\n"
-	"fi\n";
-
-static const char fish_script[] =
-	"# fish completion of carrel\n"
-	"function __carrel_complete\n"
-	"	set -l words (commandline -opc)\n"
-	"	set -l word (commandline -ct)\n"
-	"	for line in ($words[1] __complete $words[2..-1] \"$word\" 2>/dev/null)\n"
-	"		switch $line\n"
-	"			case ':files'\n"
-	"				__fish_complete_path \"$word\"\n"
-	"			case ':dirs'\n"
-	"				__fish_complete_directories \"$word\"\n"
-	"			case '*'\n"
-	"				string replace -r '(\\t.*)\\t.*' '$1' -- $line\n"
-	"		end\n"
-	"	end\n"
-	"end\n"
-	"complete -c carrel -f -k -a '(__carrel_complete)'\n";
+/* src/cli/completion */
+static const char bash_script[] = {
+#include "cli/bash.inc"
+	0
+};
+static const char zsh_script[] = {
+#include "cli/zsh.inc"
+	0
+};
+static const char fish_script[] = {
+#include "cli/fish.inc"
+	0
+};
 
 static const struct {
 	const char *shell, *script;
