@@ -5,33 +5,19 @@
 
 bool claude_strips(const char *wrapper)
 {
-	static const char *const names[] = { "timeout", "time", "nice", "nohup", "stdbuf" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strcmp(wrapper, names[i]) == 0)
-			return true;
-	return false;
+	return words_have("timeout time nice nohup stdbuf", wrapper);
 }
 
 bool claude_runs_unasked(const struct policy *policy, const shell_words *words, size_t first)
 {
-	static const char *const reading[] = { "ls", "cat", "echo", "pwd", "head", "tail", "grep",
-		"find", "wc", "which", "diff", "stat", "du" };
-	static const char *const git[] = { "status", "log", "diff", "show", "blame", "rev-parse" };
-	static const char *const editing[] = { "mkdir", "touch", "mv", "cp" };
 	const char *name = words->items[first].literal;
 	const char *verb = first + 1 < words->count ? words->items[first + 1].literal : NULL;
 	if (policy->otherwise.shell == POLICY_DENY)
 		return false;
-	for (size_t i = 0; i < sizeof reading / sizeof *reading; i++)
-		if (strcmp(name, reading[i]) == 0)
-			return true;
-	for (size_t i = 0; strcmp(name, "git") == 0 && verb && i < sizeof git / sizeof *git; i++)
-		if (strcmp(verb, git[i]) == 0)
-			return true;
-	for (size_t i = 0; policy->accepts_edits && i < sizeof editing / sizeof *editing; i++)
-		if (strcmp(name, editing[i]) == 0)
-			return true;
-	return false;
+	return words_have("ls cat echo pwd head tail grep find wc which diff stat du", name) ||
+	       (!strcmp(name, "git") && verb &&
+		       words_have("status log diff show blame rev-parse", verb)) ||
+	       (policy->accepts_edits && words_have("mkdir touch mv cp", name));
 }
 
 /* -- rules -- */
