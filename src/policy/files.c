@@ -14,29 +14,24 @@ const char *file_subject(struct judge *j, enum policy_operation operation, const
 /* Devices that hold nothing of anybody. */
 static bool is_harmless(const char *path)
 {
-	static const char *const devices[] = { "/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-		"/dev/urandom", "/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr" };
-	for (size_t i = 0; i < sizeof devices / sizeof *devices; i++)
-		if (strcmp(path, devices[i]) == 0)
-			return true;
-	return strncmp(path, "/dev/fd/", 8) == 0;
+	static const char devices[] =
+		"/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /dev/stdin "
+		"/dev/stdout /dev/stderr";
+	return words_have(devices, path) || strncmp(path, "/dev/fd/", 8) == 0;
 }
 
 /* Files that name programs which git, shells and package managers run later. */
 static bool is_startup_file(const char *path)
 {
-	static const char *const names[] = { ".bashrc", ".bash_profile", ".bash_login",
-		".bash_logout", ".profile", ".zshrc", ".zshenv", ".zprofile", ".gitconfig",
-		".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", "pip.conf", ".curlrc", ".wgetrc",
-		".inputrc", ".vimrc", ".exrc", ".envrc", ".netrc", ".popt", ".git", ".config",
-		".zlogin", ".zlogout", ".kshrc", ".lesskey", ".less", ".manpath", ".gdbinit",
-		".gdbearlyinit", ".lldbinit", ".nanorc", ".tmux.conf", ".screenrc", ".emacs",
-		".pdbrc", ".pythonrc", ".Rprofile", ".sqliterc", ".psqlrc", ".hgrc", ".ackrc",
-		"sitecustomize.py", "usercustomize.py" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strcmp(path_basename(path), names[i]) == 0)
-			return true;
-	return strstr(path, "/.git/") || strstr(path, "/.ssh/") || strstr(path, "/.config/");
+	static const char names[] =
+		".bashrc .bash_profile .bash_login .bash_logout .profile .zshrc .zshenv .zprofile "
+		".gitconfig .npmrc .yarnrc .yarnrc.yml .pypirc pip.conf .curlrc .wgetrc .inputrc "
+		".vimrc .exrc .envrc .netrc .popt .git .config .zlogin .zlogout .kshrc .lesskey "
+		".less .manpath .gdbinit .gdbearlyinit .lldbinit .nanorc .tmux.conf .screenrc "
+		".emacs .pdbrc .pythonrc .Rprofile .sqliterc .psqlrc .hgrc .ackrc "
+		"sitecustomize.py usercustomize.py";
+	return words_have(names, path_basename(path)) || strstr(path, "/.git/") ||
+	       strstr(path, "/.ssh/") || strstr(path, "/.config/");
 }
 
 bool file_is_startup(struct judge *j, const struct policy_rule *by, enum policy_operation operation,

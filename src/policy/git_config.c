@@ -186,9 +186,9 @@ static void judge_links(struct asked *a, const char *path)
 /* A rebase that was begun: `exec` in its list runs a program. */
 static void judge_todo(struct asked *a, const char *path)
 {
-	static const char *const harmless[] = { "pick", "p", "reword", "r", "edit", "e", "squash",
-		"s", "fixup", "f", "drop", "d", "noop", "break", "b", "label", "l", "reset", "t",
-		"merge", "m", "update-ref", "u", NULL };
+	static const char harmless[] =
+		"pick p reword r edit e squash s fixup f drop d noop break b label l reset t "
+		"merge m update-ref u";
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_FILE, path, &is_missing);
 	struct str rest, line;
@@ -200,8 +200,7 @@ static void judge_todo(struct asked *a, const char *path)
 		line = str_trim(line);
 		while (len < line.len && line.data[len] != ' ' && line.data[len] != '\t')
 			len++;
-		if (len && line.data[0] != '#' &&
-			!is_among(harmless, arena_bytes(a->j->arena, line.data, len)))
+		if (len && line.data[0] != '#' && !words_have_part(harmless, line.data, len))
 			ask(a, arena_printf(a->j->arena, "'%s' has '%.*s', which may run a program",
 				       path, (int)(len < 40 ? len : 40), line.data));
 	}
@@ -398,13 +397,11 @@ static void judge_remote_words(struct asked *a, const struct shape_reading *read
 /* `git remote` names remotes, and mostly reaches none. */
 static bool reaches_remote(const struct asked *a, const shell_words *words, size_t at)
 {
-	static const char *const remotes[] = { "fetch", "pull", "push", "ls-remote", "clone",
-		NULL };
-	static const char *const harmless[] = { "add", "remove", "rm", "rename", "get-url",
-		"set-url", "-v", "--verbose", NULL };
+	static const char remotes[] = "fetch pull push ls-remote clone";
+	static const char harmless[] = "add remove rm rename get-url set-url -v --verbose";
 	const char *next = at + 1 < words->count ? words->items[at + 1].literal : "-v";
-	return is_among(remotes, a->verb) ||
-	       (strcmp(a->verb, "remote") == 0 && !is_among(harmless, next));
+	return words_have(remotes, a->verb) ||
+	       (strcmp(a->verb, "remote") == 0 && !words_have(harmless, next));
 }
 
 static void judge_reached(struct asked *a, const shell_words *words, size_t at)
@@ -454,14 +451,14 @@ static void move(struct asked *a, const struct shell_word *word)
 
 static void judge_git(struct asked *a, const shell_words *words, size_t at)
 {
-	static const char *const made[] = { "clone", "init", NULL };
+	static const char made[] = "clone init";
 	struct judge *j = a->j;
 	if (j->others_than_git || j->others_piped ||
 		(j->command && order_writes_within(j->command)))
 		ask(a, "a command beside it may change the configuration of git");
 	a->reaches = reaches_remote(a, words, at);
 	judge_user(a);
-	for (size_t i = 0; i < a->places.count && !is_among(made, a->verb); i++)
+	for (size_t i = 0; i < a->places.count && !words_have(made, a->verb); i++)
 		judge_place(
 			a, a->places.dirs[i], j->begins_moved && a->places.count == 2 && i == 0);
 	if (a->reaches)

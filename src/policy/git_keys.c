@@ -132,16 +132,13 @@ static bool is_path(const char *address)
 
 static bool value_is_harmless(enum value kind, const struct git_entry *entry, const char *verb)
 {
-	static const char *const off[] = { "false", "no", "off", "0" };
+	static const char off[] = "false no off 0";
 	const char *value = entry->value;
 	switch (kind) {
 	case ANY:
 		return true;
 	case OFF:
-		for (size_t i = 0; i < sizeof off / sizeof *off; i++)
-			if (strcmp(value, off[i]) == 0)
-				return true;
-		return false;
+		return words_have(off, value);
 	case PAGER:
 		return !value[0] ||
 		       (strcmp(entry->section, "core") == 0 && strcmp(value, "cat") == 0);

@@ -107,12 +107,11 @@ void judge_words(struct judge *j, const char *subject, const shell_words *words)
 /* [[ … ]]: the operators that compare numbers evaluate their operands; -v expands a subscript. */
 static bool condition_evaluates(const struct shell_command *command)
 {
-	static const char *const evaluating[] = { "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-v",
-		"-R" };
+	static const char evaluating[] = "-eq -ne -lt -le -gt -ge -v -R";
 	for (size_t i = 0; i < command->words.count; i++)
-		for (size_t k = 0; k < sizeof evaluating / sizeof *evaluating; k++)
-			if (str_is(command->words.items[i].source, evaluating[k]))
-				return true;
+		if (words_have_part(evaluating, command->words.items[i].source.data,
+			    command->words.items[i].source.len))
+			return true;
 	return false;
 }
 
@@ -156,26 +155,22 @@ struct moves { /* of a script */
 /* Commands after which a relative path means another file. */
 static int find_move(void *ctx, const struct shell_command *command)
 {
-	static const char *const movers[] = { "cd", "pushd", "popd", "chdir" };
+	static const char movers[] = "cd pushd popd chdir";
 	struct moves *moves = ctx;
 	const shell_words *words = &command->words;
-	for (size_t i = 0; i < words->count && command->kind == SHELL_SIMPLE; i++)
-		for (size_t k = 0; k < sizeof movers / sizeof *movers; k++) {
-			const char *name = words->items[i].literal;
-			if (!name || strcmp(name, movers[k]) != 0)
-				continue;
-			moves->count++;
-			const char *to = words->items[words->count - 1].literal;
-			const char *option = words->count == 3 ? words->items[1].literal : NULL;
-			/* With -P, ".." behind a link leads elsewhere. */
-			bool is_plain = words->count == 2 ||
-					(option && (strcmp(option, "--") == 0 ||
-							   (strcmp(option, "-P") == 0 && to &&
-								   !strstr(to, "..")) ||
-							   strcmp(option, "-L") == 0));
-			if (i == 0 && k == 0 && is_plain && to && to[0] && to[0] != '-')
-				moves->to = to;
-		}
+	for (size_t i = 0; i < words->count && command->kind == SHELL_SIMPLE; i++) {
+		const char *name = words->items[i].literal;
+		if (!words_have(movers, name))
+			continue;
+		moves->count++;
+		const char *to = words->items[words->count - 1].literal;
+		const char *option = words->count == 3 ? words->items[1].literal : NULL;
+		/* With -P, ".." behind a link leads elsewhere. */
+		bool is_plain = words->count == 2 || words_have("-- -L", option) ||
+				(words_have("-P", option) && to && !strstr(to, ".."));
+		if (i == 0 && strcmp(name, "cd") == 0 && is_plain && to && to[0] && to[0] != '-')
+			moves->to = to;
+	}
 	return 0;
 }
 

@@ -130,12 +130,10 @@ static bool covers(const struct policy_rule *a, const struct policy_rule *b)
 /* Words that are operators, when they aren't quoted in a script: no simple command has them. */
 static bool has_operator(const struct policy_rule *rule)
 {
-	static const char *const operators[] = { "|", "||", "&&", ";", "&", ">", ">>", "<", "2>",
-		"2>&1", "|&", "&>" };
+	static const char operators[] = "| || && ; & > >> < 2> 2>&1 |& &>";
 	for (size_t i = 0; i < rule->words.count; i++)
-		for (size_t k = 0; k < sizeof operators / sizeof *operators; k++)
-			if (strcmp(rule->words.items[i], operators[k]) == 0)
-				return true;
+		if (words_have(operators, rule->words.items[i]))
+			return true;
 	return false;
 }
 

@@ -82,12 +82,12 @@ enum effect {
 /* The subcommand of git, behind options that are known; NULL: another one came first. */
 static const char *git_verb(const shell_words *words, size_t *at)
 {
-	static const char *const options[] = { "--no-pager", "-P", "--no-optional-locks", NULL };
+	static const char options[] = "--no-pager -P --no-optional-locks";
 	for (*at = 1; *at < words->count; ++*at) {
 		const char *text = words->items[*at].literal;
 		if (text && strcmp(text, "-C") == 0)
 			++*at;
-		else if (!is_among(options, text))
+		else if (!words_have(options, text))
 			return text && text[0] != '-' ? text : NULL;
 	}
 	return NULL;
@@ -105,16 +105,15 @@ static bool names_far_remote(const shell_words *words)
 static enum effect effect_of_git(const shell_words *words)
 {
 	/* They leave the files of the working tree as they are. */
-	static const char *const plain[] = { "status", "diff", "log", "show", "blame", "annotate",
-		"rev-parse", "rev-list", "describe", "ls-files", "ls-tree", "ls-remote", "cat-file",
-		"grep", "shortlog", "for-each-ref", "show-ref", "merge-base", "symbolic-ref",
-		"reflog", "version", "add", "stage", "commit", "push", "fetch", "tag", "branch",
-		NULL };
+	static const char plain[] =
+		"status diff log show blame annotate rev-parse rev-list describe ls-files ls-tree "
+		"ls-remote cat-file grep shortlog for-each-ref show-ref merge-base symbolic-ref "
+		"reflog version add stage commit push fetch tag branch";
 	size_t at;
 	const char *verb = git_verb(words, &at);
 	if (verb && strcmp(verb, "remote") == 0)
 		return names_far_remote(words) ? EFFECT_FILES : EFFECT_ANYTHING;
-	return is_among(plain, verb) ? EFFECT_FILES : EFFECT_CHECKOUT;
+	return words_have(plain, verb) ? EFFECT_FILES : EFFECT_CHECKOUT;
 }
 
 /* sort -o FILE, sed -i */
@@ -130,12 +129,11 @@ static bool has_option(const shell_words *words, char letter)
 
 static enum effect effect_of(const struct shell_command *command)
 {
-	static const char *const harmless[] = { ":", "true", "false", "[", "test", "cd", "set",
-		"export", "declare", "local", "readonly", "unset", "echo", "printf", "pwd", "ls",
-		"cat", "head", "tail", "wc", "which", "type", "date", "whoami", "id", "uname",
-		"hostname", "sleep", "exit", "return", "grep", "egrep", "fgrep", "cut", "tr", "jq",
-		"nl", "rev", "basename", "dirname", "stat", "du", "cmp", NULL };
-	static const char *const files[] = { "mkdir", "rmdir", "touch", "rm", NULL };
+	static const char harmless[] =
+		": true false [ test cd set export declare local readonly unset echo printf pwd "
+		"ls cat head tail wc which type date whoami id uname hostname sleep exit return "
+		"grep egrep fgrep cut tr jq nl rev basename dirname stat du cmp";
+	static const char files[] = "mkdir rmdir touch rm";
 	const shell_words *words = &command->words;
 	const char *name = words->count ? words->items[0].literal : "true";
 	if (command->kind != SHELL_SIMPLE)
@@ -144,14 +142,14 @@ static enum effect effect_of(const struct shell_command *command)
 		if (writes(&command->redirects.items[i]))
 			return EFFECT_ANYTHING;
 	name = name ? path_basename(name) : NULL;
-	if (is_among(harmless, name))
+	if (words_have(harmless, name))
 		return EFFECT_NONE;
 	if (name && (strcmp(name, "sort") == 0 || strcmp(name, "sed") == 0))
 		return has_option(words, name[1] == 'o' ? 'o' : 'i') ? EFFECT_ANYTHING
 								     : EFFECT_NONE;
 	if (name && strcmp(name, "git") == 0)
 		return effect_of_git(words);
-	return is_among(files, name) ? EFFECT_FILES : EFFECT_ANYTHING;
+	return words_have(files, name) ? EFFECT_FILES : EFFECT_ANYTHING;
 }
 
 static bool may_bring_repository(const struct shell_command *command)

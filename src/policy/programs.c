@@ -336,10 +336,8 @@ static char operand_letter(const char *spec, size_t k, size_t count)
  * harmless in one. */
 static void judge_make_variable(struct call *c, const struct shell_word *word)
 {
-	static const char *const values[] = { "", "yes", "no", "on", "off", "true", "false", "y",
-		"n", "debug", "release", "Debug", "Release" };
-	static const char *const names[] = { "PREFIX", "prefix", "DESTDIR", "BUILD", "VERSION",
-		"ARCH", "CONFIG" };
+	static const char values[] = "yes no on off true false y n debug release Debug Release";
+	static const char names[] = "PREFIX prefix DESTDIR BUILD VERSION ARCH CONFIG";
 	const char *text = word->literal, *value = text ? strchr(text, '=') : NULL;
 	if (!text) {
 		ask(c, "an expanded word may set a variable of make");
@@ -348,18 +346,13 @@ static void judge_make_variable(struct call *c, const struct shell_word *word)
 	if (!value)
 		return;
 	size_t len = (size_t)(value - text);
-	if (!value[1 + strspn(value + 1, "0123456789")])
+	if (!value[1 + strspn(value + 1, "0123456789")] || words_have(values, value + 1))
 		return;
-	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-		if (strcmp(value + 1, values[i]) == 0)
-			return;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (strlen(names[i]) == len && strncmp(text, names[i], len) == 0 &&
-			!value[1 + strcspn(value + 1, "$`;|&()<>\n\\ ")]) {
-			if (value[1] == '/')
-				judge_part(c, POLICY_WRITE, value + 1);
-			return;
-		}
+	if (words_have_part(names, text, len) && !value[1 + strcspn(value + 1, "$`;|&()<>\n\\ ")]) {
+		if (value[1] == '/')
+			judge_part(c, POLICY_WRITE, value + 1);
+		return;
+	}
 	ask(c, arena_printf(c->j->arena, "'%.*s' of make may name a program", (int)len, text));
 }
 
@@ -559,19 +552,18 @@ static bool is_one_value(const struct shell_word *word)
 
 static size_t judge_test(struct call *c, size_t at)
 {
-	static const char *const runs[] = { "-exec", "-execdir", "-ok", "-okdir" };
+	static const char runs[] = "-exec -execdir -ok -okdir";
 	const char *text = c->words->items[at].literal;
 	char kind, effect;
 	if (text && strlen(text) == 1 && strchr("()!,", text[0]))
 		return at;
-	for (size_t k = 0; text && k < sizeof runs / sizeof *runs; k++)
-		if (strcmp(text, runs[k]) == 0) {
-			size_t end = find_command_end(c, at + 1);
-			/* in the directory of each file */
-			c->j->is_moved |= strstr(text, "dir") != NULL;
-			judge_found_command(c, at + 1, end, "{}", false);
-			return end;
-		}
+	if (words_have(runs, text)) {
+		size_t end = find_command_end(c, at + 1);
+		/* in the directory of each file */
+		c->j->is_moved |= strstr(text, "dir") != NULL;
+		judge_found_command(c, at + 1, end, "{}", false);
+		return end;
+	}
 	if (!text || text[0] != '-' ||
 		!shape_option(c->shape, str_from(text + 1), &kind, &effect) ||
 		(kind && at + 1 >= c->words->count)) {
@@ -649,14 +641,13 @@ void judge_shape_items(struct judge *j, const char *subject, const struct shape 
 /* Pagers and editors run what is typed: '!' of less, which git starts on a terminal. */
 static bool takes_typed_commands(const struct call *c, size_t first)
 {
-	static const char *const pagers[] = { "less", "man", NULL };
-	static const char *const silent[] = { "status", "rev-parse", "ls-files", "ls-tree", "fetch",
-		"push", "clone", "init", "rm", "mv", "describe", NULL };
-	static const char *const paged[] = { "log", "diff", "show", "blame", "branch", "shortlog",
-		"reflog", "grep", NULL };
+	static const char pagers[] = "less man";
+	static const char silent[] =
+		"status rev-parse ls-files ls-tree fetch push clone init rm mv describe";
+	static const char paged[] = "log diff show blame branch shortlog reflog grep";
 	struct shape_reading reading;
 	bool has_pager = true;
-	if (is_among(pagers, c->shape->names))
+	if (words_have(pagers, c->shape->names))
 		return true;
 	if (strcmp(c->shape->names, "git") != 0)
 		return false;
@@ -667,7 +658,7 @@ static bool takes_typed_commands(const struct call *c, size_t first)
 	}
 	const char *verb =
 		reading.end < c->words->count ? c->words->items[reading.end].literal : NULL;
-	return !is_among(silent, verb) && (has_pager || !is_among(paged, verb));
+	return !words_have(silent, verb) && (has_pager || !words_have(paged, verb));
 }
 
 void judge_program(struct judge *j, const char *subject, const shell_words *words, size_t first)

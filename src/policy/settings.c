@@ -142,16 +142,13 @@ static bool has_tools(const struct json_value *permissions)
 
 static enum policy_format format_of(const struct json_value *object)
 {
-	static const char *const modes[] = { "default", "acceptEdits", "plan", "dontAsk",
-		"bypassPermissions", "auto" };
+	static const char modes[] = "default acceptEdits plan dontAsk bypassPermissions auto";
 	const struct json_value *permissions = json_member(object, "permissions");
 	const char *mode = json_member_text(permissions, "defaultMode");
 	if (!permissions && (json_member(object, "filesystem") || json_member(object, "network")))
 		return POLICY_FORMAT_SRT;
-	for (size_t i = 0; mode && i < sizeof modes / sizeof *modes; i++)
-		if (strcmp(mode, modes[i]) == 0)
-			return POLICY_FORMAT_CLAUDE;
-	if (json_member(permissions, "additionalDirectories") || has_tools(permissions))
+	if (words_have(modes, mode) || json_member(permissions, "additionalDirectories") ||
+		has_tools(permissions))
 		return POLICY_FORMAT_CLAUDE;
 	return POLICY_FORMAT_CARREL;
 }

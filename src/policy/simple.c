@@ -50,15 +50,11 @@ static bool shell_knows_declaration(const struct judge *j, const struct shell_wo
 static bool judge_declaration(
 	struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
-	static const char *const names[] = { "export", "declare", "typeset", "local", "readonly",
-		"read", "mapfile", "readarray", "getopts", "unset" };
-	size_t i = 0;
-	while (i < sizeof names / sizeof *names &&
-		strcmp(words->items[first].literal, names[i]) != 0)
-		i++;
-	if (i == sizeof names / sizeof *names)
+	static const char names[] =
+		"export declare typeset local readonly read mapfile readarray getopts unset";
+	if (!words_have(names, words->items[first].literal))
 		return false;
-	for (i = first + 1; i < words->count; i++) {
+	for (size_t i = first + 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
 		if (!text || text[0] != '-')
 			judge_declared(j, subject, &words->items[i]);
@@ -74,16 +70,11 @@ static bool judge_declaration(
 
 static bool set_option_is_harmless(const shell_words *words, size_t i)
 {
-	static const char *const options[] = { "errexit", "nounset", "pipefail", "xtrace", "noglob",
-		"verbose" };
+	static const char options[] = "errexit nounset pipefail xtrace noglob verbose";
 	const char *text = words->items[i].literal;
-	if (!text)
-		return false;
-	for (size_t k = 0; k < sizeof options / sizeof *options; k++)
-		if (strcmp(text, options[k]) == 0)
-			return true;
-	return (text[0] == '-' || text[0] == '+') && text[1] &&
-	       !text[1 + strspn(text + 1, "euxovf")];
+	return words_have(options, text) ||
+	       (text && (text[0] == '-' || text[0] == '+') && text[1] &&
+		       !text[1 + strspn(text + 1, "euxovf")]);
 }
 
 /* Whether an expanded word may make `test` evaluate a subscript, as in -v 'a[$(id)]': it does not
@@ -103,15 +94,12 @@ static bool may_evaluate(const char *name, const shell_words *words, size_t i)
 static bool judge_inert(
 	struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
-	static const char *const names[] = { ":", "true", "false", "[", "test", "exit", "return",
-		"break", "continue", "shift", "wait", "cd", "pushd", "popd", "set" };
+	static const char names[] =
+		": true false [ test exit return break continue shift wait cd pushd popd set";
 	const char *name = words->items[first].literal;
-	size_t i = 0;
-	while (i < sizeof names / sizeof *names && strcmp(name, names[i]) != 0)
-		i++;
-	if (i == sizeof names / sizeof *names)
+	if (!words_have(names, name))
 		return false;
-	for (i = first + 1; i < words->count; i++) {
+	for (size_t i = first + 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
 		if (strcmp(name, "set") == 0 && !set_option_is_harmless(words, i)) {
 			judge_step(j, subject, POLICY_ASK, NULL,
@@ -355,19 +343,16 @@ static bool judge_shell(
 static bool judge_special(
 	struct judge *j, const char *subject, const shell_words *words, size_t first)
 {
-	static const char *const asked[] = { ".", "source", "alias", "unalias", "enable", "bind",
-		"complete", "compgen", "compopt", "hash", "shopt", "let", "su", "sg", "newgrp",
-		"runuser", "parallel", "script", "watch", "entr", "at", "batch", "crontab", "ssh",
-		"fc", "history", "dirs", "jobs", "bg", "fg", "disown", "ulimit", "umask", "vi",
-		"vim", "vimdiff", "nvim", "view", "ex", "ed", "red", "emacs", "nano", "pico",
-		"tmux", "screen", "gdb", "lldb", "expect", "socat", "telnet", "ssh-agent",
-		"gpg-agent", "start-stop-daemon", "daemonize", "inotifywait", "caller", "suspend",
-		"logout", "bwrap", "firejail", "capsh", "perf", "ld.so", "setarch", "linux32",
-		"linux64", "i386", "x86_64", "unshare", "nsenter", "numactl", "runcon", "strace",
-		"ltrace", "proot", "rlwrap", "xvfb-run", "systemd-run", "systemd-inhibit",
-		"uclampset", "coresched", "cpulimit", "chroot", "prlimit", "choom", "proxychains",
-		"proxychains4", "valgrind", "gosu", "su-exec", "tini", "dumb-init", "chpst",
-		"setuidgid", "softlimit", "hyperfine", "sudoedit", "run-parts" };
+	static const char asked[] =
+		". source alias unalias enable bind complete compgen compopt hash shopt let su sg "
+		"newgrp runuser parallel script watch entr at batch crontab ssh fc history dirs "
+		"jobs bg fg disown ulimit umask vi vim vimdiff nvim view ex ed red emacs nano "
+		"pico tmux screen gdb lldb expect socat telnet ssh-agent gpg-agent "
+		"start-stop-daemon daemonize inotifywait caller suspend logout bwrap firejail "
+		"capsh perf ld.so setarch linux32 linux64 i386 x86_64 unshare nsenter numactl "
+		"runcon strace ltrace proot rlwrap xvfb-run systemd-run systemd-inhibit uclampset "
+		"coresched cpulimit chroot prlimit choom proxychains proxychains4 valgrind gosu "
+		"su-exec tini dumb-init chpst setuidgid softlimit hyperfine sudoedit run-parts";
 	const char *name = path_basename(words->items[first].literal);
 	auto_buf struct buf script = buf_empty(SHELL_SCRIPT_MAX);
 	if (strncmp(name, "ld-", 3) == 0 && strstr(name, ".so"))
@@ -392,16 +377,13 @@ static bool judge_special(
 		match_harmless(j, subject, words, first, "its commands are judged");
 		return true;
 	}
-	for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
-		if (strcmp(name, asked[i]) == 0) {
-			match_command(j, subject, words, first);
-			judge_step(j, subject, POLICY_ASK, NULL,
-				arena_printf(j->arena,
-					"'%s' runs or changes what isn't written here", name));
-			judge_suspects(j, subject, words, first + 1);
-			return true;
-		}
-	return false;
+	if (!words_have(asked, name))
+		return false;
+	match_command(j, subject, words, first);
+	judge_step(j, subject, POLICY_ASK, NULL,
+		arena_printf(j->arena, "'%s' runs or changes what isn't written here", name));
+	judge_suspects(j, subject, words, first + 1);
+	return true;
 }
 
 /* Runners of programs: what follows the subcommand may be what a rule denies. */

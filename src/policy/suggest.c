@@ -2,26 +2,16 @@
 #include "base/path.h"
 #include "policy/internal.h"
 
-static bool is_one_of(const char *const *names, size_t count, const char *name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(names[i], name) == 0)
-			return true;
-	return false;
-}
-#define is_one(names, name) is_one_of(names, sizeof(names) / sizeof *(names), name)
-
 /* Programs whose first word says what they do. */
-static const char *const with_verbs[] = { "git", "pip", "pip3", "uv", "npm", "pnpm", "yarn", "bun",
-	"cargo", "go", "docker", "podman", "kubectl", "helm", "poetry", "pdm", "conda", "apt",
-	"apt-get", "systemctl", "gh", "make", "terraform", "aws", "gcloud", "az", "brew", "dotnet",
-	"mvn", "gradle", "gem", "bundle", "composer", "rustup", "deno", "ip", "virtualenv" };
+static const char with_verbs[] =
+	"git pip pip3 uv npm pnpm yarn bun cargo go docker podman kubectl helm poetry pdm conda "
+	"apt apt-get systemctl gh make terraform aws gcloud az brew dotnet mvn gradle gem bundle "
+	"composer rustup deno ip virtualenv";
 /* Programs that run what their arguments say: a rule for them is as good as one for any command. */
-static const char *const runners[] = { "sh", "bash", "dash", "zsh", "ksh", "fish", "python",
-	"python3", "node", "nodejs", "ruby", "perl", "php", "lua", "env", "xargs", "sudo", "doas",
-	"su", "nohup", "timeout", "nice", "time", "command", "exec", "eval", "busybox", "ssh",
-	"setsid", "stdbuf", "find", "awk", "gawk", "mawk", "sed", "npx", "uvx", "bunx", "pipx",
-	"chroot", "nsenter", "unshare", "watch", "parallel", "strace" };
+static const char runners[] =
+	"sh bash dash zsh ksh fish python python3 node nodejs ruby perl php lua env xargs sudo "
+	"doas su nohup timeout nice time command exec eval busybox ssh setsid stdbuf find awk "
+	"gawk mawk sed npx uvx bunx pipx chroot nsenter unshare watch parallel strace";
 
 /* The word as a rule has it; NULL: no rule can have it. */
 static const char *quoted(struct arena *arena, const char *word)
@@ -60,9 +50,9 @@ const char *suggest_command(struct arena *arena, const shell_words *words, size_
 	const char *verb = first + 1 < words->count ? words->items[first + 1].literal : NULL;
 	if (!name || !quoted(arena, name) || strchr(name, '*'))
 		return NULL;
-	if (first + 1 == words->count || is_one(runners, path_basename(name)))
+	if (first + 1 == words->count || words_have(runners, path_basename(name)))
 		return suggest_exact(arena, words, first);
-	if (!is_one(with_verbs, path_basename(name)))
+	if (!words_have(with_verbs, path_basename(name)))
 		return arena_printf(arena, "shell(%s:*)", quoted(arena, name));
 	if (!verb || verb[0] == '-' || !quoted(arena, verb))
 		return suggest_exact(arena, words, first);

@@ -1,4 +1,3 @@
-/* Lists of words: separated by blanks, or ended by NULL. */
 #include "policy/words.h"
 
 bool words_have_part(const char *words, const char *word, size_t len)
@@ -14,12 +13,5 @@ bool words_have_part(const char *words, const char *word, size_t len)
 
 bool words_have(const char *words, const char *word)
 {
-	return words_have_part(words, word, strlen(word));
-}
-
-bool is_among(const char *const *names, const char *name)
-{
-	while (name && *names && strcmp(*names, name) != 0)
-		names++;
-	return name && *names;
+	return word && words_have_part(words, word, strlen(word));
 }
