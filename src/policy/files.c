@@ -61,7 +61,7 @@ static void judge_one(struct judge *j, enum policy_operation operation, const ch
 		return;
 	decision = match_file(j, operation, path, &by);
 	if (file_is_startup(j, by, operation, path))
-		judge_step(j, subject, POLICY_ASK, NULL, "programs that run later are named there");
+		judge_ask(j, subject, "programs that run later are named there");
 	else if (by || decision == POLICY_ALLOW)
 		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");
 	else if (!j->policy->is_claude)
@@ -71,8 +71,7 @@ static void judge_one(struct judge *j, enum policy_operation operation, const ch
 static void judge_text(struct judge *j, enum policy_operation operation, const char *text)
 {
 	if (text[0] != '/' && j->is_moved) {
-		judge_step(j, file_subject(j, operation, text), POLICY_ASK, NULL,
-			"the script changes its directory");
+		judge_ask(j, file_subject(j, operation, text), "the script changes its directory");
 		return;
 	}
 	judge_one(j, operation, path_normalize(j->arena, j->request->cwd, text));
@@ -99,10 +98,10 @@ static void judge_pattern(
 {
 	bool is_relative = word->source.len == 0 || word->source.data[0] != '/';
 	if (is_relative && j->is_moved) {
-		judge_step(j,
+		judge_ask(j,
 			file_subject(j, operation,
 				arena_bytes(j->arena, word->source.data, word->source.len)),
-			POLICY_ASK, NULL, "the script changes its directory");
+			"the script changes its directory");
 		return;
 	}
 	judge_pattern_in(j, operation, j->request->cwd, word);
@@ -131,8 +130,8 @@ void judge_path(struct judge *j, enum policy_operation operation, const struct s
 	} else if (is_pattern && word->parts.count) {
 		judge_pattern(j, operation, word);
 	} else {
-		judge_step(j, arena_bytes(j->arena, word->source.data, word->source.len),
-			POLICY_ASK, NULL, "it isn't known which file that names");
+		judge_ask(j, arena_bytes(j->arena, word->source.data, word->source.len),
+			"it isn't known which file that names");
 	}
 }
 
@@ -148,7 +147,7 @@ static void judge_connection(struct judge *j, const char *subject, const char *t
 	if (by && by->decision == POLICY_DENY)
 		judge_step(j, subject, POLICY_DENY, by, NULL);
 	else
-		judge_step(j, subject, POLICY_ASK, NULL, "bash takes that file for a connection");
+		judge_ask(j, subject, "bash takes that file for a connection");
 }
 
 /* Whether a path lies below the working directories of Claude Code. */
@@ -193,8 +192,8 @@ void judge_output(struct judge *j, enum policy_operation operation, const struct
 	else if (target->literal)
 		judge_unruled(j, operation, target->literal);
 	else
-		judge_step(j, arena_bytes(j->arena, target->source.data, target->source.len),
-			POLICY_ASK, NULL, "it isn't known which file that names");
+		judge_ask(j, arena_bytes(j->arena, target->source.data, target->source.len),
+			"it isn't known which file that names");
 }
 
 void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect)
@@ -212,8 +211,7 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 		break;
 	}
 	if (!text) {
-		judge_step(j, subject, POLICY_ASK, NULL,
-			"it isn't known which file a redirection names");
+		judge_ask(j, subject, "it isn't known which file a redirection names");
 		return;
 	}
 	if (strncmp(text, "/dev/tcp/", 9) == 0 || strncmp(text, "/dev/udp/", 9) == 0) {
@@ -221,8 +219,7 @@ void judge_redirect(struct judge *j, const char *subject, const struct shell_red
 		return;
 	}
 	if (redirect->kind != SHELL_READ && j->policy->is_claude && !is_inside(j, text))
-		judge_step(j, subject, POLICY_ASK, NULL,
-			"a redirection writes outside of the working directories");
+		judge_ask(j, subject, "a redirection writes outside of the working directories");
 	if (redirect->kind == SHELL_READ || redirect->kind == SHELL_READ_WRITE)
 		judge_output(j, POLICY_READ, &redirect->target);
 	if (redirect->kind != SHELL_READ)
@@ -478,7 +475,7 @@ void judge_script_path(struct judge *j, const char *subject, const struct shell_
 {
 	const char *text = word->literal;
 	if (strncmp(text, "/dev/", 5) == 0 || strncmp(text, "/proc/", 6) == 0)
-		judge_step(j, subject, POLICY_ASK, NULL, "commands come from its input");
+		judge_ask(j, subject, "commands come from its input");
 	judge_path(j, POLICY_READ, word);
 }
 

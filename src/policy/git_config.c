@@ -22,10 +22,7 @@ struct asked { /* one call of git */
 	text_list paths;      /* remotes on this machine */
 };
 
-static void ask(struct asked *a, const char *reason)
-{
-	judge_step(a->j, a->subject, POLICY_ASK, NULL, reason);
-}
+#define ask(a, ...) judge_ask((a)->j, (a)->subject, __VA_ARGS__)
 
 /* The input once it is read; NULL: it is missing, or was asked for. *is_missing tells which. */
 static struct policy_input *look(
@@ -41,7 +38,7 @@ static struct policy_input *look(
 	if (input && input->state == POLICY_INPUT_WANTED)
 		judge_wait(j, a->subject, arena_printf(j->arena, "git reads '%s'", path));
 	else if (!*is_missing)
-		ask(a, arena_printf(j->arena, "git may obey '%s', which can't be read", path));
+		ask(a, "git may obey '%s', which can't be read", path);
 	return NULL;
 }
 
@@ -101,8 +98,7 @@ static void judge_entry(struct asked *a, const char *path, const struct git_entr
 	bool is_url = strcmp(entry->section, "remote") == 0 &&
 		      (strcmp(entry->key, "url") == 0 || strcmp(entry->key, "pushurl") == 0);
 	if (!git_key_is_harmless(entry, a->verb))
-		ask(a, arena_printf(a->j->arena, "'%s' sets %s, which may run a program", path,
-			       name_key(a, entry)));
+		ask(a, "'%s' sets %s, which may run a program", path, name_key(a, entry));
 	a->has_promisor |= strcasecmp(entry->key, "promisor") == 0 ||
 			   strcasecmp(entry->key, "partialclone") == 0 ||
 			   strcasecmp(entry->key, "partialclonefilter") == 0;
@@ -127,7 +123,7 @@ static void judge_file(struct asked *a, const char *path)
 			input->problem = arena_text(j->request->inputs->arena, err.text);
 	}
 	if (input->problem)
-		ask(a, arena_printf(j->arena, "'%s' isn't understood: %s", path, input->problem));
+		ask(a, "'%s' isn't understood: %s", path, input->problem);
 	for (size_t i = 0; !input->problem && i < input->entries.count && judge_spend(j, 64); i++)
 		judge_entry(a, path, &input->entries.items[i]);
 }
@@ -151,8 +147,7 @@ static void judge_hooks(struct asked *a, const char *dir)
 	rest = input->text;
 	while (str_next(&rest, '\n', &one))
 		if (one.len && !is_sample(one))
-			ask(a, arena_printf(a->j->arena, "'%s/%.*s' is a hook, which git runs", dir,
-				       (int)one.len, one.data));
+			ask(a, "'%s/%.*s' is a hook, which git runs", dir, (int)one.len, one.data);
 }
 
 /* Git runs itself in the trees of submodules, by configurations of their own. Their entries have a
@@ -165,8 +160,7 @@ static void judge_index(struct asked *a, const char *path)
 	if (!input || !judge_spend(a->j, input->text.len / 8))
 		return;
 	if (memmem(input->text.data, input->text.len, mode, sizeof mode))
-		ask(a, arena_printf(a->j->arena,
-			       "'%s' has a submodule, whose configuration git obeys", path));
+		ask(a, "'%s' has a submodule, whose configuration git obeys", path);
 }
 
 /* A path that leads through links isn't the one that is read here. */
@@ -175,8 +169,7 @@ static void judge_links(struct asked *a, const char *path)
 	for (unsigned level = 0; path[1] && level < LEVELS_MAX; level++) {
 		const char *type = type_of(a, path);
 		if (type && strcmp(type, "directory") != 0 && strcmp(type, "missing") != 0)
-			ask(a, arena_printf(a->j->arena, "git may obey '%s', which is a %s", path,
-				       type));
+			ask(a, "git may obey '%s', which is a %s", path, type);
 		path = join(a, path, "..");
 	}
 	if (path[1])
@@ -201,8 +194,8 @@ static void judge_todo(struct asked *a, const char *path)
 		while (len < line.len && line.data[len] != ' ' && line.data[len] != '\t')
 			len++;
 		if (len && line.data[0] != '#' && !words_have_part(harmless, line.data, len))
-			ask(a, arena_printf(a->j->arena, "'%s' has '%.*s', which may run a program",
-				       path, (int)(len < 40 ? len : 40), line.data));
+			ask(a, "'%s' has '%.*s', which may run a program", path,
+				(int)(len < 40 ? len : 40), line.data);
 	}
 }
 
@@ -212,7 +205,7 @@ static void judge_old_remotes(struct asked *a, const char *dir)
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_NAMES, dir, &is_missing);
 	if (input && input->text.len)
-		ask(a, arena_printf(a->j->arena, "'%s' has remotes, which aren't read", dir));
+		ask(a, "'%s' has remotes, which aren't read", dir);
 }
 
 static void judge_git_dir(struct asked *a, const char *dir, unsigned depth);
@@ -253,14 +246,13 @@ static void judge_git_dir(struct asked *a, const char *dir, unsigned depth)
 	if (strcmp(a->verb, "rebase") == 0 && has_name(names, "rebase-merge/"))
 		judge_todo(a, join(a, dir, "rebase-merge/git-rebase-todo"));
 	else if (strcmp(a->verb, "rebase") == 0 && has_name(names, "rebase-merge"))
-		ask(a, arena_printf(a->j->arena, "'%s/rebase-merge' isn't a directory", dir));
+		ask(a, "'%s/rebase-merge' isn't a directory", dir);
 	for (size_t i = 0; a->reaches && i < sizeof old / sizeof *old; i++)
 		if (has_name(names, old[i]) ||
 			has_name(names, arena_printf(a->j->arena, "%s/", old[i])))
 			judge_old_remotes(a, join(a, dir, old[i]));
 	if (has_name(names, "modules") || has_name(names, "modules/"))
-		ask(a, arena_printf(a->j->arena,
-			       "'%s/modules' has submodules, whose configuration git obeys", dir));
+		ask(a, "'%s/modules' has submodules, whose configuration git obeys", dir);
 	if (!has_name(names, "commondir"))
 		return;
 	input = look(a, POLICY_INPUT_FILE, join(a, dir, "commondir"), &is_missing);
@@ -280,7 +272,7 @@ static void judge_dot_git(struct asked *a, const char *path, const char *above)
 		return;
 	}
 	if (strcmp(type, "file") != 0) {
-		ask(a, arena_printf(a->j->arena, "git may obey '%s', which is a %s", path, type));
+		ask(a, "git may obey '%s', which is a %s", path, type);
 		return;
 	}
 	struct policy_input *input = look(a, POLICY_INPUT_FILE, path, &is_missing);
@@ -288,7 +280,7 @@ static void judge_dot_git(struct asked *a, const char *path, const char *above)
 	if (!input)
 		return;
 	if (!line || strncmp(line, "gitdir: ", 8) != 0)
-		ask(a, arena_printf(a->j->arena, "'%s' isn't understood", path));
+		ask(a, "'%s' isn't understood", path);
 	else
 		judge_named(a, above, line + 8, 0);
 }
@@ -325,8 +317,7 @@ static bool is_top(struct asked *a, const char *dir)
 static void judge_place(struct asked *a, const char *dir, bool is_left)
 {
 	if (a->j->checkouts && !is_left && !is_top(a, dir))
-		ask(a, arena_printf(a->j->arena,
-			       "a command before it may bring a repository to '%s'", dir));
+		ask(a, "a command before it may bring a repository to '%s'", dir);
 	judge_links(a, dir);
 	for (unsigned level = 0; level < LEVELS_MAX && dir[1]; level++) {
 		judge_level(a, dir);
@@ -365,7 +356,7 @@ static void judge_path_of(struct asked *a, const char *path)
 	if (strncmp(path, "file://", 7) == 0)
 		path += 7;
 	if (climbs_behind_name(path))
-		ask(a, arena_printf(a->j->arena, "it isn't known which repository '%s' is", path));
+		ask(a, "it isn't known which repository '%s' is", path);
 	if (path[0] == '/') {
 		judge_path_at(a, "/", path);
 		return;
@@ -427,8 +418,7 @@ static void judge_paths(struct asked *a)
 		if (a->paths.items[i][0] == '/' || strncmp(a->paths.items[i], "file:///", 8) == 0)
 			judge_path_of(a, a->paths.items[i]);
 		else
-			ask(a, arena_printf(a->j->arena, "it isn't known which repository '%s' is",
-				       a->paths.items[i]));
+			ask(a, "it isn't known which repository '%s' is", a->paths.items[i]);
 }
 
 /* ---- arguments ---- */

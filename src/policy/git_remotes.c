@@ -79,8 +79,7 @@ static const git_entries *read_config(struct asked *a, const char *path)
 	if (!input)
 		return NULL;
 	if (j->others_than_git)
-		sources_ask(j, a->subject,
-			arena_printf(j->arena, "a command beside it may change '%s'", path));
+		sources_ask(j, a->subject, "a command beside it may change '%s'", path);
 	if (!input->is_parsed) {
 		if (!judge_spend(j, input->text.len / 2))
 			return NULL;
@@ -91,8 +90,7 @@ static const git_entries *read_config(struct asked *a, const char *path)
 	}
 	if (!input->problem)
 		return &input->entries;
-	sources_ask(j, a->subject,
-		arena_printf(j->arena, "'%s' isn't understood: %s", path, input->problem));
+	sources_ask(j, a->subject, "'%s' isn't understood: %s", path, input->problem);
 	return NULL;
 }
 
@@ -176,7 +174,7 @@ static void judge_rewrites(struct asked *a, const config_list *configs)
 				 strcmp(entry->key, "vcs") == 0)
 				why = "a remote is reached by a program of its own";
 			if (why)
-				sources_ask(a->j, a->subject, why);
+				sources_ask(a->j, a->subject, "%s", why);
 		}
 }
 
@@ -216,8 +214,7 @@ static void judge_named(struct asked *a, const config_list *configs, const char 
 		a->is_denied = true;
 	} else if (!found && !strchr(name, '/') && strcmp(name, ".") != 0 &&
 		   a->j->request->inputs) {
-		sources_ask(a->j, a->subject,
-			arena_printf(a->j->arena, "the address of remote '%s' isn't known", name));
+		sources_ask(a->j, a->subject, "the address of remote '%s' isn't known", name);
 	}
 }
 

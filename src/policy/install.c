@@ -7,11 +7,6 @@ void sources_deny(struct judge *j, const char *subject, const struct error *err)
 	judge_step(j, subject, POLICY_DENY, NULL, arena_printf(j->arena, "sources: %s", err->text));
 }
 
-void sources_ask(struct judge *j, const char *subject, const char *reason)
-{
-	judge_step(j, subject, POLICY_ASK, NULL, arena_printf(j->arena, "sources: %s", reason));
-}
-
 /* A URL of a list is parsed and compared. */
 static bool spend_on_list(struct judge *j, size_t count, const char *text)
 {

@@ -81,7 +81,7 @@ struct policy_input *input_read(
 	const char *unknown =
 		arena_printf(j->arena, "sources: it isn't known what '%s' holds", path);
 	if (!input) {
-		judge_step(j, subject, POLICY_ASK, NULL, unknown);
+		judge_ask(j, subject, "%s", unknown);
 		return NULL;
 	}
 	if (input->state == POLICY_INPUT_WANTED) {
@@ -91,10 +91,9 @@ struct policy_input *input_read(
 	if (input->state == POLICY_INPUT_READ)
 		return input;
 	if (input->state == POLICY_INPUT_UNREAD)
-		sources_ask(j, subject,
-			arena_printf(j->arena, "'%s' can't be read, or is too large", path));
+		sources_ask(j, subject, "'%s' can't be read, or is too large", path);
 	else if (is_needed)
-		sources_ask(j, subject, arena_printf(j->arena, "'%s' is missing", path));
+		sources_ask(j, subject, "'%s' is missing", path);
 	return NULL;
 }
 
@@ -134,11 +133,9 @@ static void judge_names(
 		return;
 	if (names->remotes.count)
 		sources_ask(r->j, project->subject,
-			arena_printf(r->j->arena,
-				"'%s': a package of a repository isn't known by its name", path));
+			"'%s': a package of a repository isn't known by its name", path);
 	if (names->unknown)
-		sources_ask(r->j, project->subject,
-			arena_printf(r->j->arena, "'%s': %s", path, names->unknown));
+		sources_ask(r->j, project->subject, "'%s': %s", path, names->unknown);
 	for (size_t i = 0; i < names->files.count && !r->is_denied; i++) {
 		const char *dir =
 			path_normalize(r->j->arena, "/", arena_printf(r->j->arena, "%s/..", path));
@@ -169,8 +166,7 @@ static bool judge_file(
 	if (!input)
 		return false;
 	if (j->others)
-		sources_ask(j, subject,
-			arena_printf(j->arena, "a command beside it may change '%s'", path));
+		sources_ask(j, subject, "a command beside it may change '%s'", path);
 	if (!input->is_parsed) {
 		/* It is parsed once for all rounds and policies. */
 		if (!judge_spend(j, input->text.len / 2))
@@ -181,8 +177,7 @@ static bool judge_file(
 			input->problem = arena_text(j->request->inputs->arena, err.text);
 	}
 	if (input->problem)
-		sources_ask(j, subject,
-			arena_printf(j->arena, "'%s' isn't understood: %s", path, input->problem));
+		sources_ask(j, subject, "'%s' isn't understood: %s", path, input->problem);
 	else
 		judge_names(r, path, &input->names, depth);
 	return true;
@@ -201,8 +196,7 @@ static void judge_list(struct reading *r, const char *path, bool is_needed, unsi
 	r->visited[r->visited_count++] = path;
 	const char *name = path_basename(path);
 	if (strcmp(name, "setup.py") == 0 || strcmp(name, "setup.cfg") == 0) {
-		sources_ask(r->j, r->project->subject,
-			arena_printf(r->j->arena, "packages of '%s' aren't known", path));
+		sources_ask(r->j, r->project->subject, "packages of '%s' aren't known", path);
 		return;
 	}
 	judge_file(r, path, kind_of(path, PACKAGE_FILE_REQUIREMENTS), is_needed, depth);
@@ -225,9 +219,8 @@ static void judge_lists(struct reading *r, const text_list *lists)
 		const char *path = places.count ? places.dirs[0] : "/proc";
 		if (!places.count || strcmp(lists->items[i], "-") == 0 ||
 			path_is_beneath(path, "/proc") || path_is_beneath(path, "/dev"))
-			sources_ask(r->j, r->project->subject,
-				arena_printf(r->j->arena, "packages of '%s' aren't known",
-					lists->items[i]));
+			sources_ask(r->j, r->project->subject, "packages of '%s' aren't known",
+				lists->items[i]);
 		else
 			for (size_t k = 0; k < places.count; k++)
 				judge_list(r, places.dirs[k],
@@ -256,8 +249,7 @@ static void judge_beside(struct reading *r, const struct manifest *manifest, con
 		return;
 	const char *path = path_normalize(j->arena, dir, manifest->binary);
 	if (input_read(j, r->project->subject, path, false))
-		sources_ask(
-			j, r->project->subject, arena_printf(j->arena, "'%s' is not a text", path));
+		sources_ask(j, r->project->subject, "'%s' is not a text", path);
 }
 
 /* A project is found in the directory or above it, and may be part of one above. */
@@ -286,9 +278,8 @@ static void judge_places(struct reading *r, const struct manifest *manifest)
 		}
 	}
 	if (!is_found && !project->is_named && !r->is_denied)
-		sources_ask(j, project->subject,
-			arena_printf(j->arena, "there is no '%s' that could be judged",
-				manifest->needed));
+		sources_ask(j, project->subject, "there is no '%s' that could be judged",
+			manifest->needed);
 }
 
 /* pip install DIRECTORY, -e DIRECTORY */

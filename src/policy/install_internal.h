@@ -6,7 +6,7 @@
 
 /* install.c */
 void sources_deny(struct judge *j, const char *subject, const struct error *err);
-void sources_ask(struct judge *j, const char *subject, const char *reason);
+#define sources_ask(j, subject, ...) judge_ask(j, subject, "sources: " __VA_ARGS__)
 /* The address of an index, an archive or a repository that a package comes from. */
 void sources_judge_url(struct judge *j, const char *subject, const char *program, const char *url);
 

@@ -76,6 +76,9 @@ bool judge_spend(struct judge *j, size_t steps);
 void judge_give_up(struct judge *j, const char *reason);
 void judge_step(struct judge *j, const char *subject, enum policy_decision decision,
 	const struct policy_rule *by, const char *reason);
+/* A step that no rule decides, for that reason. */
+void judge_ask(struct judge *j, const char *subject, const char *reason, ...)
+	__attribute__((format(printf, 3, 4)));
 /* A step that a rule, which isn't there yet, would allow. */
 void judge_open_step(struct judge *j, const char *subject, enum policy_decision decision,
 	const char *reason, const char *suggestion);

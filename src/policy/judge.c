@@ -71,6 +71,16 @@ void judge_step(struct judge *j, const char *subject, enum policy_decision decis
 			    .decision = decision });
 }
 
+void judge_ask(struct judge *j, const char *subject, const char *reason, ...)
+{
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	va_list args;
+	va_start(args, reason);
+	buf_vprintf(&text, reason, args);
+	va_end(args);
+	judge_step(j, subject, POLICY_ASK, NULL, arena_bytes(j->arena, text.data, text.len));
+}
+
 /* Whether a suggestion is a rule, and for what was asked alone: a path may have stars in it. */
 static bool is_rule(const char *text)
 {
@@ -94,12 +104,10 @@ void judge_words(struct judge *j, const char *subject, const shell_words *words)
 		for (size_t k = 0; k < words->items[i].parts.count && !j->is_spent; k++) {
 			const struct shell_part *part = &words->items[i].parts.items[k];
 			if (part->is_evaluated)
-				judge_step(j, subject, POLICY_ASK, NULL,
+				judge_ask(j, subject,
 					"arithmetic on the value of a variable can run commands");
 			if (part->is_assigned && variable_is_dangerous(part->text))
-				judge_step(j, subject, POLICY_ASK, NULL,
-					arena_printf(
-						j->arena, "'%s' changes what runs", part->text));
+				judge_ask(j, subject, "'%s' changes what runs", part->text);
 			judge_words(j, subject, &part->words);
 		}
 }
@@ -137,12 +145,10 @@ static int judge_command(void *ctx, const struct shell_command *command)
 	for (size_t i = 0; i < command->redirects.count; i++)
 		judge_redirect(j, subject, &command->redirects.items[i]);
 	if (command->kind == SHELL_CONDITION && condition_evaluates(command))
-		judge_step(
-			j, subject, POLICY_ASK, NULL, "a comparison of numbers can run commands");
+		judge_ask(j, subject, "a comparison of numbers can run commands");
 	if ((command->kind == SHELL_FOR || command->kind == SHELL_SELECT) &&
 		variable_is_dangerous(name))
-		judge_step(j, subject, POLICY_ASK, NULL,
-			arena_printf(j->arena, "'%s' changes what runs", name));
+		judge_ask(j, subject, "'%s' changes what runs", name);
 	return 0;
 }
 
@@ -210,9 +216,9 @@ void judge_script(struct judge *j, enum shell_dialect dialect, struct str script
 	if (!is_understood && err.code == ERR_LIMIT)
 		judge_give_up(j, arena_text(j->arena, err.text));
 	else if (!is_understood)
-		judge_step(j,
+		judge_ask(j,
 			arena_bytes(j->arena, script.data, script.len < 200 ? script.len : 200),
-			POLICY_ASK, NULL, arena_printf(j->arena, "not understood: %s", err.text));
+			"not understood: %s", err.text);
 	/* Where /bin/sh is bash, it runs what is denied. */
 	if (!is_understood && dialect == SHELL_SH && err.code != ERR_LIMIT)
 		is_understood = shell_parse(script, SHELL_BASH, j->arena, &list, &err) == 0;
@@ -260,7 +266,7 @@ static void judge_file(struct judge *j, enum policy_operation operation, const c
 	const struct policy_rule *by;
 	enum policy_decision decision = match_file(j, operation, normal, &by);
 	if (file_is_startup(j, by, operation, normal))
-		judge_step(j, subject, POLICY_ASK, NULL, "programs that run later are named there");
+		judge_ask(j, subject, "programs that run later are named there");
 	else if (by || decision == POLICY_ALLOW)
 		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");
 	else
@@ -346,10 +352,10 @@ void policy_judge_variables(const struct policy *policy, const struct policy_req
 	struct judge j = judge_begin(policy, request, verdict);
 	for (size_t i = 0; i < variables->count && judge_spend(&j, 128); i++)
 		if (variables->items[i].value && variable_is_dangerous(variables->items[i].key))
-			judge_step(&j,
+			judge_ask(&j,
 				arena_printf(j.arena, "%s=%s", variables->items[i].key,
 					variables->items[i].value),
-				POLICY_ASK, NULL, "the variable changes what runs");
+				"the variable changes what runs");
 }
 
 void policy_print_trail(struct json *j, const char *key, const struct policy_verdict *verdict)

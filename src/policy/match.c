@@ -273,8 +273,7 @@ void match_command(struct judge *j, const char *subject, const shell_words *word
 		if (j->policy->never_asks)
 			judge_step(j, subject, POLICY_ALLOW, NULL, "any command may run");
 		else
-			judge_step(j, subject, POLICY_ASK, NULL,
-				"the name of the command is expanded");
+			judge_ask(j, subject, "the name of the command is expanded");
 		return;
 	}
 	const char *base = path_basename(name);
@@ -285,7 +284,7 @@ void match_command(struct judge *j, const char *subject, const shell_words *word
 	if (found.rules[POLICY_DENY])
 		judge_step(j, subject, POLICY_DENY, found.rules[POLICY_DENY], NULL);
 	else if (found.maybe)
-		judge_step(j, subject, POLICY_ASK, NULL, "it may be what a rule forbids");
+		judge_ask(j, subject, "it may be what a rule forbids");
 	else if (found.rules[POLICY_ASK])
 		judge_step(j, subject, POLICY_ASK, found.rules[POLICY_ASK], NULL);
 	else if (found.rules[POLICY_ALLOW])

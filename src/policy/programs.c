@@ -18,10 +18,7 @@ struct call { /* of a program that has a row */
 	bool edits, may_edit, has_text;
 };
 
-static void ask(struct call *c, const char *reason)
-{
-	judge_step(c->j, c->subject, POLICY_ASK, NULL, reason);
-}
+#define ask(c, ...) judge_ask((c)->j, (c)->subject, __VA_ARGS__)
 
 /* ---- commands within arguments ---- */
 
@@ -122,8 +119,9 @@ static void judge_text(struct call *c, const struct shell_word *word)
 	if (word->literal &&
 		(is_sed ? sed_is_harmless(word->literal) : awk_is_harmless(word->literal)))
 		return;
-	ask(c, is_sed ? "a script of sed that may run programs or write files"
-		      : "a program of awk that may run others or write files");
+	ask(c, "%s",
+		is_sed ? "a script of sed that may run programs or write files"
+		       : "a program of awk that may run others or write files");
 }
 
 /* ---- files ---- */
@@ -255,9 +253,8 @@ static void judge_value(struct call *c, char effect, const struct shell_word *wo
 		word->parts.items[0].text[0] != '@')
 		return;
 	if (value ? !value_is_harmless(effect, value) : strchr("ic%MAFN@ugQP", effect) != NULL) {
-		ask(c, arena_printf(c->j->arena, "the value '%.*s' can run programs or name files",
-			       (int)(word->source.len < 80 ? word->source.len : 80),
-			       word->source.data));
+		ask(c, "the value '%.*s' can run programs or name files",
+			(int)(word->source.len < 80 ? word->source.len : 80), word->source.data);
 		return;
 	}
 	switch (effect) {
@@ -353,7 +350,7 @@ static void judge_make_variable(struct call *c, const struct shell_word *word)
 			judge_part(c, POLICY_WRITE, value + 1);
 		return;
 	}
-	ask(c, arena_printf(c->j->arena, "'%.*s' of make may name a program", (int)len, text));
+	ask(c, "'%.*s' of make may name a program", (int)len, text);
 }
 
 static bool is_surely_path(const char *text)
@@ -567,9 +564,10 @@ static size_t judge_test(struct call *c, size_t at)
 	if (!text || text[0] != '-' ||
 		!shape_option(c->shape, str_from(text + 1), &kind, &effect) ||
 		(kind && at + 1 >= c->words->count)) {
-		ask(c, !text ? "an expanded word may be an option of 'find'"
-			     : arena_printf(c->j->arena,
-				       "'%s' isn't among the known shapes of 'find'", text));
+		if (text)
+			ask(c, "'%s' isn't among the known shapes of 'find'", text);
+		else
+			ask(c, "an expanded word may be an option of 'find'");
 		return at;
 	}
 	if (kind && !is_one_value(&c->words->items[at + 1]))
@@ -606,7 +604,7 @@ static void judge_call(struct call *c, size_t first)
 	}
 	shape_read(c->j->arena, c->shape, c->words, first, &reading);
 	if (reading.unknown)
-		ask(c, reading.unknown);
+		ask(c, "%s", reading.unknown);
 	for (size_t i = reading.end; i < c->words->count && c->shape->style == SHAPE_FIRST &&
 				     !shape_has_subcommands(c->shape);
 		i++)
@@ -618,10 +616,10 @@ static void judge_call(struct call *c, size_t first)
 	const char *name = c->words->items[reading.end].literal;
 	const struct shape *sub = name ? shape_find_sub(c->j->arena, c->shape, name) : NULL;
 	if (!sub) {
-		ask(c, arena_printf(c->j->arena, "'%.*s %.*s' isn't among the known shapes",
-			       (int)strcspn(c->shape->names, " "), c->shape->names,
-			       (int)c->words->items[reading.end].source.len,
-			       c->words->items[reading.end].source.data));
+		ask(c, "'%.*s %.*s' isn't among the known shapes",
+			(int)strcspn(c->shape->names, " "), c->shape->names,
+			(int)c->words->items[reading.end].source.len,
+			c->words->items[reading.end].source.data);
 		return;
 	}
 	c->shape = sub;

@@ -10,8 +10,7 @@ static void judge_call(
 static void judge_variable(struct judge *j, const char *subject, const char *name)
 {
 	if (variable_is_dangerous(name))
-		judge_step(j, subject, POLICY_ASK, NULL,
-			arena_printf(j->arena, "'%s' changes what runs", name));
+		judge_ask(j, subject, "'%s' changes what runs", name);
 }
 
 /* A word as a command without a shell, or a builtin, gets it: NAME or NAME=VALUE. */
@@ -24,7 +23,7 @@ static void judge_declared(struct judge *j, const char *subject, const struct sh
 		 strchr(word->parts.items[0].text, '='))
 		text = word->parts.items[0].text; /* NAME=$value */
 	if (!text || strchr(text, '[')) {
-		judge_step(j, subject, POLICY_ASK, NULL, "it isn't known which variable that sets");
+		judge_ask(j, subject, "it isn't known which variable that sets");
 		return;
 	}
 	judge_variable(j, subject, arena_bytes(j->arena, text, strcspn(text, "=+")));
@@ -34,8 +33,8 @@ static void judge_declared(struct judge *j, const char *subject, const struct sh
 static void judge_one_word(struct judge *j, const char *subject, const struct shell_word *word)
 {
 	if (word_splits(word))
-		judge_step(j, subject, POLICY_ASK, NULL,
-			"an expanded word may be several, and the command another one");
+		judge_ask(
+			j, subject, "an expanded word may be several, and the command another one");
 }
 
 /* Shells leave NAME=$value one word only where they read the name of the command as such. */
@@ -62,7 +61,7 @@ static bool judge_declaration(
 			judge_one_word(j, subject, &words->items[i]);
 		if (text && text[0] == '-' &&
 			strpbrk(text, "niACc")) /* a reference, an evaluated number, a callback */
-			judge_step(j, subject, POLICY_ASK, NULL, "an option that evaluates values");
+			judge_ask(j, subject, "an option that evaluates values");
 	}
 	match_harmless(j, subject, words, first, "sets variables of the shell");
 	return true;
@@ -102,14 +101,13 @@ static bool judge_inert(
 	for (size_t i = first + 1; i < words->count; i++) {
 		const char *text = words->items[i].literal;
 		if (strcmp(name, "set") == 0 && !set_option_is_harmless(words, i)) {
-			judge_step(j, subject, POLICY_ASK, NULL,
-				"'set' with more than harmless options");
+			judge_ask(j, subject, "'set' with more than harmless options");
 			return true;
 		}
 		if (text ? strcmp(text, "-v") == 0 || strcmp(text, "-R") == 0 ||
 					(strcmp(name, "wait") == 0 && text[0] == '-')
 			 : may_evaluate(name, words, i)) {
-			judge_step(j, subject, POLICY_ASK, NULL, "a test that evaluates values");
+			judge_ask(j, subject, "a test that evaluates values");
 			return true;
 		}
 	}
@@ -234,10 +232,8 @@ static void judge_wrapped(struct judge *j, const struct shape *shape, const char
 	if (split)
 		judge_split(j, &split->value);
 	if (reading.unknown || split) {
-		judge_step(j, subject, POLICY_ASK, NULL,
-			reading.unknown
-				? reading.unknown
-				: arena_printf(j->arena, "it isn't known what '%s' runs", name));
+		judge_ask(j, subject, reading.unknown ? "%s" : "it isn't known what '%s' runs",
+			reading.unknown ? reading.unknown : name);
 		judge_wrapper_files(j, words, first, words->count);
 		judge_suspects(j, subject, words, first + 1);
 		j->is_moved = is_moved;
@@ -249,8 +245,7 @@ static void judge_wrapped(struct judge *j, const struct shape *shape, const char
 		if (at + 1 < words->count && words->items[at + 1].literal)
 			judge_script(j, SHELL_SH, str_from(words->items[at + 1].literal));
 		else
-			judge_step(
-				j, subject, POLICY_ASK, NULL, "it isn't known what 'flock' runs");
+			judge_ask(j, subject, "it isn't known what 'flock' runs");
 	} else if (at < words->count) {
 		shell_words inner = inner_words(j, shape, words, at, &reading);
 		judge_inner(j, subject, name, &inner);
@@ -305,8 +300,7 @@ static bool judge_shell(
 	for (; at < words->count && is_shell_option(&words->items[at]); at++) {
 		const char *letters = words->items[at].literal + 1;
 		if (letters[strspn(letters, "cexuv")])
-			judge_step(j, subject, POLICY_ASK, NULL,
-				"an option that changes what the shell runs");
+			judge_ask(j, subject, "an option that changes what the shell runs");
 		reads_input |= letters[0] != '-' && strchr(letters, 's');
 		/* Also +c: shells don't look at the sign. */
 		has_script |= letters[0] != '-' && strchr(letters, 'c');
@@ -317,8 +311,7 @@ static bool judge_shell(
 	}
 	if (at >= words->count || reads_input ||
 		(words->items[at].literal && strcmp(words->items[at].literal, "-") == 0)) {
-		judge_step(
-			j, subject, POLICY_ASK, NULL, "a shell that reads commands from its input");
+		judge_ask(j, subject, "a shell that reads commands from its input");
 		judge_input(j, shells[i].dialect);
 	} else if (has_script && shells[i].is_known && words->items[at].literal) {
 		const char *within = j->within;
@@ -327,8 +320,7 @@ static bool judge_shell(
 		judge_script(j, shells[i].dialect, str_from(words->items[at].literal));
 		j->within = within;
 	} else if (has_script || !words->items[at].literal) {
-		judge_step(j, subject, POLICY_ASK, NULL,
-			"it isn't known which commands the shell runs");
+		judge_ask(j, subject, "it isn't known which commands the shell runs");
 		if (words->items[at].literal) /* another shell reads most of it alike */
 			judge_script(j, SHELL_SH, str_from(words->items[at].literal));
 		judge_suspects(j, subject, words, at);
@@ -365,8 +357,7 @@ static bool judge_special(
 			from++;
 		for (size_t i = from; i < words->count && (!is_trap || i == from); i++) {
 			if (!words->items[i].literal) {
-				judge_step(j, subject, POLICY_ASK, NULL,
-					"it isn't known which commands that runs");
+				judge_ask(j, subject, "it isn't known which commands that runs");
 				return true;
 			}
 			buf_printf(&script, "%s ", words->items[i].literal);
@@ -380,8 +371,7 @@ static bool judge_special(
 	if (!words_have(asked, name))
 		return false;
 	match_command(j, subject, words, first);
-	judge_step(j, subject, POLICY_ASK, NULL,
-		arena_printf(j->arena, "'%s' runs or changes what isn't written here", name));
+	judge_ask(j, subject, "'%s' runs or changes what isn't written here", name);
 	judge_suspects(j, subject, words, first + 1);
 	return true;
 }
@@ -439,7 +429,7 @@ void judge_simple(struct judge *j, const struct shell_command *command)
 		shell_words value = { (struct shell_word *)(uintptr_t)&assignment->value, 1, 1 };
 		judge_variable(j, subject, assignment->name);
 		if (assignment->has_subscript)
-			judge_step(j, subject, POLICY_ASK, NULL, "a subscript can run commands");
+			judge_ask(j, subject, "a subscript can run commands");
 		judge_words(j, subject, &value);
 		judge_words(j, subject, &assignment->items);
 	}

@@ -38,8 +38,8 @@ static void ask_below(struct judge *j, unsigned operations, const char *dir, con
 		if ((operations & operation) &&
 			pattern_is_forbidden(
 				j, (enum policy_operation)operation, pattern_below(j->arena, dir)))
-			judge_step(j, file_subject(j, (enum policy_operation)operation, shown),
-				POLICY_ASK, NULL, "a rule forbids a file in that directory");
+			judge_ask(j, file_subject(j, (enum policy_operation)operation, shown),
+				"a rule forbids a file in that directory");
 }
 
 static void judge_text_below(struct judge *j, unsigned operations, const char *text)
