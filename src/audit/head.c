@@ -1,8 +1,6 @@
 #include "audit/head.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 #include "base/clock.h"

@@ -4,7 +4,6 @@
  * `last`. It proves nothing against someone who can read the key: the owner of the home, and root.
  * For them, keep `seq:hash` of a head somewhere else, and compare (audit_verify, `against`). */
 #pragma once
-#include <stdbool.h>
 #include "audit/line.h"
 #include "base/error.h"
 

@@ -1,6 +1,5 @@
 #include "audit/line.h"
 
-#include <string.h>
 #include "base/clock.h"
 
 #define SEQ "{\"seq\":"

@@ -5,8 +5,6 @@
  * 2. `seq` counts from 1 without a gap. `prev` of line 1 is 64 zeros.
  * 3. The members before `data` are printed in the order of audit_body_begin. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/buf.h"
 #include "base/hash.h"
 #include "base/str.h"

@@ -1,6 +1,5 @@
 #include "audit/ocsf.h"
 
-#include <string.h>
 #include <time.h>
 
 #define OCSF_VERSION "1.3.0"

@@ -1,9 +1,6 @@
 #include "audit/read.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "audit/files.h"
 #include "base/clock.h"

@@ -1,7 +1,6 @@
 #include "audit/redact.h"
 
 #include <ctype.h>
-#include <string.h>
 #include "model/nouns/workspace.h"
 
 #define HIDDEN "***"

@@ -1,8 +1,6 @@
 #include "audit/serve.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

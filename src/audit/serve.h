@@ -8,7 +8,6 @@
  * 3. Records that can't be written are kept and tried again (`drops` false; nothing more is read
  * meanwhile), or counted (`drops`). */
 #pragma once
-#include <stdbool.h>
 #include "audit/files.h"
 
 #define AUDIT_GROUP_MS 5

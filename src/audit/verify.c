@@ -1,7 +1,6 @@
 #include "audit/verify.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include "audit/files.h"

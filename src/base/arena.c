@@ -1,9 +1,4 @@
-#include <stdarg.h>
 #include <stdalign.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/arena.h"
 
 #define ALIGNMENT 16

@@ -1,6 +1,5 @@
 /* arena.h -- memory that ends together. Out of memory aborts. Nothing is freed singly. */
 #pragma once
-#include <stddef.h>
 
 struct arena_block;
 struct arena {

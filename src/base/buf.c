@@ -1,7 +1,3 @@
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/buf.h"
 
 /* What an empty buffer points to: invariant 1 without an allocation. Never written. */

@@ -3,9 +3,6 @@
  * 2. Appending past `max` sets `overflow`, changes nothing else, and stays refused: check once at
  * the end. */
 #pragma once
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include "base/str.h"
 
 struct buf {

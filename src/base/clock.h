@@ -1,7 +1,5 @@
 /* clock.h -- time. Durations come from the monotonic clock only. */
 #pragma once
-#include <stddef.h>
-#include <stdint.h>
 uint64_t clock_monotonic_ns(void);
 uint64_t clock_monotonic_ms(void);
 uint64_t clock_process_cpu_us(void); /* cpu time this process has used */

@@ -1,8 +1,4 @@
 #define ERROR_IS_DEFINED_HERE
-#include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include "base/error.h"
 #include "base/str.h"
 

@@ -5,7 +5,6 @@
  * prints.
  * 3. Text and hint are one line each: control bytes in names are shown as \xNN. */
 #pragma once
-#include <stddef.h>
 
 enum error_code {
 	ERR_NONE,

@@ -1,10 +1,7 @@
 #include "base/fault.h"
 
 #ifdef CARREL_FAULTS
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/str.h"
 

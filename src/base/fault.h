@@ -6,7 +6,6 @@
  *	CARREL_FAULT=tree_merged:1:WAIT		fault_point() waits for SIGCONT
  * The errno may be ENOSPC, EIO or EROFS. */
 #pragma once
-#include <stdbool.h>
 #ifdef CARREL_FAULTS
 void fault_point(const char *name);
 bool fault_fails(const char *name);

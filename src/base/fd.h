@@ -1,9 +1,5 @@
 /* fd.h -- descriptors and memory with a visible owner. */
 #pragma once
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <sys/types.h>
 #include "base/error.h"
 
 void fd_close(int *fd); /* closes when >= 0, sets -1, keeps errno */

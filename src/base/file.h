@@ -1,9 +1,6 @@
 /* file.h -- files and directories read, written or hashed as a whole. Each returns 0, or -1 with
  * errno. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/arena.h"
 #include "base/hash.h"
 #include "base/str.h"

@@ -1,6 +1,5 @@
 #include "base/foreign.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/time.h>

@@ -1,8 +1,6 @@
-#include <string.h>
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <immintrin.h>
-#include <stdbool.h>
 #endif
 #include "base/hash.h"
 

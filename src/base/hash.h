@@ -1,7 +1,5 @@
 /* hash.h -- SHA-256, our own (by SHA-NI where there is), so that libcrypto need not be loaded. */
 #pragma once
-#include <stddef.h>
-#include <stdint.h>
 #define SHA256_LEN 32
 struct sha256 {
 	void (*compress)(uint32_t state[8], const unsigned char *data, size_t blocks);

@@ -1,6 +1,3 @@
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
 #include "base/id.h"
 

@@ -2,7 +2,6 @@
  * they take together: those that were not used for longest go first.
  * 1. A zeroed struct last_use is in no list. One is part of the thing that it stands for. */
 #pragma once
-#include <stddef.h>
 
 struct last_use {
 	struct last_use *newer, *older;

@@ -1,9 +1,5 @@
-#include <errno.h>
-#include <limits.h>
 #include <linux/fs.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -4,8 +4,6 @@
  * Writing never blocks and never writes part of a line: lost lines are counted, and the next line
  * that is written gives their number. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #define LOG_FILE_BYTES_MAX (8u << 20) /* of the file of a daemon in the background, about */
 enum log_level { LOG_LEVEL_DEBUG, LOG_LEVEL_INFO, LOG_LEVEL_WARN, LOG_LEVEL_ERROR };
 struct log_losses {

@@ -1,6 +1,3 @@
-#include <limits.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/random.h>
 #include "base/map.h"
 

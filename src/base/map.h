@@ -5,8 +5,6 @@
  * 2. `entries` holds `count` of them, `live` ones with a value. They move: don't hold pointers to
  * them across a set. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
 #include "base/arena.h"
 #include "base/str.h"
 

@@ -1,10 +1,6 @@
 /* path.h -- functions on paths as text, and opening paths beneath a directory without leaving it
  * through links. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/arena.h"
 #include "base/error.h"
 

@@ -1,8 +1,5 @@
 #include "base/share.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 struct share_holder {
 	size_t held, joined;
 	char name[];

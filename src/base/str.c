@@ -1,5 +1,3 @@
-#include <stdarg.h>
-#include <stdio.h>
 #include "base/str.h"
 
 bool str_equal(struct str a, struct str b)

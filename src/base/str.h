@@ -1,9 +1,5 @@
 /* str.h -- a view of bytes that it doesn't own; not NUL-terminated. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 
 struct str {
 	const char *data;

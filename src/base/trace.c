@@ -1,7 +1,5 @@
 #include "base/trace.h"
 #ifdef CARREL_TRACE
-#include <inttypes.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/str.h"

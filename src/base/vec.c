@@ -1,5 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
 #include "base/vec.h"
 
 void *vec_grow(struct arena *a, void *items, size_t count, size_t *capacity, size_t item_size)

@@ -1,7 +1,6 @@
 /* vec.h -- a growing array in an arena. Declare with VEC(type), push with vec_push. Old storage
  * stays in the arena. */
 #pragma once
-#include <stddef.h>
 #include "base/arena.h"
 
 #define VEC(type)                                                                                  \

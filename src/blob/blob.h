@@ -9,8 +9,6 @@
  * backend are retried; what a retry can't mend is an error that names the key.
  * 4. Length and SHA-256 are counted here, whatever the other side says about them. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/hash.h"

@@ -2,10 +2,7 @@
  *	.new/<id>	being written, locked by the process that writes it
  * Write, fsync, rename (or link, for only_new), fsync the directories. Links are never followed:
  *the directory may be shared with others. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,8 +1,4 @@
 /* s3.c -- the blob store in an S3 bucket, by libcurl. Only in carrel-blob. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/fd.h"

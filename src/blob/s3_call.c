@@ -1,7 +1,5 @@
 #include "blob/s3_internal.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,9 +1,6 @@
 /* s3_put.c -- an upload: one PUT when it fits into a part, else a multipart upload, which is
  * visible when it is completed and is aborted when anything fails. Parts have one size, as some
  * servers demand. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"

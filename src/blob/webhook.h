@@ -2,7 +2,6 @@
  * Redirections are not followed, certificates are checked, what the server answers is thrown away,
  * and the whole takes at most `timeout_ms`. */
 #pragma once
-#include <stdint.h>
 #include "base/error.h"
 #include "base/str.h"
 

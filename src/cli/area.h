@@ -5,8 +5,6 @@
  * 2. The next area that is made undoes what a process began that was killed, and removes what it
  * left. */
 #pragma once
-#include <stdbool.h>
-#include <sys/types.h>
 #include "cli/cli.h"
 
 #define AREA_PREFIX "carrel-review-"

@@ -1,7 +1,5 @@
 #include "cli/args.h"
 
-#include <inttypes.h>
-#include <string.h>
 #include "base/str.h"
 #include "format/text/quantity.h"
 

@@ -4,9 +4,6 @@
  * 3. Values are checked here; a wrong one is ERR_INVALID and names the option and what was typed.
  */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

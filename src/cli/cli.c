@@ -1,10 +1,6 @@
 #include "cli/cli.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"

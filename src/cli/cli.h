@@ -4,8 +4,6 @@
  * and an option has the same meaning in all commands.
  * 2. Options and operands are checked before the daemon is called and before the home is opened. */
 #pragma once
-#include <limits.h>
-#include <stdbool.h>
 #include "base/buf.h"
 #include "base/error.h"
 #include "cli/args.h"

@@ -1,7 +1,5 @@
 #include "cli/columns.h"
 
-#include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/str.h"

@@ -4,7 +4,6 @@
  * and, of a command, the title of its group. zsh shows groups; bash and fish keep their order. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"

@@ -1,7 +1,4 @@
 #include "cli/plain.h"
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include "cli/removal.h"
 #include "model/operations/operation.h"
 

@@ -1,11 +1,8 @@
 #include "cli/remote.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include "base/clock.h"
 #include "base/fd.h"

@@ -1,7 +1,6 @@
 /* remote.h -- what the commands that talk to the daemon share: one call and its
  * answer, and parts of what is sent. */
 #pragma once
-#include <stdbool.h>
 #include "base/buf.h"
 #include "base/vec.h"
 #include "client/client.h"

@@ -1,7 +1,5 @@
 /* removal.c -- looks whether something in use would be lost before it is removed. REST's DELETE
  * removes it all the same: clean-up of programs depends on it. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/str.h"
 #include "cli/removal.h"

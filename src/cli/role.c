@@ -1,8 +1,6 @@
 #include "cli/role.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -3,9 +3,6 @@
  * 1. A response is believed to be ours but still checked: sizes, numbers, framing
  * (format/http/http_response.h is the pure part). */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

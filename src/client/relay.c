@@ -1,9 +1,7 @@
 #include "client/relay.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"

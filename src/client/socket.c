@@ -1,6 +1,5 @@
 #include "client/socket.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>

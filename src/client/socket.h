@@ -5,7 +5,6 @@
  * sends more keeps that small.
  * 2. Pings are answered here. */
 #pragma once
-#include <stdbool.h>
 #include "base/buf.h"
 #include "client/client.h"
 #include "format/http/websocket.h"

@@ -1,7 +1,4 @@
 /* Answers of upstream servers: where they end, and what of their heads goes to the client. */
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include "egress/internal.h"
 
 static bool has_word(struct str value, const char *word)

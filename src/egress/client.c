@@ -1,6 +1,4 @@
 /* What holders of a policy send to the role. */
-#include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>

@@ -1,7 +1,4 @@
 /* Connections: their sides, timers and ends. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -13,7 +13,6 @@
  * privilege, few descriptors, bounded memory and connections. It ends with its parent, and when all
  * other ends of its service socket are closed. */
 #pragma once
-#include <stdint.h>
 #include "base/vec.h"
 #include "egress/forward.h"
 #include "model/network/network.h"

@@ -1,8 +1,5 @@
 /* HTTP requests through the proxy, or in a tunnel: each is judged, rewritten and passed on with
  * exactly its body; where its answer ends is known, so that both sides may be kept for the next. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -5,8 +5,6 @@
  * 2. A request is written anew: its target, Host and framing are what was judged.
  * 3. Whether its host may be reached is decided by model/network/network.h. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

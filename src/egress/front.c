@@ -1,8 +1,5 @@
 /* The proxy's front ends: the first bytes of a client say which protocol it speaks. What each of
  * them asks for is judged here, and answered in its own words. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "base/arena.h"

@@ -1,6 +1,5 @@
 /* The first bytes of a tunnel: a TLS hello or an HTTP request must be meant for the tunnel's host;
  * other protocols need a rule that names their port. */
-#include <string.h>
 #include <sys/epoll.h>
 #include "egress/exchange.h"
 #include "format/network/tls_hello.h"

@@ -1,6 +1,4 @@
 /* Hosts of builds, and of URLs. */
-#include <string.h>
-#include <strings.h>
 #include "egress/internal.h"
 
 int host_check(const struct forward_host *host, struct error *err)

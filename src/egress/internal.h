@@ -16,8 +16,6 @@
  * 3. Nothing goes upstream that was not judged. */
 #pragma once
 #include <netinet/in.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/buf.h"
 #include "base/hash.h"
 #include "egress/egress.h"

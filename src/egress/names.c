@@ -6,9 +6,6 @@
  * has asked for it or connected to it for twice the time that an answer holds, and no connection to
  * it is open; and all other addresses of the range come before it.
  * 2. What is answered decides nothing: a connection is judged by its name once more. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "base/arena.h"

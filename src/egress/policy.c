@@ -1,8 +1,5 @@
 /* Policies: their channels, rules, listeners, counters, records and budgets. */
-#include <errno.h>
 #include <linux/sockios.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>

@@ -1,8 +1,5 @@
 /* A proxy of the operator (HTTPS_PROXY and the like), through which egress reaches hosts. */
 #include <arpa/inet.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include "egress/internal.h"
 #include "format/http/uri.h"
 

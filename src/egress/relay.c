@@ -1,8 +1,5 @@
 /* Moving bytes between a client and the host it asked for, without looking at them. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

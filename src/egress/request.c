@@ -1,8 +1,5 @@
 /* Requests to a proxy, and in a tunnel. Strict: bytes that two parsers may read in two ways are
  * refused, because the upstream server has another parser. */
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include "egress/internal.h"
 
 /* `tunnel`: the host and port of the tunnel that the request came in, or NULL. */

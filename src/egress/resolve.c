@@ -3,10 +3,6 @@
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <resolv.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/clock.h"

@@ -1,7 +1,5 @@
 /* The rules of policies: as text in messages, and read once for all policies that share them. */
 #include <arpa/inet.h>
-#include <stdlib.h>
-#include <string.h>
 #include "egress/internal.h"
 
 #define RANGES_MAX 256

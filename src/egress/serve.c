@@ -1,8 +1,5 @@
 /* The loop of the role: its service socket, and clients that connect to listeners of policies. */
-#include <errno.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

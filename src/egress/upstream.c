@@ -1,10 +1,7 @@
 /* Reaching a host that was allowed: resolve its name once, judge the addresses, connect to one of
  * them, and through a proxy ask it for the host. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/tcp.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

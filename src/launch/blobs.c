@@ -1,9 +1,6 @@
 /* Operations on the blob store for core: carrel-blob, a role of its own each time. It alone has
  * the credentials of a bucket. */
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/arena.h"

@@ -1,8 +1,6 @@
 /* Certificate, key and CA of clients for TLS: read here, because core can't read a key of root's,
  * and looked at again while the daemon runs, so that a renewed one needs no restart. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/arena.h"

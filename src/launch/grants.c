@@ -5,11 +5,7 @@
  * root, a sandbox gets that descriptor. A plain user's child opens it again, in its own mount
  * namespace, following no link either: a rename in between leads to nothing that the user of the
  * directory above could not show by itself. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>

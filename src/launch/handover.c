@@ -1,8 +1,6 @@
 #include "launch/handover.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"

@@ -7,7 +7,6 @@
  * the programs that belong to it are tried before anything is ended.
  * 3. Private to `carrel serve`: the variable is taken out of the environment when it is read. */
 #pragma once
-#include <stdbool.h>
 #include <sys/resource.h>
 #include "base/arena.h"
 #include "base/error.h"

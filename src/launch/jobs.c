@@ -2,7 +2,6 @@
  * blob store, calls of the webhook. Their exit code is the answer to what core asked. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/arena.h"

@@ -18,8 +18,6 @@
  * 6. The writer lives at most as long as core, which asks for another one when it has ended; a core
  * is started when no writer of the one before is left. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "base/log.h"
 #include "linux/home.h"

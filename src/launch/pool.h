@@ -2,9 +2,6 @@
  * the launcher never waits for one) and control groups. 1. Nothing is used twice. 2. When a pool is
  * empty, the sandbox makes its own: pools only save time. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/error.h"
 #include "linux/cgroup.h"
 #include "proc/loop.h"

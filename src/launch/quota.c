@@ -1,5 +1,4 @@
 /* Disk limits that the kernel keeps, where it does. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,11 +1,7 @@
 /* The launcher executes itself anew: checked first, then core ends as it would for a restart, then
  * the execve. Sandboxes and what runs in them don't notice. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>

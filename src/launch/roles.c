@@ -1,8 +1,6 @@
 /* Our own programs, started as locked roles (proc/role.h): one row each. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

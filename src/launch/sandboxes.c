@@ -1,9 +1,6 @@
 /* Sandboxes: begun, answered for when they are up, ended, and every trace of them removed. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

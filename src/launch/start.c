@@ -1,9 +1,6 @@
 /* One start: a message of core's becomes a plan, the plan a child; and the release of what was
  * taken for it. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 #include "linux/capability.h"
-#include <errno.h>
 #include <linux/capability.h>
 #include <linux/securebits.h>
 #include <sys/prctl.h>

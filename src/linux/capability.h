@@ -1,6 +1,5 @@
 /* capability.h -- all five sets emptied, by raw syscalls, and read back. */
 #pragma once
-#include <stdbool.h>
 #include "base/error.h"
 
 /* The kernel's own header of this name is hidden by ours; these are the ones that are asked for. */

@@ -1,7 +1,6 @@
 #include "linux/cgroup.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>

@@ -8,8 +8,6 @@
  *    (cgroup_enter). On v2 the child is born inside (clone_into).
  * 4. The memory directory is made first and removed last: where there is none, nothing was left. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 
 enum cgroup_version { CGROUP_NONE, CGROUP_V1, CGROUP_V2 };

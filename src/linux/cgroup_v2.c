@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>

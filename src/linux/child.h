@@ -3,8 +3,6 @@
  * before the child could ask for it. A change of credentials in the child clears it.
  * 2. The process that started a child reaps it. */
 #pragma once
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/error.h"
 
 struct child {

@@ -1,13 +1,10 @@
 #include "linux/disk_quota.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/dqblk_xfs.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/quota.h>
 #include <sys/stat.h>

@@ -1,7 +1,5 @@
 /* disk_quota.h -- by what a tree on this file system can be kept to a number of bytes. */
 #pragma once
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/error.h"
 
 enum quota_mechanism {

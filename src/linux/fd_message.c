@@ -1,7 +1,4 @@
 #include "linux/fd_message.h"
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/foreign.h"
 

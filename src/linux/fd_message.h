@@ -5,10 +5,7 @@
  * 2. Descriptors that came are close-on-exec and belong to the receiver. At most FD_MESSAGE_MAX can
  * come: the kernel closes the rest, and has_lost_fds is set. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/socket.h>
-#include <sys/types.h>
 #include <sys/uio.h>
 
 #define FD_MESSAGE_MAX 16

@@ -4,8 +4,6 @@
  * 2. Root reads and writes there between home_enter and home_leave only, with the owner's rights: a
  * link there leads root nowhere the owner couldn't go. */
 #pragma once
-#include <stdbool.h>
-#include <sys/types.h>
 #include "base/arena.h"
 #include "base/error.h"
 

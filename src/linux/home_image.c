@@ -1,12 +1,9 @@
 #include "linux/home_image.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>

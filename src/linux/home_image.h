@@ -6,8 +6,6 @@
  * 3. The directory below the mount holds HOME_IMAGE_MARK: a home whose image was lost isn't taken
  * for an empty one. */
 #pragma once
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "linux/disk_quota.h"

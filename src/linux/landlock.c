@@ -1,7 +1,4 @@
 #include "linux/landlock.h"
-#include <errno.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* landlock.h -- Landlock by raw syscalls: a ruleset that handles everything the running ABI knows.
  */
 #pragma once
-#include <stdint.h>
 #include "base/error.h"
 
 enum landlock_access {	   /* what a rule may grant */

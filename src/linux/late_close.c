@@ -1,6 +1,5 @@
 #include "linux/late_close.h"
 
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <linux/io_uring.h>

@@ -4,7 +4,6 @@
  * CPU: 0.1 ms on an idle machine, milliseconds on a busy one. A process whose caller waits for its
  * end leaves that to the kernel. */
 #pragma once
-#include <stdbool.h>
 
 /* The kernel takes a reference of what `fd` stands for, and drops it some milliseconds after this
  * process has ended. `fd` stays the caller's. false: the kernel can't (no io_uring, or it is

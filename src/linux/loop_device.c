@@ -1,9 +1,6 @@
 #include "linux/loop_device.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <linux/loop.h>

@@ -1,5 +1,4 @@
 #include "linux/memfd.h"
-#include <errno.h>
 #include <sys/mman.h>
 
 #ifndef MFD_EXEC

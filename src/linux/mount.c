@@ -1,8 +1,6 @@
 #include "linux/mount.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fd.h"

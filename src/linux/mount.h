@@ -1,8 +1,6 @@
 /* mount.h -- the new mount API: trees are opened or made detached, shaped, and then attached.
  * Errors name the path and the file system. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/mount.h>
 #include "base/error.h"
 

@@ -1,6 +1,5 @@
 #include "linux/namespace.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>

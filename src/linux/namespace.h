@@ -3,9 +3,6 @@
  * 2. An error names the cause on this host (a sysctl, AppArmor, a container's filter) and has a
  * hint. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/error.h"
 
 /* Forks by clone3 with `flags` (CLONE_NEW*), SIGCHLD at exit, and a pidfd. The child is born in the

@@ -1,7 +1,6 @@
 #include "linux/netns.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/if_addr.h>
 #include <linux/netlink.h>
@@ -10,7 +9,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 

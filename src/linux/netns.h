@@ -1,6 +1,5 @@
 /* netns.h -- what a new network namespace needs to be of use: `lo`, and nothing else. */
 #pragma once
-#include <stdint.h>
 #include "base/error.h"
 
 /* *fd: a new network namespace, ready for a sandbox: `lo` is up, every uid may bind every port. It

@@ -2,7 +2,6 @@
  * the kernel's user notification. For finding out, never for deciding: a process can change the
  * memory that was read before the kernel reads it. */
 #pragma once
-#include <stddef.h>
 #include "base/error.h"
 
 /* Loads a filter on the calling thread, which must have no_new_privs, that reports calls that open,

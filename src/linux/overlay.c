@@ -1,6 +1,5 @@
 #include "linux/overlay.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -3,8 +3,6 @@
  * directory can read them.
  * 2. Paths are relative to the caller's working directory, and short: they show in mountinfo. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
 #include "base/error.h"
 
 struct overlay {

@@ -1,4 +1,3 @@
-#include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>

@@ -1,8 +1,5 @@
 /* pidfd.h -- processes by descriptor: no pid that could have become another's. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/error.h"
 
 struct pidfd_usage {

@@ -4,8 +4,6 @@
  * 2. A probe never fails as a function: what went wrong is its result. A child that hangs is ended
  * after five seconds (ETIMEDOUT), one that a seccomp filter kills counts as ENOSYS. */
 #pragma once
-#include <stdbool.h>
-#include <sys/types.h>
 
 #define PROBE_SKIPPED (-1) /* as `error`: it wasn't tried, because what it stands on failed */
 

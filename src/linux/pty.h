@@ -1,6 +1,5 @@
 /* pty.h -- pseudo terminals, and the modes and size of a terminal. */
 #pragma once
-#include <stdint.h>
 #include <termios.h>
 #include "base/error.h"
 

@@ -1,8 +1,6 @@
 #include "linux/seccomp.h"
-#include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <stddef.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -6,7 +6,6 @@
  * bits.
  * 3. One filter decides both: a second one would cost every call that is judged by argument. */
 #pragma once
-#include <stdbool.h>
 #include "base/error.h"
 
 struct sock_fprog;

@@ -1,6 +1,5 @@
 #include "linux/unix_address.h"
 
-#include <errno.h>
 #include <sys/socket.h>
 #include "base/str.h"
 

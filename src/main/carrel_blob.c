@@ -7,11 +7,8 @@
  * The words are those of format/http/blob_words.h. Stdin (model/settings/role_settings.h) says
  * where the store
  *is, or where the call goes; AWS_* may have credentials. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>

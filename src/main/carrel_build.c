@@ -1,7 +1,6 @@
 /* carrel-build -- builds environments: resolves, fetches and unpacks in sandboxes. A separate
  * program, so that carrel links few libraries. Under other names (argv[0]) it is the egress role
  * and the job over trees. */
-#include <string.h>
 #include "cli/cli.h"
 #include "egress/egress.h"
 #include "launch/trees/tree_job.h"

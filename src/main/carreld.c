@@ -3,13 +3,9 @@
  * writer on 6, the audit log on 7 (if it is on), more listeners after that; one byte to 5
  * when it does. The writer and the audit log: core on 3. What a role is told
  * (model/settings/role_settings.h) it reads from stdin. */
-#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,7 +1,5 @@
 #include "model/decision.h"
 
-#include <string.h>
-
 const char *policy_decision_name(enum policy_decision decision)
 {
 	static const char *const names[] = { "allow", "ask", "deny" };

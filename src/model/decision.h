@@ -1,6 +1,5 @@
 /* decision.h -- what rules and reviewers say of a request: "allow", "ask", "deny". */
 #pragma once
-#include <stdbool.h>
 
 /* In order of strictness: of two decisions the greater one holds. */
 enum policy_decision { POLICY_ALLOW, POLICY_ASK, POLICY_DENY };

@@ -1,5 +1,4 @@
 #include "model/hint.h"
-#include <string.h>
 #include "base/buf.h"
 #include "base/str.h"
 

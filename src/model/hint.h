@@ -2,7 +2,6 @@
  * 1. Whoever fails writes a hint for a person at the command line: what is to be done is a command
  * there. Over REST the same hint names the route that does the same; one table has both. */
 #pragma once
-#include <stddef.h>
 #include "base/error.h"
 
 struct hint_row {

@@ -1,7 +1,4 @@
 /* A client's connection: reading, running its requests, deadlines, closing. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,6 +1,4 @@
 /* One request and its response: what comes next in it. */
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fd.h"
 #include "net/internal.h"

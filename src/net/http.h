@@ -18,8 +18,6 @@
  * 7. Each listener has its authenticator, which finds the principal of every request before the
  * handler sees it. The server doesn't know whether a stream is TLS. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

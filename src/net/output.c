@@ -1,6 +1,4 @@
 /* What goes to the client: a queue, then a file or a pipe. Nothing here calls the handler. */
-#include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "base/clock.h"

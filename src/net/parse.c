@@ -1,6 +1,4 @@
 #include "net/parse.h"
-#include <string.h>
-#include <strings.h>
 #include "format/http/uri.h"
 
 /* What may stand around a head: empty lines before it, blanks around values. */

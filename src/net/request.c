@@ -1,5 +1,4 @@
 /* What a handler asks of a request, and how it wants its body. */
-#include <string.h>
 #include "format/http/uri.h"
 #include "net/internal.h"
 

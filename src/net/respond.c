@@ -1,7 +1,4 @@
 /* Responses: heads, bodies, problems of the server's own. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include <fcntl.h>
 #include <unistd.h>

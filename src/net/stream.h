@@ -5,9 +5,6 @@
  * delivered may stay inside the stream, and the loop does not announce them.
  * 4. Bytes that a `send` did not take are offered again, the same ones first, before others. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
 #include "linux/fd_message.h"
 
 #define NET_RECEIVE_LEAST 16384

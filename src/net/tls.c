@@ -1,11 +1,9 @@
 #include "net/tls.h"
 
-#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include "base/arena.h"
 #include "base/fd.h"

@@ -6,7 +6,6 @@
 #include <openssl/rand.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
-#include <string.h>
 #include "base/buf.h"
 #include "base/str.h"
 #include "format/http/uri.h"

@@ -1,7 +1,6 @@
 /* tls_make.h -- a certificate for a first start: a CA of its own, and a server's certificate that
  * it has signed (ECDSA, P-256). In carreld alone. */
 #pragma once
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"

@@ -1,6 +1,5 @@
 #include "net/tunnel.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <netdb.h>
@@ -8,8 +7,6 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"

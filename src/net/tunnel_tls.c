@@ -1,13 +1,10 @@
 #include "net/tunnel_tls.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/buf.h"

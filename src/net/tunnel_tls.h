@@ -1,8 +1,5 @@
 /* tunnel_tls.h -- the client's side of TLS for net/tunnel.c, by OpenSSL. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
 #include "base/error.h"
 #include "format/http/uri.h"
 

@@ -3,7 +3,6 @@
  * 1. A request is served at once, unless those of this turn have taken TURN_NS already or others
  * wait: then it waits behind them. */
 #pragma once
-#include <stdint.h>
 #include "proc/loop.h"
 
 #define TURN_NS (20 * UINT64_C(1000000))

@@ -3,8 +3,6 @@
  * too. */
 #include "net/websocket.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <wslay/wslay.h>
 #include "base/arena.h"

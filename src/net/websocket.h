@@ -10,9 +10,6 @@
  * 4. The handler is called from the loop only, never from inside a function below. `closed` is its
  * last call. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/str.h"
 #include "net/stream.h"
 #include "proc/loop.h"

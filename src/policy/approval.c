@@ -1,6 +1,5 @@
 #include "policy/approval.h"
 
-#include <string.h>
 #include "format/text/json.h"
 
 static void print_step(struct json *j, const struct policy_step *step)

@@ -1,5 +1,4 @@
 /* What policies let be reached at most, as bounds of lists of hosts. */
-#include <string.h>
 #include "policy/sources_internal.h"
 #include "policy/stack.h"
 

@@ -1,5 +1,4 @@
 /* What a word may be once the shell has expanded it. */
-#include <string.h>
 #include "policy/internal.h"
 
 /* $?, $#, $$ and $!, which is there as soon as something runs in the background. */

@@ -4,7 +4,6 @@
  * 1. All repositories at and above a directory are judged, not the nearest one: whether git takes
  * a directory for a repository isn't decided twice.
  * 2. Paths are those that git sees: where one of them is a link, a person is asked. */
-#include <strings.h>
 #include "base/path.h"
 #include "policy/git_keys.h"
 #include "policy/install_internal.h"

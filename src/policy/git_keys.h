@@ -3,7 +3,6 @@
  * 1. A key, or a value, that isn't in the table isn't harmless: git has hundreds, and new ones in
  * each version. */
 #pragma once
-#include <stdbool.h>
 #include "policy/readers/git_config.h"
 
 /* Whether git's subcommand `verb` obeys the entry without running what it names. */

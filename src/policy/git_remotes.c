@@ -1,6 +1,5 @@
 /* What sources.json says of the remotes of git: addresses in arguments, and those that names stand
  * for in the configuration of a repository. */
-#include <strings.h>
 #include "base/path.h"
 #include "policy/install_internal.h"
 

@@ -1,5 +1,4 @@
 /* The package indexes that policies leave to builds and to sandboxes. */
-#include <string.h>
 #include "policy/sources_internal.h"
 #include "policy/stack.h"
 

@@ -1,7 +1,5 @@
 #include "policy/inputs.h"
 
-#include <string.h>
-
 struct policy_input *policy_inputs_want(
 	struct policy_inputs *inputs, enum policy_input_kind kind, const char *path)
 {

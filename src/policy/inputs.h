@@ -6,7 +6,6 @@
  * boundary. A command that other commands of its script precede isn't allowed by what its files
  * held before those ran. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

@@ -7,7 +7,6 @@
  * allow rule, and where it might be what a deny rule names, a person is asked.
  * 4. The judge is for people. What a program does once it runs is the sandbox's matter. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"

@@ -1,5 +1,4 @@
 /* What the arguments of programs run, read and write, by their known shapes. */
-#include <strings.h>
 #include "policy/shapes.h"
 
 #include "base/buf.h"

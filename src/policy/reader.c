@@ -1,8 +1,5 @@
 #include "policy/reader.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 static int fail_on(struct reader *r, int line, enum error_code code, const char *text)
 {
 	if (r->name)

@@ -1,6 +1,5 @@
 /* reader.h -- reads the JSON files of a policy: errors name the file and the line. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

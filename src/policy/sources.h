@@ -6,8 +6,6 @@
  * say (the packages of a requirements file, dependencies, sizes) is checked where it is known, with
  * the same functions. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"

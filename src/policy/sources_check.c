@@ -1,5 +1,4 @@
 /* What sources.json says of one manager, package, registry, domain, remote or program. */
-#include <strings.h>
 #include "base/path.h"
 #include "format/packages/requirements.h"
 #include "policy/internal.h"

@@ -1,6 +1,5 @@
 #include "policy/stack.h"
 
-#include <string.h>
 #include "base/buf.h"
 
 static int add_policy(struct policy_stack *stack, const struct policy_layer *layer,

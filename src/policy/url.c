@@ -1,7 +1,6 @@
 /* URLs of registries and remotes, compared by their parts and never as text. */
 #include "policy/sources_internal.h"
 
-#include <stdlib.h>
 #include "base/path.h"
 
 static char *lower_part(struct arena *arena, const char *text, size_t len)

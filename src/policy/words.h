@@ -1,7 +1,5 @@
 /* words.h -- whether a word is in a text with blanks between its words. */
 #pragma once
-#include <stdbool.h>
-#include <string.h>
 
 /* word may be NULL: false. */
 bool words_have(const char *words, const char *word);

@@ -1,9 +1,6 @@
 /* capture.h -- another program run to its end, and the beginning of what it said. For `carrel
  * doctor` and the host's keyring: small answers, short times. */
 #pragma once
-#include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/arena.h"
 #include "linux/child.h"
 

@@ -1,11 +1,6 @@
 #include "proc/channel.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include "base/arena.h"
 #include "base/fd.h"

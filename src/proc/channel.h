@@ -4,7 +4,6 @@
  * 2. Descriptors that came with a message are the receiver's from then on, close-on-exec; a message
  * that was cut, or brought more of them than asked for, is ERR_CORRUPT and has none. */
 #pragma once
-#include <stddef.h>
 #include "base/error.h"
 #include "linux/fd_message.h"
 

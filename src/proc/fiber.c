@@ -1,8 +1,5 @@
 #include "proc/fiber.h"
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 

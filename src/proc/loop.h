@@ -4,8 +4,6 @@
  * 2. Timers run on the monotonic clock, never early, in the order of their times. */
 #pragma once
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 
 struct loop;

@@ -1,7 +1,6 @@
 #include "proc/measure.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -2,8 +2,6 @@
  * meanwhile.
  * 1. One at a time; the child dies with us. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "linux/child.h"
 #include "proc/loop.h"

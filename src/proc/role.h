@@ -13,9 +13,6 @@
  * it, SIGKILL from its parent does. Peers of its sockets that are in other namespaces have pid 0,
  * and, when it has a user namespace, all uids but its own are 65534. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <sys/types.h>
 #include "base/error.h"
 
 enum role_access { ROLE_READ = 1, ROLE_WRITE = 2, ROLE_EXECUTE = 4 };

@@ -1,9 +1,6 @@
 /* backend.h -- what a database does for serve.c, the process that has it; store.c has the queue,
  * the callbacks and the documents. One struct a database; only these files know SQL. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

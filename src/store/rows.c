@@ -1,5 +1,4 @@
 /* Nouns as rows, by their records. */
-#include <string.h>
 #include "base/hash.h"
 #include "store/backend.h"
 

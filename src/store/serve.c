@@ -1,9 +1,6 @@
 /* The process that has the database (store_serve): opens it, makes a new one where it is damaged,
  * reads and writes it. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include "base/fault.h"
 #include "base/fd.h"

@@ -1,8 +1,5 @@
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"

@@ -1,5 +1,3 @@
-#include <errno.h>
-#include <string.h>
 #include "base/fault.h"
 #include "base/str.h"
 #include "store/sqlite.h"

@@ -1,7 +1,5 @@
 #include "store/store.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"

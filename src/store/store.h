@@ -19,8 +19,6 @@
  * 4. Migrations are numbered and embedded; a database from a later version is ERR_UNAVAILABLE.
  * 5. Every row has a checksum: a bit that flipped is noticed at the next start. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

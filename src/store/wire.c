@@ -1,8 +1,5 @@
 #include "store/wire.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 /* The length comes first, and is known last. */
 static size_t begin(struct buf *out)
 {

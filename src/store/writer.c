@@ -1,8 +1,6 @@
 #include "store/writer.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 
 #define READ_BYTES 65536

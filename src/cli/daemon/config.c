@@ -1,5 +1,4 @@
 /* carrel config: the settings of the operator. */
-#include <string.h>
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/daemon/daemon.h"

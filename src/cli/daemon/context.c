@@ -1,8 +1,6 @@
 /* carrel context: names of daemons. */
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"

@@ -1,10 +1,6 @@
 #include "cli/daemon/context_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include "base/fd.h"

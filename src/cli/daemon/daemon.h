@@ -5,9 +5,6 @@
  * 2. The socket is replaced under the lock only; a daemon is started by a command under the lock of
  * <home>/run/start, so that ten commands at once start one. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"

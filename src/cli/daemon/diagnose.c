@@ -1,8 +1,5 @@
 #include "cli/daemon/diagnose.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/str.h"
 #include "envs/python/uv.h"

@@ -4,8 +4,6 @@
  * 2. A cause is only named when a fact shows it; a remedy is text to type, or a setting to make,
  * that ends that cause. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/vec.h"
 #include "cli/cli.h"

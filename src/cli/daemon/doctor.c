@@ -1,9 +1,6 @@
 /* carrel doctor -- what this host can do, line by line, with cause and remedy. */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>

@@ -1,5 +1,4 @@
 /* carrel events. */
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"

@@ -1,6 +1,5 @@
 /* carrel home init: the home as a file system of its own, in one sparse file, where the kernel
  * keeps the disk limits of workspaces. */
-#include <string.h>
 #include <unistd.h>
 #include "cli/cli.h"
 #include "format/text/quantity.h"

@@ -2,7 +2,6 @@
  * the program that this one was executed in place of; and what that manager is told. No library of
  * its own is needed for it. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "format/network/inet_address.h"

@@ -1,8 +1,5 @@
 #include "cli/daemon/diagnose.h"
 
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

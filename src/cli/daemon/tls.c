@@ -1,10 +1,6 @@
 /* carrel tls init: a CA and a certificate for a first start. carreld makes them, as a locked role:
  * this program links no OpenSSL. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

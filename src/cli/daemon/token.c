@@ -1,5 +1,4 @@
 /* carrel token: access tokens, with which other principals than your uid use the daemon. */
-#include <string.h>
 #include "cli/cli.h"
 #include "cli/plain.h"
 #include "cli/columns.h"

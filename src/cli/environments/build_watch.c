@@ -1,7 +1,6 @@
 #include "cli/environments/build_watch.h"
 
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"

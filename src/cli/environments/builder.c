@@ -1,6 +1,4 @@
 /* carrel-build: environments are built and verified. */
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"

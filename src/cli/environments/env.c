@@ -2,8 +2,6 @@
 #include "cli/environments/env.h"
 #include "envs/kind.h"
 
-#include <inttypes.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/columns.h"

@@ -1,6 +1,5 @@
 /* env.h -- what commands that make or use environments share. */
 #pragma once
-#include <stdbool.h>
 #include "cli/cli.h"
 
 /* Where packages are named; what chooses between versions of them. */

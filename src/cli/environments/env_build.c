@@ -1,8 +1,5 @@
 /* carrel env build, warm, verify: the quick half here, the slow half in carrel-build; and the
  * options that say what is to be built. */
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/path.h"

@@ -6,10 +6,7 @@
  *published by hashing what was unpacked, and must get the id that the archive says: then it is
  *whole. What an environment shows of the host is its interpreter, which must lie in /usr here as
  *there. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"

@@ -1,6 +1,4 @@
 /* carrel env ls and show with a daemon on another machine: what GET /v1/environments tells. */
-#include <inttypes.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/columns.h"

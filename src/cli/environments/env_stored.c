@@ -1,6 +1,5 @@
 /* Exported environments of the blob store: env export and import without a file, env ls and rm with
  * --exported. */
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"

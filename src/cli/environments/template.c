@@ -1,5 +1,4 @@
 /* carrel template ls, show, add, rm, validate. */
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"

@@ -1,5 +1,4 @@
 /* carrel approval: commands that wait for a person, and the answers. */
-#include <string.h>
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/plain.h"

@@ -1,6 +1,5 @@
 /* carrel audit: reads the audit log through the daemon; checks it on the files themselves. */
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 #include "audit/ocsf.h"
 #include "audit/verify.h"

@@ -1,7 +1,6 @@
 /* carrel policy check, and what its other commands share. */
 #include "cli/policy/policy.h"
 
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"

@@ -1,5 +1,4 @@
 /* carrel policy explain: why a request is allowed, asked for or denied. */
-#include <string.h>
 #include "base/str.h"
 #include "cli/policy/policy.h"
 

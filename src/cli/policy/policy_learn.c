@@ -1,7 +1,6 @@
 /* carrel policy learn: runs a command that no rule denies, and prints the rules that it would need.
  * 1. Nothing is changed: the rules are for a person to review.
  * 2. stdout is the rules' alone: what the command writes goes to stderr. */
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"

@@ -1,5 +1,4 @@
 /* carrel policy lint: rules that are malformed, too wide or without effect. */
-#include <string.h>
 #include "base/str.h"
 #include "cli/policy/policy.h"
 #include "policy/lint.h"

@@ -1,6 +1,4 @@
 /* carrel policy check --stream: a request on each line, an answer on each line. */
-#include <errno.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/path.h"
 #include "base/str.h"

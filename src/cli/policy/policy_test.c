@@ -1,6 +1,4 @@
 /* carrel policy test: a file of rules with requests that they have to allow, ask for or deny. */
-#include <limits.h>
-#include <string.h>
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/policy/policy.h"

@@ -1,7 +1,6 @@
 #include "cli/run/network.h"
 
 #include <poll.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include "base/clock.h"
 #include "base/fd.h"

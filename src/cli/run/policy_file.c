@@ -1,8 +1,6 @@
 #include "cli/run/policy_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"

@@ -1,9 +1,5 @@
 /* carrel run: options and the host's facts become a plan, the plan a sandbox, the sandbox an exit
  * code. */
-#include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

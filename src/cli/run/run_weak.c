@@ -1,6 +1,5 @@
 #include "cli/run/run_weak.h"
 
-#include <string.h>
 #include <unistd.h>
 #include "base/id.h"
 #include "base/str.h"

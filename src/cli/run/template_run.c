@@ -1,6 +1,5 @@
 /* carrel run --template: carreld reads the YAML, as a locked role without network; what it says is
  * put under the options that were typed. */
-#include <string.h>
 #include "base/fd.h"
 #include "base/str.h"
 #include "cli/cli.h"

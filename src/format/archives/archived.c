@@ -1,5 +1,3 @@
-#include <stdbool.h>
-#include <string.h>
 #include "base/str.h"
 #include "format/archives/archived.h"
 

@@ -5,7 +5,6 @@
  * 2. A link's target is any text: who makes files of entries follows no link, neither one of the
  * archive nor one that was there before. */
 #pragma once
-#include <limits.h>
 #include "base/error.h"
 #include "format/archives/tar.h"
 

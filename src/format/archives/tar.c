@@ -1,7 +1,5 @@
 #include "format/archives/tar.h"
 
-#include <string.h>
-
 /* Of a header block: where its fields are. */
 enum field { NAME, MODE, UID, GID, SIZE, TIME, CHECKSUM, TYPE, LINK, MAGIC, PREFIX, FIELD_COUNT };
 static const struct {

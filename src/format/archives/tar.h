@@ -8,8 +8,6 @@
  * 3. Names and targets come out as they stand in the archive, which may be an attacker's: who makes
  * files of them asks archived_judge first, and follows nothing. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"

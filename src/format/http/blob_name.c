@@ -1,6 +1,5 @@
 #include "format/http/blob_name.h"
 
-#include <string.h>
 #include "base/path.h"
 
 #define COMPONENT_MAX 200

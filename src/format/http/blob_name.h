@@ -1,6 +1,5 @@
 /* blob_name.h -- names of the blob store: keys of objects, and the URL of a store. Pure. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

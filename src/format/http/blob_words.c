@@ -1,6 +1,5 @@
 #include "format/http/blob_words.h"
 
-#include <string.h>
 #include "base/str.h"
 
 #define SHA256_HEX 64

@@ -1,7 +1,5 @@
 #include "format/http/grpc_health.h"
 
-#include <string.h>
-
 #define PREFACE "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define PATH "/grpc.health.v1.Health/Check"
 #define FRAME_HEAD 9

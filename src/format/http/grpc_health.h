@@ -3,7 +3,6 @@
  * 1. Headers are not decoded: the answer is what the message says. A server without the health
  * service ends the stream without a message. */
 #pragma once
-#include <stddef.h>
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"

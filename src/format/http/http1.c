@@ -1,7 +1,4 @@
 #include "format/http/http1.h"
-#include <string.h>
-#include <strings.h>
-#include <sys/types.h>
 
 #define EXTRA_MAX 65536 /* bytes of chunk extensions and trailers */
 

@@ -5,9 +5,6 @@
  * 2. Incremental input is checked as far as it has come: bytes that can't become a head are refused
  * before the head is complete. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"

@@ -1,5 +1,4 @@
 #include "format/http/http_response.h"
-#include <string.h>
 
 static int corrupt(struct error *err, const char *what)
 {

@@ -1,7 +1,5 @@
 /* http_response.h -- the head of an HTTP/1.1 response. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "base/str.h"
 #include "format/http/http1.h"

@@ -1,6 +1,5 @@
 #include "format/http/s3_xml.h"
 
-#include <string.h>
 #include "base/buf.h"
 
 struct walk {

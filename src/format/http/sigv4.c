@@ -1,7 +1,5 @@
 #include "format/http/sigv4.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include "base/buf.h"
 #include "format/http/uri.h"

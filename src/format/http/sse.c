@@ -1,4 +1,3 @@
-#include <string.h>
 #include "format/http/sse.h"
 
 void sse_init(struct sse *sse)

@@ -3,7 +3,6 @@
  * the format says.
  * 2. Lines end by LF or CRLF; comments, unknown fields and events without data are passed over. */
 #pragma once
-#include <stdbool.h>
 #include "base/buf.h"
 #include "base/error.h"
 

@@ -1,7 +1,5 @@
 #include "format/http/token.h"
 
-#include <strings.h>
-
 #define PREFIX_LEN (sizeof TOKEN_PREFIX - 1)
 static const char digits[] = "0123456789abcdefghijklmnopqrstuv";
 

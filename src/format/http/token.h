@@ -3,7 +3,6 @@
  * The prefix lets scanners for leaked secrets find it. The checksum tells a token that was cut or
  * mistyped from one that is unknown. Only the SHA-256 of the text is ever stored. */
 #pragma once
-#include <stdbool.h>
 #include "base/hash.h"
 #include "base/str.h"
 

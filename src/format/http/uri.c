@@ -1,4 +1,3 @@
-#include <string.h>
 #include "format/http/uri.h"
 
 bool uri_decode(struct arena *arena, struct str text, bool is_query, struct str *out)

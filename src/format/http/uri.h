@@ -1,7 +1,5 @@
 /* uri.h -- percent-encoding, query strings and the authority of a request. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/str.h"
 

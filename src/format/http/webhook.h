@@ -3,7 +3,6 @@
  * HEX is HMAC-SHA256, with the operator's secret, of "UNIX_SECONDS.BODY": a receiver that refuses
  * old times also refuses calls that are sent again by somebody else. */
 #pragma once
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/str.h"
 

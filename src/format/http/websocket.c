@@ -1,6 +1,5 @@
 #include "format/http/websocket.h"
 
-#include <string.h>
 #include "base/arena.h"
 #include "format/text/base64.h"
 

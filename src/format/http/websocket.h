@@ -4,7 +4,6 @@
  * pieces, pieces without a beginning, and text that is not UTF-8.
  * 2. A message, in one frame or in several, has at most `max` bytes. */
 #pragma once
-#include <stdbool.h>
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/str.h"

@@ -1,7 +1,5 @@
 #include "format/network/dns.h"
 
-#include <string.h>
-
 #define HEADER 12
 #define LABEL_MAX_LEN 63
 #define NAME_MAX_LEN 253

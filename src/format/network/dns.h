@@ -1,8 +1,6 @@
 /* dns.h -- one query of a DNS client (RFC 1035, EDNS of RFC 6891), and answers of a resolver that
  * knows addresses alone. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/buf.h"
 #include "base/str.h"
 

@@ -1,8 +1,5 @@
 #include "format/network/idna.h"
 
-#include <stddef.h>
-#include <stdint.h>
-
 #define LETTERS_MAX 63
 
 struct letters { /* a range in one of three forms */

@@ -2,7 +2,6 @@
  * Pure. Only letters whose A-label is the same by every standard: of Latin, Greek, Cyrillic,
  * Chinese, Japanese and Korean, composed, in either case. Others have to be written as A-labels. */
 #pragma once
-#include <stdbool.h>
 #include "base/str.h"
 
 #define IDNA_LABEL_SIZE 64 /* of an A-label with its NUL */

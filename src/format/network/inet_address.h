@@ -2,8 +2,6 @@
  */
 #pragma once
 #include <netinet/in.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/socket.h>
 #include "base/str.h"
 

@@ -1,7 +1,6 @@
 #include "format/network/socks.h"
 
 #include <arpa/inet.h>
-#include <string.h>
 
 enum { COMMAND_CONNECT = 1, TYPE_IPV4 = 1, TYPE_NAME = 3, TYPE_IPV6 = 4, METHOD_NONE = 0 };
 

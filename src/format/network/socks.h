@@ -1,8 +1,5 @@
 /* socks.h -- what a client of a SOCKS5 proxy sends (RFC 1928), and the answers. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "base/str.h"
 

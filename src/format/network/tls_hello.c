@@ -1,8 +1,5 @@
 #include "format/network/tls_hello.h"
 
-#include <stdint.h>
-#include <string.h>
-
 #define RECORD_HEADER 5
 #define RECORD_MAX 16384
 #define MESSAGE_HEADER 4

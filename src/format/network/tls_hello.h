@@ -2,8 +2,6 @@
  * be split over any number of records and packets. Pure and strict: what two readers may read in
  * two ways is refused, because the server has another reader. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
 #include "base/error.h"
 #include "base/str.h"
 

@@ -1,6 +1,4 @@
 #include "format/packages/lock.h"
-#include <stdlib.h>
-#include <string.h>
 #include "format/packages/requirements.h"
 
 #define BUILT "# built "

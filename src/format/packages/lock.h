@@ -1,7 +1,6 @@
 /* lock.h -- what uv resolved: `uv pip compile --generate-hashes --no-header --no-annotate` read
  * back, and as we keep it. Pure. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

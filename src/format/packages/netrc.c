@@ -1,8 +1,5 @@
 #include "format/packages/netrc.h"
 
-#include <string.h>
-#include <strings.h>
-
 struct reader {
 	struct str rest;
 	struct arena *arena;

@@ -1,7 +1,6 @@
 /* netrc.h -- credentials of a host in a .netrc file: machine, default, login, account, password;
  * macdef is passed over, comments begin with '#' at the beginning of a word. Pure. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/str.h"
 #include "base/vec.h"

@@ -1,8 +1,6 @@
 #include "format/packages/node_package.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <strings.h>
 #include "base/buf.h"
 #include "base/map.h"
 #include "format/http/uri.h"

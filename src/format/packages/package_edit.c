@@ -1,7 +1,5 @@
 #include "format/packages/package_edit.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "format/text/json_read.h"
 
 #define SECTIONS 3

@@ -1,6 +1,5 @@
 #include "format/packages/pep508.h"
 #include <ctype.h>
-#include <strings.h>
 #include "format/packages/requirements.h"
 
 /* Keeps the recursion far from the end of the stack. */

@@ -1,7 +1,6 @@
 /* pep508.h -- the grammar of one dependency (PEP 508) with its versions (PEP 440): name[extras]
  * specifiers ; marker, or name[extras] @ url ; marker. Pure; views into the text. */
 #pragma once
-#include <stdbool.h>
 #include "base/str.h"
 
 struct pep508 {

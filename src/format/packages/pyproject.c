@@ -1,7 +1,5 @@
 #include "format/packages/pyproject.h"
 
-#include <string.h>
-
 #include "format/packages/pep508.h"
 #include "format/text/toml_lite.h"
 

@@ -1,7 +1,5 @@
 #include "format/packages/pyproject_edit.h"
 
-#include <string.h>
-
 #include "format/packages/requirements.h"
 #include "format/text/toml_lite.h"
 

@@ -1,6 +1,5 @@
 #include "format/packages/requirements.h"
 #include <ctype.h>
-#include <strings.h>
 #include "base/buf.h"
 #include "format/packages/pep508.h"
 

@@ -5,7 +5,6 @@
  * reads exactly what was judged. Comments, blank lines, backslash continuation and ${VAR} are as in
  * pip. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

@@ -1,7 +1,5 @@
 /* wheel_record.h -- RECORD of a dist-info directory: a CSV of path, hash, size. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/hash.h"

@@ -1,6 +1,5 @@
 /* base64.h -- RFC 4648 base64 back to bytes, strictly. Pure. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/str.h"
 

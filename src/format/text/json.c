@@ -1,6 +1,4 @@
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include "format/text/json.h"
 
 struct json json_to(struct buf *out, bool pretty)

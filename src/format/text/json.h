@@ -3,8 +3,6 @@
  * valid JSON. `key` is NULL inside an array or at the top. Misuse (a key in an array, a second
  * value at the top) aborts: it is a bug. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/buf.h"
 #include "base/str.h"
 

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
 #include "base/map.h"
 #include "format/text/json_read.h"
 

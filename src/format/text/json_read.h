@@ -3,9 +3,6 @@
  * 1. Strings are valid UTF-8: a surrogate without its other half is an error.
  * 2. A number that double can't hold (1e400) is an error, never infinite; one too small is 0. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

@@ -1,4 +1,3 @@
-#include <limits.h>
 #include "format/text/procfs.h"
 
 bool procfs_parse_stat(struct str text, struct procfs_stat *out)

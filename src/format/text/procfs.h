@@ -3,8 +3,6 @@
  * Walkers (procfs_next_…) pass over lines that aren't of their kind; outputs are untouched when
  * false. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/str.h"
 
 /* One process of /proc/<pid>/stat; comm may hold spaces and parentheses. false when it isn't such a

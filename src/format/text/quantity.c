@@ -1,7 +1,3 @@
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <strings.h>
 #include "base/str.h"
 #include "format/text/quantity.h"
 

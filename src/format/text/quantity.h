@@ -3,7 +3,6 @@
  * size; try 512M or 1G"). Decimals (at most nine) are rounded down; a fraction of a byte or of a
  * millisecond, and what would be rounded to 0, is an error: 0 often means "no limit". */
 #pragma once
-#include <stdint.h>
 #include "base/error.h"
 
 /* "1048576", "512K", "512M", "1G", "2T", also "512MB", "512MiB", "1.5G"; units are powers of 1024,

@@ -2,7 +2,6 @@
  * of tables, strings of all four kinds, arrays, inline tables. Other values are returned as
  * written. It doesn't check for duplicate keys or reopened tables. Pure. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

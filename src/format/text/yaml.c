@@ -1,6 +1,3 @@
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include "base/map.h"
 #include "format/text/yaml.h"
 

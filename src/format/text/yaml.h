@@ -7,8 +7,6 @@
  * 1. Texts are UTF-8 without control characters but those that \n and \t in double quotes make.
  * 2. What a scalar means (number, boolean) is the caller's business; only null is told apart. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

@@ -1,7 +1,5 @@
 #include "format/text/yaml_json.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <yaml.h>
 
 struct anchor {

@@ -1,7 +1,5 @@
 /* The verb that compares two states of a workspace. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,7 +1,5 @@
 /* The verbs that make, merge and check layers. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fault.h"

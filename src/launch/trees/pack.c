@@ -1,8 +1,6 @@
 /* The verbs that make archives of layers and workspaces, and layers of archives
  * (trees/stacks/pack.h). */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fault.h"

@@ -1,7 +1,5 @@
 /* The verb that brings the upper of an environment in line: opens the trees for envs/settle.h. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fault.h"

@@ -1,6 +1,5 @@
 #include "model/agents/a2a.h"
 
-#include <string.h>
 #include "base/clock.h"
 
 const char *const a2a_state_names[TASK_STATE_COUNT + 1] = {

@@ -1,7 +1,5 @@
 #include "model/agents/agent.h"
 
-#include <stddef.h>
-#include <string.h>
 #include "base/str.h"
 #include "model/network/network.h"
 #include "model/nouns/workspace.h"

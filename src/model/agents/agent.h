@@ -29,7 +29,6 @@
  *
  * 1. What is kept is the text; everything else is read from it again. */
 #pragma once
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/id.h"
 #include "base/vec.h"

@@ -1,7 +1,5 @@
 #include "model/agents/apkg.h"
 
-#include <stddef.h>
-#include <string.h>
 #include "base/path.h"
 #include "base/str.h"
 

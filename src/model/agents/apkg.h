@@ -20,8 +20,6 @@
  * 2. Without `health` a surface is healthy when it answers: HTTP with a status below 500, gRPC with
  * anything. `tcp`: when its port can be connected to. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"

@@ -1,7 +1,5 @@
 #include "model/agents/case.h"
 
-#include <stddef.h>
-#include <string.h>
 #include "base/str.h"
 #include "format/text/yaml_json.h"
 #include "model/nouns/template.h"

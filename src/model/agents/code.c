@@ -1,6 +1,5 @@
 #include "model/agents/code.h"
 
-#include <string.h>
 #include "base/str.h"
 
 #define PACKAGES_MAX 256

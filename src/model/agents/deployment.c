@@ -1,7 +1,5 @@
 #include "model/agents/deployment.h"
 
-#include <stddef.h>
-#include <string.h>
 #include "format/http/uri.h"
 
 const char *const deployment_status_names[DEPLOYMENT_STATUS_COUNT + 1] = { "downloading",

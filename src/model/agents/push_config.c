@@ -1,6 +1,5 @@
 #include "model/agents/push_config.h"
 
-#include <string.h>
 #include "format/http/uri.h"
 #include "model/network/network.h"
 

@@ -2,8 +2,6 @@
  * to show there that the notification is genuine. Pure.
  * 1. `credentials` are told to that URL and to nobody else: they are kept, and never shown. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/id.h"
 #include "model/records/record.h"

@@ -1,7 +1,5 @@
 #include "model/agents/task.h"
 
-#include <stddef.h>
-#include <string.h>
 #include "base/str.h"
 
 #define PARTS_MAX 1000

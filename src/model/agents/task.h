@@ -1,8 +1,6 @@
 /* task.h -- a task of an A2A agent as plain data: one message, and what became of it. Messages and
  * artifacts are kept as the JSON of A2A 1.0. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/id.h"

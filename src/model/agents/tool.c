@@ -1,7 +1,5 @@
 #include "model/agents/tool.h"
 
-#include <stddef.h>
-#include <string.h>
 #include "base/str.h"
 #include "model/nouns/exec.h"
 

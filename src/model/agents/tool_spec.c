@@ -1,7 +1,5 @@
 #include "model/agents/tool_spec.h"
 
-#include <stddef.h>
-#include <string.h>
 #include "base/str.h"
 #include "format/packages/pep508.h"
 

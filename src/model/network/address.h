@@ -1,8 +1,5 @@
 /* address.h -- addresses that no name may lead to, and the ranges that an operator opens. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "base/str.h"
 

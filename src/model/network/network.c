@@ -2,8 +2,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <string.h>
-#include <strings.h>
 #include "format/network/idna.h"
 
 #define NAME_MAX_LEN 253

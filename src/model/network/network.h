@@ -12,8 +12,6 @@
  * operator's configuration answers them.
  * 5. A list may have bounds: what it allows is reached only if each of them allows it, too. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"

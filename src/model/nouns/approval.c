@@ -1,7 +1,5 @@
 #include "model/nouns/approval.h"
 
-#include <stddef.h>
-#include <string.h>
 #include "base/str.h"
 #include "format/text/base64.h"
 #include "model/nouns/workspace.h"

@@ -4,8 +4,6 @@
  * and `encoding` says so.
  * 2. A pending approval becomes approved, denied or expired once, and stays so. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/id.h"

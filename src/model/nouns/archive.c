@@ -1,7 +1,5 @@
 #include "model/nouns/archive.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 #include "format/http/blob_name.h"
 #include "model/nouns/template.h"

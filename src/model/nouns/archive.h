@@ -1,6 +1,5 @@
 /* archive.h -- an archived workspace, as it is listed. Pure. */
 #pragma once
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "format/http/blob_words.h"

@@ -1,7 +1,4 @@
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/path.h"
 #include "model/nouns/environment.h"
 #include "model/records/record.h"

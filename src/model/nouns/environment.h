@@ -2,8 +2,6 @@
  * 1. meta.json begins with last_used_at and use_count at fixed places and of fixed width
  * (ENV_META_USE_LEN bytes from the start), so that a use is one small write in place. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
 #include "base/map.h"
 #include "model/nouns/eviction.h"
 

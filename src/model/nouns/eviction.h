@@ -5,9 +5,6 @@
  * would free nothing. Nor does anything go for free_bytes when all together don't have as many: the
  * disk would be as full as before. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/vec.h"
 

@@ -1,5 +1,3 @@
-#include <stddef.h>
-#include <string.h>
 #include "base/buf.h"
 #include "base/str.h"
 #include "model/nouns/exec.h"

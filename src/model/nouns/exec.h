@@ -1,7 +1,5 @@
 /* exec.h -- one command run in a sandbox, as plain data. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/id.h"
 #include "base/vec.h"
 #include "model/nouns/limits.h"

@@ -1,6 +1,5 @@
 #include "model/nouns/exec_message.h"
 
-#include <string.h>
 #include "model/nouns/signals.h"
 
 /* ---- what a client sends ---- */

@@ -1,7 +1,5 @@
 #include "model/nouns/health.h"
 
-#include <stddef.h>
-
 #define AT(member) offsetof(struct health, member)
 static const struct field health_rows[] = {
 	{ "workspace", FIELD_TEXT, AT(workspace), "its id" },

@@ -1,7 +1,5 @@
 /* health.h -- what a check of a workspace found, as plain data. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "model/nouns/workspace.h"
 #include "model/records/record.h"
 

@@ -1,7 +1,5 @@
 #include "model/nouns/limits.h"
 
-#include <inttypes.h>
-
 #define SIZE_MOST (INT64_MAX / 4)
 #define TIME_MOST (36525ull * 24 * 3600 * 1000)
 #define AT(member) offsetof(struct limits, member)

@@ -2,7 +2,6 @@
  * means none (only where said). A limit is a member here and a row in limits.c: options, REST,
  * plan, what is shown and what is stored follow from the row. */
 #pragma once
-#include <stdint.h>
 #include "base/error.h"
 #include "model/records/record.h"
 

@@ -1,7 +1,5 @@
 #include "model/nouns/metrics.h"
 
-#include <stddef.h>
-
 #define AT(member) offsetof(struct workspace_metrics, member)
 static const struct field metrics_rows[] = {
 	{ "id", FIELD_ID, AT(id), "of the workspace" },

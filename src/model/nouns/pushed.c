@@ -1,6 +1,5 @@
 #include "model/nouns/pushed.h"
 
-#include <string.h>
 #include "format/http/blob_name.h"
 #include "model/nouns/archive.h"
 

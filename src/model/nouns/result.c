@@ -1,5 +1,4 @@
 #include "model/nouns/result.h"
-#include <stddef.h>
 
 const char *const reason_names[REASON_COUNT + 1] = {
 	[REASON_EXITED] = "exited",

@@ -1,7 +1,5 @@
 /* result.h -- how an exec ended. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 
 enum reason {
 	REASON_EXITED,

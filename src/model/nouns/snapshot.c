@@ -1,8 +1,5 @@
 #include "model/nouns/snapshot.h"
 
-#include <stddef.h>
-#include <string.h>
-
 int snapshot_check_tag(const char *tag, struct error *err)
 {
 	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

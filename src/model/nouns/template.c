@@ -1,6 +1,4 @@
 /* The rows of a template, and what they can't say. */
-#include <stddef.h>
-#include <string.h>
 #include "base/path.h"
 #include "base/str.h"
 #include "format/packages/pep508.h"

@@ -34,8 +34,6 @@
  * 2. `security` claims what the sandbox does anyway: a path that it can't keep read-only, or can't
  * make writable, is an error when the template is checked, never ignored. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

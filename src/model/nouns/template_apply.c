@@ -1,5 +1,4 @@
 /* Templates put together, and put into a workspace. */
-#include <string.h>
 #include "base/str.h"
 #include "format/packages/pep508.h"
 #include "format/packages/requirements.h"

@@ -1,7 +1,5 @@
 #include "model/nouns/token.h"
 
-#include <stddef.h>
-#include <string.h>
 #include "base/str.h"
 
 #define CENTURY_MS (36525ull * 24 * 3600 * 1000)

@@ -1,6 +1,5 @@
 /* token.h -- an access token: the noun, without its text, of which only a hash is kept. Pure. */
 #pragma once
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/id.h"
 #include "model/records/record.h"

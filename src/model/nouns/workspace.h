@@ -7,8 +7,6 @@
  * stand there under the names in owner_labels (workspace_labels.c).
  * 3. All texts live in the arena that the creator of the struct passed. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

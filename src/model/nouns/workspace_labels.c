@@ -1,7 +1,5 @@
 /* workspace_labels.c -- the labels of a workspace: those that clients give, and those that its
  * owner is shown as. */
-#include <stddef.h>
-#include <string.h>
 #include "base/str.h"
 #include "model/nouns/workspace.h"
 

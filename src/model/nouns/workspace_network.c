@@ -1,6 +1,4 @@
 /* The network of a workspace, as it is asked for and shown. */
-#include <stddef.h>
-#include <string.h>
 #include "model/nouns/workspace.h"
 
 enum network_mode workspace_network_mode(const struct workspace_network *network)

@@ -1,5 +1,4 @@
 /* Operations on archives of workspaces. */
-#include <string.h>
 #include "model/nouns/archive.h"
 #include "model/nouns/workspace.h"
 #include "model/operations/takes.h"

@@ -1,5 +1,4 @@
 /* Operations on agent packages that are served. */
-#include <string.h>
 #include "model/agents/deployment.h"
 #include "model/operations/takes.h"
 

@@ -1,5 +1,4 @@
 /* Operations on files of workspaces: one by one, as archives, as changes. */
-#include <string.h>
 #include "model/nouns/snapshot.h"
 #include "model/operations/takes.h"
 

@@ -6,7 +6,6 @@
  * 2. Every record that is sent or answered as a whole has an example in the table of its noun
  * (tests/unit/test_openapi.c). */
 #pragma once
-#include <stddef.h>
 #include "model/operations/verb.h"
 #include "model/records/record.h"
 

@@ -1,5 +1,4 @@
 /* The tables of operations, in the order of /openapi.json. */
-#include <string.h>
 #include "model/operations/operation.h"
 
 static const struct field page_rows[] = { PAGE_ROWS };

@@ -15,9 +15,6 @@
  * to be kept can be read, whatever the texts hold (bytes that aren't UTF-8 come back as U+FFFD; a
  * number out of its range is cut to it). */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

@@ -1,5 +1,4 @@
 /* What is shown of a struct, what is sent of it, and what the store keeps of it. */
-#include <string.h>
 #include "base/clock.h"
 #include "model/records/record.h"
 

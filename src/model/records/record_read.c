@@ -1,5 +1,3 @@
-#include <inttypes.h>
-#include <string.h>
 #include "base/buf.h"
 #include "format/text/base64.h"
 #include "format/text/quantity.h"

@@ -1,5 +1,4 @@
 /* The rows of a record as JSON Schema. */
-#include <string.h>
 #include "model/records/record.h"
 
 #define NO_NUL "^[^\\x00]*$"

@@ -1,5 +1,3 @@
-#include <stdio.h>
-#include <string.h>
 #include "format/text/yaml.h"
 #include "model/nouns/approval.h"
 #include "model/settings/config_internal.h"

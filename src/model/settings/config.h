@@ -92,8 +92,6 @@
  *	  generator_timeout: 120s
  */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/hash.h"

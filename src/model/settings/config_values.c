@@ -1,6 +1,4 @@
 /* Values of config.yaml: each kind is read from the file, and shown as the file could have it. */
-#include <stdio.h>
-#include <string.h>
 #include "base/log.h"
 #include "base/path.h"
 #include "format/http/blob_name.h"

@@ -1,8 +1,6 @@
 /* network_settings.h -- what the operator says about the networks of sandboxes: `egress` of
  * config.yaml. Pure. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"

@@ -1,6 +1,5 @@
 #include "model/settings/serve_settings.h"
 
-#include <string.h>
 #include "base/str.h"
 #include "format/http/uri.h"
 #include "model/records/record.h"

@@ -1,7 +1,6 @@
 /* serve_settings.h -- whom the daemon serves over TCP, and how much of it: a part of `serve` and
  * `access` of config.yaml. Pure. */
 #pragma once
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"

@@ -1,6 +1,5 @@
 #include "policy/readers/git_config.h"
 
-#include <stdbool.h>
 #include "base/buf.h"
 
 struct reader {

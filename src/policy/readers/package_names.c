@@ -1,6 +1,5 @@
 #include "policy/readers/package_names.h"
 
-#include <strings.h>
 #include "format/packages/requirements.h"
 #include "format/text/ini.h"
 #include "format/text/json_read.h"

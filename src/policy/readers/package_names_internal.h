@@ -1,7 +1,5 @@
 /* package_names_internal.h -- what the readers of package_names.h share. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
 #include "policy/readers/package_names.h"
 
 struct reading {

@@ -1,8 +1,5 @@
 #include "policy/shell/internal.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-
 int shell_line(struct shell_parser *p)
 {
 	/* Forward from where it was asked for last: asking for each command stays linear. */

@@ -9,7 +9,6 @@
  * variables (bash runs `a[$(id)]` when a variable with that value is a number's name) are left to
  * the judge, who finds them by the command's name and by SHELL_ARITHMETIC. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

@@ -1,8 +1,6 @@
 /* apply.c -- changes of another workspace into this one: trees/stacks/bundle.h does it, here is
  * where. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/file.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,9 +1,6 @@
 /* archive.c -- a tree of the sandbox to an archive and back: trees/pack/tree.h does it, here is
  * where. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fault.h"

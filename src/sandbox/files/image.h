@@ -1,5 +1,4 @@
 /* image.h -- carrel-files itself, as carreld carries it. */
 #pragma once
-#include <stddef.h>
 extern const unsigned char file_server_image[];
 extern const size_t file_server_image_len;

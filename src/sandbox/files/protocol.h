@@ -13,7 +13,6 @@
  * 4. Core trusts no reply of a server: a command can kill, stop and (with --ptrace) modify it.
  * Native byte order and alignment: both ends are the same machine. */
 #pragma once
-#include <stdint.h>
 
 #define FILE_MAGIC 0x43524641u /* "CRFA" */
 #define FILE_PATH_MAX 4096     /* with its NUL */

@@ -1,6 +1,4 @@
 /* server.c -- requests in, replies out. */
-#include <errno.h>
-#include <string.h>
 #include <sys/socket.h>
 #include "base/fd.h"
 #include "linux/fd_message.h"

@@ -1,7 +1,5 @@
 /* server.h -- the file server: see protocol.h. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "sandbox/files/protocol.h"

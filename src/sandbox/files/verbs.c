@@ -1,11 +1,6 @@
 /* verbs.c -- one file or directory at a time. Paths are walked by the kernel, as for a command:
  * where a link or a race leads, a command could go as well. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>

@@ -1,14 +1,10 @@
 /* verify.c -- what the walls of the sandbox refuse, tried from inside: as a command would try. Each
  * check is one entry: its name, mode 1 when it holds, and what was seen as the link. No call
  * changes anything where it is allowed: its arguments are invalid. */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <netinet/in.h>
 #include <sched.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -1,9 +1,7 @@
 #include "sandbox/native/base.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -7,8 +7,6 @@
  * 3. What is there was opened when it was made: base_is_current says whether the host still has the
  * same. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"

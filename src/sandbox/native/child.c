@@ -1,11 +1,9 @@
 /* The child of a start: it is PID 1 of the new namespaces, builds its own root, locks itself in and
  * becomes carrel-init. What it does is in `steps` at the end, in order; each step fails with an
  * error that names it. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

@@ -1,12 +1,8 @@
 /* The child's denied paths (sandbox/plan/denials.h), when everything is mounted. Earlier commands
  * may have left links in the workspace: a path that one is part of is denied where it leads, if
  * that is in a tree of the workspace's own; so no link makes a part of the system disappear. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/openat2.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>

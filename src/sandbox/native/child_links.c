@@ -3,10 +3,7 @@
  * the user, or lies in a workspace that is the root, the name would mean a file that no rule is
  * about, so it is made a link to nothing. Links are read as text: what they lead to may be made
  * later. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"

@@ -1,11 +1,9 @@
 /* The last steps of the child of a start, the same with and without namespaces: control group,
  * limits, Landlock, filters, and becoming carrel-init. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -3,11 +3,7 @@
  * begin in one directory share a walk, and all walks share what may be spent: the child has no
  * limit of memory or time yet. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,6 +1,5 @@
 /* The child's /proc: masks, views and read-only entries. */
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include "base/fd.h"
 #include "base/path.h"

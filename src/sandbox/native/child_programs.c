@@ -1,9 +1,7 @@
 /* The child's PLAN_PROGRAMS (sandbox/plan/programs.h), when everything is mounted: what a name
  * runs. It is made of trees that nothing inside can write, and can't be written either. */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,10 +1,8 @@
 /* View root: the workspace's tree becomes the root, and what a sandbox has of its own is put over
  * the names that it takes there. The tmpfs that held all of it is gone with the old root. Nothing
  * of the workspace's tree is followed or believed: its commands may have left anything there. */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,9 +1,6 @@
 #include "sandbox/native/family.h"
 
 #include <signal.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include "base/fd.h"
 #include "base/str.h"
 #include "format/text/procfs.h"

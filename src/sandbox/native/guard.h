@@ -4,7 +4,6 @@
  * 1. The first limit that is hit is the one that is named.
  * 2. A sample that cost a lot delays the next one: at most a tenth of one cpu goes into looking. */
 #pragma once
-#include <stdbool.h>
 #include "linux/cgroup.h"
 #include "model/nouns/result.h"
 #include "proc/loop.h"

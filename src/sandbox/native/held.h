@@ -5,9 +5,6 @@
  * 2. A file counts once, and at least one block, however often it is open.
  * 3. Deleted files of the system (a library that was replaced while it was in use) don't count. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 /* Where files lie that count: a file system, or what of it is mounted at one place. */
 struct held_place {

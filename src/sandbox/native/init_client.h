@@ -4,8 +4,6 @@
  * 2. A reply that reaches the caller is whole and in range (see init_client_receive); one that
  * isn't is ERR_CORRUPT, and the caller should end the sandbox. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "sandbox/init/protocol.h"
 

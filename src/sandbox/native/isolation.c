@@ -1,10 +1,8 @@
 #include "sandbox/native/isolation.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include "base/fd.h"

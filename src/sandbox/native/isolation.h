@@ -7,7 +7,6 @@
  * 3. Nothing here waits for the child. It is the caller's to reap, and dies with the caller
  * (PDEATHSIG). */
 #pragma once
-#include <sys/types.h>
 #include "linux/cgroup.h"
 #include "sandbox/native/held.h"
 #include "sandbox/native/sandbox.h"

@@ -4,8 +4,6 @@
  * of what the sandbox may still write.
  * 2. The time to the next look is the time in which the fastest writer fills half of the room. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 
 #define PACE_LEAST_MS 5
 #define PACE_MOST_MS 250

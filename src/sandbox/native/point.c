@@ -1,9 +1,6 @@
 #include "sandbox/native/point.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,7 +1,6 @@
 /* point.h -- mount points in a tree that carrel owns and that commands of earlier sandboxes have
  * written to. No command of this tree runs while they are made. */
 #pragma once
-#include <stdbool.h>
 #include "base/error.h"
 
 /* Opens (O_PATH) the mount point `path` below `root`, following no link, and makes it and the

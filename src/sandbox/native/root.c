@@ -1,7 +1,5 @@
 /* What a sandbox's root holds before anything is mounted in it. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,7 +1,6 @@
 /* root.h -- what a sandbox's root holds before anything of its own is mounted in it: files and
  * links, the points that a plan's mounts need there, and what it shows of the system. */
 #pragma once
-#include <stdbool.h>
 #include "base/error.h"
 #include "sandbox/plan/plan.h"
 

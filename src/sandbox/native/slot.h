@@ -4,8 +4,6 @@
  * 2. The range is 1879048192 + 65536, or the upper half of what this process's user namespace has
  * when that isn't in it. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 
 struct slot_range {

@@ -1,9 +1,7 @@
 #include "sandbox/native/standby.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/fd.h"

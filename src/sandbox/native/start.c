@@ -1,11 +1,9 @@
 /* What a start is before and just after the clone, in the parent: the same for a sandbox that runs
  * one command and for one that stays. */
-#include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>

@@ -1,7 +1,5 @@
 /* start.h -- what parent and child of a start share. Private to this room. */
 #pragma once
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/arena.h"
 #include "linux/cgroup.h"
 #include "sandbox/native/isolation.h"

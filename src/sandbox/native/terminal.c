@@ -1,7 +1,6 @@
 #include "sandbox/native/terminal.h"
 
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 
 /* What a command may change of the caller's terminal. Not the speed, the size of characters, or

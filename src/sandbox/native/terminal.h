@@ -6,7 +6,6 @@
  * 3. Its modes are changed in the foreground only, and put back before a stop and at the end,
  * unless another process has changed them since. */
 #pragma once
-#include <stdbool.h>
 #include <termios.h>
 
 struct terminal {

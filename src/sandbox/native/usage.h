@@ -8,9 +8,6 @@
  * 3. Not seen at all: buffers of unix sockets, a memfd under way in a socket, one of a process that
  * isn't dumpable, and pages of shared mappings that were dropped from the page tables. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
 #include "base/error.h"
 #include "model/nouns/result.h"
 #include "proc/loop.h"

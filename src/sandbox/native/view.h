@@ -7,8 +7,6 @@
  * is opened through its master, and messages of carrel-init are read by
  * sandbox/native/init_client.h. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "linux/pty.h"
 #include "sandbox/native/usage.h"

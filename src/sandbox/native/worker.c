@@ -1,8 +1,5 @@
 #include "sandbox/native/worker.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 static void wait_for(sem_t *sem)
 {
 	while (sem_wait(sem) && errno == EINTR)

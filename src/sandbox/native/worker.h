@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include "base/error.h"
 
 #define WORKER_JOBS_MAX 4

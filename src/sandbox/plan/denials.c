@@ -1,6 +1,5 @@
 #include "sandbox/plan/denials.h"
 
-#include <string.h>
 #include "base/path.h"
 #include "policy/stack.h"
 #include "sandbox/plan/plan.h"

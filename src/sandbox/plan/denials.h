@@ -7,7 +7,6 @@
  * sandbox's parent logs it.
  * 3. Directories above such a path, up to the tree that it lies in, can't be renamed or removed. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"

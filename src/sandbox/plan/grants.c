@@ -1,6 +1,5 @@
 #include "sandbox/plan/grants.h"
 
-#include <string.h>
 #include "base/path.h"
 #include "sandbox/plan/plan.h"
 

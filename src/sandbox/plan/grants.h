@@ -7,9 +7,6 @@
  * 2. A *grant* is what the launcher keeps of it for later starts, where core can't write. The
  * object must then be the same one: device and inode are compared. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

@@ -1,6 +1,5 @@
 #include "sandbox/plan/launch.h"
 
-#include <string.h>
 #include "base/path.h"
 #include "format/http/blob_words.h"
 #include "model/nouns/environment.h"

@@ -12,8 +12,6 @@
  * 4. A sandbox has the id of its workspace: one at most each. Its carrel-init listens at
  * <home>/run/sb/<id>; core connects there, now and after a restart. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

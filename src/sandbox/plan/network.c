@@ -1,5 +1,4 @@
 /* The network of a sandbox: what listens on its loopback, and what tells programs of it. */
-#include <string.h>
 #include "base/str.h"
 #include "sandbox/plan/plan.h"
 

@@ -1,7 +1,5 @@
 #include "sandbox/plan/plan.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include "base/path.h"
 #include "base/str.h"

@@ -7,8 +7,6 @@
  * link.
  * 3. All memory belongs to the arena it was built in, or to the options and facts. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

@@ -1,4 +1,3 @@
-#include <string.h>
 #include "format/text/json.h"
 #include "sandbox/plan/plan.h"
 

@@ -1,7 +1,5 @@
 #include "sandbox/plan/system.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "base/path.h"
 
 const char *const plan_system_paths[] = {

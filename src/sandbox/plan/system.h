@@ -5,8 +5,6 @@
  * identifies this host (machine id, host name, network configuration), nor a shell's start files,
  * which would replace the sandbox's PATH. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
 #include "base/error.h"
 
 /* Looked for one by one; NULL at the end. */

@@ -1,6 +1,5 @@
 #include "sandbox/plan/weak.h"
 
-#include <string.h>
 #include <sys/resource.h>
 #include "base/path.h"
 #include "sandbox/plan/programs.h"

@@ -1,6 +1,4 @@
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/file.h"

@@ -1,6 +1,5 @@
 #include "trees/layers/damage.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

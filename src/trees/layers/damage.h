@@ -6,7 +6,6 @@
  * Package layers and frozen ones (snap-<id>) alike. `layers` is the directory, and the caller has
  * entered the home. */
 #pragma once
-#include <stdbool.h>
 
 #define DAMAGE_DIRECTORY ".damaged"
 #define LAYER_NAME_MAX 128

@@ -1,7 +1,6 @@
 /* internal.h -- what the files of this room share. Everything here works entered (home_enter), and
  * follows no link. */
 #pragma once
-#include <stdbool.h>
 #include <sys/stat.h>
 #include <time.h>
 #include "base/fd.h"

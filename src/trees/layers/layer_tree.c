@@ -1,8 +1,4 @@
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "base/path.h"

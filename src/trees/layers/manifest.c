@@ -1,5 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
 #include "base/str.h"
 #include "trees/layers/manifest.h"
 

@@ -17,8 +17,6 @@
  *of a target is that of what is meant, not of what is written. An empty version leaves "version ".
  */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

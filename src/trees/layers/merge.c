@@ -1,7 +1,5 @@
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "base/path.h"

@@ -1,7 +1,4 @@
-#include <errno.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "linux/child.h"

@@ -3,8 +3,6 @@
  * 1. An error in either stops both and is the error of the whole; so is the child's death.
  * 2. The child dies with its parent. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
 #include "base/error.h"
 
 struct pair {

@@ -1,6 +1,4 @@
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 #include "base/file.h"

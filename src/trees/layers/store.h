@@ -21,8 +21,6 @@
  *we follow none, and who runs in a sandbox could make any link himself.
  * 6. Every function here enters and leaves the home by itself: call none of them entered. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/map.h"

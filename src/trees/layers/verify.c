@@ -1,10 +1,4 @@
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "trees/layers/pair.h"
 #include "trees/layers/damage.h"

@@ -1,6 +1,5 @@
 #include "trees/pack/out.h"
 
-#include <errno.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/vec.h"

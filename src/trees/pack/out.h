@@ -1,6 +1,5 @@
 /* out.h -- a tar archive on its way to a descriptor. */
 #pragma once
-#include <stdint.h>
 #include <sys/stat.h>
 #include "base/arena.h"
 #include "base/buf.h"

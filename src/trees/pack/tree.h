@@ -8,8 +8,6 @@
  * that is there, never through a link. What can't go that way (ERR_CONFLICT) is found before
  * anything moves. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include <time.h>
 #include "base/arena.h"
 #include "base/error.h"

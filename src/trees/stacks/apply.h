@@ -10,8 +10,6 @@
  * 4. Whoever owns the target may be hostile: the stage is used by descriptor, after a check that it
  * belongs to the caller. */
 #pragma once
-#include <stdbool.h>
-#include <sys/types.h>
 #include <time.h>
 #include "base/arena.h"
 #include "base/error.h"

@@ -1,9 +1,6 @@
 #include "trees/stacks/bundle.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"

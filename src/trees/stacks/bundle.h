@@ -12,8 +12,6 @@
  * what it has now. Either all changes that are neither conflicts nor refused are applied, or none.
  * 4. Owners, times of directories and extended attributes are not carried. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <time.h>
 #include "base/arena.h"

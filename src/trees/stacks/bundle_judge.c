@@ -1,8 +1,5 @@
 /* What each change of a bundle is to a target. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/buf.h"
 #include "base/fd.h"

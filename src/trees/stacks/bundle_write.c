@@ -1,6 +1,3 @@
-#include <errno.h>
-#include <limits.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"

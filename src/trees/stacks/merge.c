@@ -1,6 +1,5 @@
 /* A whiteout or an opaque mark is kept only where layers below the merged ones have that name: an
  * overlay shows whiteouts as devices in a directory that it merges with no other. */
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>

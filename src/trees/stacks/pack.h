@@ -10,8 +10,6 @@
  * no attribute of the overlay but the opaque mark.
  * 4. An archive that failed has no end. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/buf.h"
 #include "base/error.h"

@@ -6,8 +6,6 @@
  * 3. Marks of the overlay that say where a file was copied from (origin, impure, nlink, uuid) are
  * not part of a tree: they are neither copied, compared nor hashed. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/hash.h"

@@ -6,8 +6,6 @@
  * 2. What is looked at may change meanwhile: an entry that vanished is absent, and a file is opened
  * only as the type that was seen. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include "base/arena.h"
 #include "base/error.h"

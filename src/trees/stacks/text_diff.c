@@ -1,7 +1,5 @@
 /* Unified diffs of lines: the shortest edit script (Myers), bounded. Where the texts differ in too
  * much, everything between the lines that are equal at both ends is replaced. */
-#include <stdlib.h>
-#include <string.h>
 #include "trees/stacks/internal.h"
 
 #define EDITS_MAX 1500 /* memory for the search grows with its square */
