@@ -61,7 +61,8 @@ static const struct row *find_row(const char *type)
 	}
 }
 
-static const char *text_of(const struct json_value *value, const char *key, const char *otherwise)
+static const char *ocsf_text_of(
+	const struct json_value *value, const char *key, const char *otherwise)
 {
 	const char *text = json_member_text(value, key);
 	return text ? text : otherwise;
@@ -93,7 +94,7 @@ static void print_metadata(struct json *j, const struct json_value *line)
 	json_end(j);
 	json_text(j, "log_name", "audit");
 	json_u64(j, "sequence", seq);
-	json_text(j, "uid", text_of(line, "hash", ""));
+	json_text(j, "uid", ocsf_text_of(line, "hash", ""));
 	json_text(j, "correlation_uid", json_member_text(line, "request_id"));
 	json_end(j);
 }
@@ -127,7 +128,7 @@ static void print_process(struct json *j, const struct json_value *data)
 
 static void print_file(struct json *j, const struct json_value *data)
 {
-	const char *path = text_of(data, "path", ""), *name = strrchr(path, '/');
+	const char *path = ocsf_text_of(data, "path", ""), *name = strrchr(path, '/');
 	uint64_t size;
 	json_object(j, "file");
 	json_text(j, "name", name ? name + 1 : path);
@@ -143,7 +144,7 @@ static void print_endpoint(struct json *j, const struct json_value *data)
 	uint64_t port;
 	const char *host = json_member_text(data, "host");
 	json_object(j, "dst_endpoint");
-	json_text(j, "hostname", host ? host : text_of(data, "target", ""));
+	json_text(j, "hostname", host ? host : ocsf_text_of(data, "target", ""));
 	json_text(j, "ip", json_member_text(data, "address"));
 	if (json_member_u64(data, "port", &port))
 		json_u64(j, "port", port);
@@ -155,7 +156,7 @@ static void print_class(struct json *j, const struct row *row, const struct json
 	const char *type, const char *host)
 {
 	const struct json_value *data = json_member(line, "data");
-	const char *principal = text_of(line, "principal", "unknown");
+	const char *principal = ocsf_text_of(line, "principal", "unknown");
 	uint64_t code;
 	switch (row->class) {
 	case CLASS_PROCESS:
@@ -205,7 +206,7 @@ static bool has_failed(const struct json_value *line, const char *type)
 
 void ocsf_print(struct json *j, const struct json_value *line, const char *host)
 {
-	const char *type = text_of(line, "type", "unknown");
+	const char *type = ocsf_text_of(line, "type", "unknown");
 	const char *workspace = json_member_text(line, "workspace");
 	const struct row *row = find_row(type);
 	bool is_failure = has_failed(line, type);
@@ -217,10 +218,10 @@ void ocsf_print(struct json *j, const struct json_value *line, const char *host)
 	json_u64(j, "type_uid", (uint64_t)row->class * 100 + (uint64_t)row->activity);
 	json_u64(j, "severity_id", is_failure ? 3 : 1);
 	json_u64(j, "status_id", is_failure ? STATUS_FAILURE : STATUS_SUCCESS);
-	json_i64(j, "time", time_of(text_of(line, "time", "")));
+	json_i64(j, "time", time_of(ocsf_text_of(line, "time", "")));
 	print_metadata(j, line);
 	json_object(j, "actor");
-	print_user(j, "user", text_of(line, "principal", "unknown"));
+	print_user(j, "user", ocsf_text_of(line, "principal", "unknown"));
 	json_end(j);
 	json_object(j, "device");
 	json_text(j, "hostname", host);

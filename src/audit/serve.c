@@ -43,7 +43,7 @@ static void send_report(struct server *s)
 	s->report.is_first = 0;
 }
 
-static void note_failure(struct server *s, const struct error *err)
+static void audit_note_failure(struct server *s, const struct error *err)
 {
 	struct statvfs vfs;
 	s->report.sys_errno = err->sys_errno ? err->sys_errno : EIO;
@@ -83,7 +83,7 @@ static int take_messages(struct server *s)
 }
 
 /* Waits for at most timeout_ms (-1: without an end), then reads what has come. */
-static int receive(struct server *s, int timeout_ms, struct error *err)
+static int audit_receive(struct server *s, int timeout_ms, struct error *err)
 {
 	struct pollfd ready = { .fd = s->socket, .events = POLLIN };
 	if (poll(&ready, 1, timeout_ms) <= 0)
@@ -119,7 +119,7 @@ static void write_group(struct server *s)
 		struct str lines = { s->lines.data, s->lines.len };
 		if (audit_files_append(&s->files, lines, &s->last, &err)) {
 			is_failing = true;
-			note_failure(s, &err);
+			audit_note_failure(s, &err);
 			if (s->drops || s->is_over) {
 				s->report.dropped += s->count;
 				forget_lines(s);
@@ -135,7 +135,7 @@ static void write_group(struct server *s)
 	}
 	if (audit_files_sync(&s->files, &err) || audit_files_reserve(&s->files, 0, &err)) {
 		is_failing = true;
-		note_failure(s, &err);
+		audit_note_failure(s, &err);
 	} else
 		note_success(s);
 	if (is_failing || was_failing)
@@ -152,7 +152,7 @@ static int open_files(
 		s->files.dir = dir;
 		if (err->code == ERR_CORRUPT)
 			return -1;
-		note_failure(s, err);
+		audit_note_failure(s, err);
 		send_report(s);
 		struct pollfd gone = { .fd = s->socket, .events = POLLRDHUP };
 		if (poll(&gone, 1, RETRY_MS) > 0 && ++tries > 10)
@@ -177,7 +177,7 @@ static int serve(struct server *s, struct error *err)
 {
 	struct error why;
 	if (audit_files_reserve(&s->files, 0, &why))
-		note_failure(s, &why);
+		audit_note_failure(s, &why);
 	send_report(s);
 	while (!s->is_over) {
 		bool is_stuck = s->lines.len || s->report.sys_errno;
@@ -185,13 +185,13 @@ static int serve(struct server *s, struct error *err)
 		/* What can't be written is not added to. */
 		struct pollfd gone = { .fd = s->socket, .events = POLLRDHUP };
 		bool is_gone = s->lines.len && poll(&gone, 1, timeout) > 0;
-		if (!s->lines.len && receive(s, timeout, err))
+		if (!s->lines.len && audit_receive(s, timeout, err))
 			return -1;
 		pause_between_groups(s);
 		/* More may have come meanwhile; it belongs to this group. */
 		while (!s->is_over && s->lines.len < READ_BYTES && !is_stuck) {
 			size_t before = s->in.len + s->lines.len;
-			if (receive(s, 0, err))
+			if (audit_receive(s, 0, err))
 				return -1;
 			if (before == s->in.len + s->lines.len)
 				break;

@@ -34,7 +34,7 @@ struct check {
 	bool is_first_of_file, is_live, has_seen_head, has_seen_against;
 };
 
-static struct audit_finding *add(
+static struct audit_finding *verify_add(
 	struct check *c, enum audit_finding_kind kind, uint64_t seq, const char *text)
 {
 	struct audit_verified *out = c->out;
@@ -61,7 +61,7 @@ static const char *lines_text(struct check *c, uint64_t from, uint64_t to, const
 static void add_gap(struct check *c, uint64_t from, uint64_t to)
 {
 	enum audit_finding_kind kind = c->is_first_of_file ? FINDING_FILE : FINDING_GAP;
-	struct audit_finding *finding = add(c, kind, from,
+	struct audit_finding *finding = verify_add(c, kind, from,
 		lines_text(c, from, to,
 			kind == FINDING_FILE ? "are missing: a file was removed" : "missing here"));
 	finding->last_seq = to;
@@ -84,7 +84,7 @@ static void add_late(struct check *c, uint64_t seq)
 		}
 		return;
 	}
-	add(c, FINDING_REORDERED, seq,
+	verify_add(c, FINDING_REORDERED, seq,
 		arena_printf(c->arena, "line %llu follows line %llu: reordered, or there twice",
 			(unsigned long long)seq, (unsigned long long)c->last.seq));
 }
@@ -111,17 +111,17 @@ static void read_recovery(struct check *c, struct str text, uint64_t seq)
 	if (c->odd_line && torn == c->odd_bytes) {
 		uint64_t line = c->line;
 		c->line = c->odd_line;
-		add(c, NOTE_TORN, 0,
+		verify_add(c, NOTE_TORN, 0,
 			arena_printf(c->arena, "%llu bytes of a line that was torn by a crash",
 				(unsigned long long)torn));
 		c->line = line;
 		c->odd_line = 0;
 	}
 	if (from)
-		add(c, NOTE_RECORDED, seq,
+		verify_add(c, NOTE_RECORDED, seq,
 			lines_text(c, from, to, "were missing when the daemon was started"));
 	if (damage)
-		add(c, NOTE_RECORDED, seq,
+		verify_add(c, NOTE_RECORDED, seq,
 			arena_printf(
 				c->arena, "the daemon found, when it was started: %s", damage));
 }
@@ -132,7 +132,7 @@ static void settle_odd(struct check *c)
 	if (!c->odd_line)
 		return;
 	c->line = c->odd_line;
-	add(c, FINDING_MALFORMED, 0, "not a line of the log: changed, or added");
+	verify_add(c, FINDING_MALFORMED, 0, "not a line of the log: changed, or added");
 	c->line = line;
 	c->odd_line = 0;
 }
@@ -145,13 +145,13 @@ static void check_kept(struct check *c, const struct audit_line *line)
 	if (line->link.seq == head->last.seq && c->out->head_state >= HEAD_UNCHECKED) {
 		c->has_seen_head = true;
 		if (strcmp(line->link.hash, head->last.hash))
-			add(c, FINDING_HEAD, line->link.seq,
+			verify_add(c, FINDING_HEAD, line->link.seq,
 				"not the line that was signed: the log was rewritten");
 	}
 	if (c->against && line->link.seq == c->against->seq) {
 		c->has_seen_against = true;
 		if (strcmp(line->link.hash, c->against->hash))
-			add(c, FINDING_AGAINST, line->link.seq,
+			verify_add(c, FINDING_AGAINST, line->link.seq,
 				"not the line whose hash was given: the log was rewritten");
 	}
 }
@@ -172,7 +172,8 @@ static void check_line(struct check *c, struct str text)
 	uint64_t seq = line.link.seq;
 	bool is_next = !c->last.seq || seq == c->last.seq + 1;
 	if (!line.is_hash_right)
-		add(c, FINDING_CHANGED, seq, "the line was changed: its hash is not its own");
+		verify_add(
+			c, FINDING_CHANGED, seq, "the line was changed: its hash is not its own");
 	if (seq > c->last.seq + 1 && c->last.seq)
 		add_gap(c, c->last.seq + 1, seq - 1);
 	else if (c->last.seq && seq <= c->last.seq) {
@@ -182,7 +183,7 @@ static void check_line(struct check *c, struct str text)
 		return;
 	}
 	if (is_next && c->is_linked && memcmp(line.prev.data, c->last.hash, AUDIT_HASH_LEN))
-		add(c, FINDING_UNLINKED, seq,
+		verify_add(c, FINDING_UNLINKED, seq,
 			"not linked to the line before: one of them was replaced");
 	check_kept(c, &line);
 	c->last = line.link;
@@ -228,11 +229,11 @@ static int check_file(struct check *c, const char *name, bool is_last, struct er
 		return 0;
 	c->line++;
 	if (is_last && c->last.seq >= c->out->head.last.seq)
-		add(c, NOTE_TORN, 0,
+		verify_add(c, NOTE_TORN, 0,
 			arena_printf(c->arena, "%zu bytes of a last line that was torn by a crash",
 				text.len));
 	else if (!is_last)
-		add(c, FINDING_MALFORMED, 0, "the last line of the file is not whole");
+		verify_add(c, FINDING_MALFORMED, 0, "the last line of the file is not whole");
 	return 0;
 }
 
@@ -244,7 +245,7 @@ static void begin_chain(struct check *c, const text_list *names)
 	if (names->count)
 		audit_file_first(names->items[0], &first);
 	if (c->out->head_state >= HEAD_UNCHECKED && head->pruned.seq) {
-		add(c, NOTE_PRUNED, 1,
+		verify_add(c, NOTE_PRUNED, 1,
 			lines_text(c, 1, head->pruned.seq, "were pruned, as the signed head says"))
 			->last_seq = head->pruned.seq;
 		if (first > head->pruned.seq)
@@ -264,25 +265,25 @@ static void check_end(struct check *c)
 	c->file[0] = 0;
 	c->line = 0;
 	if (state == HEAD_INVALID)
-		add(c, FINDING_HEAD, 0, "'audit/head' is not signed by 'audit/key'");
+		verify_add(c, FINDING_HEAD, 0, "'audit/head' is not signed by 'audit/key'");
 	else if (state == HEAD_UNCHECKED)
-		add(c, FINDING_HEAD, 0, "'audit/key' is missing: the head can't be checked");
+		verify_add(c, FINDING_HEAD, 0, "'audit/key' is missing: the head can't be checked");
 	else if (state == HEAD_MISSING && c->out->lines)
-		add(c, FINDING_HEAD, 0, "'audit/head' is missing");
+		verify_add(c, FINDING_HEAD, 0, "'audit/head' is missing");
 	if (state >= HEAD_UNCHECKED && head->last.seq > c->last.seq)
-		add(c, FINDING_CUT, c->last.seq + 1,
+		verify_add(c, FINDING_CUT, c->last.seq + 1,
 			arena_printf(c->arena,
 				"the log was cut: the signed head says %llu, the lines end at %llu",
 				(unsigned long long)head->last.seq,
 				(unsigned long long)c->last.seq))
 			->last_seq = head->last.seq;
 	else if (state >= HEAD_UNCHECKED && !c->is_live && c->last.seq > head->last.seq)
-		add(c, NOTE_UNSIGNED, head->last.seq + 1,
+		verify_add(c, NOTE_UNSIGNED, head->last.seq + 1,
 			lines_text(c, head->last.seq + 1, c->last.seq,
 				"not signed: the process that writes was killed before"))
 			->last_seq = c->last.seq;
 	if (c->against && !c->has_seen_against)
-		add(c, FINDING_AGAINST, c->against->seq,
+		verify_add(c, FINDING_AGAINST, c->against->seq,
 			c->against->seq <= head->pruned.seq
 				? "the line whose hash was given was pruned"
 				: "the line whose hash was given is missing");

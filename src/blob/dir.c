@@ -58,7 +58,7 @@ static void sweep(const struct dir_store *store)
 }
 
 /* Copies at most `len` bytes and counts them in *info. */
-static int copy(int from, int to, uint64_t len, struct blob_info *info, struct error *err)
+static int dir_blob_copy(int from, int to, uint64_t len, struct blob_info *info, struct error *err)
 {
 	auto_free char *buffer = xzalloc(BUFFER_BYTES);
 	struct sha256 hash;
@@ -115,7 +115,7 @@ static int make_parent(const struct dir_store *store, const char *key, int *pare
 	return fsync(store->root) ? fail_errno(err, "sync the directory of the blob store") : 0;
 }
 
-static int publish(const struct dir_store *store, const char *temporary, const char *key,
+static int dir_blob_publish(const struct dir_store *store, const char *temporary, const char *key,
 	bool only_new, struct error *err)
 {
 	auto_close int parent = -1;
@@ -138,12 +138,13 @@ static int publish(const struct dir_store *store, const char *temporary, const c
 static int write_whole(const struct dir_store *store, const char *temporary, int fd,
 	const char *key, const struct blob_put *put, struct blob_info *info, struct error *err)
 {
-	if (copy(put->from, fd, UINT64_MAX, info, err) || blob_may_end(key, put, info, err))
+	if (dir_blob_copy(put->from, fd, UINT64_MAX, info, err) ||
+		blob_may_end(key, put, info, err))
 		return -1;
 	fault_point("blob_written");
 	if (fault_fails("blob_sync") || fsync(fd))
 		return fail_errno(err, "sync '%s'", temporary);
-	return publish(store, temporary, key, put->only_new, err);
+	return dir_blob_publish(store, temporary, key, put->only_new, err);
 }
 
 /* A new file, locked. A sweep that saw it before the lock has removed it: then another one. */
@@ -207,7 +208,7 @@ static int dir_get(void *state, const char *key, const struct blob_get *get, str
 	uint64_t len = get->len < size - start ? get->len : size - start;
 	if (lseek(fd, (off_t)start, SEEK_SET) < 0)
 		return fail_errno(err, "seek");
-	if (copy(fd, get->to, len, info, err))
+	if (dir_blob_copy(fd, get->to, len, info, err))
 		return -1;
 	info->modified_s = st.st_mtim.tv_sec;
 	return info->size == len ? 0 : fail(err, ERR_CORRUPT, "it ends too early");

@@ -40,7 +40,8 @@ static int split_endpoint(
 	return 0;
 }
 
-static int prepare(struct s3_store *store, const struct blob_settings *settings, struct error *err)
+static int s3_prepare(
+	struct s3_store *store, const struct blob_settings *settings, struct error *err)
 {
 	store->region = arena_text(&store->arena,
 		settings->region && settings->region[0] ? settings->region : "us-east-1");
@@ -68,7 +69,7 @@ static void s3_close(void *state)
 static int s3_open(const struct blob_settings *settings, int home, void **state, struct error *err)
 {
 	struct s3_store *store = xzalloc(sizeof *store);
-	if (prepare(store, settings, err)) {
+	if (s3_prepare(store, settings, err)) {
 		s3_close(store);
 		return -1;
 	}
@@ -90,7 +91,7 @@ struct download {
 	struct s3_answer *answer;
 };
 
-static int take(void *ctx, struct str data, struct error *err)
+static int s3_take(void *ctx, struct str data, struct error *err)
 {
 	struct download *download = ctx;
 	curl_off_t length = -1;
@@ -129,7 +130,7 @@ static void set_range(struct download *download, struct s3_call *call)
 }
 
 /* Goes on where the answer broke off, with the same object. */
-static bool go_on(void *ctx, struct s3_call *call)
+static bool s3_go_on(void *ctx, struct s3_call *call)
 {
 	struct download *download = ctx;
 	if (download->info->size > download->before) {
@@ -169,8 +170,8 @@ static int s3_get(void *state, const char *key, const struct blob_get *get, stru
 	};
 	struct s3_call call = { .method = "GET",
 		.key = key,
-		.take = take,
-		.again = go_on,
+		.take = s3_take,
+		.again = s3_go_on,
 		.ctx = &download,
 		.arena = &arena };
 	sha256_init(&download.hash);

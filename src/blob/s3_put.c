@@ -103,7 +103,7 @@ static int put_single(struct upload *upload, size_t len, struct error *err)
 
 /* ---- several parts ---- */
 
-static int begin(struct upload *upload, struct error *err)
+static int s3_put_begin(struct upload *upload, struct error *err)
 {
 	auto_answer struct s3_answer answer = { 0 };
 	struct s3_call call = { .method = "POST", .key = upload->key };
@@ -143,7 +143,7 @@ static int send_part(struct upload *upload, size_t len, struct error *err)
 	return 0;
 }
 
-static int complete(struct upload *upload, struct error *err)
+static int s3_put_complete(struct upload *upload, struct error *err)
 {
 	auto_answer struct s3_answer answer = { 0 };
 	auto_buf struct buf body = buf_empty((size_t)4 << 20);
@@ -186,12 +186,12 @@ static int send_parts(struct upload *upload, size_t len, struct error *err)
 		if (read_part(upload, &len, err))
 			return -1;
 	}
-	return check_all(upload, err) || complete(upload, err) ? -1 : 0;
+	return check_all(upload, err) || s3_put_complete(upload, err) ? -1 : 0;
 }
 
 static int put_parts(struct upload *upload, size_t len, struct error *err)
 {
-	if (begin(upload, err))
+	if (s3_put_begin(upload, err))
 		return -1;
 	if (!send_parts(upload, len, err))
 		return 0;

@@ -225,8 +225,8 @@ static int unpack(struct work *work)
 
 /* ---- the child ---- */
 
-static int start(struct work work, int other, int (*fn)(struct work *), struct squeeze *squeeze,
-	struct error *err)
+static int squeeze_start(struct work work, int other, int (*fn)(struct work *),
+	struct squeeze *squeeze, struct error *err)
 {
 	struct child child;
 	if (child_fork(&child, CHILD_PIPE, SIGKILL, err))
@@ -246,15 +246,15 @@ static int start(struct work work, int other, int (*fn)(struct work *), struct s
 	return 0;
 }
 
-static int begin(struct work work, bool is_out, int (*fn)(struct work *), struct squeeze *squeeze,
-	struct error *err)
+static int squeeze_begin(struct work work, bool is_out, int (*fn)(struct work *),
+	struct squeeze *squeeze, struct error *err)
 {
 	int ends[2];
 	if (pipe2(ends, O_CLOEXEC))
 		return fail_errno(err, "make a pipe");
 	fcntl(ends[1], F_SETPIPE_SZ, 1 << 20); /* fewer turns between the two */
 	*(is_out ? &work.to : &work.from) = ends[is_out];
-	int failed = start(work, ends[!is_out], fn, squeeze, err);
+	int failed = squeeze_start(work, ends[!is_out], fn, squeeze, err);
 	close(ends[is_out]);
 	if (failed)
 		close(ends[!is_out]);
@@ -265,12 +265,12 @@ static int begin(struct work work, bool is_out, int (*fn)(struct work *), struct
 
 int squeeze_pack(int from, enum blob_pack how, struct squeeze *squeeze, struct error *err)
 {
-	return begin((struct work){ .from = from, .pack = how }, true, pack, squeeze, err);
+	return squeeze_begin((struct work){ .from = from, .pack = how }, true, pack, squeeze, err);
 }
 
 int squeeze_unpack(int to, struct squeeze *squeeze, struct error *err)
 {
-	return begin((struct work){ .to = to }, false, unpack, squeeze, err);
+	return squeeze_begin((struct work){ .to = to }, false, unpack, squeeze, err);
 }
 
 int squeeze_end(struct squeeze *squeeze, struct error *err)

@@ -73,7 +73,7 @@ union packet {
 	struct egress_record record;
 };
 
-static ssize_t receive(int channel, union packet *packet, int flags)
+static ssize_t egress_client_receive(int channel, union packet *packet, int flags)
 {
 	ssize_t got;
 	do
@@ -87,7 +87,7 @@ static int read_reply(int *channel, struct egress_reply *reply, struct error *er
 	union packet packet;
 	ssize_t got;
 	do
-		got = receive(*channel, &packet, 0);
+		got = egress_client_receive(*channel, &packet, 0);
 	while (got == (ssize_t)sizeof packet.record);
 	if (got != (ssize_t)sizeof packet.reply) {
 		bool is_late = got < 0 && errno == EAGAIN;
@@ -103,7 +103,9 @@ static int read_reply(int *channel, struct egress_reply *reply, struct error *er
 int egress_read(struct egress *egress, struct egress_news *news, struct error *err)
 {
 	union packet packet;
-	ssize_t got = egress->channel < 0 ? 0 : receive(egress->channel, &packet, MSG_DONTWAIT);
+	ssize_t got = egress->channel < 0
+			      ? 0
+			      : egress_client_receive(egress->channel, &packet, MSG_DONTWAIT);
 	if (got < 0 && errno == EAGAIN)
 		return 0;
 	*news = (struct egress_news){ .is_record = got == (ssize_t)sizeof packet.record };
@@ -137,8 +139,8 @@ static int send_with(
 	return fail_errno(err, "send a message to the egress process");
 }
 
-static int begin(int service, const struct egress_policy *policy, struct egress *egress, int flags,
-	struct error *err)
+static int egress_client_begin(int service, const struct egress_policy *policy,
+	struct egress *egress, int flags, struct error *err)
 {
 	int ends[2];
 	*egress = EGRESS_NONE;
@@ -185,7 +187,7 @@ int egress_open(
 	int service, const struct egress_policy *policy, struct egress *egress, struct error *err)
 {
 	struct egress_reply reply;
-	if (begin(service, policy, egress, 0, err) < 0)
+	if (egress_client_begin(service, policy, egress, 0, err) < 0)
 		return -1;
 	egress->lock = memfd_create("egress", MFD_CLOEXEC);
 	if (egress->lock < 0)
@@ -253,7 +255,7 @@ void egress_close(struct egress *egress)
 int egress_begin(
 	int service, const struct egress_policy *policy, struct egress *egress, struct error *err)
 {
-	return begin(service, policy, egress, MSG_DONTWAIT, err);
+	return egress_client_begin(service, policy, egress, MSG_DONTWAIT, err);
 }
 
 int egress_post_rules(struct egress *egress, const struct egress_rules *rules, struct error *err)

@@ -10,7 +10,7 @@
 #define ROUNDS 8      /* reads in a turn of the loop */
 #define DRAIN_MS 2000 /* for the client to read an answer and close */
 
-static void on_timer(struct loop *loop, void *ctx);
+static void on_egress_connection_timer(struct loop *loop, void *ctx);
 
 struct connection *connection_new(struct policy *policy, int fd)
 {
@@ -60,7 +60,7 @@ void connection_stop_timer(struct connection *c)
 void connection_set_timer(struct connection *c, uint64_t delay_ms)
 {
 	connection_stop_timer(c);
-	c->timer = loop_after(c->policy->server->loop, delay_ms, on_timer, c);
+	c->timer = loop_after(c->policy->server->loop, delay_ms, on_egress_connection_timer, c);
 }
 
 /* ---- the end ---- */
@@ -252,7 +252,7 @@ void connection_on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 	}
 }
 
-static void on_timer(struct loop *loop, void *ctx)
+static void on_egress_connection_timer(struct loop *loop, void *ctx)
 {
 	struct connection *c = ctx;
 	uint64_t idle_ms = clock_monotonic_ms() - c->active_ms, most = c->policy->limits.idle_ms;

@@ -12,7 +12,7 @@
 /* The beginning of an answer's head, and what is read when it ends. */
 #define HEAD_BYTES_MAX (FORWARD_ANSWER_MAX + CHUNK)
 
-static void watch(struct connection *c);
+static void egress_exchange_watch(struct connection *c);
 
 struct forward_request *exchange_request(struct connection *c)
 {
@@ -73,7 +73,7 @@ static bool take_body(struct connection *c, struct buf *out)
 	return true;
 }
 
-static void begin(struct connection *c)
+static void egress_exchange_begin(struct connection *c)
 {
 	struct exchange *e = c->exchange;
 	e->is_active = true;
@@ -95,7 +95,7 @@ void exchange_connected(struct connection *c)
 	c->state = EXCHANGING;
 	c->active_ms = clock_monotonic_ms();
 	if (!e->is_active) {
-		begin(c);
+		egress_exchange_begin(c);
 		forward_rewrite(&e->request, &out);
 		buf_drop_front(&c->in, e->request.head_len);
 		/* A server may close a kept connection just when a request is sent on it. */
@@ -116,7 +116,7 @@ void exchange_connected(struct connection *c)
 	c->flows[CLIENT].is_ended = c->flows[CLIENT].is_shut = false;
 	if (!relay_send(c, CLIENT, out.data, out.len))
 		return;
-	watch(c);
+	egress_exchange_watch(c);
 }
 
 /* More of the body, or of what follows it, which waits in c->in. */
@@ -230,7 +230,7 @@ static bool take_answer_head(struct connection *c, struct str bytes)
 	return buf_append(&e->head, bytes.data, bytes.len);
 }
 
-static bool take_answer(struct connection *c, struct str bytes)
+static bool egress_exchange_take_answer(struct connection *c, struct str bytes)
 {
 	struct exchange *e = c->exchange;
 	size_t taken = bytes.len;
@@ -295,7 +295,7 @@ static void pump_answers(struct connection *c)
 		if (front_is_over(c))
 			return;
 		buf_clear(&c->exchange->again);
-		if (!take_answer(c, (struct str){ chunk, (size_t)got })) {
+		if (!egress_exchange_take_answer(c, (struct str){ chunk, (size_t)got })) {
 			connection_break(c);
 			return;
 		}
@@ -307,7 +307,7 @@ static void pump_answers(struct connection *c)
 /* ---- both ---- */
 
 /* The answer has been sent: the next request, or the end. */
-static void finish(struct connection *c)
+static void egress_exchange_finish(struct connection *c)
 {
 	struct exchange *e = c->exchange;
 	e->is_active = false;
@@ -337,7 +337,7 @@ static void finish(struct connection *c)
 	connection_set_timer(c, 0);
 }
 
-static void watch(struct connection *c)
+static void egress_exchange_watch(struct connection *c)
 {
 	bool has_room = c->in.len < CLIENT_BYTES_MAX && !c->is_client_ended &&
 			!c->flows[CLIENT].len && !c->is_throttled;
@@ -361,9 +361,9 @@ void exchange_pump(struct connection *c)
 		return;
 	if (c->exchange->answer == ANSWER_DONE && relay_flush(c, UPSTREAM)) {
 		if (c->state == EXCHANGING)
-			finish(c);
+			egress_exchange_finish(c);
 		return;
 	}
 	if (c->state == EXCHANGING)
-		watch(c);
+		egress_exchange_watch(c);
 }

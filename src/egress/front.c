@@ -38,7 +38,7 @@ static enum socks_reply socks_reply_of(int code)
 					  : SOCKS_FAILED;
 }
 
-static void answer(struct connection *c, int code, const char *title, const char *text)
+static void front_answer(struct connection *c, int code, const char *title, const char *text)
 {
 	bool is_http = !c->is_tunnel || c->exchange ||
 		       (c->front == EGRESS_FRONT_CONNECT && !c->is_answered);
@@ -71,7 +71,7 @@ static void answer_host(struct connection *c, int code, const char *title, const
 {
 	char text[640];
 	str_format(text, sizeof text, "carrel: %s:%u %s", c->host, c->port, why);
-	answer(c, code, title, text);
+	front_answer(c, code, title, text);
 }
 
 void front_refuse(struct connection *c, const char *why)
@@ -89,7 +89,7 @@ void front_reject(struct connection *c, int code, const char *title, const char 
 	c->policy->status.refused++;
 	record(c, EGRESS_REFUSED, why);
 	str_format(text, sizeof text, "carrel: %s", why);
-	answer(c, code, title, text);
+	front_answer(c, code, title, text);
 }
 
 void front_fail(struct connection *c, int code, const char *title, const char *why)

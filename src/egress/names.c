@@ -94,7 +94,7 @@ static void use(struct names *names, struct name *name)
 	link_newest(names, name);
 }
 
-static void forget(struct names *names, struct name *name)
+static void names_forget(struct names *names, struct name *name)
 {
 	unlink_name(names, name);
 	map_remove(&names->hosts, str_from(name->host));
@@ -121,7 +121,7 @@ static bool make_room(struct names *names)
 			return false;
 		if (is_connected(names->policy, name->host))
 			continue;
-		forget(names, name);
+		names_forget(names, name);
 		return true;
 	}
 	return false;
@@ -197,7 +197,7 @@ static bool has_ipv6(const struct policy *policy)
 }
 
 /* Clients ask for both kinds of addresses, and again when they get none. */
-static void refuse(struct names *names, const char *host)
+static void names_refuse(struct names *names, const char *host)
 {
 	struct policy *policy = names->policy;
 	uint64_t now = clock_monotonic_ms();
@@ -210,7 +210,7 @@ static void refuse(struct names *names, const char *host)
 		network_reason_text(verdict.reason));
 }
 
-static enum dns_code look_up(
+static enum dns_code names_look_up(
 	struct names *names, const struct dns_query *query, uint8_t bytes[16], bool *has_address)
 {
 	struct policy *policy = names->policy;
@@ -220,7 +220,7 @@ static enum dns_code look_up(
 		network_host_is_address(host))
 		return DNS_NO_NAME;
 	if (!policy_names(policy, host)) {
-		refuse(names, host);
+		names_refuse(names, host);
 		return DNS_NO_NAME;
 	}
 	if (!is_ipv4 && !is_ipv6)
@@ -236,7 +236,7 @@ static enum dns_code look_up(
 }
 
 /* false: there is nothing to answer. */
-static bool answer(struct names *names, struct str packet, struct buf *out)
+static bool names_answer(struct names *names, struct str packet, struct buf *out)
 {
 	struct dns_query query;
 	uint8_t bytes[16];
@@ -245,7 +245,7 @@ static bool answer(struct names *names, struct str packet, struct buf *out)
 	if (code < 0)
 		return false;
 	if (code == DNS_OK)
-		code = look_up(names, &query, bytes, &has_address);
+		code = names_look_up(names, &query, bytes, &has_address);
 	dns_write(&query, (enum dns_code)code, has_address ? bytes : NULL, TTL_S, out);
 	return true;
 }
@@ -261,7 +261,7 @@ static void serve_packets(struct names *names, int fd)
 			return;
 		auto_buf struct buf out = buf_empty(DNS_ANSWER_MAX);
 		/* A client that takes no answer asks again. */
-		if (got >= 0 && answer(names, (struct str){ data, (size_t)got }, &out))
+		if (got >= 0 && names_answer(names, (struct str){ data, (size_t)got }, &out))
 			(void)!sendto(
 				fd, out.data, out.len, MSG_DONTWAIT | MSG_NOSIGNAL, &peer.any, len);
 	}
@@ -320,7 +320,7 @@ static bool read_queries(struct stream *stream)
 	rest = (struct str){ stream->in.data, stream->in.len };
 	while ((status = dns_take_frame(rest, &message, &rest)) > 0) {
 		auto_buf struct buf out = buf_empty(DNS_ANSWER_MAX);
-		if (answer(stream->names, message, &out))
+		if (names_answer(stream->names, message, &out))
 			dns_put_frame((struct str){ out.data, out.len }, &stream->out);
 	}
 	buf_drop_front(&stream->in, stream->in.len - rest.len);
@@ -407,7 +407,7 @@ void names_done(struct policy *policy)
 	}
 	for (struct name *name = names->oldest, *newer; name; name = newer) {
 		newer = name->newer;
-		forget(names, name);
+		names_forget(names, name);
 	}
 	map_done(&names->hosts);
 	map_done(&names->numbers);

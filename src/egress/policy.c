@@ -360,7 +360,7 @@ int policy_receive(int channel, void *data, size_t size, int *fd, bool *is_over,
 	return 1;
 }
 
-static void on_channel(struct loop *loop, int channel, uint32_t events, void *ctx)
+static void on_egress_policy_channel(struct loop *loop, int channel, uint32_t events, void *ctx)
 {
 	struct policy *policy = ctx;
 	struct egress_message message = { 0 };
@@ -455,7 +455,8 @@ int policy_open(
 		.done = upstream_on_lookup,
 		.ctx = policy,
 		.timeout_ms = policy->limits.resolve_ms };
-	if (loop_watch(server->loop, *channel, EPOLLIN, on_channel, policy, err) < 0) {
+	if (loop_watch(server->loop, *channel, EPOLLIN, on_egress_policy_channel, policy, err) <
+		0) {
 		free(policy);
 		return -1;
 	}

@@ -70,7 +70,7 @@ static void count(struct connection *c, int side, size_t bytes)
 }
 
 /* The other side takes nothing any more. */
-static void give_up(struct connection *c, int side)
+static void egress_relay_give_up(struct connection *c, int side)
 {
 	struct flow *flow = &c->flows[side];
 	if (side == UPSTREAM || c->state == HELLO) {
@@ -94,11 +94,11 @@ static ssize_t send_some(struct connection *c, int side, const char *data, size_
 	if (sent < 0 && errno == EAGAIN)
 		return 0;
 	if (sent < 0)
-		give_up(c, side);
+		egress_relay_give_up(c, side);
 	return sent;
 }
 
-static void keep(struct flow *flow, const char *data, size_t len)
+static void egress_relay_keep(struct flow *flow, const char *data, size_t len)
 {
 	if (!len)
 		return;
@@ -130,7 +130,7 @@ bool relay_send(struct connection *c, int side, const char *data, size_t len)
 	}
 	ssize_t sent = len ? send_some(c, side, data, len) : 0;
 	if (sent >= 0)
-		keep(flow, data + sent, len - (size_t)sent);
+		egress_relay_keep(flow, data + sent, len - (size_t)sent);
 	return c->state != CLOSED;
 }
 
@@ -145,7 +145,7 @@ static bool flush_pipe(struct connection *c, int side)
 		if (moved < 0 && errno == EAGAIN)
 			return false;
 		if (moved <= 0) {
-			give_up(c, side);
+			egress_relay_give_up(c, side);
 			return c->state != CLOSED;
 		}
 		flow->piped -= (size_t)moved;
@@ -218,7 +218,7 @@ static bool fill_chunk(struct connection *c, int side, size_t most, size_t *got)
 }
 
 /* false: nothing to read now, or the connection is closed. */
-static bool fill(struct connection *c, int side)
+static bool egress_relay_fill(struct connection *c, int side)
 {
 	struct flow *flow = &c->flows[side];
 	size_t most = policy_budget(c->policy, PIPE_BYTES), got = 0;
@@ -245,7 +245,7 @@ void relay_pump_flow(struct connection *c, int side)
 {
 	struct flow *flow = &c->flows[side];
 	for (int round = 0; round < ROUNDS; round++)
-		if (!relay_flush(c, side) || flow->is_ended || !fill(c, side))
+		if (!relay_flush(c, side) || flow->is_ended || !egress_relay_fill(c, side))
 			break;
 	if (c->state == CLOSED)
 		return;
@@ -262,7 +262,7 @@ static bool is_kept(const struct flow *flow)
 	return flow->len || flow->piped;
 }
 
-static void watch(struct connection *c)
+static void egress_relay_watch(struct connection *c)
 {
 	for (int side = 0; side < 2; side++) {
 		const struct flow *from = &c->flows[side], *to = &c->flows[!side];
@@ -285,7 +285,7 @@ void relay_pump(struct connection *c)
 	if (c->flows[UPSTREAM].is_shut && c->flows[CLIENT].is_shut)
 		connection_close(c);
 	else
-		watch(c);
+		egress_relay_watch(c);
 }
 
 void relay_begin(struct connection *c)

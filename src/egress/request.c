@@ -109,8 +109,8 @@ static bool has_word(struct str headers, const char *name, const char *word)
 	return false;
 }
 
-static int parse(struct str bytes, const struct forward_host *tunnel, struct forward_request *out,
-	struct error *err)
+static int egress_request_parse(struct str bytes, const struct forward_host *tunnel,
+	struct forward_request *out, struct error *err)
 {
 	struct http1_head head;
 	int status = http1_read_head(bytes, FORWARD_HEAD_MAX, &head, err);
@@ -141,14 +141,14 @@ static int parse(struct str bytes, const struct forward_host *tunnel, struct for
 
 int forward_parse(struct str bytes, struct forward_request *out, struct error *err)
 {
-	return parse(bytes, NULL, out, err);
+	return egress_request_parse(bytes, NULL, out, err);
 }
 
 int forward_parse_origin(struct str bytes, const char *host, uint16_t port,
 	struct forward_request *out, struct error *err)
 {
 	const struct forward_host tunnel = { .host = host, .port = port };
-	return parse(bytes, &tunnel, out, err);
+	return egress_request_parse(bytes, &tunnel, out, err);
 }
 
 static bool is_nominated(struct str headers, struct str name)

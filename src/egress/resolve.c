@@ -45,7 +45,7 @@ static bool is_in_hosts_file(const char *host)
 }
 
 /* In the child: what getaddrinfo returned, with lookup->found. */
-static uint64_t resolve(void *ctx)
+static uint64_t resolve_find(void *ctx)
 {
 	struct lookup *lookup = ctx;
 	struct addresses *found = &lookup->found;
@@ -66,7 +66,7 @@ static uint64_t resolve(void *ctx)
 
 static void start_next(struct lookup_queue *queue);
 
-static void finish(struct lookup *lookup, const char *reason)
+static void resolve_finish(struct lookup *lookup, const char *reason)
 {
 	struct resolver *resolver = lookup->resolver;
 	measure_stop(&lookup->measure);
@@ -86,11 +86,11 @@ static void on_found(void *ctx, bool ok, uint64_t value)
 	struct lookup *lookup = ctx;
 	int status = (int)(int64_t)value;
 	if (!ok || lookup->found.count > ADDRESSES_MAX)
-		finish(lookup, "the process that resolves host names failed");
+		resolve_finish(lookup, "the process that resolves host names failed");
 	else if (status)
-		finish(lookup, gai_strerror(status));
+		resolve_finish(lookup, gai_strerror(status));
 	else
-		finish(lookup, lookup->found.count ? NULL : "the name has no address");
+		resolve_finish(lookup, lookup->found.count ? NULL : "the name has no address");
 }
 
 static void on_timeout(struct loop *loop, void *ctx)
@@ -98,17 +98,17 @@ static void on_timeout(struct loop *loop, void *ctx)
 	struct lookup *lookup = ctx;
 	lookup->timer = NULL;
 	lookup->is_timeout = true;
-	finish(lookup, "no response in time");
+	resolve_finish(lookup, "no response in time");
 }
 
-static void start(struct lookup *lookup)
+static void resolve_start(struct lookup *lookup)
 {
 	struct resolver *resolver = lookup->resolver;
 	resolver->queue->running++;
 	resolver->running++;
 	lookup->state = LOOKUP_RUNNING;
 	lookup->measure = (struct measure){ .loop = resolver->loop,
-		.find = resolve,
+		.find = resolve_find,
 		.found = on_found,
 		.ctx = lookup,
 		.keep = { -1 }, /* the answer's pipe alone */
@@ -142,7 +142,7 @@ static void start_next(struct lookup_queue *queue)
 	if (!next || queue->running >= RUNNING_MAX || next->resolver->running >= RUNNING_SHARE)
 		return;
 	leave_queue(queue, next);
-	start(next);
+	resolve_start(next);
 }
 
 static bool is_over(const struct lookup *lookup)

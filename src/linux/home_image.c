@@ -273,8 +273,8 @@ struct prepared {
 
 /* In a mount namespace of its own: when this process or its parent is killed, neither the mount nor
  * the loop device stays. */
-static int prepare(const char *path, const char *image, int fd, const struct file_system *fs,
-	uid_t uid, gid_t gid, struct prepared *out)
+static int home_image_prepare(const char *path, const char *image, int fd,
+	const struct file_system *fs, uid_t uid, gid_t gid, struct prepared *out)
 {
 	struct error *err = &out->err;
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
@@ -301,7 +301,7 @@ static int prepare_in_child(const char *path, const char *image, int fd,
 	if (child_fork(&child, CHILD_PIPE, 0, err))
 		return -1;
 	if (child.pid == 0) {
-		out.failed = prepare(path, image, fd, fs, uid, gid, &out);
+		out.failed = home_image_prepare(path, image, fd, fs, uid, gid, &out);
 		(void)!write(child.pipe, &out, sizeof out);
 		_exit(0);
 	}
@@ -315,7 +315,7 @@ static int prepare_in_child(const char *path, const char *image, int fd,
 	return out.failed;
 }
 
-static int build(const char *path, const char *image, const char *new_image, int fd,
+static int home_image_build(const char *path, const char *image, const char *new_image, int fd,
 	const struct file_system *fs, uid_t uid, gid_t gid, enum quota_mechanism *mechanism,
 	struct error *err)
 {
@@ -368,8 +368,8 @@ int home_image_make(const char *path, uint64_t size_bytes, enum home_image_fs fs
 	/* What a crash has left is emptied first. */
 	int failed = ftruncate(fd, 0) || ftruncate(fd, (off_t)size_bytes)
 			     ? fail_errno(err, "make '%s'", new_image)
-			     : build(path, *image, new_image, fd, &file_systems[fs], uid, gid,
-				       mechanism, err);
+			     : home_image_build(path, *image, new_image, fd, &file_systems[fs], uid,
+				       gid, mechanism, err);
 	if (failed) {
 		unlink(new_image);
 		if (is_new_home)

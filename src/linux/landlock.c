@@ -80,7 +80,8 @@ int landlock_abi(void)
 	return abi < 0 ? 0 : (int)abi;
 }
 
-static int make(const struct ruleset_attr *attr, size_t size, int *ruleset, struct error *err)
+static int landlock_make(
+	const struct ruleset_attr *attr, size_t size, int *ruleset, struct error *err)
 {
 	int fd = (int)syscall(SYS_landlock_create_ruleset, attr, size, 0);
 	if (fd < 0)
@@ -105,7 +106,7 @@ static int create(int abi, uint64_t handled, uint64_t net, int *ruleset, struct 
 		attr.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL;
 		size = sizeof(attr);
 	}
-	return make(&attr, size, ruleset, err);
+	return landlock_make(&attr, size, ruleset, err);
 }
 
 int landlock_create(int abi, int *ruleset, struct error *err)
@@ -121,7 +122,7 @@ int landlock_create_alone(int abi, int *ruleset, struct error *err)
 int landlock_create_scope(int *ruleset, struct error *err)
 {
 	const struct ruleset_attr attr = { .scoped = SCOPE_SIGNAL };
-	return make(&attr, sizeof attr, ruleset, err);
+	return landlock_make(&attr, sizeof attr, ruleset, err);
 }
 
 int landlock_create_writes(int abi, int *ruleset, struct error *err)

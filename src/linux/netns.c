@@ -158,7 +158,7 @@ static void append(struct netlink_request *request, const void *data, size_t len
 	request->head.nlmsg_len = (unsigned)(NLMSG_ALIGN(request->head.nlmsg_len) + len);
 }
 
-static void begin(
+static void netns_begin(
 	struct netlink_request *request, unsigned short type, const void *data, size_t len)
 {
 	*request = (struct netlink_request){
@@ -221,14 +221,14 @@ static int add_range(int netlink, const struct range *range, struct error *err)
 	struct ifa_cacheinfo times = { .ifa_valid = UINT32_MAX };
 	int device = LOOPBACK_INDEX;
 	struct netlink_request request;
-	begin(&request, RTM_NEWADDR, &own, sizeof own);
+	netns_begin(&request, RTM_NEWADDR, &own, sizeof own);
 	append_attribute(&request, IFA_LOCAL, range->first, range->len);
 	append_attribute(&request, IFA_ADDRESS, range->first, range->len);
 	if (range->family == AF_INET6)
 		append_attribute(&request, IFA_CACHEINFO, &times, sizeof times);
 	if (ask_kernel(netlink, &request, err) < 0)
 		return -1;
-	begin(&request, RTM_NEWROUTE, &route, sizeof route);
+	netns_begin(&request, RTM_NEWROUTE, &route, sizeof route);
 	append_attribute(&request, RTA_DST, range->first, range->len);
 	append_attribute(&request, RTA_OIF, &device, sizeof device);
 	return ask_kernel(netlink, &request, err);

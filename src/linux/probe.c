@@ -63,7 +63,7 @@ static void child_main(int go, int answer, bool is_mapped, probe_fn *fn, const v
 }
 
 /* Nothing comes from `answer` when the child executed something. */
-static void take_answer(pid_t pid, int answer, struct probe *out)
+static void probe_take_answer(pid_t pid, int answer, struct probe *out)
 {
 	struct probe said = { 0 };
 	int status = 0;
@@ -110,7 +110,7 @@ static void probe_in_child(
 	if (!is_mapped)
 		kill(pid, SIGKILL);
 	fd_close(&go_in);
-	take_answer(pid, answer_out, out);
+	probe_take_answer(pid, answer_out, out);
 	if (!is_mapped)
 		probe_fail(out, err.sys_errno, "map ids");
 }

@@ -1,7 +1,7 @@
 #include "base/str.h"
 #include "format/archives/archived.h"
 
-static int refuse(struct error *err, const char *name, const char *why)
+static int archived_refuse(struct error *err, const char *name, const char *why)
 {
 	return fail(err, ERR_DENIED, "'%s' in the archive %s", name, why);
 }
@@ -14,12 +14,12 @@ static int clean(const char *path, const char *name, unsigned depth_max, char ou
 	unsigned depth = 0;
 	size_t len = 0;
 	if (path[0] == '/')
-		return refuse(err, name, "has an absolute name");
+		return archived_refuse(err, name, "has an absolute name");
 	while (str_next(&rest, '/', &part)) {
 		if (part.len == 0 || str_is(part, "."))
 			continue;
 		if (str_is(part, ".."))
-			return refuse(err, name, "has a '..' in its name");
+			return archived_refuse(err, name, "has a '..' in its name");
 		if (part.len > NAME_MAX || len + part.len + 2 > PATH_MAX)
 			return fail(
 				err, ERR_LIMIT, "'%s' in the archive: the name is too long", name);
@@ -42,7 +42,8 @@ int archived_judge(const struct tar_entry *entry, unsigned depth_max, struct arc
 	if (!entry->name || !entry->name[0])
 		return fail(err, ERR_INVALID, "an entry of the archive has no name");
 	if (entry->kind == TAR_OTHER)
-		return refuse(err, entry->name, "is neither a file, a directory nor a link");
+		return archived_refuse(
+			err, entry->name, "is neither a file, a directory nor a link");
 	if (clean(entry->name, entry->name, depth_max, place->path, err) < 0)
 		return -1;
 	if (!place->path[0] && entry->kind != TAR_DIRECTORY)
@@ -50,7 +51,7 @@ int archived_judge(const struct tar_entry *entry, unsigned depth_max, struct arc
 			entry->name);
 	/* The mode of a link means nothing, and a hard link has that of what it leads to. */
 	if (entry->mode & 06000 && entry->kind != TAR_SYMLINK)
-		return refuse(err, entry->name, "has a setuid or setgid bit");
+		return archived_refuse(err, entry->name, "has a setuid or setgid bit");
 	place->mode = entry->mode & 0777;
 	place->target[0] = '\0';
 	if (entry->kind != TAR_SYMLINK && entry->kind != TAR_HARDLINK)

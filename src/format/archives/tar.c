@@ -107,7 +107,7 @@ static void put_extra(struct buf *out, const struct buf *records)
 	tar_write_padding(out, records->len);
 }
 
-static struct str cut(struct str text, size_t max)
+static struct str tar_cut(struct str text, size_t max)
 {
 	return text.len > max ? (struct str){ text.data, max } : text;
 }
@@ -182,8 +182,8 @@ int tar_write_entry(struct buf *out, const struct tar_entry *entry, struct error
 	if (records.len)
 		put_extra(out, &records);
 	if (!has_room)
-		name = cut(name, fields[NAME].len);
-	put_block(out, types[entry->kind], prefix, name, cut(link, fields[LINK].len), entry,
+		name = tar_cut(name, fields[NAME].len);
+	put_block(out, types[entry->kind], prefix, name, tar_cut(link, fields[LINK].len), entry,
 		size > OCTAL_12_MAX ? 0 : size);
 	buf_append(out, map.data, map.len);
 	return 0;
@@ -260,7 +260,7 @@ static bool field_number(const char *block, enum field field, int64_t *value)
 	return number_at(block + fields[field].at, fields[field].len, value);
 }
 
-static int corrupt(struct error *err, const char *what)
+static int tar_corrupt(struct error *err, const char *what)
 {
 	return fail(err, ERR_CORRUPT, "the archive is damaged: %s", what);
 }
@@ -274,7 +274,7 @@ static int set_text(struct buf *to, bool *has, struct str text, struct error *er
 {
 	buf_clear(to);
 	if (memchr(text.data, 0, text.len))
-		return corrupt(err, "a name with a NUL byte");
+		return tar_corrupt(err, "a name with a NUL byte");
 	if (!buf_append(to, text.data, text.len))
 		return too_long(err);
 	*has = true;
@@ -307,7 +307,7 @@ static int take_sparse_record(
 		reader->sparse.is_asked = true;
 		return str_to_u64(value, &reader->sparse.real) && reader->sparse.real <= INT64_MAX
 			       ? 0
-			       : corrupt(err, "an invalid size");
+			       : tar_corrupt(err, "an invalid size");
 	}
 	if ((str_is(key, "GNU.sparse.major") && str_is(value, "1")) ||
 		(str_is(key, "GNU.sparse.minor") && str_is(value, "0")))
@@ -345,12 +345,12 @@ static int take_record(
 		return take_sparse_record(reader, key, value, err);
 	if (str_is(key, "size")) {
 		if (!str_to_u64(value, &reader->size) || reader->size > INT64_MAX)
-			return corrupt(err, "an invalid size");
+			return tar_corrupt(err, "an invalid size");
 		reader->has_size = true;
 	}
 	if (str_is(key, "mtime")) {
 		if (!parse_time(value, &reader->modified_s))
-			return corrupt(err, "an invalid time");
+			return tar_corrupt(err, "an invalid time");
 		reader->has_time = true;
 	}
 	return 0;
@@ -365,10 +365,10 @@ static int take_records(struct tar_reader *reader, struct error *err)
 		uint64_t len;
 		if (!str_cut(rest, ' ', &number, &tail) || !str_to_u64(number, &len) ||
 			len <= number.len + 2 || len > rest.len || rest.data[len - 1] != '\n')
-			return corrupt(err, "an invalid pax header");
+			return tar_corrupt(err, "an invalid pax header");
 		struct str record = { tail.data, (size_t)len - number.len - 2 };
 		if (!str_cut(record, '=', &key, &value))
-			return corrupt(err, "an invalid pax header");
+			return tar_corrupt(err, "an invalid pax header");
 		if (take_record(reader, key, value, err))
 			return -1;
 		rest = (struct str){ rest.data + len, rest.len - (size_t)len };
@@ -441,7 +441,7 @@ static int name_entry(struct tar_reader *reader, struct error *err)
 		buf_append(&reader->link, link.data, link.len);
 	}
 	if (!reader->name.len)
-		return corrupt(err, "an entry without a name");
+		return tar_corrupt(err, "an entry without a name");
 	reader->entry.name = reader->name.data;
 	reader->entry.link = reader->link.len ? reader->link.data : NULL;
 	return 0;
@@ -456,7 +456,7 @@ static int begin_sparse(struct tar_reader *reader, struct error *err)
 	if (!is_asked)
 		return 0;
 	if (reader->entry.kind != TAR_FILE)
-		return corrupt(err, "a sparse entry that is not a regular file");
+		return tar_corrupt(err, "a sparse entry that is not a regular file");
 	buf_clear(&sparse->map);
 	reader->entry.size = sparse->real;
 	sparse->is_map = true;
@@ -475,11 +475,12 @@ static int check_map(const struct tar_reader *reader, uint64_t stored, struct er
 	for (size_t i = 0; i + 1 < count; i += 2) {
 		if (map[i] < end || map[i] > reader->sparse.real ||
 			map[i + 1] > reader->sparse.real - map[i])
-			return corrupt(err, "a sparse file with an invalid map");
+			return tar_corrupt(err, "a sparse file with an invalid map");
 		end = map[i] + map[i + 1];
 		sum += map[i + 1];
 	}
-	return sum == stored ? 0 : corrupt(err, "a sparse file whose size differs from its map");
+	return sum == stored ? 0
+			     : tar_corrupt(err, "a sparse file whose size differs from its map");
 }
 
 /* GNU's own form: regions in the header, and in blocks that follow it. `at`: `count` of them, then
@@ -492,7 +493,7 @@ static int take_old_regions(
 	for (size_t i = 0; i < count && at[i * 24]; i++) {
 		if (!number_at(at + i * 24, 12, &numbers[0]) || numbers[0] < 0 ||
 			!number_at(at + i * 24 + 12, 12, &numbers[1]) || numbers[1] < 0)
-			return corrupt(err, "a sparse file with an invalid map");
+			return tar_corrupt(err, "a sparse file with an invalid map");
 		if (!buf_append(map, numbers, sizeof numbers))
 			return fail(err, ERR_LIMIT, "a sparse file has too many parts");
 	}
@@ -505,7 +506,7 @@ static int begin_old_sparse(struct tar_reader *reader, struct error *err)
 	struct tar_sparse *sparse = &reader->sparse;
 	int64_t real;
 	if (!number_at(reader->block + OLD_REAL_AT, 12, &real) || real < 0)
-		return corrupt(err, "an invalid size");
+		return tar_corrupt(err, "an invalid size");
 	buf_clear(&sparse->map);
 	sparse->real = reader->entry.size = (uint64_t)real;
 	sparse->is_data = true;
@@ -523,7 +524,7 @@ static int take_header(struct tar_reader *reader, struct error *err)
 		return fail(err, ERR_CORRUPT, "not a tar archive, or a damaged one");
 	if (!field_number(block, MODE, &mode) || !field_number(block, SIZE, &size) || size < 0 ||
 		!field_number(block, TIME, &modified_s))
-		return corrupt(err, "an invalid number");
+		return tar_corrupt(err, "an invalid number");
 	char type = block[fields[TYPE].at];
 	if (reader->is_named) {
 		buf_clear(&reader->attributes);
@@ -556,7 +557,7 @@ static int take_header(struct tar_reader *reader, struct error *err)
 	return reader->is_extra ? TAR_MORE : TAR_ENTRY;
 }
 
-static struct str take(struct str *input, uint64_t most)
+static struct str tar_take(struct str *input, uint64_t most)
 {
 	struct str taken = { input->data, input->len < most ? input->len : (size_t)most };
 	input->data += taken.len;
@@ -570,7 +571,7 @@ static int take_map(struct tar_reader *reader, struct str *input, struct error *
 {
 	struct tar_sparse *sparse = &reader->sparse;
 	while (input->len && reader->left && sparse->awaits) {
-		char c = take(input, 1).data[0];
+		char c = tar_take(input, 1).data[0];
 		reader->left--;
 		if (c >= '0' && c <= '9' && sparse->number <= INT64_MAX / 10 - 1) {
 			sparse->number = sparse->number * 10 + (unsigned)(c - '0');
@@ -578,7 +579,7 @@ static int take_map(struct tar_reader *reader, struct str *input, struct error *
 			continue;
 		}
 		if (c != '\n' || !sparse->has_digit)
-			return corrupt(err, "a sparse file with an invalid map");
+			return tar_corrupt(err, "a sparse file with an invalid map");
 		sparse->awaits--;
 		if (!sparse->has_count)
 			sparse->awaits = sparse->number * 2;
@@ -589,13 +590,13 @@ static int take_map(struct tar_reader *reader, struct str *input, struct error *
 		sparse->number = 0;
 	}
 	if (sparse->awaits)
-		return reader->left ? 0 : corrupt(err, "a sparse file with an incomplete map");
+		return reader->left ? 0 : tar_corrupt(err, "a sparse file with an incomplete map");
 	/* What is stored is whole blocks long only together with the padding. */
 	uint64_t rest = (reader->left + reader->padding) % TAR_BLOCK;
 	if (rest > reader->left)
-		return corrupt(err, "a sparse file with an incomplete map");
+		return tar_corrupt(err, "a sparse file with an incomplete map");
 	if (rest) {
-		reader->left -= take(input, rest).len;
+		reader->left -= tar_take(input, rest).len;
 		return 0;
 	}
 	sparse->is_map = false;
@@ -612,15 +613,16 @@ static struct str take_region(struct tar_reader *reader, struct str *input)
 		*at += 2;
 	if (reader->next_offset < map[*at])
 		reader->next_offset = map[*at];
-	return take(input, map[*at] + map[*at + 1] - reader->next_offset);
+	return tar_take(input, map[*at] + map[*at + 1] - reader->next_offset);
 }
 
 /* What an entry or an extra header has; *is_out: *data is to be given out. */
 static int take_data(struct tar_reader *reader, struct str *input, struct str *data, bool *is_out,
 	struct error *err)
 {
-	struct str piece = reader->sparse.is_data && !reader->is_extra ? take_region(reader, input)
-								       : take(input, reader->left);
+	struct str piece = reader->sparse.is_data && !reader->is_extra
+				   ? take_region(reader, input)
+				   : tar_take(input, reader->left);
 	reader->left -= piece.len;
 	reader->offset = reader->next_offset;
 	reader->next_offset += piece.len;
@@ -656,10 +658,10 @@ int tar_read(struct tar_reader *reader, struct str *input, struct str *data, str
 			continue;
 		}
 		if (reader->padding && !reader->sparse.is_extended) {
-			reader->padding -= take(input, reader->padding).len;
+			reader->padding -= tar_take(input, reader->padding).len;
 			continue;
 		}
-		struct str piece = take(input, TAR_BLOCK - reader->have);
+		struct str piece = tar_take(input, TAR_BLOCK - reader->have);
 		memcpy(reader->block + reader->have, piece.data, piece.len);
 		reader->have += piece.len;
 		if (reader->have < TAR_BLOCK)

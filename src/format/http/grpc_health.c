@@ -92,7 +92,7 @@ static struct str data_of(const struct frame *frame)
 				  : (struct str){ data.data, 0 };
 }
 
-static enum grpc_health judge(const char *message, size_t len, bool has_ended)
+static enum grpc_health grpc_health_judge(const char *message, size_t len, bool has_ended)
 {
 	if (len >= MESSAGE_HEAD) {
 		size_t size = (size_t)(unsigned char)message[3] << 8 | (unsigned char)message[4];
@@ -128,6 +128,6 @@ int grpc_health_read(struct str bytes, enum grpc_health *health, struct error *e
 	}
 	if (got < 0)
 		return -1;
-	*health = judge(message, len, has_ended);
+	*health = grpc_health_judge(message, len, has_ended);
 	return 0;
 }

@@ -1,6 +1,6 @@
 #include "format/http/http_response.h"
 
-static int corrupt(struct error *err, const char *what)
+static int http_response_corrupt(struct error *err, const char *what)
 {
 	return fail(err, ERR_CORRUPT, "the response isn't HTTP: %s", what);
 }
@@ -10,12 +10,12 @@ static int parse_status(struct str line, struct http_response *response, struct 
 {
 	if (!str_starts_with(line, "HTTP/1.") || line.len < 12 || line.data[8] != ' ' ||
 		(line.len > 12 && line.data[12] != ' '))
-		return corrupt(err, "bad status line");
+		return http_response_corrupt(err, "bad status line");
 	if (line.data[7] != '0' && line.data[7] != '1')
-		return corrupt(err, "bad version");
+		return http_response_corrupt(err, "bad version");
 	uint64_t status;
 	if (!str_to_u64((struct str){ line.data + 9, 3 }, &status) || status < 100 || status > 599)
-		return corrupt(err, "bad status");
+		return http_response_corrupt(err, "bad status");
 	response->status = (int)status;
 	response->will_close = line.data[7] == '0';
 	return 0;

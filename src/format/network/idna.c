@@ -88,7 +88,7 @@ static char digit(uint32_t value)
 	return (char)(value < 26 ? 'a' + value : '0' + (value - 26));
 }
 
-static bool put(char *out, size_t *len, char c)
+static bool idna_put(char *out, size_t *len, char c)
 {
 	if (*len + 1 >= IDNA_LABEL_SIZE)
 		return false;
@@ -102,8 +102,8 @@ static bool put_delta(char *out, size_t *len, uint32_t delta, uint32_t bias)
 	for (uint32_t k = 36;; k += 36) {
 		uint32_t t = k <= bias ? 1 : k >= bias + 26 ? 26 : k - bias;
 		if (delta < t)
-			return put(out, len, digit(delta));
-		if (!put(out, len, digit(t + (delta - t) % (36 - t))))
+			return idna_put(out, len, digit(delta));
+		if (!idna_put(out, len, digit(t + (delta - t) % (36 - t))))
 			return false;
 		delta = (delta - t) / (36 - t);
 	}
@@ -126,10 +126,10 @@ bool idna_encode(struct str label, char out[IDNA_LABEL_SIZE])
 	if (!count || letters[0] == '-' || letters[count - 1] == '-')
 		return false;
 	for (size_t i = 0; i < count; i++)
-		if (letters[i] < 0x80 && !put(made, &len, (char)letters[i]))
+		if (letters[i] < 0x80 && !idna_put(made, &len, (char)letters[i]))
 			return false;
 	basic = done = len - 4;
-	if (basic == count || (basic && !put(made, &len, '-')))
+	if (basic == count || (basic && !idna_put(made, &len, '-')))
 		return false; /* ASCII needs no A-label */
 	while (done < count) {
 		uint32_t next = next_letter(letters, count, value);

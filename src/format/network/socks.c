@@ -20,7 +20,7 @@ int socks_parse_greeting(struct str bytes, size_t *len, bool *is_open)
 	return 1;
 }
 
-static int refuse(
+static int socks_refuse(
 	enum socks_reply *reply, enum socks_reply value, struct error *err, const char *why)
 {
 	*reply = value;
@@ -34,20 +34,22 @@ int socks_parse_request(
 	struct socks_request made = { 0 };
 	size_t at = 4, len;
 	if ((bytes.len > 0 && data[0] != SOCKS_VERSION) || (bytes.len > 2 && data[2] != 0))
-		return refuse(reply, SOCKS_FAILED, err, "not a request of SOCKS5");
+		return socks_refuse(reply, SOCKS_FAILED, err, "not a request of SOCKS5");
 	if (bytes.len > 1 && data[1] != COMMAND_CONNECT)
-		return refuse(reply, SOCKS_BAD_COMMAND, err, "a SOCKS5 command that isn't CONNECT");
+		return socks_refuse(
+			reply, SOCKS_BAD_COMMAND, err, "a SOCKS5 command that isn't CONNECT");
 	if (bytes.len < 5)
 		return 0;
 	if (data[3] != TYPE_IPV4 && data[3] != TYPE_NAME && data[3] != TYPE_IPV6)
-		return refuse(reply, SOCKS_BAD_ADDRESS, err, "an unknown SOCKS5 address type");
+		return socks_refuse(
+			reply, SOCKS_BAD_ADDRESS, err, "an unknown SOCKS5 address type");
 	len = data[3] == TYPE_IPV4 ? 4 : data[3] == TYPE_IPV6 ? 16 : data[at++];
 	if (bytes.len < at + len + 2)
 		return 0;
 	made.is_address = data[3] != TYPE_NAME;
 	if (data[3] == TYPE_NAME) {
 		if (!len || memchr(data + at, '\0', len))
-			return refuse(
+			return socks_refuse(
 				reply, SOCKS_NOT_ALLOWED, err, "an empty name or a NUL in a name");
 		memcpy(made.host, data + at, len);
 	} else {
@@ -56,7 +58,7 @@ int socks_parse_request(
 	}
 	made.port = (uint16_t)(data[at + len] << 8 | data[at + len + 1]);
 	if (!made.port)
-		return refuse(reply, SOCKS_NOT_ALLOWED, err, "port 0");
+		return socks_refuse(reply, SOCKS_NOT_ALLOWED, err, "port 0");
 	made.len = at + len + 2;
 	*out = made;
 	return 1;

@@ -4,7 +4,7 @@
 #define BUILT "# built "
 #define FIRST "# first "
 
-static int compare_texts(const void *a, const void *b)
+static int lock_compare_texts(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -38,7 +38,7 @@ void lock_sort_hashes(struct lock_package *package)
 {
 	const char **items = package->hashes.items;
 	size_t count = 0;
-	qsort(items, package->hashes.count, sizeof *items, compare_texts);
+	qsort(items, package->hashes.count, sizeof *items, lock_compare_texts);
 	for (size_t i = 0; i < package->hashes.count; i++) {
 		if (i == 0 || strcmp(items[i], items[count - 1]) != 0)
 			items[count++] = items[i];

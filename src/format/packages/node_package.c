@@ -121,7 +121,7 @@ static const char *const sections[] = { "dependencies", "devDependencies", "opti
 /* What would have files of the project beside package.json, or other packages than it names. */
 static const char *const refused[] = { "workspaces", "patchedDependencies", "catalog", "catalogs" };
 
-static const char *text_of(const struct json_value *value)
+static const char *node_package_text_of(const struct json_value *value)
 {
 	bool is_text =
 		value->kind == JSON_STRING && strlen(value->string.data) == value->string.len;
@@ -136,7 +136,7 @@ static int read_section(const struct json_value *section, struct arena *arena, n
 			err, ERR_INVALID, "package.json: '%s' is not an object", section->key.data);
 	json_object(out, section->key.data);
 	for (const struct json_value *m = section->first; m; m = m->next) {
-		const char *range = text_of(m);
+		const char *range = node_package_text_of(m);
 		*package = m->key.data;
 		if (!node_name_is_valid(m->key.data))
 			return refuse_name(m->key.data, err);
@@ -161,7 +161,7 @@ static int read_overrides(const struct json_value *object, int depth, struct jso
 {
 	json_object(out, object->key.data);
 	for (const struct json_value *m = object->first; m; m = m->next) {
-		const char *range = text_of(m);
+		const char *range = node_package_text_of(m);
 		*package = m->key.data;
 		if (m->kind == JSON_OBJECT && depth < 8) {
 			if (read_overrides(m, depth + 1, out, package, err) < 0)
@@ -268,8 +268,8 @@ static bool is_integrity(const char *text)
 	       strcmp(text + len + SHA512_BASE64_LEN - 2, "==") == 0;
 }
 
-static int take(struct node_locked one, bool is_bundled, struct arena *arena, node_lock *lock,
-	const char **package, struct error *err)
+static int node_package_take(struct node_locked one, bool is_bundled, struct arena *arena,
+	node_lock *lock, const char **package, struct error *err)
 {
 	*package = one.name;
 	if (!node_name_is_valid(one.name))
@@ -295,7 +295,8 @@ static int read_bun(const struct json_value *packages, struct arena *arena, node
 	const char **package, struct error *err)
 {
 	for (const struct json_value *m = packages->first; m; m = m->next) {
-		const char *ident = m->kind == JSON_ARRAY && m->first ? text_of(m->first) : NULL;
+		const char *ident =
+			m->kind == JSON_ARRAY && m->first ? node_package_text_of(m->first) : NULL;
 		const char *at = ident && ident[0] ? strchr(ident + 1, '@') : NULL;
 		struct node_locked one = { .name = m->key.data };
 		*package = m->key.data;
@@ -304,10 +305,10 @@ static int read_bun(const struct json_value *packages, struct arena *arena, node
 			one.version = at + 1;
 		}
 		if (m->kind == JSON_ARRAY && m->count == 4 && m->first->next->next->next)
-			one.integrity = text_of(m->first->next->next->next);
+			one.integrity = node_package_text_of(m->first->next->next->next);
 		if (m->kind == JSON_ARRAY && m->count > 1)
-			one.address = text_of(m->first->next);
-		if (take(one, false, arena, lock, package, err) < 0)
+			one.address = node_package_text_of(m->first->next);
+		if (node_package_take(one, false, arena, lock, package, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -367,7 +368,7 @@ static int read_npm(const struct json_value *packages, struct arena *arena, node
 			json_member_text(m, "integrity"), json_member_text(m, "resolved") };
 		if (json_member_text(m, "name"))
 			one.name = json_member_text(m, "name");
-		if (take(one,
+		if (node_package_take(one,
 			    is_true(json_member(m, "inBundle")) &&
 				    is_below_bundler(&bundlers, m->key),
 			    arena, lock, package, err) < 0)

@@ -111,7 +111,7 @@ static bool read_object(const struct edit *e, size_t open, struct object *object
 	return at(e, i) == '}';
 }
 
-static const struct member *find(const struct object *object, const char *key)
+static const struct member *package_edit_find(const struct object *object, const char *key)
 {
 	for (size_t i = 0; i < object->members.count; i++)
 		if (str_is(object->members.items[i].key, key))
@@ -123,7 +123,7 @@ static const struct member *find(const struct object *object, const char *key)
 static int read_member(const struct edit *e, const struct object *from, const char *key,
 	struct object *object, struct error *err)
 {
-	const struct member *m = find(from, key);
+	const struct member *m = package_edit_find(from, key);
 	if (!m)
 		return 0;
 	if (!read_object(e, m->value, object))
@@ -146,7 +146,7 @@ static int compare_changes(const void *a, const void *b)
 	return one->order < other->order ? -1 : one->order > other->order;
 }
 
-static int print(struct edit *e, struct buf *out, struct error *err)
+static int package_edit_print(struct edit *e, struct buf *out, struct error *err)
 {
 	size_t from = 0, before = out->len;
 	if (e->changes.count > 1)
@@ -292,7 +292,7 @@ static int set_range(struct edit *e, const struct object *root, const struct nod
 		int found = read_member(e, root, sections[i], &section, err);
 		if (found < 0)
 			return -1;
-		const struct member *m = found ? find(&section, spec->name) : NULL;
+		const struct member *m = found ? package_edit_find(&section, spec->name) : NULL;
 		*is_listed |= m != NULL;
 		if (m && spec->range)
 			replace(e, m->value, m->end, arena_printf(e->arena, "\"%s\"", spec->range));
@@ -327,7 +327,7 @@ int package_json_add(struct str text, const node_specs *specs, struct arena *are
 		qsort(added.items, added.count, sizeof *added.items, compare_specs);
 	if (added.count && insert_all(&e, &root, &added, err))
 		return -1;
-	return print(&e, out, err);
+	return package_edit_print(&e, out, err);
 }
 
 static bool is_named(const text_list *names, struct str key)
@@ -372,7 +372,7 @@ int package_json_remove(struct str text, const text_list *names, struct arena *a
 		if (found)
 			remove_members(&e, &section, names);
 	}
-	return print(&e, out, err);
+	return package_edit_print(&e, out, err);
 }
 
 int node_lock_set_ranges(struct str lock, const node_specs *specs, struct arena *arena,
@@ -391,5 +391,5 @@ int node_lock_set_ranges(struct str lock, const node_specs *specs, struct arena 
 	for (size_t i = 0; found > 0 && i < specs->count; i++)
 		if (set_range(&e, &project, &specs->items[i], &is_listed, err))
 			return -1;
-	return found < 0 ? -1 : print(&e, out, err);
+	return found < 0 ? -1 : package_edit_print(&e, out, err);
 }

@@ -15,14 +15,14 @@ static bool is_word(char c)
 	return isalnum((unsigned char)c) || c == '_';
 }
 
-static char peek(const struct cursor *c)
+static char pep508_peek(const struct cursor *c)
 {
 	return c->at < c->end ? *c->at : '\0';
 }
 
 static void skip_blanks(struct cursor *c)
 {
-	while (peek(c) == ' ' || peek(c) == '\t')
+	while (pep508_peek(c) == ' ' || pep508_peek(c) == '\t')
 		c->at++;
 }
 
@@ -136,7 +136,7 @@ static bool take_specifier(struct cursor *c, bool *is_pin, const char **reason)
 	*reason = "=== needs a version, and no comma after it";
 	*is_pin = true;
 	if (strcmp(comparison, "===") == 0)
-		return version.len > 0 && peek(c) != ',';
+		return version.len > 0 && pep508_peek(c) != ',';
 	*reason = "that is not a version by PEP 440";
 	if (!parse_version(version, &parsed))
 		return false;
@@ -153,7 +153,7 @@ static bool take_specifiers(struct cursor *c, bool *is_pinned, const char **reas
 	bool has_parentheses = take_char(c, '('), is_pin = false;
 	int count = 0;
 	skip_blanks(c);
-	while (peek(c) && strchr("=<>!~", peek(c))) {
+	while (pep508_peek(c) && strchr("=<>!~", pep508_peek(c))) {
 		if (!take_specifier(c, &is_pin, reason))
 			return false;
 		count++;
@@ -173,7 +173,7 @@ static bool take_specifiers(struct cursor *c, bool *is_pinned, const char **reas
 static bool take_name(struct cursor *c, struct str *name)
 {
 	const char *start = c->at;
-	while (is_word(peek(c)) || peek(c) == '-' || peek(c) == '.')
+	while (is_word(pep508_peek(c)) || pep508_peek(c) == '-' || pep508_peek(c) == '.')
 		c->at++;
 	*name = since(start, c);
 	return requirement_name_is_valid(*name);
@@ -185,14 +185,14 @@ static bool take_extras(struct cursor *c, struct str *extras)
 	const char *start = c->at;
 	struct str name;
 	skip_blanks(c);
-	while (peek(c) != ']') {
+	while (pep508_peek(c) != ']') {
 		if (!take_name(c, &name))
 			return false;
 		skip_blanks(c);
 		if (!take_char(c, ','))
 			break;
 		skip_blanks(c);
-		if (peek(c) == ']')
+		if (pep508_peek(c) == ']')
 			return false;
 	}
 	*extras = since(start, c);
@@ -208,14 +208,14 @@ static bool take_marker_value(struct cursor *c)
 		"python_implementation", "implementation_name", "implementation_version", "extra",
 		"extras", "dependency_groups" };
 	const char *start = c->at;
-	char quote = peek(c);
+	char quote = pep508_peek(c);
 	if (quote == '"' || quote == '\'') {
 		const char *close = memchr(start + 1, quote, (size_t)(c->end - start - 1));
 		if (close)
 			c->at = close + 1;
 		return close;
 	}
-	while (is_word(peek(c)) || peek(c) == '.')
+	while (is_word(pep508_peek(c)) || pep508_peek(c) == '.')
 		c->at++;
 	for (size_t i = 0; i < sizeof variables / sizeof *variables; i++) {
 		if (str_is(since(start, c), variables[i]))
@@ -238,7 +238,7 @@ static bool take_marker_operator(struct cursor *c)
 {
 	if (take_operator(c) || take_word(c, "in"))
 		return true;
-	if (!take_word(c, "not") || (peek(c) != ' ' && peek(c) != '\t'))
+	if (!take_word(c, "not") || (pep508_peek(c) != ' ' && pep508_peek(c) != '\t'))
 		return false;
 	skip_blanks(c);
 	return take_word(c, "in");

@@ -105,7 +105,7 @@ static bool is_elsewhere(const struct reading *r, const char *table)
 	return true;
 }
 
-static int take(struct reading *r, const struct toml_entry *entry)
+static int pylock_take(struct reading *r, const struct toml_entry *entry)
 {
 	bool is_sha256 = !strcmp(entry->key, "sha256");
 	if (!strcmp(entry->table, "packages"))
@@ -121,7 +121,7 @@ static int take(struct reading *r, const struct toml_entry *entry)
 	return 0;
 }
 
-static int check(const struct reading *r)
+static int pylock_check(const struct reading *r)
 {
 	for (size_t i = 0; i < r->list.count; i++) {
 		const struct pylock_package *package = &r->list.items[i];
@@ -150,12 +150,12 @@ static int read_packages(struct reading *r, struct str text)
 		return -1;
 	}
 	for (size_t i = 0; i < entries.count; i++)
-		if (take(r, &entries.items[i]))
+		if (pylock_take(r, &entries.items[i]))
 			return -1;
-	return check(r);
+	return pylock_check(r);
 }
 
-static int compare(const void *a, const void *b)
+static int pylock_compare(const void *a, const void *b)
 {
 	const struct pylock_package *left = a, *right = b;
 	return strcmp(left->name, right->name);
@@ -167,7 +167,7 @@ int pylock_parse(struct str text, struct arena *arena, pylock_list *list, struct
 	if (read_packages(&r, text))
 		return -1;
 	if (r.list.count)
-		qsort(r.list.items, r.list.count, sizeof *r.list.items, compare);
+		qsort(r.list.items, r.list.count, sizeof *r.list.items, pylock_compare);
 	for (size_t i = 1; i < r.list.count; i++)
 		if (!strcmp(r.list.items[i].name, r.list.items[i - 1].name))
 			return fail(err, ERR_CORRUPT, "package '%s' is listed twice",

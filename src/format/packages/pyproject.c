@@ -150,7 +150,7 @@ static int refuse_dynamic(struct reader *r, const struct toml_entry *entry, bool
 }
 
 /* Everything but extras and groups. */
-static int take(struct reader *r, const struct toml_entry *entry, bool has_extras)
+static int pyproject_take(struct reader *r, const struct toml_entry *entry, bool has_extras)
 {
 	const char *name;
 	if (is_at(r, entry, "project.dynamic"))
@@ -201,7 +201,7 @@ int pyproject_read(struct str text, const text_list *extras, const text_list *gr
 		check_project(&r, groups->count > 0) < 0)
 		return -1;
 	for (size_t i = 0; i < r.entries.count; i++)
-		if (take(&r, &r.entries.items[i], extras->count > 0) < 0)
+		if (pyproject_take(&r, &r.entries.items[i], extras->count > 0) < 0)
 			return -1;
 	for (size_t i = 0; i < extras->count; i++)
 		if (add_named(&r, &extra, str_from(extras->items[i]), NULL) < 0)

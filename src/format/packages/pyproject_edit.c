@@ -26,7 +26,7 @@ struct layout {
 	VEC(struct element) elements;
 };
 
-static char peek(const struct layout *l)
+static char pyproject_edit_peek(const struct layout *l)
 {
 	return l->at < l->text.len ? l->text.data[l->at] : '\0';
 }
@@ -39,7 +39,7 @@ static bool is_ahead(const struct layout *l, const char *text)
 
 static void skip_blanks(struct layout *l)
 {
-	while (peek(l) == ' ' || peek(l) == '\t')
+	while (pyproject_edit_peek(l) == ' ' || pyproject_edit_peek(l) == '\t')
 		l->at++;
 }
 
@@ -52,9 +52,9 @@ static void skip_line(struct layout *l)
 static void skip_space(struct layout *l)
 {
 	while (l->at < l->text.len) {
-		if (peek(l) == '#')
+		if (pyproject_edit_peek(l) == '#')
 			skip_line(l);
-		else if (peek(l) && strchr(" \t\r\n", peek(l)))
+		else if (pyproject_edit_peek(l) && strchr(" \t\r\n", pyproject_edit_peek(l)))
 			l->at++;
 		else
 			return;
@@ -63,17 +63,17 @@ static void skip_space(struct layout *l)
 
 static void skip_string(struct layout *l)
 {
-	char quote = peek(l);
+	char quote = pyproject_edit_peek(l);
 	const char three[] = { quote, quote, quote, 0 };
 	bool is_long = is_ahead(l, three);
 	l->at += is_long ? 3 : 1;
 	while (l->at < l->text.len) {
-		if (quote == '"' && peek(l) == '\\')
+		if (quote == '"' && pyproject_edit_peek(l) == '\\')
 			l->at++;
-		else if (is_long ? is_ahead(l, three) : peek(l) == quote) {
+		else if (is_long ? is_ahead(l, three) : pyproject_edit_peek(l) == quote) {
 			l->at += is_long ? 3 : 1;
 			/* One or two quotes may be the last characters of a long string. */
-			while (is_long && peek(l) == quote)
+			while (is_long && pyproject_edit_peek(l) == quote)
 				l->at++;
 			return;
 		}
@@ -88,7 +88,7 @@ static void skip_value(struct layout *l)
 	do {
 		if (depth)
 			skip_space(l);
-		char c = peek(l);
+		char c = pyproject_edit_peek(l);
 		if (c == '"' || c == '\'')
 			skip_string(l);
 		else if (c == '[' || c == '{') {
@@ -100,7 +100,7 @@ static void skip_value(struct layout *l)
 		} else if (depth)
 			l->at++;
 		else
-			while (l->at < l->text.len && !strchr("#\r\n,]}", peek(l)))
+			while (l->at < l->text.len && !strchr("#\r\n,]}", pyproject_edit_peek(l)))
 				l->at++;
 	} while (depth && l->at < l->text.len);
 }
@@ -109,15 +109,15 @@ static void skip_value(struct layout *l)
 static const char *take_key(struct layout *l)
 {
 	auto_buf struct buf key = buf_empty(l->text.len + 1);
-	while (l->at < l->text.len && !strchr("=]\r\n", peek(l))) {
+	while (l->at < l->text.len && !strchr("=]\r\n", pyproject_edit_peek(l))) {
 		size_t start = l->at;
-		if (peek(l) == '"' || peek(l) == '\'') {
+		if (pyproject_edit_peek(l) == '"' || pyproject_edit_peek(l) == '\'') {
 			skip_string(l);
 			buf_append(&key, l->text.data + start + 1, l->at - start - 2);
 			continue;
 		}
-		if (peek(l) != ' ' && peek(l) != '\t')
-			buf_char(&key, peek(l));
+		if (pyproject_edit_peek(l) != ' ' && pyproject_edit_peek(l) != '\t')
+			buf_char(&key, pyproject_edit_peek(l));
 		l->at++;
 	}
 	return arena_bytes(l->arena, key.data ? key.data : "", key.len);
@@ -154,9 +154,9 @@ static void take_array(struct layout *l, const toml_list *entries)
 	for (;;) {
 		skip_space(l);
 		size_t start = l->at;
-		if (l->at >= l->text.len || peek(l) == ']')
+		if (l->at >= l->text.len || pyproject_edit_peek(l) == ']')
 			break;
-		if (peek(l) != '"' && peek(l) != '\'') {
+		if (pyproject_edit_peek(l) != '"' && pyproject_edit_peek(l) != '\'') {
 			l->at++;
 			continue;
 		}
@@ -168,7 +168,7 @@ static void take_array(struct layout *l, const toml_list *entries)
 			add_element(l, start, entries->items[next++].text);
 	}
 	l->close = l->at;
-	if (peek(l) == ']')
+	if (pyproject_edit_peek(l) == ']')
 		l->at++;
 }
 
@@ -178,11 +178,11 @@ static void take_statement(struct layout *l, const toml_list *entries, bool is_t
 	const char *member = l->is_in_project			      ? key
 			     : is_top && !strncmp(key, "project.", 8) ? key + 8
 								      : NULL;
-	l->at += peek(l) == '=';
+	l->at += pyproject_edit_peek(l) == '=';
 	skip_blanks(l);
 	if (is_top && !strcmp(key, "project"))
 		l->is_odd = true;
-	if (member && !strcmp(member, "dependencies") && peek(l) == '[')
+	if (member && !strcmp(member, "dependencies") && pyproject_edit_peek(l) == '[')
 		take_array(l, entries);
 	else
 		skip_value(l);
@@ -197,7 +197,7 @@ static void find_layout(struct layout *l, const toml_list *entries)
 {
 	bool is_top = true;
 	for (skip_space(l); l->at < l->text.len; skip_space(l)) {
-		if (peek(l) != '[') {
+		if (pyproject_edit_peek(l) != '[') {
 			take_statement(l, entries, is_top);
 			continue;
 		}
@@ -215,7 +215,7 @@ static void find_layout(struct layout *l, const toml_list *entries)
 	}
 }
 
-static int refuse(struct error *err, const char *why)
+static int pyproject_edit_refuse(struct error *err, const char *why)
 {
 	return fail_hint(err, ERR_INVALID, HINT, "pyproject.toml: %s", why);
 }
@@ -246,9 +246,10 @@ static int read_layout(struct str text, struct arena *arena, struct layout *l, s
 		l->newline = "\r\n";
 	find_layout(l, &entries);
 	if (has_entry(&entries, "dynamic", "dependencies"))
-		return refuse(err, "project.dependencies is dynamic");
+		return pyproject_edit_refuse(err, "project.dependencies is dynamic");
 	if (l->is_odd || (l->open == SIZE_MAX && has_entry(&entries, "dependencies", NULL)))
-		return refuse(err, "project.dependencies is not a plain array of [project]");
+		return pyproject_edit_refuse(
+			err, "project.dependencies is not a plain array of [project]");
 	return 0;
 }
 
@@ -268,7 +269,7 @@ static void print_string(struct buf *out, const char *text)
 	buf_char(out, quote);
 }
 
-static void copy(struct buf *out, struct str text, size_t from, size_t to)
+static void pyproject_edit_copy(struct buf *out, struct str text, size_t from, size_t to)
 {
 	buf_append(out, text.data + from, to - from);
 }
@@ -316,58 +317,58 @@ static void append_entry(const struct layout *l, const char *requirement, struct
 	size_t start = line_start(l->text, last->start), blanks = skip_back(l->text, last->start);
 	bool is_own_line = start == blanks && start >= l->open, has_comma;
 	size_t next = after_comma(l->text, last->end, &has_comma), end = next;
-	copy(out, l->text, 0, last->end);
+	pyproject_edit_copy(out, l->text, 0, last->end);
 	if (!has_comma)
 		buf_char(out, ',');
 	else
-		copy(out, l->text, last->end, next);
+		pyproject_edit_copy(out, l->text, last->end, next);
 	if (is_own_line && is_line_end(l->text, next, &end) && end < l->close)
-		copy(out, l->text, next, end);
+		pyproject_edit_copy(out, l->text, next, end);
 	else
 		end = next;
 	buf_text(out, is_own_line ? l->newline : " ");
 	if (is_own_line)
-		copy(out, l->text, start, last->start);
+		pyproject_edit_copy(out, l->text, start, last->start);
 	print_string(out, requirement);
 	/* A comma at the end of the last line stays the style of the file. */
 	if (has_comma)
 		buf_char(out, ',');
-	copy(out, l->text, end, l->text.len);
+	pyproject_edit_copy(out, l->text, end, l->text.len);
 }
 
 static void fill_array(const struct layout *l, const char *requirement, struct buf *out)
 {
 	size_t start = line_start(l->text, l->close);
 	bool is_long = start > l->open; /* ']' has a line of its own */
-	copy(out, l->text, 0, is_long ? start : l->close);
+	pyproject_edit_copy(out, l->text, 0, is_long ? start : l->close);
 	if (is_long)
 		buf_text(out, "    ");
 	print_string(out, requirement);
 	if (is_long)
 		buf_printf(out, ",%s", l->newline);
-	copy(out, l->text, is_long ? start : l->close, l->text.len);
+	pyproject_edit_copy(out, l->text, is_long ? start : l->close, l->text.len);
 }
 
 static void add_key(const struct layout *l, const char *requirement, struct buf *out)
 {
 	size_t at = l->insert;
 	bool has_return = at > 0 && l->text.data[at - 1] == '\r';
-	copy(out, l->text, 0, at);
+	pyproject_edit_copy(out, l->text, 0, at);
 	if (at < l->text.len) /* the line's end */
-		copy(out, l->text, at, at + 1);
+		pyproject_edit_copy(out, l->text, at, at + 1);
 	else
 		buf_text(out, has_return ? "\n" : l->newline);
 	buf_printf(out, "%sdependencies = [", l->is_dotted ? "project." : "");
 	print_string(out, requirement);
 	buf_printf(out, "]%s", l->newline);
 	if (at < l->text.len)
-		copy(out, l->text, at + 1, l->text.len);
+		pyproject_edit_copy(out, l->text, at + 1, l->text.len);
 }
 
 static void add_project(
 	const struct layout *l, const char *requirement, const char *python, struct buf *out)
 {
-	copy(out, l->text, 0, l->text.len);
+	pyproject_edit_copy(out, l->text, 0, l->text.len);
 	if (l->text.len)
 		buf_printf(out, "%s%s", l->text.data[l->text.len - 1] == '\n' ? "" : l->newline,
 			l->newline);
@@ -392,10 +393,10 @@ static void add_one(const struct layout *l, const struct requirement *wanted, co
 	}
 	bool is_replaced = same && (wanted->specifier[0] || wanted->marker);
 	if (same) {
-		copy(out, l->text, 0, is_replaced ? same->start : l->text.len);
+		pyproject_edit_copy(out, l->text, 0, is_replaced ? same->start : l->text.len);
 		if (is_replaced) {
 			print_string(out, wanted->text);
-			copy(out, l->text, same->end, l->text.len);
+			pyproject_edit_copy(out, l->text, same->end, l->text.len);
 		}
 	} else if (l->elements.count)
 		append_entry(l, wanted->text, out);
@@ -418,8 +419,8 @@ static void remove_one(const struct layout *l, size_t index, struct buf *out)
 		is_line_end(l->text, next, &end) && end < l->close) {
 		end += end < l->text.len && l->text.data[end] == '\r';
 		end += end < l->text.len && l->text.data[end] == '\n';
-		copy(out, l->text, 0, start);
-		copy(out, l->text, end, l->text.len);
+		pyproject_edit_copy(out, l->text, 0, start);
+		pyproject_edit_copy(out, l->text, end, l->text.len);
 		return;
 	}
 	start = element->start;
@@ -428,8 +429,8 @@ static void remove_one(const struct layout *l, size_t index, struct buf *out)
 			next++;
 	else if (index) /* the last one: the comma before it goes */
 		start = l->elements.items[index - 1].end;
-	copy(out, l->text, 0, start);
-	copy(out, l->text, next, l->text.len);
+	pyproject_edit_copy(out, l->text, 0, start);
+	pyproject_edit_copy(out, l->text, next, l->text.len);
 }
 
 static int check_result(struct str old, struct str text, struct arena *arena, struct error *err)
@@ -440,7 +441,8 @@ static int check_result(struct str old, struct str text, struct arena *arena, st
 		return 0;
 	return text.len > TOML_MAX || old.len > TOML_MAX
 		       ? fail(err, ERR_LIMIT, "pyproject.toml is too large")
-		       : refuse(err, "the array of dependencies is too unusual to be edited");
+		       : pyproject_edit_refuse(
+				 err, "the array of dependencies is too unusual to be edited");
 }
 
 int pyproject_add(struct str text, const text_list *requirements, const char *python,

@@ -45,7 +45,7 @@ const char *requirement_normalize_name(struct arena *arena, struct str name)
 	return out;
 }
 
-static int refuse(const struct parser *p, const char *reason)
+static int requirements_refuse(const struct parser *p, const char *reason)
 {
 	char shown[96];
 	str_printable(shown, sizeof shown, p->shown);
@@ -104,13 +104,14 @@ static int add_hash(struct parser *p, struct requirement *req, struct str value)
 			break;
 	}
 	if (i == sizeof kinds / sizeof *kinds)
-		return refuse(p, "a hash is --hash=sha256:<digest> (or sha384, sha512)");
+		return requirements_refuse(
+			p, "a hash is --hash=sha256:<digest> (or sha384, sha512)");
 	text = arena_bytes(p->arena, value.data, value.len);
 	for (char *c = text; *c; c++)
 		*c = (char)tolower((unsigned char)*c);
 	if (digest.len != kinds[i].digits ||
 		strspn(text + 7, "0123456789abcdef") != kinds[i].digits)
-		return refuse(p, "the digest of its hash isn't complete");
+		return requirements_refuse(p, "the digest of its hash isn't complete");
 	vec_push(p->arena, &req->hashes, text);
 	return 0;
 }
@@ -122,14 +123,14 @@ static int parse_hashes(struct parser *p, struct str rest, struct requirement *r
 	bool is_closed;
 	while (next_word(p->arena, &rest, &word, &is_closed)) {
 		if (!is_closed)
-			return refuse(p, "a quote isn't closed");
+			return requirements_refuse(p, "a quote isn't closed");
 		if (str_is(word, "--hash")) {
 			if (!next_word(p->arena, &rest, &value, &is_closed) || !is_closed)
-				return refuse(p, "--hash needs a value");
+				return requirements_refuse(p, "--hash needs a value");
 		} else if (str_starts_with(word, "--hash=")) {
 			value = (struct str){ word.data + 7, word.len - 7 };
 		} else {
-			return refuse(p, "only --hash may follow a requirement");
+			return requirements_refuse(p, "only --hash may follow a requirement");
 		}
 		if (add_hash(p, req, value) < 0)
 			return -1;
@@ -190,10 +191,11 @@ static int check_tail(const struct parser *p, struct str body)
 	if (rest.len == 0)
 		return 0;
 	if (rest.data[0] != ';')
-		return refuse(p, "a URL or path has no blanks; only '; marker' may follow it");
+		return requirements_refuse(
+			p, "a URL or path has no blanks; only '; marker' may follow it");
 	rest = str_trim((struct str){ rest.data + 1, rest.len - 1 });
 	if (!pep508_marker_is_valid(rest, &reason))
-		return refuse(p, reason);
+		return requirements_refuse(p, reason);
 	return 0;
 }
 
@@ -213,7 +215,7 @@ static int parse_body(struct parser *p, struct str body, struct requirement *req
 		return check_tail(p, body);
 	}
 	if (!is_requirement)
-		return refuse(p, reason);
+		return requirements_refuse(p, reason);
 	req->name = requirement_normalize_name(p->arena, parsed.name);
 	req->is_pinned = parsed.is_pinned;
 	if (parsed.marker.len > 0)
@@ -291,24 +293,25 @@ static int parse_option(struct parser *p, struct requirement *req)
 	bool is_joined, is_closed;
 	const struct option *option = take_option(&rest, &is_joined);
 	if (!option)
-		return refuse(p, "unknown option");
+		return requirements_refuse(p, "unknown option");
 	req->kind = option->kind;
 	req->option = option->name;
 	req->specifier = "";
 	if (!option->has_value)
 		return rest.len == 0 && !is_joined
 			       ? 0
-			       : refuse(p, "it takes no value, and each option needs its own line");
+			       : requirements_refuse(p,
+					 "it takes no value, and each option needs its own line");
 	if (!next_word(p->arena, &rest, &word, &is_closed) || word.len == 0)
-		return refuse(p, "its value is missing");
+		return requirements_refuse(p, "its value is missing");
 	if (!is_closed)
-		return refuse(p, "a quote isn't closed");
+		return requirements_refuse(p, "a quote isn't closed");
 	req->value = arena_bytes(p->arena, word.data, word.len);
 	/* A second option on the line would not be judged. */
 	rest = str_trim(rest);
 	if (rest.len > 0 && (option->kind != REQUIREMENT_EDITABLE || rest.data[0] == '-' ||
 				    find_options(rest) < rest.len))
-		return refuse(p, "each option needs its own line");
+		return requirements_refuse(p, "each option needs its own line");
 	return 0;
 }
 
@@ -340,7 +343,7 @@ static int expand(struct parser *p)
 	if (!has_variable(p->text))
 		return 0;
 	if (!p->find)
-		return refuse(p, "variables such as ${NAME} are not expanded");
+		return requirements_refuse(p, "variables such as ${NAME} are not expanded");
 	auto_buf struct buf out = buf_empty(EXPANDED_MAX);
 	while (rest.len > 0) {
 		struct str name = variable_at(rest);
@@ -366,10 +369,10 @@ static int expand(struct parser *p)
 			p->line, EXPANDED_MAX);
 	p->text = str_trim((struct str){ arena_bytes(p->arena, out.data, out.len), out.len });
 	if (p->text.len == 0)
-		return refuse(p, "the line is empty");
+		return requirements_refuse(p, "the line is empty");
 	/* uv would fill these in, from another environment. */
 	if (has_variable(p->text))
-		return refuse(p, "it still contains ${NAME} after expansion");
+		return requirements_refuse(p, "it still contains ${NAME} after expansion");
 	return 0;
 }
 
@@ -386,7 +389,7 @@ static int parse_logical(struct parser *p)
 	text = p->text;
 	req.text = arena_bytes(p->arena, text.data, text.len);
 	if (text.data[text.len - 1] == '\\')
-		return refuse(p, "the last line ends with a backslash");
+		return requirements_refuse(p, "the last line ends with a backslash");
 	if (text.data[0] == '-') {
 		if (parse_option(p, &req) < 0)
 			return -1;

@@ -118,7 +118,7 @@ static struct str flatten(struct str text, struct arena *arena)
 	return str_trim((struct str){ out, len });
 }
 
-static const char *find(struct str text, const char *phrase)
+static const char *uv_error_find(struct str text, const char *phrase)
 {
 	return text.len > 0 ? memmem(text.data, text.len, phrase, strlen(phrase)) : NULL;
 }
@@ -131,14 +131,14 @@ static struct str from(struct str text, const char *at)
 /* The text that follows `phrase`; empty when it isn't there. */
 static struct str after(struct str text, const char *phrase)
 {
-	const char *at = find(text, phrase);
+	const char *at = uv_error_find(text, phrase);
 	return at ? from(text, at + strlen(phrase)) : STR("");
 }
 
 /* The text up to `phrase`, or all of it. */
 static struct str until(struct str text, const char *phrase)
 {
-	const char *at = find(text, phrase);
+	const char *at = uv_error_find(text, phrase);
 	return at ? (struct str){ text.data, (size_t)(at - text.data) } : text;
 }
 
@@ -190,12 +190,12 @@ static const char *package_of_file(struct str word, struct arena *arena)
 {
 	const char *slash;
 	struct str name, version, rest;
-	if (find(word, "://") && word.data[word.len - 1] == '/') {
+	if (uv_error_find(word, "://") && word.data[word.len - 1] == '/') {
 		word.len--;
 		slash = memrchr(word.data, '/', word.len);
 		return as_package(from(word, slash + 1), arena);
 	}
-	if (!find(word, ".whl"))
+	if (!uv_error_find(word, ".whl"))
 		return NULL;
 	slash = memrchr(word.data, '/', word.len);
 	if (slash)
@@ -212,15 +212,15 @@ static const char *package_of_file(struct str word, struct arena *arena)
 /* The package that the failure is about when the phrase itself doesn't say. */
 static const char *find_package(struct str text, struct arena *arena)
 {
-	const char *missing = find(text, " was not found in the "), *found = NULL;
+	const char *missing = uv_error_find(text, " was not found in the "), *found = NULL;
 	struct str word;
 	if (missing)
 		return as_package(last_word(text, missing), arena);
 	for (struct str rest = text; !found && str_next(&rest, ' ', &word);)
 		found = package_of_file(first_word(word), arena);
 	/* `name==version`, or `name @ url` */
-	for (struct str rest = text; !found && find(rest, "`");) {
-		word = from(rest, find(rest, "`"));
+	for (struct str rest = text; !found && uv_error_find(rest, "`");) {
+		word = from(rest, uv_error_find(rest, "`"));
 		found = as_package(until(first_word(word), " @ "), arena);
 		rest = after((struct str){ word.data + 1, word.len - 1 }, "`");
 	}
@@ -271,7 +271,7 @@ static const char *summarize(struct str text, struct arena *arena)
 		text = after(text, "error: ");
 	if (str_starts_with(text, solution))
 		text = after(text, solution);
-	while (find(text, " cause: ")) {
+	while (uv_error_find(text, " cause: ")) {
 		struct str piece = until(text, " cause: ");
 		buf_printf(&out, "%.*s: ", (int)piece.len, piece.data);
 		text = after(text, " cause: ");
@@ -281,7 +281,7 @@ static const char *summarize(struct str text, struct arena *arena)
 }
 
 /* The template with @ and $ filled in, safe to show. */
-static const char *fill(
+static const char *uv_error_fill(
 	struct arena *arena, const char *template, const char *package, const char *detail)
 {
 	char shown[MESSAGE_MAX];
@@ -303,11 +303,12 @@ static const char *fill(
 static void explain_conflict(struct str text, struct arena *arena, struct uv_error *out)
 {
 	struct str sentence = until(after(text, "Because only "), " we can conclude");
-	if (find(sentence, " is available and "))
+	if (uv_error_find(sentence, " is available and "))
 		out->package = find_other_version(sentence, arena);
 	if (out->package) {
 		out->failure = BUILD_VERSION_NOT_FOUND;
-		out->message = fill(arena, "there is no version @ in the index", out->package, "");
+		out->message = uv_error_fill(
+			arena, "there is no version @ in the index", out->package, "");
 		out->suggestion = OTHER_VERSION;
 		return;
 	}
@@ -315,7 +316,8 @@ static void explain_conflict(struct str text, struct arena *arena, struct uv_err
 	if (contested)
 		out->package = as_package(name_of(str_from(contested)), arena);
 	out->failure = BUILD_CONFLICT;
-	out->message = fill(arena, "conflicting requirements: $", NULL, summarize(text, arena));
+	out->message =
+		uv_error_fill(arena, "conflicting requirements: $", NULL, summarize(text, arena));
 	out->suggestion = "allow other versions of one of them, or use two environments";
 }
 
@@ -327,15 +329,15 @@ static void apply_row(
 		out->package =
 			as_package(first_word(after(text, "Wheels are available for ")), arena);
 	else if (row->where == BEFORE)
-		out->package = as_package(last_word(text, find(text, row->phrase)), arena);
+		out->package = as_package(last_word(text, uv_error_find(text, row->phrase)), arena);
 	else if (row->where == AFTER)
 		out->package = as_package(first_word(after(text, row->phrase)), arena);
 	/* What can't be parsed names no package. */
 	if (!out->package && row->failure != BUILD_INVALID)
 		out->package = find_package(text, arena);
 	out->failure = row->failure;
-	out->message = fill(arena, row->message ? row->message : "uv failed: $", out->package,
-		has_platforms ? find_platforms(text, arena) : summarize(text, arena));
+	out->message = uv_error_fill(arena, row->message ? row->message : "uv failed: $",
+		out->package, has_platforms ? find_platforms(text, arena) : summarize(text, arena));
 	out->suggestion = row->suggestion;
 	if (strcmp(row->suggestion, WITH_BUILD) == 0)
 		out->needs_build = out->package;
@@ -346,16 +348,17 @@ void uv_error_classify(struct str text, struct arena *arena, struct uv_error *ou
 	*out = (struct uv_error){ .failure = BUILD_FAILED };
 	text = flatten(text, arena);
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-		if (find(text, rows[i].phrase)) {
+		if (uv_error_find(text, rows[i].phrase)) {
 			apply_row(&rows[i], text, arena, out);
 			return;
 		}
 	}
-	if (find(text, "requirements are unsatisfiable")) {
+	if (uv_error_find(text, "requirements are unsatisfiable")) {
 		explain_conflict(text, arena, out);
 		return;
 	}
 	out->package = find_package(text, arena);
-	out->message = text.len > 0 ? fill(arena, "uv failed: $", NULL, summarize(text, arena))
-				    : "uv failed without a message";
+	out->message = text.len > 0
+			       ? uv_error_fill(arena, "uv failed: $", NULL, summarize(text, arena))
+			       : "uv failed without a message";
 }

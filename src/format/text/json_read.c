@@ -48,7 +48,7 @@ static void skip_space(struct reader *r)
 		r->at++;
 }
 
-static bool take(struct reader *r, char c)
+static bool json_take(struct reader *r, char c)
 {
 	if (r->at == r->end || *r->at != c)
 		return false;
@@ -122,7 +122,7 @@ static int read_escape(struct reader *r, char **out)
 		*(*out)++ = meanings[found - names];
 		return 0;
 	}
-	if (!take(r, 'u'))
+	if (!json_take(r, 'u'))
 		return fail_at(r, place, "unknown escape in a string");
 	if (read_hex4(r, &c) < 0)
 		return -1;
@@ -175,15 +175,15 @@ static const char *find_quote(const struct reader *r)
 static int read_string(struct reader *r, struct str *string)
 {
 	const char *opening = r->at;
-	if (!take(r, '"'))
+	if (!json_take(r, '"'))
 		return fail_at(r, r->at, "a string expected");
 	char *data = arena_alloc(r->arena, (size_t)(find_quote(r) - r->at) + 1), *out = data;
-	while (!take(r, '"')) {
+	while (!json_take(r, '"')) {
 		if (r->at == r->end)
 			return fail_at(r, opening, "a string without an end");
 		if ((unsigned char)*r->at < 0x20)
 			return fail_at(r, r->at, "a control character in a string");
-		if (take(r, '\\')) {
+		if (json_take(r, '\\')) {
 			if (read_escape(r, &out) < 0)
 				return -1;
 			continue;
@@ -217,7 +217,7 @@ static bool to_integer(struct str digits, bool is_negative, int64_t *integer)
 static int read_number(struct reader *r, struct json_value *v)
 {
 	const char *first = r->at;
-	bool is_negative = take(r, '-'), is_whole = true;
+	bool is_negative = json_take(r, '-'), is_whole = true;
 	char copy[NUMBER_MAX + 1];
 	const char *digits = r->at;
 	size_t count = take_digits(r);
@@ -225,15 +225,15 @@ static int read_number(struct reader *r, struct json_value *v)
 		return fail_at(r, first, is_negative ? "a number expected" : "a value expected");
 	if (*digits == '0' && count > 1)
 		return fail_at(r, first, "a number with a leading zero");
-	if (take(r, '.')) {
+	if (json_take(r, '.')) {
 		is_whole = false;
 		if (take_digits(r) == 0)
 			return fail_at(r, first, "a number without digits after its point");
 	}
-	if (take(r, 'e') || take(r, 'E')) {
+	if (json_take(r, 'e') || json_take(r, 'E')) {
 		is_whole = false;
-		if (!take(r, '+'))
-			take(r, '-');
+		if (!json_take(r, '+'))
+			json_take(r, '-');
 		if (take_digits(r) == 0)
 			return fail_at(r, first, "a number without digits in its exponent");
 	}
@@ -267,16 +267,16 @@ static int read_array(struct reader *r, int depth, struct json_value *v)
 	struct json_value **link = &v->first;
 	v->kind = JSON_ARRAY;
 	skip_space(r);
-	if (take(r, ']'))
+	if (json_take(r, ']'))
 		return 0;
 	for (;;) {
 		if (new_value(r, link) < 0 || read_value(r, depth, *link) < 0)
 			return -1;
 		v->count++;
 		link = &(*link)->next;
-		if (take(r, ']'))
+		if (json_take(r, ']'))
 			return 0;
-		if (!take(r, ','))
+		if (!json_take(r, ','))
 			return fail_at(r, r->at, "',' or ']' expected");
 	}
 }
@@ -309,7 +309,7 @@ static int read_object(struct reader *r, int depth, struct json_value *v)
 	struct map keys = { 0 };
 	v->kind = JSON_OBJECT;
 	skip_space(r);
-	if (take(r, '}'))
+	if (json_take(r, '}'))
 		return 0;
 	for (;;) {
 		skip_space(r);
@@ -319,16 +319,16 @@ static int read_object(struct reader *r, int depth, struct json_value *v)
 		if (is_known(v, &keys, &scratch, member->key))
 			return fail_code_at(r, place, ERR_INVALID, "duplicate key", member->key);
 		skip_space(r);
-		if (!take(r, ':'))
+		if (!json_take(r, ':'))
 			return fail_at(r, r->at, "':' expected");
 		if (read_value(r, depth, member) < 0)
 			return -1;
 		*link = member;
 		link = &member->next;
 		v->count++;
-		if (take(r, '}'))
+		if (json_take(r, '}'))
 			return 0;
-		if (!take(r, ','))
+		if (!json_take(r, ','))
 			return fail_at(r, r->at, "',' or '}' expected");
 	}
 }
@@ -344,9 +344,9 @@ static int read_value(struct reader *r, int depth, struct json_value *v)
 		return fail_code_at(r, r->at, ERR_LIMIT, "arrays and objects nested deeper than 32",
 			(struct str){ 0 });
 	const char *first = r->at;
-	if (take(r, '{')) {
+	if (json_take(r, '{')) {
 		result = read_object(r, depth + 1, v);
-	} else if (take(r, '[')) {
+	} else if (json_take(r, '[')) {
 		result = read_array(r, depth + 1, v);
 	} else if (*r->at == '"') {
 		v->kind = JSON_STRING;

@@ -15,17 +15,17 @@ struct table {
 	int instance;
 };
 
-static int refuse(const struct reader *r, const char *reason)
+static int toml_refuse(const struct reader *r, const char *reason)
 {
 	return fail(r->err, ERR_INVALID, "line %d: %s", r->line, reason);
 }
 
-static char peek(const struct reader *r)
+static char toml_peek(const struct reader *r)
 {
 	return r->at < r->end ? *r->at : '\0';
 }
 
-static bool take(struct reader *r, const char *text)
+static bool toml_take(struct reader *r, const char *text)
 {
 	size_t len = strlen(text);
 	if ((size_t)(r->end - r->at) < len || memcmp(r->at, text, len) != 0)
@@ -36,7 +36,7 @@ static bool take(struct reader *r, const char *text)
 
 static void skip_blanks(struct reader *r)
 {
-	while (peek(r) == ' ' || peek(r) == '\t')
+	while (toml_peek(r) == ' ' || toml_peek(r) == '\t')
 		r->at++;
 }
 
@@ -44,7 +44,7 @@ static void skip_blanks(struct reader *r)
 static void skip_space(struct reader *r)
 {
 	for (;; r->at++) {
-		if (peek(r) == '#') {
+		if (toml_peek(r) == '#') {
 			while (r->at < r->end && *r->at != '\n')
 				r->at++;
 		}
@@ -71,7 +71,7 @@ static void put_utf8(char *out, size_t *len, uint32_t code)
 static int take_escape(struct reader *r, char *out, size_t *len)
 {
 	static const char names[] = "btnfre\"\\", values[] = "\b\t\n\f\r\x1b\"\\";
-	char kind = peek(r);
+	char kind = toml_peek(r);
 	const char *known = kind ? strchr(names, kind) : NULL;
 	int digits = kind == 'x' ? 2 : kind == 'u' ? 4 : kind == 'U' ? 8 : 0;
 	uint32_t code = 0;
@@ -81,17 +81,17 @@ static int take_escape(struct reader *r, char *out, size_t *len)
 		return 0;
 	}
 	if (digits == 0)
-		return refuse(r, "an invalid escape after a backslash");
+		return toml_refuse(r, "an invalid escape after a backslash");
 	r->at++;
 	while (digits-- > 0) {
-		char c = peek(r);
+		char c = toml_peek(r);
 		if (!c || !strchr("0123456789abcdefABCDEF", c))
-			return refuse(r, "an escape with too few digits");
+			return toml_refuse(r, "an escape with too few digits");
 		code = code << 4 | (uint32_t)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
 		r->at++;
 	}
 	if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-		return refuse(r, "an escape of an invalid character");
+		return toml_refuse(r, "an escape of an invalid character");
 	put_utf8(out, len, code);
 	return 0;
 }
@@ -129,17 +129,17 @@ static int take_string(struct reader *r, const char **text)
 	size_t len = 0;
 	char *out;
 	for (size_t i = 0; i < 4 && !quote; i++)
-		quote = take(r, quotes[i]) ? quotes[i] : NULL;
+		quote = toml_take(r, quotes[i]) ? quotes[i] : NULL;
 	if (!quote)
-		return refuse(r, "a string is expected here");
+		return toml_refuse(r, "a string is expected here");
 	bool is_long = quote[1], is_basic = quote[0] == '"';
-	if (is_long && (take(r, "\r\n") || take(r, "\n")))
+	if (is_long && (toml_take(r, "\r\n") || toml_take(r, "\n")))
 		r->line++;
 	out = arena_alloc(r->arena, measure(r, quote) + 3);
-	while (!take(r, quote)) {
+	while (!toml_take(r, quote)) {
 		if (r->at == r->end || (*r->at == '\n' && !is_long))
-			return refuse(r, "a string isn't closed");
-		if (is_basic && take(r, "\\")) {
+			return toml_refuse(r, "a string isn't closed");
+		if (is_basic && toml_take(r, "\\")) {
 			if (!(is_long && skip_line_end(r)) && take_escape(r, out, &len) < 0)
 				return -1;
 			continue;
@@ -148,7 +148,7 @@ static int take_string(struct reader *r, const char **text)
 		out[len++] = *r->at++;
 	}
 	/* """a"""": up to two quotes may belong to the text. */
-	for (int i = 0; is_long && i < 2 && peek(r) == quote[0]; i++)
+	for (int i = 0; is_long && i < 2 && toml_peek(r) == quote[0]; i++)
 		out[len++] = *r->at++;
 	*text = out;
 	return 0;
@@ -161,25 +161,26 @@ static int take_key(struct reader *r, const char **key)
 	do {
 		const char *part;
 		skip_blanks(r);
-		if (peek(r) == '"' || peek(r) == '\'') {
+		if (toml_peek(r) == '"' || toml_peek(r) == '\'') {
 			if (take_string(r, &part) < 0)
 				return -1;
 		} else {
 			const char *start = r->at;
-			while (peek(r) && strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
-						 "XYZ0123456789_-",
-						  peek(r)))
+			while (toml_peek(r) &&
+				strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVW"
+				       "XYZ0123456789_-",
+					toml_peek(r)))
 				r->at++;
 			if (r->at == start)
-				return refuse(r, "a key is expected here");
+				return toml_refuse(r, "a key is expected here");
 			part = arena_bytes(r->arena, start, (size_t)(r->at - start));
 		}
 		/* Bounds the cost of joining, which is quadratic in the number of parts. */
 		if (joined && strlen(joined) > 1024)
-			return refuse(r, "a key is too long");
+			return toml_refuse(r, "a key is too long");
 		joined = joined ? arena_printf(r->arena, "%s.%s", joined, part) : part;
 		skip_blanks(r);
-	} while (take(r, "."));
+	} while (toml_take(r, "."));
 	*key = joined;
 	return 0;
 }
@@ -191,8 +192,8 @@ static int take_pair(struct reader *r, struct table table, int depth)
 	const char *key;
 	if (take_key(r, &key) < 0)
 		return -1;
-	if (!take(r, "="))
-		return refuse(r, "'=' is expected after a key");
+	if (!toml_take(r, "="))
+		return toml_refuse(r, "'=' is expected after a key");
 	skip_blanks(r);
 	return take_value(r, table, key, depth);
 }
@@ -202,12 +203,12 @@ static int take_inline_table(struct reader *r, struct table outer, const char *k
 	struct table table = { key, r->instances++ };
 	if (outer.name[0])
 		table.name = arena_printf(r->arena, "%.1024s.%.1024s", outer.name, key);
-	for (skip_space(r); !take(r, "}"); skip_space(r)) {
+	for (skip_space(r); !toml_take(r, "}"); skip_space(r)) {
 		if (take_pair(r, table, depth) < 0)
 			return -1;
 		skip_space(r);
-		if (!take(r, ",") && peek(r) != '}')
-			return refuse(r, "an inline table isn't closed");
+		if (!toml_take(r, ",") && toml_peek(r) != '}')
+			return toml_refuse(r, "an inline table isn't closed");
 	}
 	return 0;
 }
@@ -216,14 +217,14 @@ static int take_array(struct reader *r, struct table table, const char *key, int
 {
 	struct toml_entry empty = { table.name, table.instance, key, "[]", false, r->line };
 	skip_space(r);
-	if (peek(r) == ']')
+	if (toml_peek(r) == ']')
 		vec_push(r->arena, &r->entries, empty);
-	for (; !take(r, "]"); skip_space(r)) {
+	for (; !toml_take(r, "]"); skip_space(r)) {
 		if (take_value(r, table, key, depth) < 0)
 			return -1;
 		skip_space(r);
-		if (!take(r, ",") && peek(r) != ']')
-			return refuse(r, "an array isn't closed");
+		if (!toml_take(r, ",") && toml_peek(r) != ']')
+			return toml_refuse(r, "an array isn't closed");
 	}
 	return 0;
 }
@@ -233,12 +234,12 @@ static int take_value(struct reader *r, struct table table, const char *key, int
 	struct toml_entry entry = { table.name, table.instance, key, NULL, false, r->line };
 	const char *start;
 	if (depth == DEPTH_MAX)
-		return refuse(r, "values are nested too deeply");
-	if (take(r, "["))
+		return toml_refuse(r, "values are nested too deeply");
+	if (toml_take(r, "["))
 		return take_array(r, table, key, depth + 1);
-	if (take(r, "{"))
+	if (toml_take(r, "{"))
 		return take_inline_table(r, table, key, depth + 1);
-	if (peek(r) == '"' || peek(r) == '\'') {
+	if (toml_peek(r) == '"' || toml_peek(r) == '\'') {
 		if (take_string(r, &entry.text) < 0)
 			return -1;
 		entry.is_string = true;
@@ -248,7 +249,7 @@ static int take_value(struct reader *r, struct table table, const char *key, int
 			r->at++;
 		struct str text = str_trim((struct str){ start, (size_t)(r->at - start) });
 		if (text.len == 0)
-			return refuse(r, "a value is expected here");
+			return toml_refuse(r, "a value is expected here");
 		entry.text = arena_bytes(r->arena, text.data, text.len);
 	}
 	vec_push(r->arena, &r->entries, entry);
@@ -258,14 +259,14 @@ static int take_value(struct reader *r, struct table table, const char *key, int
 /* [name] or [[name]]. */
 static int take_header(struct reader *r, struct table *table)
 {
-	bool is_array = take(r, "[[");
+	bool is_array = toml_take(r, "[[");
 	if (!is_array)
-		take(r, "[");
+		toml_take(r, "[");
 	if (take_key(r, &table->name) < 0)
 		return -1;
 	table->instance = r->instances++;
-	if (!take(r, is_array ? "]]" : "]"))
-		return refuse(r, "a table's header isn't closed");
+	if (!toml_take(r, is_array ? "]]" : "]"))
+		return toml_refuse(r, "a table's header isn't closed");
 	return 0;
 }
 
@@ -279,13 +280,13 @@ int toml_parse(struct str text, struct arena *arena, toml_list *entries, struct 
 	if (text.len > 0 && memchr(text.data, '\0', text.len))
 		return fail(err, ERR_INVALID, "the file contains a NUL byte");
 	r.instances = 1;
-	take(&r, "\xef\xbb\xbf");
+	toml_take(&r, "\xef\xbb\xbf");
 	for (skip_space(&r); r.at < r.end; skip_space(&r)) {
-		if ((peek(&r) == '[' ? take_header(&r, &table) : take_pair(&r, table, 0)) < 0)
+		if ((toml_peek(&r) == '[' ? take_header(&r, &table) : take_pair(&r, table, 0)) < 0)
 			return -1;
 		skip_blanks(&r);
 		if (r.at < r.end && !strchr("#\r\n", *r.at))
-			return refuse(&r, "the end of the line is expected here");
+			return toml_refuse(&r, "the end of the line is expected here");
 	}
 	*entries = r.entries;
 	return 0;

@@ -149,7 +149,7 @@ static struct json_value *new_value(struct reader *r, enum json_kind kind, int l
 	return v;
 }
 
-static struct json_value *copy(struct reader *r, const struct json_value *from, int line)
+static struct json_value *yaml_json_copy(struct reader *r, const struct json_value *from, int line)
 {
 	struct json_value *v = new_value(r, from->kind, line), **end;
 	if (!v)
@@ -159,7 +159,7 @@ static struct json_value *copy(struct reader *r, const struct json_value *from, 
 	v->next = v->first = NULL;
 	end = &v->first;
 	for (const struct json_value *one = from->first; one; one = one->next) {
-		if (!(*end = copy(r, one, line)))
+		if (!(*end = yaml_json_copy(r, one, line)))
 			return NULL;
 		end = &(*end)->next;
 	}
@@ -189,7 +189,7 @@ static int read_alias(
 		if (!r->anchors[i].value)
 			return fail(r->err, ERR_INVALID,
 				"line %d: the value of anchor '%.64s' contains itself", line, name);
-		*out = copy(r, r->anchors[i].value, line);
+		*out = yaml_json_copy(r, r->anchors[i].value, line);
 		return *out ? 0 : -1;
 	}
 	return fail(r->err, ERR_INVALID, "line %d: there is no anchor '%.64s'", line, name);
