@@ -26,13 +26,14 @@
 #define EXEC_READ_SIZE 65536
 #define EXEC_SPOOL_REST_MS 50
 
-/* Where it is in its life; record.state is what is shown of that. */
+/* The stage of an exec; clients see record.state, which is derived from it. */
 enum exec_stage {
 	STAGE_ASKED, /* for an approval: exec_asks.c; or its policy looks at files: exec_inputs.c */
 	STAGE_WAITING,	/* for its row, for the sandbox, or (linked) for room in init's socket */
-	STAGE_STARTING, /* init has it, and was asked to say when it has started */
+	STAGE_STARTING, /* sent to init, which hasn't reported its start yet */
 	STAGE_RUNNING,
-	STAGE_ENDING, /* its command has ended; output or judgement are awaited */
+	STAGE_ENDING, /* its command has ended; the rest of its output, or `judgement`, is not there
+			 yet */
 	STAGE_ENDED,
 	STAGE_COUNT
 };
@@ -60,33 +61,32 @@ struct core_exec {
 	uint64_t number;	       /* its id for init: the first 60 bits of record.id */
 	char request_id[ID_LEN + 1];
 	struct audit_actor actor; /* principal "": unknown, or not recorded */
-	struct core_exec *next;	  /* in its sandbox */
+	struct core_exec *next;	  /* the next exec of its sandbox */
 
-	enum exec_stage stage; /* set by exec_move alone */
-	enum exec_judgement
-		judgement; /* whether its limits have been looked at for the last time */
+	enum exec_stage stage;	       /* set by exec_move alone */
+	enum exec_judgement judgement; /* the last check of its limits */
 	enum exec_looked looked_at;
-	enum reason limit; /* it is being killed for this; REASON_EXITED: it isn't */
-	bool is_linked;	   /* in its sandbox */
-	bool is_restored;  /* and init hasn't confirmed that it has it */
-	bool is_paused;	   /* by its listener */
-	bool is_draining;  /* streams_drain is at it */
-	bool is_internal;  /* a check or repair of carrel's: not listed once it has ended */
-	bool is_cli;	   /* of a command of carrel, perhaps on another machine */
+	enum reason limit; /* the limit that it is killed for; REASON_EXITED: none */
+	bool is_linked;	   /* it is in the list of its sandbox */
+	bool is_restored;  /* found after a start of core; init hasn't confirmed it yet */
+	bool is_paused;	   /* its listener wants no output for now */
+	bool is_draining;  /* streams_drain is running */
+	bool is_internal;  /* a check or repair of core's own: not listed after its end */
+	bool is_cli;	   /* started by a command of carrel, perhaps on another machine */
 	bool may_not_grow; /* it was sent with INIT_NO_GROWTH */
-	bool has_streams;  /* they are open, and fds are for the command */
-	unsigned tries;	   /* sandboxes that ended before init received it */
+	bool has_streams;  /* its streams are open, and fds are for the command */
+	unsigned tries;	   /* number of sandboxes that ended before init received it */
 	int wait_status;
-	int signal_sent;	   /* by a caller, the last; or 0 */
-	size_t texts_bytes;	   /* of its argv */
-	uint64_t began_ns;	   /* asked for */
-	uint64_t cpu_base_ms;	   /* of its sandbox, when it was sent */
-	struct exec_spec *spec;	   /* a copy, while it waits */
+	int signal_sent;	   /* the last signal that a caller sent, or 0 */
+	size_t texts_bytes;	   /* size of its argv */
+	uint64_t began_ns;	   /* when it was requested */
+	uint64_t cpu_base_ms;	   /* CPU time of its sandbox when it was sent to init */
+	struct exec_spec *spec;	   /* a copy, while it waits to be sent */
 	char approval[ID_LEN + 1]; /* of STAGE_ASKED: that it waits for; else "" */
-	unsigned awaited;	   /* callbacks of others that will get it: it isn't freed before */
+	unsigned awaited;	   /* callbacks that will get it: it isn't freed before they ran */
 	bool is_freed;
-	bool is_unacknowledged;	    /* init waits until its end is in the store */
-	struct loop_timer *timeout; /* its time is over, or it didn't end when it was killed */
+	bool is_unacknowledged;	    /* init keeps its end until that is in the store */
+	struct loop_timer *timeout; /* its timeout, then the time for a killed command to end */
 	struct loop_timer *later;
 
 	int fds[3]; /* for the command, until they are sent */
@@ -99,7 +99,7 @@ struct core_exec {
 	enum exec_stdin stdin_state;
 	struct exec_writer *writers;
 
-	struct loop_timer *rest; /* of a captured one: it isn't watched meanwhile */
+	struct loop_timer *rest; /* a captured exec isn't watched until then */
 	struct core_exec *kept_next;
 	struct core_exec *judged_next;
 	unsigned judged_by; /* the walk of the tree that it waits for */
@@ -108,11 +108,11 @@ struct core_exec {
 	int spool;	   /* terminal: where its output goes, or -1 */
 	int rotators[2];   /* its files, open to drop the oldest output; or -1 */
 	int watches[2];	   /* of inotify, or -1 */
-	bool is_closed[2]; /* no writer is left */
+	bool is_closed[2]; /* no process can write to the file any more */
 	bool is_spool_watched, is_news;
-	bool is_polled;		 /* inotify can't watch it */
-	uint64_t spool_bytes;	 /* at the last look */
-	struct loop_timer *look; /* the next one, when it is due */
+	bool is_polled;		 /* checked by `look`, since inotify can't watch it */
+	uint64_t spool_bytes;	 /* size of its files when last checked */
+	struct loop_timer *look; /* the next check of the spool */
 	struct exec_follower *followers, *cursor;
 };
 
