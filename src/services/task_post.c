@@ -1,6 +1,7 @@
 /* task_post.c -- how notifications reach their URL: a workspace is made, a program in it posts what
  * waits, pauses and attempts, the workspace is removed. */
 #include <string.h>
+#include "base/clock.h"
 #include "services/task_push.h"
 
 #define ATTEMPTS 4
@@ -40,63 +41,53 @@ static void leave(struct push **at, const struct push *push)
 	*at = push->next_of;
 }
 
-static void wait(struct push *push)
+static void take_place(struct push *push)
+{
+	struct pushes *pushes = &push->agents->pushes;
+	push->has_place = true;
+	push->next_of = pushes->active;
+	pushes->active = push;
+	pushes->active_count++;
+}
+
+/* -1: its config is gone. */
+static int await_place(struct push *push)
 {
 	struct push **at = &push->agents->pushes.waiting;
+	struct error never;
+	if (has_room(push)) {
+		take_place(push);
+		return 0;
+	}
 	while (*at)
 		at = &(*at)->next_of;
 	*at = push;
 	push->next_of = NULL;
-	push->step = PUSH_WAITING;
+	while (push->task && !push->has_place)
+		bell_wait(&push->bell, BELL_NO_TIME, &never);
+	if (push->has_place)
+		return 0;
+	leave(&push->agents->pushes.waiting, push);
+	return -1;
 }
 
-static void make(struct push *push);
-
 /* Its workspace is gone: another one may have one. */
-static void release(struct push *push)
+static void release_place(struct push *push)
 {
 	struct pushes *pushes = &push->agents->pushes;
-	desk_done(&push->desk);
 	leave(&pushes->active, push);
 	pushes->active_count--;
-	push->step = PUSH_IDLE;
+	push->has_place = false;
 	for (struct push *next = pushes->waiting; next; next = next->next_of)
 		if (has_room(next)) {
 			leave(&pushes->waiting, next);
-			make(next);
+			take_place(next);
+			bell_ring_later(&next->bell);
 			return;
 		}
 }
 
 /* ---- the workspace ---- */
-
-static void on_removed(void *ctx, const struct error *err)
-{
-	struct push *push = ctx;
-	release(push);
-	push_next(push);
-}
-
-static void remove_workspace(struct push *push)
-{
-	push->step = PUSH_REMOVING;
-	desk_remove(&push->desk, on_removed, push);
-}
-
-static void failed(struct push *push, bool is_final, const char *why);
-
-static void on_made(void *ctx, const struct error *err)
-{
-	struct push *push = ctx;
-	if (err)
-		release(push);
-	else
-		push->step = PUSH_READY;
-	if (err && push->task)
-		failed(push, false, err->text);
-	else
-		push_next(push);
-}
 
 /* By the agent as it is now. */
 static int check_host(const struct push *push, bool *is_port_named, struct error *err)
@@ -113,26 +104,20 @@ static const char *entry_of(const struct push *push, struct arena *arena)
 	uint16_t port;
 	bool is_port_named = false;
 	struct error ignored;
-	check_host(push, &is_port_named, &ignored); /* push_next asks again */
+	check_host(push, &is_port_named, &ignored); /* serve asks again */
 	if (!is_port_named ||
 		network_target_parse(str_from(push->model.url), host, &port, &ignored))
 		return push_config_host(&push->model, arena);
 	return arena_printf(arena, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
 }
 
-static void make(struct push *push)
+static int make(struct push *push, struct error *err)
 {
-	struct pushes *pushes = &push->agents->pushes;
 	auto_arena struct arena arena = { 0 };
 	struct workspace wanted = { .network = { .mode = "list" },
 		.limits = { .memory_bytes = 256 << 20, .disk_bytes = 16 << 20, .pids = 16 } };
 	vec_push(&arena, &wanted.network.allow, entry_of(push, &arena));
-	push->next_of = pushes->active;
-	pushes->active = push;
-	pushes->active_count++;
-	push->step = PUSH_MAKING;
-	desk_init(&push->desk, core_of(push), core_system());
-	desk_create(&push->desk, PUSH_SERVICE, &wanted, on_made, push);
+	return desk_create_wait(push->bell.fiber, &push->desk, PUSH_SERVICE, &wanted, err);
 }
 
 /* ---- one run of the program ---- */
@@ -207,44 +192,7 @@ static bool may_be_told(const struct push *push)
 	       access_name_holds(core_of(push), owner);
 }
 
-static void on_posted(void *ctx, const struct error *err);
-
-static void post(struct push *push)
-{
-	static const char *argv[] = { "python3", "-I", "-S", "-c", script, NULL };
-	struct exec_spec spec = { .argv = { argv, 5, 5 }, .has_stdin_text = true };
-	if (!may_be_told(push)) {
-		core_drop(core_of(push), &store_push_configs, push->model.id, NULL, NULL);
-		push_forget(push);
-		return;
-	}
-	print_orders(push);
-	spec.stdin_text = (struct str){ push->orders.data, push->orders.len };
-	spec.timeout_ms = push->sent * POST_SECONDS * 1000 + RUN_EXTRA_MS;
-	push->step = PUSH_POSTING;
-	desk_run(&push->desk, &spec, on_posted, push);
-}
-
 /* ---- what came of it ---- */
-
-static void on_timer(struct loop *loop, void *ctx)
-{
-	struct push *push = ctx;
-	push->timer = NULL;
-	if (push->is_paused) {
-		push->is_paused = false;
-		push_next(push);
-	} else if (push->step == PUSH_READY && !push->count) {
-		remove_workspace(push);
-	}
-}
-
-static void set_timer(struct push *push, uint64_t ms, bool is_pause)
-{
-	loop_cancel(push->agents->base.loop, push->timer);
-	push->timer = loop_after(push->agents->base.loop, ms, on_timer, push);
-	push->is_paused = is_pause;
-}
 
 /* Said once, until one is taken again: a dead receiver must not fill the logs. */
 static void tell_failure(struct push *push, const char *why)
@@ -257,6 +205,11 @@ static void tell_failure(struct push *push, const char *why)
 	journal_emit(core_journal(core_of(push)), "task.push_failed",
 		task->workspace ? task->workspace : "", task->agent, "task", task->id, "context",
 		task->context, "config", push->model.config, "host", host, "error", why, NULL);
+}
+
+static void pause_for(struct push *push, uint64_t ms)
+{
+	push->paused_until_ms = clock_monotonic_ms() + ms;
 }
 
 /* What waits behind it becomes the task as it is then: the receiver misses no state for good. */
@@ -272,21 +225,21 @@ static void give_up(struct push *push, const char *why)
 		push_merge(push);
 	else
 		push_settle(push);
-	set_timer(push, FAILING_PAUSE_MS, true);
-	if (push->step == PUSH_READY)
-		remove_workspace(push);
+	pause_for(push, FAILING_PAUSE_MS);
 }
 
-/* is_final: another attempt would come to the same. */
-static void failed(struct push *push, bool is_final, const char *why)
+/* is_final: another attempt would come to the same. false: it was given up. */
+static bool take_failure(struct push *push, bool is_final, const char *why)
 {
 	push->attempts++;
 	if (core_is_stopping(core_of(push)))
-		return; /* the next start tells of the end of the task */
-	if (is_final || push->is_failing || push->attempts >= ATTEMPTS)
+		return true; /* the next start tells of the end of the task */
+	if (is_final || push->is_failing || push->attempts >= ATTEMPTS) {
 		give_up(push, why);
-	else /* 250 ms, 1 s, 4 s */
-		set_timer(push, 250ull << (2 * (push->attempts - 1)), true);
+		return false;
+	}
+	pause_for(push, 250ull << (2 * (push->attempts - 1))); /* 250 ms, 1 s, 4 s */
+	return true;
 }
 
 /* The agent does not push there any more: nothing is tried. */
@@ -299,8 +252,6 @@ static void refuse(struct push *push, const char *why)
 	while (push->count)
 		push_drop_first(push);
 	push_settle(push);
-	if (push->step == PUSH_READY)
-		remove_workspace(push);
 }
 
 struct answer {
@@ -352,87 +303,143 @@ static bool is_final_status(unsigned status)
 	return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
 }
 
-static void on_posted(void *ctx, const struct error *err)
+/* One run of the program. false: its workspace isn't used again. */
+static bool post(struct push *push)
 {
-	struct push *push = ctx;
+	static const char *argv[] = { "python3", "-I", "-S", "-c", script, NULL };
+	struct exec_spec spec = { .argv = { argv, 5, 5 }, .has_stdin_text = true };
 	auto_arena struct arena arena = { 0 };
 	struct answer why = { 0 };
-	push->step = PUSH_READY;
-	bool is_done = !err && take_answers(push, &why, &arena);
+	struct error err;
+	if (!may_be_told(push)) {
+		core_drop(core_of(push), &store_push_configs, push->model.id, NULL, NULL);
+		push_forget(push);
+		return false;
+	}
+	print_orders(push);
+	spec.stdin_text = (struct str){ push->orders.data, push->orders.len };
+	spec.timeout_ms = push->sent * POST_SECONDS * 1000 + RUN_EXTRA_MS;
+	push->is_posting = true;
+	bool failed = desk_run_wait(push->bell.fiber, &push->desk, &spec, &err);
+	push->is_posting = false;
+	bool is_done = !failed && take_answers(push, &why, &arena);
 	push->sent = 0;
 	buf_clear(&push->orders);
-	if (!push->task || is_done) {
-		push_next(push);
-		return;
-	}
-	bool is_missing = err && err->code == ERR_COMMAND_NOT_FOUND;
+	if (!push->task || is_done)
+		return true;
+	bool is_missing = failed && err.code == ERR_COMMAND_NOT_FOUND;
 	const char *text = is_missing  ? "python3, which posts, was not found on the host"
-			   : err       ? err->text
+			   : failed    ? err.text
 			   : why.error ? why.error
 				       : "";
-	failed(push, is_missing || (!err && is_final_status(why.status)),
-		!why.status ? text
-			    : arena_printf(&arena, "answered with status %u%s%s", why.status,
-				      text[0] ? ": " : "", text));
-	if (err && push->step == PUSH_READY) /* the next attempt has another one */
-		remove_workspace(push);
+	/* The next attempt after an error has another workspace. */
+	return take_failure(push, is_missing || (!failed && is_final_status(why.status)),
+		       !why.status ? text
+				   : arena_printf(&arena, "answered with status %u%s%s", why.status,
+					     text[0] ? ": " : "", text)) &&
+	       !failed;
 }
 
-/* ---- what to do ---- */
+/* ---- the job ---- */
 
-static void rest(struct push *push)
+/* Nothing waits. false: nothing came for a while, or nothing will come. */
+static bool rest(struct push *push)
 {
+	uint64_t until_ms = clock_monotonic_ms() + IDLE_MS;
+	struct error never;
 	push_settle(push);
 	if (push->model.is_done)
-		remove_workspace(push);
-	else
-		set_timer(push, IDLE_MS, false);
+		return false;
+	bell_wait(&push->bell, IDLE_MS, &never);
+	return push->count || clock_monotonic_ms() < until_ms;
+}
+
+static bool is_paused(const struct push *push)
+{
+	return clock_monotonic_ms() < push->paused_until_ms;
+}
+
+static void await_pause(struct push *push)
+{
+	uint64_t now_ms = clock_monotonic_ms();
+	struct error never;
+	bell_wait(&push->bell, push->paused_until_ms - now_ms, &never);
+}
+
+/* false: there is nothing more to do in its workspace. */
+static bool serve(struct push *push)
+{
+	bool ignored;
+	struct error err;
+	if (!push->task)
+		return false;
+	if (is_paused(push)) {
+		await_pause(push);
+		return true;
+	}
+	if (!push->count && !core_is_stopping(core_of(push)))
+		return rest(push);
+	if (core_is_stopping(core_of(push)) || !is_ready(push, push->first)) {
+		bell_wait(&push->bell, BELL_NO_TIME, &err);
+		return true;
+	}
+	if (!check_host(push, &ignored, &err))
+		return post(push);
+	refuse(push, err.text);
+	return false;
+}
+
+static void deliver_some(struct push *push)
+{
+	struct error err;
+	desk_init(&push->desk, core_of(push), core_system());
+	if (push->task && make(push, &err)) {
+		if (push->task)
+			take_failure(push, false, err.text);
+	} else {
+		while (serve(push))
+			;
+		if (!core_is_stopping(core_of(push))) /* else the next start removes it */
+			desk_remove_wait(push->bell.fiber, &push->desk, &err);
+	}
+	desk_done(&push->desk);
+	release_place(push);
+}
+
+static void deliver(struct fiber *fiber, void *ctx)
+{
+	struct push *push = ctx;
+	bool ignored;
+	struct error err;
+	push->bell = (struct bell){ .fiber = fiber, .loop = push->agents->base.loop };
+	while (push->task && push->count && !core_is_stopping(core_of(push))) {
+		if (is_paused(push))
+			await_pause(push);
+		else if (check_host(push, &ignored, &err))
+			refuse(push, err.text);
+		else if (!await_place(push))
+			deliver_some(push);
+	}
+	bell_done(&push->bell);
+	push->bell.fiber = NULL;
+	if (!push->task)
+		push_free(push);
 }
 
 void push_next(struct push *push)
 {
-	bool is_stopping = core_is_stopping(core_of(push)), ignored;
-	struct error err;
-	if (push->step == PUSH_IDLE && !push->task) {
-		loop_cancel(push->agents->base.loop, push->timer);
-		push_free(push);
-	} else if (push->step == PUSH_READY && !push->task) {
-		remove_workspace(push);
-	} else if (push->is_paused || is_stopping) {
-		return;
-	} else if ((push->step == PUSH_IDLE || push->step == PUSH_READY) && push->count &&
-		   check_host(push, &ignored, &err)) {
-		refuse(push, err.text);
-	} else if (push->step == PUSH_IDLE && push->count) {
-		if (has_room(push))
-			make(push);
-		else
-			wait(push);
-	} else if (push->step == PUSH_READY && push->count) {
-		if (is_ready(push, push->first))
-			post(push);
-	} else if (push->step == PUSH_READY) {
-		rest(push);
-	}
+	if (push->bell.fiber)
+		bell_ring(&push->bell);
+	else if (push->count && !core_is_stopping(core_of(push)))
+		fiber_start(deliver, push);
 }
 
 void push_end(struct push *push)
 {
-	loop_cancel(push->agents->base.loop, push->timer);
-	push->timer = NULL;
-	push->is_paused = false;
-	if (push->step == PUSH_WAITING)
-		leave(&push->agents->pushes.waiting, push);
-	if (push->step == PUSH_POSTING)
-		desk_cancel(&push->desk);
-	bool is_under_way = push->step == PUSH_MAKING || push->step == PUSH_REMOVING;
-	if (push->step == PUSH_WAITING || push->step == PUSH_IDLE) {
+	if (push->is_posting)
+		fiber_cancel(push->bell.fiber);
+	else if (push->bell.fiber)
+		bell_ring(&push->bell);
+	else
 		push_free(push);
-	} else if (core_is_stopping(core_of(push)) && !is_under_way) {
-		/* The next start removes its workspace. */
-		leave(&push->agents->pushes.active, push);
-		push_free(push);
-	} else if (push->step == PUSH_READY) {
-		remove_workspace(push);
-	}
 }

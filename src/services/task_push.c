@@ -115,8 +115,6 @@ void push_free(struct push *push)
 {
 	while (push->first)
 		push_drop_first(push);
-	if (push->desk.core)
-		desk_done(&push->desk);
 	buf_done(&push->orders);
 	arena_done(&push->arena);
 	free(push);

@@ -9,6 +9,7 @@
 #pragma once
 #include "services/agents_internal.h"
 #include "services/desk.h"
+#include "services/waits.h"
 
 #define PUSH_SERVICE WORKSPACE_PUSH	  /* of the workspaces */
 #define PUSH_ENTRIES_MAX 64		  /* that wait, of one config */
@@ -20,14 +21,6 @@ struct push_entry {
 	struct buf body; /* empty: the task, as it is when this is posted */
 	struct push_entry *next;
 };
-enum push_step {
-	PUSH_IDLE,    /* has no workspace */
-	PUSH_WAITING, /* for one: too many others have */
-	PUSH_MAKING,
-	PUSH_READY, /* perhaps with a timer */
-	PUSH_POSTING,
-	PUSH_REMOVING,
-};
 struct push {
 	struct agents *agents;
 	struct agent_task *task; /* NULL: the config is gone, and this is freed soon */
@@ -37,11 +30,12 @@ struct push {
 	struct task_listener listener;
 	struct push_entry *first; /* that wait; the first `sent` of them are being posted */
 	size_t count, sent;
-	enum push_step step;
+	struct bell bell; /* of the job that posts; its fiber is NULL: nothing is to be posted */
 	struct desk desk;
-	struct buf orders;	  /* stdin of the program */
-	struct loop_timer *timer; /* of a pause, or of an idle workspace */
-	bool is_paused, is_failing;
+	struct buf orders; /* stdin of the program */
+	bool has_place;	   /* one of the workspaces is its own, or will be */
+	bool is_posting, is_failing;
+	uint64_t paused_until_ms;
 	uint64_t seen_ms; /* the task's change that came last: it waits here, or was told */
 	unsigned attempts;
 	struct push *next_of; /* of those that wait for a workspace, or have one */
