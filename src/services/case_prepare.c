@@ -185,7 +185,7 @@ static int read_project(struct prepare *p, struct str text, struct error *err)
 static int read_toml(struct prepare *p, struct error *err)
 {
 	auto_close int fd = -1;
-	if (desk_open_wait(p->fiber, &p->desk, "pyproject.toml", &fd, err))
+	if (desk_open(p->fiber, &p->desk, "pyproject.toml", &fd, err))
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
 	char *text = arena_alloc(&p->arena, TOML_MAX);
 	ssize_t got = fd_read_full(fd, text, TOML_MAX);
@@ -384,7 +384,7 @@ static int freeze(struct prepare *p, struct error *err)
 	const struct snapshot_wanted wanted = { .note = "a prepared case",
 		.when_busy = WHEN_BUSY_PAUSE };
 	char id[ID_LEN + 1];
-	if (begin(p, "snapshot", err) || desk_freeze_wait(p->fiber, &p->desk, &wanted, id, err))
+	if (begin(p, "snapshot", err) || desk_freeze(p->fiber, &p->desk, &wanted, id, err))
 		return -1;
 	p->c->model.snapshot = arena_text(&p->c->arena, id);
 	return 0;

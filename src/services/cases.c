@@ -289,7 +289,7 @@ static int make_workspace(struct creation *creation, struct fiber *fiber, struct
 	for (size_t i = 0; i < spec->env.count; i++)
 		vec_push(arena, &wanted.env, spec->env.items[i]);
 	desk_init(&desk, creation->cases->base.core, creation->request);
-	int failed = desk_create_wait(fiber, &desk, CASES_SERVICE, &wanted, err);
+	int failed = desk_create(fiber, &desk, CASES_SERVICE, &wanted, err);
 	creation->model.workspace = arena_text(arena, desk.id);
 	desk_done(&desk);
 	return failed;

@@ -157,7 +157,7 @@ static int write_files(struct cell_job *job, const struct case_grader *grader, s
 		if (find(job, job->desk.id, &w, err))
 			return -1;
 		job->reason = "grader";
-		if (desk_write_wait(
+		if (desk_write(
 			    job->fiber, &job->desk, file->key, str_from(file->value), err) ||
 			why_canceled(job))
 			return -1;
@@ -213,7 +213,7 @@ static void remove_fork(struct cell_job *job)
 {
 	struct error err;
 	job->is_ending = true;
-	if (desk_remove_wait(job->fiber, &job->desk, &err))
+	if (desk_remove(job->fiber, &job->desk, &err))
 		log_record(core_log(job->desk.core), LOG_LEVEL_WARN,
 			"the workspace of a cell can't be removed", "case", job->cell->c->model.id,
 			"error", err.text, NULL);

@@ -34,7 +34,7 @@ static int run(
 		spec.stdin_text = job->wanted.stdin_text;
 		spec.has_stdin_text = true;
 	}
-	return desk_run_wait(job->fiber, &job->desk, &spec, err);
+	return desk_run(job->fiber, &job->desk, &spec, err);
 }
 
 static struct code_part take_part(struct code_job *job, struct exec_captured *captured)
@@ -63,12 +63,12 @@ static int create(struct code_job *job, struct error *err)
 		.ttl_ms = TTL_MS };
 	if (wanted->tests && !code_is_shell(wanted->tests_file))
 		vec_push(&job->arena, &made.packages, "pytest");
-	return desk_create_wait(job->fiber, &job->desk, SERVICE, &made, err);
+	return desk_create(job->fiber, &job->desk, SERVICE, &made, err);
 }
 
 static int write_file(struct code_job *job, const char *file, const char *text, struct error *err)
 {
-	return desk_write_wait(job->fiber, &job->desk, file, str_from(text), err);
+	return desk_write(job->fiber, &job->desk, file, str_from(text), err);
 }
 
 static int run_code(struct code_job *job, struct error *err)
@@ -97,7 +97,7 @@ static void run_job(struct fiber *fiber, void *ctx)
 	job->fiber = fiber;
 	int failed = run_code(job, &err);
 	fiber_end_cancellation(fiber);
-	if (desk_remove_wait(fiber, &job->desk, &why))
+	if (desk_remove(fiber, &job->desk, &why))
 		log_record(core_log(job->desk.core), LOG_LEVEL_WARN,
 			"the workspace of a code run can't be removed", "workspace", job->desk.id,
 			"error", why.text, NULL);

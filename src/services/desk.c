@@ -11,82 +11,88 @@
 #include "core/files/tree_archive.h"
 #include "core/packages/packages.h"
 #include "core/state/snapshots.h"
+#include "services/waits.h"
 
 void desk_init(struct desk *desk, struct core *core, const struct request *request)
 {
 	*desk = (struct desk){ .core = core, .request = request };
 }
 
-static void drop_output(struct desk *desk)
+void desk_done(struct desk *desk)
 {
 	if (desk->captured.core)
 		exec_captured_done(&desk->captured);
 	desk->captured = (struct exec_captured){ 0 };
 }
 
-void desk_done(struct desk *desk)
+/* What is known at once (invariant 3). */
+static int fail_later(const struct desk *desk)
 {
-	loop_cancel(core_loop(desk->core), desk->later);
-	drop_output(desk);
+	struct error ignored;
+	pause_wait(desk->fiber, core_loop(desk->core), 0, &ignored);
+	return -1;
 }
 
-/* ---- one step ---- */
-
-static void begin(struct desk *desk, desk_fn *done, void *ctx)
+static int begin(
+	struct fiber *fiber, struct desk *desk, struct core_workspace **w, struct error *err)
 {
-	desk->done = done;
-	desk->ctx = ctx;
-	desk->err = (struct error){ 0 };
+	desk->fiber = fiber;
+	return core_find(desk->request, desk->core, desk->id, w, err) ? fail_later(desk) : 0;
 }
 
-static void end(struct desk *desk, const struct error *err)
-{
-	desk_fn *done = desk->done;
-	desk->done = NULL;
-	done(desk->ctx, err);
-}
-
-static void on_later(struct loop *loop, void *ctx)
-{
-	struct desk *desk = ctx;
-	desk->later = NULL;
-	end(desk, desk->err.code ? &desk->err : NULL);
-}
-
-/* For what is known already: its callback comes from the loop all the same. */
-static void end_later(struct desk *desk)
-{
-	desk->later = loop_after(core_loop(desk->core), 0, on_later, desk);
-}
-
-static bool find(struct desk *desk, struct core_workspace **w)
-{
-	if (!core_find(desk->request, desk->core, desk->id, w, &desk->err))
-		return true;
-	end_later(desk);
-	return false;
-}
-
-/* ---- create ---- */
+/* ---- create, remove ---- */
 
 static void on_created(void *ctx, struct core_workspace *w, const struct error *err)
 {
 	struct desk *desk = ctx;
 	if (!err)
 		str_copy(desk->id, sizeof desk->id, core_model(w)->id);
-	end(desk, err);
+	fiber_continue(desk->fiber, err);
 }
 
-void desk_create(struct desk *desk, const char *service, const struct workspace *wanted,
-	desk_fn *done, void *ctx)
+int desk_create(struct fiber *fiber, struct desk *desk, const char *service,
+	const struct workspace *wanted, struct error *err)
 {
 	struct workspace made = *wanted;
 	made.owner.service = service;
-	begin(desk, done, ctx);
+	desk->fiber = fiber;
 	core_create(desk->request, desk->core, &made, on_created, desk);
+	return fiber_wait(fiber, err);
 }
 
-/* ---- install ---- */
+static void on_removed(void *ctx, struct core_workspace *w, const struct error *err)
+{
+	struct desk *desk = ctx;
+	if (!err)
+		desk->id[0] = '\0';
+	fiber_continue(desk->fiber, err);
+}
+
+int desk_remove(struct fiber *fiber, struct desk *desk, struct error *err)
+{
+	struct core_workspace *w;
+	desk->fiber = fiber;
+	if (!desk->id[0] || core_find(core_system(), desk->core, desk->id, &w, err)) {
+		desk->id[0] = '\0';
+		return 0;
+	}
+	core_remove(core_system(), w, "removed", on_removed, desk);
+	return fiber_wait(fiber, err);
+}
+
+/* ---- packages and commands ---- */
+
+static void cut(void *ctx)
+{
+	struct desk *desk = ctx;
+	if (desk->install)
+		cancelable_cancel(desk->install);
+	if (!desk->exec)
+		return;
+	exec_detach(desk->exec);
+	desk->exec = NULL;
+	fiber_continue(desk->fiber, NULL);
+}
 
 static void on_installed(void *ctx, const struct packages_result *result, const struct error *err)
 {
@@ -94,88 +100,20 @@ static void on_installed(void *ctx, const struct packages_result *result, const 
 	desk->install = NULL;
 	if (!err)
 		str_copy(desk->environment, sizeof desk->environment, result->environment);
-	end(desk, err);
+	fiber_continue(desk->fiber, err);
 }
 
-void desk_install(struct desk *desk, const text_list *packages, desk_fn *done, void *ctx)
+int desk_install(
+	struct fiber *fiber, struct desk *desk, const text_list *packages, struct error *err)
 {
-	struct core_workspace *w;
-	struct packages_wanted wanted = { .packages = *packages,
+	const struct packages_wanted wanted = { .packages = *packages,
 		.kind = &env_kind_rows[ENV_KIND_PYTHON] };
-	begin(desk, done, ctx);
-	if (find(desk, &w))
-		desk->install = packages_change(desk->request, w, &wanted, on_installed, desk);
-}
-
-/* ---- write ---- */
-
-static void on_written(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	end(ctx, err);
-}
-
-static void on_begun(void *ctx, struct file_write *write, const struct error *err)
-{
-	struct desk *desk = ctx;
-	struct error why;
-	if (err) {
-		end(desk, err);
-		return;
-	}
-	if (files_write(write, desk->bytes.data, desk->bytes.len, &why)) {
-		files_abort_write(write);
-		end(desk, &why);
-		return;
-	}
-	files_finish_write(write, on_written, desk);
-}
-
-void desk_write(struct desk *desk, const char *path, struct str bytes, desk_fn *done, void *ctx)
-{
 	struct core_workspace *w;
-	begin(desk, done, ctx);
-	desk->bytes = bytes;
-	if (find(desk, &w))
-		files_begin_write(desk->request, w, path, 0, WRITE_PARENTS, on_begun, desk);
+	if (begin(fiber, desk, &w, err))
+		return -1;
+	desk->install = packages_change(desk->request, w, &wanted, on_installed, desk);
+	return fiber_wait_or_cut(fiber, cut, desk, err);
 }
-
-/* ---- read ---- */
-
-static void on_opened(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	struct desk *desk = ctx;
-	struct error why;
-	if (err) {
-		end(desk, err);
-		return;
-	}
-	auto_close int fd = answer->fd;
-	if (!file_read(fd, desk->max, desk->arena, desk->text)) {
-		end(desk, NULL);
-		return;
-	}
-	if (errno == EFBIG)
-		fail(&why, ERR_LIMIT, "'%s' has more than %zu bytes", desk->path, desk->max);
-	else
-		fail_errno(&why, "read '%s'", desk->path);
-	end(desk, &why);
-}
-
-void desk_read(struct desk *desk, const char *path, size_t max, struct arena *arena,
-	struct str *text, desk_fn *done, void *ctx)
-{
-	const struct files_request what = { .verb = FILES_OPEN, .path = path };
-	struct core_workspace *w;
-	begin(desk, done, ctx);
-	desk->path = path;
-	desk->max = max;
-	desk->arena = arena;
-	desk->text = text;
-	if (find(desk, &w))
-		files_do(core_system(), w, &what, on_opened, desk);
-}
-
-/* ---- run ---- */
 
 static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 {
@@ -188,121 +126,82 @@ static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 		str_copy(desk->exec_id, sizeof desk->exec_id, exec_record_of(e)->id);
 		str_copy(desk->limiter, sizeof desk->limiter, limiter ? limiter : "");
 	}
-	end(desk, err);
+	fiber_continue(desk->fiber, err);
 }
 
-void desk_run(struct desk *desk, const struct exec_spec *spec, desk_fn *done, void *ctx)
+int desk_run(
+	struct fiber *fiber, struct desk *desk, const struct exec_spec *spec, struct error *err)
+{
+	const struct exec_listener listener = { .ended = on_ended, .ctx = desk };
+	struct core_workspace *w;
+	desk_done(desk);
+	if (begin(fiber, desk, &w, err))
+		return -1;
+	if (exec_start(desk->request, w, spec, EXEC_CAPTURED, NULL, &listener, &desk->exec, err)) {
+		desk->exec = NULL;
+		return fail_later(desk);
+	}
+	return fiber_wait_or_cut(fiber, cut, desk, err);
+}
+
+/* ---- files ---- */
+
+static void on_written(void *ctx, const struct files_answer *answer, const struct error *err)
+{
+	fiber_continue(ctx, err);
+}
+
+static void on_begun(void *ctx, struct file_write *write, const struct error *err)
+{
+	struct desk *desk = ctx;
+	desk->write = err ? NULL : write;
+	fiber_continue(desk->fiber, err);
+}
+
+int desk_write(struct fiber *fiber, struct desk *desk, const char *path, struct str bytes,
+	struct error *err)
 {
 	struct core_workspace *w;
-	const struct exec_listener listener = { .ended = on_ended, .ctx = desk };
-	begin(desk, done, ctx);
-	drop_output(desk);
-	if (find(desk, &w) && exec_start(desk->request, w, spec, EXEC_CAPTURED, NULL, &listener,
-				      &desk->exec, &desk->err))
-		end_later(desk);
+	if (begin(fiber, desk, &w, err))
+		return -1;
+	files_begin_write(desk->request, w, path, 0, WRITE_PARENTS, on_begun, desk);
+	if (fiber_wait(fiber, err) || files_write(desk->write, bytes.data, bytes.len, err)) {
+		files_abort_write(desk->write);
+		return -1;
+	}
+	files_finish_write(desk->write, on_written, fiber);
+	return fiber_wait(fiber, err);
 }
 
-void desk_cancel(struct desk *desk)
-{
-	if (desk->install)
-		cancelable_cancel(desk->install);
-	if (!desk->exec)
-		return;
-	exec_detach(desk->exec);
-	desk->exec = NULL;
-	fail(&desk->err, ERR_CANCELED, "canceled by the client");
-	end_later(desk);
-}
-
-/* ---- remove ---- */
-
-static void on_removed(void *ctx, struct core_workspace *w, const struct error *err)
+static void on_opened(void *ctx, const struct files_answer *answer, const struct error *err)
 {
 	struct desk *desk = ctx;
 	if (!err)
-		desk->id[0] = '\0';
-	end(desk, err);
+		*desk->opened = answer->fd;
+	fiber_continue(desk->fiber, err);
 }
 
-void desk_remove(struct desk *desk, desk_fn *done, void *ctx)
-{
-	struct core_workspace *w;
-	struct error err;
-	begin(desk, done, ctx);
-	if (desk->id[0] && !core_find(core_system(), desk->core, desk->id, &w, &err)) {
-		core_remove(core_system(), w, "removed", on_removed, desk);
-		return;
-	}
-	desk->id[0] = '\0';
-	end_later(desk);
-}
-
-/* ---- for fibers ---- */
-
-int desk_create_wait(struct fiber *fiber, struct desk *desk, const char *service,
-	const struct workspace *wanted, struct error *err)
-{
-	desk_create(desk, service, wanted, fiber_continue, fiber);
-	return fiber_wait(fiber, err);
-}
-
-static void cut(void *desk)
-{
-	desk_cancel(desk);
-}
-
-int desk_install_wait(
-	struct fiber *fiber, struct desk *desk, const text_list *packages, struct error *err)
-{
-	desk_install(desk, packages, fiber_continue, fiber);
-	return fiber_wait_or_cut(fiber, cut, desk, err);
-}
-
-int desk_write_wait(struct fiber *fiber, struct desk *desk, const char *path, struct str bytes,
-	struct error *err)
-{
-	desk_write(desk, path, bytes, fiber_continue, fiber);
-	return fiber_wait(fiber, err);
-}
-
-int desk_run_wait(
-	struct fiber *fiber, struct desk *desk, const struct exec_spec *spec, struct error *err)
-{
-	desk_run(desk, spec, fiber_continue, fiber);
-	return fiber_wait_or_cut(fiber, cut, desk, err);
-}
-
-int desk_remove_wait(struct fiber *fiber, struct desk *desk, struct error *err)
-{
-	desk_remove(desk, fiber_continue, fiber);
-	return fiber_wait(fiber, err);
-}
-
-/* ---- open ---- */
-
-struct opening {
-	struct fiber *fiber;
-	int *fd;
-};
-
-static void on_file(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	struct opening *opening = ctx;
-	if (!err)
-		*opening->fd = answer->fd;
-	fiber_continue(opening->fiber, err);
-}
-
-int desk_open_wait(
-	struct fiber *fiber, struct desk *desk, const char *path, int *fd, struct error *err)
+int desk_open(struct fiber *fiber, struct desk *desk, const char *path, int *fd, struct error *err)
 {
 	const struct files_request what = { .verb = FILES_OPEN, .path = path };
-	struct opening opening = { fiber, fd };
 	struct core_workspace *w;
-	if (core_find(desk->request, desk->core, desk->id, &w, err))
+	if (begin(fiber, desk, &w, err))
 		return -1;
-	files_do(desk->request, w, &what, on_file, &opening);
+	desk->opened = fd;
+	files_do(desk->request, w, &what, on_opened, desk);
 	return fiber_wait(fiber, err);
+}
+
+int desk_read(struct fiber *fiber, struct desk *desk, const char *path, size_t max,
+	struct arena *arena, struct str *text, struct error *err)
+{
+	auto_close int fd = -1;
+	if (desk_open(fiber, desk, path, &fd, err))
+		return -1;
+	if (!file_read(fd, max, arena, text))
+		return 0;
+	return errno == EFBIG ? fail(err, ERR_LIMIT, "'%s' has more than %zu bytes", path, max)
+			      : fail_errno(err, "read '%s'", path);
 }
 
 /* ---- unpack ---- */
@@ -361,7 +260,7 @@ static void on_unpack_begun(void *ctx, int fd)
 	}
 }
 
-int desk_unpack_wait(
+int desk_unpack(
 	struct fiber *fiber, struct desk *desk, const char *path, int archive, struct error *err)
 {
 	struct unpacking unpacking = {
@@ -369,7 +268,7 @@ int desk_unpack_wait(
 	};
 	const struct archive_listener listener = { on_unpack_begun, on_unpacked, &unpacking };
 	struct core_workspace *w;
-	if (core_find(desk->request, desk->core, desk->id, &w, err))
+	if (begin(fiber, desk, &w, err))
 		return -1;
 	unpacking.job = archive_in(desk->request, w, path, &listener);
 	return fiber_wait_or_cut(fiber, cut_unpacking, &unpacking, err);
@@ -377,27 +276,22 @@ int desk_unpack_wait(
 
 /* ---- freeze ---- */
 
-struct freezing {
-	struct fiber *fiber;
-	char *id;
-};
-
 static void on_frozen(void *ctx, const struct snapshot *snapshot, const struct error *err)
 {
-	struct freezing *freezing = ctx;
+	struct desk *desk = ctx;
 	if (!err)
-		memcpy(freezing->id, snapshot->id, ID_LEN + 1);
-	fiber_continue(freezing->fiber, err);
+		memcpy(desk->snapshot, snapshot->id, ID_LEN + 1);
+	fiber_continue(desk->fiber, err);
 }
 
-int desk_freeze_wait(struct fiber *fiber, struct desk *desk, const struct snapshot_wanted *wanted,
+int desk_freeze(struct fiber *fiber, struct desk *desk, const struct snapshot_wanted *wanted,
 	char id[ID_LEN + 1], struct error *err)
 {
-	struct freezing freezing = { fiber, id };
 	struct core_workspace *w;
-	if (core_find(desk->request, desk->core, desk->id, &w, err))
+	if (begin(fiber, desk, &w, err))
 		return -1;
-	core_snapshot_create(desk->request, w, wanted, on_frozen, &freezing);
+	desk->snapshot = id;
+	core_snapshot_create(desk->request, w, wanted, on_frozen, desk);
 	return fiber_wait(fiber, err);
 }
 

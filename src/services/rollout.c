@@ -34,7 +34,7 @@ int rollout_create(struct rollout *rollout, struct fiber *fiber, struct desk *de
 {
 	struct revision_state *r = rollout->revision;
 	desk_init(desk, core_of(r), revision_request(r, &r->arena));
-	int failed = desk_create_wait(fiber, desk, SERVICE_NAME, wanted, err);
+	int failed = desk_create(fiber, desk, SERVICE_NAME, wanted, err);
 	desk->request = core_system();
 	return failed;
 }
@@ -130,7 +130,7 @@ static int read_text(
 	auto_buf struct buf data = buf_empty(most + 2);
 	auto_close int fd = -1;
 	fault_point("deployment_step");
-	if (desk_open_wait(rollout->fiber, &rollout->files, name, &fd, err))
+	if (desk_open(rollout->fiber, &rollout->files, name, &fd, err))
 		return -1;
 	char *room = buf_reserve(&data, most + 1);
 	ssize_t got = fd_read_full(fd, room, most + 1);
@@ -194,7 +194,7 @@ static int look_for_prebuilt(struct rollout *rollout, struct error *err)
 {
 	auto_close int fd = -1;
 	fault_point("deployment_step");
-	int failed = desk_open_wait(rollout->fiber, &rollout->files, APKG_VENV, &fd, err);
+	int failed = desk_open(rollout->fiber, &rollout->files, APKG_VENV, &fd, err);
 	rollout->revision->model.is_prebuilt = !failed;
 	return failed && err->code != ERR_NOT_FOUND ? -1 : 0;
 }
@@ -211,7 +211,7 @@ static int unpack(struct rollout *rollout, struct error *err)
 		return -1;
 	deployment_save(r->deployment, NULL, NULL);
 	fault_point("deployment_step");
-	if (desk_unpack_wait(rollout->fiber, &rollout->files, "", rollout->package, err))
+	if (desk_unpack(rollout->fiber, &rollout->files, "", rollout->package, err))
 		return error_context(err, "unpack the package");
 	fd_close(&rollout->package);
 	return 0;
@@ -224,7 +224,7 @@ static int freeze(struct rollout *rollout, struct error *err)
 	char id[ID_LEN + 1];
 	fault_point("deployment_step");
 	rollout->files.request = revision_request(r, &r->arena);
-	if (desk_freeze_wait(rollout->fiber, &rollout->files, &wanted, id, err))
+	if (desk_freeze(rollout->fiber, &rollout->files, &wanted, id, err))
 		return -1;
 	rollout->files.request = core_system();
 	r->model.snapshot = arena_text(&r->arena, id);

@@ -120,9 +120,9 @@ static int install(struct rollout_env *env, struct error *err)
 static int unpack_wheels(struct rollout_env *env, struct error *err)
 {
 	auto_close int fd = -1;
-	if (desk_open_wait(env->fiber, &env->rollout->files, APKG_VENV, &fd, err))
+	if (desk_open(env->fiber, &env->rollout->files, APKG_VENV, &fd, err))
 		return -1;
-	return desk_unpack_wait(env->fiber, &env->desk, ENVIRONMENT_WHEELS, fd, err);
+	return desk_unpack(env->fiber, &env->desk, ENVIRONMENT_WHEELS, fd, err);
 }
 
 static int make_desk(struct rollout_env *env, struct error *err)

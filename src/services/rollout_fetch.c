@@ -50,7 +50,7 @@ static int download(struct rollout *rollout, struct desk *desk, struct error *er
 	const char *words[] = { "python3", "-c", script, r->model.package_url, NULL };
 	const struct exec_spec spec = { .argv = { words, 4, 4 }, .timeout_ms = FETCH_TIMEOUT_MS };
 	fault_point("deployment_step");
-	if (desk_run_wait(rollout->fiber, desk, &spec, err))
+	if (desk_run(rollout->fiber, desk, &spec, err))
 		return -1;
 	return result_exit_code(&desk->result) ? explain(r, desk, err) : 0;
 }
@@ -60,7 +60,7 @@ static int keep(struct rollout *rollout, struct desk *desk, struct error *err)
 	struct revision_state *r = rollout->revision;
 	auto_close int fd = -1;
 	fault_point("deployment_step");
-	if (desk_open_wait(rollout->fiber, desk, FETCHED, &fd, err))
+	if (desk_open(rollout->fiber, desk, FETCHED, &fd, err))
 		return -1;
 	fault_point("deployment_step");
 	core_keep_stored(core_system(), r->deployment->all->service.core, &stored_packages,

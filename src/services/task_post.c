@@ -117,7 +117,7 @@ static int make(struct push *push, struct error *err)
 	struct workspace wanted = { .network = { .mode = "list" },
 		.limits = { .memory_bytes = 256 << 20, .disk_bytes = 16 << 20, .pids = 16 } };
 	vec_push(&arena, &wanted.network.allow, entry_of(push, &arena));
-	return desk_create_wait(push->bell.fiber, &push->desk, PUSH_SERVICE, &wanted, err);
+	return desk_create(push->bell.fiber, &push->desk, PUSH_SERVICE, &wanted, err);
 }
 
 /* ---- one run of the program ---- */
@@ -320,7 +320,7 @@ static bool post(struct push *push)
 	spec.stdin_text = (struct str){ push->orders.data, push->orders.len };
 	spec.timeout_ms = push->sent * POST_SECONDS * 1000 + RUN_EXTRA_MS;
 	push->is_posting = true;
-	bool failed = desk_run_wait(push->bell.fiber, &push->desk, &spec, &err);
+	bool failed = desk_run(push->bell.fiber, &push->desk, &spec, &err);
 	push->is_posting = false;
 	bool is_done = !failed && take_answers(push, &why, &arena);
 	push->sent = 0;
@@ -400,7 +400,7 @@ static void deliver_some(struct push *push)
 		while (serve(push))
 			;
 		if (!core_is_stopping(core_of(push))) /* else the next start removes it */
-			desk_remove_wait(push->bell.fiber, &push->desk, &err);
+			desk_remove(push->bell.fiber, &push->desk, &err);
 	}
 	desk_done(&push->desk);
 	release_place(push);

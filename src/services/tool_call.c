@@ -10,7 +10,9 @@
 #define MARK_LEN (2 * MARK_BYTES)
 
 struct tool_call_job {
+	struct fiber *fiber;
 	struct tool_entry *entry;
+	struct exec_spec spec;
 	struct desk desk;
 	struct arena arena;
 	char mark[MARK_LEN + 1];
@@ -71,47 +73,42 @@ static void read_answer(struct tool_call_job *job, struct str text, struct tool_
 	answer->traceback = json_member_text(failure, "traceback");
 }
 
-static void finish(struct tool_call_job *job)
+static void take_end(struct tool_call_job *job, struct tool_answer *answer)
 {
-	job->entry->users--;
-	job->entry->calls--;
-	tools_arm_sweep(job->entry->tools);
-	desk_done(&job->desk);
-	arena_done(&job->arena);
-	free(job);
+	const struct buf *streams = job->desk.captured.streams;
+	struct str out = { streams[0].data, streams[0].len }, text;
+	if (cut_at_mark(job, &out, &text) && job->desk.result.reason == REASON_EXITED)
+		read_answer(job, text, answer);
+	else
+		explain_end(job, answer);
+	answer->duration_ms = job->desk.result.duration_ms;
+	answer->output = exec_output_whole(
+		out, (struct str){ streams[1].data, streams[1].len }, job->desk.result.truncated);
 }
 
-static void on_ended(void *ctx, const struct error *err)
+static void run_call(struct fiber *fiber, void *ctx)
 {
 	struct tool_call_job *job = ctx;
 	struct tools *tools = job->entry->tools;
 	struct tool_answer answer = { .name = job->entry->model.name,
 		.version = job->entry->model.version };
-	struct error why;
-	tools->calls++;
-	if (err) {
-		tools->failed_calls++;
-		why = *err;
-		error_context(&why, "call tool '%s'", answer.name);
-		if (job->done)
-			job->done(job->ctx, NULL, &why);
-		finish(job);
-		return;
-	}
-	const struct buf *streams = job->desk.captured.streams;
-	struct str out = { streams[0].data, streams[0].len }, text;
-	bool is_whole = cut_at_mark(job, &out, &text) && job->desk.result.reason == REASON_EXITED;
-	if (is_whole)
-		read_answer(job, text, &answer);
+	struct error err;
+	job->fiber = fiber;
+	int failed = desk_run(fiber, &job->desk, &job->spec, &err);
+	if (failed)
+		error_context(&err, "call tool '%s'", answer.name);
 	else
-		explain_end(job, &answer);
+		take_end(job, &answer);
+	tools->calls++;
 	tools->failed_calls += !answer.result.len;
-	answer.duration_ms = job->desk.result.duration_ms;
-	answer.output = exec_output_whole(
-		out, (struct str){ streams[1].data, streams[1].len }, job->desk.result.truncated);
 	if (job->done)
-		job->done(job->ctx, &answer, NULL);
-	finish(job);
+		job->done(job->ctx, failed ? NULL : &answer, failed ? &err : NULL);
+	job->entry->users--;
+	job->entry->calls--;
+	tools_arm_sweep(tools);
+	desk_done(&job->desk);
+	arena_done(&job->arena);
+	free(job);
 }
 
 static void make_mark(char mark[MARK_LEN + 1])
@@ -126,8 +123,6 @@ struct tool_call_job *tools_call(const struct request *request, struct tools *to
 	const char *name, const struct tool_call *call, tool_call_fn *done, void *ctx,
 	struct error *err)
 {
-	struct exec_spec spec = { .timeout_ms = call->timeout_ms,
-		.output_bytes = OUTPUT_BYTES_MAX };
 	if (core_check(request, tools->base.core, VERB_TOOL_CALL, NULL, err))
 		return NULL;
 	struct tool_entry *entry = call->version ? tools_find(tools, name, call->version)
@@ -146,6 +141,8 @@ struct tool_call_job *tools_call(const struct request *request, struct tools *to
 	struct tool_call_job *job = xzalloc(sizeof *job);
 	arena_init(&job->arena);
 	job->entry = entry;
+	job->spec = (struct exec_spec){ .timeout_ms = call->timeout_ms,
+		.output_bytes = OUTPUT_BYTES_MAX };
 	job->done = done;
 	job->ctx = ctx;
 	entry->users++;
@@ -155,15 +152,15 @@ struct tool_call_job *tools_call(const struct request *request, struct tools *to
 	str_copy(job->desk.id, sizeof job->desk.id, entry->model.workspace);
 	/* Of its row: what earlier calls have left in its desk is not the code. */
 	script_call(&job->arena, job->mark, entry->model.code,
-		call->arguments ? call->arguments : "{}", &spec);
-	desk_run(&job->desk, &spec, on_ended, job);
+		call->arguments ? call->arguments : "{}", &job->spec);
+	fiber_start(run_call, job);
 	return job;
 }
 
 void tools_cancel_call(struct tool_call_job *job)
 {
 	job->done = NULL;
-	desk_cancel(&job->desk);
+	fiber_cancel(job->fiber);
 }
 
 void tool_print_answer(struct json *j, const struct tool_answer *answer)

@@ -87,7 +87,7 @@ static int create(
 		.owner = { .tool = tool->name,
 			.tool_version = arena_printf(
 				&forge->arena, "%llu", (unsigned long long)tool->version) } };
-	return desk_create_wait(forge->fiber, desk, TOOLS_SERVICE, &made, err);
+	return desk_create(forge->fiber, desk, TOOLS_SERVICE, &made, err);
 }
 
 static int install(struct forge *forge, struct error *err)
@@ -95,7 +95,7 @@ static int install(struct forge *forge, struct error *err)
 	text_list packages = text_list_copy(&forge->arena, &forge->entry->model.requires);
 	vec_push(&forge->arena, &packages, "pytest");
 	tool_become(forge->entry, TOOL_INSTALLING, NULL, NULL);
-	return desk_install_wait(forge->fiber, &forge->bench, &packages, err);
+	return desk_install(forge->fiber, &forge->bench, &packages, err);
 }
 
 static int test(struct forge *forge, struct error *err)
@@ -105,7 +105,7 @@ static int test(struct forge *forge, struct error *err)
 		.output_bytes = OUTPUT_BYTES_MAX };
 	script_test_tool(&forge->arena, tool->code, tool->tests, &spec);
 	tool_become(forge->entry, TOOL_TESTING, NULL, NULL);
-	if (desk_run_wait(forge->fiber, &forge->bench, &spec, err))
+	if (desk_run(forge->fiber, &forge->bench, &spec, err))
 		return -1;
 	keep_output(forge);
 	const char *why = judge(forge);
@@ -146,7 +146,7 @@ static void tell(struct forge *forge, const struct error *err)
 static void remove_desk(struct forge *forge, struct desk *desk)
 {
 	struct error err;
-	if (desk_remove_wait(forge->fiber, desk, &err))
+	if (desk_remove(forge->fiber, desk, &err))
 		log_record(core_log(desk->core), LOG_LEVEL_WARN,
 			"a workspace of a tool can't be removed", "tool", forge->name, "error",
 			err.text, NULL);

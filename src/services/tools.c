@@ -163,9 +163,8 @@ struct later {
 	tool_fn *done;
 	void *ctx;
 	struct error err;
-	char name[TOOL_NAME_MAX + 1]; /* of the tool that is removed or rolled back */
+	char name[TOOL_NAME_MAX + 1]; /* of the tool that is removed */
 	struct tool_entry *entry;
-	struct desk desk;
 };
 
 static struct later *later_new(struct tools *tools, tool_fn *done, void *ctx)
@@ -360,56 +359,40 @@ void tools_rollback(const struct request *request, struct tools *tools, const ch
 
 /* ---- removal ---- */
 
-static void remove_next(struct later *later);
-
-static void on_row_dropped(void *ctx, const struct error *err)
+/* A call that runs keeps its version until its workspace, and so the call, is ended. */
+static int remove_version(struct fiber *fiber, struct tool_entry *entry, struct error *err)
 {
-	struct later *later = ctx;
-	if (err) {
-		later->entry->users--;
-		later->entry->is_removed = false;
-		later->done(later->ctx, NULL, err);
-		free(later);
-		return;
-	}
-	tools_drop(later->entry);
-	remove_next(later);
-}
-
-static void on_desk_removed(void *ctx, const struct error *err)
-{
-	struct later *later = ctx;
-	desk_done(&later->desk);
-	if (err) {
-		on_row_dropped(later, err);
-		return;
-	}
-	fault_point("tool_remove");
-	core_drop(later->tools->base.core, &store_tools, later->entry->model.id, on_row_dropped,
-		later);
-}
-
-static void remove_entry(struct later *later, struct tool_entry *entry)
-{
-	later->entry = entry;
+	struct core *core = entry->tools->base.core;
+	struct desk desk;
 	entry->users++;
 	entry->is_removed = true;
-	desk_init(&later->desk, later->tools->base.core, core_system());
-	str_copy(later->desk.id, sizeof later->desk.id,
-		entry->model.workspace ? entry->model.workspace : "");
-	desk_remove(&later->desk, on_desk_removed, later);
+	desk_init(&desk, core, core_system());
+	str_copy(desk.id, sizeof desk.id, entry->model.workspace ? entry->model.workspace : "");
+	int failed = desk_remove(fiber, &desk, err);
+	if (!failed) {
+		fault_point("tool_remove");
+		failed = drop_wait(fiber, core, &store_tools, entry->model.id, err);
+	}
+	if (!failed) {
+		tools_drop(entry);
+		return 0;
+	}
+	entry->users--;
+	entry->is_removed = false;
+	return -1;
 }
 
-/* A call that runs keeps its version until its workspace, and so the call, is ended. */
-static void remove_next(struct later *later)
+static void remove_all(struct fiber *fiber, void *ctx)
 {
-	struct tool_entry *entry = later->name[0] ? tools_find(later->tools, later->name, 0) : NULL;
-	if (entry) {
-		remove_entry(later, entry);
-		return;
-	}
-	if (later->done)
-		later->done(later->ctx, NULL, NULL);
+	struct later *later = ctx;
+	struct tool_entry *entry = later->entry; /* only that one; or NULL */
+	struct error err;
+	int failed = 0;
+	if (entry)
+		failed = remove_version(fiber, entry, &err);
+	while (!entry && !failed && tools_find(later->tools, later->name, 0))
+		failed = remove_version(fiber, tools_find(later->tools, later->name, 0), &err);
+	later->done(later->ctx, NULL, failed ? &err : NULL);
 	free(later);
 }
 
@@ -443,7 +426,7 @@ void tools_remove(const struct request *request, struct tools *tools, const char
 		return;
 	}
 	str_copy(later->name, sizeof later->name, name);
-	remove_next(later);
+	fiber_start(remove_all, later);
 }
 
 /* ---- expiry of versions that aren't active ---- */
@@ -463,8 +446,11 @@ static void on_sweep(struct loop *loop, void *ctx)
 	tools->sweep = NULL;
 	for (struct tool_entry *e = tools->newest; e; e = e->older)
 		if (e->model.state == TOOL_DORMANT && !e->users && e->model.expires_ms <= now_ms &&
-			!core_is_stopping(tools->base.core))
-			remove_entry(later_new(tools, on_expired, tools), e);
+			!core_is_stopping(tools->base.core)) {
+			struct later *later = later_new(tools, on_expired, tools);
+			later->entry = e;
+			fiber_start(remove_all, later);
+		}
 	tools_arm_sweep(tools);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "services/desk.h"
 #include "services/tools.h"
+#include "services/waits.h"
 
 #define TOOLS_SERVICE "tools"
 
