@@ -73,12 +73,10 @@ struct agent_task {
 /* What a task needs while it runs; its agent is the one there was when the task began.
  * 1. The exec of a task has the id of the task.
  * 2. One that has to be approved is in the background (task_follow.c), and outlives core. */
-enum run_step { RUN_ROW, RUN_CONTEXT, RUN_EXEC, RUN_REMOVING };
 struct task_run {
 	struct agent_task *task;
 	struct arena arena;
 	struct share share;
-	enum run_step step;
 	struct agent_entry *entry;
 	const struct request *request; /* of the caller, or of the agent for it */
 	const char *text;	       /* the command of kind shell */
@@ -128,6 +126,8 @@ void task_tell_kept(struct agent_task *task);
 /* Writes its row, now or soon: several changes are one write. Its end writes it anyway. */
 void task_save(struct agent_task *task);
 void task_save_soon(struct agent_task *task);
+struct agent_task *task_new(struct agents *agents, const char *id, const char *agent);
+void task_touch(struct agent_task *task); /* it has changed now */
 void task_restore(struct agents *agents, const struct task *row);
 /* The task of that agent, if the principal may do so with it. ERR_NOT_FOUND. */
 int task_find(const struct request *request, struct agents *agents, const char *agent,

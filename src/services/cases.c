@@ -10,8 +10,6 @@
 
 #define SWEEP_MS 60000
 
-static void arm_sweep(struct cases *cases);
-
 /* ---- entries ---- */
 
 static struct case_entry *case_add(struct cases *cases, const struct eval_case *model)
@@ -61,7 +59,7 @@ void cell_drop(struct cell_entry *cell)
 	free(cell);
 }
 
-static void case_drop(struct case_entry *c)
+void case_drop(struct case_entry *c)
 {
 	while (c->cells)
 		cell_drop(c->cells);
@@ -73,7 +71,7 @@ static void case_drop(struct case_entry *c)
 	free(c);
 }
 
-static void emit_case(const struct case_entry *c, const char *type)
+void case_emit(const struct case_entry *c, const char *type)
 {
 	journal_emit(core_journal(c->cases->base.core), type,
 		c->model.workspace ? c->model.workspace : "", c->model.name, "case", c->model.id,
@@ -90,7 +88,7 @@ void case_set_state(
 	c->model.error = arena_text(&c->arena, error);
 	c->model.last_used_ms = clock_now_ms();
 	core_put(c->cases->base.core, &store_cases, &c->model, NULL, NULL);
-	emit_case(c, types[state]);
+	case_emit(c, types[state]);
 }
 
 void cell_set_state(
@@ -121,7 +119,7 @@ void cell_set_state(
 
 /* ---- lookup, and what is shown ---- */
 
-static int find(struct cases *cases, const char *id, struct case_entry **c, struct error *err)
+int case_find(struct cases *cases, const char *id, struct case_entry **c, struct error *err)
 {
 	*c = map_get(&cases->ids, str_from(id));
 	if (*c && !(*c)->is_removed)
@@ -154,7 +152,7 @@ int case_get(const struct request *request, struct cases *cases, const char *id,
 {
 	struct case_entry *c;
 	if (core_check(request, cases->base.core, VERB_CASE_GET, NULL, err) ||
-		find(cases, id, &c, err))
+		case_find(cases, id, &c, err))
 		return -1;
 	*shown = as_shown(c, arena);
 	return 0;
@@ -215,7 +213,7 @@ int cell_list(const struct request *request, struct cases *cases, const char *ca
 	uint64_t before, last = 0;
 	size_t count = 0;
 	if (core_check(request, cases->base.core, VERB_CELL_GET, NULL, err) ||
-		find(cases, case_id, &c, err) || read_cursor(cursor, &before, err))
+		case_find(cases, case_id, &c, err) || read_cursor(cursor, &before, err))
 		return -1;
 	next[0] = 0;
 	for (struct cell_entry *cell = c->cells; cell; cell = cell->next) {
@@ -308,8 +306,8 @@ static int store(struct creation *creation, struct fiber *fiber, struct error *e
 		case_drop(c);
 	} else if (c) {
 		fault_point("case_created");
-		emit_case(c, "case.created");
-		arm_sweep(cases);
+		case_emit(c, "case.created");
+		cases_arm_sweep(cases);
 	}
 	return failed;
 }
@@ -419,7 +417,7 @@ static int check_cell(const struct request *request, struct cases *cases, const 
 	char caller[PRINCIPAL_NAME_SIZE];
 	if (check_room(cases, err) && err->code != ERR_LIMIT)
 		return -1;
-	if (find(cases, id, c, err))
+	if (case_find(cases, id, c, err))
 		return -1;
 	if (shares_check(&cases->cell_shares, access_caller(request, caller), 1, err))
 		return -1;
@@ -461,135 +459,6 @@ void cell_start(const struct request *request, struct cases *cases, const char *
 	fiber_start(create_cell, creation);
 }
 
-/* ---- removal ---- */
-
-struct removal {
-	struct cases *cases;
-	struct case_entry *c; /* NULL: it was refused */
-	struct bell bell;
-	case_fn *done; /* or NULL */
-	void *ctx;
-	struct error err;
-};
-
-void case_unhold(struct case_entry *c)
-{
-	if (--c->jobs)
-		return;
-	if (c->removal)
-		bell_ring(&c->removal->bell);
-	else
-		arm_sweep(c->cases);
-}
-
-static void on_part_removed(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	struct case_entry *c = ctx;
-	if (err)
-		c->removal->err = *err;
-	case_unhold(c);
-}
-
-static void begin_removal(struct case_entry *c, const char *workspace)
-{
-	struct core_workspace *w;
-	struct error ignored;
-	if (core_find(core_system(), c->cases->base.core, workspace, &w, &ignored))
-		return;
-	c->jobs++;
-	core_remove(core_system(), w, "removed", on_part_removed, c);
-}
-
-static void await_jobs(struct removal *removal)
-{
-	struct error never;
-	while (removal->c->jobs)
-		bell_wait(&removal->bell, BELL_NO_TIME, &never);
-}
-
-/* Its own workspace goes last, unless an install runs, which ends with it: on a full disk its row
- * can be deleted when those of the cells have made room. */
-static void remove_workspaces(struct removal *removal)
-{
-	struct case_entry *c = removal->c;
-	struct cell_entry *next;
-	for (struct cell_entry *cell = c->cells; cell; cell = next) {
-		next = cell->next;
-		if (!cell_has_ended(cell->model.state))
-			cell_cancel(cell, "removed");
-		else if (cell->model.workspace)
-			begin_removal(c, cell->model.workspace);
-	}
-	case_prepare_cancel(c);
-	bool is_last = !c->prepare;
-	if (!is_last)
-		begin_removal(c, c->model.workspace);
-	await_jobs(removal);
-	if (is_last)
-		begin_removal(c, c->model.workspace);
-	await_jobs(removal);
-}
-
-/* Nothing of it runs any more, and its workspaces are gone. */
-static void end_case(struct removal *removal)
-{
-	struct case_entry *c = removal->c;
-	struct core *core = c->cases->base.core;
-	c->removal = NULL;
-	if (removal->err.code != ERR_NONE) {
-		/* It stays, for another try: the next sweep's at the latest. */
-		c->is_removed = false;
-		c->model.keep = false;
-		c->model.last_used_ms = 0;
-		return;
-	}
-	for (struct cell_entry *cell = c->cells; cell; cell = cell->next)
-		core_drop(core, &store_cells, cell->model.id, NULL, NULL);
-	core_drop(core, &store_cases, c->model.id, NULL, NULL);
-	emit_case(c, "case.removed");
-	case_drop(c);
-}
-
-static void remove_case(struct fiber *fiber, void *ctx)
-{
-	struct removal *removal = ctx;
-	struct error never;
-	removal->bell = (struct bell){ .fiber = fiber, .loop = removal->cases->base.loop };
-	if (removal->c) {
-		removal->c->is_removed = true;
-		removal->c->removal = removal;
-	}
-	pause_wait(fiber, removal->bell.loop, 0, &never); /* whoever removes it is told later */
-	if (removal->c) {
-		remove_workspaces(removal);
-		end_case(removal);
-	}
-	if (removal->done)
-		removal->done(
-			removal->ctx, NULL, removal->err.code != ERR_NONE ? &removal->err : NULL);
-	free(removal);
-}
-
-static struct removal *removal_new(struct cases *cases, case_fn *done, void *ctx)
-{
-	struct removal *removal = xzalloc(sizeof *removal);
-	removal->cases = cases;
-	removal->done = done;
-	removal->ctx = ctx;
-	return removal;
-}
-
-void case_remove(const struct request *request, struct cases *cases, const char *id, case_fn *done,
-	void *ctx)
-{
-	struct removal *removal = removal_new(cases, done, ctx);
-	if (!core_check(request, cases->base.core, VERB_CASE_REMOVE, NULL, &removal->err))
-		find(cases, id, &removal->c, &removal->err);
-	if (removal->err.code)
-		removal->c = NULL;
-	fiber_start(remove_case, removal);
-}
-
 /* ---- the service ---- */
 
 static void take_row(void *state, const struct store_table *table, const void *row)
@@ -626,17 +495,14 @@ static void on_sweep(struct loop *loop, void *ctx)
 	cases->sweep = NULL;
 	for (struct case_entry *c = cases->newest; c; c = older) {
 		older = c->older;
-		if (!is_idle(c) || case_expires_ms(&c->model) > now_ms)
-			continue;
-		struct removal *removal = removal_new(cases, NULL, NULL);
-		removal->c = c;
-		fiber_start(remove_case, removal);
+		if (is_idle(c) && case_expires_ms(&c->model) <= now_ms)
+			case_expire(c);
 	}
-	arm_sweep(cases);
+	cases_arm_sweep(cases);
 }
 
 /* At least every minute: to retry a failed removal, and since clocks are set. */
-static void arm_sweep(struct cases *cases)
+void cases_arm_sweep(struct cases *cases)
 {
 	int64_t now_ms = clock_now_ms(), due_ms = now_ms + SWEEP_MS;
 	for (const struct case_entry *c = cases->newest; c; c = c->older)

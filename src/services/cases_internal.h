@@ -1,5 +1,5 @@
-/* cases_internal.h -- cases.c (what there is), case_prepare.c, cells.c (the two jobs) and
- * case_steps.c (one command). Private to these. */
+/* cases_internal.h -- cases.c (what there is), case_remove.c, case_prepare.c, cells.c (the two
+ * jobs) and case_steps.c (one command). Private to these. */
 #pragma once
 #include "base/map.h"
 #include "base/share.h"
@@ -42,15 +42,22 @@ struct cell_entry {
 };
 
 /* ---- cases.c ---- */
+int case_find(struct cases *cases, const char *id, struct case_entry **c, struct error *err);
+void case_emit(const struct case_entry *c, const char *type);
+void case_drop(struct case_entry *c); /* from memory, with its cells */
+void cases_arm_sweep(struct cases *cases);
 void case_set_state(
 	struct case_entry *c, enum case_state state, const char *reason, const char *error);
-void case_unhold(struct case_entry *c);				  /* a job of it has ended */
 struct workspace_owner case_owner(const struct eval_case *model); /* of its workspaces */
 struct cell_entry *cell_add(struct case_entry *c, const struct cell *model);
 void cell_drop(struct cell_entry *cell);
 /* Stored, when it has ended. */
 void cell_set_state(
 	struct cell_entry *cell, enum cell_state state, const char *reason, const char *error);
+
+/* ---- case_remove.c ---- */
+void case_unhold(struct case_entry *c); /* a job of the case has ended */
+void case_expire(struct case_entry *c); /* removes it */
 
 /* ---- case_prepare.c ---- */
 /* The case is in state created: prepares it. Its cells go on at the end, well or not. */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "services/agents_internal.h"
+#include "services/desk.h"
 
 /* A context that is being made, and the tasks that wait for it. */
 struct opening {
@@ -172,7 +173,6 @@ void context_find(struct task_run *run)
 	const char *key = arena_printf(&run->arena, "%s/%s", task->agent, task->context);
 	struct core_workspace *w;
 	struct error err;
-	run->step = RUN_CONTEXT;
 	if (run->is_throwaway) {
 		make_throwaway(run);
 	} else if (core_find(run->request, core_of(run), key, &w, &err)) {
@@ -200,36 +200,15 @@ bool context_is_throwaway(struct agents *agents, const char *workspace)
 	       core_model(w)->owner.task;
 }
 
-struct leftovers {
-	const struct agents *agents;
-	struct arena arena;
-	text_list ids;
-};
-
-static void collect(void *ctx, struct core_workspace *w)
+static bool is_kept(void *ctx, const struct workspace *w)
 {
-	struct leftovers *found = ctx;
-	const struct workspace *model = core_model(w);
-	const char *id = model->owner.task;
-	const struct agent_task *task = id ? map_get(&found->agents->tasks, str_from(id)) : NULL;
-	if (id && (!task || !task->run))
-		vec_push(&found->arena, &found->ids, arena_text(&found->arena, model->id));
+	const struct agents *agents = ctx;
+	const char *id = w->owner.task;
+	const struct agent_task *task = id ? map_get(&agents->tasks, str_from(id)) : NULL;
+	return !id || (task && task->run);
 }
 
 void contexts_begin(struct agents *agents)
 {
-	const struct core_filter filter = {
-		.service = WORKSPACE_AGENTS, .state = -1, .limit = SIZE_MAX
-	};
-	struct leftovers found = { .agents = agents };
-	char next[CORE_CURSOR_SIZE];
-	struct core_workspace *w;
-	struct error err;
-	arena_init(&found.arena);
-	if (!core_list(core_system(), agents->base.core, &filter, collect, &found, next, &err))
-		for (size_t i = 0; i < found.ids.count; i++)
-			if (!core_find(
-				    core_system(), agents->base.core, found.ids.items[i], &w, &err))
-				core_remove(core_system(), w, "removed", NULL, NULL);
-	arena_done(&found.arena);
+	desk_sweep(agents->base.core, WORKSPACE_AGENTS, "removed", is_kept, agents);
 }

@@ -4,6 +4,7 @@
 #include <strings.h>
 #include "base/clock.h"
 #include "services/agents_internal.h"
+#include "services/desk.h"
 
 #define PIECE ((size_t)65536)
 
@@ -245,7 +246,6 @@ void run_exec(struct task_run *run, struct core_workspace *w)
 	struct error err;
 	memcpy(run->workspace, core_model(w)->id, sizeof run->workspace);
 	run->task->model.workspace = arena_text(&run->task->arena, run->workspace);
-	run->step = RUN_EXEC;
 	if (agent->kind == AGENT_SHELL) {
 		spec.command = run->text;
 	} else {
@@ -350,7 +350,6 @@ bool run_resume(struct agent_task *task, const char **why)
 	struct task_run *run = run_new(task);
 	const struct approval *approval = exec_approval(e);
 	run->request = core_system();
-	run->step = RUN_EXEC;
 	run->first = first_message(run);
 	memcpy(run->workspace, record->workspace, sizeof run->workspace);
 	task->model.workspace = arena_text(&task->arena, run->workspace);
@@ -426,8 +425,7 @@ int run_answer(const struct request *request, struct task_run *run,
 	struct agent_task *task = run->task;
 	bool is_program = run->entry->model.kind == AGENT_COMMAND;
 	if (run->approval[0] ? answer_approval(request, run, message, err)
-			     : !is_program || run->step != RUN_EXEC ||
-				       (!run->exec && !run->is_background))
+			     : !is_program || (!run->exec && !run->is_background))
 		return run->approval[0]
 			       ? -1
 			       : fail(err, ERR_CONFLICT, "task '%s' runs, and takes no message",
@@ -469,7 +467,6 @@ void run_unawait(struct task_run *run)
 static void clean_up(struct task_run *run)
 {
 	struct core_exec *e = run->is_background ? follow_exec(run) : NULL;
-	struct core_workspace *w;
 	struct error err;
 	if (e) {
 		follow_end(run);
@@ -477,9 +474,8 @@ static void clean_up(struct task_run *run)
 	}
 	if (run->workspace[0] && !run->is_throwaway)
 		prolong(run);
-	else if (run->workspace[0] &&
-		 !core_find(core_system(), core_of(run), run->workspace, &w, &err))
-		core_remove(core_system(), w, "removed", NULL, NULL);
+	else if (run->workspace[0])
+		desk_drop(core_system(), core_of(run), run->workspace);
 }
 
 void run_end(struct task_run *run)
