@@ -77,7 +77,7 @@ static void end_case(struct removal *removal)
 	struct core *core = c->cases->base.core;
 	c->removal = NULL;
 	if (removal->err.code != ERR_NONE) {
-		/* It stays, for another try: the next sweep's at the latest. */
+		/* The case stays: the next sweep tries again. */
 		c->is_removed = false;
 		c->model.keep = false;
 		c->model.last_used_ms = 0;
@@ -99,7 +99,7 @@ static void remove_case(struct fiber *fiber, void *ctx)
 		removal->c->is_removed = true;
 		removal->c->removal = removal;
 	}
-	pause_wait(fiber, removal->bell.loop, 0, &never); /* whoever removes it is told later */
+	pause_wait(fiber, removal->bell.loop, 0, &never); /* callbacks come from the loop */
 	if (removal->c) {
 		remove_workspaces(removal);
 		end_case(removal);

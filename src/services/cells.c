@@ -19,8 +19,8 @@ struct cell_job {
 	uint64_t began_ms;
 	int diff; /* the file, or -1 */
 	uint64_t diff_bytes;
-	const char *canceled; /* or why it is; static */
-	bool is_lost;	      /* with its case, by a restart */
+	const char *canceled; /* why the client ends it early, or NULL; static */
+	bool is_lost;	      /* a restart has ended the preparation of its case */
 	bool is_ending;	      /* its workspace is being removed */
 	const char *reason;   /* of a failure of the present step; static */
 	const char *error;    /* of its end, or NULL */
@@ -157,8 +157,7 @@ static int write_files(struct cell_job *job, const struct case_grader *grader, s
 		if (find(job, job->desk.id, &w, err))
 			return -1;
 		job->reason = "grader";
-		if (desk_write(
-			    job->fiber, &job->desk, file->key, str_from(file->value), err) ||
+		if (desk_write(job->fiber, &job->desk, file->key, str_from(file->value), err) ||
 			why_canceled(job))
 			return -1;
 	}
@@ -275,7 +274,7 @@ void cell_go_on(struct cell_entry *cell)
 	fiber_start(run_cell, cell);
 }
 
-/* One that isn't stored yet is ended by on_cell_stored, or by its case. */
+/* A cell that isn't stored yet has no job. */
 void cell_cancel(struct cell_entry *cell, const char *reason)
 {
 	struct cell_job *job = cell->job;

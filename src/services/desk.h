@@ -40,12 +40,12 @@ int desk_install(
 	struct fiber *fiber, struct desk *desk, const text_list *packages, struct error *err);
 int desk_write(struct fiber *fiber, struct desk *desk, const char *path, struct str bytes,
 	struct error *err);
-/* *fd: the file, for reading; yours to close, also when the wait was canceled. */
+/* *fd: the file, for reading; the caller closes it, also when the wait was canceled. */
 int desk_open(struct fiber *fiber, struct desk *desk, const char *path, int *fd, struct error *err);
 /* The bytes of a file, with a NUL behind, in the arena. ERR_LIMIT: more than max. */
 int desk_read(struct fiber *fiber, struct desk *desk, const char *path, size_t max,
 	struct arena *arena, struct str *text, struct error *err);
-/* An archive, which stays yours, into that directory of its workspace. */
+/* Unpacks the archive, whose descriptor stays the caller's, into that directory. */
 int desk_unpack(
 	struct fiber *fiber, struct desk *desk, const char *path, int archive, struct error *err);
 /* Captured. An error: it could not be started; else result, captured and limiter are set. */

@@ -123,7 +123,7 @@ static int get_package(struct rollout *rollout, struct error *err)
 
 /* ---- its files ---- */
 
-/* All of a file of the package as a text in the arena. */
+/* Reads a file of the package as a text into the arena of the revision. */
 static int read_text(
 	struct rollout *rollout, const char *name, size_t most, struct str *text, struct error *err)
 {
@@ -363,7 +363,7 @@ static void go_live(struct revision_state *r)
 	d->next = NULL;
 	if (before) {
 		d->previous = before;
-		/* It gets no new requests; those under way end there. */
+		/* The old revision gets no new requests; those under way end there. */
 		for (int i = 0; i < SURFACE_COUNT; i++)
 			surface_stop(&before->surfaces[i]);
 		fiber_start(drain, before);

@@ -176,7 +176,7 @@ static void on_not_started(void *ctx, struct core_exec *e, const struct error *e
 	fiber_continue(s->bell.fiber, err ? err : &why);
 }
 
-/* What it waits for is not told any more. */
+/* Ends a wait for a start or a repair early. */
 static void cut(void *ctx)
 {
 	struct surface *s = ctx;

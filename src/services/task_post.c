@@ -50,7 +50,7 @@ static void take_place(struct push *push)
 	pushes->active_count++;
 }
 
-/* -1: its config is gone. */
+/* -1: the config was removed meanwhile. */
 static int await_place(struct push *push)
 {
 	struct push **at = &push->agents->pushes.waiting;
@@ -71,7 +71,7 @@ static int await_place(struct push *push)
 	return -1;
 }
 
-/* Its workspace is gone: another one may have one. */
+/* Its workspace is gone: gives the place to the first push that may have it. */
 static void release_place(struct push *push)
 {
 	struct pushes *pushes = &push->agents->pushes;
@@ -303,7 +303,7 @@ static bool is_final_status(unsigned status)
 	return status >= 300 && status < 500 && status != 408 && status != 425 && status != 429;
 }
 
-/* One run of the program. false: its workspace isn't used again. */
+/* Runs the program once. false: its workspace isn't used again. */
 static bool post(struct push *push)
 {
 	static const char *argv[] = { "python3", "-I", "-S", "-c", script, NULL };
@@ -342,7 +342,7 @@ static bool post(struct push *push)
 
 /* ---- the job ---- */
 
-/* Nothing waits. false: nothing came for a while, or nothing will come. */
+/* Waits for an entry. false: none came for IDLE_MS, or none will come. */
 static bool rest(struct push *push)
 {
 	uint64_t until_ms = clock_monotonic_ms() + IDLE_MS;
@@ -366,7 +366,7 @@ static void await_pause(struct push *push)
 	bell_wait(&push->bell, push->paused_until_ms - now_ms, &never);
 }
 
-/* false: there is nothing more to do in its workspace. */
+/* One thing to do in its workspace. false: there is nothing more to do there. */
 static bool serve(struct push *push)
 {
 	bool ignored;
