@@ -7,29 +7,29 @@
  * its spelling is taken for such: "." or "..", also at its end, or what ends in '/'. */
 static const struct walker {
 	const char *name;
-	const char *list; /* an option that names a file with names of files */
-	char letter;	  /* the same as a letter */
+	const char *list;    /* options for which files of a list are read */
+	const char *letters; /* the same as letters */
 	const char
 		*otherwise; /* letters without one of which it reads no directory: tar's "cruAd" */
 	bool reads_cwd;	    /* without an operand */
 } walkers[] = {
-	{ "tar", "--files-from", 'T', "cruAd", false },
-	{ "bsdtar", "--files-from", 'T', "cru", false },
-	{ "rsync", "--files-from", 0, NULL, false },
-	{ "zip", "--names-stdin", '@', NULL, false },
-	{ "7z", NULL, 0, NULL, false },
-	{ "7za", NULL, 0, NULL, false },
-	{ "7zr", NULL, 0, NULL, false },
-	{ "scp", NULL, 0, NULL, false },
-	{ "pax", NULL, 0, NULL, true },
-	{ "cpio", NULL, 'o', NULL, false },
-	{ "ack", "--files-from", 'x', NULL, true },
-	{ "ugrep", "--from", 0, NULL, true },
-	{ "ug", "--from", 0, NULL, true },
-	{ "rgrep", NULL, 0, NULL, true },
-	{ "mksquashfs", NULL, 0, NULL, false },
-	{ "genisoimage", "-path-list", 0, NULL, false },
-	{ "xorriso", "-path-list", 0, NULL, false },
+	{ "tar", "--files-from", "T", "cruAd", false },
+	{ "bsdtar", "--files-from", "T", "cru", false },
+	{ "rsync", "--files-from", NULL, NULL, false },
+	{ "zip", "--names-stdin", "@", NULL, false },
+	{ "7z", NULL, NULL, NULL, false },
+	{ "7za", NULL, NULL, NULL, false },
+	{ "7zr", NULL, NULL, NULL, false },
+	{ "scp", NULL, NULL, NULL, false },
+	{ "pax", NULL, NULL, NULL, true },
+	{ "cpio", "--create --pass-through", "op", NULL, false },
+	{ "ack", "--files-from", "x", NULL, true },
+	{ "ugrep", "--from", NULL, NULL, true },
+	{ "ug", "--from", NULL, NULL, true },
+	{ "rgrep", NULL, NULL, NULL, true },
+	{ "mksquashfs", NULL, NULL, NULL, false },
+	{ "genisoimage", "-path-list", NULL, NULL, false },
+	{ "xorriso", "-path-list", NULL, NULL, false },
 };
 
 static void ask_below(struct judge *j, unsigned operations, const char *dir, const char *shown)
@@ -111,14 +111,15 @@ static bool has_letter(
 
 static bool takes_list(const struct walker *walker, const shell_words *words, size_t first)
 {
-	const char letters[] = { walker->letter, '\0' };
-	for (size_t i = first + 1; walker->list && i < words->count; i++) {
-		const char *text = words->items[i].literal;
-		size_t len = text ? strcspn(text, "=") : 0;
-		if (len > 3 && strncmp(walker->list, text, len) == 0)
-			return true;
-	}
-	return walker->letter && has_letter(walker, words, first, letters);
+	struct str rest = walker->list ? str_from(walker->list) : STR(""), option;
+	while (str_next(&rest, ' ', &option))
+		for (size_t i = first + 1; i < words->count; i++) {
+			const char *text = words->items[i].literal;
+			size_t len = text ? strcspn(text, "=") : 0;
+			if (len > 3 && len <= option.len && memcmp(option.data, text, len) == 0)
+				return true;
+		}
+	return walker->letters && has_letter(walker, words, first, walker->letters);
 }
 
 static void judge_walker(

@@ -151,6 +151,8 @@ static void what_reads_a_directory_in_which_a_file_is_denied_is_asked_for(void *
 		{ "diff . x", "ask" }, { "diff x src/", "ask" }, { "diff -r src x", "ask" },
 		{ "diff a b", "allow" }, { "cp -a src x", "ask" }, { "cp -a docs x", "allow" },
 		{ "rsync -a src x", "ask" }, { "rsync -a --files-from=l docs x", "ask" },
+		{ "cpio -o", "ask" }, { "cpio -p /tmp/x", "ask" }, { "cpio --create", "ask" },
+		{ "cpio --pass-thr x", "ask" }, { "cpio -t", "allow" },
 		{ "zip -r x.zip src", "ask" }, { "zip x.zip -@", "ask" },
 		{ "python3 x.py src/", "ask" }, { "python3 x.py .", "ask" },
 		{ "python3 x.py ..", "ask" }, { "python3 x.py docs/", "allow" },
