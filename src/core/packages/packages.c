@@ -15,13 +15,6 @@
 
 /* ---- files of the project ---- */
 
-static void on_file(void *ctx, const struct files_answer *answer, const struct error *err)
-{
-	struct package_change *c = ctx;
-	c->opened = answer ? answer->fd : -1;
-	fiber_continue(c->fiber, err);
-}
-
 static void on_write_begun(void *ctx, struct file_write *write, const struct error *err)
 {
 	struct package_change *c = ctx;
@@ -29,11 +22,9 @@ static void on_write_begun(void *ctx, struct file_write *write, const struct err
 	fiber_continue(c->fiber, err);
 }
 
-static int ask(struct package_change *c, enum files_verb verb, const char *path, struct error *err)
+static void on_written(void *ctx, const struct files_answer *answer, const struct error *err)
 {
-	const struct files_request what = { .verb = verb, .path = path };
-	files_do(&request_system, c->w, &what, on_file, c);
-	return fiber_wait(c->fiber, err);
+	fiber_continue(ctx, err);
 }
 
 static int write_file(
@@ -46,7 +37,7 @@ static int write_file(
 		files_abort_write(c->write);
 		return -1;
 	}
-	files_finish_write(c->write, on_file, c);
+	files_finish_write(c->write, on_written, c->fiber);
 	return fiber_wait(c->fiber, err);
 }
 
@@ -55,10 +46,10 @@ static int read_files(struct package_change *c, struct error *err)
 	for (size_t i = 0; i < PROJECT_FILES && c->files[i].path; i++) {
 		struct project_file *file = &c->files[i];
 		file->changed = buf_empty(file->most);
-		file->is_there = !ask(c, FILES_OPEN, file->path, err);
+		auto_close int fd = -1;
+		file->is_there = !files_open(c->fiber, c->w, file->path, &fd, err);
 		if (!file->is_there && err->code != ERR_NOT_FOUND)
 			return -1;
-		auto_close int fd = file->is_there ? c->opened : -1;
 		if (file->is_there && file_read(fd, file->most, &c->arena, &file->text))
 			return fail_errno(err, "read '%s'", file->path);
 	}
@@ -80,19 +71,24 @@ static int write_files(struct package_change *c, struct error *err)
 	return 0;
 }
 
+static int restore_file(
+	struct package_change *c, const struct project_file *file, struct error *err)
+{
+	const struct files_request what = { .verb = FILES_REMOVE, .path = file->path };
+	const struct files_answer *answer;
+	return file->is_there ? write_file(c, file->path, file->text, err)
+			      : files_wait(c->fiber, c->w, &what, &answer, err);
+}
+
 /* They are as they were. */
 static void restore_files(struct package_change *c)
 {
 	struct error err;
-	for (size_t i = 0; i < PROJECT_FILES; i++) {
-		const struct project_file *file = &c->files[i];
-		if (file->is_written &&
-			(file->is_there ? write_file(c, file->path, file->text, &err)
-					: ask(c, FILES_REMOVE, file->path, &err)))
+	for (size_t i = 0; i < PROJECT_FILES; i++)
+		if (c->files[i].is_written && restore_file(c, &c->files[i], &err))
 			log_record(&c->w->core->log, LOG_LEVEL_WARN,
 				"a file could not be restored after a failed install", "workspace",
-				c->w->model.id, "file", file->path, "error", err.text, NULL);
-	}
+				c->w->model.id, "file", c->files[i].path, "error", err.text, NULL);
 }
 
 /* ---- a new environment for the next sandbox, or for this one ---- */
@@ -158,8 +154,7 @@ static int copy_live(struct package_change *c, struct error *err)
 		.before = pin_meta(c->pin),
 		.after = pin_meta(w->pins[c->manager->slot]),
 		.names = unsettled->forced };
-	c->manager->apply(&change, fiber_continue, c->fiber);
-	if (fiber_wait(c->fiber, err))
+	if (c->manager->apply(c->fiber, &change, err))
 		return -1;
 	/* What commands change from now on stays. */
 	unsettled->forced = text_list_copy(&w->arena, &c->old.unsettled[c->manager->slot].forced);

@@ -2,70 +2,98 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "core/files/tree_archive.h"
 #include "core/packages/packages_internal.h"
+#include "core/waits.h"
+
+#define LIST_STEP 1000
 
 struct copying {
-	struct live_files files;
-	environment_fn *done;
-	void *ctx;
-	const text_list *rubbish; /* that is removed now */
-	size_t at;
+	struct fiber *fiber;
+	const struct live_files *files;
 	struct measure packer;
 	bool is_packing, is_unpacking;
 	bool has_failed;
 	struct error err;
 };
 
-static void finish(struct copying *copying)
+/* ---- files that a fiber waits for ---- */
+
+struct file_wait {
+	struct fiber *fiber;
+	const struct files_answer *answer; /* until the fiber waits again */
+};
+
+static void on_answer(void *ctx, const struct files_answer *answer, const struct error *err)
 {
-	copying->done(copying->ctx, copying->has_failed ? &copying->err : NULL);
-	free(copying);
+	struct file_wait *wait = ctx;
+	wait->answer = answer;
+	fiber_continue(wait->fiber, err);
 }
 
-static void copy_in(struct copying *copying);
-static void remove_next(struct copying *copying);
-
-static void on_removed(void *ctx, const struct files_answer *answer, const struct error *err)
+int files_wait(struct fiber *fiber, struct core_workspace *w, const struct files_request *what,
+	const struct files_answer **answer, struct error *err)
 {
-	/* A file that is gone, a directory that isn't empty: as it should be. What could not be
-	 * removed is hidden by the next start. */
-	remove_next(ctx);
+	struct file_wait wait = { .fiber = fiber };
+	files_do(&request_system, w, what, on_answer, &wait);
+	int failed = fiber_wait(fiber, err);
+	*answer = wait.answer;
+	return failed;
 }
 
-static void remove_next(struct copying *copying)
+int files_open(
+	struct fiber *fiber, struct core_workspace *w, const char *path, int *fd, struct error *err)
 {
-	if (copying->at == copying->rubbish->count) {
-		if (copying->rubbish == &copying->files.first)
-			copy_in(copying);
-		else
-			finish(copying);
-		return;
+	const struct files_request what = { .verb = FILES_OPEN, .path = path };
+	const struct files_answer *answer;
+	if (files_wait(fiber, w, &what, &answer, err))
+		return -1;
+	*fd = answer->fd;
+	return 0;
+}
+
+int files_list_directories(struct fiber *fiber, struct core_workspace *w, const char *path,
+	bool (*add)(void *ctx, const char *name), void *ctx, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct files_request what = { .verb = FILES_LIST, .path = path, .limit = LIST_STEP };
+	bool wants_more = true;
+	do {
+		const struct files_answer *answer;
+		if (files_wait(fiber, w, &what, &answer, err))
+			return err->code == ERR_NOT_FOUND ? 0 : -1;
+		for (size_t i = 0; i < answer->infos.count; i++)
+			if (!strcmp(answer->infos.items[i].type, "directory"))
+				wants_more = add(ctx, answer->infos.items[i].name);
+		what.cursor = arena_text(&arena, answer->next);
+	} while (what.cursor && wants_more);
+	return 0;
+}
+
+/* A file that is gone, a directory that isn't empty: as it should be. What could not be removed is
+ * hidden by the next start. */
+static void remove_all(struct fiber *fiber, struct core_workspace *w, const text_list *paths)
+{
+	for (size_t i = 0; i < paths->count; i++) {
+		const char *path = paths->items[i];
+		const struct files_request what = { .verb = FILES_REMOVE,
+			.path = path,
+			.recursive = path[strlen(path) - 1] == '/' };
+		const struct files_answer *answer;
+		struct error ignored;
+		files_wait(fiber, w, &what, &answer, &ignored);
 	}
-	const char *path = copying->rubbish->items[copying->at++];
-	size_t len = strlen(path);
-	struct files_request what = {
-		.verb = FILES_REMOVE, .path = path, .recursive = path[len - 1] == '/'
-	};
-	files_do(&request_system, copying->files.w, &what, on_removed, copying);
 }
+
+/* ---- copied ---- */
 
 static void go_on(struct copying *copying)
 {
-	if (copying->is_packing || copying->is_unpacking)
-		return;
-	fault_point("packages_copied");
-	if (copying->has_failed) {
-		finish(copying);
-		return;
-	}
-	copying->rubbish = &copying->files.last;
-	copying->at = 0;
-	remove_next(copying);
+	if (!copying->is_packing && !copying->is_unpacking)
+		fiber_continue(copying->fiber, copying->has_failed ? &copying->err : NULL);
 }
 
 static void note_failure(struct copying *copying, const struct error *err)
@@ -93,7 +121,7 @@ static void on_packed(void *ctx, bool ok, uint64_t failed)
 static uint64_t pack(void *ctx)
 {
 	struct copying *copying = ctx;
-	const struct live_files *files = &copying->files;
+	const struct live_files *files = copying->files;
 	int fd = copying->packer.keep[0];
 	fcntl(fd, F_SETFL, O_WRONLY);
 	signal(SIGPIPE, SIG_IGN);
@@ -105,7 +133,7 @@ static uint64_t pack(void *ctx)
 static void on_begun(void *ctx, int fd)
 {
 	struct copying *copying = ctx;
-	struct core *core = copying->files.w->core;
+	struct core *core = copying->files->w->core;
 	copying->is_packing = true;
 	copying->packer = (struct measure){ .loop = core->loop,
 		.find = pack,
@@ -128,23 +156,22 @@ static void on_unpacked(void *ctx, const struct error *err)
 	go_on(copying);
 }
 
-static void copy_in(struct copying *copying)
+static int copy_in(struct fiber *fiber, const struct live_files *files, struct error *err)
 {
-	struct archive_listener listener = {
-		.begun = on_begun, .done = on_unpacked, .ctx = copying
+	struct copying copying = { .fiber = fiber, .files = files, .is_unpacking = true };
+	const struct archive_listener listener = {
+		.begun = on_begun, .done = on_unpacked, .ctx = &copying
 	};
-	if (!copying->files.layers.count) {
-		go_on(copying);
-		return;
-	}
-	copying->is_unpacking = true;
-	archive_in(&request_system, copying->files.w, copying->files.target, &listener);
+	archive_in(&request_system, files->w, files->target, &listener);
+	return fiber_wait(fiber, err);
 }
 
-void live_copy(const struct live_files *files, environment_fn *done, void *ctx)
+int live_copy(struct fiber *fiber, const struct live_files *files, struct error *err)
 {
-	struct copying *copying = xzalloc(sizeof *copying);
-	*copying = (struct copying){ .files = *files, .done = done, .ctx = ctx };
-	copying->rubbish = &copying->files.first;
-	remove_next(copying);
+	remove_all(fiber, files->w, &files->first);
+	int failed = files->layers.count ? copy_in(fiber, files, err) : 0;
+	fault_point("packages_copied");
+	if (!failed)
+		remove_all(fiber, files->w, &files->last);
+	return failed;
 }

@@ -30,7 +30,6 @@ struct package_change {
 	char request_id[ID_LEN + 1];
 	struct fiber *fiber;
 	struct project_file files[PROJECT_FILES];
-	int opened;		  /* of the file that was opened last; yours to close */
 	struct file_write *write; /* that was begun last */
 	struct workspace next;	  /* its recipe */
 	struct workspace old;	  /* what is put back after an error */
@@ -53,7 +52,7 @@ struct package_manager {
 	int (*edit)(struct package_change *c, struct error *err);
 	/* When c->pin is the new environment; may be NULL. */
 	int (*complete)(struct package_change *c, struct error *err);
-	void (*apply)(const struct live_change *change, environment_fn *done, void *ctx);
+	int (*apply)(struct fiber *fiber, const struct live_change *change, struct error *err);
 };
 #define PACKAGE_MANAGER_EXTERN(id, name) extern const struct package_manager package_manager_##name;
 ENV_KIND_LIST(PACKAGE_MANAGER_EXTERN)
@@ -74,14 +73,14 @@ struct dist { /* lib/python3.N/site-packages/<name>-<version>.dist-info */
 	const char *directory, *name, *version;
 };
 typedef VEC(struct dist) dist_list;
-typedef void dists_fn(void *ctx, const dist_list *dists, const struct error *err);
 /* Those that are visible in the sandbox, of the Python of `meta`; they live in `arena`. */
-void dists_list(struct core_workspace *w, const struct env_meta *meta, struct arena *arena,
-	dists_fn *done, void *ctx);
+int dists_list(struct fiber *fiber, struct core_workspace *w, const struct env_meta *meta,
+	struct arena *arena, dist_list *dists, struct error *err);
 /* "/env/lib/python3.11/site-packages" */
 const char *dists_directory(const struct env_meta *meta, struct arena *arena);
 /* The same of Node: `directory` is the path below node_modules. */
-void modules_list(struct core_workspace *w, struct arena *arena, dists_fn *done, void *ctx);
+int modules_list(struct fiber *fiber, struct core_workspace *w, struct arena *arena,
+	dist_list *modules, struct error *err);
 
 /* ---- packages in a sandbox that runs ---- */
 
@@ -93,8 +92,8 @@ struct live_change {
 };
 /* Copies into the sandbox, which is up, what `after` adds, and removes what the packages had
  * before. On an error nothing was changed. */
-void live_apply(const struct live_change *change, environment_fn *done, void *ctx);
-void live_apply_node(const struct live_change *change, environment_fn *done, void *ctx);
+int live_apply(struct fiber *fiber, const struct live_change *change, struct error *err);
+int live_apply_node(struct fiber *fiber, const struct live_change *change, struct error *err);
 /* The part that is the same for both. Removes `first`, copies the files of `layers` for which
  * `is_kept` says so (NULL: all) below `target`, then removes `last`; a path with a slash at its
  * end goes with all below it. */
@@ -105,4 +104,16 @@ struct live_files {
 	layer_path_fn *is_kept;
 	void *keep_ctx;
 };
-void live_copy(const struct live_files *files, environment_fn *done, void *ctx);
+int live_copy(struct fiber *fiber, const struct live_files *files, struct error *err);
+
+/* ---- packages_copy.c: files of a sandbox that a fiber waits for ---- */
+
+/* *answer: valid until the fiber waits again; NULL with an error. */
+int files_wait(struct fiber *fiber, struct core_workspace *w, const struct files_request *what,
+	const struct files_answer **answer, struct error *err);
+/* For reading. */
+int files_open(struct fiber *fiber, struct core_workspace *w, const char *path, int *fd,
+	struct error *err);
+/* Those in `path`, which may be missing. add: false: some more, and no further ones. */
+int files_list_directories(struct fiber *fiber, struct core_workspace *w, const char *path,
+	bool (*add)(void *ctx, const char *name), void *ctx, struct error *err);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/packages/packages_internal.h"
+#include "core/waits.h"
 #include "format/packages/requirements.h"
 
 struct package_listing {
@@ -11,6 +12,7 @@ struct package_listing {
 	void *ctx;
 	struct map requested; /* normalised names */
 	struct packages_listed listed;
+	struct error err;
 };
 
 static int compare(const void *a, const void *b)
@@ -18,18 +20,6 @@ static int compare(const void *a, const void *b)
 	const struct package *one = a, *other = b;
 	int order = strcmp(one->name, other->name);
 	return order ? order : (int)(one->kind - other->kind);
-}
-
-static void finish(struct package_listing *p, const struct error *err)
-{
-	struct core_workspace *w = p->w;
-	if (!err && p->listed.packages.count)
-		qsort(p->listed.packages.items, p->listed.packages.count,
-			sizeof *p->listed.packages.items, compare);
-	p->done(p->ctx, err ? NULL : &p->listed, err);
-	arena_done(&p->arena);
-	free(p);
-	core_release(w);
 }
 
 /* What is visible, compared with what the environment has. */
@@ -72,25 +62,6 @@ static void find_specs(struct package_listing *p, const struct env_meta *meta)
 		map_set(&p->requested, str_from(specs.items[i].name), p);
 }
 
-static void on_modules(void *ctx, const dist_list *modules, const struct error *err)
-{
-	struct package_listing *p = ctx;
-	const struct env_meta *meta = meta_of(p->w, &env_node);
-	if (!err && meta) {
-		find_specs(p, meta);
-		add_all(p, modules, meta);
-	}
-	finish(p, err);
-}
-
-static void list_node(struct package_listing *p)
-{
-	if (meta_of(p->w, &env_node))
-		modules_list(p->w, &p->arena, on_modules, p);
-	else
-		finish(p, NULL);
-}
-
 /* ---- Python ---- */
 
 static void add_requested(struct package_listing *p, const char *text)
@@ -121,51 +92,70 @@ static void find_requested(struct package_listing *p, const struct env_meta *met
 		add_requested(p, text.data);
 }
 
-static void on_dists(void *ctx, const dist_list *dists, const struct error *err)
-{
-	struct package_listing *p = ctx;
-	const struct env_meta *meta = meta_of(p->w, &env_python);
-	if (err) {
-		finish(p, err);
-		return;
-	}
-	if (meta) {
-		find_requested(p, meta);
-		add_all(p, dists, meta);
-	}
-	list_node(p);
-}
+/* ---- both ---- */
 
-static void on_begin(void *ctx, struct core_workspace *w, const struct error *err)
+static int check_pins(struct core_workspace *w, struct error *err)
 {
-	struct package_listing *p = ctx;
-	struct error missing;
 	const char *names[] = { w->model.environment, w->model.node_environment };
 	environments_keep(w);
-	for (size_t i = 0; !err && i < WORKSPACE_ENVIRONMENTS; i++)
-		if (names[i] && !w->pins[i]) {
-			fail(&missing, ERR_NOT_FOUND,
+	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+		if (names[i] && !w->pins[i])
+			return fail(err, ERR_NOT_FOUND,
 				"environment '%s' of workspace '%s' is missing", names[i],
 				w->model.name);
-			err = &missing;
+	return 0;
+}
+
+/* An environment may be another one, or gone, after the wait. */
+static int list_all(struct fiber *fiber, struct package_listing *p, struct error *err)
+{
+	struct core_workspace *w = p->w;
+	dist_list dists = { 0 }, modules = { 0 };
+	const struct env_meta *meta;
+	if (check_pins(w, err))
+		return -1;
+	if ((meta = meta_of(w, &env_python))) {
+		if (dists_list(fiber, w, meta, &p->arena, &dists, err))
+			return -1;
+		if ((meta = meta_of(w, &env_python))) {
+			find_requested(p, meta);
+			add_all(p, &dists, meta);
 		}
-	const struct env_meta *meta = err ? NULL : meta_of(w, &env_python);
-	if (err)
-		finish(p, err);
-	else if (meta)
-		dists_list(w, meta, &p->arena, on_dists, p);
-	else
-		list_node(p);
+	}
+	if (!meta_of(w, &env_node))
+		return 0;
+	if (modules_list(fiber, w, &p->arena, &modules, err))
+		return -1;
+	if ((meta = meta_of(w, &env_node))) {
+		find_specs(p, meta);
+		add_all(p, &modules, meta);
+	}
+	return 0;
+}
+
+static void list_job(struct fiber *fiber, void *ctx)
+{
+	struct package_listing *p = ctx;
+	struct core_workspace *w = p->w;
+	wait_turn(fiber, w->core);
+	if (!p->err.code)
+		list_all(fiber, p, &p->err);
+	if (p->listed.packages.count)
+		qsort(p->listed.packages.items, p->listed.packages.count,
+			sizeof *p->listed.packages.items, compare);
+	p->done(p->ctx, p->err.code ? NULL : &p->listed, p->err.code ? &p->err : NULL);
+	arena_done(&p->arena);
+	free(p);
+	core_release(w);
 }
 
 void packages_list(
 	const struct request *request, struct core_workspace *w, packages_list_fn *done, void *ctx)
 {
 	struct package_listing *p = xzalloc(sizeof *p);
-	struct error err;
 	*p = (struct package_listing){ .w = w, .done = done, .ctx = ctx };
 	arena_init(&p->arena);
 	core_hold(w);
-	bool is_refused = access_check(w->core, request, VERB_WORKSPACE_PACKAGES, w, &err);
-	core_later(w->core, on_begin, p, w, is_refused ? &err : NULL);
+	access_check(w->core, request, VERB_WORKSPACE_PACKAGES, w, &p->err);
+	fiber_start(list_job, p);
 }

@@ -2,7 +2,6 @@
  * new ones copied in, all by a file server inside. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
@@ -11,7 +10,6 @@
 #include "format/packages/wheel_record.h"
 
 #define SUFFIX ".dist-info"
-#define LIST_STEP 1000
 /* What lies in a sandbox may be forged. Whatever is beyond these stays until the next start. */
 #define DISTS_MAX 20000		       /* that are listed */
 #define RECORD_MAX ((size_t)4 << 20)   /* bytes of a RECORD */
@@ -21,12 +19,8 @@
 /* ---- what is visible ---- */
 
 struct listing {
-	struct core_workspace *w;
 	struct arena *arena;
-	const char *directory, *cursor;
-	dist_list dists;
-	dists_fn *done;
-	void *ctx;
+	dist_list *dists;
 };
 
 const char *dists_directory(const struct env_meta *meta, struct arena *arena)
@@ -41,87 +35,40 @@ const char *dists_directory(const struct env_meta *meta, struct arena *arena)
 	return arena_printf(arena, "/env/lib/python%u.%u/site-packages", major, minor);
 }
 
-static void add_dist(struct listing *listing, const char *directory)
-{
-	struct str text = str_from(directory), name, version;
-	size_t suffix = sizeof SUFFIX - 1;
-	if (text.len <= suffix || strcmp(directory + text.len - suffix, SUFFIX))
-		return;
-	text.len -= suffix;
-	if (!str_cut(text, '-', &name, &version) || !requirement_name_is_valid(name))
-		return;
-	vec_push(listing->arena, &listing->dists,
-		(struct dist){ arena_text(listing->arena, directory),
-			requirement_normalize_name(listing->arena, name),
-			arena_bytes(listing->arena, version.data, version.len) });
-}
-
-static void list_more(struct listing *listing);
-
-static void on_listed(void *ctx, const struct files_answer *answer, const struct error *err)
+static bool add_dist(void *ctx, const char *directory)
 {
 	struct listing *listing = ctx;
-	bool is_missing = err && err->code == ERR_NOT_FOUND;
-	for (size_t i = 0; answer && i < answer->infos.count; i++)
-		if (!strcmp(answer->infos.items[i].type, "directory"))
-			add_dist(listing, answer->infos.items[i].name);
-	if (answer && answer->next && listing->dists.count < DISTS_MAX) {
-		listing->cursor = arena_text(listing->arena, answer->next);
-		list_more(listing);
-		return;
-	}
-	listing->done(listing->ctx, &listing->dists, is_missing ? NULL : err);
-	free(listing);
+	struct str text = str_from(directory), name, version;
+	size_t suffix = sizeof SUFFIX - 1;
+	bool is_dist = text.len > suffix && !strcmp(directory + text.len - suffix, SUFFIX);
+	text.len -= is_dist ? suffix : 0;
+	if (is_dist && str_cut(text, '-', &name, &version) && requirement_name_is_valid(name))
+		vec_push(listing->arena, listing->dists,
+			(struct dist){ arena_text(listing->arena, directory),
+				requirement_normalize_name(listing->arena, name),
+				arena_bytes(listing->arena, version.data, version.len) });
+	return listing->dists->count < DISTS_MAX;
 }
 
-static void list_more(struct listing *listing)
+int dists_list(struct fiber *fiber, struct core_workspace *w, const struct env_meta *meta,
+	struct arena *arena, dist_list *dists, struct error *err)
 {
-	struct files_request what = { .verb = FILES_LIST,
-		.path = listing->directory,
-		.cursor = listing->cursor,
-		.limit = LIST_STEP };
-	files_do(&request_system, listing->w, &what, on_listed, listing);
-}
-
-void dists_list(struct core_workspace *w, const struct env_meta *meta, struct arena *arena,
-	dists_fn *done, void *ctx)
-{
-	struct listing *listing = xzalloc(sizeof *listing);
-	*listing = (struct listing){ .w = w,
-		.arena = arena,
-		.directory = dists_directory(meta, arena),
-		.done = done,
-		.ctx = ctx };
-	list_more(listing);
+	struct listing listing = { arena, dists };
+	return files_list_directories(
+		fiber, w, dists_directory(meta, arena), add_dist, &listing, err);
 }
 
 /* ---- copied in ---- */
 
 struct live {
 	struct live_change change;
-	environment_fn *done;
-	void *ctx;
 	const char *site;
-	text_list layers;   /* that are copied */
-	struct map wanted;  /* paths of what they hold, below /env */
-	dist_list outdated; /* visible, and to be removed */
-	size_t at;
+	text_list layers;    /* that are copied */
+	struct map wanted;   /* paths of what they hold, below /env */
 	size_t record_bytes; /* that were read */
 	text_list rubbish;   /* paths, in the order of their removal */
 	struct map directories;
-	struct live_files files;
 };
-
-static void finish(struct live *live, const struct error *err)
-{
-	live->done(live->ctx, err);
-	free(live);
-}
-
-static void on_copied(void *ctx, const struct error *err)
-{
-	finish(ctx, err);
-}
 
 static int compare_reversed(const void *a, const void *b)
 {
@@ -130,7 +77,7 @@ static int compare_reversed(const void *a, const void *b)
 
 /* Files first, then the directories they were in, the deepest first. A trailing slash marks what
  * goes with all that is in it: bytecode. */
-static void copy_in(struct live *live)
+static void add_directories(struct live *live)
 {
 	struct arena *arena = live->change.arena;
 	text_list directories = { 0 };
@@ -148,9 +95,6 @@ static void copy_in(struct live *live)
 				(const char *)arena_printf(arena, "%s/", cache));
 		vec_push(arena, &live->rubbish, directories.items[i]);
 	}
-	live->files.last = live->rubbish;
-	live->files.layers = live->layers;
-	live_copy(&live->files, on_copied, live);
 }
 
 /* ---- what it had before ---- */
@@ -169,41 +113,31 @@ static void note_rubbish(struct live *live, const char *recorded)
 		map_set(&live->directories, directory, live);
 }
 
-static void read_next(struct live *live);
-
-static void on_record(void *ctx, const struct files_answer *answer, const struct error *err)
+static void note_files(struct live *live, int record)
 {
-	struct live *live = ctx;
-	struct arena *arena = live->change.arena;
-	const struct dist *dist = &live->outdated.items[live->at++];
-	auto_close int fd = answer ? answer->fd : -1;
 	auto_arena struct arena own = { 0 };
 	wheel_record_list records = { 0 };
 	struct str text = { 0 };
 	struct error ignored;
-	if (fd >= 0 && live->record_bytes < RECORDS_MAX &&
-		!file_read(fd, RECORD_MAX, &own, &text)) {
-		live->record_bytes += text.len;
-		if (!wheel_record_parse(text, &own, &records, &ignored))
-			for (size_t i = 0; i < records.count && live->rubbish.count < RUBBISH_MAX;
-				i++)
-				note_rubbish(live, records.items[i].path);
-	}
-	vec_push(arena, &live->rubbish,
-		(const char *)arena_printf(arena, "%s/%s/", live->site, dist->directory));
-	read_next(live);
+	if (live->record_bytes >= RECORDS_MAX || file_read(record, RECORD_MAX, &own, &text))
+		return;
+	live->record_bytes += text.len;
+	if (wheel_record_parse(text, &own, &records, &ignored))
+		return;
+	for (size_t i = 0; i < records.count && live->rubbish.count < RUBBISH_MAX; i++)
+		note_rubbish(live, records.items[i].path);
 }
 
-static void read_next(struct live *live)
+static void note_outdated(struct fiber *fiber, struct live *live, const struct dist *dist)
 {
-	if (live->at == live->outdated.count) {
-		copy_in(live);
-		return;
-	}
-	const char *path = arena_printf(live->change.arena, "%s/%s/RECORD", live->site,
-		live->outdated.items[live->at].directory);
-	struct files_request what = { .verb = FILES_OPEN, .path = path };
-	files_do(&request_system, live->change.w, &what, on_record, live);
+	struct arena *arena = live->change.arena;
+	const char *path = arena_printf(arena, "%s/%s/", live->site, dist->directory);
+	struct error ignored;
+	auto_close int fd = -1;
+	if (!files_open(
+		    fiber, live->change.w, arena_printf(arena, "%sRECORD", path), &fd, &ignored))
+		note_files(live, fd);
+	vec_push(arena, &live->rubbish, path);
 }
 
 static bool is_among(const text_list *list, const char *text)
@@ -214,23 +148,10 @@ static bool is_among(const text_list *list, const char *text)
 	return false;
 }
 
-static void on_dists(void *ctx, const dist_list *dists, const struct error *err)
+static bool is_outdated(const struct live *live, const struct dist *dist)
 {
-	struct live *live = ctx;
-	if (err) {
-		finish(live, err);
-		return;
-	}
-	for (size_t i = 0; i < dists->count; i++) {
-		const struct dist *dist = &dists->items[i];
-		const char *path =
-			arena_printf(live->change.arena, "%s/%s", live->site, dist->directory);
-		if (is_among(&live->change.names, dist->name) &&
-			!map_get(&live->wanted, str_from(path)))
-			vec_push(live->change.arena, &live->outdated, *dist);
-	}
-	live->at = 0;
-	read_next(live);
+	const char *path = arena_printf(live->change.arena, "%s/%s", live->site, dist->directory);
+	return is_among(&live->change.names, dist->name) && !map_get(&live->wanted, str_from(path));
 }
 
 /* The layers that are new, and those of packages that are named. */
@@ -272,20 +193,25 @@ static void name_removed(struct live *live)
 	}
 }
 
-void live_apply(const struct live_change *change, environment_fn *done, void *ctx)
+int live_apply(struct fiber *fiber, const struct live_change *change, struct error *err)
 {
-	struct live *live = xzalloc(sizeof *live);
-	struct error err;
-	*live = (struct live){ .change = *change, .done = done, .ctx = ctx };
-	live->change.names = text_list_copy(change->arena, &change->names);
-	live->site = dists_directory(change->after, change->arena);
-	live->files = (struct live_files){ .w = change->w, .target = env_python.target };
-	map_init(&live->wanted, change->arena);
-	map_init(&live->directories, change->arena);
-	name_removed(live);
-	if (choose_layers(live, &err)) {
-		finish(live, &err);
-		return;
-	}
-	dists_list(change->w, change->after, change->arena, on_dists, live);
+	struct arena *arena = change->arena;
+	struct live live = { .change = *change, .site = dists_directory(change->after, arena) };
+	dist_list dists = { 0 };
+	live.change.names = text_list_copy(arena, &change->names);
+	map_init(&live.wanted, arena);
+	map_init(&live.directories, arena);
+	name_removed(&live);
+	if (choose_layers(&live, err) ||
+		dists_list(fiber, change->w, change->after, arena, &dists, err))
+		return -1;
+	for (size_t i = 0; i < dists.count; i++)
+		if (is_outdated(&live, &dists.items[i]))
+			note_outdated(fiber, &live, &dists.items[i]);
+	add_directories(&live);
+	const struct live_files files = { .w = change->w,
+		.target = env_python.target,
+		.layers = live.layers,
+		.last = live.rubbish };
+	return live_copy(fiber, &files, err);
 }

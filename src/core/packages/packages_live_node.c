@@ -8,7 +8,6 @@
 #include "envs/node/units.h"
 #include "format/text/json_read.h"
 
-#define LIST_STEP 1000
 /* What lies in a sandbox may be forged. */
 #define MODULES_MAX 5000		      /* that are listed */
 #define MANIFEST_JSON_MAX ((size_t)256 << 10) /* bytes of a package.json that are read */
@@ -19,8 +18,6 @@
 struct live_node {
 	struct live_files files;
 	struct map before, after, changed; /* units by path */
-	environment_fn *done;
-	void *ctx;
 };
 
 static int read_units(const struct live_change *change, const struct env_meta *meta,
@@ -86,142 +83,89 @@ static void choose(struct live_node *live, const struct live_change *change)
 				(const char *)arena_printf(arena, "%s/%s/", target, unit->path));
 }
 
-static void on_copied(void *ctx, const struct error *err)
+int live_apply_node(struct fiber *fiber, const struct live_change *change, struct error *err)
 {
-	struct live_node *live = ctx;
-	live->done(live->ctx, err);
-	free(live);
-}
-
-void live_apply_node(const struct live_change *change, environment_fn *done, void *ctx)
-{
-	struct live_node *live = xzalloc(sizeof *live);
-	struct error err;
-	*live = (struct live_node){
-		.files = { .w = change->w, .target = env_node.target }, .done = done, .ctx = ctx
-	};
-	live->files.is_kept = is_changed;
-	live->files.keep_ctx = live;
-	map_init(&live->changed, change->arena);
-	if (read_units(change, change->before, &live->before, &err) ||
-		read_units(change, change->after, &live->after, &err)) {
-		on_copied(live, &err);
-		return;
-	}
-	choose(live, change);
-	if (live->changed.count)
-		live->files.layers = change->after->layers;
-	live_copy(&live->files, on_copied, live);
+	struct live_node live = { .files = { .w = change->w,
+					  .target = env_node.target,
+					  .is_kept = is_changed,
+					  .keep_ctx = &live } };
+	map_init(&live.changed, change->arena);
+	if (read_units(change, change->before, &live.before, err) ||
+		read_units(change, change->after, &live.after, err))
+		return -1;
+	choose(&live, change);
+	if (live.changed.count)
+		live.files.layers = change->after->layers;
+	return live_copy(fiber, &live.files, err);
 }
 
 /* ---- what is visible ---- */
 
 struct listing {
-	struct core_workspace *w;
 	struct arena *arena;
 	text_list directories; /* below node_modules: "", then "@scope" of each */
-	size_t directory;
-	const char *cursor;
+	const char *directory; /* that is listed */
 	dist_list modules;
-	size_t module, bytes; /* that were read */
-	dists_fn *done;
-	void *ctx;
+	size_t bytes; /* that were read */
 };
 
-static void finish(struct listing *listing, const struct error *err)
-{
-	dist_list known = { 0 };
-	for (size_t i = 0; i < listing->modules.count; i++)
-		if (listing->modules.items[i].version)
-			vec_push(listing->arena, &known, listing->modules.items[i]);
-	listing->done(listing->ctx, &known, err);
-	free(listing);
-}
-
-static void read_next(struct listing *listing);
-
-static void on_manifest(void *ctx, const struct files_answer *answer, const struct error *err)
+static bool add(void *ctx, const char *name)
 {
 	struct listing *listing = ctx;
-	struct dist *module = &listing->modules.items[listing->module++];
-	auto_close int fd = answer ? answer->fd : -1;
-	auto_arena struct arena own = { 0 };
-	struct json_value *root;
-	struct str text = { 0 };
-	struct error ignored;
-	if (fd >= 0 && listing->bytes < MANIFESTS_MAX &&
-		!file_read(fd, MANIFEST_JSON_MAX, &own, &text)) {
-		listing->bytes += text.len;
-		const char *version = !json_read(text, &own, &root, &ignored)
-					      ? json_member_text(root, "version")
-					      : NULL;
-		if (version && strlen(version) <= 256)
-			module->version = arena_text(listing->arena, version);
-	}
-	read_next(listing);
-}
-
-static void read_next(struct listing *listing)
-{
-	if (listing->module == listing->modules.count) {
-		finish(listing, NULL);
-		return;
-	}
-	struct files_request what = { .verb = FILES_OPEN,
-		.path = arena_printf(listing->arena, "%s/%s/package.json", env_node.target,
-			listing->modules.items[listing->module].directory) };
-	files_do(&request_system, listing->w, &what, on_manifest, listing);
-}
-
-static void list_next(struct listing *listing);
-
-static void add(struct listing *listing, const char *directory, const char *name)
-{
+	const char *directory = listing->directory;
 	const char *path = directory[0] ? arena_printf(listing->arena, "%s/%s", directory, name)
 					: arena_text(listing->arena, name);
 	if (!directory[0] && name[0] == '@')
 		vec_push(listing->arena, &listing->directories, path);
 	else if (node_name_is_valid(path) && listing->modules.count < MODULES_MAX)
 		vec_push(listing->arena, &listing->modules, (struct dist){ path, path, NULL });
+	return listing->modules.count < MODULES_MAX;
 }
 
-static void on_listed(void *ctx, const struct files_answer *answer, const struct error *err)
+static int list_directory(
+	struct fiber *fiber, struct core_workspace *w, struct listing *listing, struct error *err)
 {
-	struct listing *listing = ctx;
-	const char *directory = listing->directories.items[listing->directory];
-	if (err && err->code != ERR_NOT_FOUND) {
-		finish(listing, err);
-		return;
+	const char *path = listing->directory[0] ? arena_printf(listing->arena, "%s/%s",
+							   env_node.target, listing->directory)
+						 : env_node.target;
+	return files_list_directories(fiber, w, path, add, listing, err);
+}
+
+/* The version in a package.json; NULL: none is known. */
+static const char *read_version(struct listing *listing, int manifest)
+{
+	auto_arena struct arena own = { 0 };
+	struct json_value *root;
+	struct str text = { 0 };
+	struct error ignored;
+	if (listing->bytes >= MANIFESTS_MAX || file_read(manifest, MANIFEST_JSON_MAX, &own, &text))
+		return NULL;
+	listing->bytes += text.len;
+	const char *version =
+		!json_read(text, &own, &root, &ignored) ? json_member_text(root, "version") : NULL;
+	return version && strlen(version) <= 256 ? arena_text(listing->arena, version) : NULL;
+}
+
+int modules_list(struct fiber *fiber, struct core_workspace *w, struct arena *arena,
+	dist_list *modules, struct error *err)
+{
+	struct listing listing = { .arena = arena };
+	vec_push(arena, &listing.directories, "");
+	for (size_t i = 0; i < listing.directories.count; i++) {
+		listing.directory = listing.directories.items[i];
+		if (list_directory(fiber, w, &listing, err))
+			return -1;
 	}
-	for (size_t i = 0; answer && i < answer->infos.count; i++)
-		if (!strcmp(answer->infos.items[i].type, "directory"))
-			add(listing, directory, answer->infos.items[i].name);
-	bool is_more = answer && answer->next && listing->modules.count < MODULES_MAX;
-	listing->cursor = is_more ? arena_text(listing->arena, answer->next) : NULL;
-	if (!is_more)
-		listing->directory++;
-	list_next(listing);
-}
-
-static void list_next(struct listing *listing)
-{
-	if (listing->directory == listing->directories.count) {
-		read_next(listing);
-		return;
+	for (size_t i = 0; i < listing.modules.count; i++) {
+		struct dist *module = &listing.modules.items[i];
+		const char *path = arena_printf(
+			arena, "%s/%s/package.json", env_node.target, module->directory);
+		struct error ignored;
+		auto_close int fd = -1;
+		if (!files_open(fiber, w, path, &fd, &ignored))
+			module->version = read_version(&listing, fd);
+		if (module->version)
+			vec_push(arena, modules, *module);
 	}
-	const char *directory = listing->directories.items[listing->directory];
-	struct files_request what = { .verb = FILES_LIST,
-		.path = arena_printf(listing->arena, "%s%s%s", env_node.target,
-			directory[0] ? "/" : "", directory),
-		.cursor = listing->cursor,
-		.limit = LIST_STEP };
-	files_do(&request_system, listing->w, &what, on_listed, listing);
-}
-
-void modules_list(struct core_workspace *w, struct arena *arena, dists_fn *done, void *ctx)
-{
-	struct listing *listing = xzalloc(sizeof *listing);
-	*listing = (struct listing){ .w = w, .arena = arena, .done = done, .ctx = ctx };
-	vec_push(arena, &listing->directories, "");
-	list_next(listing);
+	return 0;
 }
