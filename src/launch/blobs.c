@@ -71,8 +71,8 @@ static int check_directory(const struct launcher *launcher, const char *path, st
 }
 
 /* A directory's process sees that directory alone, a bucket's process the network. */
-static int describe(const struct launcher *launcher, struct arena *arena, struct role_start *start,
-	struct error *err)
+static int blobs_describe(const struct launcher *launcher, struct arena *arena,
+	struct role_start *start, struct error *err)
 {
 	const struct config *config = launcher->options->config;
 	const char *text = config ? config->blob_url : "dir";
@@ -128,7 +128,7 @@ int blob_begin(struct launcher *launcher, const struct launch_packet *packet, co
 	vec_push(&arena, &argv, NULL);
 	struct role_start start = job_role(launcher, find_program(launcher, &arena), fds, 2);
 	start.argv = argv.items;
-	if (job_check_fds(fds, 2, STORE, err) || describe(launcher, &arena, &start, err) ||
+	if (job_check_fds(fds, 2, STORE, err) || blobs_describe(launcher, &arena, &start, err) ||
 		open_credentials(launcher, &credentials, err))
 		return -1;
 	if (credentials >= 0)

@@ -96,7 +96,7 @@ static int save(struct launcher *launcher, const char *id, const struct grant *g
 	return 0;
 }
 
-static int load(const struct launcher *launcher, const char *id, struct arena *arena,
+static int grants_load(const struct launcher *launcher, const char *id, struct arena *arena,
 	struct grant grants[GRANTS_MAX], size_t *count, struct error *err)
 {
 	char *text = arena_alloc(arena, GRANTS_BYTES_MAX + 1);
@@ -357,7 +357,7 @@ int grants_apply(struct launcher *launcher, const char *id, struct arena *arena,
 {
 	struct grant grants[GRANTS_MAX];
 	size_t count;
-	if (load(launcher, id, arena, grants, &count, err))
+	if (grants_load(launcher, id, arena, grants, &count, err))
 		return -1;
 	for (size_t i = 0; i < count; i++) {
 		struct plan_bind bind = { .target = grants[i].target,
@@ -386,7 +386,7 @@ int grants_have_dir(
 	auto_arena struct arena arena = { 0 };
 	struct grant grants[GRANTS_MAX];
 	size_t count;
-	if (load(launcher, id, &arena, grants, &count, err))
+	if (grants_load(launcher, id, &arena, grants, &count, err))
 		return -1;
 	*has_dir = count && grants[0].kind == GRANT_DIR;
 	return 0;

@@ -71,8 +71,8 @@ struct role_start job_role(
 	return start;
 }
 
-static int begin(struct launcher *launcher, enum job_kind kind, const struct launch_packet *packet,
-	const int *fds, pid_t *pid, struct error *err)
+static int job_begin(struct launcher *launcher, enum job_kind kind,
+	const struct launch_packet *packet, const int *fds, pid_t *pid, struct error *err)
 {
 	if (count_jobs(launcher, kind) < rows[kind].most)
 		return rows[kind].begin(launcher, packet, fds, pid, err);
@@ -86,7 +86,7 @@ void job_start(struct launcher *launcher, enum job_kind kind, const struct launc
 	const struct launch_message *head = &packet->head;
 	struct error err;
 	pid_t pid = 0;
-	if (begin(launcher, kind, packet, fds, &pid, &err)) {
+	if (job_begin(launcher, kind, packet, fds, &pid, &err)) {
 		launcher_log(
 			launcher, LOG_LEVEL_WARN, rows[kind].failed, NULL, head->request_id, &err);
 		link_send_failed(launcher, head->tag, &err);

@@ -192,7 +192,7 @@ static void reap(struct launcher *launcher, pid_t pid)
 		launcher->reap_all = loop_after(launcher->loop, REAP_ALL_MS, on_reap_all, launcher);
 }
 
-static void on_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
+static void on_launcher_signal(struct loop *loop, const struct signalfd_siginfo *info, void *ctx)
 {
 	struct launcher *launcher = ctx;
 	if (info->ssi_signo == SIGCHLD) {
@@ -350,12 +350,12 @@ static int start_pool(struct launcher *launcher, struct error *err)
 }
 
 /* What a launcher that was killed has left may be dying still. */
-static void on_sweep(struct loop *loop, void *ctx)
+static void on_launcher_sweep(struct loop *loop, void *ctx)
 {
 	struct launcher *launcher = ctx;
 	if (!cgroup_sweep(&launcher->host.cgroups) || launcher->sweep_pause_ms > SWEEP_MOST_MS)
 		return;
-	loop_after(loop, launcher->sweep_pause_ms, on_sweep, launcher);
+	loop_after(loop, launcher->sweep_pause_ms, on_launcher_sweep, launcher);
 	launcher->sweep_pause_ms *= 2;
 }
 
@@ -390,7 +390,7 @@ void launcher_start_again(struct launcher *launcher)
 	launcher_check_end(launcher);
 }
 
-static int start(struct launcher *launcher, struct error *err)
+static int launcher_start(struct launcher *launcher, struct error *err)
 {
 	sigset_t signals;
 	sigemptyset(&signals);
@@ -407,7 +407,7 @@ static int start(struct launcher *launcher, struct error *err)
 		begin_anew(launcher, launcher->options->handover);
 	launcher->warm.cgroups = &launcher->host.cgroups;
 	if (loop_new(&launcher->loop, err) ||
-		loop_signals(launcher->loop, &signals, on_signal, launcher, err) ||
+		loop_signals(launcher->loop, &signals, on_launcher_signal, launcher, err) ||
 		launcher_look(launcher, err) || open_slots(launcher, err) ||
 		take_over(launcher, err) || open_sockets(launcher, err) ||
 		layer_store_open(launcher->home, &launcher->layers, err) ||
@@ -418,11 +418,11 @@ static int start(struct launcher *launcher, struct error *err)
 		base_open_own(&launcher->warm.own_mounts, err) || grants_open(launcher, err))
 		return -1;
 	launcher->sweep_pause_ms = SWEEP_AGAIN_MS;
-	on_sweep(launcher->loop, launcher);
+	on_launcher_sweep(launcher->loop, launcher);
 	return start_pool(launcher, err) || link_start(launcher, err) ? -1 : 0;
 }
 
-static void end(struct launcher *launcher)
+static void launcher_end(struct launcher *launcher)
 {
 	if (launcher->loop) {
 		link_done(launcher);
@@ -468,11 +468,11 @@ int launch_serve(const struct launch_options *options)
 	host_init(&launcher.host);
 	arena_init(&launcher.host_arena);
 	sandboxes_init(&launcher);
-	if (start(&launcher, &err) || loop_run(launcher.loop, &err)) {
+	if (launcher_start(&launcher, &err) || loop_run(launcher.loop, &err)) {
 		launcher_log(&launcher, LOG_LEVEL_ERROR, "the launcher can't continue", NULL, NULL,
 			&err);
 		launcher.exit_code = error_exit_code(err.code);
 	}
-	end(&launcher);
+	launcher_end(&launcher);
 	return launcher.exit_code;
 }

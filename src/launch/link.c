@@ -53,7 +53,7 @@ static void set_full(struct launcher *launcher, bool is_full)
 		kill_core(launcher, &err);
 }
 
-static void flush(struct launcher *launcher)
+static void link_flush(struct launcher *launcher)
 {
 	struct link *link = &launcher->link;
 	struct error err;
@@ -144,7 +144,7 @@ static void on_channel(struct loop *loop, int fd, uint32_t events, void *ctx)
 	struct launcher *launcher = ctx;
 	struct link *link = &launcher->link;
 	if (link->is_full) {
-		flush(launcher);
+		link_flush(launcher);
 		if (!link->is_full)
 			sandboxes_go_on(launcher);
 		return;

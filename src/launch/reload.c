@@ -77,7 +77,7 @@ static char **own_argv(struct arena *arena, struct error *err)
 	return words.items;
 }
 
-static void describe(struct launcher *launcher, struct arena *arena, struct handover *h)
+static void reload_describe(struct launcher *launcher, struct arena *arena, struct handover *h)
 {
 	const struct launch_options *options = launcher->options;
 	*h = (struct handover){ .listener = options->listener,
@@ -134,7 +134,7 @@ static void execute(struct launcher *launcher, struct error *err)
 	char **argv = own_argv(&arena, err);
 	if (!argv)
 		return;
-	describe(launcher, &arena, &h);
+	reload_describe(launcher, &arena, &h);
 	if (write_memfd(&h, &fd, err))
 		return;
 	str_format(number, sizeof number, "%d", fd);
@@ -219,7 +219,7 @@ void reload_begin(struct launcher *launcher)
 }
 
 /* What it said last is why it refuses. */
-static void explain(char *said, ssize_t len, int status, struct error *err)
+static void reload_explain(char *said, ssize_t len, int status, struct error *err)
 {
 	struct str rest = { said, len > 0 ? (size_t)len : 0 }, line, first = { 0 };
 	while (!first.len && str_next(&rest, '\n', &line))
@@ -248,7 +248,7 @@ bool reload_checked(struct launcher *launcher, pid_t pid, int status)
 	ssize_t len = read(reload->said, said, sizeof said - 1);
 	fd_close(&reload->said);
 	if (status || len < 0 || strcmp(said, HANDOVER_OK)) {
-		explain(said, len, status, &err);
+		reload_explain(said, len, status, &err);
 		fail_reload(launcher, &err);
 		return true;
 	}

@@ -86,7 +86,7 @@ static void log_sandbox(const struct sandbox *sandbox, enum log_level level, con
 
 /* ---- known ones ---- */
 
-static struct sandbox *add(struct launcher *launcher, const struct launch_message *head)
+static struct sandbox *sandboxes_add(struct launcher *launcher, const struct launch_message *head)
 {
 	struct sandboxes *all = &launcher->sandboxes;
 	struct sandbox *sandbox = xzalloc(sizeof *sandbox);
@@ -101,7 +101,7 @@ static struct sandbox *add(struct launcher *launcher, const struct launch_messag
 	return sandbox;
 }
 
-static void forget(struct sandbox *sandbox)
+static void sandboxes_forget(struct sandbox *sandbox)
 {
 	struct sandboxes *all = &sandbox->launcher->sandboxes;
 	if (all->list_next == sandbox)
@@ -127,7 +127,7 @@ static void stop_receiving(struct sandbox *sandbox)
 
 /* The last process of the sandbox is gone: releases what the sandbox held, answers START and END,
  * and tells core of an end that core did not ask for. */
-static void finish(struct sandbox *sandbox)
+static void sandboxes_finish(struct sandbox *sandbox)
 {
 	struct launcher *launcher = sandbox->launcher;
 	struct launch_message ended = { .type = LAUNCH_ENDED, .value = sandbox->status };
@@ -145,7 +145,7 @@ static void finish(struct sandbox *sandbox)
 		link_send(launcher, &ended, NULL, 0, NULL, 0);
 	}
 	log_sandbox(sandbox, LOG_LEVEL_INFO, "sandbox ended", NULL);
-	forget(sandbox);
+	sandboxes_forget(sandbox);
 	sandboxes_go_on(launcher); /* a list may have waited for this end */
 	launcher_check_end(launcher);
 }
@@ -189,7 +189,7 @@ bool sandbox_died(struct launcher *launcher, pid_t pid, int status)
 	if (sandbox->is_up)
 		launcher->sandboxes.up--;
 	sandbox->status = status;
-	finish(sandbox);
+	sandboxes_finish(sandbox);
 	return true;
 }
 
@@ -249,7 +249,7 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 			"the sandbox already exists, or is ending");
 		return;
 	}
-	struct sandbox *sandbox = add(launcher, head);
+	struct sandbox *sandbox = sandboxes_add(launcher, head);
 	fault_point("launch_start_before_clone");
 	int failed = start_begin(
 		launcher, packet, fds, &sandbox->parts, &sandbox->pid, &sandbox->setup, &err);
@@ -263,7 +263,7 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 		return;
 	}
 	fail_start(sandbox, &err);
-	finish(sandbox);
+	sandboxes_finish(sandbox);
 }
 
 /* ---- on demand ---- */
@@ -493,7 +493,7 @@ static int take_over(struct launcher *launcher, const struct handover_sandbox *s
 {
 	struct launch_message head = { 0 };
 	memcpy(head.id, s->id, sizeof head.id);
-	struct sandbox *sandbox = add(launcher, &head);
+	struct sandbox *sandbox = sandboxes_add(launcher, &head);
 	struct start_parts *parts = &sandbox->parts;
 	sandbox->pid = s->pid;
 	sandbox->is_up = true;
@@ -539,7 +539,7 @@ void sandboxes_done(struct launcher *launcher)
 	struct sandbox *newer;
 	for (struct sandbox *at = launcher->sandboxes.oldest; at; at = newer) {
 		newer = at->newer;
-		forget(at);
+		sandboxes_forget(at);
 	}
 	map_done(&launcher->sandboxes.ids);
 	map_done(&launcher->sandboxes.pids);

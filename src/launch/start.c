@@ -296,7 +296,7 @@ static int open_counters(const struct cgroup *group, int counters[LAUNCH_FD_MAX]
 		       : 0;
 }
 
-static int carry_out(struct launcher *launcher, const char *id, const struct plan *plan,
+static int start_carry_out(struct launcher *launcher, const char *id, const struct plan *plan,
 	const struct pool_kit *kit, struct start_parts *parts, pid_t *pid, int *setup,
 	struct error *err)
 {
@@ -379,7 +379,7 @@ int start_begin(struct launcher *launcher, const struct launch_packet *packet, c
 	int failed = grants_apply(launcher, head->id, &arena, &options, &facts, &granted, err) ||
 		     take_identity(launcher, parts, &facts, &kit, err) ||
 		     plan_build(&options, &facts, &arena, &plan, err) ||
-		     carry_out(launcher, head->id, &plan, &kit, parts, pid, setup, err);
+		     start_carry_out(launcher, head->id, &plan, &kit, parts, pid, setup, err);
 	pool_kit_done(&kit);
 	grants_done(&granted);
 	for (size_t i = 0; i < trees.count; i++)

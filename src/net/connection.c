@@ -7,7 +7,7 @@
 #include "linux/fd_message.h"
 #include "net/internal.h"
 
-static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx);
+static void on_http_event(struct loop *loop, int fd, uint32_t events, void *ctx);
 
 struct http_connection *connection_new(const struct listening *listening, int fd)
 {
@@ -21,7 +21,7 @@ struct http_connection *connection_new(const struct listening *listening, int fd
 	c->events = EPOLLIN | (c->stream.is_unix ? 0 : EPOLLRDHUP);
 	buf_init(&c->in, HTTP_CHUNK);
 	buf_init(&c->out, BUF_MAX_DEFAULT);
-	if (loop_watch(server->loop, fd, c->events, on_event, c, NULL) == 0)
+	if (loop_watch(server->loop, fd, c->events, on_http_event, c, NULL) == 0)
 		return c;
 	c->stream.kind->close(&c->stream);
 	free(c);
@@ -105,7 +105,7 @@ static void take_fds(struct http_connection *c, const struct fd_message *message
 }
 
 /* false: end of file or an error. */
-static bool receive(struct http_connection *c)
+static bool http_receive(struct http_connection *c)
 {
 	struct fd_message message;
 	ssize_t got = c->stream.kind->receive(&c->stream, c->server->in, HTTP_CHUNK, &message);
@@ -235,7 +235,7 @@ static enum deadline deadline_of(const struct http_connection *c)
 
 /* Sends the rest of the response, shuts down, and discards further input: closing with unread input
  * would reset the connection, and the client could lose the response. */
-static void settle(struct http_connection *c)
+static void http_settle(struct http_connection *c)
 {
 	enum flow flow = output_flush(c);
 	if (flow == FLOW_BROKEN || (flow == FLOW_DONE && c->has_unwanted)) {
@@ -258,7 +258,7 @@ void connection_run(struct http_connection *c)
 	while (c->state == CONNECTION_OPEN && exchange_step(c))
 		;
 	if (c->state == CONNECTION_LINGERING)
-		settle(c);
+		http_settle(c);
 	c->is_running = false;
 	if (c->state == CONNECTION_CLOSED)
 		return;
@@ -280,7 +280,7 @@ static void discard(struct http_connection *c)
 		c->has_unwanted = true;
 }
 
-static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
+static void on_http_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct http_connection *c = ctx;
 	bool is_wanted = exchange_wants_input(c);
@@ -298,7 +298,7 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 			discard(c);
 		} else if (!is_wanted) {
 			c->has_unwanted = true;
-		} else if (c->in.len == 0 && !receive(c)) {
+		} else if (c->in.len == 0 && !http_receive(c)) {
 			connection_close(c);
 			return;
 		}

@@ -64,7 +64,7 @@ bool exchange_wants_input(const struct http_connection *c)
 	return x->body_mode != BODY_UNDECIDED && !x->is_paused;
 }
 
-static void refuse(struct exchange *x, int status, const char *detail)
+static void exchange_refuse(struct exchange *x, int status, const char *detail)
 {
 	x->refusal = status;
 	x->refusal_detail = detail;
@@ -93,7 +93,7 @@ static void choose_id(struct http_server *server, struct http_request *r)
 		r->id[i] = digits[count & 31];
 }
 
-static void begin(struct http_connection *c, struct exchange *x)
+static void exchange_begin(struct http_connection *c, struct exchange *x)
 {
 	struct http_server *server = c->server;
 	struct http_request *r = &x->request;
@@ -127,11 +127,12 @@ static void keep_piece(struct http_server *server, struct exchange *x, struct st
 	const char *holder = x->request.holder;
 	struct error why;
 	if (piece.len > x->body_max - x->body.len) {
-		refuse(x, 413, exchange_too_big(x));
+		exchange_refuse(x, 413, exchange_too_big(x));
 	} else if (shares_check(&server->buffered, NULL, piece.len, &why)) {
-		refuse(x, 503, "too many request bodies are being received");
+		exchange_refuse(x, 503, "too many request bodies are being received");
 	} else if (shares_check(&server->buffered, holder, piece.len, &why)) {
-		refuse(x, 429, "too many request bodies of this principal are being received");
+		exchange_refuse(
+			x, 429, "too many request bodies of this principal are being received");
 	} else {
 		if (!x->share.holder)
 			share_join(&server->buffered, holder, &x->share);
@@ -153,7 +154,7 @@ static void take_piece(struct http_connection *c, struct exchange *x, struct str
 }
 
 /* Makes one call of the handler that is due. false: none is due. */
-static bool tell(struct http_connection *c, struct exchange *x)
+static bool exchange_tell(struct http_connection *c, struct exchange *x)
 {
 	const struct http_handler *handler = &c->server->handler;
 	struct http_request *r = &x->request;
@@ -182,9 +183,9 @@ static bool tell(struct http_connection *c, struct exchange *x)
 static bool are_fds_refused(const struct http_connection *c, struct exchange *x)
 {
 	if (c->has_excess_fds)
-		refuse(x, 400, "the request carries too many descriptors");
+		exchange_refuse(x, 400, "the request carries too many descriptors");
 	else if (c->has_lost_fds)
-		refuse(x, 503, "the daemon has no free descriptors");
+		exchange_refuse(x, 503, "the daemon has no free descriptors");
 	return x->refusal;
 }
 
@@ -193,12 +194,12 @@ static bool read_on(struct http_connection *c, struct exchange *x)
 	size_t used;
 	enum parse_event event = parser_next(&x->parser, c->unread, &used);
 	if (event == PARSE_ERROR) {
-		refuse(x, x->parser.status, x->parser.detail);
+		exchange_refuse(x, x->parser.status, x->parser.detail);
 		return true;
 	}
 	c->unread = (struct str){ c->unread.data + used, c->unread.len - used };
 	if (event == PARSE_HEAD)
-		begin(c, x);
+		exchange_begin(c, x);
 	else if (event == PARSE_BODY)
 		take_piece(c, x, x->parser.piece);
 	else if (event == PARSE_END)
@@ -221,7 +222,7 @@ static bool begin_next(struct http_connection *c)
 	return are_fds_refused(c, x) || read_on(c, x);
 }
 
-static bool finish(struct http_connection *c, struct exchange *x)
+static bool exchange_finish(struct http_connection *c, struct exchange *x)
 {
 	bool is_last = x->must_close || !x->is_complete || c->server->is_draining;
 	bool is_clean = x->is_complete && c->unread.len == 0;
@@ -238,7 +239,7 @@ static bool finish(struct http_connection *c, struct exchange *x)
 	return true;
 }
 
-static bool give_up(struct http_connection *c, struct exchange *x)
+static bool exchange_give_up(struct http_connection *c, struct exchange *x)
 {
 	/* A response that has begun can't become another. */
 	if (x->answer != ANSWER_NONE) {
@@ -265,14 +266,14 @@ bool exchange_step(struct http_connection *c)
 	if (!x)
 		return begin_next(c);
 	if (c->server->is_draining && !x->has_begun && !x->refusal)
-		refuse(x, 503, "the daemon is stopping");
+		exchange_refuse(x, 503, "the daemon is stopping");
 	if (are_fds_refused(c, x) && x->answer != ANSWER_ENDED)
-		return give_up(c, x);
+		return exchange_give_up(c, x);
 	if (x->refusal)
 		x->must_close = true;
-	if (x->answer != ANSWER_ENDED && tell(c, x))
+	if (x->answer != ANSWER_ENDED && exchange_tell(c, x))
 		return true;
 	if (x->answer == ANSWER_ENDED && flow == FLOW_DONE && (x->is_complete || x->must_close))
-		return finish(c, x);
+		return exchange_finish(c, x);
 	return exchange_wants_input(c) && read_on(c, x);
 }

@@ -13,7 +13,7 @@ static struct parser *parser_of(llhttp_t *llhttp)
 	return (struct parser *)llhttp;
 }
 
-static int refuse(struct parser *parser, int status, const char *detail)
+static int parser_refuse(struct parser *parser, int status, const char *detail)
 {
 	parser->status = status;
 	parser->detail = detail;
@@ -24,23 +24,24 @@ static int refuse(struct parser *parser, int status, const char *detail)
 static int add_text(struct parser *parser, const char *at, size_t len)
 {
 	if (len > 0 && memchr(at, '\0', len))
-		return refuse(parser, 400, "the head contains a NUL byte");
+		return parser_refuse(parser, 400, "the head contains a NUL byte");
 	if (!buf_append(&parser->text, at, len))
-		return refuse(parser, 431, "the request head is too long");
+		return parser_refuse(parser, 431, "the request head is too long");
 	return 0;
 }
 
 static int end_text(struct parser *parser)
 {
-	return buf_char(&parser->text, '\0') ? 0
-					     : refuse(parser, 431, "the request head is too long");
+	return buf_char(&parser->text, '\0')
+		       ? 0
+		       : parser_refuse(parser, 431, "the request head is too long");
 }
 
 static int on_url(llhttp_t *llhttp, const char *at, size_t len)
 {
 	struct parser *parser = parser_of(llhttp);
 	if (len > parser->limits->line_bytes - parser->text.len)
-		return refuse(parser, 414, "the request's target is too long");
+		return parser_refuse(parser, 414, "the request's target is too long");
 	return add_text(parser, at, len);
 }
 
@@ -56,7 +57,7 @@ static int on_header_bytes(struct parser *parser, const char *at, size_t len)
 		return 0;
 	parser->header_bytes += len;
 	if (parser->header_bytes > parser->limits->header_bytes)
-		return refuse(parser, 431, "the headers are too long");
+		return parser_refuse(parser, 431, "the headers are too long");
 	return add_text(parser, at, len);
 }
 
@@ -78,7 +79,7 @@ static int on_header_field_complete(llhttp_t *llhttp)
 	if (parser->has_head)
 		return 0;
 	if (++parser->header_count > parser->limits->header_count)
-		return refuse(parser, 431, "the request has too many headers");
+		return parser_refuse(parser, 431, "the request has too many headers");
 	return end_text(parser);
 }
 
@@ -111,20 +112,21 @@ static int check_header(
 		counts->hosts++;
 		counts->host = value;
 		if (!uri_is_authority(value))
-			return refuse(parser, 400, "invalid Host");
+			return parser_refuse(parser, 400, "invalid Host");
 	} else if (str_is(name, "content-length")) {
 		counts->lengths++;
 		if (!str_to_u64(value, &parser->length) || parser->length > INT64_MAX)
-			return refuse(parser, 400, "invalid Content-Length");
+			return parser_refuse(parser, 400, "invalid Content-Length");
 	} else if (str_is(name, "transfer-encoding")) {
 		counts->encodings++;
 		parser->is_chunked = true;
 		if (!is_same(value, "chunked"))
-			return refuse(parser, 400, "the only supported transfer coding is chunked");
+			return parser_refuse(
+				parser, 400, "the only supported transfer coding is chunked");
 	} else if (str_is(name, "expect") && !parser->is_old) {
 		parser->expects_continue = true;
 		if (!is_same(value, "100-continue"))
-			return refuse(
+			return parser_refuse(
 				parser, 417, "the only supported expectation is 100-continue");
 	}
 	return 0;
@@ -147,15 +149,15 @@ static int take_headers(struct parser *parser, struct str rest, struct counts *c
 			return -1;
 	}
 	if (counts->hosts > 1 || (counts->hosts == 0 && !parser->is_old))
-		return refuse(parser, 400, "a request must have exactly one Host header");
+		return parser_refuse(parser, 400, "a request must have exactly one Host header");
 	if (counts->lengths + counts->encodings > 1)
-		return refuse(
+		return parser_refuse(
 			parser, 400, "a request must have one length: Content-Length or chunked");
 	if (parser->is_chunked && parser->is_old)
-		return refuse(parser, 400, "HTTP/1.0 has no chunked coding");
+		return parser_refuse(parser, 400, "HTTP/1.0 has no chunked coding");
 	/* Two opinions on where the body ends are what smuggling lives on. */
 	if (counts->lengths && parser->llhttp.content_length != parser->length)
-		return refuse(parser, 400, "invalid Content-Length");
+		return parser_refuse(parser, 400, "invalid Content-Length");
 	return 0;
 }
 
@@ -165,17 +167,18 @@ static int cut_absolute(struct parser *parser, struct str *path, const struct co
 	const char *slashes = memmem(path->data, path->len, "://", 3);
 	struct str scheme = { path->data, slashes ? (size_t)(slashes - path->data) : 0 };
 	if (!is_same(scheme, "http") && !is_same(scheme, "https"))
-		return refuse(parser, 400, "the target is not a path");
+		return parser_refuse(parser, 400, "the target is not a path");
 	struct str rest = { slashes + 3, path->len - scheme.len - 3 };
 	size_t len = 0;
 	while (len < rest.len && rest.data[len] != '/' && rest.data[len] != '?')
 		len++;
 	struct str host = { rest.data, len };
 	if (!len || !uri_is_authority(host))
-		return refuse(parser, 400, "the target has no host");
+		return parser_refuse(parser, 400, "the target has no host");
 	if (counts->hosts &&
 		(len != counts->host.len || strncasecmp(host.data, counts->host.data, len)))
-		return refuse(parser, 400, "the host of the target differs from the Host header");
+		return parser_refuse(
+			parser, 400, "the host of the target differs from the Host header");
 	*path = (struct str){ rest.data + len, rest.len - len };
 	return 0;
 }
@@ -187,11 +190,11 @@ static int take_target(struct parser *parser, struct str target, const struct co
 	for (size_t i = 0; i < target.len; i++) {
 		unsigned char c = (unsigned char)target.data[i];
 		if (c <= ' ' || c >= 0x7f || c == '#')
-			return refuse(parser, 400,
+			return parser_refuse(parser, 400,
 				"the target contains characters that must be percent-encoded");
 	}
 	if (target.len == 0)
-		return refuse(parser, 400, "the request has no target");
+		return parser_refuse(parser, 400, "the request has no target");
 	if (target.data[0] != '/' && !(str_is(target, "*") && str_is(r->method, "OPTIONS")) &&
 		cut_absolute(parser, &path, counts) < 0)
 		return -1;
@@ -208,10 +211,10 @@ static int take_head(struct parser *parser)
 	struct str rest = { parser->text.data, parser->text.len };
 	struct counts counts = { 0 };
 	if (parser->llhttp.http_major != 1 || parser->llhttp.http_minor > 1)
-		return refuse(parser, 505, "this server speaks HTTP/1.1");
+		return parser_refuse(parser, 505, "this server speaks HTTP/1.1");
 	parser->is_old = parser->llhttp.http_minor == 0;
 	if (parser->llhttp.method == HTTP_CONNECT)
-		return refuse(parser, 405, "this server is not a proxy");
+		return parser_refuse(parser, 405, "this server is not a proxy");
 	r->method = str_from(llhttp_method_name((llhttp_method_t)parser->llhttp.method));
 	struct str target = next_text(&rest);
 	if (take_headers(parser, rest, &counts) < 0 || take_target(parser, target, &counts) < 0)
@@ -285,14 +288,14 @@ static int count_bytes(struct parser *parser, size_t used, bool was_head)
 	parser->taken += used;
 	if (was_head) {
 		if (parser->taken > limits->line_bytes + limits->header_bytes + AROUND_MAX)
-			return refuse(parser, 431, "the request head is too long");
+			return parser_refuse(parser, 431, "the request head is too long");
 		if (parser->has_head)
 			parser->taken = 0;
 		return 0;
 	}
 	parser->data_taken += parser->piece.len;
 	if (parser->taken - parser->data_taken > FRAMING_MIN + FRAMING_TIMES * parser->data_taken)
-		return refuse(parser, 400, "the chunks are too small: mostly framing");
+		return parser_refuse(parser, 400, "the chunks are too small: mostly framing");
 	return 0;
 }
 
@@ -312,7 +315,7 @@ enum parse_event parser_next(struct parser *parser, struct str in, size_t *used)
 		*used = in.len;
 		parser->event = PARSE_MORE;
 		if (code != HPE_OK && !parser->status)
-			refuse(parser, 400, llhttp_get_error_reason(&parser->llhttp));
+			parser_refuse(parser, 400, llhttp_get_error_reason(&parser->llhttp));
 	}
 	if (!parser->status)
 		count_bytes(parser, *used, was_head);

@@ -2,7 +2,8 @@
 #include <sys/sendfile.h>
 #include "base/fd.h"
 
-static ssize_t receive(struct net_stream *s, void *data, size_t size, struct fd_message *message)
+static ssize_t stream_receive(
+	struct net_stream *s, void *data, size_t size, struct fd_message *message)
 {
 	return fd_message_receive(s->fd, data, size, MSG_DONTWAIT, message);
 }
@@ -19,7 +20,7 @@ static ssize_t send_file(struct net_stream *s, int file, off_t *at, size_t len)
 	return sendfile(s->fd, file, at, len);
 }
 
-static void end(struct net_stream *s)
+static void stream_end(struct net_stream *s)
 {
 	shutdown(s->fd, SHUT_WR);
 }
@@ -31,8 +32,8 @@ static void close_plain(struct net_stream *s)
 
 void stream_open_plain(void *ctx, int fd, struct net_stream *stream)
 {
-	static const struct net_stream_kind plain = { receive, send_parts, send_file, end,
-		close_plain };
+	static const struct net_stream_kind plain = { stream_receive, send_parts, send_file,
+		stream_end, close_plain };
 	int family = AF_UNIX;
 	getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &(socklen_t){ sizeof family });
 	*stream = (struct net_stream){ .kind = &plain, .fd = fd, .is_unix = family == AF_UNIX };

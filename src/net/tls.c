@@ -194,7 +194,7 @@ static void find_subject(struct net_stream *s)
 }
 
 /* errno for what SSL_read or SSL_write returned; 0: the peer has ended. */
-static int explain(struct net_stream *s, int result, bool is_reading)
+static int tls_explain(struct net_stream *s, int result, bool is_reading)
 {
 	struct tls_state *state = s->state;
 	int saved = errno;
@@ -216,7 +216,8 @@ static int explain(struct net_stream *s, int result, bool is_reading)
 	}
 }
 
-static ssize_t receive(struct net_stream *s, void *data, size_t size, struct fd_message *message)
+static ssize_t tls_receive(
+	struct net_stream *s, void *data, size_t size, struct fd_message *message)
 {
 	struct tls_state *state = s->state;
 	size_t taken = 0;
@@ -237,7 +238,7 @@ static ssize_t receive(struct net_stream *s, void *data, size_t size, struct fd_
 	} while (got == RECORD_MAX && size - taken >= RECORD_MAX);
 	if (taken)
 		return (ssize_t)taken;
-	int why = explain(s, got, true);
+	int why = tls_explain(s, got, true);
 	if (!why)
 		return 0;
 	errno = why;
@@ -252,7 +253,7 @@ static ssize_t write_some(struct net_stream *s, const char *data, size_t len)
 	int sent = SSL_write(state->ssl, data, (int)(len < RECORD_MAX ? len : RECORD_MAX));
 	if (sent > 0)
 		return sent;
-	int why = explain(s, sent, false);
+	int why = tls_explain(s, sent, false);
 	errno = why ? why : EPIPE;
 	return -1;
 }
@@ -306,7 +307,7 @@ static void tell_end(struct tls_state *state)
 	ERR_clear_error();
 }
 
-static void end(struct net_stream *s)
+static void tls_end(struct net_stream *s)
 {
 	tell_end(s->state);
 	shutdown(s->fd, SHUT_WR);
@@ -330,7 +331,7 @@ static void close_stream(struct net_stream *s)
 
 void tls_open(void *ctx, int fd, struct net_stream *stream)
 {
-	static const struct net_stream_kind kind = { receive, send_parts, send_file, end,
+	static const struct net_stream_kind kind = { tls_receive, send_parts, send_file, tls_end,
 		close_stream };
 	const struct tls *tls = ctx;
 	struct tls_state *state = calloc(1, sizeof *state);

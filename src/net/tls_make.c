@@ -42,7 +42,7 @@ static int add_extension(X509 *certificate, X509 *issuer, int id, const char *va
 	return ok ? 0 : -1;
 }
 
-static X509 *begin(const char *subject, EVP_PKEY *key, long days)
+static X509 *tls_make_begin(const char *subject, EVP_PKEY *key, long days)
 {
 	unsigned char serial[16];
 	X509 *made = X509_new();
@@ -67,7 +67,7 @@ static X509 *begin(const char *subject, EVP_PKEY *key, long days)
 static int make_ca(struct made *made, struct error *err)
 {
 	made->ca_key = EVP_EC_gen("P-256");
-	made->ca = made->ca_key ? begin("Carrel CA", made->ca_key, CA_DAYS) : NULL;
+	made->ca = made->ca_key ? tls_make_begin("Carrel CA", made->ca_key, CA_DAYS) : NULL;
 	if (!made->ca || X509_set_issuer_name(made->ca, X509_get_subject_name(made->ca)) != 1 ||
 		add_extension(
 			made->ca, made->ca, NID_basic_constraints, "critical,CA:TRUE,pathlen:0") ||
@@ -118,8 +118,9 @@ static int make_server(const struct tls_wanted *wanted, struct made *made, struc
 		return -1;
 	str_format(subject, sizeof subject, "%s", wanted->names.items[0]);
 	made->server_key = EVP_EC_gen("P-256");
-	made->server =
-		made->server_key ? begin(subject, made->server_key, (long)wanted->days) : NULL;
+	made->server = made->server_key
+			       ? tls_make_begin(subject, made->server_key, (long)wanted->days)
+			       : NULL;
 	if (!made->server ||
 		X509_set_issuer_name(made->server, X509_get_subject_name(made->ca)) != 1 ||
 		add_extension(made->server, made->ca, NID_basic_constraints, "critical,CA:FALSE") ||
@@ -133,7 +134,7 @@ static int make_server(const struct tls_wanted *wanted, struct made *made, struc
 	return 0;
 }
 
-static const char *text_of(BIO *out, struct arena *arena)
+static const char *tls_make_text_of(BIO *out, struct arena *arena)
 {
 	char *data;
 	long len = BIO_get_mem_data(out, &data);
@@ -146,14 +147,14 @@ static const char *print_certificate(X509 *certificate, struct arena *arena)
 {
 	BIO *out = BIO_new(BIO_s_mem());
 	PEM_write_bio_X509(out, certificate);
-	return text_of(out, arena);
+	return tls_make_text_of(out, arena);
 }
 
 static const char *print_key(EVP_PKEY *key, struct arena *arena)
 {
 	BIO *out = BIO_new(BIO_s_mem());
 	PEM_write_bio_PrivateKey(out, key, NULL, NULL, 0, NULL, NULL);
-	return text_of(out, arena);
+	return tls_make_text_of(out, arena);
 }
 
 int tls_make(const struct tls_wanted *wanted, struct arena *arena, struct tls_made *out,

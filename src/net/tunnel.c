@@ -36,7 +36,7 @@ struct tunnel {
 
 /* ---- the connection ---- */
 
-static int explain(int why, const char *authority, struct error *err)
+static int tunnel_explain(int why, const char *authority, struct error *err)
 {
 	static const struct {
 		int why;
@@ -113,7 +113,7 @@ static int connect_to(
 	}
 	freeaddrinfo(found);
 	if (*far < 0)
-		return explain(why, authority, err);
+		return tunnel_explain(why, authority, err);
 	set_options(*far);
 	return 0;
 }
@@ -153,7 +153,7 @@ static bool must_wait(void)
 }
 
 /* false: the connection is broken. */
-static bool fill(struct tunnel *t, struct way *way)
+static bool tunnel_fill(struct tunnel *t, struct way *way)
 {
 	if (way->len || way->is_ended)
 		return true;
@@ -167,7 +167,7 @@ static bool fill(struct tunnel *t, struct way *way)
 	return true;
 }
 
-static bool flush(struct tunnel *t, struct way *way)
+static bool tunnel_flush(struct tunnel *t, struct way *way)
 {
 	const char *data = way->data + way->start;
 	ssize_t sent = 0;
@@ -213,8 +213,8 @@ static void relay(struct tunnel *t)
 		bool has_more = t->tls && reads_far && tunnel_tls_pending(t->tls);
 		if (poll(ready, 2, has_more ? 0 : -1) < 0 && errno != EINTR)
 			return;
-		if (!fill(t, &t->in) || !flush(t, &t->in) || !fill(t, &t->out) ||
-			!flush(t, &t->out))
+		if (!tunnel_fill(t, &t->in) || !tunnel_flush(t, &t->in) ||
+			!tunnel_fill(t, &t->out) || !tunnel_flush(t, &t->out))
 			return;
 		is_gone |= ready[0].revents & (POLLHUP | POLLERR) && t->out.is_ended;
 		if (is_gone && !t->out.len)

@@ -153,7 +153,8 @@ static void print_day(const ASN1_TIME *time, char out[16])
 		strftime(out, 16, "%Y-%m-%d", &day);
 }
 
-static int refuse(struct tunnel_tls *tls, long why, const char *authority, struct error *err)
+static int tunnel_tls_refuse(
+	struct tunnel_tls *tls, long why, const char *authority, struct error *err)
 {
 	X509 *certificate = tls->refused;
 	char day[16] = "";
@@ -192,12 +193,13 @@ static int refuse(struct tunnel_tls *tls, long why, const char *authority, struc
 
 /* ---- the handshake ---- */
 
-static int explain(struct tunnel_tls *tls, int kind, const char *authority, struct error *err)
+static int tunnel_tls_explain(
+	struct tunnel_tls *tls, int kind, const char *authority, struct error *err)
 {
 	long why = SSL_get_verify_result(tls->ssl);
 	int code = ERR_GET_REASON(ERR_peek_error());
 	if (why != X509_V_OK)
-		return refuse(tls, why, authority, err);
+		return tunnel_tls_refuse(tls, why, authority, err);
 	if (code == SSL_R_WRONG_VERSION_NUMBER || code == SSL_R_HTTP_REQUEST)
 		return fail_hint(err, ERR_UNAVAILABLE, "use http:// if that is what it speaks",
 			"the server at '%s' does not speak TLS", authority);
@@ -225,7 +227,7 @@ int tunnel_tls_connect(struct tunnel_tls *tls, int fd, const char *authority, st
 			return 0;
 		int kind = SSL_get_error(tls->ssl, done);
 		if (kind != SSL_ERROR_WANT_READ && kind != SSL_ERROR_WANT_WRITE)
-			return explain(tls, kind, authority, err);
+			return tunnel_tls_explain(tls, kind, authority, err);
 		uint64_t now_ms = clock_monotonic_ms();
 		struct pollfd ready = { fd, kind == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, 0 };
 		if (now_ms >= end_ms || poll(&ready, 1, (int)(end_ms - now_ms)) == 0)

@@ -52,11 +52,11 @@ struct websocket_group {
 	char chunk[CHUNK];
 };
 
-static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx);
+static void on_websocket_event(struct loop *loop, int fd, uint32_t events, void *ctx);
 
 /* ---- what is sent ---- */
 
-static void flush(struct websocket *ws)
+static void websocket_flush(struct websocket *ws)
 {
 	size_t done = 0;
 	while (done < ws->out.len && !ws->is_blocked && ws->state != STATE_BROKEN) {
@@ -77,7 +77,7 @@ static void flush(struct websocket *ws)
 	}
 }
 
-static void put(
+static void websocket_put(
 	struct websocket *ws, enum websocket_opcode opcode, struct str first, struct str rest)
 {
 	unsigned char head[WEBSOCKET_HEAD_MAX];
@@ -107,7 +107,7 @@ static void put_close(struct websocket *ws, enum websocket_code code, const char
 	struct str text = str_from(reason);
 	if (text.len > WEBSOCKET_REASON_MAX)
 		text.len = str_utf8_prefix(text.data, WEBSOCKET_REASON_MAX);
-	put(ws, WEBSOCKET_CLOSE, (struct str){ bytes, sizeof bytes }, text);
+	websocket_put(ws, WEBSOCKET_CLOSE, (struct str){ bytes, sizeof bytes }, text);
 	begin_close(ws);
 }
 
@@ -203,7 +203,7 @@ static void stop_reading(struct websocket *ws, int failure)
 	begin_close(ws);
 }
 
-static void parse(struct websocket *ws)
+static void websocket_parse(struct websocket *ws)
 {
 	int failure = wslay_event_recv(ws->parser);
 	if (failure == WSLAY_ERR_NOMEM)
@@ -217,7 +217,7 @@ static void parse(struct websocket *ws)
 }
 
 /* One read, into the group's chunk. false: there is nothing. */
-static bool fill(struct websocket *ws)
+static bool websocket_fill(struct websocket *ws)
 {
 	struct fd_message message;
 	ssize_t got = ws->stream.kind->receive(&ws->stream, ws->group->chunk, CHUNK, &message);
@@ -240,8 +240,8 @@ static void read_on(struct websocket *ws)
 	ws->unread = (struct str){ kept.data, kept.len };
 	ws->is_unfinished = true;
 	for (int i = 0; i < ROUNDS && ws->is_unfinished && wants_input(ws); i++) {
-		if (ws->unread.len || fill(ws))
-			parse(ws);
+		if (ws->unread.len || websocket_fill(ws))
+			websocket_parse(ws);
 		else
 			ws->is_unfinished = false;
 	}
@@ -253,7 +253,7 @@ static void read_on(struct websocket *ws)
 static void discard(struct websocket *ws)
 {
 	for (int i = 0; i < ROUNDS && ws->state == STATE_LINGERING; i++)
-		if (!fill(ws))
+		if (!websocket_fill(ws))
 			break;
 	ws->unread = (struct str){ 0 };
 }
@@ -296,8 +296,9 @@ static void update_watch(struct websocket *ws)
 			  (ws->is_blocked || ws->stream.wants_output ? EPOLLOUT : 0u);
 	if (events == ws->events)
 		return;
-	if (ws->events == UNWATCHED ? loop_watch(loop, ws->stream.fd, events, on_event, ws, NULL)
-				    : loop_change(loop, ws->stream.fd, events, NULL))
+	if (ws->events == UNWATCHED
+			? loop_watch(loop, ws->stream.fd, events, on_websocket_event, ws, NULL)
+			: loop_change(loop, ws->stream.fd, events, NULL))
 		ws->state = STATE_BROKEN;
 	else
 		ws->events = events;
@@ -305,11 +306,11 @@ static void update_watch(struct websocket *ws)
 
 static void run_later(struct websocket *ws);
 
-static void run(struct websocket *ws)
+static void websocket_run(struct websocket *ws)
 {
 	ws->is_running = true;
 	read_on(ws);
-	flush(ws);
+	websocket_flush(ws);
 	if (ws->state != STATE_OPEN)
 		tell_closed(ws);
 	else if (ws->wants_writable && ws->out.len < WEBSOCKET_ENOUGH / 4) {
@@ -335,20 +336,20 @@ static void run(struct websocket *ws)
 		run_later(ws);
 }
 
-static void on_later(struct loop *loop, void *ctx)
+static void on_websocket_later(struct loop *loop, void *ctx)
 {
 	struct websocket *ws = ctx;
 	ws->later = NULL;
-	run(ws);
+	websocket_run(ws);
 }
 
 static void run_later(struct websocket *ws)
 {
 	if (!ws->later)
-		ws->later = loop_after(ws->group->loop, 0, on_later, ws);
+		ws->later = loop_after(ws->group->loop, 0, on_websocket_later, ws);
 }
 
-static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
+static void on_websocket_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 {
 	struct websocket *ws = ctx;
 	if (events & EPOLLOUT)
@@ -356,7 +357,7 @@ static void on_event(struct loop *loop, int fd, uint32_t events, void *ctx)
 	/* One that isn't read shows its end only so. */
 	if ((events & EPOLLERR) || ((events & (EPOLLHUP | EPOLLRDHUP)) && !wants_input(ws)))
 		ws->state = STATE_BROKEN;
-	run(ws);
+	websocket_run(ws);
 }
 
 static void on_overdue(struct loop *loop, void *ctx)
@@ -364,7 +365,7 @@ static void on_overdue(struct loop *loop, void *ctx)
 	struct websocket *ws = ctx;
 	ws->timer = NULL;
 	ws->state = STATE_BROKEN;
-	run(ws);
+	websocket_run(ws);
 }
 
 static void on_ping(struct loop *loop, void *ctx)
@@ -380,10 +381,10 @@ static void on_ping(struct loop *loop, void *ctx)
 		put_close(ws, WEBSOCKET_REFUSED, "the message did not arrive in time");
 	if (ws->state == STATE_OPEN) {
 		set_timer(ws, ws->group->times.ping_ms, on_ping);
-		put(ws, WEBSOCKET_PING, STR(""), STR(""));
+		websocket_put(ws, WEBSOCKET_PING, STR(""), STR(""));
 		ws->handler.tick(ws->handler.ctx);
 	}
-	run(ws);
+	websocket_run(ws);
 }
 
 /* ---- for the owner ---- */
@@ -469,20 +470,20 @@ void websocket_pause(struct websocket *ws, bool paused)
 /* What the stream doesn't take now is sent when it has room; an error is seen then, too. */
 static void send_on(struct websocket *ws)
 {
-	flush(ws);
+	websocket_flush(ws);
 	if (!ws->is_running && (ws->out.len || ws->state != STATE_OPEN))
 		run_later(ws);
 }
 
 void websocket_send_text(struct websocket *ws, struct str text)
 {
-	put(ws, WEBSOCKET_TEXT, text, STR(""));
+	websocket_put(ws, WEBSOCKET_TEXT, text, STR(""));
 	send_on(ws);
 }
 
 bool websocket_send_binary(struct websocket *ws, unsigned char first, struct str data)
 {
-	put(ws, WEBSOCKET_BINARY, (struct str){ (const char *)&first, 1 }, data);
+	websocket_put(ws, WEBSOCKET_BINARY, (struct str){ (const char *)&first, 1 }, data);
 	send_on(ws);
 	ws->wants_writable |= ws->out.len >= WEBSOCKET_ENOUGH;
 	return ws->out.len < WEBSOCKET_ENOUGH;

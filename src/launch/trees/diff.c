@@ -22,7 +22,7 @@ struct comparison {
 	uint64_t count, written;
 };
 
-static int flush(struct comparison *c, struct error *err)
+static int diff_flush(struct comparison *c, struct error *err)
 {
 	c->written += c->out.len;
 	if (c->written > OUTPUT_MAX)
@@ -96,7 +96,7 @@ static int on_difference(void *ctx, const struct snapshot_difference *difference
 		print_change(c, difference);
 	else if (snapshot_patch(difference, &c->out, err))
 		return -1;
-	return c->out.len >= FLUSH_AT ? flush(c, err) : 0;
+	return c->out.len >= FLUSH_AT ? diff_flush(c, err) : 0;
 }
 
 struct states {
@@ -231,7 +231,7 @@ static int write_list(struct comparison *c, const struct states *states, struct 
 		json_null(&c->j, "next_cursor"); /* as every list of the API */
 		json_end(&c->j);
 	}
-	return failed || flush(c, err) ? -1 : 0;
+	return failed || diff_flush(c, err) ? -1 : 0;
 }
 
 /* WORKSPACE or nothing, "", layers of the newer state, "", of the older one, "", package layers of

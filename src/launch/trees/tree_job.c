@@ -179,7 +179,7 @@ static int read_options(struct tree_job *job, struct json_value **options, struc
 	return json_read(text, job->arena, options, err);
 }
 
-static int run(struct tree_job *job, const char *name, struct error *err)
+static int tree_job_run(struct tree_job *job, const char *name, struct error *err)
 {
 	const struct tree_verb *verb = tree_verbs;
 	struct json_value *options = NULL;
@@ -232,7 +232,7 @@ int tree_main(int argc, char **argv)
 		job.layers = dirs[0];
 		job.workspaces = dirs[1];
 		job.blobs = dirs[2];
-		failed = run(&job, argv[1], &err);
+		failed = tree_job_run(&job, argv[1], &err);
 	}
 	if (!failed) {
 		json_end(&answer);
