@@ -206,10 +206,22 @@ static int upload(struct command *command, const struct package_read *package, s
 		package->file, package->size, err);
 }
 
-/* How its environment is made, and by which rules it runs. */
-static int print_choices(struct command *command, struct json *j, struct error *err)
+/* The package that is deployed. */
+struct chosen {
+	struct command *command;
+	const char *name, *version, *url; /* the last one may be NULL */
+};
+
+/* What is deployed, how its environment is made, and by which rules it runs. */
+static int print_choices(const void *ctx, struct json *j, struct error *err)
 {
+	const struct chosen *chosen = ctx;
+	struct command *command = chosen->command;
 	const struct env_request *env = &command->options.env;
+	json_text(j, "agentAppId", chosen->name);
+	json_text(j, "version", chosen->version);
+	if (chosen->url)
+		json_text(j, "packageUrl", chosen->url);
 	if (env->rebuild)
 		json_bool(j, "rebuildVenv", true);
 	if (env->no_cache)
@@ -225,13 +237,13 @@ static int print_choices(struct command *command, struct json *j, struct error *
 		json_text(j, "pipExtraIndexUrl", env->index.extra.items[0]);
 	if (env->index.trusted_hosts.count)
 		json_text(j, "pipTrustedHost", env->index.trusted_hosts.items[0]);
-	return policy_file_print(j, &command->options, false, &command->arena, err);
+	return policy_file_print(j, &command->options, false, &command->arena, err) ||
+			       remote_print_env(j, &command->options.variables, NULL,
+				       &command->arena, err) ||
+			       network_print_options(&command->options, j, err)
+		       ? -1
+		       : 0;
 }
-
-/* The package that is deployed. */
-struct chosen {
-	const char *name, *version, *url, *sha256; /* the last two may be NULL */
-};
 
 /* NAME@VERSION that the daemon has stored, or fetches from --url. */
 static int choose_named(
@@ -241,7 +253,6 @@ static int choose_named(
 	chosen->name = at ? arena_printf(&command->arena, "%.*s", (int)(at - text), text) : text;
 	chosen->version = at ? at + 1 : "";
 	chosen->url = command->options.url;
-	chosen->sha256 = command->options.sha256;
 	if (!at || apkg_check_id(chosen->name, err) || apkg_check_id(chosen->version, err))
 		return fail_hint(err, ERR_INVALID, "carrel package ls shows those that are stored",
 			"'%.128s' is not NAME@VERSION", text);
@@ -264,9 +275,9 @@ static int choose_file(
 		failed = fail(err, ERR_INVALID, "%s: its SHA-256 is %s", path, package.sha256);
 	failed = failed || upload(command, &package, err);
 	fd_close(&package.file);
-	*chosen = (struct chosen){ .name = package.name,
-		.version = package.version,
-		.sha256 = arena_text(&command->arena, package.sha256) };
+	chosen->name = package.name;
+	chosen->version = package.version;
+	command->options.sha256 = arena_text(&command->arena, package.sha256);
 	return failed ? -1 : 0;
 }
 
@@ -275,10 +286,8 @@ static int run_deploy(struct command *command, struct error *err)
 	const struct options *options = &command->options;
 	const char *operand = command->operands.items[0];
 	bool is_blob = !strncmp(operand, "blob:", 5);
-	struct chosen chosen;
+	struct chosen chosen = { .command = command };
 	struct remote_answer answer;
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
 	if (is_blob && options->url)
 		return fail(err, ERR_INVALID, "'%s' is stored already: --url says where else it is",
 			operand);
@@ -286,21 +295,7 @@ static int run_deploy(struct command *command, struct error *err)
 			? choose_named(command, is_blob ? operand + 5 : operand, &chosen, err)
 			: choose_file(command, operand, &chosen, err))
 		return -1;
-	json_object(&j, NULL);
-	json_text(&j, "agentAppId", chosen.name);
-	json_text(&j, "version", chosen.version);
-	if (chosen.url)
-		json_text(&j, "packageUrl", chosen.url);
-	if (chosen.sha256)
-		json_text(&j, "sha256", chosen.sha256);
-	if (options->name)
-		json_text(&j, "name", options->name);
-	if (print_choices(command, &j, err) ||
-		remote_print_env(&j, &options->variables, NULL, &command->arena, err) ||
-		network_print_options(options, &j, err))
-		return -1;
-	json_end(&j);
-	if (remote_call(&command->remote, "POST", "/v1/deployments", &body, &answer, err))
+	if (plain_ask_with(command, print_choices, &chosen, &answer, err))
 		return -1;
 	return finish(command, &answer, err);
 }

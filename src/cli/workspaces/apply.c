@@ -13,6 +13,7 @@
 #include "base/path.h"
 #include "cli/area.h"
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "cli/remote.h"
 #include "linux/home.h"
 #include "trees/stacks/bundle.h"
@@ -105,20 +106,16 @@ static int print_request(struct command *command, struct buf *body, struct error
 {
 	const struct options *options = &command->options;
 	struct json j = json_to(body, false);
-	json_object(&j, NULL);
-	json_text(&j, "to", options->to);
-	json_bool(&j, "dry_run", options->dry_run);
-	if (options->snapshot)
-		json_text(&j, "snapshot", options->snapshot);
-	json_array(&j, "paths");
 	for (size_t i = 1; i < command->operands.count; i++) {
 		const char *path = command->operands.items[i];
 		if (str_utf8_prefix(path, strlen(path)) != strlen(path))
 			return fail_hint(err, ERR_INVALID, "name the directory that holds it",
 				"'%s' is not valid UTF-8", path);
-		json_text(&j, NULL, path);
 	}
-	json_end(&j);
+	json_object(&j, NULL);
+	plain_print(command, &j);
+	if (options->snapshot)
+		json_text(&j, "snapshot", options->snapshot);
 	json_end(&j);
 	return 0;
 }
@@ -137,9 +134,8 @@ static int apply_to_workspace(struct command *command, struct error *err)
 	remote->cancels = "the application";
 	remote->interrupted_hint = arena_printf(
 		&command->arena, "carrel diff %s shows what it has", command->options.to);
-	int failed = remote_send(remote, "POST",
-		remote_workspace_path(remote, command->operands.items[0], "/apply"), &body,
-		&response, err);
+	int failed = remote_send(remote, "POST", plain_path(command, command->operands.items[0]),
+		&body, &response, err);
 	if (failed && err->code == ERR_NOT_FOUND && !stat(command->options.to, &st))
 		error_hint(err, "for a directory, write ./%s", command->options.to);
 	if (failed && err->code != ERR_CONFLICT)
@@ -343,4 +339,5 @@ const struct arg_spec cli_apply = {
 		    "  carrel apply demo src README.md --to .\n"
 		    "  carrel apply try-3 --to demo\n",
 	.run = run_apply,
+	.sends = "paths",
 };
