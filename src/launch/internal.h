@@ -20,7 +20,7 @@ struct launcher;
 
 /* ---- our own programs (roles.c) ---- */
 enum role { ROLE_CORE, ROLE_WRITER, ROLE_AUDIT, ROLE_EGRESS, ROLE_COUNT };
-/* Starts it with these descriptors at 3, 4, …; launcher->roles has its pid then. */
+/* Starts the role with these descriptors at 3, 4, …; then launcher->roles has its pid. */
 int launcher_start_role(struct launcher *launcher, enum role which, const int *fds, int fd_count,
 	struct error *err);
 void role_kill(struct launcher *launcher, enum role which);	  /* if it runs */
@@ -30,12 +30,14 @@ void role_explain_end(int status, struct error *err);
 
 /* ---- the processes that write for core (writers.c): ROLE_WRITER, ROLE_AUDIT ---- */
 struct writer {
-	uint64_t tag; /* of the message to be answered when the old one has ended; 0: none */
-	struct loop_timer *patience; /* core is gone: it has to end soon */
+	uint64_t tag; /* of the request for a new writer, which waits for the end of the old one; 0:
+			 none */
+	struct loop_timer *patience; /* time for the writer to end after core has */
 };
-/* *core_end, of a pair of stream sockets, is yours to close. */
+/* *core_end, core's end of a pair of stream sockets, is yours to close. */
 int writer_start(struct launcher *launcher, enum role which, int *core_end, struct error *err);
-/* Answers with WRITER_STARTED or AUDIT_STARTED; one that still runs is killed first. */
+/* Kills a writer that still runs, starts a new one, and answers with WRITER_STARTED or
+ * AUDIT_STARTED. */
 void writer_replace(struct launcher *launcher, enum role which, uint64_t tag);
 void writer_died(struct launcher *launcher, enum role which, int status);
 /* Core has ended: the writer of the database is killed, that of the audit log writes what was sent.
@@ -45,30 +47,30 @@ void writers_forget_core(struct launcher *launcher);
 /* ---- core, and the channel to it (link.c) ---- */
 struct link {
 	int channel, ready;
-	bool is_restart; /* a core has ended before this one */
-	bool has_served; /* some core has, since we began */
-	bool is_up;	 /* this one serves */
+	bool is_restart; /* not the first core of this launcher */
+	bool has_served; /* any core of this launcher has served */
+	bool is_up;	 /* the present core serves */
 	int also_fd;	 /* number of the second listener in core */
 	uint64_t started_ms, pause_ms;
 	struct loop_timer *restart, *patience;
 	struct channel_queue queue;
-	bool is_full; /* watched for writing, and not for reading */
+	bool is_full; /* the channel is full: watched for writing, not for reading */
 };
 /* Starts core. */
 int link_start(struct launcher *launcher, struct error *err);
-/* It has ended: starts it again after a while, or ends the launcher. */
+/* Core has ended: starts it again after a pause, or ends the launcher. */
 void link_core_died(struct launcher *launcher, enum role which, int status);
-/* Asks core to end. Again: kills it. */
+/* Asks core to end; a second call kills it. */
 void link_stop(struct launcher *launcher);
 void link_done(struct launcher *launcher);
-/* Asks core to end and to leave what runs; link_core_died starts no other one. */
+/* Asks core to end and to leave sandboxes running; link_core_died doesn't start another core. */
 void link_reload(struct launcher *launcher);
-/* head.tag as asked; fds stay the caller's. */
+/* head.tag is that of the request; fds stay the caller's. */
 void link_send(struct launcher *launcher, const struct launch_message *head,
 	const char *const *strings, size_t count, const int *fds, int fd_count);
 void link_send_failed(struct launcher *launcher, uint64_t tag, const struct error *err);
 void link_refuse(struct launcher *launcher, uint64_t tag, enum error_code code, const char *text);
-/* Whether a message would go out at once. */
+/* Whether a message would be sent at once. */
 bool link_has_room(const struct launcher *launcher);
 
 /* ---- one start (start.c): a message of core's becomes a plan, the plan a child ---- */
@@ -81,21 +83,21 @@ struct pin {
 };
 /* What a sandbox holds besides its process. No descriptor, once it is up. */
 struct start_parts {
-	const struct isolation *isolation; /* what carries it out; NULL: it hasn't begun */
+	const struct isolation *isolation; /* the backend; NULL: the start hasn't begun */
 	enum plan_limiter limiter;
 	struct pin *environments[LAUNCH_TREES_MAX]; /* or NULL */
-	uint32_t uid;				    /* outside, of the slots; 0: none was taken */
+	uint32_t uid;				    /* uid outside, from the slots; 0: none */
 	bool has_socket;
-	bool has_cgroup, has_cpu;    /* a group; with a cpu quota */
+	bool has_cgroup, has_cpu;    /* it has a control group; with a CPU quota */
 	unsigned cgroup;	     /* its number */
-	int counters[LAUNCH_FD_MAX]; /* of its control group, for core; -1: none */
+	int counters[LAUNCH_FD_MAX]; /* counters of its control group, for core; -1: none */
 };
 
-/* Begins one: *pid is the child, *setup to be read by parts->isolation. On failure `parts` says
- * what is there all the same: start_release follows in any case. */
+/* Begins a start: *pid is the child, *setup is read by parts->isolation. `parts` is valid on
+ * failure, too: start_release follows in any case. */
 int start_begin(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
 	struct start_parts *parts, pid_t *pid, int *setup, struct error *err);
-/* A pin that a launcher before this execve had; without users yet. */
+/* A pin of the launcher before this execve; without users yet. */
 struct pin *pin_take_over(struct launcher *launcher, int fd);
 /* Its last process is gone. */
 void start_release(struct launcher *launcher, const char *id, struct start_parts *parts);
@@ -129,9 +131,9 @@ struct sandbox;
 struct sandboxes {
 	struct map ids, pids;
 	struct sandbox *oldest, *newest;
-	struct sandbox *list_next; /* of a LIST that is being answered */
-	uint64_t list_tag;	   /* 0: none is */
-	struct sandbox *killed;	   /* and not reaped yet */
+	struct sandbox *list_next; /* the next one to report for the LIST in progress */
+	uint64_t list_tag;	   /* of that LIST; 0: none in progress */
+	struct sandbox *killed;	   /* list of those that were killed and aren't reaped yet */
 	unsigned up, starting;
 	uint64_t started, failed;
 };
@@ -142,22 +144,22 @@ void sandbox_end(struct launcher *launcher, const struct launch_packet *packet);
 /* Answers with what its processes hold of the disk; a child counts it. */
 void sandbox_count_held(struct launcher *launcher, const struct launch_message *head);
 void sandboxes_list(struct launcher *launcher, uint64_t tag);
-/* Goes on answering LIST, now that there is room. */
+/* Continues the answer to LIST when the channel has room. */
 void sandboxes_go_on(struct launcher *launcher);
-/* false: it is none of them. */
+/* false: not a sandbox's pid. */
 bool sandbox_died(struct launcher *launcher, pid_t pid, int status);
-/* Reaps those of the killed that have ended. */
+/* Reaps killed sandboxes that have ended. */
 void sandboxes_reap_killed(struct launcher *launcher);
 /* Core has ended: ends the sandboxes whose start it was waiting for. */
 void sandboxes_forget_core(struct launcher *launcher);
 /* Kills all of them; sandboxes_are_gone afterwards. */
 void sandboxes_end_all(struct launcher *launcher);
 bool sandboxes_are_gone(const struct launcher *launcher);
-/* None starts or ends. */
+/* No sandbox is starting or ending. */
 bool sandboxes_are_settled(const struct launcher *launcher);
 struct handover;
 void sandboxes_hand_over(struct launcher *launcher, struct arena *arena, struct handover *h);
-/* Those that a launcher before this execve started; their pins are there. */
+/* Adopts the sandboxes of the launcher before this execve; their pins are there. */
 int sandboxes_take_over(struct launcher *launcher, const struct handover *h, struct error *err);
 
 /* ---- processes that do one piece of work for core and end (jobs.c) ---- */
@@ -168,13 +170,13 @@ bool jobs_are_there(const struct launcher *launcher, enum job_kind kind);
 void job_start(struct launcher *launcher, enum job_kind kind, const struct launch_packet *packet,
 	const int *fds);
 void job_cancel(struct launcher *launcher, uint64_t tag);
-void jobs_cancel_all(struct launcher *launcher); /* core is gone: nobody gets an answer */
+void jobs_cancel_all(struct launcher *launcher); /* core has ended: no answers */
 /* It has ended and isn't reaped yet, so that its process group is still its own: what a build left
  * there is killed. */
 void job_ends(struct launcher *launcher, pid_t pid);
 bool job_died(struct launcher *launcher, pid_t pid, int status); /* false: it is none of them */
 
-/* ---- how each of them begins ---- */
+/* ---- how a job of each kind begins ---- */
 typedef int job_begin_fn(struct launcher *launcher, const struct launch_packet *packet,
 	const int *fds, pid_t *pid, struct error *err);
 job_begin_fn build_begin;   /* builds.c */
@@ -213,16 +215,17 @@ enum reload_state {
 };
 struct reload {
 	enum reload_state state;
-	unsigned count; /* begun so far, by this process */
+	unsigned count; /* number of reloads by this process */
 	pid_t check;
 	int said; /* pipe: what the check prints */
 	struct loop_timer *patience;
-	bool is_told; /* that it has been reloaded */
+	bool is_told; /* the reload was logged and reported */
 };
 void reload_begin(struct launcher *launcher);
-/* The check has ended; false: it is another child. */
+/* The check of the new program has ended; false: not its pid. */
 bool reload_checked(struct launcher *launcher, pid_t pid, int status);
-/* Something has ended: executes the program when nothing is left that would be lost by it. */
+/* Called when a child has ended: executes the new program once no child is left that the execve
+ * would lose. */
 void reload_go_on(struct launcher *launcher);
 /* Core serves: tells that we have been reloaded. */
 void reload_served(struct launcher *launcher);
@@ -239,7 +242,7 @@ struct file_identity {
 struct certificates {
 	struct file_identity identities[3]; /* of the files whose bytes core has */
 	struct loop_timer *timer;
-	char said[ERROR_TEXT_SIZE]; /* the last failure, which is logged once */
+	char said[ERROR_TEXT_SIZE]; /* the last failure, so that it is logged once */
 };
 struct launcher;
 /* Hands them to core, which has just started, and again whenever they change. */
@@ -253,7 +256,7 @@ struct launcher {
 	struct log log;
 	struct link link;
 	struct certificates certificates;
-	pid_t roles[ROLE_COUNT]; /* 0: it doesn't run */
+	pid_t roles[ROLE_COUNT]; /* pid, or 0: not running */
 	struct writer writers[ROLE_COUNT];
 	struct host host;
 	struct arena host_arena;
@@ -271,28 +274,28 @@ struct launcher {
 	struct egress_link egress;
 	struct job *jobs;
 	enum quota_mechanism quota;
-	bool has_quota; /* it is known */
+	bool has_quota; /* `quota` is known */
 	struct reload reload;
 	struct loop_timer *reap_all;
 	uint64_t sweep_pause_ms;
-	struct rlimit own_fds; /* as they were before we took all we can have */
+	struct rlimit own_fds; /* the limit of descriptors before the launcher raised it */
 	bool is_stopping;
 	int exit_code;
 };
-/* An execve that failed: goes on as before it, with a new core. */
+/* The execve of a reload has failed: continues with a new core. */
 void launcher_start_again(struct launcher *launcher);
-/* Takes one message of core's: whole, known, in range. */
+/* Carries out one message of core, which was checked. */
 void launcher_serve(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
 	int fd_count);
-/* Looks at the host again when it is long ago. */
+/* Examines the host again if the last time is long ago. */
 int launcher_look(struct launcher *launcher, struct error *err);
-/* The one to start this plan from; it may be none. Made when it is first asked for. */
+/* The base to start this plan from, made on first use; may be none. */
 const struct base *launcher_base(struct launcher *launcher, const struct plan *plan);
 /* Reaps the child `pid` if it has ended (0: any that has), and tells whose it was. false: none. */
 bool launcher_reap(struct launcher *launcher, pid_t pid);
 /* Core has an audit log. */
 bool launcher_is_audited(const struct launcher *launcher);
-/* After an end: the launcher ends when it is to and nothing is left. */
+/* Called when a child has ended: ends the launcher if it is stopping and no child is left. */
 void launcher_check_end(struct launcher *launcher);
 /* Says `state` ("READY=1") to a service manager, if there is one. */
 void launcher_notify(const struct launcher *launcher, const char *state);

@@ -10,18 +10,19 @@ struct agent_entry {
 	struct a2a_agent model;
 	unsigned users; /* the map, and tasks that run */
 	struct arena arena;
-	bool is_written; /* false: its row isn't there yet */
+	bool is_written; /* false: its row isn't in the store yet */
 };
 /* Of push notifications (task_push.h). */
 struct push;
 struct pushes {
-	struct push *waiting, *active; /* for a workspace, first come first served; with one */
+	struct push *waiting,
+		*active; /* waiting: queue for a workspace; active: those that have one */
 	size_t active_count, bytes;
 	text_list stale;		    /* until the start: ids of rows without a task */
-	struct arena arena;		    /* of these */
+	struct arena arena;		    /* of `stale` */
 	uint64_t delivered, failed, merged; /* for metrics */
 };
-/* Tasks of one agent that are kept. */
+/* What the stored tasks of one agent take. */
 struct task_share {
 	char agent[AGENT_NAME_MAX + 1];
 	size_t count, bytes;
@@ -56,15 +57,15 @@ struct agent_task {
 	struct task model;
 	struct arena arena; /* of id-like texts of the model */
 	struct buf history, artifacts, message;
-	struct artifact *made; /* while it runs */
+	struct artifact *made; /* artifacts, while it runs */
 	struct task_listener *listeners;
 	struct push *pushes;
 	struct task_run *run; /* NULL: it has ended */
 	struct agent_task *newer, *older;
 	bool is_ending;		   /* its final state is being written */
-	bool is_kept;		   /* it has a row, or soon */
-	struct loop_timer *saving; /* its row is written then */
-	size_t bytes;		   /* counted in kept_bytes, and in its share */
+	bool is_kept;		   /* it has a row, or `saving` writes one */
+	struct loop_timer *saving; /* writes its row */
+	size_t bytes;		   /* its size, counted in kept_bytes and in its share */
 	struct task_share *share;
 };
 
@@ -78,29 +79,30 @@ struct task_run {
 	struct arena arena;
 	struct share share;
 	struct agent_entry *entry;
-	const struct request *request; /* of the caller, or of the agent for it */
-	const char *text;	       /* the command of kind shell */
-	const char *first;	       /* the message, as JSON */
+	const struct request
+		*request;  /* the caller's, or that of the agent acting for the caller */
+	const char *text;  /* the command of kind shell */
+	const char *first; /* the message, as JSON */
 	bool is_throwaway;
-	bool is_captured; /* nobody follows it: its output comes at once, which is faster */
+	bool is_captured; /* no client follows the task: its output is captured, which is faster */
 	char workspace[ID_LEN + 1];
 	struct opening *opening;
-	struct task_run *next_waiting; /* of that */
-	struct task_run *next;	       /* of all */
-	struct core_exec *exec;	       /* in the foreground, or NULL */
+	struct task_run *next_waiting; /* list of the tasks that wait for `opening` */
+	struct task_run *next;	       /* list of all runs */
+	struct core_exec *exec;	       /* its foreground exec, or NULL */
 	bool is_background, is_begun;
 	struct exec_follower follower; /* in the background */
-	uint64_t offsets[2];	       /* of its output: what was read */
-	char approval[ID_LEN + 1];     /* that it waits for, or "" */
+	uint64_t offsets[2];	       /* of its output, up to which it was read */
+	char approval[ID_LEN + 1];     /* the approval that it waits for, or "" */
 	struct buf tails[2]; /* shell: an incomplete character; command: a line; the log */
-	size_t tail_from;    /* of a line: where the next one begins */
+	size_t tail_from;    /* where the next line begins in the tail */
 	struct buf input;    /* command: what its stdin has not taken yet */
 	struct exec_writer writer;
 	bool is_awaiting_stdin, is_stdin_ended;
 	unsigned lines;
-	struct loop_timer *failing; /* it ends so, soon */
+	struct loop_timer *failing; /* ends the task with `final` */
 	enum task_state final;
-	const char *message, *why; /* why: of run_fail, or NULL */
+	const char *message, *why; /* why: the argument of run_fail, or NULL */
 };
 
 /* ---- agents.c ---- */
@@ -138,10 +140,10 @@ void tasks_begin(struct agents *agents); /* after a start: what was interrupted 
 void tasks_sweep(struct agents *agents);
 
 /* ---- task_run.c ---- */
-/* Begins it; the task is submitted. */
+/* Begins to run a submitted task. */
 void run_begin(struct agent_task *task, const struct request *request, const struct task_send *send,
 	const char *message);
-/* Continues one that waits for input. */
+/* Continues a task that waits for input. */
 int run_answer(const struct request *request, struct task_run *run,
 	const struct task_message *message, const char *json, struct error *err);
 /* Ends the task, soon: for callbacks of its exec. message: JSON, or NULL. */
@@ -161,7 +163,7 @@ void run_ask(struct task_run *run, const struct approval *approval); /* input-re
 void run_conclude(struct task_run *run, const struct exec_record *record,
 	const struct exec_captured *captured);
 void run_refuse(struct task_run *run, const struct error *err);
-void run_unawait(struct task_run *run); /* its stdin */
+void run_unawait(struct task_run *run); /* stops waiting for its stdin */
 /* In its workspace. */
 void run_exec(struct task_run *run, struct core_workspace *w);
 

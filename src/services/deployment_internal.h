@@ -16,42 +16,44 @@ struct surface {
 	enum surface_kind kind;
 	enum surface_status status;
 	struct bell bell; /* of the job that supervises it; its fiber is NULL: none does */
-	bool is_stopped;  /* that job ends */
-	bool was_healthy; /* of this revision: a failure is for the supervisor */
+	bool is_stopped;  /* its supervisor is ending */
+	bool was_healthy; /* was healthy once in this revision: then a failure is handled by the
+			     supervisor */
 	bool is_healed;	  /* its environment was compared with its hashes, once */
-	struct core_healing *healing; /* under way */
+	struct core_healing *healing; /* in progress, or NULL */
 	unsigned restarts, failures, crashes;
-	unsigned ends; /* in a row: for its back-off */
+	unsigned ends; /* consecutive ends, for the back-off */
 	uint64_t healthy_since_ms;
-	uint64_t deadline_ms;	    /* to be healthy for the first time */
+	uint64_t deadline_ms;	    /* until which it must have been healthy once */
 	uint64_t restart_due_ms;    /* when it is started again; 0: it runs, or is being started */
-	struct core_exec *starting; /* until its listener is told */
+	struct core_exec *starting; /* until its listener was called */
 	struct exec_follower follower;
-	bool is_following, has_ended; /* its process, which is followed */
-	unsigned uses;		      /* requests under way */
+	bool is_following,
+		has_ended; /* is_following: `follower` is in use; has_ended: its process has */
+	unsigned uses;	   /* number of requests in progress */
 	char why[256];
 };
 
 /* The environment of a revision while it is rolled out. */
 struct rollout_env {
 	struct rollout *rollout;
-	struct fiber *early;	     /* that builds it while the package is fetched, or NULL */
-	struct desk desk;	     /* for which it is built */
+	struct fiber *early;	     /* builds it while the package is fetched, or NULL */
+	struct desk desk;	     /* the workspace for which it is built */
 	struct environment_job *job; /* from its begin until the surfaces have it */
-	bool is_begun, has_failed;   /* by `early` */
+	bool is_begun, has_failed;   /* state of `early` */
 	bool is_superseded;	     /* the package needs another one than `early` builds */
 	bool is_prebuilt, is_awaited, is_installing;
-	const char *python, *requirements; /* of what is built; python: or NULL */
+	const char *python, *requirements; /* of the environment in progress; python may be NULL */
 	struct error failure;
 	struct journal_listener progress;
-	struct fiber *fiber; /* that waits for the build */
+	struct fiber *fiber; /* the fiber that waits for the build */
 };
 /* Lives as long as its fiber. */
 struct rollout {
 	struct revision_state *revision;
 	struct fiber *fiber;
 	struct bell bell;     /* of its surfaces, and its environment */
-	struct desk files;    /* of the package; its id is that of the layer */
+	struct desk files;    /* workspace of the package's files; its id is that of their layer */
 	int package;	      /* the file, or -1 */
 	struct error failure; /* of a surface; code 0: none */
 	struct rollout_env env;
@@ -63,7 +65,7 @@ struct revision_state {
 	struct apkg agent; /* of the manifest, when that is there */
 	struct surface surfaces[SURFACE_COUNT];
 	struct rollout *rollout; /* NULL: it isn't being rolled out */
-	struct fiber *drain;	 /* of one that was replaced, or NULL */
+	struct fiber *drain;	 /* ends it after it was replaced; or NULL */
 	bool is_canceled;	 /* it ends with its rollout */
 	bool is_ended;		 /* freed with the last request that uses it */
 };
