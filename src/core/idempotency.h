@@ -29,7 +29,7 @@ struct idempotency_waiter {
 	void *ctx;
 	struct idempotency_waiter *next;
 };
-struct idempotency_entry; /* one that is being worked on */
+struct idempotency_entry; /* a request in progress */
 
 enum idempotency_is {
 	IDEMPOTENCY_NEW,   /* go on: the object gets id; then idempotency_end with *entry */

@@ -13,7 +13,7 @@
 struct event {
 	uint64_t id;
 	const char *type; /* "workspace.created", "workspace.ready", "workspace.warm" (a sandbox
-			   * is held), "workspace.cold" (it is given back),
+			   * is held), "workspace.cold" (it is released),
 			   * "workspace.suspended", "workspace.failed", "workspace.deleted",
 			   * "workspace.installed", "workspace.uninstalled",
 			   * "workspace.applied" (changes of another one),

@@ -25,7 +25,7 @@ void launcher_done(struct launcher *launcher);
 uint64_t launcher_ask(struct launcher *launcher, struct launch_message *head,
 	const char *const *strings, size_t count, const int *fds, int fd_count, launcher_fn *fn,
 	void *ctx);
-/* Its callback isn't called any more. 0, or one that was answered: nothing. */
+/* The callback of that request isn't called any more. No-op for 0, or after the answer. */
 void launcher_forget(struct launcher *launcher, uint64_t tag);
 /* The error of a FAILED packet, or that the launcher is gone (packet NULL); returns -1. */
 int launcher_failure(const struct launch_packet *packet, struct error *err);

@@ -125,7 +125,7 @@ static int look_at_trees(struct core *core, struct error *err)
 		return fail_errno(err, "read '%s/workspaces'", core->home.path);
 	while ((entry = walk_next(dir)))
 		look_at_tree(core, entry->d_name);
-	/* From now on a tree without a row is one that core began to make. */
+	/* From now on a tree without a row is one that this core creates. */
 	store_settle(core->store);
 	store_flush(core->store);
 	return 0;

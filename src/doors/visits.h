@@ -7,7 +7,7 @@
  * taken. Where it is one too many, the oldest pending one of the same address, range or uid is
  * dropped for it, or else the oldest of the range or uid that has the most: idle connections keep
  * no client out that logs in, and least of all one from elsewhere. A principal's are never dropped.
- * 3. What was counted for a connection is given back when it ends, or is upgraded. */
+ * 3. What was counted for a connection is released when it ends, or is upgraded. */
 #pragma once
 #include "base/map.h"
 #include "doors/front.h"

@@ -48,7 +48,7 @@ void approval_overrule(struct core *core, const char *id, const char *note);
  * NULL: there is none. */
 const struct approval *approval_await(
 	struct core *core, const char *exec, approval_fn *done, void *ctx);
-/* The exec has begun, and its row says so: what was kept to run it isn't needed any more. */
+/* Called when the row of the exec says that it has begun: removes what was kept to run it. */
 void approval_begun(struct core *core, const char *id);
 
 /* ---- verbs ---- */

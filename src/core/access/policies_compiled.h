@@ -11,7 +11,7 @@
 #include "core/access/internal.h"
 #include "policy/stack.h"
 
-/* With the address sanitizer none stays, so that a pointer to one that has gone shows. */
+/* With the address sanitizer no compiled policy is cached, so that a use after free is found. */
 #ifdef __SANITIZE_ADDRESS__
 #define POLICIES_BYTES_MOST 0
 #else

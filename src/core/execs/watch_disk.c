@@ -63,8 +63,8 @@ static uint64_t room_left(const struct watch_disk *disk)
 	return full > disk->known_bytes ? full - disk->known_bytes : 0;
 }
 
-/* Whether any exec can write there. Processes left by execs that have ended are limited only by a
- * quota, if there is one. */
+/* Whether any exec can write there. Background processes of ended execs are limited by a quota
+ * only. */
 static bool has_writers(const struct watch_disk *disk)
 {
 	const struct core_workspace *w = disk->w;

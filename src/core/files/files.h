@@ -50,7 +50,7 @@ enum files_verb {
 	 * than FILES_ENTRIES_MAX entries is ERR_LIMIT. */
 	FILES_LIST,
 	FILES_OPEN,  /* a regular file, for reading */
-	FILES_MKDIR, /* with the directories above it; one that is there is success */
+	FILES_MKDIR, /* with its parent directories; an existing directory is success */
 	/* `to` replaces a file, never a directory that isn't empty (ERR_CONFLICT). */
 	FILES_MOVE,
 	/* The root itself is ERR_INVALID; not `recursive`: ERR_CONFLICT when it isn't empty. */
@@ -67,7 +67,7 @@ struct files_request {
 core_verb void files_do(const struct request *request, struct core_workspace *w,
 	const struct files_request *what, files_fn *done, void *ctx);
 
-struct file_write; /* one that is being written */
+struct file_write; /* an upload in progress */
 enum {
 	WRITE_PARENTS = 1, /* mkdir -p before */
 	WRITE_NEW = 2,	   /* replaces nothing: ERR_CONFLICT, now or when it gets its name */

@@ -5,7 +5,7 @@
 #include "core/files/tree_archive.h"
 
 #define ARCHIVE_RATIO_MAX 200
-#define ARCHIVE_RATIO_FREE ((uint64_t)64 << 20) /* so much may come out of anything */
+#define ARCHIVE_RATIO_FREE ((uint64_t)64 << 20) /* any archive may unpack to this many bytes */
 #define ARCHIVE_BUFFER ((size_t)128 << 10)
 
 struct zstd {

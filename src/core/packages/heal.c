@@ -7,7 +7,7 @@
 
 struct core_healing {
 	struct core_workspace *w; /* held */
-	core_heal_fn *done;	  /* NULL: nobody waits for it any more */
+	core_heal_fn *done;	  /* NULL: the caller has canceled it */
 	void *ctx;
 	struct error failure;
 };

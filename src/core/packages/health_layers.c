@@ -57,7 +57,7 @@ void checkup_look_outside(struct checkup *c)
 	c->health.frozen_layers = layers->count;
 	for (size_t i = 0; i < layers->count; i++) {
 		const char *problem = layer_problem(c->w->core, layers->items[i]);
-		/* A deep check compares one that is marked as damaged again. */
+		/* A deep check compares a layer again, also if it is marked as damaged. */
 		if (problem && !(c->is_deep && strcmp(problem, "missing")))
 			checkup_find(c, FINDING_LAYER, layers->items[i], "layer '%s' is %s",
 				layers->items[i], problem);

@@ -63,7 +63,7 @@ void packages_push_unique(struct arena *arena, text_list *list, const char *text
  * the version, as npm writes it. */
 int node_recipe_read(const struct env_store *store, const struct env_meta *meta,
 	struct arena *arena, struct str *text, struct error *err);
-/* `name` isn't one that the workspace was asked for. */
+/* Fails: the workspace didn't request `name`, so it can't be removed. */
 int packages_refuse_removal(
 	struct package_change *c, const char *name, const char *hint, struct error *err);
 

@@ -117,7 +117,7 @@ static int save_source(struct fork *fork, const struct state *state, struct erro
 	workspace_save(w, fiber_continue, fork->fiber);
 	if (!fiber_wait(fork->fiber, err))
 		return 0;
-	/* Without the one that was frozen. */
+	/* Without the layer that was just frozen. */
 	*layers = (text_list){ layers->items + 1, layers->count - 1, layers->count - 1 };
 	return error_context(err, "fork workspace '%s'", w->model.name);
 }

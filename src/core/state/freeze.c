@@ -123,7 +123,7 @@ int layers_check_whole(const struct core_workspace *w, struct error *err)
 
 /* ---- the root directory of an upper ---- */
 
-/* A command may have taken its own rights away: the owner gives them back for the moment. */
+/* A command may have removed permissions: the owner restores them for the moment. */
 static int open_root(int dir, const char *name, struct stat *st)
 {
 	if (fstatat(dir, name, st, AT_SYMLINK_NOFOLLOW))

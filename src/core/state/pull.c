@@ -36,7 +36,7 @@ static struct blob_order operation_on(const struct pull *pull, enum blob_verb ve
 
 /* ---- the manifest ---- */
 
-/* The one that is wanted, of those that the store has. */
+/* The requested snapshot, among those in the store. */
 static int choose(
 	struct pull *pull, const struct json_value *answer, const char **chosen, struct error *err)
 {

@@ -37,7 +37,7 @@ static void free_build(struct core *core, struct template_build *build)
 	free(build);
 }
 
-/* In place of the one that has its name. */
+/* Replaces the build of this name. */
 static struct template_build *add_build(
 	struct core *core, const char *name, const struct record_fields *fields)
 {

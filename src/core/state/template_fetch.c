@@ -176,7 +176,7 @@ static void get_more(struct template_fetch *fetch)
 			.key = template_key(&fetch->arena, wanted->name),
 			.words = blob_words_none(),
 			.request_id = fetch->request_id };
-		/* A longer one is refused by who reads it, and named. */
+		/* A longer template is refused by its reader, with its name. */
 		order.words.len = YAML_JSON_MAX + 1;
 		wanted->memory = memfd_create("template", MFD_CLOEXEC);
 		if (wanted->memory < 0) {

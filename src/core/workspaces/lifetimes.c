@@ -1,4 +1,4 @@
-/* lifetimes.c -- what time does to a workspace: its sandbox is given back, it is suspended, it
+/* lifetimes.c -- what time does to a workspace: its sandbox is released, it is suspended, it
  * expires; its last use is saved and its tree measured. All on the monotonic clock: a wall clock
  * that jumps moves nothing while core runs. */
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #define SWEEP_MS 30000
 #define EXPIRE_AGAIN_MS 60000
 #define REST_SHARE 100 /* a walk of n ms is followed by n * 100 ms in which small changes wait */
-#define SWEEPS_MOST 10 /* so many leave out a tree on a file system that has hardly changed */
+#define SWEEPS_MOST 10 /* that may skip a tree while its file system hardly changes */
 #define DISK_WARNING_PERCENT 80
 #define TIMER_MAX_MS (24 * 3600 * 1000ull)
 
@@ -189,7 +189,7 @@ void lifetime_postpone(struct core_workspace *w)
 	lifetime_arm(w);
 }
 
-/* What is left of `most`, when so much has passed; 1 at least. */
+/* The rest of `most` after that time; at least 1. */
 static uint64_t left_of(uint64_t most, uint64_t passed)
 {
 	return most > passed ? most - passed : 1;

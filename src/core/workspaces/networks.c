@@ -32,7 +32,7 @@ struct network {
 	struct core_waiter *waiters;  /* told when none is */
 	uint64_t records, records_ms; /* that may be written; when they were counted */
 	uint64_t lost;		      /* as the last record says */
-	uint64_t left_out;	      /* records since the last one that was written */
+	uint64_t left_out;	      /* records dropped since the last written one */
 };
 
 static void ask_service(struct networks *networks);

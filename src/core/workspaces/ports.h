@@ -23,7 +23,7 @@ core_verb int core_connect_port(const struct request *request, struct core_works
 void port_cancel(struct port_call *call); /* done is not called */
 
 /* ---- for init_connection.c, exec_restore.c, core.c ---- */
-/* An id that init gives back is one of these. */
+/* The bit that marks an id of init's messages as that of a connection. */
 #define PORT_ID (1ull << 62)
 struct init_reply;
 /* false: the reply is impossible. Takes fd, or -1. */

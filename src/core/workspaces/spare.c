@@ -11,7 +11,7 @@
 #include "core/execs/init_connection.h"
 #include "core/internal.h"
 
-#define ALONE_MS 1000 /* without any other workspace it ends after so long */
+#define ALONE_MS 1000 /* it ends after this time without any other workspace */
 #define DELAY_MS 10   /* creations, commands and removals that follow at once go first */
 
 static void forget(struct core_workspace *w)

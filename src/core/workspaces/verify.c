@@ -58,7 +58,7 @@ static const struct {
 
 struct statuses {
 	unsigned processes;
-	int bad[LINE_COUNT]; /* pid of one that has another value; 0: none */
+	int bad[LINE_COUNT]; /* pid of a process with another value; 0: none */
 };
 
 static bool has_line(struct str text, const char *key, const char *value)

@@ -258,10 +258,11 @@ struct workspace_now {
 	const char *uses[WORKSPACE_USES_MAX]; /* that are under way, besides execs; NULL: none */
 	bool is_brief; /* one of many: the texts of its policies are left out */
 };
-/* The names of the walls of its isolation (namespaces, seccomp, landlock, …). */
+/* The names of the layers of its isolation (namespaces, seccomp, landlock, …). */
 void workspace_list_active(const struct workspace_now *now, struct arena *arena, text_list *layers);
 /* The object of design.md, wherever one is shown. A limit that there isn't is null; the limiter is
- * limits.mechanism. layers_active: the names of the walls (namespaces, seccomp, landlock, …). */
+ * limits.mechanism. layers_active: the names of the layers of isolation (namespaces, seccomp,
+ * landlock, …). */
 void workspace_print(struct json *j, const char *key, const struct workspace *w,
 	const struct workspace_now *now);
 

@@ -1,5 +1,5 @@
-/* verify.c -- what the walls of the sandbox refuse, tried from inside: as a command would try. Each
- * check is one entry: its name, mode 1 when it holds, and what was seen as the link. No call
+/* verify.c -- tries from inside what the isolation of the sandbox must refuse, as a command would.
+ * Each check is one entry: its name, mode 1 when it holds, and what was seen as the link. No call
  * changes anything where it is allowed: its arguments are invalid. */
 #include <fcntl.h>
 #include <linux/landlock.h>

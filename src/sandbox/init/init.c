@@ -63,7 +63,7 @@ struct scratch { /* what only a spawn needs */
 } __attribute__((aligned(PAGE_MAX)));
 
 /* An idle init is this struct's first page and its own text: the stack, all that lives as long as
- * init, and the front of the table, which is filled from there. The rest is given back (trim). The
+ * init, and the front of the table, which is filled from there. The rest is released (trim). The
  * stack is first so that running over its end is a fault: only text is below. */
 static struct state {
 	char stack[STACK_SIZE];
@@ -523,8 +523,8 @@ static void receive(int flags)
 /* ---- one ahead ----
  * To make a process takes longer than all else that a spawn is. So a warm init makes one when it
  * has nothing to do, and sleeps until that has left its memory: as vfork does, but before the
- * command is known. The child hears the master in our place, and becomes the command that it is
- * sent.
+ * command is known. The child receives from the master in our place, and becomes the command that
+ * it is sent.
  * 1. There is one only while no other process is in the sandbox: nobody can touch it, and nobody
  *    waits to be reaped. And only when the master was told so: whatever else it finds in the
  *    sandbox is somebody's, whatever it calls itself.
