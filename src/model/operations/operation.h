@@ -60,6 +60,7 @@ struct operation_table {
 };
 extern const struct operation_table *const operation_tables[]; /* ended by NULL */
 
+/* By its name; by its command. NULL: there is none. */
 const struct operation *operation_find(const char *name);
 const struct operation *operation_of_command(const char *command);
 
