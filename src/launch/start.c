@@ -195,7 +195,7 @@ static int add_workspace(struct start_trees *trees, const struct launch_packet *
 		.upper = trees->upper,
 		.owner_uid = home->uid,
 		.owner_gid = home->gid };
-	bool is_root = options->view == VIEW_ROOT;
+	bool is_root = plan_view_is_root(options->view);
 	for (size_t i = 0; is_root && i < packet->tree_count; i++)
 		if (packet->trees[i].name[0])
 			vec_push(trees->arena, &trees->workspace.lowers,

@@ -216,7 +216,7 @@ static int gather(const struct options *run, char **argv, struct arena *arena,
 {
 	*options = (struct plan_options){
 		.argv = argv,
-		.view = run->view && !strcmp(run->view, "root") ? VIEW_ROOT : VIEW_WORKSPACE,
+		.view = workspace_view_find(run->view),
 		.writable_config = run->writable_config,
 		.ptrace = run->ptrace,
 		.limits = run->limits,

@@ -27,7 +27,7 @@ int run_weak_check(const struct options *run, struct error *err)
 			"a Node environment (--npm, --node)" },
 		{ run->binds.count, "-v" },
 		{ run->attach.count, "--attach" },
-		{ run->view && !strcmp(run->view, "root"), "--view root" },
+		{ plan_view_is_root(workspace_view_find(run->view)), "--view root" },
 		{ run->net && strcmp(run->net, "none") != 0, "--net" },
 		{ run->allow_domains.count, "--allow-domain" },
 		{ run->deny_domains.count, "--deny-domain" },

@@ -77,7 +77,7 @@ int grants_check(
 			wanted->is_context ? "'dir' and 'context' can't be combined"
 					   : "dir: '%s' is not an absolute, plain path",
 			wanted->dir);
-	if (wanted->dir && wanted->view == VIEW_ROOT)
+	if (wanted->dir && plan_view_is_root(wanted->view))
 		return fail(err, ERR_INVALID,
 			"'dir' and view 'root' can't be combined: no mount points are created in "
 			"directories of the host");

@@ -197,7 +197,7 @@ static void ask(struct core_workspace *w)
 	const struct limits *limits = &w->model.limits;
 	struct launch_message head = { .type = LAUNCH_START,
 		.flags = (uint16_t)((w->model.ptrace ? LAUNCH_PTRACE : 0) |
-				    (w->model.view == VIEW_ROOT ? LAUNCH_ROOT_VIEW : 0) |
+				    (plan_view_is_root(w->model.view) ? LAUNCH_ROOT_VIEW : 0) |
 				    (policies_hold(w) ? LAUNCH_JUDGED : 0)),
 		.limits = { .memory_bytes = policies_limit_memory(w, limits->memory_bytes),
 			.disk_bytes = limits->disk_bytes,

@@ -20,6 +20,14 @@ const char *const workspace_view_names[VIEW_COUNT + 1] = {
 	[VIEW_ROOT] = "root",
 };
 
+enum workspace_view workspace_view_find(const char *name)
+{
+	for (int i = 0; name && i < VIEW_COUNT; i++)
+		if (!strcmp(workspace_view_names[i], name))
+			return (enum workspace_view)i;
+	return VIEW_WORKSPACE;
+}
+
 /* -- names -- */
 
 int workspace_check_name(const char *name, struct error *err)

@@ -52,6 +52,8 @@ extern const char *const workspace_state_names[WORKSPACE_STATE_COUNT + 1]; /* â€
 /* Where its tree is seen inside: at /workspace, or as / itself. */
 enum workspace_view { VIEW_WORKSPACE, VIEW_ROOT, VIEW_COUNT };
 extern const char *const workspace_view_names[VIEW_COUNT + 1]; /* â€¦, NULL */
+/* NULL, and what is none: the first. */
+enum workspace_view workspace_view_find(const char *name);
 
 /* What its sandboxes may reach. `allow` and `deny` are entries of model/network/network.h; of
  * `allow` also WORKSPACE_REGISTRIES: the hosts of the package indexes that the host's own clients

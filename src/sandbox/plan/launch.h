@@ -106,7 +106,7 @@ enum launch_fd {
 };
 enum launch_flags {
 	LAUNCH_PTRACE = 1,    /* plan_options.ptrace */
-	LAUNCH_ROOT_VIEW = 2, /* plan_options.view is VIEW_ROOT */
+	LAUNCH_ROOT_VIEW = 2, /* plan_options.view, as plan_view_is_root */
 	LAUNCH_NETWORK = 4,   /* it has listeners that lead out; core decides where to */
 	LAUNCH_JUDGED = 8,    /* plan_options.judged */
 	LAUNCH_FLAGS_ALL = 15

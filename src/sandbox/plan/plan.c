@@ -109,15 +109,13 @@ static const struct plan_node own_nodes[] = {
 
 const char *const *plan_own_env(enum workspace_view view)
 {
-	static const char *const of_workspace[] = {
-		"PATH=/env/bin:/workspace/node_modules/.bin:" PLAN_SYSTEM_PATH, "HOME=/workspace",
-		OWN_ENV
+	static const char *const variables[VIEW_COUNT][10] = {
+		[VIEW_WORKSPACE] = { "PATH=/env/bin:/workspace/node_modules/.bin:" PLAN_SYSTEM_PATH,
+			"HOME=/workspace", OWN_ENV },
+		[VIEW_ROOT] = { "PATH=/.venv/bin:/node_modules/.bin:" PLAN_SYSTEM_PATH, "HOME=/",
+			"UV_CACHE_DIR=/.cache/uv", OWN_ENV },
 	};
-	static const char *const of_root[] = {
-		"PATH=/.venv/bin:/node_modules/.bin:" PLAN_SYSTEM_PATH, "HOME=/",
-		"UV_CACHE_DIR=/.cache/uv", OWN_ENV
-	};
-	return view == VIEW_ROOT ? of_root : of_workspace;
+	return variables[view];
 }
 
 bool plan_has_root_view(const struct plan *plan)
@@ -228,7 +226,7 @@ static bool is_replaced(const struct builder *b, const char *path)
 
 static void add_system(struct builder *b)
 {
-	bool is_root = b->options->view == VIEW_ROOT;
+	bool is_root = plan_has_root_view(&b->plan);
 	bool has_names = plan_network_has_names(&b->plan.network);
 	for (size_t i = 0; i < COUNT(own_nodes); i++) {
 		struct plan_node node = own_nodes[i];
@@ -406,7 +404,7 @@ static void add_environments(struct builder *b)
  * first place is the one below the workspace. */
 static void add_again(struct builder *b)
 {
-	if (b->options->dir || b->options->view == VIEW_ROOT)
+	if (b->options->dir || plan_has_root_view(&b->plan))
 		return;
 	for (size_t i = 0; i < b->plan.environments.count; i++) {
 		const struct plan_tree *tree = b->plan.environments.items[i];
@@ -452,7 +450,7 @@ static int add_workspace(struct builder *b, struct error *err)
 			0);
 		return 0;
 	}
-	if (b->options->view == VIEW_ROOT)
+	if (plan_has_root_view(&b->plan))
 		return fail(err, ERR_INVALID,
 			"--view root can't be combined with --dir: carrel creates no mount points "
 			"in your directories");
@@ -508,7 +506,7 @@ static void add_cover(struct builder *b, const char *path)
  * environment would be; a workspace that stays has a link of its own there. */
 static void add_covers(struct builder *b)
 {
-	if (b->options->view != VIEW_ROOT)
+	if (!plan_has_root_view(&b->plan))
 		return;
 	for (size_t i = 0; !b->options->workspace && i < b->plan.environments.count; i++)
 		if (!strcmp(b->plan.environments.items[i]->target, PLAN_ENV))

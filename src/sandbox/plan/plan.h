@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "model/network/network.h"
 #include "model/nouns/limits.h"
-#include "model/nouns/workspace.h"
+#include "model/nouns/part.h"
 #include "sandbox/plan/denials.h"
 
 #define PLAN_UID 1000 /* inside, always */
@@ -314,7 +314,12 @@ const char *const *plan_own_env(enum workspace_view view);
 /* The path inside of the workspace's tree. */
 static inline const char *plan_view_path(enum workspace_view view)
 {
-	return view == VIEW_ROOT ? PLAN_ROOT : PLAN_WORKSPACE;
+	return workspace_parts[PART_WORKSPACE].target[view];
+}
+/* The workspace's tree is the root of the sandbox. */
+static inline bool plan_view_is_root(enum workspace_view view)
+{
+	return !strcmp(plan_view_path(view), PLAN_ROOT);
 }
 bool plan_has_root_view(const struct plan *plan);
 /* It has a pid namespace: carrel-init is PID 1, and its end is the end of all. */

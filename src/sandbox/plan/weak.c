@@ -43,7 +43,7 @@ static int check_options(
 		{ options->binds.count, "a mount (-v, --attach)" },
 		{ options->environments.count || options->stage, "an environment" },
 		{ options->denials.count, "a rule that hides files (settings)" },
-		{ options->view == VIEW_ROOT, "--view root" },
+		{ plan_has_root_view(plan), "--view root" },
 		{ options->ptrace, "--ptrace" },
 		{ options->limits.disk_bytes, "--disk" },
 		{ options->limits.tmp_bytes, "--tmp" },
