@@ -440,7 +440,7 @@ void takers_go_on(struct core_workspace *w); /* something has changed that they 
 void takers_forget(struct core_workspace *w);
 
 /* ---- parts.c ---- */
-/* One that has a kind is used where the workspace has an environment of it. */
+/* One that has_packages is used where the workspace has an environment below it. */
 struct workspace_part;
 bool part_is_used(const struct core_workspace *w, const struct workspace_part *part);
 /* Appends a list of names as a job over trees reads it, "" at its end; more NULL: an empty one. */

@@ -7,6 +7,7 @@
 #include "envs/build.h"
 #include "envs/upper.h"
 #include "model/nouns/environment.h"
+#include "model/nouns/part.h"
 
 /* ---- existing environments ---- */
 
@@ -20,7 +21,7 @@ struct env_kind {
 	const struct env_kind_row *row;
 	const char *target; /* where its environments are mounted */
 	const char *again;  /* and where else, in a workspace of our own; NULL: nowhere */
-	const char *upper;  /* the name in the directory of a workspace of what is changed in it */
+	const struct workspace_part *part; /* of a workspace, which it lies below */
 	const char *root_layer; /* that has the mount point, of a sandbox whose / is a workspace */
 	const char *programs;	/* the directory in them that holds programs */
 	bool has_interpreter;	/* python* there lead to its interpreter */

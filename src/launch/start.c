@@ -161,7 +161,7 @@ static int add_environment(struct start_trees *trees, const struct launch_tree *
 	const struct env_kind *kind = env_kind_find(said->kind);
 	if (!kind)
 		return fail(err, ERR_INVALID, "unknown kind of environment '%s'", said->kind);
-	const char *upper = arena_printf(arena, "%s/%s", trees->upper, kind->upper);
+	const char *upper = arena_printf(arena, "%s/%s", trees->upper, kind->part->directory);
 	struct env_meta meta = { .name = said->name, .kind = said->kind };
 	env_meta_set_interpreter(&meta, said->python[0] ? said->python : NULL);
 	meta.python_prefix = said->prefix[0] ? said->prefix : NULL;
@@ -179,7 +179,7 @@ static int add_environment(struct start_trees *trees, const struct launch_tree *
 		return -1;
 	struct environment_mount *mount = &trees->environments[index];
 	return environment_mount(&launcher->layers, &meta, upper, arena, options, mount, err) ||
-			       add_frozen(trees, said, kind->upper, &mount->plan, err)
+			       add_frozen(trees, said, kind->part->name, &mount->plan, err)
 		       ? -1
 		       : 0;
 }

@@ -27,6 +27,12 @@ static void look_at_directory(struct checkup *c, const char *name)
 			"directory '%s' of the workspace is missing on disk", name);
 }
 
+static void look_at_part(struct checkup *c, const struct workspace_part *part)
+{
+	look_at_directory(c, part->upper);
+	look_at_directory(c, part->work);
+}
+
 static void look_at_environment(struct checkup *c, size_t slot)
 {
 	const struct core *core = c->w->core;
@@ -41,17 +47,14 @@ static void look_at_environment(struct checkup *c, size_t slot)
 		checkup_find(c, FINDING_ENVIRONMENT, known, "%s", err.text);
 		return;
 	}
-	const char *upper = env_kind_of(&meta)->upper;
-	look_at_directory(c, arena_printf(&c->arena, "%s/upper", upper));
-	look_at_directory(c, arena_printf(&c->arena, "%s/work", upper));
+	look_at_part(c, env_kind_of(&meta)->part);
 	c->health.layers += meta.layers.count;
 }
 
 void checkup_look_outside(struct checkup *c)
 {
 	const text_list *layers = &c->w->model.layers;
-	look_at_directory(c, "upper");
-	look_at_directory(c, "work");
+	look_at_part(c, &workspace_parts[PART_WORKSPACE]);
 	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS; slot++)
 		look_at_environment(c, slot);
 	c->health.frozen_layers = layers->count;

@@ -22,7 +22,7 @@ int repair_restore(const struct core_workspace *w, const struct env_kind *kind, 
 	auto_arena struct arena arena = { 0 };
 	char path[ID_LEN + 32];
 	int found = 0;
-	str_format(path, sizeof path, "%s/%s/upper", w->model.id, kind->upper);
+	str_format(path, sizeof path, "%s/%s", w->model.id, kind->part->upper);
 	auto_close int upper = path_open_nolinks(core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
 	if (upper < 0)
 		return fail_errno(err, "open '%s'", path);

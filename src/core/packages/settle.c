@@ -67,11 +67,11 @@ static int run_child(struct settling *s, struct error *err)
 {
 	struct core *core = s->w->core;
 	char path[LAUNCH_FROZEN_LEN + 32];
-	const char *part = environment_kind(s->w, s->slot)->upper;
+	const struct workspace_part *part = environment_kind(s->w, s->slot)->part;
 	if (s->layer)
-		str_format(path, sizeof path, "%s/%s", s->layer, part);
+		str_format(path, sizeof path, "%s/%s", s->layer, part->name);
 	else
-		str_format(path, sizeof path, "%s/%s/upper", s->w->model.id, part);
+		str_format(path, sizeof path, "%s/%s", s->w->model.id, part->upper);
 	auto_close int upper =
 		path_open_nolinks(s->layer ? core->envs.layers.dir : core->workspaces, path,
 			O_RDONLY | O_DIRECTORY, 0);
@@ -98,7 +98,7 @@ static bool has_frozen(const struct settling *s)
 	for (size_t i = 0; i < layers->count; i++) {
 		char path[LAUNCH_FROZEN_LEN + 16];
 		str_format(path, sizeof path, "%s/%s", layers->items[i],
-			environment_kind(s->w, s->slot)->upper);
+			environment_kind(s->w, s->slot)->part->name);
 		if (!faccessat(s->w->core->envs.layers.dir, path, F_OK, AT_SYMLINK_NOFOLLOW))
 			return true;
 	}

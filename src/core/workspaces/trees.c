@@ -112,7 +112,7 @@ static int make_uppers(const struct core_workspace *w, int dir, struct error *er
 	for (size_t i = 0; i < WORKSPACE_PARTS; i++) {
 		const struct workspace_part *part = &workspace_parts[i];
 		const char *const names[] = { part->directory, part->upper, part->work };
-		bool is_due = part->kind && part_is_used(w, part);
+		bool is_due = part->has_packages && part_is_used(w, part);
 		for (size_t k = 0; is_due && k < sizeof names / sizeof *names; k++)
 			if (mkdirat(dir, names[k], 0755) && errno != EEXIST)
 				return fail_errno(err, "make '%s' of workspace '%s'", names[k],

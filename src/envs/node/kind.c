@@ -46,7 +46,7 @@ static const char *const variables[] = { "PATH=/env/bin:" NODE_AGAIN "/.bin:" NO
 const struct env_kind env_node = { .row = &env_kind_rows[ENV_KIND_NODE],
 	.target = NODE_TARGET,
 	.again = NODE_AGAIN,
-	.upper = "node",
+	.part = &workspace_parts[PART_NODE],
 	.root_layer = LAYER_ROOT_NODE,
 	.programs = ".bin",
 	.variables = variables,

@@ -111,7 +111,7 @@ static int list_paths(const struct home *home, const struct env_meta *meta, stru
 static const char *const variables[] = { "VIRTUAL_ENV=/env", NULL };
 const struct env_kind env_python = { .row = &env_kind_rows[ENV_KIND_PYTHON],
 	.target = "/env",
-	.upper = "env",
+	.part = &workspace_parts[PART_PYTHON],
 	.root_layer = LAYER_ROOT_PYTHON,
 	.programs = "bin",
 	.has_interpreter = true,

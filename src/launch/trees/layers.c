@@ -39,7 +39,7 @@ static int copy_parts(struct tree_job *job, int workspace, int stage, struct err
 		if (upper < 0 && errno != ENOENT)
 			return fail_errno(
 				err, "open '%s' of the workspace", workspace_parts[i].upper);
-		if (upper < 0 || (workspace_parts[i].kind && is_empty(upper)))
+		if (upper < 0 || (workspace_parts[i].has_packages && is_empty(upper)))
 			continue;
 		if (make_part(stage, workspace_parts[i].name, &to, err) ||
 			snapshot_copy(upper, to, &done, err))

@@ -104,7 +104,7 @@ static int add_part(struct archiving *archiving, size_t part, struct error *err)
 	size_t count = 0, most = archiving->frozen.count + 1;
 	int *fds = arena_array(archiving->job->arena, most, sizeof *fds);
 	int failed = open_part(archiving, part, fds, &count, err);
-	if (!failed && !workspace_parts[part].kind)
+	if (!failed && !workspace_parts[part].has_packages)
 		failed = packer_add_merged(
 			&archiving->packer, workspace_parts[part].name, fds, count, err);
 	else if (!failed && count == 1)

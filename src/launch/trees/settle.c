@@ -22,15 +22,15 @@ static int read_list(const struct tree_job *job, const char *key, bool are_layer
 	return 0;
 }
 
-static int open_upper(const struct tree_job *job, const char *target, const char *part, int *fd,
-	struct error *err)
+static int open_upper(const struct tree_job *job, const char *target,
+	const struct workspace_part *part, int *fd, struct error *err)
 {
-	const char *path = arena_printf(job->arena, "%s/%s/upper", target, part);
+	const char *path = arena_printf(job->arena, "%s/%s", target, part->upper);
 	if (!strncmp(target, "snap-", 5)) {
-		path = arena_printf(job->arena, "%s/%s", target, part);
+		path = arena_printf(job->arena, "%s/%s", target, part->name);
 		if (mkdirat(job->layers, path, 0755) && errno != EEXIST)
 			return fail_errno(err, "make '%s'", path);
-		return tree_open_part(job, target, part, fd, err);
+		return tree_open_part(job, target, part->name, fd, err);
 	}
 	*fd = path_open_nolinks(job->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
 	return *fd < 0 && errno != ENOENT ? fail_errno(err, "open '%s'", path) : 0;
@@ -79,12 +79,13 @@ int tree_settle(struct tree_job *job, struct error *err)
 		read_list(job, "forced", false, &change.forced, err))
 		return kind ? -1 : fail(err, ERR_INVALID, "unknown kind '%s'", name);
 	auto_close int upper = -1;
-	if (open_upper(job, target, kind->upper, &upper, err))
+	if (open_upper(job, target, kind->part, &upper, err))
 		return -1;
 	if (upper < 0) /* nothing was changed */
 		return 0;
 	s.upper = upper;
-	int failed = open_trees(&s, job, &frozen, kind->upper, err) || env_settle(kind, &s, err);
+	int failed =
+		open_trees(&s, job, &frozen, kind->part->name, err) || env_settle(kind, &s, err);
 	fault_point("tree_settled");
 	for (size_t i = 0; i < s.count; i++)
 		fd_close(&s.fds[i]);

@@ -59,7 +59,7 @@ text_list tree_take_list(struct tree_job *job)
 void tree_take_packages(struct tree_job *job, text_list packages[WORKSPACE_PARTS])
 {
 	for (size_t i = 0; i < WORKSPACE_PARTS; i++)
-		if (workspace_parts[i].kind)
+		if (workspace_parts[i].has_packages)
 			packages[i] = tree_take_list(job);
 }
 

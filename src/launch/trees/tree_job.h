@@ -48,7 +48,7 @@ extern const struct tree_verb tree_verbs[];
 int tree_take_name(struct tree_job *job, const char **name, struct error *err);
 /* The names up to the next "" or the end; perhaps none. */
 text_list tree_take_list(struct tree_job *job);
-/* The package layers that lie below each part: a list of names for each part that has a kind. */
+/* The package layers that lie below each part: a list of names for each part that has_packages. */
 void tree_take_packages(struct tree_job *job, text_list packages[WORKSPACE_PARTS]);
 /* Opens `part` of layer `name`. *fd is -1 when the layer hasn't that part. ERR_NOT_FOUND: there is
  * no such layer. */

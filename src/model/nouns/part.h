@@ -12,9 +12,9 @@ struct workspace_part {
 	 * overlay's own; and an empty upper that is about to take the place of another, and that
 	 * other. */
 	const char *directory, *upper, *work, *fresh, *old;
-	/* The kind of environment whose layers lie below what was frozen, "python"; NULL: nothing
-	 * does, and the part is there in every workspace. */
-	const char *kind;
+	/* Layers of an environment lie below what was frozen, of the kind that names this part
+	 * (envs/kind.h); only workspaces that have one have the part. */
+	bool has_packages;
 	const char *target[VIEW_COUNT]; /* where it is seen inside */
 	/* How a list of changes names its paths: as inside, or from the workspace's directory on.
 	 */
