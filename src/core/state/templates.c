@@ -2,15 +2,14 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
-#include "core/blobs.h"
+#include "base/file.h"
 #include "core/internal.h"
 #include "core/state/template_builds.h"
 #include "core/state/template_fetch.h"
 #include "core/state/template_store.h"
+#include "core/waits.h"
 
 int core_template_get(const struct request *request, struct core *core, const char *name,
 	struct arena *arena, struct template_shown *out, struct error *err)
@@ -63,29 +62,29 @@ struct change {
 	struct arena arena;
 	struct template_shown shown;
 	struct str yaml;
-	const char *name;
+	const char *name, *request_id;
+	bool is_check; /* nothing is kept */
 	bool was_there;
+	struct error refused; /* code ERR_NONE: it may be made */
 	template_changed_fn *done;
 	void *ctx;
 };
 
-static struct change *change_new(struct core *core, template_changed_fn *done, void *ctx)
+static struct change *change_new(
+	const struct request *request, struct core *core, template_changed_fn *done, void *ctx)
 {
 	struct change *change = xzalloc(sizeof *change);
 	*change = (struct change){ .core = core, .done = done, .ctx = ctx };
+	change->request_id = arena_text(&change->arena, request->id);
 	return change;
 }
 
-static void change_end(struct change *change, const struct error *err)
+static void change_end(struct fiber *fiber, struct change *change, const struct error *err)
 {
+	wait_turn(fiber, change->core);
 	change->done(change->ctx, err ? NULL : &change->shown, change->was_there, err);
 	arena_done(&change->arena);
 	free(change);
-}
-
-static void on_settled(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	change_end(ctx, err);
 }
 
 static int count_users(struct blob_store *store, struct arena *arena, struct error *err)
@@ -99,41 +98,23 @@ static int count_users(struct blob_store *store, struct arena *arena, struct err
 		       : 0;
 }
 
-static void on_put(void *ctx, const struct json_value *answer, const struct error *err)
+static int put_outside(
+	struct fiber *fiber, struct change *change, const char *key, struct error *err)
 {
-	struct change *change = ctx;
-	struct error why;
-	if (err) {
-		why = *err;
-		error_context(&why, "keep template '%s'", change->name);
-		change_end(change, &why);
-		return;
-	}
+	auto_close int memory = file_in_memory("template", change->yaml);
+	struct blob_order order = blob_order_make(BLOB_PUT, key, change->request_id, NULL);
+	if (memory < 0)
+		return fail_errno(err, "keep template '%s' in memory", change->name);
+	order.data = memory;
+	order.words.size = change->yaml.len;
+	if (wait_blob_job(fiber, change->core, &order, NULL, err))
+		return -1;
 	fault_point("core_template_put");
 	template_copy_put(change->core, change->name, change->yaml);
-	journal_emit(&change->core->journal, "template.added", "", change->name, NULL);
-	change_end(change, NULL);
-}
-
-static int put_outside(struct change *change, const char *request_id, struct error *err)
-{
-	struct str yaml = change->yaml;
-	auto_close int memory = memfd_create("template", MFD_CLOEXEC);
-	if (memory < 0 || fd_write_full(memory, yaml.data, yaml.len) != (ssize_t)yaml.len ||
-		lseek(memory, 0, SEEK_SET) < 0)
-		return fail_errno(err, "keep template '%s' in memory", change->name);
-	struct blob_order order = { .verb = BLOB_PUT,
-		.key = template_key(&change->arena, change->name),
-		.words = blob_words_none(),
-		.data = memory,
-		.request_id = request_id };
-	order.words.size = yaml.len;
-	blob_job_start(change->core, &order, on_put, change);
 	return 0;
 }
 
-/* Keeps it in the home; outside, on_put goes on. */
-static int put(struct change *change, const char *request_id, struct error *err)
+static int put(struct fiber *fiber, struct change *change, struct error *err)
 {
 	struct core *core = change->core;
 	const char *key = template_key(&change->arena, change->name);
@@ -143,47 +124,36 @@ static int put(struct change *change, const char *request_id, struct error *err)
 	if (template_blobs(core->home.dir, &store, err))
 		return -1;
 	change->was_there = !blob_head(&store, key, &info, &why);
-	if (!change->was_there && count_users(&store, &change->arena, err))
-		return -1;
-	if (core->templates_outside)
-		return put_outside(change, request_id, err);
-	if (blob_put_text(&store, key, change->yaml, false, err))
+	if ((!change->was_there && count_users(&store, &change->arena, err)) ||
+		(core->templates_outside ? put_outside(fiber, change, key, err)
+					 : blob_put_text(&store, key, change->yaml, false, err)))
 		return -1;
 	journal_emit(&core->journal, "template.added", "", change->name, NULL);
 	return 0;
 }
 
+static void run_add(struct fiber *fiber, void *ctx)
+{
+	struct change *change = ctx;
+	struct error err = change->refused;
+	int failed = err.code != 0;
+	if (!failed && !change->is_check && put(fiber, change, &err))
+		failed = error_context(&err, "keep template '%s'", change->name);
+	change_end(fiber, change, failed ? &err : NULL);
+}
+
 void core_template_add(const struct request *request, struct core *core, struct str yaml,
 	bool is_check, template_changed_fn *done, void *ctx)
 {
-	struct change *change = change_new(core, done, ctx);
-	struct error err;
+	struct change *change = change_new(request, core, done, ctx);
+	enum verb verb = is_check ? VERB_TEMPLATE_GET : VERB_TEMPLATE_ADD;
+	change->is_check = is_check;
 	change->yaml = (struct str){ arena_bytes(&change->arena, yaml.data, yaml.len), yaml.len };
-	int failed =
-		access_check(core, request, is_check ? VERB_TEMPLATE_GET : VERB_TEMPLATE_ADD, NULL,
-			&err) ||
-		template_look(core->home.dir, change->yaml, &change->arena, &change->shown, &err);
+	if (!access_check(core, request, verb, NULL, &change->refused))
+		template_look(core->home.dir, change->yaml, &change->arena, &change->shown,
+			&change->refused);
 	change->name = change->shown.model.name;
-	if (!failed && !is_check && put(change, request->id, &err))
-		failed = error_context(&err, "keep template '%s'", change->name);
-	if (failed || is_check || !core->templates_outside)
-		core_later(core, on_settled, change, NULL, failed ? &err : NULL);
-}
-
-static void on_deleted(void *ctx, const struct json_value *answer, const struct error *err)
-{
-	struct change *change = ctx;
-	struct error why;
-	if (err) {
-		why = *err;
-		error_context(&why, "remove template '%s'", change->name);
-		change_end(change, &why);
-		return;
-	}
-	fault_point("core_template_deleted");
-	template_copy_remove(change->core, change->name);
-	journal_emit(&change->core->journal, "template.removed", "", change->name, NULL);
-	change_end(change, NULL);
+	fiber_start(run_add, change);
 }
 
 /* Whether there is one of a user. */
@@ -206,37 +176,46 @@ static int check_removal(struct change *change, const struct blob_store *store, 
 	return -1;
 }
 
-/* Removes it from the home; outside, on_deleted goes on. */
-static int remove_kept(struct change *change, const char *request_id, struct error *err)
+static int remove_outside(
+	struct fiber *fiber, struct change *change, const char *key, struct error *err)
+{
+	const struct blob_order order = blob_order_make(BLOB_DELETE, key, change->request_id, NULL);
+	if (wait_blob_job(fiber, change->core, &order, NULL, err))
+		return -1;
+	fault_point("core_template_deleted");
+	template_copy_remove(change->core, change->name);
+	return 0;
+}
+
+static int remove_kept(struct fiber *fiber, struct change *change, struct error *err)
 {
 	struct core *core = change->core;
+	const char *key = template_key(&change->arena, change->name);
 	auto_blob struct blob_store store = { 0 };
-	struct blob_order order = { .verb = BLOB_DELETE,
-		.key = template_key(&change->arena, change->name),
-		.words = blob_words_none(),
-		.data = -1,
-		.request_id = request_id };
 	if (template_blobs(core->home.dir, &store, err) || check_removal(change, &store, err))
 		return -1;
-	if (core->templates_outside) {
-		blob_job_start(core, &order, on_deleted, change);
-		return 0;
-	}
-	if (blob_delete(&store, order.key, err))
+	if (core->templates_outside ? remove_outside(fiber, change, key, err)
+				    : blob_delete(&store, key, err))
 		return error_context(err, "remove template '%s'", change->name);
 	template_build_forget(core, change->name);
 	journal_emit(&core->journal, "template.removed", "", change->name, NULL);
 	return 0;
 }
 
+static void run_removal(struct fiber *fiber, void *ctx)
+{
+	struct change *change = ctx;
+	struct error err = change->refused;
+	int failed = err.code || remove_kept(fiber, change, &err);
+	change_end(fiber, change, failed ? &err : NULL);
+}
+
 void core_template_remove(const struct request *request, struct core *core, const char *name,
 	template_changed_fn *done, void *ctx)
 {
-	struct change *change = change_new(core, done, ctx);
-	struct error err;
+	struct change *change = change_new(request, core, done, ctx);
 	change->name = arena_text(&change->arena, name);
-	int failed = access_check(core, request, VERB_TEMPLATE_REMOVE, NULL, &err) ||
-		     template_check_name(name, &err) || remove_kept(change, request->id, &err);
-	if (failed || !core->templates_outside)
-		core_later(core, on_settled, change, NULL, failed ? &err : NULL);
+	if (!access_check(core, request, VERB_TEMPLATE_REMOVE, NULL, &change->refused))
+		template_check_name(name, &change->refused);
+	fiber_start(run_removal, change);
 }
