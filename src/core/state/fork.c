@@ -126,14 +126,19 @@ static void fork_present(struct fork *fork)
 {
 	struct snapshot now = { 0 };
 	struct state state;
-	if (state_freeze(fork->fiber, fork->w, &fork->freeze, &state, &fork->err))
+	struct error err;
+	if (state_freeze(fork->fiber, fork->w, &fork->freeze, &state, &err)) {
+		fork->err = err;
 		return;
+	}
 	/* An install may have ended since the fork was asked for. */
 	snapshot_take_state(&now, &fork->w->model);
 	snapshot_give_state(&fork->arena, &now, &fork->model);
 	fork->model.layers = text_list_copy(&fork->arena, &state.layers);
-	int failed = save_source(fork, &state, &fork->err);
-	if (!failed)
+	int failed = save_source(fork, &state, &err);
+	if (failed)
+		fork->err = err;
+	else
 		make_all(fork);
 	state_end(&state, !failed);
 }

@@ -220,6 +220,7 @@ static int freeze(
 	struct fiber *fiber, struct state *state, const struct cancelable *owner, struct error *err)
 {
 	struct core_workspace *w = state->w;
+	struct error why;
 	char id[ID_LEN + 1];
 	id_make(id);
 	str_format(state->layer, sizeof state->layer, LAUNCH_FROZEN "%s", id);
@@ -230,8 +231,12 @@ static int freeze(
 	 * to others, who would go on to write to what is frozen. */
 	if (grants_are_asked(&w->model))
 		return copy_idle(fiber, state, owner, err);
-	if (freeze_uppers(w, state->layer, err))
-		return err->sys_errno == EXDEV ? copy_idle(fiber, state, owner, err) : -1;
+	if (freeze_uppers(w, state->layer, &why)) {
+		if (why.sys_errno == EXDEV)
+			return copy_idle(fiber, state, owner, err);
+		*err = why;
+		return -1;
+	}
 	state->is_moved = true;
 	return sync_frozen(fiber, state, owner, err);
 }
