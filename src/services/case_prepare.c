@@ -207,52 +207,10 @@ static int find_backend(struct prepare *p, struct error *err)
 
 /* Builds the editable wheel (PEP 660) and unpacks it into the environment; its last line says what
  * the project needs, or, of a first try, what the backend needs besides. */
-static const char editable_script[] =
-	"import importlib, importlib.metadata as metadata, json, os, pathlib, re, stat, sys\n"
-	"import sysconfig, tempfile, zipfile\n"
-	"is_first, backend, paths = sys.argv[1] == 'first', sys.argv[2], sys.argv[3:]\n"
-	"if not os.path.exists('pyproject.toml') and not os.path.exists('setup.py'):\n"
-	"    sys.exit('the source has neither pyproject.toml nor setup.py')\n"
-	"sys.path[:0] = [os.path.abspath(path) for path in paths]\n"
-	"module, _, attributes = backend.partition(':')\n"
-	"hooks = importlib.import_module(module)\n"
-	"for attribute in filter(None, attributes.split('.')):\n"
-	"    hooks = getattr(hooks, attribute)\n"
-	"if not hasattr(hooks, 'build_editable'):\n"
-	"    sys.exit(f'{backend} can make no editable install (PEP 660)')\n"
-	"def is_there(requirement):\n"
-	"    try:\n"
-	"        return metadata.distribution(re.match(r'[\\w.-]+', requirement)[0])\n"
-	"    except metadata.PackageNotFoundError:\n"
-	"        return None\n"
-	"def is_of_extra(requirement):\n"
-	"    return re.search(r'\\bextra\\s*==|==\\s*extra\\b', requirement.partition(';')[2])\n"
-	"needed = getattr(hooks, 'get_requires_for_build_editable', list)()\n"
-	"needed = [one for one in needed if not is_of_extra(one) and not is_there(one)]\n"
-	"if needed and is_first:\n"
-	"    print(json.dumps({'needed': needed}))\n"
-	"    sys.exit()\n"
-	"site = pathlib.Path(sysconfig.get_path('purelib'))\n"
-	"with tempfile.TemporaryDirectory() as directory:\n"
-	"    wheel = hooks.build_editable(directory)\n"
-	"    with zipfile.ZipFile(os.path.join(directory, wheel)) as archive:\n"
-	"        info = next(name.split('/')[0] for name in archive.namelist()\n"
-	"                    if name.split('/')[0].endswith('.dist-info'))\n"
-	"        archive.extractall(site)\n"
-	"(site / info / 'direct_url.json').write_text(json.dumps(\n"
-	"    {'url': pathlib.Path.cwd().as_uri(), 'dir_info': {'editable': True}}))\n"
-	"(site / info / 'INSTALLER').write_text('carrel\\n')\n"
-	"project = metadata.PathDistribution(site / info)\n"
-	"for entry in project.entry_points:\n"
-	"    if entry.group == 'console_scripts':\n"
-	"        module, _, attribute = entry.value.split('[')[0].strip().partition(':')\n"
-	"        script = pathlib.Path(sys.prefix, 'bin', entry.name)\n"
-	"        script.write_text(f'#!{sys.prefix}/bin/python3\\nimport sys\\nimport "
-	"{module}\\n'\n"
-	"                          f'sys.exit({module}.{attribute}())\\n')\n"
-	"        script.chmod(0o755)\n"
-	"requires = [one for one in project.requires or [] if not is_of_extra(one)]\n"
-	"print(json.dumps({'requires': requires}))\n";
+static const char editable_script[] = {
+#include "services/script_editable.inc"
+	0
+};
 
 static void take_texts(struct prepare *p, const struct json_value *list, text_list *out)
 {
