@@ -7,7 +7,6 @@
 #include "audit/redact.h"
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/fd.h"
 
 #define READ_BYTES (256u << 10)
 #define IN_MAX (AUDIT_LINE_MAX + 2 * READ_BYTES)

@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/str.h"
-#include "cli/environments/env.h"
 #include "format/text/json.h"
 #include "format/text/quantity.h"
 #include "model/nouns/exec.h"

@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
-#include "base/fd.h"
 #include "base/str.h"
 #include "base/walk.h"
 #include "cli/cli.h"

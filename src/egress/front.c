@@ -2,7 +2,6 @@
  * them asks for is judged here, and answered in its own words. */
 #include <sys/epoll.h>
 #include <unistd.h>
-#include "base/arena.h"
 #include "base/clock.h"
 #include "egress/exchange.h"
 #include "egress/internal.h"

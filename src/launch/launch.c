@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/walk.h"
 #include "envs/kind.h"
 #include "launch/handover.h"

@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launch/internal.h"

@@ -8,7 +8,6 @@
 #include "base/arena.h"
 #include "base/fault.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "launch/handover.h"
 #include "launch/internal.h"
 #include "sandbox/native/held.h"

@@ -1,6 +1,5 @@
 #include <fcntl.h>
 
-#include "base/fd.h"
 #include "linux/cgroup_internal.h"
 
 static int limit_memory(int dir, uint64_t bytes, struct error *err)

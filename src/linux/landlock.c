@@ -2,7 +2,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "base/fd.h"
 
 /* The kernel's interface up to ABI 7, newer than <linux/landlock.h> of Debian 12. */
 enum {

@@ -1,6 +1,5 @@
 /* Claude Code's settings.json: Bash(npm run test:*), Read(~/.zshrc), Edit(src/ **),
  * WebFetch(domain:example.com). */
-#include "base/path.h"
 #include "policy/settings_internal.h"
 
 bool claude_strips(const char *wrapper)

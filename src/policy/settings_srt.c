@@ -1,6 +1,5 @@
 /* The settings of sandbox-runtime (srt): reading is allowed but for denyRead, writing is denied but
  * for allowWrite, the network is denied but for allowedDomains. Nothing is asked for. */
-#include "base/path.h"
 #include "policy/settings_internal.h"
 
 static int add_path(struct settings *s, enum policy_decision decision, unsigned operations,

@@ -1,7 +1,5 @@
 #include "policy/stack.h"
 
-#include "base/buf.h"
-
 static int add_policy(struct policy_stack *stack, const struct policy_layer *layer,
 	const text_list *rules, enum policy_decision otherwise, const struct policy_places *places,
 	struct arena *arena, struct error *err)

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include "base/arena.h"
 #include "base/fd.h"
-#include "linux/fd_message.h"
 
 int channel_pair(int ends[2], struct error *err)
 {

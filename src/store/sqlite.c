@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include "base/fault.h"
-#include "base/fd.h"
 #include "base/path.h"
 
 #define BUSY_MS 50 /* short: callers wait for a commit */

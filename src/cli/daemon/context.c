@@ -2,7 +2,6 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <unistd.h>
-#include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "cli/cli.h"

@@ -9,15 +9,12 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-#include "base/arena.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "linux/child.h"
 #include "linux/pidfd.h"
-#include "linux/unix_address.h"
 
 #define START_WAIT_MS 12000 /* longer than a start of the daemon takes */
 #define SAID_MAX 8192

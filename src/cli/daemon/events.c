@@ -1,6 +1,5 @@
 /* carrel events. */
 #include <unistd.h>
-#include "base/fd.h"
 #include "base/str.h"
 #include "cli/plain.h"
 #include "cli/cli.h"

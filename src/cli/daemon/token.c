@@ -1,7 +1,6 @@
 /* carrel token: access tokens, with which other principals than your uid use the daemon. */
 #include "cli/cli.h"
 #include "cli/plain.h"
-#include "cli/columns.h"
 #include "model/nouns/token.h"
 
 /* ---- create ---- */

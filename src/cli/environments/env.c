@@ -1,6 +1,5 @@
 /* carrel env: the subcommands that build nothing. */
 #include "cli/environments/env.h"
-#include "envs/kind.h"
 
 #include "base/clock.h"
 #include "base/str.h"

@@ -9,11 +9,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "base/path.h"
 #include "cli/environments/env.h"
 #include "format/text/quantity.h"
 #include "trees/layers/stage.h"

@@ -1,6 +1,5 @@
 /* carrel env ls and show with a daemon on another machine: what GET /v1/environments tells. */
 #include "base/clock.h"
-#include "base/str.h"
 #include "cli/columns.h"
 #include "cli/environments/env.h"
 #include "format/text/quantity.h"

@@ -1,7 +1,6 @@
 /* Exported environments of the blob store: env export and import without a file, env ls and rm with
  * --exported. */
 #include <unistd.h>
-#include "base/fd.h"
 #include "base/file.h"
 #include "cli/columns.h"
 #include "cli/environments/env.h"

@@ -1,12 +1,8 @@
 /* carrel template ls, show, add, rm, validate. */
 #include <unistd.h>
-#include "base/fd.h"
-#include "base/file.h"
 #include "base/path.h"
-#include "base/str.h"
 #include "cli/removal.h"
 #include "cli/cli.h"
-#include "cli/columns.h"
 #include "cli/run/policy_file.h"
 #include "cli/plain.h"
 #include "cli/environments/template.h"

@@ -2,7 +2,6 @@
 #include "cli/policy/policy.h"
 
 #include <unistd.h>
-#include "base/fd.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "envs/shown.h"

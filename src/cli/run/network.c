@@ -4,9 +4,7 @@
 #include <sys/epoll.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/str.h"
-#include "envs/builder/builder.h"
 #include "envs/builder/process.h"
 #include "envs/registries.h"
 #include "format/text/json_read.h"

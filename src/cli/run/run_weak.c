@@ -3,7 +3,6 @@
 #include <unistd.h>
 #include "base/id.h"
 #include "base/str.h"
-#include "cli/environments/env.h"
 #include "linux/landlock.h"
 #include "linux/probe.h"
 #include "sandbox/plan/weak.h"

@@ -1,5 +1,4 @@
 #include "format/packages/pylock.h"
-#include "format/packages/requirements.h"
 #include "format/text/toml_lite.h"
 
 static bool is_version(const char *text)

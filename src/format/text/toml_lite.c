@@ -1,5 +1,4 @@
 #include "format/text/toml_lite.h"
-#include "base/buf.h"
 
 #define DEPTH_MAX 16
 

@@ -1,7 +1,5 @@
 #include "model/agents/task.h"
 
-#include "base/str.h"
-
 #define PARTS_MAX 1000
 
 const char *const task_state_names[TASK_STATE_COUNT + 1] = {

@@ -1,7 +1,6 @@
 #include "model/agents/tool.h"
 
 #include "base/str.h"
-#include "model/nouns/exec.h"
 
 #define ARGUMENTS_MAX (1u << 20)
 

@@ -1,4 +1,3 @@
-#include "base/buf.h"
 #include "base/str.h"
 #include "model/nouns/exec.h"
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/id.h"
-#include "base/path.h"
 #include "base/str.h"
 
 #define SUFFIX_LEN 8 /* of an id: nobody can take all such names */

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "base/path.h"
 #include "base/str.h"
 #include "format/text/procfs.h"
 #include "linux/home.h"

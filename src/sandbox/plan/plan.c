@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 #include "base/path.h"
-#include "base/str.h"
 #include "sandbox/plan/grants.h"
 #include "sandbox/plan/programs.h"
 

@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include "base/file.h"
 #include "trees/layers/internal.h"
 
 #define STEP ((size_t)256 << 10)

@@ -6,7 +6,6 @@
 #include "base/map.h"
 #include "base/path.h"
 #include "base/str.h"
-#include "base/vec.h"
 #include "base/walk.h"
 #include "trees/pack/out.h"
 #include "trees/pack/tree.h"
