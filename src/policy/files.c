@@ -34,8 +34,10 @@ static bool is_startup_file(const char *path)
 	       strstr(path, "/.ssh/") || strstr(path, "/.config/");
 }
 
-bool file_is_startup(struct judge *j, const struct policy_rule *by, enum policy_operation operation,
-	const char *path)
+/* Whether the path, which a rule allows to change, names programs that run later, and no rule that
+ * allows it means such files. */
+static bool is_startup(struct judge *j, const struct policy_rule *by,
+	enum policy_operation operation, const char *path)
 {
 	const struct policy *policy = j->policy;
 	if (!by || by->decision != POLICY_ALLOW || operation == POLICY_READ ||
@@ -52,20 +54,23 @@ bool file_is_startup(struct judge *j, const struct policy_rule *by, enum policy_
 	return true;
 }
 
-static void judge_one(struct judge *j, enum policy_operation operation, const char *path)
+void file_judge(struct judge *j, enum policy_operation operation, const char *path, bool is_open)
 {
 	const char *subject = file_subject(j, operation, path);
 	const struct policy_rule *by;
-	enum policy_decision decision;
-	if (is_harmless(path))
-		return;
-	decision = match_file(j, operation, path, &by);
-	if (file_is_startup(j, by, operation, path))
+	enum policy_decision decision = match_file(j, operation, path, &by);
+	if (is_startup(j, by, operation, path))
 		judge_ask(j, subject, "programs that run later are named there");
 	else if (by || decision == POLICY_ALLOW)
 		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");
-	else if (!j->policy->is_claude)
+	else if (is_open)
 		judge_open_step(j, subject, decision, "no rule matches", subject);
+}
+
+static void judge_one(struct judge *j, enum policy_operation operation, const char *path)
+{
+	if (!is_harmless(path))
+		file_judge(j, operation, path, !j->policy->is_claude);
 }
 
 static void judge_text(struct judge *j, enum policy_operation operation, const char *text)

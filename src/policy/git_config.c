@@ -105,22 +105,26 @@ static void judge_entry(struct asked *a, const char *path, const struct git_entr
 		vec_push(a->j->arena, &a->paths, entry->value);
 }
 
+bool input_parse_git(struct judge *j, struct policy_input *input)
+{
+	struct error err;
+	if (input->is_parsed)
+		return true;
+	if (!judge_spend(j, input->text.len / 2))
+		return false;
+	input->is_parsed = true;
+	if (git_config_parse(input->text, j->request->inputs->arena, &input->entries, &err) < 0)
+		input->problem = arena_text(j->request->inputs->arena, err.text);
+	return true;
+}
+
 static void judge_file(struct asked *a, const char *path)
 {
 	struct judge *j = a->j;
 	bool is_missing;
 	struct policy_input *input = look(a, POLICY_INPUT_FILE, path, &is_missing);
-	struct error err;
-	if (!input)
+	if (!input || !input_parse_git(j, input))
 		return;
-	if (!input->is_parsed) {
-		if (!judge_spend(j, input->text.len / 2))
-			return;
-		input->is_parsed = true;
-		if (git_config_parse(
-			    input->text, j->request->inputs->arena, &input->entries, &err) < 0)
-			input->problem = arena_text(j->request->inputs->arena, err.text);
-	}
 	if (input->problem)
 		ask(a, "'%s' isn't understood: %s", path, input->problem);
 	for (size_t i = 0; !input->problem && i < input->entries.count && judge_spend(j, 64); i++)

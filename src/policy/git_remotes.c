@@ -74,19 +74,12 @@ static const git_entries *read_config(struct asked *a, const char *path)
 {
 	struct judge *j = a->j;
 	struct policy_input *input = input_read(j, a->subject, path, false);
-	struct error err;
 	if (!input)
 		return NULL;
 	if (j->others_than_git)
 		sources_ask(j, a->subject, "a command beside it may change '%s'", path);
-	if (!input->is_parsed) {
-		if (!judge_spend(j, input->text.len / 2))
-			return NULL;
-		input->is_parsed = true;
-		if (git_config_parse(
-			    input->text, j->request->inputs->arena, &input->entries, &err) < 0)
-			input->problem = arena_text(j->request->inputs->arena, err.text);
-	}
+	if (!input_parse_git(j, input))
+		return NULL;
 	if (!input->problem)
 		return &input->entries;
 	sources_ask(j, a->subject, "'%s' isn't understood: %s", path, input->problem);

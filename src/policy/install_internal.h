@@ -41,5 +41,9 @@ void judge_project(struct judge *j, const struct project *project);
 struct policy_input *input_read(
 	struct judge *j, const char *subject, const char *path, bool is_needed);
 
+/* git_config.c */
+/* A configuration of git, parsed once for all rounds and policies. false: no work is left. */
+bool input_parse_git(struct judge *j, struct policy_input *input);
+
 /* git_remotes.c */
 void judge_git_remotes(struct judge *j, const char *subject, const shell_words *words, size_t at);

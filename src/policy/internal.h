@@ -165,10 +165,8 @@ void judge_tree(struct judge *j, unsigned operations, const struct shell_word *w
 
 /* files.c */
 const char *file_subject(struct judge *j, enum policy_operation operation, const char *path);
-/* Whether the path, which a rule allows to change, names programs that run later, and no rule that
- * allows it means such files. */
-bool file_is_startup(struct judge *j, const struct policy_rule *by, enum policy_operation operation,
-	const char *path);
+/* A normal path against the file rules; is_open: also where none of them matches. */
+void file_judge(struct judge *j, enum policy_operation operation, const char *path, bool is_open);
 void judge_redirect(struct judge *j, const char *subject, const struct shell_redirect *redirect);
 /* A path that a command names, against the file rules. */
 void judge_path(struct judge *j, enum policy_operation operation, const struct shell_word *word);

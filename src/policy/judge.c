@@ -259,25 +259,11 @@ void policy_judge_argv(const struct policy *policy, const struct policy_request 
 		judge_simple(&j, &command);
 }
 
-static void judge_file(struct judge *j, enum policy_operation operation, const char *path)
-{
-	const char *normal = path_normalize(j->arena, j->request->cwd, path);
-	const char *subject = file_subject(j, operation, normal);
-	const struct policy_rule *by;
-	enum policy_decision decision = match_file(j, operation, normal, &by);
-	if (file_is_startup(j, by, operation, normal))
-		judge_ask(j, subject, "programs that run later are named there");
-	else if (by || decision == POLICY_ALLOW)
-		judge_step(j, subject, decision, by, by ? NULL : "no rule matches");
-	else
-		judge_open_step(j, subject, decision, "no rule matches", subject);
-}
-
 void policy_judge_file(const struct policy *policy, const struct policy_request *request,
 	enum policy_operation operation, const char *path, struct policy_verdict *verdict)
 {
 	struct judge j = judge_begin(policy, request, verdict);
-	judge_file(&j, operation, path);
+	file_judge(&j, operation, path_normalize(j.arena, request->cwd, path), true);
 }
 
 /* OPERATIONS:PATH */
@@ -294,7 +280,8 @@ static int judge_file_subject(struct judge *j, struct str text, struct error *er
 		path = arena_printf(j->arena, "%s%s", j->request->home, path + 1);
 	for (unsigned operation = POLICY_READ; operation <= POLICY_DELETE; operation <<= 1)
 		if (operations & operation)
-			judge_file(j, (enum policy_operation)operation, path);
+			file_judge(j, (enum policy_operation)operation,
+				path_normalize(j->arena, j->request->cwd, path), true);
 	return 0;
 }
 
