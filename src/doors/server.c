@@ -112,6 +112,33 @@ static void on_refused(void *ctx, struct http_request *r, const struct error *er
 	c->door->refuse(c, problem_status(err->code), headers, err);
 }
 
+static void serve(void *ctx)
+{
+	struct call *c = ctx;
+	struct error err;
+	bool has_body = !(c->operation->flags & ROUTE_STREAMED) && c->operation->takes;
+	call_let_go(c);
+	if ((has_body && read_body(c, &err)) || run(c, &err))
+		call_problem(c, &err);
+}
+
+static void leave_turns(struct call *c)
+{
+	turns_leave(&c->api->turns, &c->turn);
+}
+
+static void take_turn(struct call *c)
+{
+	c->turn = (struct turn){ .serve = serve, .ctx = c };
+	if (c->operation->flags & ROUTE_BARE) {
+		serve(c);
+		return;
+	}
+	c->priv = c;
+	c->gone = leave_turns;
+	turns_take(&c->api->turns, &c->turn);
+}
+
 static void on_begin(void *ctx, struct http_request *r)
 {
 	struct call *c = call_new(ctx, r);
@@ -127,38 +154,17 @@ static void on_begin(void *ctx, struct http_request *r)
 			allow ? arena_printf(&r->arena, "Allow: %s\r\n", allow) : NULL, &err);
 	else if (((c->operation->flags & ROUTE_KEYED) && check_key(c, &err)) ||
 		 (!(c->operation->flags & ROUTE_RAW) &&
-			 (check_conditions(c, &err) || read_query(c, &err))) ||
-		 ((c->operation->flags & ROUTE_STREAMED) && run(c, &err)))
+			 (check_conditions(c, &err) || read_query(c, &err))))
 		call_problem(c, &err);
-	else if (!(c->operation->flags & ROUTE_STREAMED))
+	else if (c->operation->flags & ROUTE_STREAMED)
+		take_turn(c);
+	else
 		http_take_body(r, c->operation->takes || c->door->takes_any_body ? BODY_MAX : 0);
-}
-
-static void serve(void *ctx)
-{
-	struct call *c = ctx;
-	struct error err;
-	call_let_go(c);
-	if ((c->operation->takes && read_body(c, &err)) || run(c, &err))
-		call_problem(c, &err);
-}
-
-static void leave_turns(struct call *c)
-{
-	turns_leave(&c->api->turns, &c->turn);
 }
 
 static void on_complete(void *ctx, struct http_request *r)
 {
-	struct call *c = r->ctx;
-	c->turn = (struct turn){ .serve = serve, .ctx = c };
-	if (c->operation->flags & ROUTE_BARE) {
-		serve(c);
-		return;
-	}
-	c->priv = c;
-	c->gone = leave_turns;
-	turns_take(&c->api->turns, &c->turn);
+	take_turn(r->ctx);
 }
 
 static void on_body(void *ctx, struct http_request *r, struct str data)
