@@ -181,6 +181,23 @@ def test_links_within_the_tree_lead_somewhere(path):
         assert not part or part in sections(there), f"{target}#{part}"
 
 
+def test_the_first_pages_stay_short():
+    assert len(README.read_text().splitlines()) <= 200
+    glossary = (TREE / "ARCHITECTURE.md").read_text().partition("\n## The words\n")[2]
+    words = [word for row in re.findall(r"^\| ([^|]+) \|", glossary, re.M)[1:] for word in row.split(",")]
+    assert 30 <= len(words) <= 40 and len(set(words)) == len(words)
+
+
+def test_the_files_that_the_architecture_names_exist():
+    named = re.findall(r"`((?:\w+/)+[\w.]+)`", (TREE / "ARCHITECTURE.md").read_text())
+    assert len(named) > 40 and [path for path in named if not (TREE / path).exists() and not (TREE / "src" / path).exists()] == []
+
+
+def test_the_guide_lists_its_pages():
+    listed = set(re.findall(r"\]\(([\w-]+\.md)\)", (TREE / "docs/guide/README.md").read_text()))
+    assert listed == {path.name for path in GUIDE} - {"README.md"}
+
+
 def test_matching_is_strict_where_nothing_is_left_open():
     assert matches(["a", "b ... d"], ["a", "b c d"]) and matches(["...", "z"], ["x", "y", "z"]) and matches(["..."], [])
     assert not matches(["a"], ["a", "b"]) and not matches(["a", "b"], ["a"]) and not matches(["a.c"], ["abc"])
