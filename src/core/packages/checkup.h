@@ -29,44 +29,36 @@ struct finding {
 typedef VEC(struct finding) findings;
 
 struct checkup {
-	struct core_workspace *w; /* held */
+	struct fiber *fiber;
+	struct core_workspace *w; /* held while it is under way */
 	struct arena arena;
 	struct health health;
 	findings found;
 	bool is_deep;
-	core_health_fn *done;
-	void *ctx;
-	/* in progress */
 	text_list node_packages;
-	size_t node_at;
-	size_t slot; /* of the environment that is verified */
-	int answer;  /* memfd: stdout of `env verify`, or -1 */
-	struct core_exec *probe;
+	struct core_exec *probe; /* that has ended */
 };
 
 void checkup_find(struct checkup *c, enum finding_kind kind, const char *object, const char *fmt,
 	...) __attribute__((format(printf, 4, 5)));
-/* As core_health without its verb. What it returns is valid until done returns. */
-struct checkup *checkup_begin(
-	struct core_workspace *w, bool is_deep, core_health_fn *done, void *ctx);
+/* As core_health without its verb; *c is checkup_done's afterwards. */
+void checkup_run(struct fiber *fiber, struct checkup *c, struct core_workspace *w, bool is_deep);
+void checkup_done(struct checkup *c);
 
 /* ---- health_layers.c ---- */
 /* By a look: directories of its tree, environments, frozen layers. */
 void checkup_look_outside(struct checkup *c);
-/* Compares all files of its layers with their hashes, then checkup_look_inside. */
+/* Compares all files of its layers with their hashes. */
 void checkup_verify_layers(struct checkup *c);
-/* What `env verify -o json` said of one environment; NULL: nothing that can be read. */
-const struct json_value *verdict_read(int answer, struct arena *arena);
 
-/* Verifies and repairs the environment `name`; *verdict as above, in the arena. -1: it could not be
- * done. */
+/* Verifies the environment `name`, and repairs it. *verdict, in the arena, is what `env verify -o
+ * json` said of it; NULL: nothing that can be read. -1: it could not be run. */
 struct fiber;
-int wait_verify(struct fiber *fiber, struct core *core, const char *name, struct arena *arena,
-	const struct json_value **verdict, struct error *err);
+int wait_verify(struct fiber *fiber, struct core *core, const char *name, bool repairs,
+	struct arena *arena, const struct json_value **verdict, struct error *err);
 
 /* ---- health.c ---- */
 bool findings_have(const findings *found, enum finding_kind kind);
-void checkup_look_inside(struct checkup *c);
 
 /* ---- repair.c ---- */
 /* Repairs what a look from outside finds, of a workspace without a sandbox; done(ctx, w, NULL) when
@@ -82,9 +74,8 @@ int repair_restore(const struct core_workspace *w, const struct env_kind *kind, 
 	struct error *err);
 
 /* ---- health_python.c ---- */
-/* Imports the declared packages by the workspace's own Python, then checkup_finish. */
+/* Imports the declared packages by the workspace's own Python. */
 void checkup_import(struct checkup *c);
-void checkup_finish(struct checkup *c);
 
 /* ---- environments.c ---- */
 /* Runs `carrel env verify` for the environment `name`; stdout goes to `answer`, a memfd. */

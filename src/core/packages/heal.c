@@ -17,7 +17,7 @@ static bool verify(struct fiber *fiber, struct core_healing *h, const char *name
 {
 	auto_arena struct arena arena = { 0 };
 	const struct json_value *verdict;
-	if (wait_verify(fiber, h->w->core, name, &arena, &verdict, &h->failure))
+	if (wait_verify(fiber, h->w->core, name, true, &arena, &verdict, &h->failure))
 		return false;
 	const struct json_value *repaired = json_member(verdict, "repaired");
 	const char *why = json_member_text(json_member(verdict, "error"), "message");

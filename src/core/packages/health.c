@@ -4,12 +4,12 @@
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/packages/checkup.h"
 #include "core/packages/packages_internal.h"
+#include "core/waits.h"
 #include "format/packages/node_package.h"
 #include "format/text/json_read.h"
 #include "format/text/quantity.h"
@@ -40,83 +40,44 @@ void checkup_find(
 	vec_push(&c->arena, &c->found, finding);
 }
 
-/* ---- the end ---- */
-
-static void tell(void *ctx, struct core_workspace *w, const struct error *none)
-{
-	struct checkup *c = ctx;
-	c->done(c->ctx, &c->health, NULL);
-	fd_close(&c->answer);
-	arena_done(&c->arena);
-	free(c);
-}
-
-void checkup_finish(struct checkup *c)
-{
-	struct core_workspace *w = c->w;
-	struct health *health = &c->health;
-	for (size_t i = 0; i < c->found.count; i++)
-		vec_push(&c->arena, &health->issues, c->found.items[i].text);
-	health->is_healthy = !c->found.count;
-	/* No command begins on layers that are damaged: the next start repairs them, or is refused,
-	 * and where something runs nothing begins beside it. */
-	bool is_damaged = c->is_deep && (findings_have(&c->found, FINDING_ENVIRONMENT) ||
-						findings_have(&c->found, FINDING_LAYER));
-	if (is_damaged && w->sandbox.state == SANDBOX_UP)
-		w->sandbox.is_damaged = true;
-	/* Suspended as it was found; refused when somebody uses it by now. */
-	if ((is_damaged || health->state == WORKSPACE_SUSPENDED) &&
-		w->model.state == WORKSPACE_READY)
-		core_suspend(&request_system, w, false, tell, c);
-	else
-		core_later(w->core, tell, c, w, NULL);
-	core_release(w);
-}
-
 /* ---- inside, by the file server ---- */
 
-static void ask(struct checkup *c, enum file_verb verb, const char *path, file_answer_fn *done)
+struct question {
+	struct fiber *fiber;
+	int fd;
+};
+
+static void on_answer(void *ctx, const struct file_answer *answer, const struct error *err)
 {
-	const struct file_ask ask = { .verb = verb, .path = path, .fd = -1 };
-	file_ask(c->w, &ask, done, c);
+	struct question *question = ctx;
+	question->fd = answer ? answer->fd : -1;
+	fiber_continue(question->fiber, err);
 }
 
-/* false: the sandbox can't be looked into, and the check has ended. */
-static bool is_answer(struct checkup *c, const struct error *err)
+/* 1: it is there; 0: *err says why not; -1: the sandbox can't be looked into, which is a finding.
+ */
+static int ask(struct checkup *c, const char *path, int *fd, struct error *err)
 {
-	if (!err || err->code == ERR_NOT_FOUND || err->code == ERR_INVALID ||
-		err->code == ERR_DENIED)
-		return true;
+	struct question question = { .fiber = c->fiber };
+	const struct file_ask ask = { .verb = fd ? FILE_OPEN : FILE_STAT, .path = path, .fd = -1 };
+	file_ask(c->w, &ask, on_answer, &question);
+	int failed = fiber_wait(c->fiber, err);
+	if (fd)
+		*fd = question.fd;
+	if (!failed)
+		return 1;
+	if (err->code == ERR_NOT_FOUND || err->code == ERR_INVALID || err->code == ERR_DENIED)
+		return 0;
 	checkup_find(c, FINDING_OTHER, NULL, "the sandbox can't be used: %s", err->text);
-	checkup_finish(c);
-	return false;
+	return -1;
 }
 
-static void check_node_package(struct checkup *c);
-
-static void on_node_package(void *ctx, const struct file_answer *answer, const struct error *err)
+static int look(struct checkup *c, const char *path, bool *is_there)
 {
-	struct checkup *c = ctx;
-	const char *name = c->node_packages.items[c->node_at];
-	if (!is_answer(c, err))
-		return;
-	if (err)
-		checkup_find(c, FINDING_NODE, name, "Node package '%s' is not installed", name);
-	c->health.node_deps_installed &= !err;
-	c->node_at++;
-	check_node_package(c);
-}
-
-static void check_node_package(struct checkup *c)
-{
-	if (!c->health.node_modules || c->node_at == c->node_packages.count) {
-		checkup_import(c);
-		return;
-	}
-	ask(c, FILE_STAT,
-		arena_printf(&c->arena, NODE_MODULES "/%s/package.json",
-			c->node_packages.items[c->node_at]),
-		on_node_package);
+	struct error ignored;
+	int found = ask(c, path, NULL, &ignored);
+	*is_there = found == 1;
+	return found < 0 ? -1 : 0;
 }
 
 /* "name" or "@scope/name": no other part of the tree can be named so. */
@@ -175,81 +136,66 @@ static void find_unreadable(struct checkup *c, const char *file, const struct er
 		checkup_find(c, FINDING_OTHER, NULL, "%s can't be read: %s", file, err->text);
 }
 
-static void on_pyproject(void *ctx, const struct file_answer *answer, const struct error *err)
+static int look_at_projects(struct checkup *c)
 {
-	struct checkup *c = ctx;
-	if (!is_answer(c, err))
-		return;
-	if (!err) {
-		auto_close int fd = answer->fd;
-	}
-	find_unreadable(c, PYPROJECT, err);
-	c->health.node_deps_installed = c->health.node_modules;
-	check_node_package(c);
-}
-
-static void on_package_json(void *ctx, const struct file_answer *answer, const struct error *err)
-{
-	struct checkup *c = ctx;
-	if (!is_answer(c, err))
-		return;
-	find_unreadable(c, PACKAGE_JSON, err);
-	if (!err) {
-		auto_close int fd = answer->fd;
-		read_package_json(c, fd);
-	} else if (err->code == ERR_NOT_FOUND) {
+	struct error err;
+	auto_close int json = -1, pyproject = -1;
+	int found = ask(c, PACKAGE_JSON, &json, &err);
+	if (found < 0)
+		return -1;
+	find_unreadable(c, PACKAGE_JSON, found ? NULL : &err);
+	if (found)
+		read_package_json(c, json);
+	else if (err.code == ERR_NOT_FOUND)
 		add_node_packages(c);
+	found = ask(c, PYPROJECT, &pyproject, &err);
+	if (found >= 0)
+		find_unreadable(c, PYPROJECT, found ? NULL : &err);
+	return found < 0 ? -1 : 0;
+}
+
+static int look_at_venv(struct checkup *c)
+{
+	bool is_there, has_programs = false;
+	/* A link that dangles is there, too, and so is a directory of any kind. */
+	if (look(c, VENV, &is_there) || (is_there && look(c, VENV "/bin", &has_programs)))
+		return -1;
+	c->health.python_venv = has_programs;
+	if (!has_programs && c->w->model.environment)
+		checkup_find(c, FINDING_VENV, NULL, "Python venv missing: '" VENV "' %s",
+			is_there ? "does not lead to an environment" : "does not exist");
+	return 0;
+}
+
+static int look_at_node_packages(struct checkup *c)
+{
+	c->health.node_deps_installed = c->health.node_modules;
+	for (size_t i = 0; c->health.node_modules && i < c->node_packages.count; i++) {
+		const char *name = c->node_packages.items[i];
+		const char *path = arena_printf(&c->arena, NODE_MODULES "/%s/package.json", name);
+		bool is_there;
+		if (look(c, path, &is_there))
+			return -1;
+		if (!is_there)
+			checkup_find(
+				c, FINDING_NODE, name, "Node package '%s' is not installed", name);
+		c->health.node_deps_installed &= is_there;
 	}
-	ask(c, FILE_OPEN, PYPROJECT, on_pyproject);
+	return 0;
 }
 
-static void on_node_modules(void *ctx, const struct file_answer *answer, const struct error *err)
+static int look_inside(struct checkup *c)
 {
-	struct checkup *c = ctx;
-	if (!is_answer(c, err))
-		return;
-	c->health.node_modules = !err;
-	ask(c, FILE_OPEN, PACKAGE_JSON, on_package_json);
-}
-
-static void on_venv_programs(void *ctx, const struct file_answer *answer, const struct error *err)
-{
-	struct checkup *c = ctx;
-	if (!is_answer(c, err))
-		return;
-	c->health.python_venv = !err;
-	if (err && c->w->model.environment)
-		checkup_find(c, FINDING_VENV, NULL,
-			"Python venv missing: '" VENV "' does not lead to an environment");
-	ask(c, FILE_STAT, NODE_MODULES, on_node_modules);
-}
-
-static void on_venv(void *ctx, const struct file_answer *answer, const struct error *err)
-{
-	struct checkup *c = ctx;
-	if (!is_answer(c, err))
-		return;
-	if (!err) { /* a link that dangles is there, too, and so is a directory of any kind */
-		ask(c, FILE_STAT, VENV "/bin", on_venv_programs);
-		return;
-	}
-	c->health.python_venv = false;
-	if (c->w->model.environment)
-		checkup_find(
-			c, FINDING_VENV, NULL, "Python venv missing: '" VENV "' does not exist");
-	ask(c, FILE_STAT, NODE_MODULES, on_node_modules);
-}
-
-static void on_mark(void *ctx, const struct file_answer *answer, const struct error *err)
-{
-	struct checkup *c = ctx;
-	if (!is_answer(c, err))
-		return;
-	c->health.configured = !err;
-	if (err)
+	struct health *health = &c->health;
+	if (look(c, MARK, &health->configured))
+		return -1;
+	if (!health->configured)
 		checkup_find(c, FINDING_MARK, NULL,
 			"Workspace not configured: '" MARK "' does not exist");
-	ask(c, FILE_STAT, VENV, on_venv);
+	return look_at_venv(c) || look(c, NODE_MODULES, &health->node_modules) ||
+			       look_at_projects(c) || look_at_node_packages(c)
+		       ? -1
+		       : 0;
 }
 
 /* ---- outside ---- */
@@ -260,18 +206,6 @@ bool findings_have(const findings *found, enum finding_kind kind)
 		if (found->items[i].kind == kind)
 			return true;
 	return false;
-}
-
-/* What is damaged may not be run, and starting a sandbox would build a missing environment again.
- */
-void checkup_look_inside(struct checkup *c)
-{
-	if (findings_have(&c->found, FINDING_TREE) ||
-		findings_have(&c->found, FINDING_ENVIRONMENT) ||
-		findings_have(&c->found, FINDING_LAYER) || c->w->model.state == WORKSPACE_FAILED)
-		checkup_finish(c);
-	else
-		ask(c, FILE_STAT, MARK, on_mark);
 }
 
 static void check_disk(struct checkup *c)
@@ -285,27 +219,21 @@ static void check_disk(struct checkup *c)
 	checkup_find(c, FINDING_OTHER, NULL, "the disk limit is reached: %s of %s", used, most);
 }
 
-static void on_measured(void *ctx, struct core_workspace *w, const struct error *unused)
+/* What is damaged may not be run, and starting a sandbox would build a missing environment again.
+ */
+static bool may_start(const struct checkup *c)
 {
-	struct checkup *c = ctx;
-	c->health.disk_usage = w->model.disk_usage_bytes;
-	if (w->model.state == WORKSPACE_FAILED)
-		checkup_find(c, FINDING_OTHER, NULL, "the workspace has failed: %s",
-			w->model.error ? w->model.error : "its files are missing");
-	checkup_look_outside(c);
-	check_disk(c);
-	if (c->is_deep)
-		checkup_verify_layers(c);
-	else
-		checkup_look_inside(c);
+	return !findings_have(&c->found, FINDING_TREE) &&
+	       !findings_have(&c->found, FINDING_ENVIRONMENT) &&
+	       !findings_have(&c->found, FINDING_LAYER) && c->w->model.state != WORKSPACE_FAILED;
 }
 
-struct checkup *checkup_begin(
-	struct core_workspace *w, bool is_deep, core_health_fn *done, void *ctx)
+/* ---- the whole ---- */
+
+static void begin(struct checkup *c)
 {
-	struct checkup *c = xzalloc(sizeof *c);
+	struct core_workspace *w = c->w;
 	struct workspace_now now = core_now(w);
-	*c = (struct checkup){ .w = w, .is_deep = is_deep, .done = done, .ctx = ctx, .answer = -1 };
 	arena_init(&c->arena);
 	c->health = (struct health){ .workspace = arena_text(&c->arena, w->model.id),
 		.name = arena_text(&c->arena, w->model.name),
@@ -316,8 +244,75 @@ struct checkup *checkup_begin(
 		.node_environment = arena_text(&c->arena, w->model.node_environment) };
 	workspace_list_active(&now, &c->arena, &c->health.layers_active);
 	core_hold(w);
-	core_measure(&request_system, w, on_measured, c);
-	return c;
+}
+
+/* No command begins on layers that are damaged: the next start repairs them, or is refused, and
+ * where something runs nothing begins beside it. The workspace is suspended as it was found; that
+ * is refused when somebody uses it by now. */
+static void end(struct checkup *c)
+{
+	struct core_workspace *w = c->w;
+	struct core *core = w->core;
+	struct health *health = &c->health;
+	struct error ignored;
+	for (size_t i = 0; i < c->found.count; i++)
+		vec_push(&c->arena, &health->issues, c->found.items[i].text);
+	health->is_healthy = !c->found.count;
+	bool is_damaged = c->is_deep && (findings_have(&c->found, FINDING_ENVIRONMENT) ||
+						findings_have(&c->found, FINDING_LAYER));
+	bool is_suspended = (is_damaged || health->state == WORKSPACE_SUSPENDED) &&
+			    w->model.state == WORKSPACE_READY;
+	if (is_damaged && w->sandbox.state == SANDBOX_UP)
+		w->sandbox.is_damaged = true;
+	if (is_suspended)
+		core_suspend(&request_system, w, false, fiber_continue_workspace, c->fiber);
+	core_release(w);
+	if (is_suspended)
+		fiber_wait(c->fiber, &ignored);
+	else
+		wait_turn(c->fiber, core);
+}
+
+void checkup_run(struct fiber *fiber, struct checkup *c, struct core_workspace *w, bool is_deep)
+{
+	struct error none;
+	*c = (struct checkup){ .fiber = fiber, .w = w, .is_deep = is_deep };
+	begin(c);
+	core_measure(&request_system, w, fiber_continue_workspace, fiber);
+	fiber_wait(fiber, &none);
+	c->health.disk_usage = w->model.disk_usage_bytes;
+	if (w->model.state == WORKSPACE_FAILED)
+		checkup_find(c, FINDING_OTHER, NULL, "the workspace has failed: %s",
+			w->model.error ? w->model.error : "its files are missing");
+	checkup_look_outside(c);
+	check_disk(c);
+	if (is_deep)
+		checkup_verify_layers(c);
+	if (may_start(c) && !look_inside(c))
+		checkup_import(c);
+	end(c);
+}
+
+void checkup_done(struct checkup *c)
+{
+	arena_done(&c->arena);
+}
+
+struct core_checkup {
+	struct core_workspace *w;
+	bool is_deep;
+	core_health_fn *done;
+	void *ctx;
+};
+
+static void check(struct fiber *fiber, void *ctx)
+{
+	const struct core_checkup asked = *(const struct core_checkup *)ctx;
+	struct checkup c;
+	free(ctx);
+	checkup_run(fiber, &c, asked.w, asked.is_deep);
+	asked.done(asked.ctx, &c.health, NULL);
+	checkup_done(&c);
 }
 
 int core_health(const struct request *request, struct core_workspace *w, bool is_deep,
@@ -325,6 +320,8 @@ int core_health(const struct request *request, struct core_workspace *w, bool is
 {
 	if (access_check(w->core, request, VERB_WORKSPACE_HEALTH, w, err))
 		return -1;
-	checkup_begin(w, is_deep, done, ctx);
+	struct core_checkup *asked = xzalloc(sizeof *asked);
+	*asked = (struct core_checkup){ w, is_deep, done, ctx };
+	fiber_start(check, asked);
 	return 0;
 }

@@ -69,7 +69,7 @@ void checkup_look_outside(struct checkup *c)
 
 /* ---- by the hashes of all files ---- */
 
-const struct json_value *verdict_read(int answer, struct arena *arena)
+static const struct json_value *read_verdict(int answer, struct arena *arena)
 {
 	char *text = arena_alloc(arena, VERDICT_MAX);
 	struct json_value *value;
@@ -87,26 +87,26 @@ struct verification {
 	const struct json_value *verdict;
 };
 
-static void on_repaired(void *ctx, const struct launch_packet *packet, const int *fds)
+static void on_verified(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	struct verification *v = ctx;
 	struct error err;
 	bool has_ended = packet && packet->head.type == LAUNCH_BUILT;
 	if (has_ended)
-		v->verdict = verdict_read(v->answer, v->arena);
+		v->verdict = read_verdict(v->answer, v->arena);
 	else
 		launcher_failure(packet, &err);
 	fiber_continue(v->fiber, has_ended ? NULL : &err);
 }
 
-int wait_verify(struct fiber *fiber, struct core *core, const char *name, struct arena *arena,
-	const struct json_value **verdict, struct error *err)
+int wait_verify(struct fiber *fiber, struct core *core, const char *name, bool repairs,
+	struct arena *arena, const struct json_value **verdict, struct error *err)
 {
 	auto_close int answer = memfd_create("verdict", MFD_CLOEXEC);
 	struct verification v = { .fiber = fiber, .answer = answer, .arena = arena };
 	if (answer < 0)
 		return fail(err, ERR_FAILED, "out of memory");
-	if (!environment_verify(core, name, true, answer, on_repaired, &v, err) ||
+	if (!environment_verify(core, name, repairs, answer, on_verified, &v, err) ||
 		fiber_wait(fiber, err))
 		return -1;
 	*verdict = v.verdict;
@@ -126,12 +126,26 @@ static void not_checked(struct checkup *c, const char *why)
 	checkup_find(c, FINDING_OTHER, NULL, "the layers could not be checked: %s", why);
 }
 
-static void on_frozen(void *ctx, const struct json_value *answer, const struct error *err)
+static void verify_frozen(struct checkup *c)
 {
-	struct checkup *c = ctx;
+	const text_list *layers = &c->w->model.layers;
+	const struct json_value *answer = NULL;
+	text_list names = { 0 };
+	struct error err;
+	c->health.is_deep = true;
+	for (size_t i = 0; i < layers->count; i++)
+		if (!is_found(c, FINDING_LAYER, layers->items[i]))
+			vec_push(&c->arena, &names, layers->items[i]);
+	if (!names.count)
+		return;
+	const struct tree_job_order order = { .verb = "verify",
+		.names = names.items,
+		.name_count = names.count,
+		.input = -1,
+		.output = -1 };
+	if (wait_tree_job(c->fiber, c->w->core, &order, &answer, &err))
+		not_checked(c, err.text);
 	const struct json_value *list = json_member(answer, "layers");
-	if (err)
-		not_checked(c, err->text);
 	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next) {
 		const char *name = json_member_text(at, "name"),
 			   *problem = json_member_text(at, "problem");
@@ -139,33 +153,11 @@ static void on_frozen(void *ctx, const struct json_value *answer, const struct e
 			checkup_find(
 				c, FINDING_LAYER, name, "layer '%s' is damaged: %s", name, problem);
 	}
-	c->health.is_deep = true;
-	checkup_look_inside(c);
 }
 
-static void verify_frozen(struct checkup *c)
+static void read_findings(
+	struct checkup *c, const char *environment, const struct json_value *verdict)
 {
-	const text_list *layers = &c->w->model.layers;
-	text_list names = { 0 };
-	for (size_t i = 0; i < layers->count; i++)
-		if (!is_found(c, FINDING_LAYER, layers->items[i]))
-			vec_push(&c->arena, &names, layers->items[i]);
-	if (!names.count) {
-		c->health.is_deep = true;
-		checkup_look_inside(c);
-		return;
-	}
-	const struct tree_job_order order = { .verb = "verify",
-		.names = names.items,
-		.name_count = names.count,
-		.input = -1,
-		.output = -1 };
-	tree_job_start(c->w->core, &order, on_frozen, c);
-}
-
-static void read_findings(struct checkup *c, const char *environment)
-{
-	const struct json_value *verdict = verdict_read(c->answer, &c->arena);
 	if (!verdict) {
 		not_checked(c, "`carrel env verify` printed no result");
 		return;
@@ -185,43 +177,18 @@ static void read_findings(struct checkup *c, const char *environment)
 	}
 }
 
-static void verify_next(struct checkup *c);
-
-static void on_verified(void *ctx, const struct launch_packet *packet, const int *fds)
-{
-	struct checkup *c = ctx;
-	struct error err;
-	if (packet && packet->head.type == LAUNCH_BUILT)
-		read_findings(c, environment_name(c->w, c->slot));
-	else {
-		launcher_failure(packet, &err);
-		not_checked(c, err.text);
-	}
-	fd_close(&c->answer);
-	c->slot++;
-	verify_next(c);
-}
-
-static void verify_next(struct checkup *c)
-{
-	struct error err;
-	for (; c->slot < WORKSPACE_ENVIRONMENTS; c->slot++) {
-		const char *name = environment_name(c->w, c->slot);
-		if (!name || is_found(c, FINDING_ENVIRONMENT, name))
-			continue;
-		c->answer = memfd_create("verdict", MFD_CLOEXEC);
-		if (c->answer < 0)
-			not_checked(c, "out of memory");
-		else if (environment_verify(
-				 c->w->core, name, false, c->answer, on_verified, c, &err))
-			return;
-		else
-			not_checked(c, err.text);
-	}
-	verify_frozen(c);
-}
-
 void checkup_verify_layers(struct checkup *c)
 {
-	verify_next(c);
+	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS; slot++) {
+		const char *name = environment_name(c->w, slot);
+		const struct json_value *verdict;
+		struct error err;
+		if (!name || is_found(c, FINDING_ENVIRONMENT, name))
+			continue;
+		if (wait_verify(c->fiber, c->w->core, name, false, &c->arena, &verdict, &err))
+			not_checked(c, err.text);
+		else
+			read_findings(c, environment_name(c->w, slot), verdict);
+	}
+	verify_frozen(c);
 }

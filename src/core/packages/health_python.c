@@ -4,6 +4,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/packages/checkup.h"
+#include "core/waits.h"
 #include "format/text/json_read.h"
 
 #define PROBE_MS 300000
@@ -137,22 +138,23 @@ static void read_probe(struct checkup *c, struct str text)
 static void on_ended(void *ctx, struct core_exec *e, const struct error *err)
 {
 	struct checkup *c = ctx;
+	c->probe = e;
+	fiber_continue(c->fiber, err);
+}
+
+static void read_end(struct checkup *c, struct core_exec *e)
+{
 	const struct result *result = &exec_record_of(e)->result;
-	if (err) {
-		c->health.python_venv = false;
-		checkup_find(c, FINDING_PYTHON, NULL, "Python venv missing: %s", err->text);
-	} else if (result->reason == REASON_EXITED && !result->exit_status) {
+	if (result->reason == REASON_EXITED && !result->exit_status) {
 		const struct buf *out = &exec_captured_of(e)->streams[0];
 		read_probe(c, (struct str){ out->data ? out->data : "", out->len });
-	} else {
-		c->health.python_venv = false;
-		checkup_find(c, FINDING_PYTHON, NULL,
-			"Python in the workspace does not run: it ended with %s %d",
-			result->reason == REASON_EXITED ? "exit code"
-							: reason_names[result->reason],
-			result->reason == REASON_EXITED ? result->exit_status : result->signal);
+		return;
 	}
-	checkup_finish(c);
+	c->health.python_venv = false;
+	checkup_find(c, FINDING_PYTHON, NULL,
+		"Python in the workspace does not run: it ended with %s %d",
+		result->reason == REASON_EXITED ? "exit code" : reason_names[result->reason],
+		result->reason == REASON_EXITED ? result->exit_status : result->signal);
 }
 
 /* What was declared: at the creation, or when the environment was built. */
@@ -176,10 +178,9 @@ void checkup_import(struct checkup *c)
 	text_list argv = { 0 };
 	struct text_pair env[] = { { "PYTHONDONTWRITEBYTECODE", "1" } };
 	struct error err;
-	if (!c->w->model.environment || !meta) {
-		checkup_finish(c);
+	struct core_exec *probe;
+	if (!c->w->model.environment || !meta)
 		return;
-	}
 	auto_buf struct buf requirements = buf_empty(BUF_MAX_DEFAULT);
 	print_requirements(c, &requirements);
 	vec_push(&c->arena, &argv, "/env/bin/python3");
@@ -195,9 +196,15 @@ void checkup_import(struct checkup *c)
 		.stdin_text = { requirements.data ? requirements.data : "", requirements.len },
 		.timeout_ms = PROBE_MS,
 		.output_bytes = PROBE_OUTPUT };
-	if (exec_start(&request_system, c->w, &spec, EXEC_CAPTURED, NULL, &listener, &c->probe,
-		    &err)) {
+	if (exec_start(
+		    &request_system, c->w, &spec, EXEC_CAPTURED, NULL, &listener, &probe, &err)) {
 		checkup_find(c, FINDING_OTHER, NULL, "Python can't be started: %s", err.text);
-		checkup_finish(c);
+		return;
 	}
+	if (!fiber_wait(c->fiber, &err)) {
+		read_end(c, c->probe);
+		return;
+	}
+	c->health.python_venv = false;
+	checkup_find(c, FINDING_PYTHON, NULL, "Python venv missing: %s", err.text);
 }

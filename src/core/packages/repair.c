@@ -25,8 +25,7 @@ struct repairing {
 	core_workspace_fn *started; /* of repair_for_start, in place of done */
 	void *ctx;
 	struct repair result;
-	const struct health *health; /* of the check that has ended; it lives until the next wait */
-	findings found;
+	struct checkup look, again; /* before, and after it */
 	bool is_deep;
 	char request_id[ID_LEN + 1];
 	const struct finding *restored; /* in a child */
@@ -45,57 +44,6 @@ static void say(struct repairing *r, text_list *list, const char *fmt, ...)
 	va_end(args);
 	str_printable(shown, sizeof shown, str_from(text));
 	vec_push(&r->arena, list, arena_text(&r->arena, shown));
-}
-
-/* ---- checks ---- */
-
-/* The health lives in the checkup's arena, which goes. */
-static void keep_health(struct repairing *r, const struct health *health)
-{
-	r->result.health = *health;
-	r->result.health.workspace = arena_text(&r->arena, health->workspace);
-	r->result.health.name = arena_text(&r->arena, health->name);
-	r->result.health.disk_mechanism = arena_text(&r->arena, health->disk_mechanism);
-	r->result.health.environment = arena_text(&r->arena, health->environment);
-	r->result.health.node_environment = arena_text(&r->arena, health->node_environment);
-	r->result.health.issues = text_list_copy(&r->arena, &health->issues);
-	r->result.health.layers_active = text_list_copy(&r->arena, &health->layers_active);
-}
-
-static void keep_finding(struct repairing *r, const struct finding *found)
-{
-	struct finding finding = { .kind = found->kind };
-	finding.object = arena_text(&r->arena, found->object);
-	finding.wanted = arena_text(&r->arena, found->wanted);
-	finding.text = arena_text(&r->arena, found->text);
-	vec_push(&r->arena, &r->found, finding);
-}
-
-static void on_checked(void *ctx, const struct health *health, const struct error *err)
-{
-	struct repairing *r = ctx;
-	r->health = health;
-	fiber_continue(r->fiber, NULL);
-}
-
-static void check(struct repairing *r)
-{
-	struct error none;
-	const struct checkup *checkup = checkup_begin(r->w, r->is_deep, on_checked, r);
-	fiber_wait(r->fiber, &none);
-	for (size_t i = 0; i < checkup->found.count; i++)
-		keep_finding(r, &checkup->found.items[i]);
-}
-
-static void check_again(struct repairing *r)
-{
-	struct error none;
-	fault_point("core_repair_done");
-	checkup_begin(r->w, r->is_deep, on_checked, r);
-	fiber_wait(r->fiber, &none);
-	keep_health(r, r->health);
-	for (size_t i = 0; i < r->result.health.issues.count; i++)
-		vec_push(&r->arena, &r->result.failed, r->result.health.issues.items[i]);
 }
 
 /* ---- inside ---- */
@@ -117,8 +65,8 @@ static void make_marks(struct repairing *r)
 		"if [ -L .venv ]; then rm .venv; elif [ -e .venv ]; then\n"
 		"	rmdir .venv 2>/dev/null || mv -nT .venv .venv.replaced; fi\n"
 		"[ -e .venv ] || ln -s /env .venv\n";
-	bool has_mark = !findings_have(&r->found, FINDING_MARK),
-	     has_venv = !findings_have(&r->found, FINDING_VENV);
+	bool has_mark = !findings_have(&r->look.found, FINDING_MARK),
+	     has_venv = !findings_have(&r->look.found, FINDING_VENV);
 	const char *words[] = { "/bin/sh", "-c", script, "sh", has_venv ? "" : "venv" };
 	const struct exec_spec spec = { .argv = { words, 5, 5 } };
 	const struct exec_listener listener = { .ended = on_marked, .ctx = r };
@@ -145,8 +93,8 @@ static void on_installed(void *ctx, const struct packages_result *result, const 
  * the user. */
 static void install_missing(struct repairing *r)
 {
-	for (size_t i = 0; i < r->found.count; i++) {
-		const char *name = r->found.items[i].wanted;
+	for (size_t i = 0; i < r->look.found.count; i++) {
+		const char *name = r->look.found.items[i].wanted;
 		struct packages_wanted wanted = { .kind = &env_kind_rows[ENV_KIND_PYTHON] };
 		struct error err;
 		if (!name || strpbrk(name, "@/"))
@@ -227,8 +175,8 @@ static const char *normalize(struct arena *arena, const char *name)
 
 static void restore_packages(struct repairing *r)
 {
-	for (size_t i = 0; i < r->found.count; i++) {
-		struct finding *finding = &r->found.items[i];
+	for (size_t i = 0; i < r->look.found.count; i++) {
+		struct finding *finding = &r->look.found.items[i];
 		if (finding->kind == FINDING_PYTHON)
 			finding->object = LAYER_KIND_BASE;
 		else if (finding->kind == FINDING_PACKAGE)
@@ -243,9 +191,9 @@ static void restore_packages(struct repairing *r)
 
 static bool is_damaged(const struct repairing *r, const char *environment)
 {
-	for (size_t i = 0; environment && i < r->found.count; i++)
-		if (r->found.items[i].kind == FINDING_ENVIRONMENT &&
-			!strcmp(r->found.items[i].object, environment))
+	for (size_t i = 0; environment && i < r->look.found.count; i++)
+		if (r->look.found.items[i].kind == FINDING_ENVIRONMENT &&
+			!strcmp(r->look.found.items[i].object, environment))
 			return true;
 	return false;
 }
@@ -256,7 +204,7 @@ static void rebuild(struct repairing *r, const char *name, const char *resolved)
 	const struct json_value *verdict = NULL;
 	const char *why = NULL;
 	struct error err;
-	if (wait_verify(r->fiber, r->w->core, resolved, &r->arena, &verdict, &err))
+	if (wait_verify(r->fiber, r->w->core, resolved, true, &r->arena, &verdict, &err))
 		why = err.text;
 	else if (!verdict)
 		why = "`carrel env verify` printed no result";
@@ -300,9 +248,9 @@ static void repair_environments(struct repairing *r)
 static bool has_damage(const struct repairing *r, const text_list *layers)
 {
 	for (size_t i = 0; i < layers->count; i++)
-		for (size_t k = 0; k < r->found.count; k++)
-			if (r->found.items[k].kind == FINDING_LAYER &&
-				!strcmp(r->found.items[k].object, layers->items[i]))
+		for (size_t k = 0; k < r->look.found.count; k++)
+			if (r->look.found.items[k].kind == FINDING_LAYER &&
+				!strcmp(r->look.found.items[k].object, layers->items[i]))
 				return true;
 	return false;
 }
@@ -389,8 +337,8 @@ static void repair_layer(struct repairing *r, const char *layer)
 
 static void make_directories(struct repairing *r)
 {
-	for (size_t i = 0; i < r->found.count; i++) {
-		const struct finding *finding = &r->found.items[i];
+	for (size_t i = 0; i < r->look.found.count; i++) {
+		const struct finding *finding = &r->look.found.items[i];
 		char path[ID_LEN + 16], env[ID_LEN + 8];
 		if (finding->kind != FINDING_TREE || !strcmp(finding->object, "upper"))
 			continue; /* files that are lost stay so, and are named by the next check */
@@ -408,9 +356,9 @@ static void make_directories(struct repairing *r)
 static void repair_outside(struct repairing *r)
 {
 	make_directories(r);
-	for (size_t i = 0; i < r->found.count; i++)
-		if (r->found.items[i].kind == FINDING_LAYER)
-			repair_layer(r, r->found.items[i].object);
+	for (size_t i = 0; i < r->look.found.count; i++)
+		if (r->look.found.items[i].kind == FINDING_LAYER)
+			repair_layer(r, r->look.found.items[i].object);
 	repair_environments(r);
 }
 
@@ -421,7 +369,7 @@ static bool needs_end(const struct repairing *r)
 	static const enum finding_kind outside[] = { FINDING_TREE, FINDING_ENVIRONMENT,
 		FINDING_LAYER, FINDING_PYTHON, FINDING_PACKAGE, FINDING_NODE };
 	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
-		if (findings_have(&r->found, outside[i]))
+		if (findings_have(&r->look.found, outside[i]))
 			return true;
 	return false;
 }
@@ -431,7 +379,6 @@ static bool needs_end(const struct repairing *r)
 static int repair_found(struct repairing *r, struct error *err)
 {
 	struct core_workspace *w = r->w;
-	enum workspace_state before = r->health->state;
 	struct error none;
 	if (needs_end(r)) {
 		core_suspend(&request_system, w, false, fiber_continue_workspace, r->fiber);
@@ -442,8 +389,12 @@ static int repair_found(struct repairing *r, struct error *err)
 	restore_packages(r);
 	install_missing(r);
 	make_marks(r);
-	check_again(r);
-	if (before != WORKSPACE_SUSPENDED && w->model.state == WORKSPACE_SUSPENDED) {
+	fault_point("core_repair_done");
+	checkup_run(r->fiber, &r->again, w, r->is_deep);
+	r->result.health = r->again.health;
+	for (size_t i = 0; i < r->again.health.issues.count; i++)
+		vec_push(&r->arena, &r->result.failed, r->again.health.issues.items[i]);
+	if (r->look.health.state != WORKSPACE_SUSPENDED && w->model.state == WORKSPACE_SUSPENDED) {
 		core_resume(&request_system, w, fiber_continue_workspace, r->fiber);
 		fiber_wait(r->fiber, &none);
 	}
@@ -452,6 +403,8 @@ static int repair_found(struct repairing *r, struct error *err)
 
 static void free_repairing(struct repairing *r)
 {
+	checkup_done(&r->look);
+	checkup_done(&r->again);
 	arena_done(&r->arena);
 	core_release(r->w);
 	free(r);
@@ -460,17 +413,18 @@ static void free_repairing(struct repairing *r)
 static void repair(struct fiber *fiber, void *ctx)
 {
 	struct repairing *r = ctx;
+	const findings *found = &r->look.found;
 	struct core *core = r->w->core;
 	struct error err;
 	int failed = 0;
 	r->fiber = fiber;
-	check(r);
-	if (!r->health->is_healthy && r->w->model.state != WORKSPACE_FAILED) {
+	checkup_run(fiber, &r->look, r->w, r->is_deep);
+	if (!r->look.health.is_healthy && r->w->model.state != WORKSPACE_FAILED) {
 		failed = repair_found(r, &err);
 	} else {
-		keep_health(r, r->health);
-		for (size_t i = 0; i < r->found.count; i++)
-			vec_push(&r->arena, &r->result.failed, r->found.items[i].text);
+		r->result.health = r->look.health;
+		for (size_t i = 0; i < found->count; i++)
+			vec_push(&r->arena, &r->result.failed, found->items[i].text);
 	}
 	wait_turn(fiber, core);
 	r->done(r->ctx, failed ? NULL : &r->result, failed ? &err : NULL);
@@ -482,6 +436,8 @@ static struct repairing *repairing_new(struct core_workspace *w, const char *req
 	struct repairing *r = xzalloc(sizeof *r);
 	*r = (struct repairing){ .w = w, .ctx = ctx };
 	arena_init(&r->arena);
+	arena_init(&r->look.arena);
+	arena_init(&r->again.arena);
 	str_copy(r->request_id, sizeof r->request_id, request_id ? request_id : "");
 	core_hold(w);
 	return r;
@@ -541,12 +497,8 @@ void repair_for_start(
 	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx)
 {
 	struct repairing *r = repairing_new(w, request_id, ctx);
-	struct checkup look = { .w = w };
 	r->started = done;
-	arena_init(&look.arena);
-	checkup_look_outside(&look);
-	for (size_t i = 0; i < look.found.count; i++)
-		keep_finding(r, &look.found.items[i]);
-	arena_done(&look.arena);
+	r->look.w = w;
+	checkup_look_outside(&r->look);
 	fiber_start(repair_start, r);
 }
