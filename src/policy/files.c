@@ -237,7 +237,8 @@ static const struct tool {
 	unsigned operations;   /* on all operands */
 	unsigned last;	       /* on the last operand instead */
 	unsigned skipped;      /* operands at the front that aren't files: a pattern, a mode */
-	const char *unless;    /* an option that takes the place of those: -e */
+	const char *unless;    /* letters of options that take the place of those: of -e */
+	const char *valued;    /* letters of options that end a bundle: with a value */
 	bool reads_cwd;	       /* without an operand */
 	const char *recursive; /* letters of options that make it go into directories; "" always */
 } tools[] = {
@@ -248,10 +249,12 @@ static const struct tool {
 	{ "uniq", POLICY_READ | POLICY_WRITE },
 	{ "diff", POLICY_READ, .recursive = "r" },
 	{ "ls dir tree du", POLICY_READ, .reads_cwd = true },
-	{ "grep egrep fgrep", POLICY_READ, .skipped = 1, .unless = "ef", .recursive = "rRd" },
-	{ "rg", POLICY_READ, .skipped = 1, .unless = "ef", .reads_cwd = true, .recursive = "" },
+	{ "grep egrep fgrep", POLICY_READ, .skipped = 1, .unless = "ef", .valued = "ABCDdefm",
+		.recursive = "rRd" },
+	{ "rg", POLICY_READ, .skipped = 1, .unless = "ef", .valued = "efgtTABCmdrjME",
+		.reads_cwd = true, .recursive = "" },
 	{ "ag", POLICY_READ, .skipped = 1, .reads_cwd = true, .recursive = "" },
-	{ "sed", POLICY_READ, .skipped = 1, .unless = "ef" },
+	{ "sed", POLICY_READ, .skipped = 1, .unless = "ef", .valued = "efil" },
 	{ "awk gawk mawk nawk jq", POLICY_READ, .skipped = 1, .unless = "f" },
 	{ "tee touch mkdir truncate", POLICY_WRITE },
 	{ "chmod chown chgrp", POLICY_WRITE, .skipped = 1, .recursive = "R" },
@@ -340,6 +343,14 @@ static void judge_operand(
 		judge_tree(j, operations, word);
 }
 
+/* Whether the word ends in -e, and the next one is a pattern or script: not in -fe or sed's -ie,
+ * where 'e' is a value. */
+static bool takes_text(const struct tool *tool, const char *option)
+{
+	size_t valued = tool->valued ? strcspn(option, tool->valued) : 0;
+	return valued && option[1] != '-' && strcmp(option + valued, "e") == 0;
+}
+
 static void judge_tool(
 	struct judge *j, const struct tool *tool, const shell_words *words, size_t first)
 {
@@ -357,9 +368,7 @@ static void judge_tool(
 		} else if (word->literal && word->literal[0] == '-' && word->literal[1] &&
 			   !is_over) {
 			judge_option(j, operations | tool->last, word);
-			/* -e PATTERN, -e SCRIPT */
-			i += tool->unless && tool->unless[0] == 'e' && word->literal[1] != '-' &&
-			     word->literal[strlen(word->literal) - 1] == 'e';
+			i += takes_text(tool, word->literal);
 		} else if (word->literal && strcmp(word->literal, "-") == 0) {
 			continue;
 		} else if (skipped > 0) {
@@ -495,6 +504,16 @@ static void judge_dd(struct judge *j, const shell_words *words, size_t first)
 			judge_path(j, text[0] == 'i' ? POLICY_READ : POLICY_WRITE, &path);
 		}
 	}
+}
+
+void judge_kept_name(struct judge *j, const char *dir, const char *source)
+{
+	size_t len = strcspn(source, "?#");
+	while (len && source[len - 1] == '/')
+		len--;
+	const char *name = len ? path_basename(arena_bytes(j->arena, source, len)) : "";
+	if (j->policy->has_file_rules && is_startup_file(name))
+		judge_text(j, POLICY_WRITE, arena_printf(j->arena, "%s/%s", dir, name));
 }
 
 void judge_operands(struct judge *j, const shell_words *words, size_t first)

@@ -59,18 +59,43 @@ static void judge_found_command(struct call *c, size_t from, size_t to, const ch
 
 /* ---- programs in arguments ---- */
 
-/* After the part of a sed script up to an unescaped delimiter; NULL: none, or seds differ on where
- * it ends, as the delimiter stands in brackets. */
-static const char *sed_part(const char *at, char delimiter)
+/* After a bracket expression of a regular expression; NULL: it has the delimiter, or seds differ on
+ * where it ends: `[\]`. What is between "[:" and ":]" is a class, also with ']' in it. */
+static const char *sed_bracket(const char *at, char delimiter)
 {
-	for (; *at && *at != '\n'; at++) {
-		const char *close = *at == '[' ? strchr(at + 1, ']') : NULL;
+	const char *begin = at + 1;
+	begin += *begin == '^';
+	for (at = begin; *at && *at != '\n' && *at != delimiter; at++) {
+		if (*at == ']' && at != begin)
+			return at + 1;
+		if (*at == '\\' && (at[1] == ']' || at[1] == delimiter))
+			return NULL;
+		if (*at != '[' || !at[1] || !strchr(":.=", at[1]))
+			continue;
+		const char kind = at[1], close[] = { kind, ']', '\0' };
+		const char *end = strstr(at + 2, close);
+		size_t len = end ? (size_t)(end - at) : 0;
+		if (!end || memchr(at, delimiter, len) || memchr(at, '\n', len) ||
+			memchr(at, '\\', len))
+			return NULL;
+		at = end + 1;
+	}
+	return NULL;
+}
+
+/* After the part of a sed script up to an unescaped delimiter; NULL: none, or seds differ on where
+ * it ends. */
+static const char *sed_part(const char *at, char delimiter, bool is_regex)
+{
+	while (at && *at && *at != '\n') {
 		if (*at == delimiter)
 			return at + 1;
 		if (*at == '\\' && at[1])
+			at += 2;
+		else if (is_regex && *at == '[')
+			at = sed_bracket(at, delimiter);
+		else
 			at++;
-		else if (close && memchr(at, delimiter, (size_t)(close - at)))
-			return NULL;
 	}
 	return NULL;
 }
@@ -79,7 +104,7 @@ static const char *sed_part(const char *at, char delimiter)
 static const char *sed_address(const char *at)
 {
 	if (*at == '/') {
-		at = sed_part(at + 1, '/');
+		at = sed_part(at + 1, '/', true);
 		return at && *at == 'I' ? at + 1 : at;
 	}
 	return *at == '$' ? at + 1 : at + strspn(at, "0123456789~+");
@@ -97,10 +122,10 @@ static bool sed_is_harmless(const char *script)
 	if (*at == 's' || *at == 'y') {
 		bool is_list = *at == 'y';
 		char delimiter = at[1];
-		if (!delimiter || strchr(" \\\n;", delimiter))
+		if (!delimiter || strchr(" \\\n;[]^", delimiter))
 			return false;
-		at = sed_part(at + 2, delimiter);
-		at = at ? sed_part(at, delimiter) : NULL;
+		at = sed_part(at + 2, delimiter, true);
+		at = at ? sed_part(at, delimiter, false) : NULL;
 		return at && !at[is_list ? 0 : strspn(at, "gpiI0123456789")];
 	}
 	return *at && strchr("pdqD=nNPGhHgx", *at) && !at[1];
@@ -466,6 +491,31 @@ static void judge_format(struct call *c, const struct shape_reading *reading)
 	}
 }
 
+/* Programs that copy into a directory, or fetch into one. */
+static void judge_kept_names(struct call *c, const struct shape_reading *reading)
+{
+	static const char copying[] = "cp mv ln install rsync scp curl wget";
+	const struct shape_item *last = NULL;
+	const char *dir = NULL;
+	size_t operands = 0;
+	for (size_t i = 0; i < reading->items.count; i++) {
+		const struct shape_item *item = &reading->items.items[i];
+		operands += item->is_operand;
+		if (item->is_operand)
+			last = item;
+		else if (item->effect == 'T' || item->effect == 'O')
+			dir = item->value.literal;
+	}
+	bool is_last = !dir && operands > 1 && !words_have("curl wget", c->shape->names);
+	if (is_last)
+		dir = last->value.literal;
+	for (size_t i = 0; words_have(copying, c->shape->names) && i < reading->items.count; i++) {
+		const struct shape_item *item = &reading->items.items[i];
+		if (item->is_operand && item->value.literal && !(is_last && item == last))
+			judge_kept_name(c->j, dir ? dir : ".", item->value.literal);
+	}
+}
+
 /* Subcommands of this shape take what is theirs from a row of their own. */
 static void judge_read(struct call *c, const struct shape_reading *reading)
 {
@@ -478,6 +528,7 @@ static void judge_read(struct call *c, const struct shape_reading *reading)
 		ask(c, "it opens an editor, which runs commands of its input");
 	if (c->shape->operands[0] == '%')
 		judge_format(c, reading);
+	judge_kept_names(c, reading);
 	for (size_t i = 0; i < reading->items.count; i++) {
 		const struct shape_item *item = &reading->items.items[i];
 		if (item->is_operand) {

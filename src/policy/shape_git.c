@@ -171,7 +171,7 @@ const struct shape shape_git_rows[] = {
 	{ "git/cat-file", "t s e p batch? batch-check? batch-all-objects", "", SHAPE_NEGATED },
 	{ "git/rev-parse git/describe git/merge-base git/name-rev git/symbolic-ref git/show-ref "
 	  "git/for-each-ref git/count-objects git/fsck git/gc git/prune git/check-ignore "
-	  "git/check-attr git/verify-commit git/var git/cherry git/hash-object git/version "
+	  "git/check-attr git/verify-commit git/var git/cherry git/version "
 	  "",
 		"abbrev-ref? short? verify show-toplevel show-prefix show-cdup git-dir "
 		"absolute-git-dir "
@@ -185,6 +185,7 @@ const struct shape shape_git_rows[] = {
 		"sort= format= points-at= merged? no-merged? python shell perl aggressive auto "
 		"prune? now full strict unreachable dangling h|human-readable H l i",
 		"", SHAPE_NEGATED },
+	{ "git/hash-object", "w stdin t= filters", "*r", SHAPE_NEGATED },
 	{ "git/archive",
 		"format= l|list v|verbose prefix= o|output=w add-file=r worktree-attributes NUM",
 		"*-", SHAPE_NEGATED },

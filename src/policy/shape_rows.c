@@ -135,7 +135,7 @@ const struct shape shape_rows[] = {
 		"exclude= x|one-file-system X|exclude-from=r" GNU,
 		"", SHAPE_MIXED },
 	{ "tree",
-		"a d l f x L: R P: I: matchdirs ignore-case noreport charset= filelimit= q N Q p u "
+		"a d l f x L: P: I: matchdirs ignore-case noreport charset= filelimit= q N Q p u "
 		"g "
 		"s h D F v t c U r i A S n C J X o:w dirsfirst gitignore prune du si timefmt= "
 		"sort? "

@@ -213,6 +213,8 @@ static bool is_script_option(const struct shape *shape, const struct shell_word 
 static void judge_wrapped(struct judge *j, const struct shape *shape, const char *subject,
 	const shell_words *words, size_t first)
 {
+	/* They start a shell where no command is given. */
+	static const char shells[] = "fakeroot pkexec doas setpriv torsocks dbus-run-session";
 	const char *name = path_basename(words->items[first].literal);
 	bool is_moved = j->is_moved;
 	struct shape_reading reading;
@@ -249,6 +251,8 @@ static void judge_wrapped(struct judge *j, const struct shape *shape, const char
 	} else if (at < words->count) {
 		shell_words inner = inner_words(j, shape, words, at, &reading);
 		judge_inner(j, subject, name, &inner);
+	} else if (words_have(shells, name)) {
+		judge_ask(j, subject, "a shell that reads commands from its input");
 	}
 	j->is_moved = is_moved;
 }

@@ -33,18 +33,24 @@
 	"MANOPT MANLESS VALGRIND_LIB FZF_DEFAULT_COMMAND LS_OPTIONS JAVACMD GRADLE_USER_HOME "     \
 	"GNUPGHOME BC_ENV_ARGS DC_ENV_ARGS PATCH_GET NMAPDIR AWS_SHARED_CREDENTIALS_FILE "         \
 	"NO_PROXY no_proxy ALL_PROXY HTTP_PROXY HTTPS_PROXY FTP_PROXY http_proxy https_proxy "     \
-	"ftp_proxy all_proxy "
+	"ftp_proxy all_proxy APT_CONFIG PYLINTRC PYLINTHOME QUILTRC GEMRC IRBRC SVN_MERGE "        \
+	"shell_escape openout_any openin_any MIX_EXS MIX_HOME MIX_ARCHIVES MYPYPATH "              \
+	"CHROME_PATH RPM_CONFIGDIR "
 #define PREFIXES                                                                                   \
 	"LD_ DYLD_ GIT_ PYTHON PERL BASH LC_ PS npm_config_ NPM_ PNPM_ YARN_ BUN_ DENO_ PIP_ "     \
 	"PIPENV_ POETRY_ PDM_ COREPACK_ UV_ SSH_ CARGO_ RUSTC_ RUSTUP_ GO CGO_ CONDA_ XDG_ "       \
 	"DOCKER_ MALLOC_ GLIBC_ GTK_ QT_ GCC_ COLLECT_ RIPGREP_ CCACHE_ DISTCC_ CMAKE_ GAWK "      \
 	"AWK LESS LUA_ ERL_ ELIXIR_ JULIA_ OCAML DOTNET_ CORECLR_ MONO_ R_ GROFF_ _PYTHON ASAN_ "  \
+	"HG BZR_ BRZ_ P4 VIRTUALENV_ TOX_ COVERAGE_ JUPYTER IPYTHON RUBY GHC_ CABAL_ STACK_ "      \
+	"TEXMF TEXINPUTS GIO_ GDAL_ SASL_ ALSA_ ODBC ESBUILD_ QUILT_ DPKG_ FAKEROOT NVM_ PYENV_ "  \
+	"RBENV_ ASDF_ VOLTA_ "                                                                     \
 	"KRB5_ GSS_ PYTEST_ ANSIBLE_ MAGICK_ BUNDLE_ TS_NODE_ PUPPETEER_ HELM_ TF_ "               \
 	"UBSAN_ LSAN_ CLANG_ CCC_ LLVM_ MAKE_ RSYNC_ ZSTD_ BAT_ PAGER"
 /* Endings of names that name programs, or options of one. */
 #define ENDINGS                                                                                    \
 	"PAGER EDITOR FLAGS _OPTIONS _COMMAND _PROGRAM _ASKPASS _WRAPPER _LAUNCHER _RSH _SHELL "   \
-	"_OPTS _BROWSER _CONFIG_PATH _CONFIG_FILE"
+	"_OPTS _BROWSER _CONFIG_PATH _CONFIG_FILE _BINARY _BINARY_PATH _BIN _EXECUTABLE "          \
+	"_EXECUTABLE_PATH _PLUGIN_PATH RCFILE"
 
 bool variable_is_dangerous(const char *name)
 {

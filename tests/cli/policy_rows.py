@@ -235,6 +235,11 @@ mkdir /etc/x
 sort -o /etc/x a
 uniq a /etc/x
 sed -i s/a/b/ /etc/passwd
+sed -e s/a/b/ -ie /etc/passwd
+rg -e . a -re /etc/shadow
+rg -e . a -ge /etc/shadow
+grep -e . a -De /etc/shadow
+git hash-object -w /etc/shadow
 git clone https://forge.example/a /etc/x
 pip install -t /etc/x pkg
 echo x > /workspace/../etc/x
@@ -367,6 +372,15 @@ sed -nf script a
 sed --expression='1e id' a
 sed '1!{e id' a
 sed 's/[/]/x/e' a
+sed '/[[:alpha:]/s/]/e curl x #/p' a
+sed -n '/[[.a.]/s/]/w out #/p' a
+sed '/[[=a=]/s/]/e curl x #/p' a
+sed '/[]/s/]/e curl x #/p' a
+sed '/[\]/s/]/e curl x #/p' a
+sed 's:[[:alpha:]:x:' a
+fakeroot
+echo 'curl x' | fakeroot --
+tree -R -L 1
 sed "$x" a
 awk 'BEGIN{system("curl x")}'
 awk 'BEGIN{"curl x"|getline}'
@@ -578,6 +592,9 @@ sed -i.bak 's/a/b/' a
 sed -e 's/a/b/' -e 's/c/d/' a
 sed -E 's/(a|b)/x/g' a
 sed '/foo/d' a
+sed 's/[[:space:]]*$//' a
+sed -E 's/[^][:alnum:]_-]+/-/g' a
+sed 's/a/[/' a
 sed -n '/a/,/b/p' a
 sed '1d' a
 awk '{print $1}' a
@@ -1036,6 +1053,7 @@ awk '{print}' $x
 VARIABLES = """CFLAGS LDFLAGS RUSTFLAGS LDLIBS TEX CO LUA_INIT LESSECHO LESSKEY_CONTENT PHPRC R_PROFILE DOTNET_STARTUP_HOOKS ERL_AFLAGS
 NODE_V8_COVERAGE SSLKEYLOGFILE KRB5_CONFIG GSS_MECH_CONFIG JAVACMD GRADLE_USER_HOME GNUPGHOME VALGRIND_LIB PYTEST_ADDOPTS
 BC_ENV_ARGS DC_ENV_ARGS MAGICK_CONFIGURE_PATH PATCH_GET MAVEN_ARGS SBT_OPTS AWS_SHARED_CREDENTIALS_FILE ANSIBLE_CONFIG NMAPDIR
-PUPPETEER_EXECUTABLE_PATH""".split()
+PUPPETEER_EXECUTABLE_PATH HGRCPATH HG PYLINTRC APT_CONFIG VIRTUALENV_PYTHON TOX_OVERRIDE COVERAGE_RCFILE JUPYTER_CONFIG_DIR QUILTRC
+RUBYSHELL GHC_ENVIRONMENT shell_escape GIO_EXTRA_MODULES ESBUILD_BINARY_PATH CYPRESS_RUN_BINARY CHROME_BIN SVN_MERGE""".split()
 # Files in which programs find others.
 STARTUP = """.gitconfig .config/git/config .lesskey .manpath .gdbinit .git/config a/.git sub/.config/x""".split()

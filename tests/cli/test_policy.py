@@ -98,6 +98,16 @@ def test_variables_and_files_that_name_programs_are_asked_for():
     assert [row for row in decide(["NODE_ENV=production ls", "FOO=1 ls", "cp a config", "ls > a.config"], settings) if row[1] != "allow"] == []
 
 
+def test_a_file_that_names_programs_is_not_copied_into_a_directory_by_its_own_name():
+    programs = "cp mv ln install rsync curl wget".split()
+    settings = {"permissions": {"allow": [f"shell({name}:*)" for name in programs] + [f"file(*:{place}/**)" for place in ("/workspace", "/tmp")]}}
+    copies = [f"{program} /tmp/{name} d" for program in ("cp", "mv", "install", "rsync -a") for name in (".npmrc", ".wgetrc", "x/.git/")]
+    copies += ["ln -s /tmp/.npmrc", "cp -t d a /tmp/.npmrc", "curl -O https://a.example/.npmrc", "wget https://a.example/.wgetrc -P d"]
+    assert [row for row in decide(copies, settings) if row[1] != "ask"] == []
+    others = ["cp /tmp/npmrc d", "rsync -a /tmp/a d", "curl -O https://a.example/a", "wget https://a.example/a -P d"]
+    assert [row for row in decide(others, settings) if row[1] != "allow"] == []
+
+
 def test_every_spelling_of_an_edit_in_place_is_a_write():
     settings = {"permissions": {"allow": ["shell(sed:*)", "file(read:/workspace/**)"], "deny": ["file(write:/workspace/fixed/**)"]}}
     rows = [f"sed {option} s/a/b/ fixed/a" for option in ("-i", "-ni", "-i.bak", "--in-place", "--in-place=.bak")]

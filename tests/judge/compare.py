@@ -50,6 +50,7 @@ def listed(text):
 WORDS = listed(r"""factor factor factor /usr/bin/factor a b x ls sh -c 1 9 5 0 KILL bus {} ; + -- - -n -e -f -I -i -o list lines options rc
 script.sed script.awk exec=factor |factor !factor =factor src a.tar a.tgz a.zip a.c a.diff x.gz * a* $X "$X" ${X} $(echo~factor)
 `echo~factor` {factor,} 'a[$(factor)]' '1e~factor' 's/a/factor/e' 's/a/b/' 'BEGIN{system("factor")}' 'BEGIN{print|"factor"}' '{print}' p 1p
+'/[[:alpha:]/s/]/e~factor~#/p' '/[[.a.]/s/]/e~factor~#/p' -ie -fe
 /tmp/guard/x /tmp/guard -o/tmp/guard/x GIT_PAGER=factor PATH=. SHELL=/usr/bin/factor CC=factor X=1 'X=$(shell~factor)' --checkpoint=1
 --checkpoint-action=exec=factor -wfactor ext::factor 'ext::sh~-c~factor' file:///workspace/a host:a ./ls 'sh~-c~factor' 'factor~x'
 %output{/tmp/guard/x} x:5 a$M "a$M" $M "$M" a$O src$O $E "$S" a$E a{,factor} "a$@" ?""")
