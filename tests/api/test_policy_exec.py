@@ -75,7 +75,8 @@ def test_a_file_that_names_programs_is_not_written_by_a_rule_for_all_files(daemo
 
 def test_on_a_terminal_a_program_that_runs_what_is_typed_is_asked_for(daemon):
     rules = {"permissions": {"allow": [f"shell({name}:*)" for name in ("less", "man", "git", "ls", "sh")]}}
-    pagers = (["less", "a"], ["man", "ls"], ["git", "log"], ["git", "diff"], ["git", "commit"], ["git", "--no-pager", "commit"], ["sh", "-c", "ls; less a"])
+    pagers = (["less", "a"], ["man", "ls"], ["git", "log"], ["git", "diff"], ["sh", "-c", "ls; less a"])
+    editors = (["git", "commit"], ["git", "--no-pager", "commit"])      # they also take commands from a pipe
     others = (["ls"], ["git", "status"], ["git", "--no-pager", "log"], ["sh", "-c", "ls"])
     with created(daemon, settings=rules) as workspace:
         def is_asked(argv, **how):
@@ -83,9 +84,10 @@ def test_on_a_terminal_a_program_that_runs_what_is_typed_is_asked_for(daemon):
             assert started.status == 201, started
             daemon.post(f"/v1/execs/{started.json()['id']}/signal", {"signal": "KILL"})
             return started.json()["state"] == "waiting"
-        assert [argv for argv in pagers if not is_asked(argv, tty=True)] == []
+        assert [argv for argv in (*pagers, *editors) if not is_asked(argv, tty=True)] == []
         assert [argv for argv in others if is_asked(argv, tty=True)] == []
         assert [argv for argv in (*pagers, *others) if is_asked(argv)] == []
+        assert [argv for argv in editors if not is_asked(argv)] == []
 
 
 def test_a_command_that_is_too_long_is_denied(daemon, judged):

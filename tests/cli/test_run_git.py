@@ -82,14 +82,22 @@ def included_if(top):
     git("config", "-f", "more", *FSMONITOR, cwd=top)
 
 
+def index_to_refresh(path):
+    """`git status` writes the index there, and the hook for that runs: a file is as it was, but for its times."""
+    (path / "b").write_text("1\n")
+    git("add", "b", cwd=path)
+    os.utime(path / "b", (1, 1))
+    return path
+
+
 def post_index(top):
-    path = repository(top / "sub") / ".git/hooks/post-index-change"
+    path = index_to_refresh(repository(top / "sub")) / ".git/hooks/post-index-change"
     path.parent.mkdir(exist_ok=True)
     shutil.copy2(top / "evil", path)
 
 
 def hooks_path(top):
-    repository(top / "sub", ("core.hooksPath", "/workspace/hooks"))
+    index_to_refresh(repository(top / "sub", ("core.hooksPath", "/workspace/hooks")))
     (top / "hooks").mkdir()
     shutil.copy2(top / "evil", top / "hooks/post-index-change")
 
