@@ -75,6 +75,8 @@ static void judge_one(struct judge *j, enum policy_operation operation, const ch
 
 static void judge_text(struct judge *j, enum policy_operation operation, const char *text)
 {
+	if (!judge_spend(j, 8 + strlen(text) / 4))
+		return;
 	if (text[0] != '/' && j->is_moved) {
 		judge_ask(j, file_subject(j, operation, text), "the script changes its directory");
 		return;
@@ -179,6 +181,8 @@ static void judge_unruled_in(
 
 static void judge_unruled(struct judge *j, enum policy_operation operation, const char *text)
 {
+	if (!judge_spend(j, 8 + strlen(text) / 4))
+		return;
 	if (text[0] != '/' && j->is_moved) {
 		judge_step(j, file_subject(j, operation, text),
 			match_default(j->policy, operation, j->request->cwd), NULL,

@@ -516,6 +516,18 @@ static void judge_kept_names(struct call *c, const struct shape_reading *reading
 	}
 }
 
+/* tar -C: each begins where the one before it led. No path is longer than 4,095 bytes. */
+static void change_directory(struct call *c, const char *to)
+{
+	if (c->directory && to[0] != '/')
+		to = arena_printf(c->j->arena, "%s/%s", c->directory, to);
+	c->directory = to;
+	if (strlen(to) < 4096)
+		return;
+	judge_give_up(c->j, "the name of a directory is too long");
+	c->directory = "/";
+}
+
 /* Subcommands of this shape take what is theirs from a row of their own. */
 static void judge_read(struct call *c, const struct shape_reading *reading)
 {
@@ -529,7 +541,7 @@ static void judge_read(struct call *c, const struct shape_reading *reading)
 	if (c->shape->operands[0] == '%')
 		judge_format(c, reading);
 	judge_kept_names(c, reading);
-	for (size_t i = 0; i < reading->items.count; i++) {
+	for (size_t i = 0; i < reading->items.count && !c->j->is_spent; i++) {
 		const struct shape_item *item = &reading->items.items[i];
 		if (item->is_operand) {
 			judge_operand_at(c, &item->value, k++, count);
@@ -539,10 +551,7 @@ static void judge_read(struct call *c, const struct shape_reading *reading)
 		if (item->effect == 'D' && !item->value.literal)
 			ask(c, "it isn't known which directory that names");
 		else if (item->effect == 'D')
-			c->directory = c->directory && item->value.literal[0] != '/'
-					       ? arena_printf(c->j->arena, "%s/%s", c->directory,
-							 item->value.literal)
-					       : item->value.literal;
+			change_directory(c, item->value.literal);
 	}
 	if ((c->writes_here || c->extracts || strchr(c->shape->operands, '.')) &&
 		!c->writes_elsewhere)

@@ -9,7 +9,7 @@ static void judge_call(
 
 static void judge_variable(struct judge *j, const char *subject, const char *name)
 {
-	if (variable_is_dangerous(name))
+	if (judge_spend(j, 128) && variable_is_dangerous(name))
 		judge_ask(j, subject, "'%s' changes what runs", name);
 }
 

@@ -44,6 +44,8 @@ static void ask_below(struct judge *j, unsigned operations, const char *dir, con
 
 static void judge_text_below(struct judge *j, unsigned operations, const char *text)
 {
+	if (!judge_spend(j, 8 + strlen(text) / 4))
+		return;
 	if (text[0] != '/' && j->is_moved) {
 		ask_below(j, operations, "/", text);
 		return;

@@ -1,10 +1,11 @@
 """carrel policy: the judge on a command line, in a stream, and against someone who wants denied things through it."""
 # security: policy
 import json
+import os
 import subprocess
 
 import pytest
-from harness import CARREL
+from harness import CARREL, SANITIZED
 from policy_rows import ALLOWED, DENIED, DENIED_SHAPES, HIDING, KNOWN_SHAPES, SPLITTING, STARTUP, UNKNOWN_SHAPES, VARIABLES, WHOLE
 
 pytestmark = pytest.mark.once
@@ -106,6 +107,21 @@ def test_a_file_that_names_programs_is_not_copied_into_a_directory_by_its_own_na
     assert [row for row in decide(copies, settings) if row[1] != "ask"] == []
     others = ["cp /tmp/npmrc d", "rsync -a /tmp/a d", "curl -O https://a.example/a", "wget https://a.example/a -P d"]
     assert [row for row in decide(others, settings) if row[1] != "allow"] == []
+
+
+@pytest.mark.parametrize("rules", [{}, {"deny": ["file(read:/workspace/**/*a*a*a/**)"]}], ids=["no files", "files"])
+def test_what_arguments_add_up_to_is_bounded(rules):
+    """Each -C of tar begins where the one before it led: the names of its members were 377 MB."""
+    settings = {"permissions": {"allow": ["shell(*)", *(["file(*:/workspace/**)"] if rules else [])], **rules}}
+    line = json.dumps({"kind": "shell", "settings": settings, "command": "tar cf x" + (" -C " + "a" * 120 + " b") * 1000}) + "\n"
+    process = subprocess.Popen([CARREL, "policy", "check", "--stream"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    with process.stdin:
+        process.stdin.write(line)
+    with process.stdout:
+        assert process.stdout.read().strip() in ("ask", "deny")
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    assert status == 0 and (SANITIZED or usage.ru_maxrss < 64 << 10), usage
 
 
 def test_every_spelling_of_an_edit_in_place_is_a_write():
