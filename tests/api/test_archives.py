@@ -60,6 +60,18 @@ def test_an_archive_is_a_tar_of_the_whole_workspace(daemon):
     problem(daemon.request("DELETE", "/v1/archives/..%2f..%2fcarrel.db"), 400, "invalid")
 
 
+def test_a_removal_that_was_refused_decides_nothing(daemon):
+    """A later one archives only if it is to: the wish of the first went with it."""
+    ok(daemon, "create", "kept")
+    token = daemon.post("/v1/tokens", {"scope": "reviewer"}).json()
+    headers = {"Authorization": f"Bearer {token['text']}"}
+    problem(daemon.request("DELETE", "/v1/workspaces/kept?archive=true", headers=headers), 403, "denied")
+    assert daemon.get("/v1/workspaces/kept").status == 200
+    assert daemon.request("DELETE", "/v1/workspaces/kept?archive=false").status == 204
+    assert "kept" not in [archive["workspace"] for archive in archives(daemon)]
+    assert daemon.delete(f"/v1/tokens/{token['id']}").status == 204
+
+
 def test_an_archive_ends_what_runs_and_tells_of_it(daemon):
     ok(daemon, "create", "busy")
     ok(daemon, "exec", "-d", "busy", "--", "sleep", "1000")

@@ -256,14 +256,15 @@ void core_remove_as(const struct request *request, struct core_workspace *w, enu
 		core_later(core, on_removed, removal, NULL, &err);
 		return;
 	}
-	archives &= !w->model.dir;
 	/* One that failed to be made has nothing to keep. */
-	if (archives && !w->removal && w->model.state != WORKSPACE_FAILED) {
+	archives &= !w->model.dir && !w->removal && w->model.state != WORKSPACE_FAILED;
+	core_remove(request, w, "removed", on_removed, removal);
+	/* Only a removal that was granted decides that: one that was refused is freed. */
+	if (archives && w->removal) {
 		w->wants_archive = true;
 		w->archive_is_partial = false;
 		w->archive_ctx = removal;
 	}
-	core_remove(request, w, "removed", on_removed, removal);
 }
 
 /* ---- list ---- */
