@@ -13,10 +13,13 @@ struct core_healing {
 };
 
 /* Whether something was damaged; h->failure: it could not be repaired. */
-static bool verify(struct fiber *fiber, struct core_healing *h, const char *name)
+static bool verify(struct fiber *fiber, struct core_healing *h, size_t slot)
 {
 	auto_arena struct arena arena = { 0 };
+	const char *name = arena_text(&arena, environment_name(h->w, slot));
 	const struct json_value *verdict;
+	if (!name)
+		return false;
 	if (wait_verify(fiber, h->w->core, name, true, &arena, &verdict, &h->failure))
 		return false;
 	const struct json_value *repaired = json_member(verdict, "repaired");
@@ -38,8 +41,7 @@ static void heal(struct fiber *fiber, void *ctx)
 		fiber_wait(fiber, &h->failure);
 	}
 	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS && !h->failure.code; slot++)
-		if (environment_name(w, slot))
-			was_damaged |= verify(fiber, h, environment_name(w, slot));
+		was_damaged |= verify(fiber, h, slot);
 	if (h->done)
 		h->done(h->ctx, was_damaged, h->failure.code ? &h->failure : NULL);
 	core_release(w);

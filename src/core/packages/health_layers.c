@@ -180,7 +180,7 @@ static void read_findings(
 void checkup_verify_layers(struct checkup *c)
 {
 	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS; slot++) {
-		const char *name = environment_name(c->w, slot);
+		const char *name = arena_text(&c->arena, environment_name(c->w, slot));
 		const struct json_value *verdict;
 		struct error err;
 		if (!name || is_found(c, FINDING_ENVIRONMENT, name))
@@ -188,7 +188,7 @@ void checkup_verify_layers(struct checkup *c)
 		if (wait_verify(c->fiber, c->w->core, name, false, &c->arena, &verdict, &err))
 			not_checked(c, err.text);
 		else
-			read_findings(c, environment_name(c->w, slot), verdict);
+			read_findings(c, name, verdict);
 	}
 	verify_frozen(c);
 }

@@ -111,11 +111,20 @@ static void set_model(struct core_workspace *w, const struct workspace *from)
 	memcpy(w->model.unsettled, copy.unsettled, sizeof w->model.unsettled);
 }
 
+/* Whether it still has the new environment: one that was suspended may have been rolled back. */
+static bool has_new(const struct package_change *c)
+{
+	const char *name = *name_of(c, &c->w->model);
+	return name && c->result.environment && !strcmp(name, c->result.environment);
+}
+
 /* The sandbox has the old environment, and the row is to say so. */
 static void put_back(struct package_change *c)
 {
 	struct core_workspace *w = c->w;
 	size_t slot = c->manager->slot;
+	if (!has_new(c))
+		return;
 	set_model(w, &c->old);
 	struct env_pin *unwanted = w->pins[slot];
 	w->pins[slot] = c->pin;
@@ -156,6 +165,10 @@ static int copy_live(struct package_change *c, struct error *err)
 		.names = unsettled->forced };
 	if (c->manager->apply(c->fiber, &change, err))
 		return -1;
+	if (!has_new(c))
+		return fail(err, ERR_CONFLICT,
+			"workspace '%s' was rolled back while packages were copied into it",
+			w->model.name);
 	/* What commands change from now on stays. */
 	unsettled->forced = text_list_copy(&w->arena, &c->old.unsettled[c->manager->slot].forced);
 	w->is_dirty = true;

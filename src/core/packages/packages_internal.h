@@ -85,10 +85,12 @@ int modules_list(struct fiber *fiber, struct core_workspace *w, struct arena *ar
 /* ---- packages in a sandbox that runs ---- */
 
 struct live_change {
-	struct core_workspace *w;	       /* held by the caller */
-	struct arena *arena;		       /* the caller's */
-	const struct env_meta *before, *after; /* before NULL: none */
-	text_list names;		       /* of the packages that change */
+	struct core_workspace *w; /* held by the caller */
+	struct arena *arena;	  /* the caller's */
+	/* Until the first wait: a rollback may release them, and a build renews them. before NULL:
+	 * none. */
+	const struct env_meta *before, *after;
+	text_list names; /* of the packages that change */
 };
 /* Copies into the sandbox, which is up, what `after` adds, and removes what the packages had
  * before. On an error nothing was changed. */

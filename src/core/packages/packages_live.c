@@ -169,7 +169,8 @@ static int choose_layers(struct live *live, struct error *err)
 			requirement_normalize_name(change->arena, str_from(manifest.name));
 		if (!is_new && !is_among(&change->names, name))
 			continue;
-		vec_push(change->arena, &live->layers, ids->items[i]);
+		vec_push(change->arena, &live->layers,
+			(const char *)arena_text(change->arena, ids->items[i]));
 		for (size_t k = 0; k < manifest.entries.count; k++)
 			map_set(&live->wanted,
 				str_from(arena_printf(
@@ -189,7 +190,8 @@ static void name_removed(struct live *live)
 		for (size_t k = 0; k < change->after->packages.count; k++)
 			is_kept |= !strcmp(change->after->packages.items[k].key, had->key);
 		if (!is_kept && !is_among(&change->names, had->key))
-			vec_push(change->arena, &live->change.names, had->key);
+			vec_push(change->arena, &live->change.names,
+				(const char *)arena_text(change->arena, had->key));
 	}
 }
 

@@ -95,7 +95,7 @@ int live_apply_node(struct fiber *fiber, const struct live_change *change, struc
 		return -1;
 	choose(&live, change);
 	if (live.changed.count)
-		live.files.layers = change->after->layers;
+		live.files.layers = text_list_copy(change->arena, &change->after->layers);
 	return live_copy(fiber, &live.files, err);
 }
 

@@ -223,7 +223,7 @@ static void repair_environments(struct repairing *r)
 {
 	struct core_workspace *w = r->w;
 	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS; slot++) {
-		const char *known = environment_name(w, slot), *name;
+		const char *known = arena_text(&r->arena, environment_name(w, slot)), *name;
 		struct error err;
 		if (!is_damaged(r, known))
 			continue;
