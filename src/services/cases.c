@@ -301,10 +301,10 @@ static int store(struct creation *creation, struct fiber *fiber, struct error *e
 	read_spec(c->model.yaml, c->model.harness, NULL, &c->arena, &c->spec, &ignored);
 	int failed = put_wait(fiber, cases->base.core, &store_cases, &c->model, err);
 	c = map_get(&cases->ids, str_from(creation->model.id));
-	if (failed && c) {
+	if (failed && c && !c->is_removed) { /* else its removal ends it */
 		desk_drop(core_system(), cases->base.core, c->model.workspace);
 		case_drop(c);
-	} else if (c) {
+	} else if (!failed && c) {
 		fault_point("case_created");
 		case_emit(c, "case.created");
 		cases_arm_sweep(cases);
@@ -381,12 +381,15 @@ static void begin_cell(struct cell_entry *cell)
 		cell_go_on(cell);
 }
 
-static void drop_open(struct cell_entry *cell)
+/* Its row could not be written. One that was canceled meanwhile is neither open nor held. */
+static void drop_unstored(struct cell_entry *cell)
 {
 	struct case_entry *c = cell->c;
-	c->cases->open_cells--;
+	bool is_open = !cell_has_ended(cell->model.state);
+	c->cases->open_cells -= is_open;
 	cell_drop(cell);
-	case_unhold(c);
+	if (is_open)
+		case_unhold(c);
 }
 
 static void create_cell(struct fiber *fiber, void *ctx)
@@ -405,7 +408,7 @@ static void create_cell(struct fiber *fiber, void *ctx)
 	bool failed = err->code != ERR_NONE;
 	creation->done(creation->ctx, failed ? NULL : &cell->model, failed ? err : NULL);
 	if (failed && cell)
-		drop_open(cell);
+		drop_unstored(cell);
 	else if (!failed && !cell_has_ended(cell->model.state))
 		begin_cell(cell);
 	free(creation);

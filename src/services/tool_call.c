@@ -132,6 +132,11 @@ struct tool_call_job *tools_call(const struct request *request, struct tools *to
 		tools_fail_unknown(tools, name, call->version, err);
 		return NULL;
 	}
+	if (entry && entry->is_removed) {
+		fail(err, ERR_NOT_FOUND, "version %llu of tool '%s' is being removed",
+			(unsigned long long)entry->model.version, name);
+		return NULL;
+	}
 	if (!entry || !entry->model.workspace) {
 		fail(err, ERR_CONFLICT, "tool '%s' isn't loaded: %s", name,
 			any->model.error ? any->model.error : "it is being forged");

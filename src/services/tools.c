@@ -7,6 +7,7 @@
 #include "services/scripts.h"
 
 #define SWEEP_MS 3600000
+#define LAST_USERS_MS 5 /* between two looks whether calls of a removed version have ended */
 
 /* ---- those that are known ---- */
 
@@ -364,6 +365,7 @@ static int remove_version(struct fiber *fiber, struct tool_entry *entry, struct 
 {
 	struct core *core = entry->tools->base.core;
 	struct desk desk;
+	struct error ignored;
 	entry->users++;
 	entry->is_removed = true;
 	desk_init(&desk, core, core_system());
@@ -373,6 +375,9 @@ static int remove_version(struct fiber *fiber, struct tool_entry *entry, struct 
 		fault_point("tool_remove");
 		failed = drop_wait(fiber, core, &store_tools, entry->model.id, err);
 	}
+	/* The end of a call, or of a rollback, comes in a later turn. */
+	while (!failed && entry->users > 1)
+		pause_wait(fiber, core_loop(core), LAST_USERS_MS, &ignored);
 	if (!failed) {
 		tools_drop(entry);
 		return 0;

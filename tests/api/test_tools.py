@@ -1,5 +1,6 @@
 """/v1/tools and carrel tool: nothing is loaded unless its tests pass; versions, calls, packages, and what a tool can't do."""
 # security: services
+import concurrent.futures
 import contextlib
 import datetime
 import json
@@ -12,7 +13,7 @@ import threading
 
 import pytest
 from daemons import furnished_daemon as daemon, make_furnished as make_daemon  # noqa: F401
-from harness import eventually
+from harness import descendants, eventually
 from rest import Events, problem
 
 CODE = "def run(text, times=1):\n    print('called')\n    return {'text': text * times, 'number': 0.1234567890123}\n"
@@ -240,6 +241,42 @@ def test_a_day_after_it_was_active_a_version_is_swept(make_daemon):
     daemon.start_serving()
     assert eventually(lambda: [one["version"] for one in daemon.get("/v1/tools/echo/versions").json()["items"]] == [2])
     assert eventually(lambda: [one["id"] for one in desks(daemon)] == [active["workspace"]]) and call(daemon, text="x")["ok"]
+
+
+def test_a_version_that_is_being_removed_takes_no_call(daemon, forge):
+    forge()
+    writer = next(pid for pid, (_, name) in descendants(daemon.process.pid).items() if name == "carrel-writer")
+    removal = threading.Thread(target=lambda: daemon.delete("/v1/tools/echo"))
+    os.kill(writer, signal.SIGSTOP)     # its rows can't go
+    try:
+        removal.start()
+        assert eventually(lambda: [desk["state"] for desk in desks(daemon)] == ["deleting"])
+        problem(daemon.post("/v1/tools/echo/call", {"arguments": {"text": "x"}}), 404, "not_found", "version 1 of tool 'echo' is being removed")
+    finally:
+        os.kill(writer, signal.SIGCONT)
+        removal.join()
+    assert eventually(lambda: not desks(daemon))
+
+
+@pytest.mark.needs_faults
+def test_calls_while_a_version_is_removed_end(daemon, forge):
+    """Whenever they come: a sanitizer sees a call that outlives its version."""
+    for _ in range(4):
+        forge()
+        is_over = threading.Event()
+
+        def ask():
+            while not is_over.is_set():
+                assert daemon.post("/v1/tools/echo/call", {"arguments": {"text": "x"}}).status in (200, 404)
+        with contextlib.closing(daemon.connection()) as connection, concurrent.futures.ThreadPoolExecutor(16) as pool:
+            connection.request("DELETE", "/v1/tools/echo")
+            asking = [pool.submit(ask) for _ in range(16)]
+            try:
+                assert connection.getresponse().status in (204, 409)
+            finally:
+                is_over.set()
+            for one in asking:
+                one.result()
 
 
 @pytest.mark.once
