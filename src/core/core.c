@@ -77,6 +77,8 @@ int core_open(
 	core->loop = loop;
 	core->tree_jobs = (struct job_queue){ .core = core, .kind = &tree_job_kind };
 	core->blobs = (struct job_queue){ .core = core, .kind = &blob_job_kind };
+	shares_init(&core->creations, "workspaces being created", "wait until some are ready",
+		CREATIONS_MAX, CREATIONS_MAX / 2);
 	shares_init(&core->uploads, "uploads under way", "wait until some have ended", UPLOADS_MAX,
 		UPLOADS_SHARE_MAX);
 	core->log = options->log;
@@ -190,6 +192,7 @@ void core_free(struct core *core)
 	inquiries_done(core);
 	jobs_done(&core->blobs);
 	shares_done(&core->uploads);
+	shares_done(&core->creations);
 	template_copies_close(core);
 	pulls_done(core);
 	approvals_quiet(core);

@@ -226,7 +226,7 @@ struct core {
 	struct loop_timer *cleaning; /* starts the child that removes .del- trees */
 	struct measure cleaner, meter;
 	struct job_queue tree_jobs, blobs;
-	struct shares uploads;
+	struct shares uploads, creations;
 	struct pull *pulls; /* queue of core/state/pull.c: the first is in progress */
 	bool has_rubbish;
 	bool has_rubbish_inside; /* workspaces/<id>/.del-<id> exist, in workspaces that stay */
@@ -307,6 +307,7 @@ void core_later(struct core *core, core_workspace_fn *fn, void *ctx, struct core
 	const struct error *err);
 
 /* ---- create.c ---- */
+#define CREATIONS_MAX 8192 /* workspaces at once: each has a fiber */
 /* Workspaces whose rows are committed together, when the last one is made; with the first failure
  * none has one. Ends with the last. */
 struct create_group {

@@ -29,6 +29,7 @@ struct api {
 	struct relay *relays;	/* of relay.c */
 	char *relay_chunk;
 	struct shares port_connections, exec_shares;
+	struct shares left; /* operations that go on without a client */
 	struct websocket_group *websockets;
 	struct exec_socket *exec_sockets; /* of exec_socket.c */
 };
@@ -157,6 +158,7 @@ struct pending {
 	bool frees_key;			 /* when it fails */
 	struct cancelable *cancelable;	 /* when the client disconnects; or NULL */
 	char id[ID_LEN + 1];		 /* that the new object gets, or "" */
+	struct share left;		 /* when the client has disconnected */
 	struct buf body;		 /* of pending_print */
 	struct json json;
 };

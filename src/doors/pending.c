@@ -6,6 +6,8 @@ static void on_gone(struct call *c)
 {
 	struct pending *op = c->priv;
 	op->call = NULL;
+	share_join(&op->api->left, c->r->holder, &op->left);
+	share_add(&op->left, 1);
 	if (op->cancelable)
 		cancelable_cancel(op->cancelable);
 }
@@ -47,6 +49,7 @@ struct call *pending_end(struct pending *op)
 		c->priv = NULL; /* don't report the end */
 		call_let_go(c);
 	}
+	share_release(&op->left);
 	free(op);
 	return c;
 }

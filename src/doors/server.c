@@ -12,6 +12,7 @@
 #define BODY_MAX ((size_t)16 << 20)
 #define PORT_CONNECTIONS_MAX 1024 /* of all workspaces */
 #define QUERY_MAX 128		  /* parameters */
+#define LEFT_MAX 4096		  /* operations without a client */
 
 /* ---- reading what was asked ---- */
 
@@ -95,7 +96,9 @@ static int check_conditions(struct call *c, struct error *err)
 
 static int run(struct call *c, struct error *err)
 {
-	if (!(c->operation->flags & ROUTE_BARE) && core_check_serving(c->api->core, err))
+	bool is_bare = c->operation->flags & ROUTE_BARE, frees = str_is(c->r->method, "DELETE");
+	if ((!is_bare && core_check_serving(c->api->core, err)) ||
+		(!is_bare && !frees && shares_check(&c->api->left, c->r->holder, 1, err)))
 		return -1;
 	return call_run(c, err);
 }
@@ -219,6 +222,8 @@ int api_open(const struct api_options *options, struct api **out, struct error *
 	visits_init(&api->visits, &api->front, http_drop);
 	shares_init(&api->port_connections, "open connections to ports of workspaces",
 		"close some of them", PORT_CONNECTIONS_MAX, PORT_CONNECTIONS_MAX / 4);
+	shares_init(&api->left, "operations under way whose client has disconnected",
+		"wait until some have ended", LEFT_MAX, LEFT_MAX / 4);
 	shares_init(&api->exec_shares, "open WebSockets", "close some of them", EXEC_SOCKETS_MAX,
 		EXEC_SOCKETS_MAX / 2);
 	if (front_init(&api->front, options->settings, err)) {
@@ -295,6 +300,7 @@ void api_free(struct api *api)
 	visits_done(&api->visits);
 	shares_done(&api->port_connections);
 	shares_done(&api->exec_shares);
+	shares_done(&api->left);
 	front_done(&api->front);
 	free(api);
 }

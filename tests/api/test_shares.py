@@ -16,7 +16,7 @@ from test_cases import case
 from test_ports import serve, url
 
 # A quarter of what all have: src/services/cases.h, src/doors/server.c, src/net/http.h.
-CELLS, CONNECTIONS, BODIES = 1024 // 4, 1024 // 4, (256 << 20) // 4
+CELLS, CONNECTIONS, BODIES, LEFT = 1024 // 4, 1024 // 4, (256 << 20) // 4, 4096 // 4
 COMMANDS = 200      # need more descriptors than 1,024 open files leave for commands
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,29 @@ def test_one_token_s_cells_leave_room_for_others(doors):
         assert [cell.status for cell in cells] == [201] * CELLS
         problem(one.post(path, {}), 429, "limit", f"{CELLS} cells", "one principal")
         assert other.post(path, {}).status == 201
+
+
+def test_what_a_token_leaves_behind_is_bounded(doors):
+    """An operation goes on when its client is gone, and has a stack of its own."""
+    one, other, admin = doors
+    assert admin.post("/v1/workspaces", {"name": "busy"}).status == 201
+    try:
+        assert admin.post("/v1/workspaces/busy/exec", {"argv": ["sleep", "1000"], "background": True}).status == 201
+        path, body = "/v1/workspaces/busy/snapshots", json.dumps({"when_busy": "wait", "timeout": "600s"}).encode()
+        lines = "Content-Type: application/json", f"Content-Length: {len(body)}"
+        sent = 0
+        while b"operations" not in one.get("/v1/workspaces/busy").body:
+            assert sent < 4 * LEFT
+            with contextlib.ExitStack() as stack:
+                for _ in range(64):
+                    stack.enter_context(send(one, "POST", path, *lines, body=body))
+            sent += 64
+        assert sent >= LEFT
+        problem(one.post(path, {}), 429, "limit", f"{LEFT} are the limit of one principal")
+        assert other.get("/v1/workspaces/busy").status == 200
+    finally:
+        assert one.request("DELETE", "/v1/workspaces/busy").status == 204
+    assert eventually(lambda: one.get("/v1/workspaces").status == 200)
 
 
 @pytest.mark.once

@@ -27,6 +27,7 @@ struct creation {
 	char template_sha256[2 * SHA256_LEN + 1]; /* of a template to be built; or "" */
 	struct create_group *group;		  /* or NULL */
 	struct creation *next;			  /* of the group, whose row is due */
+	struct share share;			  /* of the workspaces being created */
 };
 
 static void leave_group(struct creation *creation, const struct error *err);
@@ -66,6 +67,7 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 	w->files = (pair_list){ 0 };
 	workspace_tidy(w);
 	fault_point("core_create_answer");
+	share_release(&creation->share);
 	creation->done(creation->ctx, err ? NULL : w, err);
 	waiters_call(&w->refusals, NULL, NULL);
 	if (err && is_made)
@@ -403,7 +405,7 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 	core_workspace_fn *done, void *ctx)
 {
 	struct workspace wanted = *asked;
-	char name[WORKSPACE_NAME_MAX + 1];
+	char name[WORKSPACE_NAME_MAX + 1], caller[PRINCIPAL_NAME_SIZE];
 	struct error err;
 	auto_arena struct arena arena = { 0 };
 	struct begin begin = { 0 };
@@ -411,6 +413,7 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 		(!has_state && use_template(core, &wanted, &arena, &begin, &err)) ||
 		workspace_take_labels(&wanted, &arena, &err) ||
 		check(core, &wanted, has_state, &err) ||
+		shares_check(&core->creations, access_caller(request, caller), 1, &err) ||
 		grants_check(core, &wanted, voucher >= 0, &err) ||
 		check_files(&wanted, &begin.files, &err)) {
 		if (group && !group->err.code)
@@ -453,6 +456,8 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 	if (begin.sha256)
 		str_copy(creation->template_sha256, sizeof creation->template_sha256, begin.sha256);
 	creation->w->has_state = has_state;
+	share_join(&core->creations, access_caller(request, caller), &creation->share);
+	share_add(&creation->share, 1);
 	audit_create(request, creation->w);
 	core_hold(creation->w);
 	fiber_start(run_creation, creation);
