@@ -125,10 +125,11 @@ static int refuse(const struct policy_verdict *verdict, bool was_asked, struct a
 static void read_env(const text_list *given, struct arena *arena, pair_list *env)
 {
 	for (size_t i = 0; i < given->count; i++) {
-		size_t len = strcspn(given->items[i], "=");
+		const char *pair = given->items[i];
+		size_t len = strcspn(pair, "=");
 		vec_push(arena, env,
 			(struct text_pair){
-				arena_bytes(arena, given->items[i], len), given->items[i] + len });
+				arena_bytes(arena, pair, len), pair + len + (pair[len] == '=') });
 	}
 }
 
