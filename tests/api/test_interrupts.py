@@ -8,6 +8,8 @@ import subprocess
 
 import pytest
 from harness import eventually
+from packages_made import plain
+from rollouts import clean, deploy, left, put  # noqa: F401
 from workspaces import created
 
 GOES_ON = "interrupted: the daemon goes on with what it was asked for"
@@ -26,7 +28,12 @@ COMMANDS = {
     "update": (["update", "{w}", "--label", "a=b"], GOES_ON),
     "rm": (["rm", "--force", "{w}"], GOES_ON),
     "template add": (["template", "add", "{t}"], GOES_ON),
+    "deploy": (["deploy", "blob:greeter@1.0.0"], GOES_ON),
+    "deployment restart": (["deployment", "restart", "greeter"], GOES_ON),
 }
+# What goes on, and ends by itself much later or not at all: the hint says what undoes it.
+UNDONE_BY = {"template add": "carrel template rm removes it", "deploy": "carrel deployment rm --force ends it",
+             "deployment restart": "carrel deployment rm --force ends it"}
 
 
 @contextlib.contextmanager
@@ -59,7 +66,7 @@ def test_an_interrupted_command_says_what_becomes_of_it(daemon, tmp_path, comman
                 out, errors = process.communicate(timeout=60)
         lines = errors.splitlines()
         assert (process.returncode, out) == (130, "") and lines[0].startswith(f"carrel: {said}"), (process.returncode, out, errors)
-        assert len(lines) == 2 and lines[1].startswith("hint: "), errors
+        assert len(lines) == 2 and lines[1].startswith("hint: ") and lines[1].endswith(UNDONE_BY.get(command, "")), errors
     for one in daemon.get("/v1/workspaces").json()["items"]:
         daemon("rm", "--force", one["id"])
 
@@ -108,6 +115,25 @@ def test_an_interrupt_ends_what_waits_for_a_command(daemon, words, use):
         assert daemon.get(f"/v1/execs/{id}").json()["state"] == "running"
         assert [one["tag"] for one in daemon.get(f"/v1/workspaces/{name}/snapshots").json()["items"]] == ["begin"]
         assert daemon.get(f"/v1/workspaces/{name}-late").status == 404
+
+
+@pytest.mark.parametrize("has_live", [False, True], ids=["first", "replacement"])
+def test_an_interrupted_rollout_goes_on_and_what_ends_it_is_said(clean, has_live):
+    if has_live:
+        deploy(clean, plain())
+    put(clean, plain("2.0.0", rest="  command: sleep 1000\n  start_timeout: 300s\n"), "greeter@2.0.0")
+    with subprocess.Popen([clean.path, "deploy", "blob:greeter@2.0.0"], env=clean.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        rollout = lambda: clean.get("/v1/deployments/greeter").json().get("rollout", {})
+        assert eventually(lambda: rollout().get("status") == "starting")
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
+    said, hint = errors.splitlines()[-2:]
+    assert (process.returncode, out, said) == (130, "", "carrel: interrupted: the rollout goes on"), errors
+    assert hint.endswith("ends it, and the revision that is live" if has_live else "ends it"), hint
+    assert rollout()["status"] == "starting"
+    stops = re.search(r"; carrel (deployment rm --force \S+) ends it", hint)[1].split()
+    assert clean(*stops).returncode == 0 and clean.get("/v1/deployments/greeter").status == 404
+    assert eventually(lambda: not left(clean))
 
 
 def layers(daemon):

@@ -157,6 +157,12 @@ static int take_event(struct rollout_watch *watch, struct error *err)
 	return look(watch, err);
 }
 
+static bool is_live(const struct rollout_watch *watch)
+{
+	uint64_t revision;
+	return json_member_u64(watch->answer->value, "revision", &revision) && revision;
+}
+
 /* Until the rollout has ended; says each status on stderr. */
 static int await(
 	struct command *command, const char *id, struct remote_answer *answer, struct error *err)
@@ -176,9 +182,8 @@ static int await(
 		return fail_hint(err, ERR_CANCELED,
 			arena_printf(&command->arena,
 				"carrel deployment show %s shows it; carrel deployment rm --force "
-				"%s "
-				"ends it",
-				id, id),
+				"%s ends it%s",
+				id, id, is_live(&watch) ? ", and the revision that is live" : ""),
 			"interrupted: the rollout goes on");
 	return failed ? -1 : 0;
 }
@@ -305,6 +310,9 @@ static int run_deploy(struct command *command, struct error *err)
 		0, "no-wait", ARG_FLAG, AT(no_wait), NULL,                                         \
 			"answer at once, while the rollout goes on"                                \
 	}
+/* After an interrupt whose request was perhaps received. */
+static const char rollout_afterwards[] =
+	"carrel deployment ls shows a rollout; carrel deployment rm --force ends it";
 static const struct arg_option deploy_table[] = {
 	{ 0, "name", ARG_TEXT, AT(name), "NAME",
 		"of the deployment (default: that of the agent); one that exists is replaced", NULL,
@@ -348,6 +356,7 @@ const struct arg_spec cli_deploy = {
 	.examples = "  carrel deploy ./greeter -e GREETING=hello\n"
 		    "  carrel deploy greeter@1.0.0.apkg --name staging\n"
 		    "  carrel deploy greeter@1.1.0 --url https://desk.example/greeter.apkg\n",
+	.afterwards = rollout_afterwards,
 	.run = run_deploy,
 };
 
@@ -437,6 +446,7 @@ static const struct arg_spec restart_spec = {
 	.usage = "NAME [options]",
 	.about = "Rolls the live revision out again: new surfaces take over when they are healthy.",
 	ARG_TABLE(roll_table),
+	.afterwards = rollout_afterwards,
 	.run = run_again,
 };
 static const struct arg_spec rollback_spec = {
@@ -445,6 +455,7 @@ static const struct arg_spec rollback_spec = {
 	.usage = "NAME [options]",
 	.about = "Rolls the revision before the live one out again.",
 	ARG_TABLE(roll_table),
+	.afterwards = rollout_afterwards,
 	.run = run_again,
 };
 

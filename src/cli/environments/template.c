@@ -188,6 +188,7 @@ static const struct arg_spec add_spec = {
 	.examples = "  carrel template add mine.yaml\n"
 		    "  carrel template show strict | sed 's/name: strict/name: tight/' | carrel "
 		    "template add -\n",
+	.afterwards = "carrel template ls lists what there is; carrel template rm removes it",
 	.run = run_add,
 };
 
