@@ -193,10 +193,10 @@ static bool is_near(const struct policy_rule *rule, const char *pattern)
 
 bool pattern_is_forbidden(struct judge *j, enum policy_operation operation, const char *pattern)
 {
-	for (size_t i = 0; i < j->policy->rules.count && judge_spend(j, 4); i++) {
-		const struct policy_rule *rule = &j->policy->rules.items[i];
-		if (rule->kind == POLICY_FILE && rule->decision != POLICY_ALLOW &&
-			(rule->operations & operation) && is_near(rule, pattern) &&
+	const struct policy *policy = j->policy;
+	for (size_t i = 0; i < policy->forbidding.count && judge_spend(j, 4); i++) {
+		const struct policy_rule *rule = &policy->rules.items[policy->forbidding.items[i]];
+		if ((rule->operations & operation) && is_near(rule, pattern) &&
 			may_match(j, rule, pattern))
 			return true;
 	}

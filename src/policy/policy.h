@@ -59,9 +59,10 @@ struct policy {
 	bool is_claude;
 	bool accepts_edits; /* Claude Code's mode acceptEdits: writing below `directories` */
 	text_list directories;
-	struct map by_word; /* SHELL: the first word, or the first two: struct policy_bucket */
-	struct map by_dir;  /* FILE: `fixed` */
-	struct map by_host; /* NETWORK: `host` */
+	struct map by_word;	/* SHELL: the first word, or the first two: struct policy_bucket */
+	struct map by_dir;	/* FILE: `fixed` */
+	VEC(size_t) forbidding; /* FILE: the rules that deny or ask */
+	struct map by_host;	/* NETWORK: `host` */
 	struct arena *arena;
 };
 struct policy_places { /* what rules name by variable; NULL: a rule that names it is an error */

@@ -268,6 +268,8 @@ int rule_push(struct policy *policy, const struct policy_rule *given, struct err
 	case POLICY_FILE:
 		policy->has_file_rules = true;
 		bucket = bucket_of(&policy->by_dir, policy->arena, str_from(rule.fixed));
+		if (rule.decision != POLICY_ALLOW)
+			vec_push(policy->arena, &policy->forbidding, at);
 		break;
 	case POLICY_NETWORK:
 	default:

@@ -1,22 +1,32 @@
 /* Reads options as programs read them, by the rows of known shapes. */
 #include "policy/shapes.h"
 
+#include "base/map.h"
 #include "base/path.h"
 #include "policy/shape_rows.h"
 
 /* Longer bundles of letters aren't read: nobody writes them. */
 #define LETTERS_MAX 64
 
+static void add_names(struct map *by_name, const struct shape *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct str rest = str_from(rows[i].names), name;
+		while (str_next(&rest, ' ', &name))
+			map_add(by_name, name, (void *)&rows[i]);
+	}
+}
+
+/* A script asks for each of its words, and there are hundreds of names. */
 static const struct shape *find_exact(const char *name)
 {
-	size_t len = strlen(name);
-	for (size_t i = 0; i < shape_row_count; i++)
-		if (words_have_part(shape_rows[i].names, name, len))
-			return &shape_rows[i];
-	for (size_t i = 0; i < shape_git_row_count; i++)
-		if (words_have_part(shape_git_rows[i].names, name, len))
-			return &shape_git_rows[i];
-	return NULL;
+	static struct map by_name;
+	if (!by_name.count) {
+		map_init(&by_name, NULL);
+		add_names(&by_name, shape_rows, shape_row_count);
+		add_names(&by_name, shape_git_rows, shape_git_row_count);
+	}
+	return map_get(&by_name, str_from(name));
 }
 
 const struct shape *shape_find(struct arena *arena, const char *name)

@@ -2,11 +2,18 @@
 
 bool words_have_part(const char *words, const char *word, size_t len)
 {
-	for (const char *at = words; *at; at += *at == ' ') {
-		size_t one = strcspn(at, " ");
-		if (one == len && *at == *word && memcmp(at, word, len) == 0)
+	if (!len || memchr(word, ' ', len))
+		return false;
+	while (*words) {
+		size_t same = 0;
+		while (same < len && words[same] == word[same])
+			same++;
+		if (same == len && (!words[len] || words[len] == ' '))
 			return true;
-		at += one;
+		words += same;
+		while (*words && *words != ' ')
+			words++;
+		words += *words == ' ';
 	}
 	return false;
 }
