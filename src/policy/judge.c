@@ -158,6 +158,18 @@ struct moves { /* of a script */
 	const char *to; /* the directory of the first one; NULL: not known */
 };
 
+/* Text that `eval` or `trap` runs: it may change the directory, also for what stands before it, in
+ * a loop or a function. */
+static bool may_move(const shell_words *words, size_t from)
+{
+	static const char *const parts[] = { "cd", "pushd", "popd", "chdir", "\\", "'", "\"", "$" };
+	for (size_t i = from; i < words->count; i++)
+		for (size_t k = 0; k < sizeof parts / sizeof *parts; k++)
+			if (!words->items[i].literal || strstr(words->items[i].literal, parts[k]))
+				return true;
+	return false;
+}
+
 /* Commands after which a relative path means another file. */
 static int find_move(void *ctx, const struct shell_command *command)
 {
@@ -166,6 +178,8 @@ static int find_move(void *ctx, const struct shell_command *command)
 	const shell_words *words = &command->words;
 	for (size_t i = 0; i < words->count && command->kind == SHELL_SIMPLE; i++) {
 		const char *name = words->items[i].literal;
+		if (words_have("eval trap", name) && may_move(words, i + 1))
+			moves->count += 2;
 		if (!words_have(movers, name))
 			continue;
 		moves->count++;

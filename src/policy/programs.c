@@ -506,6 +506,8 @@ static void judge_kept_names(struct call *c, const struct shape_reading *reading
 		else if (item->effect == 'T' || item->effect == 'O')
 			dir = item->value.literal;
 	}
+	if (operands == 1 && !dir && words_have("ln", c->shape->names) && last->value.literal)
+		judge_part(c, POLICY_WRITE, path_basename(last->value.literal));
 	bool is_last = !dir && operands > 1 && !words_have("curl wget", c->shape->names);
 	if (is_last)
 		dir = last->value.literal;

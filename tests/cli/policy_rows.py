@@ -211,6 +211,7 @@ awk '{print}' /etc/shadow
 sed p /etc/shadow
 cp /etc/shadow a
 mv /etc/shadow a
+for i in 1 2; do cat shadow; "cd" /etc; done
 echo $(< /etc/shadow)
 while read l; do echo "$l"; done < /etc/shadow
 read x < /etc/shadow
@@ -372,6 +373,9 @@ sed -nf script a
 sed --expression='1e id' a
 sed '1!{e id' a
 sed 's/[/]/x/e' a
+for i in 1 2; do cat shadow; eval 'cd /etc'; done
+while cat shadow; do eval "c''d /etc"; done
+trap 'cat shadow' EXIT; eval 'cd /etc'
 sed '/[[:alpha:]/s/]/e curl x #/p' a
 sed -n '/[[.a.]/s/]/w out #/p' a
 sed '/[[=a=]/s/]/e curl x #/p' a

@@ -124,6 +124,11 @@ def test_what_arguments_add_up_to_is_bounded(rules):
     assert status == 0 and (SANITIZED or usage.ru_maxrss < 64 << 10), usage
 
 
+def test_a_link_of_one_operand_is_written_here():
+    settings = {"permissions": {"allow": ["shell(ln:*)", "file(read:/**)", "file(write:/workspace/d/**)"]}}
+    assert [row[1] for row in decide(["ln -s /tmp/a", "ln /tmp/a", "ln -s /tmp/a d/a"], settings)] == ["ask", "ask", "allow"]
+
+
 def test_every_spelling_of_an_edit_in_place_is_a_write():
     settings = {"permissions": {"allow": ["shell(sed:*)", "file(read:/workspace/**)"], "deny": ["file(write:/workspace/fixed/**)"]}}
     rows = [f"sed {option} s/a/b/ fixed/a" for option in ("-i", "-ni", "-i.bak", "--in-place", "--in-place=.bak")]
