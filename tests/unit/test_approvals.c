@@ -286,6 +286,9 @@ static void test_a_principal_has_a_share_of_what_may_wait(void **state)
 	struct fixture *f = *state;
 	struct told told = { 0 };
 	const char *argv[] = { "a", NULL }, *names[] = { "one", "two", "three" };
+	/* An agent asks for the principal that it acts for. */
+	const char *askers[] = { "token one", "agent a for token one",
+		"agent of deployment b for token one" };
 	const struct exec_spec spec = { .argv = { argv, 1, 1 } };
 	const struct policy_verdict verdict = { .decision = POLICY_ASK };
 	const struct approval_question question = { EXEC, &spec, &verdict, false };
@@ -294,7 +297,7 @@ static void test_a_principal_has_a_share_of_what_may_wait(void **state)
 	for (size_t i = 0; i < 3; i++)
 		create(f, names[i], (struct workspace){ 0 });
 	for (int i = 0; i < APPROVALS_SHARE_MAX; i++)
-		assert_int_equal(approval_ask("token one", find(f, names[i % 2]), &question,
+		assert_int_equal(approval_ask(askers[i % 3], find(f, names[i % 2]), &question,
 					 on_decided, &told, id, &err),
 			0);
 	assert_int_equal(
@@ -302,8 +305,14 @@ static void test_a_principal_has_a_share_of_what_may_wait(void **state)
 		-1);
 	assert_int_equal(err.code, ERR_LIMIT);
 	assert_non_null(strstr(err.text, "of token one"));
+	assert_int_equal(approval_ask("agent c for token one", find(f, "three"), &question,
+				 on_decided, &told, id, &err),
+		-1);
 	assert_int_equal(
 		approval_ask("token two", find(f, "three"), &question, on_decided, &told, id, &err),
+		0);
+	assert_int_equal(approval_ask("subject x for token one", find(f, "three"), &question,
+				 on_decided, &told, id, &err),
 		0);
 }
 

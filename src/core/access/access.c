@@ -280,6 +280,7 @@ const char *access_noun(enum noun noun)
 	return noun_names[noun];
 }
 
+#define AGENT_NAME "agent "
 #define CLIENT_NAME "client of agent "
 
 bool access_name_is_client(const char *name)
@@ -310,13 +311,24 @@ const char *access_name(const struct principal *principal, char out[PRINCIPAL_NA
 		str_format(out, PRINCIPAL_NAME_SIZE, CLIENT_NAME "%s", principal->subject);
 		break;
 	case PRINCIPAL_AGENT:
-		str_format(out, PRINCIPAL_NAME_SIZE, "agent %s", principal->subject);
+		str_format(out, PRINCIPAL_NAME_SIZE, AGENT_NAME "%s", principal->subject);
 		break;
 	case PRINCIPAL_NOBODY:
 		str_format(out, PRINCIPAL_NAME_SIZE, "nobody");
 		break;
 	}
 	return out;
+}
+
+const char *access_holder(const char *name)
+{
+	while (!strncmp(name, AGENT_NAME, sizeof AGENT_NAME - 1)) {
+		const char *caller = strstr(name, ACCESS_FOR);
+		if (!caller)
+			break;
+		name = caller + strlen(ACCESS_FOR);
+	}
+	return name;
 }
 
 /* A sandbox can't review what it asked for itself, whatever its credential says. */

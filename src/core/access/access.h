@@ -101,6 +101,9 @@ const struct principal *access_subject(const char *subject, enum token_scope sco
 int access_none(
 	struct core *core, const struct access_from *from, const char *why, struct error *err);
 const char *access_name(const struct principal *principal, char out[PRINCIPAL_NAME_SIZE]);
+/* Whose share of something scarce it takes: an agent takes that of the principal it acts for.
+ * Points into `name`. */
+const char *access_holder(const char *name);
 /* A principal that may do nothing: for routes that call no verb. */
 const struct principal *access_nobody(void);
 /* A client of an agent whose routes need no credential: no scope. Lives in `arena`. */

@@ -228,19 +228,20 @@ static int check_room(
 	const struct core_workspace *w, const char *requested_by, size_t bytes, struct error *err)
 {
 	const struct core *core = w->core;
+	const char *holder = access_holder(requested_by);
 	size_t all = 0, here = 0, share = 0;
 	for (const struct core_approval *a = core->access->newest_approval; a; a = a->older)
 		if (is_pending(a)) {
 			all++;
 			here += !strcmp(a->model.workspace, w->model.id);
-			share += !strcmp(a->model.requested_by, requested_by);
+			share += !strcmp(access_holder(a->model.requested_by), holder);
 		}
 	if (share >= APPROVALS_SHARE_MAX)
 		return fail_hint(err, ERR_LIMIT,
 			"carrel approval ls --state pending lists what waits for an answer",
 			"%zu commands of %s wait for an approval, and %d are the limit of one "
 			"principal",
-			share, requested_by, APPROVALS_SHARE_MAX);
+			share, holder, APPROVALS_SHARE_MAX);
 	if (here >= APPROVALS_WAITING_MAX || all >= APPROVALS_PENDING_MAX ||
 		core->access->approval_bytes + bytes > APPROVALS_BYTES_MAX)
 		return fail_hint(err, ERR_LIMIT,

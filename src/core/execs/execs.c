@@ -503,7 +503,8 @@ int exec_start(const struct request *request, struct core_workspace *w,
 	struct policy_verdict verdict;
 	char caller[PRINCIPAL_NAME_SIZE];
 	/* What carrel does itself is nobody's share. */
-	const char *name = request == &request_system ? NULL : access_caller(request, caller);
+	const char *name =
+		request == &request_system ? NULL : access_holder(access_caller(request, caller));
 	/* As it is judged: ".." behind a link would lead elsewhere. */
 	if (spec->cwd)
 		own.cwd = path_normalize(&arena, plan_view_path(w->model.view), spec->cwd);
