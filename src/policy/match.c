@@ -133,10 +133,21 @@ bool match_star(const char *pattern, const char *text, bool is_cut, bool *is_ope
 	return false;
 }
 
+/* Whether a star stands for a part of a program's path that leads out of what is before it. */
+static bool star_leaves(const char *pattern, const char *name)
+{
+	size_t fixed = strcspn(pattern, "*"), len = strlen(name);
+	return len > fixed &&
+	       (strstr(name, "/../") || (len > 2 && strcmp(name + len - 3, "/..") == 0));
+}
+
 static enum match match_wildcard(struct judge *j, const struct policy_rule *rule,
 	const shell_words *words, size_t first, struct found *found)
 {
 	bool is_open;
+	if (rule->decision == POLICY_ALLOW &&
+		star_leaves(rule->wildcard, words->items[first].literal))
+		return MATCH_NO;
 	if (!found->joined)
 		join(j, words, first, found);
 	judge_spend(j, (found->joined_len + strlen(rule->wildcard)) / 8);

@@ -124,6 +124,12 @@ def test_what_arguments_add_up_to_is_bounded(rules):
     assert status == 0 and (SANITIZED or usage.ru_maxrss < 64 << 10), usage
 
 
+def test_a_star_for_programs_of_a_directory_does_not_leave_it():
+    settings = {"permissions": {"allow": ["Bash(./scripts/*)", "Bash(../tools/run * now)"]}}
+    rows = ["./scripts/../x", "./scripts/a/../../x b", "./scripts/a", "./scripts/a ../x", "../tools/run it now", "../tools/../x it now"]
+    assert [row[1] for row in decide(rows, settings)] == ["ask", "ask", "allow", "allow", "allow", "ask"]
+
+
 def test_a_link_of_one_operand_is_written_here():
     settings = {"permissions": {"allow": ["shell(ln:*)", "file(read:/**)", "file(write:/workspace/d/**)"]}}
     assert [row[1] for row in decide(["ln -s /tmp/a", "ln /tmp/a", "ln -s /tmp/a d/a"], settings)] == ["ask", "ask", "allow"]
