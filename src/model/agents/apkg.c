@@ -2,6 +2,7 @@
 
 #include "base/path.h"
 #include "base/str.h"
+#include "model/records/rows.h"
 
 const char *const surface_names[SURFACE_COUNT + 1] = { "rest", "a2a", "ui", NULL };
 static const uint16_t ports[SURFACE_COUNT] = { 8000, 50051, 3000 };
@@ -67,23 +68,19 @@ static int check_python(const char *text, struct error *err)
 
 #define AT(member) offsetof(struct apkg_surface, member)
 static const struct field surface_rows[] = {
-	{ "module", FIELD_TEXT, AT(module),
+	ROW(TEXT, module,
 		"MODULE:NAME; rest: an ASGI application, run by "
 		"uvicorn; a2a: a function that serves",
-		FIELD_IN, .most = 256, .check = check_module },
-	{ "command", FIELD_TEXT, AT(command), "a line for /bin/sh, in place of a module", FIELD_IN,
-		.least = 1, .most = 4096 },
-	{ "path", FIELD_TEXT, AT(path), "of ui: a directory of static files", FIELD_IN,
-		.check = check_path },
-	{ "port", FIELD_INTEGER, AT(port), "8000, 50051 and 3000 when not given", FIELD_IN,
-		.least = 1024, .most = 65535 },
-	{ "health", FIELD_TEXT, AT(health), "a path of HTTP, grpc or tcp", FIELD_IN, .most = 1024,
-		.check = check_health },
+		.most = 256, .check = check_module),
+	ROW(TEXT, command, "a line for /bin/sh, in place of a module", .least = 1, .most = 4096),
+	ROW(TEXT, path, "of ui: a directory of static files", .check = check_path),
+	ROW(INTEGER, port, "8000, 50051 and 3000 when not given", .least = 1024, .most = 65535),
+	ROW(TEXT, health, "a path of HTTP, grpc or tcp", .most = 1024, .check = check_health),
 	{ "start_timeout", FIELD_DURATION, AT(start_timeout_ms),
-		"until it is healthy for the first time (default 60s)", FIELD_IN, .least = 100,
+		"until it is healthy for the first time (default 60s)", .least = 100,
 		.most = 3600000 },
-	{ "limits", FIELD_OBJECT, AT(limits), NULL, FIELD_IN, .object = &limits_record },
-	{ "env", FIELD_PAIRS, AT(env), "variables", FIELD_IN, .most = 256 },
+	ROW(OBJECT, limits, .object = &limits_record),
+	ROW(PAIRS, env, "variables", .most = 256),
 };
 #undef AT
 static const struct record surface_record = { "ApkgSurfaceWanted", NULL, RECORD_ROWS(surface_rows),
@@ -92,9 +89,8 @@ static const struct record surface_record = { "ApkgSurfaceWanted", NULL, RECORD_
 static const struct field_choice managers[] = { { "venv", 0 }, { "conda", 1 }, { 0 } };
 #define AT(member) offsetof(struct apkg_runtime, member)
 static const struct field runtime_rows[] = {
-	{ "python_version", FIELD_TEXT, AT(python_version), "such as 3.12", FIELD_IN, .most = 32,
-		.check = check_python },
-	{ "env_manager", FIELD_CHOICE, AT(env_manager), "venv", FIELD_IN, .choices = managers },
+	ROW(TEXT, python_version, "such as 3.12", .most = 32, .check = check_python),
+	ROW(CHOICE, env_manager, "venv", .choices = managers),
 };
 #undef AT
 static const struct record runtime_record = { "ApkgRuntimeWanted", NULL, RECORD_ROWS(runtime_rows),
@@ -108,11 +104,10 @@ static const struct record runtime_record = { "ApkgRuntimeWanted", NULL, RECORD_
 			.has = FIELD_HAS(struct apkg, surfaces[kind].is_there)                     \
 	}
 static const struct field rows[] = {
-	{ "name", FIELD_TEXT, AT(name), NULL, FIELD_IN | FIELD_REQUIRED, .check = apkg_check_id },
-	{ "version", FIELD_TEXT, AT(version), NULL, FIELD_IN | FIELD_REQUIRED,
-		.check = apkg_check_id },
-	{ "description", FIELD_TEXT, AT(description), NULL, FIELD_IN, .most = 1000 },
-	{ "runtime", FIELD_OBJECT, AT(runtime), NULL, FIELD_IN, .object = &runtime_record },
+	ROW(TEXT, name, NULL, FIELD_IN | FIELD_REQUIRED, .check = apkg_check_id),
+	ROW(TEXT, version, NULL, FIELD_IN | FIELD_REQUIRED, .check = apkg_check_id),
+	ROW(TEXT, description, NULL, FIELD_IN, .most = 1000),
+	ROW(OBJECT, runtime, NULL, FIELD_IN, .object = &runtime_record),
 	SURFACE("rest", SURFACE_REST),
 	SURFACE("a2a", SURFACE_A2A),
 	SURFACE("ui", SURFACE_UI),

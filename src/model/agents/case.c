@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "format/text/yaml_json.h"
 #include "model/nouns/template.h"
+#include "model/records/rows.h"
 
 const char *const grader_type_names[] = { "command", "tests", "pytest", NULL };
 const char *const case_state_names[] = { "created", "preparing", "ready", "failed", NULL };
@@ -57,12 +58,11 @@ static int check_grader(const void *value, struct error *err)
 #define AT(member) offsetof(struct case_environment, member)
 static const struct field_choice installs[] = { { "editable", 1 }, { 0 } };
 static const struct field environment_rows[] = {
-	{ "requirements", FIELD_TEXTS, AT(requirements), "packages of Python", .most = 500,
-		.check = template_check_requirement },
-	{ "install", FIELD_CHOICE, AT(install), "editable: the source too, with its dependencies",
-		.choices = installs },
-	{ "system_site_packages", FIELD_BOOLEAN, AT(system_site_packages),
-		"packages of the host's interpreter are found too" },
+	ROW(TEXTS, requirements, "packages of Python", .most = 500,
+		.check = template_check_requirement),
+	ROW(CHOICE, install, "editable: the source too, with its dependencies",
+		.choices = installs),
+	ROW(BOOLEAN, system_site_packages, "packages of the host's interpreter are found too"),
 };
 #undef AT
 static const struct record environment_record = { "CaseEnvironment", NULL,
@@ -70,8 +70,8 @@ static const struct record environment_record = { "CaseEnvironment", NULL,
 
 #define AT(member) offsetof(struct case_setup, member)
 static const struct field setup_rows[] = {
-	{ "run", FIELD_TEXTS, AT(run), "shell commands", .least = 1, .most = CASE_COMMANDS_MAX,
-		.check = check_command },
+	ROW(TEXTS, run, "shell commands", .least = 1, .most = CASE_COMMANDS_MAX,
+		.check = check_command),
 	TIMEOUT(AT(timeout_ms)),
 };
 #undef AT
@@ -79,8 +79,7 @@ static const struct record setup_record = { "CaseSetup", NULL, RECORD_ROWS(setup
 
 #define AT(member) offsetof(struct case_harness, member)
 static const struct field harness_rows[] = {
-	{ "command", FIELD_TEXT, AT(command), "shell command", FIELD_IN | FIELD_REQUIRED,
-		.check = check_command },
+	ROW(TEXT, command, "shell command", FIELD_IN | FIELD_REQUIRED, .check = check_command),
 	TIMEOUT(AT(timeout_ms)),
 };
 #undef AT
@@ -89,14 +88,12 @@ static const struct record harness_record = { "CaseHarness", NULL, RECORD_ROWS(h
 
 #define AT(member) offsetof(struct case_grader, member)
 static const struct field grader_rows[] = {
-	{ "type", FIELD_CHOICE, AT(type), NULL, FIELD_IN | FIELD_REQUIRED,
-		.names = grader_type_names },
-	{ "name", FIELD_TEXT, AT(name), NULL, .least = 1, .most = 64 },
-	{ "run", FIELD_TEXT, AT(run), "shell command", .check = check_command },
-	{ "paths", FIELD_TEXTS, AT(paths), NULL, .most = 100 },
-	{ "args", FIELD_TEXTS, AT(args), NULL, .most = 100 },
-	{ "files", FIELD_PAIRS, AT(files), NULL, .most = TEMPLATE_FILES_MAX,
-		.check_pair = template_check_file },
+	ROW(CHOICE, type, NULL, FIELD_IN | FIELD_REQUIRED, .names = grader_type_names),
+	ROW(TEXT, name, NULL, .least = 1, .most = 64),
+	ROW(TEXT, run, "shell command", .check = check_command),
+	ROW(TEXTS, paths, NULL, .most = 100),
+	ROW(TEXTS, args, NULL, .most = 100),
+	ROW(PAIRS, files, NULL, .most = TEMPLATE_FILES_MAX, .check_pair = template_check_file),
 	TIMEOUT(AT(timeout_ms)),
 };
 #undef AT
@@ -106,16 +103,15 @@ static const struct record grader_record = { "CaseGrader", NULL, RECORD_ROWS(gra
 /* Without the graders: a list of objects is no field. */
 #define AT(member) offsetof(struct case_spec, member)
 static const struct field spec_rows[] = {
-	{ "id", FIELD_TEXT, AT(id), NULL, FIELD_IN | FIELD_REQUIRED, .check = check_id },
-	{ "description", FIELD_TEXT, AT(description), NULL, .most = 1000 },
-	{ "source", FIELD_TEXT, AT(source), NULL, .least = 1, .most = 4096 },
-	{ "environment", FIELD_OBJECT, AT(environment), .object = &environment_record },
-	{ "setup", FIELD_OBJECT, AT(setup), .object = &setup_record },
-	{ "harness", FIELD_SHORT, AT(harness), .object = &harness_record },
-	{ "env", FIELD_PAIRS, AT(env), NULL, .most = WORKSPACE_ENV_MAX,
-		.check_pair = workspace_check_variable },
-	{ "limits", FIELD_OBJECT, AT(limits), .object = &limits_record },
-	{ "network", FIELD_OBJECT, AT(network), .object = &workspace_network_record },
+	ROW(TEXT, id, NULL, FIELD_IN | FIELD_REQUIRED, .check = check_id),
+	ROW(TEXT, description, NULL, .most = 1000),
+	ROW(TEXT, source, NULL, .least = 1, .most = 4096),
+	ROW(OBJECT, environment, .object = &environment_record),
+	ROW(OBJECT, setup, .object = &setup_record),
+	ROW(SHORT, harness, .object = &harness_record),
+	ROW(PAIRS, env, NULL, .most = WORKSPACE_ENV_MAX, .check_pair = workspace_check_variable),
+	ROW(OBJECT, limits, .object = &limits_record),
+	ROW(OBJECT, network, .object = &workspace_network_record),
 };
 #undef AT
 static const struct record spec_record = { "CaseFile", NULL, RECORD_ROWS(spec_rows), FIELD_IN };
@@ -227,14 +223,14 @@ const char *grader_command(const struct case_grader *grader, struct arena *arena
 
 #define AT(member) offsetof(struct case_step, member)
 static const struct field step_rows[] = {
-	{ "type", FIELD_TEXT, AT(type), "install, editable, setup, harness; or that of a grader" },
-	{ "name", FIELD_TEXT, AT(name) },
-	{ "command", FIELD_TEXT, AT(command) },
-	{ "passed", FIELD_BOOLEAN, AT(passed) },
-	{ "exit_code", FIELD_INT, AT(exit_code) },
-	{ "reason", FIELD_TEXT, AT(reason), "as of an exec; error: it could not be run" },
-	{ "duration_ms", FIELD_INTEGER, AT(duration_ms) },
-	{ "output", FIELD_TEXT, AT(output), "what it wrote to stdout and stderr" },
+	ROW(TEXT, type, "install, editable, setup, harness; or that of a grader"),
+	ROW(TEXT, name),
+	ROW(TEXT, command),
+	ROW(BOOLEAN, passed),
+	ROW(INT, exit_code),
+	ROW(TEXT, reason, "as of an exec; error: it could not be run"),
+	ROW(INTEGER, duration_ms),
+	ROW(TEXT, output, "what it wrote to stdout and stderr"),
 	{ "truncated", FIELD_BOOLEAN, AT(is_cut), "a middle part of the output is left out" },
 };
 #undef AT
@@ -256,69 +252,64 @@ const struct record case_step_record = { "CaseStep", "One command of a case or a
 
 #define AT(member) offsetof(struct eval_case, member)
 static const struct field case_rows[] = {
-	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN, .head = "ID", .column = 1 },
-	{ "name", FIELD_TEXT, AT(name), "the id that its file gives it", FIELD_OUT | FIELD_COLUMN,
-		.head = "CASE", .column = 2 },
-	{ "state", FIELD_CHOICE, AT(state),
+	ROW(ID, id, NULL, FIELD_OUT | FIELD_COLUMN, .head = "ID", .column = 1),
+	ROW(TEXT, name, "the id that its file gives it", FIELD_OUT | FIELD_COLUMN, .head = "CASE",
+		.column = 2),
+	ROW(CHOICE, state,
 		"created: its source may be sent; preparing: since its first cell; ready: cells "
 		"run; failed: they fail",
-		FIELD_OUT | FIELD_COLUMN, .names = case_state_names, .head = "STATE", .column = 3 },
-	{ "description", FIELD_TEXT, AT(description), NULL, SHOWN | FIELD_NULLABLE },
-	{ "source", FIELD_TEXT, AT(source), "as its file names it", SHOWN | FIELD_NULLABLE },
-	{ "workspace", FIELD_TEXT, AT(workspace),
+		FIELD_OUT | FIELD_COLUMN, .names = case_state_names, .head = "STATE", .column = 3),
+	ROW(TEXT, description, NULL, SHOWN | FIELD_NULLABLE),
+	ROW(TEXT, source, "as its file names it", SHOWN | FIELD_NULLABLE),
+	ROW(TEXT, workspace,
 		"id of the workspace that is prepared, to which the source is sent; null: the case "
 		"was only checked",
-		SHOWN | FIELD_NULLABLE, .head = "WORKSPACE", .column = 5 },
-	{ "snapshot", FIELD_TEXT, AT(snapshot), "id of the prepared state",
-		SHOWN | FIELD_NULLABLE },
-	{ "keep", FIELD_BOOLEAN, AT(keep), "workspaces of ended cells stay", SHOWN },
+		SHOWN | FIELD_NULLABLE, .head = "WORKSPACE", .column = 5),
+	ROW(TEXT, snapshot, "id of the prepared state", SHOWN | FIELD_NULLABLE),
+	ROW(BOOLEAN, keep, "workspaces of ended cells stay", SHOWN),
 	{ "ttl", FIELD_DURATION, AT(ttl_ms),
 		"a case that isn't used for so long is removed, unless it keeps workspaces",
 		SHOWN },
-	{ "reason", FIELD_TEXT, AT(reason),
+	ROW(TEXT, reason,
 		"why it has failed: install, editable, setup, snapshot, or restarted: the daemon "
 		"was",
-		SHOWN | FIELD_NULLABLE },
-	{ "error", FIELD_TEXT, AT(error), NULL, SHOWN | FIELD_NULLABLE },
+		SHOWN | FIELD_NULLABLE),
+	ROW(TEXT, error, NULL, SHOWN | FIELD_NULLABLE),
 	STEPS(AT(steps), "of the preparation"),
 	VARIABLES(AT(variables), FIELD_OUT | FIELD_NULLABLE),
-	{ "variables", FIELD_PAIRS, AT(variables), NULL, FIELD_KEPT },
-	{ "yaml", FIELD_TEXT, AT(yaml), NULL, FIELD_KEPT },
-	{ "file", FIELD_TEXT, AT(file), NULL, FIELD_KEPT },
-	{ "harness", FIELD_TEXT, AT(harness), NULL, FIELD_KEPT },
+	ROW(PAIRS, variables, NULL, FIELD_KEPT),
+	ROW(TEXT, yaml, NULL, FIELD_KEPT),
+	ROW(TEXT, file, NULL, FIELD_KEPT),
+	ROW(TEXT, harness, NULL, FIELD_KEPT),
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "created_ms", .head = "AGE", .column = 6 },
 	{ "last_used_at", FIELD_TIME, AT(last_used_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "last_used_ms" },
-	{ "cells", FIELD_INTEGER, AT(cells), "how many it has", FIELD_OUT, .head = "CELLS",
-		.column = 4 },
+	ROW(INTEGER, cells, "how many it has", FIELD_OUT, .head = "CELLS", .column = 4),
 };
 #undef AT
 const struct record case_record = { "Case", "An eval case.", RECORD_ROWS(case_rows) };
 
 #define AT(member) offsetof(struct cell, member)
 static const struct field cell_rows[] = {
-	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN },
+	ROW(ID, id, NULL, FIELD_OUT | FIELD_COLUMN),
 	{ "case", FIELD_ID, AT(case_id), "id of its case", FIELD_OUT | FIELD_COLUMN,
 		.kept = "case_id" },
-	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_OUT | FIELD_COLUMN,
-		.names = cell_state_names },
-	{ "case_name", FIELD_TEXT, AT(case_name), NULL, SHOWN },
-	{ "repeat", FIELD_INTEGER, AT(repeat), "which run of the case it is, from 1", SHOWN },
-	{ "reason", FIELD_TEXT, AT(reason),
+	ROW(CHOICE, state, NULL, FIELD_OUT | FIELD_COLUMN, .names = cell_state_names),
+	ROW(TEXT, case_name, NULL, SHOWN),
+	ROW(INTEGER, repeat, "which run of the case it is, from 1", SHOWN),
+	ROW(TEXT, reason,
 		"why it hasn't passed: case (its preparation has failed), harness, grader, "
 		"workspace, removed, or restarted: the daemon was",
-		SHOWN | FIELD_NULLABLE },
-	{ "error", FIELD_TEXT, AT(error), NULL, SHOWN | FIELD_NULLABLE },
-	{ "workspace", FIELD_TEXT, AT(workspace), "id, while there is one",
-		SHOWN | FIELD_NULLABLE },
-	{ "duration_ms", FIELD_INTEGER, AT(duration_ms), "from its fork to its verdict", SHOWN },
+		SHOWN | FIELD_NULLABLE),
+	ROW(TEXT, error, NULL, SHOWN | FIELD_NULLABLE),
+	ROW(TEXT, workspace, "id, while there is one", SHOWN | FIELD_NULLABLE),
+	ROW(INTEGER, duration_ms, "from its fork to its verdict", SHOWN),
 	STEPS(AT(steps), "the harness, then the graders"),
-	{ "diff", FIELD_TEXT, AT(diff), "what the harness changed, as a patch",
-		SHOWN | FIELD_NULLABLE },
+	ROW(TEXT, diff, "what the harness changed, as a patch", SHOWN | FIELD_NULLABLE),
 	{ "diff_truncated", FIELD_BOOLEAN, AT(diff_is_cut), "its end is left out", SHOWN },
 	VARIABLES(AT(variables), FIELD_OUT | FIELD_NULLABLE),
-	{ "variables", FIELD_PAIRS, AT(variables), NULL, FIELD_KEPT },
+	ROW(PAIRS, variables, NULL, FIELD_KEPT),
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "created_ms" },
 	{ "started_at", FIELD_TIME, AT(started_ms), NULL, FIELD_OUT | FIELD_COLUMN | FIELD_NULLABLE,
@@ -331,19 +322,16 @@ const struct record cell_record = { "Cell", "One run of a case.", RECORD_ROWS(ce
 
 #define AT(member) offsetof(struct case_wanted, member)
 static const struct field case_wanted_rows[] = {
-	{ "yaml", FIELD_TEXT, AT(yaml), "the text of its file", FIELD_IN | FIELD_REQUIRED,
-		.least = 1, .most = YAML_JSON_MAX },
-	{ "file", FIELD_TEXT, AT(file), "the name of that file, for errors", FIELD_IN, .least = 1,
-		.most = 4096 },
-	{ "harness", FIELD_TEXT, AT(harness), "a shell command in place of its own", FIELD_IN,
-		.least = 1, .most = 65536, .check = check_command },
-	{ "check", FIELD_BOOLEAN, AT(check), "only reads it; nothing is made", FIELD_IN },
-	{ "keep", FIELD_BOOLEAN, AT(keep),
-		"workspaces of ended cells stay until the case is removed", FIELD_IN },
+	ROW(TEXT, yaml, "the text of its file", FIELD_REQUIRED, .least = 1, .most = YAML_JSON_MAX),
+	ROW(TEXT, file, "the name of that file, for errors", .least = 1, .most = 4096),
+	ROW(TEXT, harness, "a shell command in place of its own", .least = 1, .most = 65536,
+		.check = check_command),
+	ROW(BOOLEAN, check, "only reads it; nothing is made"),
+	ROW(BOOLEAN, keep, "workspaces of ended cells stay until the case is removed"),
 	{ "ttl", FIELD_DURATION, AT(ttl_ms),
 		"remove the case when it isn't used for so long, unless it keeps workspaces; 1 h "
 		"when not given",
-		FIELD_IN, .least = 1, .most = CASE_TIMEOUT_MOST },
+		.least = 1, .most = CASE_TIMEOUT_MOST },
 };
 #undef AT
 const struct record case_wanted_record = { "CaseWanted", NULL, RECORD_ROWS(case_wanted_rows),
@@ -351,8 +339,8 @@ const struct record case_wanted_record = { "CaseWanted", NULL, RECORD_ROWS(case_
 
 #define AT(member) offsetof(struct cell_wanted, member)
 static const struct field cell_wanted_rows[] = {
-	{ "repeat", FIELD_INTEGER, AT(repeat), "which run of the case it is; 1 when not given",
-		FIELD_IN, .least = 1, .most = CASE_REPEAT_MAX },
+	ROW(INTEGER, repeat, "which run of the case it is; 1 when not given", .least = 1,
+		.most = CASE_REPEAT_MAX),
 };
 #undef AT
 const struct record cell_wanted_record = { "CellWanted", NULL, RECORD_ROWS(cell_wanted_rows),

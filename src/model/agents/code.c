@@ -1,6 +1,7 @@
 #include "model/agents/code.h"
 
 #include "base/str.h"
+#include "model/records/rows.h"
 
 #define PACKAGES_MAX 256
 #define PYTEST_NONE 5 /* its exit code when it has found no test */
@@ -43,25 +44,21 @@ static int check_wanted(const void *value, struct error *err)
 
 #define AT(member) offsetof(struct code_wanted, member)
 static const struct field wanted_rows[] = {
-	{ "file", FIELD_TEXT, AT(file),
-		"the name of the file, which ends in .py or .sh; main.py when not given",
-		.pattern = CODE_FILE_PATTERN, .check = code_check_file },
-	{ "code", FIELD_TEXT, AT(code), "what the file holds", FIELD_REQUIRED, .least = 1,
-		.most = CODE_BYTES_MAX },
-	{ "tests_file", FIELD_TEXT, AT(tests_file),
+	ROW(TEXT, file, "the name of the file, which ends in .py or .sh; main.py when not given",
+		.pattern = CODE_FILE_PATTERN, .check = code_check_file),
+	ROW(TEXT, code, "what the file holds", FIELD_REQUIRED, .least = 1, .most = CODE_BYTES_MAX),
+	ROW(TEXT, tests_file,
 		"the name of the tests' file: .py for pytest, .sh for a shell; test_ and the name "
 		"of the file when not given",
-		.pattern = CODE_FILE_PATTERN, .check = code_check_file },
-	{ "tests", FIELD_TEXT, AT(tests), "what the tests' file holds", .least = 1,
-		.most = CODE_BYTES_MAX },
-	{ "packages", FIELD_TEXTS, AT(packages), "requirements of Python packages",
-		.most = PACKAGES_MAX },
-	{ "python", FIELD_TEXT, AT(python), "a version of Python", .least = 1, .most = 4095 },
+		.pattern = CODE_FILE_PATTERN, .check = code_check_file),
+	ROW(TEXT, tests, "what the tests' file holds", .least = 1, .most = CODE_BYTES_MAX),
+	ROW(TEXTS, packages, "requirements of Python packages", .most = PACKAGES_MAX),
+	ROW(TEXT, python, "a version of Python", .least = 1, .most = 4095),
 	{ "stdin", FIELD_BYTES, AT(stdin_text), "the whole input: text, or {\"base64\": …}" },
-	{ "env", FIELD_PAIRS, AT(env), "variables", .most = WORKSPACE_ENV_MAX,
-		.pattern = WORKSPACE_VARIABLE_PATTERN, .check_pair = workspace_check_variable },
-	{ "limits", FIELD_OBJECT, AT(limits), .object = &limits_record },
-	{ "network", FIELD_OBJECT, AT(network), .object = &workspace_network_record },
+	ROW(PAIRS, env, "variables", .most = WORKSPACE_ENV_MAX,
+		.pattern = WORKSPACE_VARIABLE_PATTERN, .check_pair = workspace_check_variable),
+	ROW(OBJECT, limits, .object = &limits_record),
+	ROW(OBJECT, network, .object = &workspace_network_record),
 	{ "timeout", FIELD_DURATION, AT(timeout_ms),
 		"wall time of the file, and of its tests; 300 s when not given", .least = 1,
 		.most = TIME_MOST },

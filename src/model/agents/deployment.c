@@ -1,6 +1,7 @@
 #include "model/agents/deployment.h"
 
 #include "format/http/uri.h"
+#include "model/records/rows.h"
 
 const char *const deployment_status_names[DEPLOYMENT_STATUS_COUNT + 1] = { "downloading",
 	"building_env", "installing_deps", "starting", "healthy", "unhealthy", "failed", "stopped",
@@ -24,15 +25,15 @@ static const struct record surface_record = { "SurfaceKept", NULL, RECORD_ROWS(s
 #define AT(member) offsetof(struct workspace_network, member)
 static const struct field network_kept_rows[] = {
 	TEXT("mode", mode),
-	{ "allow", FIELD_TEXTS, AT(allow), NULL, FIELD_KEPT },
-	{ "deny", FIELD_TEXTS, AT(deny), NULL, FIELD_KEPT },
+	ROW(TEXTS, allow, NULL, FIELD_KEPT),
+	ROW(TEXTS, deny, NULL, FIELD_KEPT),
 };
 #undef AT
 static const struct record network_kept = { "NetworkKept", NULL, RECORD_ROWS(network_kept_rows) };
 
 #define AT(member) offsetof(struct revision, member)
 static const struct field revision_rows[] = {
-	{ "number", FIELD_INTEGER, AT(number), NULL, FIELD_KEPT },
+	ROW(INTEGER, number, NULL, FIELD_KEPT),
 	TEXT("agent_app_id", agent_app_id),
 	TEXT("version", version),
 	TEXT("package_url", package_url),
@@ -43,8 +44,8 @@ static const struct field revision_rows[] = {
 	TEXT("pip_index_url", pip_index_url),
 	TEXT("pip_extra_index_url", pip_extra_index_url),
 	TEXT("pip_trusted_host", pip_trusted_host),
-	{ "env", FIELD_PAIRS, AT(env), NULL, FIELD_KEPT },
-	{ "network", FIELD_OBJECT, AT(network), NULL, FIELD_KEPT, .object = &network_kept },
+	ROW(PAIRS, env, NULL, FIELD_KEPT),
+	ROW(OBJECT, network, NULL, FIELD_KEPT, .object = &network_kept),
 	TEXT("settings", settings),
 	TEXT("caller", caller),
 	TEXT("sha256", sha256),
@@ -69,46 +70,43 @@ const struct record revision_record = { "RevisionKept", NULL, RECORD_ROWS(revisi
 
 #define AT(member) offsetof(struct surface_info, member)
 static const struct field info_rows[] = {
-	{ "name", FIELD_TEXT, AT(name), "rest, a2a or ui", FIELD_OUT },
-	{ "status", FIELD_TEXT, AT(status), "starting, healthy, unhealthy or stopped", FIELD_OUT },
-	{ "url", FIELD_TEXT, AT(url), "where the daemon forwards requests to it", FIELD_OUT },
-	{ "port", FIELD_INTEGER, AT(port), "in its workspace", FIELD_OUT },
-	{ "workspace", FIELD_TEXT, AT(workspace), "its sandbox, for carrel port and carrel exec",
-		FIELD_OUT | FIELD_NULLABLE },
-	{ "exec", FIELD_TEXT, AT(exec), "its process, for GET /v1/execs/{id}/output",
-		FIELD_OUT | FIELD_NULLABLE },
-	{ "restarts", FIELD_INTEGER, AT(restarts), "since it was rolled out", FIELD_OUT },
-	{ "error", FIELD_TEXT, AT(error), "why it isn't healthy", FIELD_OUT | FIELD_NULLABLE },
+	ROW(TEXT, name, "rest, a2a or ui"),
+	ROW(TEXT, status, "starting, healthy, unhealthy or stopped"),
+	ROW(TEXT, url, "where the daemon forwards requests to it"),
+	ROW(INTEGER, port, "in its workspace"),
+	ROW(TEXT, workspace, "its sandbox, for carrel port and carrel exec", FIELD_NULLABLE),
+	ROW(TEXT, exec, "its process, for GET /v1/execs/{id}/output", FIELD_NULLABLE),
+	ROW(INTEGER, restarts, "since it was rolled out"),
+	ROW(TEXT, error, "why it isn't healthy", FIELD_NULLABLE),
 };
 #undef AT
-const struct record surface_info_record = { "Surface", NULL, RECORD_ROWS(info_rows) };
+const struct record surface_info_record = { "Surface", NULL, RECORD_ROWS(info_rows), FIELD_OUT };
 
 #define AT(member) offsetof(struct deployment_venv, member)
 static const struct field venv_rows[] = {
-	{ "path", FIELD_TEXT, AT(path), "inside the surfaces", FIELD_OUT },
-	{ "name", FIELD_TEXT, AT(name), "of the environment: carrel env show", FIELD_OUT },
-	{ "source", FIELD_TEXT, AT(source),
+	ROW(TEXT, path, "inside the surfaces"),
+	ROW(TEXT, name, "of the environment: carrel env show"),
+	ROW(TEXT, source,
 		"index: of the packages of an index; package: of the wheels in its "
-		"package.venv.tar.gz",
-		FIELD_OUT },
-	{ "requirements_sha256", FIELD_TEXT, AT(requirements_sha256),
-		"of requirements.txt, or no-deps", FIELD_OUT },
-	{ "created_at", FIELD_TEXT, AT(created_at), NULL, FIELD_OUT },
-	{ "python_version", FIELD_TEXT, AT(python_version), NULL, FIELD_OUT },
-	{ "installed_packages", FIELD_PAIRS, AT(packages), "names and versions", FIELD_OUT },
-	{ "cached", FIELD_BOOLEAN, AT(cached),
-		"nothing was installed for it: it, or all of its packages, were there", FIELD_OUT },
+		"package.venv.tar.gz"),
+	ROW(TEXT, requirements_sha256, "of requirements.txt, or no-deps"),
+	ROW(TEXT, created_at),
+	ROW(TEXT, python_version),
+	{ "installed_packages", FIELD_PAIRS, AT(packages), "names and versions" },
+	ROW(BOOLEAN, cached,
+		"nothing was installed for it: it, or all of its packages, were there"),
 };
 #undef AT
-static const struct record venv_record = { "DeploymentVenv", NULL, RECORD_ROWS(venv_rows) };
+static const struct record venv_record = { "DeploymentVenv", NULL, RECORD_ROWS(venv_rows),
+	FIELD_OUT };
 
 #define AT(member) offsetof(struct deployment_rollout, member)
 static const struct field rollout_rows[] = {
-	{ "revision", FIELD_INTEGER, AT(revision), NULL, FIELD_OUT | FIELD_KEPT },
-	{ "version", FIELD_TEXT, AT(version), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
-	{ "status", FIELD_CHOICE, AT(status), "healthy: it is live; failed: what was live still is",
-		FIELD_OUT | FIELD_KEPT, .names = deployment_status_names },
-	{ "error", FIELD_TEXT, AT(error), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
+	ROW(INTEGER, revision, NULL, FIELD_OUT | FIELD_KEPT),
+	ROW(TEXT, version, NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE),
+	ROW(CHOICE, status, "healthy: it is live; failed: what was live still is",
+		FIELD_OUT | FIELD_KEPT, .names = deployment_status_names),
+	ROW(TEXT, error, NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE),
 };
 #undef AT
 static const struct record rollout_record = { "DeploymentRollout", NULL,
@@ -118,38 +116,34 @@ static const struct record rollout_record = { "DeploymentRollout", NULL,
 static const struct field rows[] = {
 	{ "deploymentId", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN, .kept = "id",
 		.head = "ID", .column = 1 },
-	{ "name", FIELD_TEXT, AT(name), "its routes take it in place of the id",
-		FIELD_OUT | FIELD_KEPT, .head = "NAME", .column = 2 },
-	{ "status", FIELD_CHOICE, AT(status),
-		"of the revision that is being rolled out, else of the live one", FIELD_OUT,
-		.names = deployment_status_names, .head = "STATUS", .column = 4 },
+	ROW(TEXT, name, "its routes take it in place of the id", FIELD_OUT | FIELD_KEPT,
+		.head = "NAME", .column = 2),
+	ROW(CHOICE, status, "of the revision that is being rolled out, else of the live one",
+		FIELD_OUT, .names = deployment_status_names, .head = "STATUS", .column = 4),
 	{ "agentAppId", FIELD_TEXT, AT(agent_app_id), NULL, FIELD_OUT },
-	{ "version", FIELD_TEXT, AT(version), "of the live revision, else of the next", FIELD_OUT,
-		.head = "VERSION", .column = 3 },
+	ROW(TEXT, version, "of the live revision, else of the next", FIELD_OUT, .head = "VERSION",
+		.column = 3),
 	{ "packageUrl", FIELD_TEXT, AT(package_url), NULL, FIELD_OUT },
-	{ "sha256", FIELD_TEXT, AT(sha256), "of the package", FIELD_OUT | FIELD_NULLABLE },
-	{ "revision", FIELD_INTEGER, AT(revision), "the live one; 0: none is", FIELD_OUT,
-		.head = "REVISION", .column = 5 },
-	{ "error", FIELD_TEXT, AT(error), "of the latest rollout, or of a surface",
-		FIELD_OUT | FIELD_NULLABLE },
+	ROW(TEXT, sha256, "of the package", FIELD_OUT | FIELD_NULLABLE),
+	ROW(INTEGER, revision, "the live one; 0: none is", FIELD_OUT, .head = "REVISION",
+		.column = 5),
+	ROW(TEXT, error, "of the latest rollout, or of a surface", FIELD_OUT | FIELD_NULLABLE),
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "created_ms", .head = "AGE", .column = 6 },
 	{ "updated_at", FIELD_TIME, AT(updated_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "updated_ms" },
-	{ "revisions", FIELD_INTEGER, AT(revisions), NULL, FIELD_KEPT },
-	{ "rollout", FIELD_OBJECT, AT(rollout), "the latest one", FIELD_OUT | FIELD_KEPT,
-		.object = &rollout_record },
-	{ "venv", FIELD_OBJECT, AT(venv), "of the live revision; null: none is live",
-		FIELD_OUT | FIELD_NULLABLE, .object = &venv_record,
-		.has = FIELD_HAS(struct deployment, has_venv) },
-	{ "surfaces", FIELD_OBJECTS, AT(surfaces), "of the live revision, else of the next",
-		FIELD_OUT, .object = &surface_info_record },
+	ROW(INTEGER, revisions, NULL, FIELD_KEPT),
+	ROW(OBJECT, rollout, "the latest one", FIELD_OUT | FIELD_KEPT, .object = &rollout_record),
+	ROW(OBJECT, venv, "of the live revision; null: none is live", FIELD_OUT | FIELD_NULLABLE,
+		.object = &venv_record, .has = FIELD_HAS(struct deployment, has_venv)),
+	ROW(OBJECTS, surfaces, "of the live revision, else of the next", FIELD_OUT,
+		.object = &surface_info_record),
 	TEXT("log_rest", logs[SURFACE_REST]),
 	TEXT("log_a2a", logs[SURFACE_A2A]),
 	TEXT("log_ui", logs[SURFACE_UI]),
-	{ "live", FIELD_OBJECT, AT(live), NULL, FIELD_KEPT, .object = &revision_record },
-	{ "next", FIELD_OBJECT, AT(next), NULL, FIELD_KEPT, .object = &revision_record },
-	{ "previous", FIELD_OBJECT, AT(previous), NULL, FIELD_KEPT, .object = &revision_record },
+	ROW(OBJECT, live, NULL, FIELD_KEPT, .object = &revision_record),
+	ROW(OBJECT, next, NULL, FIELD_KEPT, .object = &revision_record),
+	ROW(OBJECT, previous, NULL, FIELD_KEPT, .object = &revision_record),
 };
 #undef AT
 const struct record deployment_record = { "Deployment", NULL, RECORD_ROWS(rows) };
@@ -195,50 +189,46 @@ static int check_url(const char *text, struct error *err)
 
 #define AT(member) offsetof(struct deployment_wanted, member)
 static const struct field wanted_rows[] = {
-	{ "agentAppId", FIELD_TEXT, AT(agent_app_id), "the agent", FIELD_IN | FIELD_REQUIRED,
+	{ "agentAppId", FIELD_TEXT, AT(agent_app_id), "the agent", FIELD_REQUIRED,
 		.pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,47}$", .check = apkg_check_id },
-	{ "version", FIELD_TEXT, AT(version), "that of agent.yaml", FIELD_IN | FIELD_REQUIRED,
-		.pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,47}$", .check = apkg_check_id },
-	{ "name", FIELD_TEXT, AT(name),
+	ROW(TEXT, version, "that of agent.yaml", FIELD_REQUIRED,
+		.pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,47}$", .check = apkg_check_id),
+	ROW(TEXT, name,
 		"of the deployment, agentAppId when not given; one that is there is replaced, "
 		"without a failed request",
-		FIELD_IN, .pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,47}$", .check = apkg_check_id },
+		.pattern = "^[A-Za-z0-9_][A-Za-z0-9._-]{0,47}$", .check = apkg_check_id),
 	{ "packageUrl", FIELD_TEXT, AT(package_url),
 		"blob:NAME of a stored package (default: blob:{agentAppId}@{version}), or an http "
 		"or https URL: unless the package {agentAppId}@{version} is stored already, with "
 		"the sha256 if one is given, it is fetched and stored under that name",
-		FIELD_IN, .least = 1, .most = 2048, .check = check_url },
-	{ "sha256", FIELD_TEXT, AT(sha256), "that the package must have", FIELD_IN,
-		.pattern = "^[0-9a-f]{64}$", .check = check_sha256 },
+		.least = 1, .most = 2048, .check = check_url },
+	ROW(TEXT, sha256, "that the package must have", .pattern = "^[0-9a-f]{64}$",
+		.check = check_sha256),
 	{ "rebuildVenv", FIELD_BOOLEAN, AT(rebuild_venv),
 		"make the environment again although it exists, with the versions that were "
-		"resolved before, and put it in the place of the one that is there",
-		FIELD_IN },
+		"resolved before, and put it in the place of the one that is there" },
 	{ "skipVenvCache", FIELD_BOOLEAN, AT(skip_venv_cache),
 		"look for neither the environment nor the versions that were resolved before: "
-		"resolve again, to the newest that requirements.txt allows",
-		FIELD_IN },
+		"resolve again, to the newest that requirements.txt allows" },
 	{ "forceRefresh", FIELD_BOOLEAN, AT(force_refresh),
 		"fetch a packageUrl of http or https, and unpack the package, although both were "
-		"done already; the environment is reused",
-		FIELD_IN },
+		"done already; the environment is reused" },
 	{ "pipIndexUrl", FIELD_TEXT, AT(pip_index_url),
 		"index in place of the host's; it and the next two fail the rollout unless "
 		"config.yaml has allow_options",
-		FIELD_IN, .least = 1, .most = 2048, .check = check_line },
-	{ "pipExtraIndexUrl", FIELD_TEXT, AT(pip_extra_index_url),
-		"another index, asked first: packages that it has are taken from it", FIELD_IN,
 		.least = 1, .most = 2048, .check = check_line },
+	{ "pipExtraIndexUrl", FIELD_TEXT, AT(pip_extra_index_url),
+		"another index, asked first: packages that it has are taken from it", .least = 1,
+		.most = 2048, .check = check_line },
 	{ "pipTrustedHost", FIELD_TEXT, AT(pip_trusted_host),
-		"HOST or HOST:PORT of an index whose certificate isn't checked", FIELD_IN,
-		.least = 1, .most = 256, .check = check_line },
-	{ "env", FIELD_PAIRS, AT(env), "variables of all surfaces", FIELD_IN,
-		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
-		.check_pair = workspace_check_variable },
-	{ "network", FIELD_OBJECT, AT(network), "what the surfaces may reach; nothing by default",
-		FIELD_IN, .object = &workspace_network_record },
-	{ "settings", FIELD_JSON, AT(settings), "the policy of the surfaces", FIELD_IN,
-		.most = WORKSPACE_POLICY_BYTES_MAX, .check = workspace_check_settings },
+		"HOST or HOST:PORT of an index whose certificate isn't checked", .least = 1,
+		.most = 256, .check = check_line },
+	ROW(PAIRS, env, "variables of all surfaces", .most = WORKSPACE_ENV_MAX,
+		.pattern = WORKSPACE_VARIABLE_PATTERN, .check_pair = workspace_check_variable),
+	ROW(OBJECT, network, "what the surfaces may reach; nothing by default",
+		.object = &workspace_network_record),
+	ROW(JSON, settings, "the policy of the surfaces", .most = WORKSPACE_POLICY_BYTES_MAX,
+		.check = workspace_check_settings),
 };
 #undef AT
 const struct record deployment_wanted_record = { "DeploymentWanted", NULL, RECORD_ROWS(wanted_rows),

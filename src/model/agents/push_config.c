@@ -2,24 +2,25 @@
 
 #include "format/http/uri.h"
 #include "model/network/network.h"
+#include "model/records/rows.h"
 
 #define SCHEME_MAX 64
 
 #define AT(member) offsetof(struct push_config, member)
 #define KEPT_NULLABLE (FIELD_KEPT | FIELD_NULLABLE)
 static const struct field rows[] = {
-	{ "id", FIELD_ID, AT(id), NULL, FIELD_COLUMN },
-	{ "task", FIELD_ID, AT(task), NULL, FIELD_COLUMN },
+	ROW(ID, id, NULL, FIELD_COLUMN),
+	ROW(ID, task, NULL, FIELD_COLUMN),
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_COLUMN, .kept = "created_ms" },
-	{ "config", FIELD_TEXT, AT(config), NULL, FIELD_KEPT },
-	{ "owner", FIELD_TEXT, AT(owner), NULL, FIELD_KEPT },
-	{ "url", FIELD_TEXT, AT(url), NULL, FIELD_KEPT },
-	{ "token", FIELD_TEXT, AT(token), NULL, KEPT_NULLABLE },
-	{ "scheme", FIELD_TEXT, AT(scheme), NULL, KEPT_NULLABLE },
-	{ "credentials", FIELD_TEXT, AT(credentials), NULL, KEPT_NULLABLE },
-	{ "is_old", FIELD_BOOLEAN, AT(is_old), NULL, FIELD_KEPT },
-	{ "is_done", FIELD_BOOLEAN, AT(is_done), NULL, FIELD_KEPT },
-	{ "told_ms", FIELD_INTEGER, AT(told_ms), NULL, FIELD_KEPT | FIELD_LATER },
+	ROW(TEXT, config, NULL, FIELD_KEPT),
+	ROW(TEXT, owner, NULL, FIELD_KEPT),
+	ROW(TEXT, url, NULL, FIELD_KEPT),
+	ROW(TEXT, token, NULL, KEPT_NULLABLE),
+	ROW(TEXT, scheme, NULL, KEPT_NULLABLE),
+	ROW(TEXT, credentials, NULL, KEPT_NULLABLE),
+	ROW(BOOLEAN, is_old, NULL, FIELD_KEPT),
+	ROW(BOOLEAN, is_done, NULL, FIELD_KEPT),
+	ROW(INTEGER, told_ms, NULL, FIELD_KEPT | FIELD_LATER),
 };
 #undef AT
 const struct record push_config_record = { "PushConfig", NULL, RECORD_ROWS(rows) };

@@ -1,4 +1,5 @@
 #include "model/agents/task.h"
+#include "model/records/rows.h"
 
 #define PARTS_MAX 1000
 
@@ -22,17 +23,17 @@ int task_state_find(const char *const names[TASK_STATE_COUNT + 1], const char *t
 
 #define AT(member) offsetof(struct task, member)
 static const struct field rows[] = {
-	{ "id", FIELD_ID, AT(id), NULL, FIELD_COLUMN },
-	{ "agent", FIELD_TEXT, AT(agent), NULL, FIELD_COLUMN },
-	{ "context", FIELD_TEXT, AT(context), NULL, FIELD_COLUMN },
-	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_COLUMN, .names = task_state_names },
+	ROW(ID, id, NULL, FIELD_COLUMN),
+	ROW(TEXT, agent, NULL, FIELD_COLUMN),
+	ROW(TEXT, context, NULL, FIELD_COLUMN),
+	ROW(CHOICE, state, NULL, FIELD_COLUMN, .names = task_state_names),
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_COLUMN, .kept = "created_ms" },
 	{ "updated_at", FIELD_TIME, AT(updated_ms), NULL, FIELD_COLUMN, .kept = "updated_ms" },
-	{ "workspace", FIELD_TEXT, AT(workspace), NULL, FIELD_KEPT | FIELD_NULLABLE },
-	{ "requested_by", FIELD_TEXT, AT(requested_by), NULL, FIELD_KEPT },
-	{ "message", FIELD_TEXT, AT(message), NULL, FIELD_KEPT | FIELD_NULLABLE },
-	{ "history", FIELD_TEXT, AT(history), NULL, FIELD_KEPT },
-	{ "artifacts", FIELD_TEXT, AT(artifacts), NULL, FIELD_KEPT },
+	ROW(TEXT, workspace, NULL, FIELD_KEPT | FIELD_NULLABLE),
+	ROW(TEXT, requested_by, NULL, FIELD_KEPT),
+	ROW(TEXT, message, NULL, FIELD_KEPT | FIELD_NULLABLE),
+	ROW(TEXT, history, NULL, FIELD_KEPT),
+	ROW(TEXT, artifacts, NULL, FIELD_KEPT),
 };
 #undef AT
 const struct record task_record = { "Task", NULL, RECORD_ROWS(rows) };

@@ -1,6 +1,7 @@
 #include "model/agents/tool.h"
 
 #include "base/str.h"
+#include "model/records/rows.h"
 
 #define ARGUMENTS_MAX (1u << 20)
 
@@ -56,33 +57,30 @@ bool tool_package_name(const char *requirement, char out[TOOL_NAME_MAX + 1])
 
 #define AT(member) offsetof(struct tool, member)
 static const struct field tool_rows[] = {
-	{ "id", FIELD_ID, AT(id), "of this version", FIELD_OUT | FIELD_COLUMN },
-	{ "name", FIELD_TEXT, AT(name), NULL, FIELD_OUT | FIELD_COLUMN, .head = "NAME",
-		.column = 1 },
-	{ "version", FIELD_INTEGER, AT(version), "1, 2, 3 ... of the tool", FIELD_OUT | FIELD_KEPT,
-		.most = UINT32_MAX, .head = "VERSION", .column = 2 },
-	{ "state", FIELD_CHOICE, AT(state),
+	ROW(ID, id, "of this version", FIELD_OUT | FIELD_COLUMN),
+	ROW(TEXT, name, NULL, FIELD_OUT | FIELD_COLUMN, .head = "NAME", .column = 1),
+	ROW(INTEGER, version, "1, 2, 3 ... of the tool", FIELD_OUT | FIELD_KEPT, .most = UINT32_MAX,
+		.head = "VERSION", .column = 2),
+	ROW(CHOICE, state,
 		"active: calls run this version; dormant: it isn't loaded; else it is being forged",
-		FIELD_OUT | FIELD_COLUMN, .names = tool_state_names, .head = "STATE", .column = 3 },
-	{ "package", FIELD_TEXT, AT(package), "the requirement that it was made of",
-		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
-	{ "description", FIELD_TEXT, AT(description), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE,
-		.head = "DESCRIPTION", .column = 6 },
-	{ "requires", FIELD_TEXTS, AT(requires), "requirements of Python packages",
-		FIELD_OUT | FIELD_KEPT, .head = "REQUIRES", .column = 5 },
-	{ "python", FIELD_TEXT, AT(python), "a version", FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
-	{ "environment", FIELD_TEXT, AT(environment), "what it was tested and is called in",
-		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
-	{ "workspace", FIELD_TEXT, AT(workspace),
-		"id of the workspace that calls run in; null: it has none",
-		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
+		FIELD_OUT | FIELD_COLUMN, .names = tool_state_names, .head = "STATE", .column = 3),
+	ROW(TEXT, package, "the requirement that it was made of",
+		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE),
+	ROW(TEXT, description, NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE, .head = "DESCRIPTION",
+		.column = 6),
+	ROW(TEXTS, requires, "requirements of Python packages", FIELD_OUT | FIELD_KEPT,
+		.head = "REQUIRES", .column = 5),
+	ROW(TEXT, python, "a version", FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE),
+	ROW(TEXT, environment, "what it was tested and is called in",
+		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE),
+	ROW(TEXT, workspace, "id of the workspace that calls run in; null: it has none",
+		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE),
 	{ "passed", FIELD_BOOLEAN, AT(has_passed), "its tests have passed",
 		FIELD_OUT | FIELD_KEPT },
-	{ "error", FIELD_TEXT, AT(error), "why it is dormant",
-		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE, .head = "ERROR", .column = 7 },
-	{ "sha256", FIELD_TEXT, AT(sha256), "of the code", FIELD_OUT | FIELD_KEPT },
-	{ "forge_ms", FIELD_INTEGER, AT(forge_ms), "how long it took to forge it",
-		FIELD_OUT | FIELD_KEPT },
+	ROW(TEXT, error, "why it is dormant", FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE,
+		.head = "ERROR", .column = 7),
+	ROW(TEXT, sha256, "of the code", FIELD_OUT | FIELD_KEPT),
+	ROW(INTEGER, forge_ms, "how long it took to forge it", FIELD_OUT | FIELD_KEPT),
 	{ "ttl", FIELD_DURATION, AT(ttl_ms), "how long it is kept when it isn't active",
 		FIELD_OUT | FIELD_KEPT },
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
@@ -91,20 +89,16 @@ static const struct field tool_rows[] = {
 		FIELD_OUT | FIELD_COLUMN, .kept = "changed_ms" },
 	{ "expires_at", FIELD_TIME, AT(expires_ms), "null: it is active",
 		FIELD_OUT | FIELD_COLUMN | FIELD_NULLABLE, .kept = "expires_ms" },
-	{ "network", FIELD_OBJECT, AT(network), NULL, FIELD_OUT,
-		.object = &workspace_network_record },
+	ROW(OBJECT, network, NULL, FIELD_OUT, .object = &workspace_network_record),
 	{ "network_mode", FIELD_TEXT, AT(network.mode), NULL, FIELD_KEPT },
 	{ "network_allow", FIELD_TEXTS, AT(network.allow), NULL, FIELD_KEPT },
 	{ "network_deny", FIELD_TEXTS, AT(network.deny), NULL, FIELD_KEPT },
-	{ "limits", FIELD_OBJECT, AT(limits), NULL, FIELD_KEPT, .object = &limits_record },
+	ROW(OBJECT, limits, NULL, FIELD_KEPT, .object = &limits_record),
 	{ "timeout", FIELD_DURATION, AT(timeout_ms), NULL, FIELD_KEPT },
-	{ "code", FIELD_TEXT, AT(code), "left out in lists",
-		FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL },
-	{ "tests", FIELD_TEXT, AT(tests), "left out in lists",
-		FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL },
-	{ "output", FIELD_TEXT, AT(output),
-		"what the tests have printed, the last 64 KiB of it; left out in lists",
-		FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL },
+	ROW(TEXT, code, "left out in lists", FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL),
+	ROW(TEXT, tests, "left out in lists", FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL),
+	ROW(TEXT, output, "what the tests have printed, the last 64 KiB of it; left out in lists",
+		FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL),
 };
 #undef AT
 const struct record tool_record = { "Tool", NULL, RECORD_ROWS(tool_rows) };
@@ -132,25 +126,22 @@ static int check_wanted(const void *value, struct error *err)
 
 #define AT(member) offsetof(struct tool_wanted, member)
 static const struct field wanted_rows[] = {
-	{ "name", FIELD_TEXT, AT(name), "a new tool, or the next version of one",
-		.pattern = TOOL_NAME_PATTERN, .check = tool_check_name },
-	{ "code", FIELD_TEXT, AT(code), "tool.py: a Python module with a function run", .least = 1,
-		.most = TOOL_BYTES_MAX },
-	{ "tests", FIELD_TEXT, AT(tests), "test_tool.py: tests for pytest, which import tool",
-		.least = 1, .most = TOOL_BYTES_MAX },
-	{ "package", FIELD_TEXT, AT(package),
+	ROW(TEXT, name, "a new tool, or the next version of one", .pattern = TOOL_NAME_PATTERN,
+		.check = tool_check_name),
+	ROW(TEXT, code, "tool.py: a Python module with a function run", .least = 1,
+		.most = TOOL_BYTES_MAX),
+	ROW(TEXT, tests, "test_tool.py: tests for pytest, which import tool", .least = 1,
+		.most = TOOL_BYTES_MAX),
+	ROW(TEXT, package,
 		"a requirement, instead of name, code and tests: the tool pypi_PACKAGE is made "
 		"with an adapter",
-		.least = 1, .most = 1024 },
-	{ "requires", FIELD_TEXTS, AT(requires), "requirements of Python packages",
-		.most = TOOL_REQUIRES_MAX },
-	{ "python", FIELD_TEXT, AT(python), "a version of Python", .least = 1, .most = 64 },
-	{ "description", FIELD_TEXT, AT(description), "for lists", .least = 1,
-		.most = TOOL_DESCRIPTION_MAX },
-	{ "network", FIELD_OBJECT, AT(network), "what the tests and calls may reach",
-		.object = &workspace_network_record },
-	{ "limits", FIELD_OBJECT, AT(limits), "of the tests and of calls",
-		.object = &limits_record },
+		.least = 1, .most = 1024),
+	ROW(TEXTS, requires, "requirements of Python packages", .most = TOOL_REQUIRES_MAX),
+	ROW(TEXT, python, "a version of Python", .least = 1, .most = 64),
+	ROW(TEXT, description, "for lists", .least = 1, .most = TOOL_DESCRIPTION_MAX),
+	ROW(OBJECT, network, "what the tests and calls may reach",
+		.object = &workspace_network_record),
+	ROW(OBJECT, limits, "of the tests and of calls", .object = &limits_record),
 	{ "timeout", FIELD_DURATION, AT(timeout_ms), "of the tests; 300 s when not given",
 		.least = 1, .most = WORKSPACE_TIME_MOST },
 	{ "ttl", FIELD_DURATION, AT(ttl_ms),
@@ -163,21 +154,19 @@ const struct record tool_wanted_record = { "ToolWanted", NULL, RECORD_ROWS(wante
 
 #define AT(member) offsetof(struct tool_call, member)
 static const struct field call_rows[] = {
-	{ "arguments", FIELD_JSON, AT(arguments), "of the function run, by name", FIELD_EXACT,
-		.most = ARGUMENTS_MAX },
+	ROW(JSON, arguments, "of the function run, by name", FIELD_EXACT, .most = ARGUMENTS_MAX),
 	{ "timeout", FIELD_DURATION, AT(timeout_ms), "300 s when not given", .least = 1,
 		.most = WORKSPACE_TIME_MOST },
-	{ "version", FIELD_INTEGER, AT(version),
-		"another version than the active one, that still has its workspace", .least = 1,
-		.most = UINT32_MAX },
+	ROW(INTEGER, version, "another version than the active one, that still has its workspace",
+		.least = 1, .most = UINT32_MAX),
 };
 #undef AT
 const struct record tool_call_record = { "ToolCall", NULL, RECORD_ROWS(call_rows), FIELD_IN };
 
 static const struct field rollback_rows[] = {
-	{ "version", FIELD_INTEGER, offsetof(struct tool_rollback, version),
+	ROW_OF(tool_rollback, INTEGER, version,
 		"when not given: the newest one below the active one that has passed its tests",
-		.least = 1, .most = UINT32_MAX },
+		.least = 1, .most = UINT32_MAX),
 };
 const struct record tool_rollback_record = { "ToolRollback", NULL, RECORD_ROWS(rollback_rows),
 	FIELD_IN };

@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "format/packages/pep508.h"
+#include "model/records/rows.h"
 
 #define ARGUMENTS_MAX (32u << 10)
 #define WORDS_MAX 256
@@ -37,14 +38,11 @@ static int check_spec(const void *value, struct error *err)
 
 #define AT(member) offsetof(struct tool_spec, member)
 static const struct field spec_rows[] = {
-	{ "name", FIELD_TEXT, AT(name), "of the tool", FIELD_REQUIRED, .pattern = TOOL_NAME_PATTERN,
-		.check = tool_check_name },
-	{ "description", FIELD_TEXT, AT(description), "what the tool is to do", .least = 1,
-		.most = TOOL_DESCRIPTION_MAX },
-	{ "arguments", FIELD_JSON, AT(arguments), "of run: names and examples", FIELD_EXACT,
-		.most = ARGUMENTS_MAX },
-	{ "requires", FIELD_TEXTS, AT(requires), "requirements of Python packages",
-		.most = TOOL_REQUIRES_MAX },
+	ROW(TEXT, name, "of the tool", FIELD_REQUIRED, .pattern = TOOL_NAME_PATTERN,
+		.check = tool_check_name),
+	ROW(TEXT, description, "what the tool is to do", .least = 1, .most = TOOL_DESCRIPTION_MAX),
+	ROW(JSON, arguments, "of run: names and examples", FIELD_EXACT, .most = ARGUMENTS_MAX),
+	ROW(TEXTS, requires, "requirements of Python packages", .most = TOOL_REQUIRES_MAX),
 };
 #undef AT
 const struct record tool_spec_record = { "ToolSpec", NULL, RECORD_ROWS(spec_rows), FIELD_IN,
@@ -52,10 +50,10 @@ const struct record tool_spec_record = { "ToolSpec", NULL, RECORD_ROWS(spec_rows
 
 #define AT(member) offsetof(struct tool_source, member)
 static const struct field source_rows[] = {
-	{ "name", FIELD_TEXT, AT(name), "of the tool" },
-	{ "code", FIELD_TEXT, AT(code), "tool.py" },
-	{ "tests", FIELD_TEXT, AT(tests), "test_tool.py" },
-	{ "requires", FIELD_TEXTS, AT(requires), "requirements of Python packages" },
+	ROW(TEXT, name, "of the tool"),
+	ROW(TEXT, code, "tool.py"),
+	ROW(TEXT, tests, "test_tool.py"),
+	ROW(TEXTS, requires, "requirements of Python packages"),
 	{ "generated", FIELD_BOOLEAN, AT(is_generated),
 		"by the operator's generator; false: skeletons, whose tests fail" },
 };
@@ -158,8 +156,8 @@ int tool_read_requires(struct str text, struct arena *arena, text_list *requires
 
 #define AT(member) offsetof(struct tool_settings, member)
 static const struct field settings_rows[] = {
-	{ "generator", FIELD_TEXTS, AT(generator), .most = WORDS_MAX },
-	{ "domains", FIELD_TEXTS, AT(domains), .most = WORKSPACE_HOSTS_MAX },
+	ROW(TEXTS, generator, .most = WORDS_MAX),
+	ROW(TEXTS, domains, .most = WORKSPACE_HOSTS_MAX),
 	{ "timeout", FIELD_DURATION, AT(timeout_ms), .most = WORKSPACE_TIME_MOST },
 };
 #undef AT

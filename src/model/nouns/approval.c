@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "format/text/base64.h"
 #include "model/nouns/workspace.h"
+#include "model/records/rows.h"
 
 const char *const approval_state_names[APPROVAL_STATE_COUNT + 1] = { "pending", "approved",
 	"denied", "expired", NULL };
@@ -22,59 +23,51 @@ const struct record policy_step_record = { "PolicyStep", "One step of a judgemen
 #define AT(member) offsetof(struct approval, member)
 #define SHOWN_KEPT (FIELD_OUT | FIELD_KEPT)
 static const struct field approval_rows[] = {
-	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN, .head = "ID", .column = 1 },
-	{ "workspace", FIELD_ID, AT(workspace), "its id", FIELD_OUT | FIELD_COLUMN },
-	{ "workspace_name", FIELD_TEXT, AT(workspace_name), NULL, SHOWN_KEPT, .head = "WORKSPACE",
-		.column = 2 },
-	{ "exec", FIELD_TEXT, AT(exec), "id of the exec that waits for it", SHOWN_KEPT },
-	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_OUT | FIELD_COLUMN,
-		.names = approval_state_names, .head = "STATE", .column = 3 },
-	{ "argv", FIELD_TEXTS, AT(argv), "the program and its arguments; or command",
-		FIELD_OUT | FIELD_OPTIONAL },
-	{ "argv", FIELD_TEXTS, AT(argv), NULL, FIELD_KEPT },
-	{ "command", FIELD_TEXT, AT(command), "for /bin/sh -c", FIELD_OUT | FIELD_OPTIONAL },
-	{ "command", FIELD_TEXT, AT(command), NULL, FIELD_KEPT },
-	{ "cwd", FIELD_TEXT, AT(cwd), "null: the workspace's directory",
-		SHOWN_KEPT | FIELD_NULLABLE },
-	{ "env", FIELD_PAIRS, AT(env),
+	ROW(ID, id, NULL, FIELD_OUT | FIELD_COLUMN, .head = "ID", .column = 1),
+	ROW(ID, workspace, "its id", FIELD_OUT | FIELD_COLUMN),
+	ROW(TEXT, workspace_name, NULL, SHOWN_KEPT, .head = "WORKSPACE", .column = 2),
+	ROW(TEXT, exec, "id of the exec that waits for it", SHOWN_KEPT),
+	ROW(CHOICE, state, NULL, FIELD_OUT | FIELD_COLUMN, .names = approval_state_names,
+		.head = "STATE", .column = 3),
+	ROW(TEXTS, argv, "the program and its arguments; or command", FIELD_OUT | FIELD_OPTIONAL),
+	ROW(TEXTS, argv, NULL, FIELD_KEPT),
+	ROW(TEXT, command, "for /bin/sh -c", FIELD_OUT | FIELD_OPTIONAL),
+	ROW(TEXT, command, NULL, FIELD_KEPT),
+	ROW(TEXT, cwd, "null: the workspace's directory", SHOWN_KEPT | FIELD_NULLABLE),
+	ROW(PAIRS, env,
 		"the variables that it gets: its own and those of the workspace; null: set, but "
 		"hidden, since it looks like a secret",
-		SHOWN_KEPT | FIELD_NULLABLE | FIELD_LATER },
+		SHOWN_KEPT | FIELD_NULLABLE | FIELD_LATER),
 	{ "stdin", FIELD_TEXT, AT(input), "all of its stdin; null: empty, or open_stdin",
 		SHOWN_KEPT | FIELD_NULLABLE | FIELD_LATER },
-	{ "open_stdin", FIELD_BOOLEAN, AT(open_stdin), "its stdin is written while it runs",
-		SHOWN_KEPT | FIELD_LATER },
-	{ "tty", FIELD_BOOLEAN, AT(tty), "it has a terminal", SHOWN_KEPT | FIELD_LATER },
-	{ "encoding", FIELD_CHOICE, AT(encoding),
+	ROW(BOOLEAN, open_stdin, "its stdin is written while it runs", SHOWN_KEPT | FIELD_LATER),
+	ROW(BOOLEAN, tty, "it has a terminal", SHOWN_KEPT | FIELD_LATER),
+	ROW(CHOICE, encoding,
 		"of argv, command, cwd, env and stdin: base64 if one of them isn't UTF-8",
-		SHOWN_KEPT, .names = encodings },
-	{ "trail", FIELD_OBJECTS, AT(trail), "how the policy judged it", FIELD_OUT,
-		.object = &policy_step_record },
-	{ "trail", FIELD_TEXT, AT(trail), NULL, FIELD_KEPT },
+		SHOWN_KEPT, .names = encodings),
+	ROW(OBJECTS, trail, "how the policy judged it", FIELD_OUT, .object = &policy_step_record),
+	ROW(TEXT, trail, NULL, FIELD_KEPT),
 	{ "trail_truncated", FIELD_BOOLEAN, AT(trail_is_cut),
 		"steps are left out, those that were allowed first", SHOWN_KEPT },
-	{ "requested_by", FIELD_TEXT, AT(requested_by), "the principal that runs it", SHOWN_KEPT,
-		.head = "REQUESTED BY", .column = 4 },
+	ROW(TEXT, requested_by, "the principal that runs it", SHOWN_KEPT, .head = "REQUESTED BY",
+		.column = 4),
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "created_ms", .head = "AGE", .column = 5 },
 	{ "expires_at", FIELD_TIME, AT(expires_ms), "it is denied then", FIELD_OUT | FIELD_COLUMN,
 		.kept = "expires_ms" },
 	{ "answered_at", FIELD_TIME, AT(answered_ms), "or when it expired",
 		FIELD_OUT | FIELD_COLUMN | FIELD_NULLABLE, .kept = "answered_ms" },
-	{ "answered_by", FIELD_TEXT, AT(answered_by), "null: no reviewer has answered",
-		SHOWN_KEPT | FIELD_NULLABLE },
-	{ "note", FIELD_TEXT, AT(note), "of the reviewer, or why it has expired",
-		SHOWN_KEPT | FIELD_NULLABLE },
-	{ "rules", FIELD_TEXTS, AT(rules), "that were added to the policy by the answer",
-		SHOWN_KEPT },
+	ROW(TEXT, answered_by, "null: no reviewer has answered", SHOWN_KEPT | FIELD_NULLABLE),
+	ROW(TEXT, note, "of the reviewer, or why it has expired", SHOWN_KEPT | FIELD_NULLABLE),
+	ROW(TEXTS, rules, "that were added to the policy by the answer", SHOWN_KEPT),
 	{ "suggested_rules", FIELD_TEXTS, AT(suggested),
 		"that approve with always adds: exactly these", SHOWN_KEPT },
-	{ "always_refused", FIELD_TEXT, AT(always_refused),
-		"why there are no such rules; null: there are", SHOWN_KEPT | FIELD_NULLABLE },
-	{ "spec", FIELD_TEXT, AT(spec), NULL, FIELD_KEPT },
+	ROW(TEXT, always_refused, "why there are no such rules; null: there are",
+		SHOWN_KEPT | FIELD_NULLABLE),
+	ROW(TEXT, spec, NULL, FIELD_KEPT),
 	{ "ttl", FIELD_DURATION, AT(ttl_ms), NULL, FIELD_KEPT },
-	{ "began_ms", FIELD_INTEGER, AT(began_ms), NULL, FIELD_KEPT },
-	{ "boot", FIELD_TEXT, AT(boot), NULL, FIELD_KEPT },
+	ROW(INTEGER, began_ms, NULL, FIELD_KEPT),
+	ROW(TEXT, boot, NULL, FIELD_KEPT),
 };
 #undef AT
 const struct record approval_record = { "Approval",
@@ -84,11 +77,11 @@ static const struct field_choice decisions[] = { { "approve", APPROVAL_APPROVED 
 	{ "deny", APPROVAL_DENIED }, { 0 } };
 #define AT(member) offsetof(struct approval_answer, member)
 static const struct field answer_rows[] = {
-	{ "decision", FIELD_CHOICE, AT(decision), NULL, FIELD_REQUIRED, .choices = decisions },
-	{ "always", FIELD_BOOLEAN, AT(always),
+	ROW(CHOICE, decision, NULL, FIELD_REQUIRED, .choices = decisions),
+	ROW(BOOLEAN, always,
 		"with approve: also add rules to the policy of the workspace that allow the same "
-		"command from now on; the answer shows them" },
-	{ "note", FIELD_TEXT, AT(note), "for the requester", .most = APPROVAL_NOTE_MAX },
+		"command from now on; the answer shows them"),
+	ROW(TEXT, note, "for the requester", .most = APPROVAL_NOTE_MAX),
 };
 #undef AT
 const struct record approval_answer_record = { "ApprovalAnswer", NULL, RECORD_ROWS(answer_rows),
@@ -159,16 +152,16 @@ struct kept_spec {
 };
 #define AT(member) offsetof(struct kept_spec, member)
 static const struct field kept_spec_rows[] = {
-	{ "env", FIELD_PAIRS, AT(env) },
+	ROW(PAIRS, env),
 	{ "stdin", FIELD_TEXT, AT(input) },
-	{ "open_stdin", FIELD_BOOLEAN, AT(open_stdin) },
-	{ "tty", FIELD_BOOLEAN, AT(tty) },
-	{ "rows", FIELD_INTEGER, AT(rows) },
-	{ "columns", FIELD_INTEGER, AT(columns) },
+	ROW(BOOLEAN, open_stdin),
+	ROW(BOOLEAN, tty),
+	ROW(INTEGER, rows),
+	ROW(INTEGER, columns),
 	{ "timeout", FIELD_DURATION, AT(timeout_ms) },
 	{ "cpu_time", FIELD_DURATION, AT(cpu_time_ms) },
 	{ "output", FIELD_SIZE, AT(output_bytes) },
-	{ "user", FIELD_TEXT, AT(user) },
+	ROW(TEXT, user),
 };
 #undef AT
 static const struct record kept_spec_record = { "", NULL, RECORD_ROWS(kept_spec_rows), FIELD_KEPT };

@@ -3,12 +3,13 @@
 #include <time.h>
 #include "format/http/blob_name.h"
 #include "model/nouns/template.h"
+#include "model/records/rows.h"
 
 static const struct field archive_rows[] = {
-	{ "name", FIELD_TEXT, offsetof(struct archive_row, name), .column = 1, .head = "ARCHIVE" },
-	{ "workspace", FIELD_TEXT, offsetof(struct archive_row, workspace), "the name that it had",
-		.column = 2, .head = "WORKSPACE" },
-	{ "format", FIELD_TEXT, offsetof(struct archive_row, format), "tar.zst or tar.gz" },
+	ROW_OF(archive_row, TEXT, name, .column = 1, .head = "ARCHIVE"),
+	ROW_OF(archive_row, TEXT, workspace, "the name that it had", .column = 2,
+		.head = "WORKSPACE"),
+	ROW_OF(archive_row, TEXT, format, "tar.zst or tar.gz"),
 	{ "created_at", FIELD_TIME, offsetof(struct archive_row, created_ms), .column = 4,
 		.head = "CREATED" },
 	{ "size", FIELD_SIZE, offsetof(struct archive_row, size_bytes), .column = 3,
@@ -18,7 +19,7 @@ const struct record archive_record = { "Archive", "An archived workspace.",
 	RECORD_ROWS(archive_rows), FIELD_OUT };
 
 static const struct field export_rows[] = {
-	{ "name", FIELD_TEXT, offsetof(struct export_row, name), .column = 1, .head = "NAME" },
+	ROW_OF(export_row, TEXT, name, .column = 1, .head = "NAME"),
 	{ "created_at", FIELD_TIME, offsetof(struct export_row, created_ms), .column = 3,
 		.head = "CREATED" },
 	{ "size", FIELD_SIZE, offsetof(struct export_row, size_bytes), .column = 2,
@@ -76,9 +77,8 @@ int archive_name_read(
 }
 
 static const struct field restore_rows[] = {
-	{ "name", FIELD_TEXT, offsetof(struct restore_wanted, name),
-		"of the workspace; the one that it had when not given",
-		.pattern = "^[a-z0-9][a-z0-9-]{0,63}$", .check = workspace_check_name },
+	ROW_OF(restore_wanted, TEXT, name, "of the workspace; the one that it had when not given",
+		.pattern = "^[a-z0-9][a-z0-9-]{0,63}$", .check = workspace_check_name),
 };
 const struct record restore_wanted_record = { "RestoreWanted", NULL, RECORD_ROWS(restore_rows),
 	FIELD_IN };

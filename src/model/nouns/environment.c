@@ -2,6 +2,7 @@
 #include "base/path.h"
 #include "model/nouns/environment.h"
 #include "model/records/record.h"
+#include "model/records/rows.h"
 
 #define PACKAGE_ID_MAX 100
 #define SHA256_HEX_LEN 64
@@ -134,33 +135,30 @@ static bool is_runtime(const char *text)
 #define AT(member) offsetof(struct env_meta, member)
 #define USE_ROWS 2 /* which env_meta_print_use prints */
 static const struct field rows[] = {
-	{ "last_used_at", FIELD_TEXT, AT(last_used_at), .is_valid = is_time },
-	{ "use_count", FIELD_INTEGER, AT(use_count), .most = USE_COUNT_MOST },
-	{ "package_id", FIELD_TEXT, AT(package_id), .is_valid = env_package_id_is_valid },
-	{ "requirements_sha256", FIELD_TEXT, AT(requirements_sha256), .is_valid = is_requirements },
-	{ "created_at", FIELD_TEXT, AT(created_at), .is_valid = is_time },
-	{ "kind", FIELD_TEXT, AT(kind), NULL, FIELD_OPTIONAL, .is_valid = is_kind },
-	{ "python_version", FIELD_TEXT, AT(python_version), NULL, FIELD_OPTIONAL,
-		.is_valid = is_version },
-	{ "node_version", FIELD_TEXT, AT(node_version), NULL, FIELD_OPTIONAL,
-		.is_valid = is_version },
+	ROW(TEXT, last_used_at, .is_valid = is_time),
+	ROW(INTEGER, use_count, .most = USE_COUNT_MOST),
+	ROW(TEXT, package_id, .is_valid = env_package_id_is_valid),
+	ROW(TEXT, requirements_sha256, .is_valid = is_requirements),
+	ROW(TEXT, created_at, .is_valid = is_time),
+	ROW(TEXT, kind, NULL, FIELD_OPTIONAL, .is_valid = is_kind),
+	ROW(TEXT, python_version, NULL, FIELD_OPTIONAL, .is_valid = is_version),
+	ROW(TEXT, node_version, NULL, FIELD_OPTIONAL, .is_valid = is_version),
 	{ "installed_packages", FIELD_PAIRS, AT(packages) },
 	{ "size", FIELD_INTEGER, AT(size_bytes) },
-	{ "name", FIELD_TEXT, AT(name), .is_valid = env_name_is_valid },
-	{ "python", FIELD_TEXT, AT(python), NULL, FIELD_OPTIONAL, .is_valid = path_is_absolute },
-	{ "python_prefix", FIELD_TEXT, AT(python_prefix), NULL, FIELD_NULLABLE,
-		.is_valid = path_is_absolute },
-	{ "node", FIELD_TEXT, AT(node), NULL, FIELD_OPTIONAL, .is_valid = path_is_absolute },
-	{ "runtime", FIELD_TEXT, AT(runtime), NULL, FIELD_OPTIONAL, .is_valid = is_runtime },
-	{ "allow_scripts", FIELD_BOOLEAN, AT(allow_scripts), NULL, FIELD_OPTIONAL },
-	{ "tools", FIELD_PAIRS, AT(tools), NULL, FIELD_OPTIONAL },
-	{ "fingerprint", FIELD_TEXT, AT(fingerprint) },
-	{ "system_site_packages", FIELD_BOOLEAN, AT(system_site_packages) },
-	{ "has_notes", FIELD_BOOLEAN, AT(has_notes), NULL, FIELD_OPTIONAL },
-	{ "build_seconds", FIELD_REAL, AT(build_seconds) },
-	{ "layers", FIELD_TEXTS, AT(layers), .is_valid = is_sha256 },
-	{ "editables", FIELD_TEXTS, AT(editables), .is_valid = path_is_absolute },
-	{ "indexes", FIELD_TEXTS, AT(indexes) },
+	ROW(TEXT, name, .is_valid = env_name_is_valid),
+	ROW(TEXT, python, NULL, FIELD_OPTIONAL, .is_valid = path_is_absolute),
+	ROW(TEXT, python_prefix, NULL, FIELD_NULLABLE, .is_valid = path_is_absolute),
+	ROW(TEXT, node, NULL, FIELD_OPTIONAL, .is_valid = path_is_absolute),
+	ROW(TEXT, runtime, NULL, FIELD_OPTIONAL, .is_valid = is_runtime),
+	ROW(BOOLEAN, allow_scripts, NULL, FIELD_OPTIONAL),
+	ROW(PAIRS, tools, NULL, FIELD_OPTIONAL),
+	ROW(TEXT, fingerprint),
+	ROW(BOOLEAN, system_site_packages),
+	ROW(BOOLEAN, has_notes, NULL, FIELD_OPTIONAL),
+	ROW(REAL, build_seconds),
+	ROW(TEXTS, layers, .is_valid = is_sha256),
+	ROW(TEXTS, editables, .is_valid = path_is_absolute),
+	ROW(TEXTS, indexes),
 };
 static const struct record meta_record = { "Meta", NULL, RECORD_ROWS(rows), FIELD_OUT };
 static const struct record meta_rest = { "Meta", NULL, rows + USE_ROWS,

@@ -1,5 +1,6 @@
 #include "base/str.h"
 #include "model/nouns/exec.h"
+#include "model/records/rows.h"
 
 const char *const exec_state_names[EXEC_STATE_COUNT + 1] = {
 	[EXEC_STARTING] = "starting",
@@ -48,41 +49,37 @@ static const struct record spec_limits = { "ExecLimits", NULL, RECORD_ROWS(spec_
 	FIELD_IN };
 
 static const struct field spec_rows[] = {
-	{ "argv", FIELD_TEXTS, AT(argv), "the program and its arguments", FIELD_STRICT, .least = 1,
-		.most = ARGV_MOST },
-	{ "command", FIELD_TEXT, AT(command), "for /bin/sh -c", FIELD_STRICT, .least = 1 },
-	{ "cwd", FIELD_TEXT, AT(cwd),
+	ROW(TEXTS, argv, "the program and its arguments", FIELD_STRICT, .least = 1,
+		.most = ARGV_MOST),
+	ROW(TEXT, command, "for /bin/sh -c", FIELD_STRICT, .least = 1),
+	ROW(TEXT, cwd,
 		"absolute, or from the workspace's directory on, which it is when not given: "
 		"/workspace, or / in view root",
-		.least = 1, .most = 4095 },
-	{ "env", FIELD_PAIRS, AT(env), "variables, on top of the workspace's",
-		.most = WORKSPACE_ENV_MAX, .pattern = WORKSPACE_VARIABLE_PATTERN,
-		.check_pair = workspace_check_variable },
+		.least = 1, .most = 4095),
+	ROW(PAIRS, env, "variables, on top of the workspace's", .most = WORKSPACE_ENV_MAX,
+		.pattern = WORKSPACE_VARIABLE_PATTERN, .check_pair = workspace_check_variable),
 	{ "stdin", FIELD_BYTES, AT(stdin_text), "the whole input: text, or {\"base64\": …}" },
-	{ "open_stdin", FIELD_BOOLEAN, AT(open_stdin),
-		"stdin is fed by POST /v1/execs/{id}/stdin" },
+	ROW(BOOLEAN, open_stdin, "stdin is fed by POST /v1/execs/{id}/stdin"),
 	{ "timeout", FIELD_DURATION, AT(timeout_ms),
 		"wall time; when not given: the workspace's limit, else 300 s; no limit with "
 		"background or tty",
 		.least = 1, .most = TIME_MOST },
 	{ "limits", FIELD_OBJECT, 0, .object = &spec_limits },
-	{ "tty", FIELD_BOOLEAN, AT(tty), "with a terminal of its own" },
-	{ "rows", FIELD_INTEGER, AT(rows), "of the terminal; 24 when not given", .least = 1,
-		.most = 65535 },
-	{ "columns", FIELD_INTEGER, AT(columns), "of the terminal; 80 when not given", .least = 1,
-		.most = 65535 },
-	{ "background", FIELD_BOOLEAN, AT(background),
-		"respond as soon as the command runs; it continues without the client" },
-	{ "user", FIELD_TEXT, AT(user), "the user of the sandbox: agent, or 1000",
-		.pattern = "^(agent|1000)$", .check = check_user },
-	{ "approval", FIELD_CHOICE, AT(approval),
+	ROW(BOOLEAN, tty, "with a terminal of its own"),
+	ROW(INTEGER, rows, "of the terminal; 24 when not given", .least = 1, .most = 65535),
+	ROW(INTEGER, columns, "of the terminal; 80 when not given", .least = 1, .most = 65535),
+	ROW(BOOLEAN, background,
+		"respond as soon as the command runs; it continues without the client"),
+	ROW(TEXT, user, "the user of the sandbox: agent, or 1000", .pattern = "^(agent|1000)$",
+		.check = check_user),
+	ROW(CHOICE, approval,
 		"if the policy asks for an approval: wait for it (the default), or return 202; the "
 		"command then waits as a background exec, without streams of the client",
-		.names = exec_approval_names },
-	{ "policy", FIELD_CHOICE, AT(policy),
+		.names = exec_approval_names),
+	ROW(CHOICE, policy,
 		"learn (scope admin, text/event-stream): run what no rule denies, and send the "
 		"rules that would allow it as the event learned",
-		.names = exec_policy_names },
+		.names = exec_policy_names),
 };
 #undef AT
 static const char *const spec_one_of[] = { "argv", "command", NULL };
@@ -146,19 +143,19 @@ struct result_shown {
 #define AT(member) offsetof(struct result_shown, member)
 static const char *const encodings[] = { "utf-8", "base64", NULL };
 static const struct field result_rows[] = {
-	{ "id", FIELD_TEXT, AT(id), "of the exec" },
-	{ "exit_code", FIELD_INT, AT(exit_code) },
-	{ "signal", FIELD_INT, AT(signal), NULL, FIELD_NULLABLE },
-	{ "reason", FIELD_CHOICE, AT(reason), .names = reason_names },
+	ROW(TEXT, id, "of the exec"),
+	ROW(INT, exit_code),
+	ROW(INT, signal, NULL, FIELD_NULLABLE),
+	ROW(CHOICE, reason, .names = reason_names),
 	{ "stdout", FIELD_STREAM, AT(streams[0]) },
 	{ "stderr", FIELD_STREAM, AT(streams[1]) },
 	{ "encoding", FIELD_CHOICE, AT(is_base64), .names = encodings,
 		.help = "encoding of stdout and stderr: base64 if one isn't UTF-8, or if JSON "
 			"would need more than 64 KiB and more than twice their bytes" },
-	{ "truncated", FIELD_BOOLEAN, AT(truncated) },
-	{ "duration_ms", FIELD_INTEGER, AT(duration_ms) },
-	{ "cpu_ms", FIELD_INTEGER, AT(cpu_ms) },
-	{ "max_rss_bytes", FIELD_INTEGER, AT(max_rss_bytes) },
+	ROW(BOOLEAN, truncated),
+	ROW(INTEGER, duration_ms),
+	ROW(INTEGER, cpu_ms),
+	ROW(INTEGER, max_rss_bytes),
 	{ "limits", FIELD_TEXT, AT(limiter), "the mechanism that enforced the limits",
 		FIELD_NULLABLE },
 };
@@ -210,13 +207,13 @@ struct exec_shown {
 };
 #define AT(member) offsetof(struct result, member)
 static const struct field kept_result_rows[] = {
-	{ "reason", FIELD_CHOICE, AT(reason), .names = reason_names },
-	{ "exit_status", FIELD_INT, AT(exit_status) },
-	{ "signal", FIELD_INT, AT(signal) },
-	{ "duration_ms", FIELD_INTEGER, AT(duration_ms) },
-	{ "cpu_ms", FIELD_INTEGER, AT(cpu_ms) },
-	{ "max_rss_bytes", FIELD_INTEGER, AT(max_rss_bytes) },
-	{ "truncated", FIELD_BOOLEAN, AT(truncated) },
+	ROW(CHOICE, reason, .names = reason_names),
+	ROW(INT, exit_status),
+	ROW(INT, signal),
+	ROW(INTEGER, duration_ms),
+	ROW(INTEGER, cpu_ms),
+	ROW(INTEGER, max_rss_bytes),
+	ROW(BOOLEAN, truncated),
 };
 #undef AT
 static const struct record kept_result = { "KeptResult", NULL, RECORD_ROWS(kept_result_rows),
@@ -227,14 +224,13 @@ static const struct record kept_result = { "KeptResult", NULL, RECORD_ROWS(kept_
 #define ENDED FIELD_OUT | FIELD_NULLABLE, .has = FIELD_HAS(struct exec_shown, has_ended)
 #define BOTH FIELD_OUT | FIELD_KEPT
 static const struct field exec_rows[] = {
-	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN },
-	{ "workspace", FIELD_ID, AT(workspace), "its id", FIELD_OUT | FIELD_COLUMN },
-	{ "state", FIELD_CHOICE, AT(state), NULL, FIELD_OUT | FIELD_COLUMN,
-		.names = exec_state_names },
-	{ "argv", FIELD_TEXTS, AT(argv), NULL, BOTH },
-	{ "cwd", FIELD_TEXT, AT(cwd), NULL, BOTH | FIELD_NULLABLE },
-	{ "background", FIELD_BOOLEAN, AT(background), NULL, BOTH },
-	{ "tty", FIELD_BOOLEAN, AT(tty), NULL, BOTH },
+	ROW(ID, id, NULL, FIELD_OUT | FIELD_COLUMN),
+	ROW(ID, workspace, "its id", FIELD_OUT | FIELD_COLUMN),
+	ROW(CHOICE, state, NULL, FIELD_OUT | FIELD_COLUMN, .names = exec_state_names),
+	ROW(TEXTS, argv, NULL, BOTH),
+	ROW(TEXT, cwd, NULL, BOTH | FIELD_NULLABLE),
+	ROW(BOOLEAN, background, NULL, BOTH),
+	ROW(BOOLEAN, tty, NULL, BOTH),
 	{ "started_at", FIELD_TIME, AT(started_ms), NULL, FIELD_OUT | FIELD_NULLABLE | FIELD_COLUMN,
 		.kept = "started_ms" },
 	{ "ended_at", FIELD_TIME, AT(ended_ms), NULL, FIELD_OUT | FIELD_NULLABLE | FIELD_COLUMN,
@@ -243,9 +239,9 @@ static const struct field exec_rows[] = {
 	{ "signal", FIELD_INT, SHOWN(signal), NULL, FIELD_OUT | FIELD_NULLABLE },
 	{ "reason", FIELD_CHOICE, SHOWN(record.result.reason), NULL, FIELD_OUT | FIELD_NULLABLE,
 		.has = FIELD_HAS(struct exec_shown, has_result), .names = reason_names },
-	{ "result", FIELD_OBJECT, AT(result), NULL, FIELD_KEPT, .object = &kept_result },
-	{ "output_bytes", FIELD_INTEGER, AT(output_bytes), NULL, BOTH },
-	{ "output_dropped", FIELD_INTEGER, AT(output_dropped), NULL, FIELD_KEPT },
+	ROW(OBJECT, result, NULL, FIELD_KEPT, .object = &kept_result),
+	ROW(INTEGER, output_bytes, NULL, BOTH),
+	ROW(INTEGER, output_dropped, NULL, FIELD_KEPT),
 	{ "output_dropped_bytes", FIELD_INTEGER, AT(output_dropped),
 		"how many of output_bytes are not kept: the oldest, of a background exec that has "
 		"written more than its limit",
@@ -253,11 +249,11 @@ static const struct field exec_rows[] = {
 	{ "duration_ms", FIELD_INTEGER, AT(result.duration_ms), NULL, ENDED },
 	{ "cpu_ms", FIELD_INTEGER, AT(result.cpu_ms), NULL, ENDED },
 	{ "max_rss_bytes", FIELD_INTEGER, AT(result.max_rss_bytes), NULL, ENDED },
-	{ "error", FIELD_TEXT, AT(error), NULL, BOTH | FIELD_NULLABLE },
-	{ "error_exit_code", FIELD_INT, AT(error_exit_code), NULL, FIELD_KEPT },
-	{ "timeout_ms", FIELD_INTEGER, AT(timeout_ms), NULL, FIELD_KEPT },
-	{ "cpu_time_ms", FIELD_INTEGER, AT(cpu_time_ms), NULL, FIELD_KEPT },
-	{ "output_cap_bytes", FIELD_INTEGER, AT(output_cap_bytes), NULL, FIELD_KEPT },
+	ROW(TEXT, error, NULL, BOTH | FIELD_NULLABLE),
+	ROW(INT, error_exit_code, NULL, FIELD_KEPT),
+	ROW(INTEGER, timeout_ms, NULL, FIELD_KEPT),
+	ROW(INTEGER, cpu_time_ms, NULL, FIELD_KEPT),
+	ROW(INTEGER, output_cap_bytes, NULL, FIELD_KEPT),
 };
 const struct record exec_fields = { "Exec", NULL, RECORD_ROWS(exec_rows) };
 

@@ -1,6 +1,7 @@
 #include "model/nouns/exec_message.h"
 
 #include "model/nouns/signals.h"
+#include "model/records/rows.h"
 
 /* ---- what a client sends ---- */
 
@@ -13,8 +14,8 @@ static const struct field resize_rows[] = { SIDE(rows), SIDE(columns) };
 static const struct record resize_message = { "Resize", NULL, RECORD_ROWS(resize_rows), FIELD_IN };
 
 static const struct field signal_rows[] = {
-	{ "signal", FIELD_NUMBERED, AT(signal), NULL, FIELD_REQUIRED, .least = 1, .most = 64,
-		.choices = signal_choices },
+	ROW(NUMBERED, signal, NULL, FIELD_REQUIRED, .least = 1, .most = 64,
+		.choices = signal_choices),
 };
 static const struct record signal_message = { "Signal", NULL, RECORD_ROWS(signal_rows), FIELD_IN };
 
@@ -88,18 +89,18 @@ struct exit_shown {
 };
 #define AT(member) offsetof(struct exit_shown, member)
 static const struct field exit_rows[] = {
-	{ "type", FIELD_TEXT, AT(type) },
+	ROW(TEXT, type),
 	{ "id", FIELD_TEXT, AT(exec) },
-	{ "exit_code", FIELD_INT, AT(exit_code) },
-	{ "signal", FIELD_INT, AT(signal), NULL, FIELD_NULLABLE },
-	{ "reason", FIELD_CHOICE, AT(reason), NULL, FIELD_NULLABLE, .names = reason_names,
-		.has = FIELD_HAS(struct exit_shown, has_result) },
-	{ "truncated", FIELD_BOOLEAN, AT(truncated) },
-	{ "duration_ms", FIELD_INTEGER, AT(duration_ms) },
-	{ "cpu_ms", FIELD_INTEGER, AT(cpu_ms) },
-	{ "max_rss_bytes", FIELD_INTEGER, AT(max_rss_bytes) },
+	ROW(INT, exit_code),
+	ROW(INT, signal, NULL, FIELD_NULLABLE),
+	ROW(CHOICE, reason, NULL, FIELD_NULLABLE, .names = reason_names,
+		.has = FIELD_HAS(struct exit_shown, has_result)),
+	ROW(BOOLEAN, truncated),
+	ROW(INTEGER, duration_ms),
+	ROW(INTEGER, cpu_ms),
+	ROW(INTEGER, max_rss_bytes),
 	{ "limits", FIELD_TEXT, AT(limiter), NULL, FIELD_NULLABLE },
-	{ "error", FIELD_TEXT, AT(error), NULL, FIELD_NULLABLE },
+	ROW(TEXT, error, NULL, FIELD_NULLABLE),
 };
 #undef AT
 static const struct record exit_message = { "Exit", NULL, RECORD_ROWS(exit_rows), FIELD_OUT };

@@ -1,4 +1,5 @@
 #include "model/nouns/limits.h"
+#include "model/records/rows.h"
 
 #define SIZE_MOST (INT64_MAX / 4)
 #define TIME_MOST (36525ull * 24 * 3600 * 1000)
@@ -15,10 +16,10 @@ static const struct field rows[] = {
 	{ "tmp", FIELD_SIZE, AT(tmp_bytes),
 		"size of /tmp and /dev/shm together (default half of memory)", LIMIT,
 		.least = 65536, .most = SIZE_MOST },
-	{ "pids", FIELD_INTEGER, AT(pids), "processes and threads (default 1024)", LIMIT,
-		.least = 1, .most = 4194304, .fallback = LIMIT_PIDS_DEFAULT },
-	{ "fds", FIELD_INTEGER, AT(fds), "open files of a process (default 1024)", LIMIT,
-		.least = 16, .most = 1048576, .fallback = LIMIT_FDS_DEFAULT },
+	ROW(INTEGER, pids, "processes and threads (default 1024)", LIMIT, .least = 1,
+		.most = 4194304, .fallback = LIMIT_PIDS_DEFAULT),
+	ROW(INTEGER, fds, "open files of a process (default 1024)", LIMIT, .least = 16,
+		.most = 1048576, .fallback = LIMIT_FDS_DEFAULT),
 	{ "cpus", FIELD_CPUS, AT(millicpus), "number of CPUs, such as 0.5 (default no limit)",
 		LIMIT, .least = 10, .most = 4096000 },
 	{ "cpu_time", FIELD_DURATION, AT(cpu_time_ms), "cpu time of one exec (default no limit)",
@@ -29,9 +30,9 @@ static const struct field rows[] = {
 	{ "output", FIELD_SIZE, AT(output_bytes), "bytes of output of one exec", LIMIT, .least = 1,
 		.most = SIZE_MOST },
 	/* not limits */
-	{ "mechanism", FIELD_TEXT, offsetof(struct limits_shown, mechanism),
+	ROW_OF(limits_shown, TEXT, mechanism,
 		"the mechanism that enforces them: cgroup-v1, cgroup-v2, watchdog; null: not warm",
-		FIELD_OUT | FIELD_NULLABLE },
+		FIELD_OUT | FIELD_NULLABLE),
 	{ "mechanism", FIELD_SHOWN, 0, "set in responses; ignored in requests", FIELD_IN },
 };
 const struct record limits_record = { "Limits", "The limits in force; null: no limit.",

@@ -2,6 +2,7 @@
 
 #include "format/http/blob_name.h"
 #include "model/nouns/archive.h"
+#include "model/records/rows.h"
 
 #define VERSION 1
 #define SUFFIX ".json"
@@ -188,13 +189,11 @@ int pushed_read(struct str text, const char *key, struct arena *arena, struct sn
 /* ---- what is asked for, and what was done ---- */
 
 static const struct field push_rows[] = {
-	{ "snapshot", FIELD_TEXT, offsetof(struct push_result, snapshot), "its id" },
-	{ "workspace", FIELD_TEXT, offsetof(struct push_result, workspace), "its name" },
-	{ "key", FIELD_TEXT, offsetof(struct push_result, key),
-		"of its manifest in the blob store" },
-	{ "layers", FIELD_INTEGER, offsetof(struct push_result, layers), "that it has" },
-	{ "sent_layers", FIELD_INTEGER, offsetof(struct push_result, sent_layers),
-		"that the blob store lacked" },
+	ROW_OF(push_result, TEXT, snapshot, "its id"),
+	ROW_OF(push_result, TEXT, workspace, "its name"),
+	ROW_OF(push_result, TEXT, key, "of its manifest in the blob store"),
+	ROW_OF(push_result, INTEGER, layers, "that it has"),
+	ROW_OF(push_result, INTEGER, sent_layers, "that the blob store lacked"),
 	{ "sent", FIELD_SIZE, offsetof(struct push_result, sent_bytes),
 		"bytes of these, compressed" },
 };
@@ -202,22 +201,20 @@ const struct record push_result_record = { "Push", "What a push has done.", RECO
 	FIELD_OUT };
 
 static const struct field push_wanted_rows[] = {
-	{ "snapshot", FIELD_TEXT, offsetof(struct push_wanted, snapshot),
-		"id, tag or version of a snapshot of this workspace", FIELD_REQUIRED, .least = 1,
-		.most = SNAPSHOT_TAG_MAX },
-	{ "force", FIELD_BOOLEAN, offsetof(struct push_wanted, force),
-		"send also the layers that the blob store has" },
+	ROW_OF(push_wanted, TEXT, snapshot, "id, tag or version of a snapshot of this workspace",
+		FIELD_REQUIRED, .least = 1, .most = SNAPSHOT_TAG_MAX),
+	ROW_OF(push_wanted, BOOLEAN, force, "send also the layers that the blob store has"),
 };
 const struct record push_wanted_record = { "PushWanted", NULL, RECORD_ROWS(push_wanted_rows),
 	FIELD_IN };
 
 static const struct field pull_wanted_rows[] = {
-	{ "workspace", FIELD_TEXT, offsetof(struct pull_wanted, workspace),
-		"the name of the workspace that was pushed", FIELD_REQUIRED,
-		.pattern = "^[a-z0-9][a-z0-9-]{0,63}$", .check = workspace_check_name },
-	{ "snapshot", FIELD_TEXT, offsetof(struct pull_wanted, snapshot),
+	ROW_OF(pull_wanted, TEXT, workspace, "the name of the workspace that was pushed",
+		FIELD_REQUIRED, .pattern = "^[a-z0-9][a-z0-9-]{0,63}$",
+		.check = workspace_check_name),
+	ROW_OF(pull_wanted, TEXT, snapshot,
 		"id, tag or version of a snapshot of it that was pushed", FIELD_REQUIRED,
-		.least = 1, .most = SNAPSHOT_TAG_MAX },
+		.least = 1, .most = SNAPSHOT_TAG_MAX),
 };
 const struct record pull_wanted_record = { "PullWanted", NULL, RECORD_ROWS(pull_wanted_rows),
 	FIELD_IN };

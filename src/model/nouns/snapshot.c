@@ -1,4 +1,5 @@
 #include "model/nouns/snapshot.h"
+#include "model/records/rows.h"
 
 int snapshot_check_tag(const char *tag, struct error *err)
 {
@@ -53,17 +54,13 @@ void snapshot_give_state(struct arena *arena, const struct snapshot *from, struc
 
 #define AT(member) offsetof(struct snapshot, member)
 static const struct field snapshot_rows[] = {
-	{ "id", FIELD_ID, AT(id), NULL, FIELD_OUT | FIELD_COLUMN, .head = "ID", .column = 1 },
-	{ "workspace", FIELD_ID, AT(workspace), "the id of the workspace it was made of",
-		FIELD_OUT | FIELD_COLUMN },
-	{ "workspace_name", FIELD_TEXT, AT(workspace_name), NULL, FIELD_OUT | FIELD_KEPT,
-		.head = "WORKSPACE", .column = 2 },
-	{ "version", FIELD_INTEGER, AT(version), "1, 2, 3 ... of the workspace",
-		FIELD_OUT | FIELD_KEPT, .most = UINT32_MAX, .head = "VERSION", .column = 3 },
-	{ "tag", FIELD_TEXT, AT(tag), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE, .head = "TAG",
-		.column = 4 },
-	{ "note", FIELD_TEXT, AT(note), NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE,
-		.head = "NOTE", .column = 8 },
+	ROW(ID, id, NULL, FIELD_OUT | FIELD_COLUMN, .head = "ID", .column = 1),
+	ROW(ID, workspace, "the id of the workspace it was made of", FIELD_OUT | FIELD_COLUMN),
+	ROW(TEXT, workspace_name, NULL, FIELD_OUT | FIELD_KEPT, .head = "WORKSPACE", .column = 2),
+	ROW(INTEGER, version, "1, 2, 3 ... of the workspace", FIELD_OUT | FIELD_KEPT,
+		.most = UINT32_MAX, .head = "VERSION", .column = 3),
+	ROW(TEXT, tag, NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE, .head = "TAG", .column = 4),
+	ROW(TEXT, note, NULL, FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE, .head = "NOTE", .column = 8),
 	{ "created_at", FIELD_TIME, AT(created_ms), NULL, FIELD_OUT | FIELD_COLUMN,
 		.kept = "created_ms", .head = "AGE", .column = 6 },
 	{ "size", FIELD_SIZE, AT(size_bytes),
@@ -72,23 +69,22 @@ static const struct field snapshot_rows[] = {
 		FIELD_OUT | FIELD_NULLABLE, .has = FIELD_HAS(struct snapshot, has_size),
 		.head = "SIZE", .column = 5 },
 	{ "size", FIELD_SIZE, AT(size_bytes), NULL, FIELD_KEPT },
-	{ "has_size", FIELD_BOOLEAN, AT(has_size), NULL, FIELD_KEPT },
-	{ "layers", FIELD_TEXTS, AT(layers), "topmost first", FIELD_OUT | FIELD_KEPT },
-	{ "environment", FIELD_TEXT, AT(environment), "that the workspace had",
-		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE, .head = "ENVIRONMENT", .column = 7 },
-	{ "python", FIELD_TEXT, AT(python), NULL, FIELD_KEPT },
-	{ "requirements", FIELD_TEXT, AT(requirements), NULL, FIELD_KEPT },
-	{ "packages", FIELD_TEXTS, AT(packages), NULL, FIELD_KEPT },
-	{ "build_options", FIELD_TEXTS, AT(build_options), NULL, FIELD_KEPT },
-	{ "node_environment", FIELD_TEXT, AT(node_environment), "that of Node",
-		FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL },
+	ROW(BOOLEAN, has_size, NULL, FIELD_KEPT),
+	ROW(TEXTS, layers, "topmost first", FIELD_OUT | FIELD_KEPT),
+	ROW(TEXT, environment, "that the workspace had", FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE,
+		.head = "ENVIRONMENT", .column = 7),
+	ROW(TEXT, python, NULL, FIELD_KEPT),
+	ROW(TEXT, requirements, NULL, FIELD_KEPT),
+	ROW(TEXTS, packages, NULL, FIELD_KEPT),
+	ROW(TEXTS, build_options, NULL, FIELD_KEPT),
+	ROW(TEXT, node_environment, "that of Node", FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL),
 	{ "node_version", FIELD_TEXT, AT(node.version), NULL, FIELD_KEPT },
 	{ "node_package_json", FIELD_TEXT, AT(node.package_json), NULL, FIELD_KEPT },
 	{ "node_lock", FIELD_TEXT, AT(node.lock), NULL, FIELD_KEPT },
 	{ "node_packages", FIELD_TEXTS, AT(node.packages), NULL, FIELD_KEPT },
 	{ "node_options", FIELD_TEXTS, AT(node.options), NULL, FIELD_KEPT },
-	{ "view", FIELD_CHOICE, AT(view), "of the workspace", FIELD_OUT | FIELD_KEPT | FIELD_LATER,
-		.names = workspace_view_names },
+	ROW(CHOICE, view, "of the workspace", FIELD_OUT | FIELD_KEPT | FIELD_LATER,
+		.names = workspace_view_names),
 	{ "settings", FIELD_JSON, AT(policy.settings), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "sources", FIELD_JSON, AT(policy.sources), NULL, FIELD_KEPT | FIELD_LATER },
 	{ "template_settings", FIELD_JSON, AT(policy.template_settings), NULL,
@@ -99,9 +95,8 @@ static const struct field snapshot_rows[] = {
 		"made by a rollback, of the state that it left", FIELD_OUT | FIELD_KEPT },
 	{ "kept", FIELD_BOOLEAN, AT(is_kept), "stays when its workspace is removed",
 		FIELD_OUT | FIELD_KEPT },
-	{ "content_id", FIELD_TEXT, AT(content_id),
-		"hash of its topmost layer; null: not computed yet",
-		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE },
+	ROW(TEXT, content_id, "hash of its topmost layer; null: not computed yet",
+		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE),
 };
 #undef AT
 const struct record snapshot_record = { "Snapshot", NULL, RECORD_ROWS(snapshot_rows) };
@@ -124,41 +119,36 @@ const struct field_choice when_busy_waits[] = { { "wait", WHEN_BUSY_WAIT },
 	"they have ended, or fail"
 
 static const struct field snapshot_wanted_rows[] = {
-	{ "tag", FIELD_TEXT, offsetof(struct snapshot_wanted, tag),
-		"names the snapshot; one of a workspace has it",
-		.pattern = "^[A-Za-z][A-Za-z0-9._-]{0,127}$", .check = snapshot_check_tag },
-	{ "note", FIELD_TEXT, offsetof(struct snapshot_wanted, note), NULL,
-		.most = SNAPSHOT_NOTE_MAX },
-	{ "when_busy", FIELD_CHOICE, offsetof(struct snapshot_wanted, when_busy), PAUSE_HELP,
-		.choices = when_busy_choices },
+	ROW_OF(snapshot_wanted, TEXT, tag, "names the snapshot; one of a workspace has it",
+		.pattern = "^[A-Za-z][A-Za-z0-9._-]{0,127}$", .check = snapshot_check_tag),
+	ROW_OF(snapshot_wanted, TEXT, note, NULL, .most = SNAPSHOT_NOTE_MAX),
+	ROW_OF(snapshot_wanted, CHOICE, when_busy, PAUSE_HELP, .choices = when_busy_choices),
 	WAIT_ROW(struct snapshot_wanted),
 };
 const struct record snapshot_wanted_record = { "SnapshotWanted", NULL,
 	RECORD_ROWS(snapshot_wanted_rows), FIELD_IN };
 
 static const struct field rollback_rows[] = {
-	{ "snapshot", FIELD_TEXT, offsetof(struct rollback_wanted, snapshot),
+	ROW_OF(rollback_wanted, TEXT, snapshot,
 		"id, tag or version of a snapshot of this workspace", FIELD_REQUIRED, .least = 1,
-		.most = SNAPSHOT_TAG_MAX },
-	{ "when_busy", FIELD_CHOICE, offsetof(struct rollback_wanted, when_busy),
+		.most = SNAPSHOT_TAG_MAX),
+	ROW_OF(rollback_wanted, CHOICE, when_busy,
 		"while commands run: wait until they have ended, or fail (the default)",
-		.choices = when_busy_waits },
+		.choices = when_busy_waits),
 	WAIT_ROW(struct rollback_wanted),
 };
 const struct record rollback_wanted_record = { "RollbackWanted", NULL, RECORD_ROWS(rollback_rows),
 	FIELD_IN };
 
 static const struct field fork_rows[] = {
-	{ "name", FIELD_TEXT, offsetof(struct fork_wanted, name),
+	ROW_OF(fork_wanted, TEXT, name,
 		"of the new workspace; with a count NAME-1, NAME-2 ...; generated when not given",
-		.pattern = "^[a-z0-9][a-z0-9-]{0,63}$", .check = workspace_check_name },
-	{ "count", FIELD_INTEGER, offsetof(struct fork_wanted, count), "1 when not given",
-		.least = 1, .most = FORK_COUNT_MAX },
-	{ "snapshot", FIELD_TEXT, offsetof(struct fork_wanted, snapshot),
+		.pattern = "^[a-z0-9][a-z0-9-]{0,63}$", .check = workspace_check_name),
+	ROW_OF(fork_wanted, INTEGER, count, "1 when not given", .least = 1, .most = FORK_COUNT_MAX),
+	ROW_OF(fork_wanted, TEXT, snapshot,
 		"id, tag or version of a snapshot; the present state when not given", .least = 1,
-		.most = SNAPSHOT_TAG_MAX },
-	{ "when_busy", FIELD_CHOICE, offsetof(struct fork_wanted, when_busy), PAUSE_HELP,
-		.choices = when_busy_choices },
+		.most = SNAPSHOT_TAG_MAX),
+	ROW_OF(fork_wanted, CHOICE, when_busy, PAUSE_HELP, .choices = when_busy_choices),
 	WAIT_ROW(struct fork_wanted),
 };
 const struct record fork_wanted_record = { "ForkWanted", NULL, RECORD_ROWS(fork_rows), FIELD_IN };

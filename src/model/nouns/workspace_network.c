@@ -1,5 +1,6 @@
 /* The network of a workspace, as it is asked for and shown. */
 #include "model/nouns/workspace.h"
+#include "model/records/rows.h"
 
 enum network_mode workspace_network_mode(const struct workspace_network *network)
 {
@@ -63,23 +64,23 @@ void workspace_copy_network(
 #define AT(member) offsetof(struct workspace_network, member)
 #define SHOWN (FIELD_OUT | FIELD_OPTIONAL)
 static const struct field rows[] = {
-	{ "mode", FIELD_TEXT, AT(mode),
+	ROW(TEXT, mode,
 		"none: only loopback; list: the hosts of `allow`; open: all public hosts. Default: "
 		"list when something is allowed, else none",
-		.pattern = "^(none|list|open)$", .check = workspace_check_mode },
-	{ "allow", FIELD_TEXTS, AT(allow),
+		.pattern = "^(none|list|open)$", .check = workspace_check_mode),
+	ROW(TEXTS, allow,
 		"host, *.host, either with :port, or an address; registries: the package indexes "
 		"that the host's clients are configured with",
-		.most = WORKSPACE_HOSTS_MAX, .check = workspace_check_allow },
-	{ "deny", FIELD_TEXTS, AT(deny), "the same; wins over `allow`", .most = WORKSPACE_HOSTS_MAX,
-		.check = workspace_check_deny },
+		.most = WORKSPACE_HOSTS_MAX, .check = workspace_check_allow),
+	ROW(TEXTS, deny, "the same; wins over `allow`", .most = WORKSPACE_HOSTS_MAX,
+		.check = workspace_check_deny),
 	{ "connections", FIELD_INTEGER, AT(traffic.connections), "since the daemon began", SHOWN },
 	{ "refused", FIELD_INTEGER, AT(traffic.refused), "by the lists", SHOWN },
 	{ "failed", FIELD_INTEGER, AT(traffic.failed), "allowed, but not reached", SHOWN },
 	{ "received", FIELD_SIZE, AT(traffic.bytes_in), NULL, SHOWN },
 	{ "sent", FIELD_SIZE, AT(traffic.bytes_out), NULL, SHOWN },
-	{ "bounded_by", FIELD_TEXTS, AT(bounded_by),
-		"policies that let only a part of it be reached; mode none then: nothing", SHOWN },
+	ROW(TEXTS, bounded_by,
+		"policies that let only a part of it be reached; mode none then: nothing", SHOWN),
 };
 const struct record workspace_network_record = { "Network",
 	"What its sandboxes may reach; they have no other network.", RECORD_ROWS(rows),

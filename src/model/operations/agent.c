@@ -1,12 +1,12 @@
 /* Operations on A2A agents. */
 #include "model/agents/agent.h"
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static const struct field agent_body_rows[] = {
-	{ "yaml", FIELD_TEXT, offsetof(struct agent_body, yaml), "the text of the agent",
-		FIELD_REQUIRED, .least = 1, .most = AGENT_YAML_MAX },
-	{ "check", FIELD_BOOLEAN, offsetof(struct agent_body, check),
-		"only check it: nothing is added" },
+	ROW_OF(agent_body, TEXT, yaml, "the text of the agent", FIELD_REQUIRED, .least = 1,
+		.most = AGENT_YAML_MAX),
+	ROW_OF(agent_body, BOOLEAN, check, "only check it: nothing is added"),
 };
 static const struct record agent_added_record = { "AgentAdded", NULL, RECORD_ROWS(agent_body_rows),
 	FIELD_IN };

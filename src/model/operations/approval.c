@@ -1,13 +1,13 @@
 /* Operations on commands that wait for a person. */
 #include "model/nouns/approval.h"
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static const struct field approvals_query_rows[] = {
-	{ "state", FIELD_CHOICE, offsetof(struct approvals_query, state), "only those in it",
-		.names = approval_state_names,
-		.has = FIELD_HAS(struct approvals_query, has_state) },
-	{ "workspace", FIELD_TEXT, offsetof(struct approvals_query, workspace),
-		"only of this workspace: id, name or context_id", .least = 1 },
+	ROW_OF(approvals_query, CHOICE, state, "only those in it", .names = approval_state_names,
+		.has = FIELD_HAS(struct approvals_query, has_state)),
+	ROW_OF(approvals_query, TEXT, workspace, "only of this workspace: id, name or context_id",
+		.least = 1),
 	PAGE_ROWS,
 };
 

@@ -2,6 +2,7 @@
 #include "model/nouns/archive.h"
 #include "model/nouns/workspace.h"
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static int check_sha256(const char *text, struct error *err)
 {
@@ -11,9 +12,8 @@ static int check_sha256(const char *text, struct error *err)
 }
 
 static const struct field upload_query_rows[] = {
-	{ "sha256", FIELD_TEXT, offsetof(struct upload_query, sha256),
-		"of the body: nothing else is stored", .pattern = "^[0-9a-f]{64}$",
-		.check = check_sha256 },
+	ROW_OF(upload_query, TEXT, sha256, "of the body: nothing else is stored",
+		.pattern = "^[0-9a-f]{64}$", .check = check_sha256),
 };
 const struct record upload_query_record = { "", NULL, RECORD_ROWS(upload_query_rows), FIELD_IN };
 

@@ -1,6 +1,7 @@
 /* Operations on agent packages that are served. */
 #include "model/agents/deployment.h"
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static int check_surface(const char *text, struct error *err)
 {
@@ -11,10 +12,10 @@ static int check_surface(const char *text, struct error *err)
 }
 
 static const struct field logs_query_rows[] = {
-	{ "surface", FIELD_TEXT, offsetof(struct logs_query, surface),
+	ROW_OF(logs_query, TEXT, surface,
 		"rest, a2a or ui; all when "
 		"not given",
-		.pattern = "^(rest|a2a|ui)$", .check = check_surface },
+		.pattern = "^(rest|a2a|ui)$", .check = check_surface),
 };
 
 static const struct operation operations[] = {

@@ -1,5 +1,6 @@
 /* Operations on what happens, as it happens, and the audit log. */
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 #define AFTER_ROW                                                                                  \
 	{                                                                                          \
@@ -11,25 +12,23 @@
 	}
 static const struct field after_row[] = { AFTER_ROW };
 static const struct field events_query_rows[] = {
-	{ "workspace", FIELD_TEXT, offsetof(struct events_query, workspace),
-		"only events of this workspace: id, name or context_id", .least = 1 },
+	ROW_OF(events_query, TEXT, workspace,
+		"only events of this workspace: id, name or context_id", .least = 1),
 	AFTER_ROW,
 };
 
 static const struct field audit_query_rows[] = {
-	{ "since", FIELD_TEXT, offsetof(struct audit_query, since),
+	ROW_OF(audit_query, TEXT, since,
 		"only lines from this time on: RFC 3339, or a duration before now (1h)",
-		.least = 1 },
-	{ "until", FIELD_TEXT, offsetof(struct audit_query, until), "and up to this one",
-		.least = 1 },
-	{ "workspace", FIELD_TEXT, offsetof(struct audit_query, workspace),
+		.least = 1),
+	ROW_OF(audit_query, TEXT, until, "and up to this one", .least = 1),
+	ROW_OF(audit_query, TEXT, workspace,
 		"only lines about this workspace, which may be gone: id or name", .least = 1,
-		.most = 100 },
-	{ "type", FIELD_TEXT, offsetof(struct audit_query, type),
+		.most = 100),
+	ROW_OF(audit_query, TEXT, type,
 		"only lines of this type (exec.start), or of all that begin with it (exec)",
-		.least = 1, .most = 60 },
-	{ "follow", FIELD_BOOLEAN, offsetof(struct audit_query, follow),
-		"go on with lines as they are written" },
+		.least = 1, .most = 60),
+	ROW_OF(audit_query, BOOLEAN, follow, "go on with lines as they are written"),
 };
 
 static const struct operation operations[] = {

@@ -3,52 +3,46 @@
 #include "model/nouns/exec.h"
 #include "model/nouns/signals.h"
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static const struct field_choice told_reasons[] = { { "output_limit", REASON_OUTPUT_LIMIT },
 	{ 0 } };
 
 static const struct field signal_rows[] = {
-	{ "signal", FIELD_NUMBERED, offsetof(struct signal_body, signal), "its name or number",
-		FIELD_REQUIRED, .least = 1, .most = 64, .choices = signal_choices },
-	{ "reason", FIELD_CHOICE, offsetof(struct signal_body, reason),
+	ROW_OF(signal_body, NUMBERED, signal, "its name or number", FIELD_REQUIRED, .least = 1,
+		.most = 64, .choices = signal_choices),
+	ROW_OF(signal_body, CHOICE, reason,
 		"why the exec ends; only with KILL, from a client that passed the streams and "
 		"counts their output",
-		.choices = told_reasons },
+		.choices = told_reasons),
 };
 static const struct record signal_record = { "Signal", NULL, RECORD_ROWS(signal_rows), FIELD_IN };
 
 static const struct field resize_rows[] = {
-	{ "rows", FIELD_INTEGER, offsetof(struct resize_body, rows), NULL, FIELD_REQUIRED,
-		.least = 1, .most = 65535 },
-	{ "columns", FIELD_INTEGER, offsetof(struct resize_body, columns), NULL, FIELD_REQUIRED,
-		.least = 1, .most = 65535 },
+	ROW_OF(resize_body, INTEGER, rows, NULL, FIELD_REQUIRED, .least = 1, .most = 65535),
+	ROW_OF(resize_body, INTEGER, columns, NULL, FIELD_REQUIRED, .least = 1, .most = 65535),
 };
 static const struct record resize_record = { "Size", "Of a terminal.", RECORD_ROWS(resize_rows),
 	FIELD_IN };
 
 static const struct field exec_query_rows[] = {
-	{ "wait", FIELD_BOOLEAN, offsetof(struct exec_query, wait),
-		"respond when the exec has ended" },
+	ROW_OF(exec_query, BOOLEAN, wait, "respond when the exec has ended"),
 };
 static const struct field_choice streams[] = { { "stdout", 1 }, { "stderr", 2 }, { 0 } };
 
 static const struct field output_query_rows[] = {
-	{ "offset", FIELD_INTEGER, offsetof(struct output_query, offset),
-		"the first byte to return" },
-	{ "stream", FIELD_CHOICE, offsetof(struct output_query, stream),
-		"stdout when not given; both as events", .choices = streams },
-	{ "follow", FIELD_BOOLEAN, offsetof(struct output_query, follow),
-		"follow until the exec has ended" },
+	ROW_OF(output_query, INTEGER, offset, "the first byte to return"),
+	ROW_OF(output_query, CHOICE, stream, "stdout when not given; both as events",
+		.choices = streams),
+	ROW_OF(output_query, BOOLEAN, follow, "follow until the exec has ended"),
 };
 static const struct field attach_query_rows[] = {
-	{ "offset", FIELD_INTEGER, offsetof(struct attach_query, offset),
-		"the first byte of stdout, or of a terminal, to send" },
-	{ "stderr_offset", FIELD_INTEGER, offsetof(struct attach_query, stderr_offset),
-		"the first byte of stderr to send" },
+	ROW_OF(attach_query, INTEGER, offset,
+		"the first byte of stdout, or of a terminal, to send"),
+	ROW_OF(attach_query, INTEGER, stderr_offset, "the first byte of stderr to send"),
 };
 static const struct field stdin_query_rows[] = {
-	{ "eof", FIELD_BOOLEAN, offsetof(struct stdin_query, eof),
-		"close stdin after this (a terminal gets ^D)" },
+	ROW_OF(stdin_query, BOOLEAN, eof, "close stdin after this (a terminal gets ^D)"),
 };
 static const struct field approval_required_rows[] = {
 	TEXT("type", "about:blank"),

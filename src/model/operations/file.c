@@ -1,6 +1,7 @@
 /* Operations on files of workspaces: one by one, as archives, as changes. */
 #include "model/nouns/snapshot.h"
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static int check_octal(const char *text, struct error *err)
 {
@@ -11,22 +12,19 @@ static int check_octal(const char *text, struct error *err)
 }
 
 static const struct field file_get_query_rows[] = {
-	{ "list", FIELD_BOOLEAN, offsetof(struct file_query, list), "list the directory" },
-	{ "stat", FIELD_BOOLEAN, offsetof(struct file_query, stat),
-		"file information, without following links" },
+	ROW_OF(file_query, BOOLEAN, list, "list the directory"),
+	ROW_OF(file_query, BOOLEAN, stat, "file information, without following links"),
 	PAGE_ROWS,
 };
 static const struct field file_put_query_rows[] = {
-	{ "mkdir", FIELD_BOOLEAN, offsetof(struct file_query, mkdir),
-		"create a directory and its parents" },
-	{ "move", FIELD_TEXT, offsetof(struct file_query, move),
-		"move the file to this path in the workspace", .least = 1, .most = 4095 },
-	{ "mode", FIELD_TEXT, offsetof(struct file_query, mode), "permissions of the file, octal",
-		.pattern = "^0?[0-7]{3}$", .check = check_octal },
+	ROW_OF(file_query, BOOLEAN, mkdir, "create a directory and its parents"),
+	ROW_OF(file_query, TEXT, move, "move the file to this path in the workspace", .least = 1,
+		.most = 4095),
+	ROW_OF(file_query, TEXT, mode, "permissions of the file, octal", .pattern = "^0?[0-7]{3}$",
+		.check = check_octal),
 };
 static const struct field file_delete_query_rows[] = {
-	{ "recursive", FIELD_BOOLEAN, offsetof(struct file_query, recursive),
-		"remove a directory and its content" },
+	ROW_OF(file_query, BOOLEAN, recursive, "remove a directory and its content"),
 };
 static const struct field_choice formats[] = { { "tar", 0 }, { "tar.zst", 1 }, { 0 } };
 
@@ -37,8 +35,7 @@ static const struct field_choice formats[] = { { "tar", 0 }, { "tar.zst", 1 }, {
 	}
 static const struct field tree_get_rows[] = {
 	TREE_PATH_ROW,
-	{ "format", FIELD_CHOICE, offsetof(struct tree_query, format), "tar when not given",
-		.choices = formats },
+	ROW_OF(tree_query, CHOICE, format, "tar when not given", .choices = formats),
 };
 static const struct field tree_put_rows[] = { TREE_PATH_ROW };
 #define PATH_ROWS                                                                                  \
@@ -51,25 +48,21 @@ static const struct field tree_put_rows[] = { TREE_PATH_ROW };
 			.least = 1, .most = SNAPSHOT_TAG_MAX                                       \
 	}
 static const struct field diff_query_rows[] = {
-	{ "patch", FIELD_BOOLEAN, offsetof(struct diff_query, patch),
-		"answer with a patch, as git apply reads it" },
-	{ "all", FIELD_BOOLEAN, offsetof(struct diff_query, all),
-		"also what changed in /env and node_modules" },
+	ROW_OF(diff_query, BOOLEAN, patch, "answer with a patch, as git apply reads it"),
+	ROW_OF(diff_query, BOOLEAN, all, "also what changed in /env and node_modules"),
 	PATH_ROWS,
 };
 static const struct field changes_query_rows[] = { PATH_ROWS };
 static const struct field apply_rows[] = {
-	{ "to", FIELD_TEXT, offsetof(struct apply_body, to),
-		"the workspace that gets the changes: id, name or context_id", FIELD_REQUIRED,
-		.least = 1 },
-	{ "paths", FIELD_TEXTS, offsetof(struct apply_body, paths),
-		"only these and what is below them; all changes when not given", .most = 1000 },
-	{ "snapshot", FIELD_TEXT, offsetof(struct apply_body, snapshot),
+	ROW_OF(apply_body, TEXT, to, "the workspace that gets the changes: id, name or context_id",
+		FIELD_REQUIRED, .least = 1),
+	ROW_OF(apply_body, TEXTS, paths,
+		"only these and what is below them; all changes when not given", .most = 1000),
+	ROW_OF(apply_body, TEXT, snapshot,
 		"id, tag or version of a snapshot of the source: what changed since that one; the "
 		"last one when not given",
-		.least = 1, .most = SNAPSHOT_TAG_MAX },
-	{ "dry_run", FIELD_BOOLEAN, offsetof(struct apply_body, dry_run),
-		"only say what would be done" },
+		.least = 1, .most = SNAPSHOT_TAG_MAX),
+	ROW_OF(apply_body, BOOLEAN, dry_run, "only say what would be done"),
 };
 static const struct record apply_record = { "ApplyWanted", NULL, RECORD_ROWS(apply_rows),
 	FIELD_IN };

@@ -1,19 +1,19 @@
 /* Operations on Python and Node packages of workspaces. */
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 #define CHOICE(id, name) { #name, ENV_KIND_##id },
 const struct field_choice packages_kinds[] = { ENV_KIND_LIST(CHOICE){ 0 } };
 
 static const struct field packages_body_rows[] = {
-	{ "packages", FIELD_TEXTS, offsetof(struct packages_body, packages),
+	ROW_OF(packages_body, TEXTS, packages,
 		"such as pandas>=2, of Node axios@1; names alone, to uninstall them",
-		FIELD_REQUIRED, .least = 1, .most = 500 },
-	{ "kind", FIELD_CHOICE, offsetof(struct packages_body, kind), "python when not given",
-		.choices = packages_kinds },
-	{ "persist", FIELD_BOOLEAN, offsetof(struct packages_body, persist),
+		FIELD_REQUIRED, .least = 1, .most = 500),
+	ROW_OF(packages_body, CHOICE, kind, "python when not given", .choices = packages_kinds),
+	ROW_OF(packages_body, BOOLEAN, persist,
 		"whether pyproject.toml, of Node package.json, in /workspace is changed too; "
 		"true when not given",
-		.has = FIELD_HAS(struct packages_body, has_persist) },
+		.has = FIELD_HAS(struct packages_body, has_persist)),
 };
 static const struct record packages_wanted_record = { "PackagesWanted", NULL,
 	RECORD_ROWS(packages_body_rows), FIELD_IN };

@@ -1,15 +1,15 @@
 /* Operations on templates of workspaces. */
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static const char *const template_forms[] = { "yaml", "template", NULL };
 
 static const struct field template_body_rows[] = {
-	{ "yaml", FIELD_TEXT, offsetof(struct template_body, yaml), "the text of the template",
-		FIELD_STRICT, .least = 1, .most = 256 << 10 },
+	ROW_OF(template_body, TEXT, yaml, "the text of the template", FIELD_STRICT, .least = 1,
+		.most = 256 << 10),
 	{ "template", FIELD_OBJECT, offsetof(struct template_body, model), "or its values",
 		FIELD_STRICT, .object = &template_record },
-	{ "check", FIELD_BOOLEAN, offsetof(struct template_body, check),
-		"only check it: nothing is added" },
+	ROW_OF(template_body, BOOLEAN, check, "only check it: nothing is added"),
 };
 static const struct record template_added_record = { "TemplateAdded", NULL,
 	RECORD_ROWS(template_body_rows), FIELD_IN, .one_of = template_forms };

@@ -2,11 +2,11 @@
 #include "model/agents/tool.h"
 #include "model/agents/tool_spec.h"
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static const struct field tool_query_rows[] = {
-	{ "version", FIELD_INTEGER, offsetof(struct tool_query, version),
-		"when not given: the active version, else the newest", .least = 1,
-		.most = UINT32_MAX },
+	ROW_OF(tool_query, INTEGER, version, "when not given: the active version, else the newest",
+		.least = 1, .most = UINT32_MAX),
 };
 
 static const struct operation operations[] = {

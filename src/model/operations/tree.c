@@ -1,10 +1,11 @@
 /* Operations on trees that workspaces share. */
 #include "model/nouns/shared_tree.h"
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static const struct field tree_body_rows[] = {
-	{ "name", FIELD_TEXT, offsetof(struct tree_body, name), NULL, FIELD_REQUIRED, .least = 1,
-		.most = 64, .pattern = "^[a-z0-9][a-z0-9._-]{0,63}$" },
+	ROW_OF(tree_body, TEXT, name, NULL, FIELD_REQUIRED, .least = 1, .most = 64,
+		.pattern = "^[a-z0-9][a-z0-9._-]{0,63}$"),
 };
 static const struct record tree_wanted_record = { "TreeWanted", NULL, RECORD_ROWS(tree_body_rows),
 	FIELD_IN };

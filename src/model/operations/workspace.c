@@ -4,6 +4,7 @@
 #include "model/nouns/metrics.h"
 #include "model/nouns/workspace.h"
 #include "model/operations/takes.h"
+#include "model/records/rows.h"
 
 static int check_label_filter(const char *text, struct error *err)
 {
@@ -18,30 +19,26 @@ static const struct field workspaces_query_rows[] = {
 		"times",
 		.most = WORKSPACE_LABELS_MAX, .pattern = "^[^=\\x00][^\\x00]*$",
 		.check = check_label_filter },
-	{ "state", FIELD_CHOICE, offsetof(struct workspaces_query, state),
-		.names = workspace_state_names,
-		.has = FIELD_HAS(struct workspaces_query, has_state) },
+	ROW_OF(workspaces_query, CHOICE, state, .names = workspace_state_names,
+		.has = FIELD_HAS(struct workspaces_query, has_state)),
 	PAGE_ROWS,
 };
 static const struct field removal_query_rows[] = {
-	{ "archive", FIELD_BOOLEAN, offsetof(struct removal_query, archive),
+	ROW_OF(removal_query, BOOLEAN, archive,
 		"archive it first; when not given: as archives.on_remove of config.yaml says",
-		.has = FIELD_HAS(struct removal_query, has_archive) },
+		.has = FIELD_HAS(struct removal_query, has_archive)),
 };
 static const struct field workspace_query_rows[] = {
-	{ "measure", FIELD_BOOLEAN, offsetof(struct workspace_query, measure),
-		"measure disk_usage_bytes first" },
+	ROW_OF(workspace_query, BOOLEAN, measure, "measure disk_usage_bytes first"),
 };
 static const struct field suspend_rows[] = {
-	{ "force", FIELD_BOOLEAN, offsetof(struct suspend_body, force),
-		"end the commands that run in it" },
+	ROW_OF(suspend_body, BOOLEAN, force, "end the commands that run in it"),
 };
 static const struct record suspend_record = { "Suspend", NULL, RECORD_ROWS(suspend_rows),
 	FIELD_IN };
 
 static const struct field health_query_rows[] = {
-	{ "deep", FIELD_BOOLEAN, offsetof(struct health_query, deep),
-		"compare every file of the layers with its hash" },
+	ROW_OF(health_query, BOOLEAN, deep, "compare every file of the layers with its hash"),
 };
 static const struct field check_rows[] = {
 	TEXT("name", "seccomp, capabilities, network_namespace, …"),

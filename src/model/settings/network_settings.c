@@ -2,14 +2,15 @@
 
 #include "base/str.h"
 #include "model/records/record.h"
+#include "model/records/rows.h"
 
 #define AT(member) offsetof(struct network_settings, member)
 static const struct field rows[] = {
-	{ "hosts", FIELD_PAIRS, AT(hosts) },
-	{ "ranges", FIELD_TEXTS, AT(ranges) },
-	{ "ports", FIELD_TEXTS, AT(ports) },
-	{ "bandwidth", FIELD_SIZE, AT(bandwidth), .most = INT64_MAX },
-	{ "connections", FIELD_INTEGER, AT(connections), .most = INT64_MAX },
+	ROW(PAIRS, hosts),
+	ROW(TEXTS, ranges),
+	ROW(TEXTS, ports),
+	ROW(SIZE, bandwidth, .most = INT64_MAX),
+	ROW(INTEGER, connections, .most = INT64_MAX),
 	{ "idle", FIELD_DURATION, AT(idle_ms), .most = INT64_MAX },
 };
 #undef AT

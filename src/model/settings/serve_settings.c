@@ -3,6 +3,7 @@
 #include "base/str.h"
 #include "format/http/uri.h"
 #include "model/records/record.h"
+#include "model/records/rows.h"
 
 bool serve_origin_is_valid(const char *text)
 {
@@ -20,12 +21,12 @@ bool serve_origin_is_valid(const char *text)
 
 #define AT(member) offsetof(struct serve_settings, member)
 static const struct field rows[] = {
-	{ "hosts", FIELD_TEXTS, AT(hosts) },
-	{ "origins", FIELD_TEXTS, AT(origins) },
-	{ "proxies", FIELD_TEXTS, AT(proxies) },
-	{ "connections", FIELD_INTEGER, AT(connections), .most = INT64_MAX },
-	{ "rate", FIELD_INTEGER, AT(rate), .most = INT64_MAX },
-	{ "subjects", FIELD_PAIRS, AT(subjects) },
+	ROW(TEXTS, hosts),
+	ROW(TEXTS, origins),
+	ROW(TEXTS, proxies),
+	ROW(INTEGER, connections, .most = INT64_MAX),
+	ROW(INTEGER, rate, .most = INT64_MAX),
+	ROW(PAIRS, subjects),
 };
 #undef AT
 const struct record serve_settings_record = { "ServeSettings", NULL, RECORD_ROWS(rows),
