@@ -204,16 +204,13 @@ static bool is_of_port(struct str path)
 
 bool front_has_token_in_url(struct http_request *r)
 {
-	static const char *const names[] = { "token", "access_token" };
+	static const char *const names[] = { "token", "access_token", NULL };
 	struct str rest = r->query, name, value;
 	if (is_of_port(r->path))
 		return false;
 	while (uri_next_parameter(&rest, &name, &value)) {
-		if (!uri_decode(&r->arena, name, true, &name))
-			continue;
-		for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-			if (http1_is(name, names[i]))
-				return true;
+		if (uri_decode(&r->arena, name, true, &name) && http1_is_one_of(name, names))
+			return true;
 	}
 	return false;
 }

@@ -8,14 +8,10 @@
 /* Whether a header, which may be given several times, lists the word. */
 static bool lists(const struct http_request *r, const char *name, const char *word)
 {
-	for (size_t i = 0; i < r->headers.count; i++) {
-		struct str rest = r->headers.items[i].value, piece;
-		if (!str_is(r->headers.items[i].name, name))
-			continue;
-		while (str_next(&rest, ',', &piece))
-			if (http1_is(str_trim(piece), word))
-				return true;
-	}
+	for (size_t i = 0; i < r->headers.count; i++)
+		if (str_is(r->headers.items[i].name, name) &&
+			http1_lists(r->headers.items[i].value, str_from(word)))
+			return true;
 	return false;
 }
 

@@ -1,15 +1,6 @@
 /* Answers of upstream servers: where they end, and what of their heads goes to the client. */
 #include "egress/internal.h"
 
-static bool has_word(struct str value, const char *word)
-{
-	struct str one;
-	while (str_next(&value, ',', &one))
-		if (http1_is(str_trim(one), word))
-			return true;
-	return false;
-}
-
 int forward_parse_answer(struct str bytes, struct forward_answer *out, struct error *err)
 {
 	struct http1_head head;
@@ -34,9 +25,9 @@ int forward_parse_answer(struct str bytes, struct forward_answer *out, struct er
 		.length = head.length };
 	for (struct str rest = head.headers; http1_next_header(&rest, &header);)
 		if (http1_is(header.name, "connection")) {
-			if (has_word(header.value, "close"))
+			if (http1_lists(header.value, STR("close")))
 				answer.keeps = false;
-			else if (is_old && has_word(header.value, "keep-alive"))
+			else if (is_old && http1_lists(header.value, STR("keep-alive")))
 				answer.keeps = true;
 		}
 	*out = answer;
@@ -46,11 +37,8 @@ int forward_parse_answer(struct str bytes, struct forward_answer *out, struct er
 static bool is_left_out(struct str name, unsigned status)
 {
 	static const char *const names[] = { "Connection", "Keep-Alive", "Proxy-Connection",
-		"Upgrade" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (http1_is(name, names[i]))
-			return status != 101;
-	return false;
+		"Upgrade", NULL };
+	return status != 101 && http1_is_one_of(name, names);
 }
 
 void forward_rewrite_answer(const struct forward_answer *answer, bool keeps, struct buf *out)

@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/arena.h"
-#include "base/clock.h"
 #include "egress/exchange.h"
 
 #define ROUNDS 8
@@ -36,25 +35,6 @@ void exchange_free(struct exchange *exchange)
 bool exchange_has_served(const struct connection *c)
 {
 	return c->exchange && c->exchange->served;
-}
-
-bool exchange_is_busy(const struct connection *c)
-{
-	return c->exchange && c->exchange->is_active;
-}
-
-static void count_in(struct connection *c, size_t bytes)
-{
-	c->policy->status.bytes_in += bytes;
-	c->bytes_in += bytes;
-	policy_spend(c->policy, bytes);
-}
-
-static void count_out(struct connection *c, size_t bytes)
-{
-	c->policy->status.bytes_out += bytes;
-	c->bytes_out += bytes;
-	policy_spend(c->policy, bytes);
 }
 
 /* ---- the request ---- */
@@ -93,7 +73,6 @@ void exchange_connected(struct connection *c)
 	struct exchange *e = c->exchange;
 	auto_buf struct buf out = buf_empty(8 * FORWARD_HEAD_MAX);
 	c->state = EXCHANGING;
-	c->active_ms = clock_monotonic_ms();
 	if (!e->is_active) {
 		egress_exchange_begin(c);
 		forward_rewrite(&e->request, &out);
@@ -112,7 +91,7 @@ void exchange_connected(struct connection *c)
 	}
 	if (!c->timer)
 		connection_set_timer(c, c->policy->limits.idle_ms);
-	count_out(c, out.len);
+	relay_count(c, CLIENT, out.len);
 	c->flows[CLIENT].is_ended = c->flows[CLIENT].is_shut = false;
 	if (!relay_send(c, CLIENT, out.data, out.len))
 		return;
@@ -138,8 +117,7 @@ static void pump_requests(struct connection *c)
 		return;
 	}
 	if (out.len) {
-		c->active_ms = clock_monotonic_ms();
-		count_out(c, out.len);
+		relay_count(c, CLIENT, out.len);
 		relay_send(c, CLIENT, out.data, out.len);
 	}
 	if (c->state == EXCHANGING && c->is_client_ended && !e->body.is_done)
@@ -290,8 +268,7 @@ static void pump_answers(struct connection *c)
 			end_answer(c, got < 0);
 			return;
 		}
-		c->active_ms = clock_monotonic_ms();
-		count_in(c, (size_t)got);
+		relay_count(c, UPSTREAM, (size_t)got);
 		if (front_is_over(c))
 			return;
 		buf_clear(&c->exchange->again);

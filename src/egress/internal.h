@@ -342,13 +342,14 @@ void hello_judge(struct connection *c);
 void exchange_connected(struct connection *c);
 void exchange_pump(struct connection *c);
 void exchange_free(struct exchange *exchange);
-/* Whether a request is under way: the connection isn't idle. */
-bool exchange_is_busy(const struct connection *c);
 
 /* ---- relay.c ---- */
 /* Passes c->in on, and everything that comes. */
 void relay_begin(struct connection *c);
 void relay_pump(struct connection *c);
+/* Bytes that have come from that side: counts them, also for the policy's bandwidth and as
+ * activity. */
+void relay_count(struct connection *c, int side, size_t bytes);
 /* One side alone. */
 void relay_pump_flow(struct connection *c, int side);
 /* Sends what the other side takes, and keeps the rest. Only when nothing is kept. false: closed. */

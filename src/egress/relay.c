@@ -60,7 +60,7 @@ void relay_drop(struct server *server, struct flow *flow)
 
 /* ---- sending ---- */
 
-static void count(struct connection *c, int side, size_t bytes)
+void relay_count(struct connection *c, int side, size_t bytes)
 {
 	struct egress_status *status = &c->policy->status;
 	c->active_ms = clock_monotonic_ms();
@@ -231,7 +231,7 @@ static bool egress_relay_fill(struct connection *c, int side)
 	if (c->state == CLOSED)
 		return false;
 	if (got) /* not where it is sent: answers of our own aren't from there */
-		count(c, side, got);
+		relay_count(c, side, got);
 	if (side == UPSTREAM && front_is_over(c))
 		return false;
 	if (got && got < BULK_MIN) {
@@ -291,10 +291,9 @@ void relay_pump(struct connection *c)
 void relay_begin(struct connection *c)
 {
 	c->state = RELAYING;
-	c->active_ms = clock_monotonic_ms();
 	connection_set_timer(c, c->policy->limits.idle_ms);
 	c->flows[CLIENT].is_ended = c->is_client_ended;
-	count(c, CLIENT, c->in.len);
+	relay_count(c, CLIENT, c->in.len);
 	if (!relay_send(c, CLIENT, c->in.data, c->in.len))
 		return;
 	buf_done(&c->in);

@@ -94,21 +94,6 @@ static bool has_nominated(struct str headers)
 	return false;
 }
 
-/* Whether a header of that name has `word` among its comma-separated values. */
-static bool has_word(struct str headers, const char *name, const char *word)
-{
-	struct http1_header header;
-	while (http1_next_header(&headers, &header)) {
-		struct str rest = header.value, one;
-		if (!http1_is(header.name, name))
-			continue;
-		while (str_next(&rest, ',', &one))
-			if (http1_is(str_trim(one), word))
-				return true;
-	}
-	return false;
-}
-
 static int egress_request_parse(struct str bytes, const struct forward_host *tunnel,
 	struct forward_request *out, struct error *err)
 {
@@ -128,12 +113,13 @@ static int egress_request_parse(struct str bytes, const struct forward_host *tun
 		return fail(err, ERR_INVALID, "HTTP/1.0 has no chunks");
 	if (request.is_connect && (request.body_bytes || request.is_chunked))
 		return fail(err, ERR_INVALID, "CONNECT with a body");
-	request.keeps = !request.is_old && !has_word(head.headers, "connection", "close") &&
-			!has_word(head.headers, "proxy-connection", "close");
+	request.keeps = !request.is_old &&
+			!http1_headers_list(head.headers, "connection", STR("close")) &&
+			!http1_headers_list(head.headers, "proxy-connection", STR("close"));
 	request.is_upgrade = !request.is_old && !request.is_connect && !request.body_bytes &&
 			     !request.is_chunked &&
-			     has_word(head.headers, "connection", "upgrade") &&
-			     has_word(head.headers, "upgrade", "websocket");
+			     http1_headers_list(head.headers, "connection", STR("upgrade")) &&
+			     http1_headers_list(head.headers, "upgrade", STR("websocket"));
 	request.has_nominated = has_nominated(head.headers);
 	*out = request;
 	return 1;
@@ -151,31 +137,13 @@ int forward_parse_origin(struct str bytes, const char *host, uint16_t port,
 	return egress_request_parse(bytes, &tunnel, out, err);
 }
 
-static bool is_nominated(struct str headers, struct str name)
-{
-	struct http1_header header;
-	while (http1_next_header(&headers, &header)) {
-		struct str rest = header.value, word;
-		if (!http1_is(header.name, "connection"))
-			continue;
-		while (str_next(&rest, ',', &word)) {
-			word = str_trim(word);
-			if (word.len == name.len && !strncasecmp(word.data, name.data, name.len))
-				return true;
-		}
-	}
-	return false;
-}
-
 static bool is_left_out(const struct forward_request *request, struct str name)
 {
 	static const char *const names[] = { "Host", "Content-Length", "Transfer-Encoding",
-		"Connection", "Keep-Alive", "TE", "Trailer", "Upgrade" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (http1_is(name, names[i]))
-			return true;
-	return (name.len >= 6 && !strncasecmp(name.data, "Proxy-", 6)) ||
-	       (request->has_nominated && is_nominated(request->headers, name));
+		"Connection", "Keep-Alive", "TE", "Trailer", "Upgrade", NULL };
+	return http1_is_one_of(name, names) ||
+	       (name.len >= 6 && !strncasecmp(name.data, "Proxy-", 6)) ||
+	       (request->has_nominated && http1_headers_list(request->headers, "connection", name));
 }
 
 void forward_rewrite(const struct forward_request *request, struct buf *out)

@@ -7,11 +7,9 @@
 static bool is_of_connection(struct str name)
 {
 	static const char *const names[] = { "connection", "keep-alive", "te", "trailer",
-		"transfer-encoding", "upgrade", "content-length", "expect", "host" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (http1_is(name, names[i]))
-			return true;
-	return name.len >= 6 && !strncasecmp(name.data, "proxy-", 6);
+		"transfer-encoding", "upgrade", "content-length", "expect", "host", NULL };
+	return http1_is_one_of(name, names) ||
+	       (name.len >= 6 && !strncasecmp(name.data, "proxy-", 6));
 }
 
 /* Of this daemon: authorization is for it, and it says itself for whom a request is forwarded. */
@@ -30,22 +28,8 @@ static bool is_of_origin(struct str name)
 	static const char *const names[] = { "alt-svc", "clear-site-data", "nel", "public-key-pins",
 		"report-to", "service-worker-allowed", "set-cookie2", "strict-transport-security",
 		"www-authenticate", "authentication-info", "accept-ch", "critical-ch", "expect-ct",
-		"set-login" };
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (http1_is(name, names[i]))
-			return true;
-	return false;
-}
-
-static bool is_in_list(struct str list, struct str name)
-{
-	struct str word;
-	while (str_next(&list, ',', &word)) {
-		word = str_trim(word);
-		if (word.len == name.len && !strncasecmp(word.data, name.data, name.len))
-			return true;
-	}
-	return false;
+		"set-login", NULL };
+	return http1_is_one_of(name, names);
 }
 
 /* Whether a Connection header of the request names it. */
@@ -53,7 +37,7 @@ static bool is_named(const struct http_request *r, struct str name)
 {
 	for (size_t i = 0; i < r->headers.count; i++)
 		if (str_is(r->headers.items[i].name, "connection") &&
-			is_in_list(r->headers.items[i].value, name))
+			http1_lists(r->headers.items[i].value, name))
 			return true;
 	return false;
 }
@@ -170,16 +154,6 @@ static void put_cookie(const struct port_head *head, struct str value, struct bu
 	buf_text(out, "/\r\n");
 }
 
-static bool is_nominated(const struct http_response *response, struct str name)
-{
-	struct str rest = response->text;
-	struct http1_header header;
-	while (http1_next_header(&rest, &header))
-		if (http1_is(header.name, "connection") && is_in_list(header.value, name))
-			return true;
-	return false;
-}
-
 void port_head_response(
 	const struct port_head *head, const struct http_response *response, struct buf *out)
 {
@@ -189,7 +163,7 @@ void port_head_response(
 		/* The daemon says these itself. */
 		if (is_of_connection(header.name) || http1_is(header.name, "date") ||
 			http1_is(header.name, "x-request-id") || is_of_origin(header.name) ||
-			is_nominated(response, header.name))
+			http1_headers_list(response->text, "connection", header.name))
 			continue;
 		if (http1_is(header.name, "location"))
 			put_location(head, header.value, out);

@@ -396,11 +396,9 @@ static bool has_body(const struct http_request *r)
 /* The header Upgrade, when Connection names it, and the request has no body. */
 static struct str wanted_protocol(struct call *c)
 {
-	struct str rest = http_header(c->r, "connection"), word;
-	while (rest.data && !has_body(c->r) && str_next(&rest, ',', &word))
-		if (http1_is(str_trim(word), "upgrade"))
-			return http_header(c->r, "upgrade");
-	return (struct str){ 0 };
+	struct str list = http_header(c->r, "connection");
+	bool is_wanted = list.data && !has_body(c->r) && http1_lists(list, STR("upgrade"));
+	return is_wanted ? http_header(c->r, "upgrade") : (struct str){ 0 };
 }
 
 static int describe(struct call *c, struct port_head *head, struct error *err)
@@ -428,9 +426,7 @@ int forward_start(struct call *c, const struct request *request, struct core_wor
 		return -1;
 	if (shares_check(&c->api->port_connections, c->r->holder, 1, err))
 		return -1;
-	struct forwarding *f = calloc(1, sizeof *f);
-	if (!f)
-		abort();
+	struct forwarding *f = xzalloc(sizeof *f);
 	*f = (struct forwarding){ .api = c->api,
 		.call = c,
 		.fd = -1,

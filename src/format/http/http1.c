@@ -7,6 +7,24 @@ bool http1_is(struct str text, const char *word)
 	return text.len == strlen(word) && strncasecmp(text.data, word, text.len) == 0;
 }
 
+bool http1_is_one_of(struct str text, const char *const *words)
+{
+	while (*words && !http1_is(text, *words))
+		words++;
+	return *words;
+}
+
+bool http1_lists(struct str list, struct str word)
+{
+	struct str one;
+	while (str_next(&list, ',', &one)) {
+		one = str_trim(one);
+		if (one.len == word.len && !strncasecmp(one.data, word.data, word.len))
+			return true;
+	}
+	return false;
+}
+
 bool http1_is_token(struct str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
@@ -63,6 +81,15 @@ bool http1_next_header(struct str *headers, struct http1_header *header)
 	str_cut(next_line(headers), ':', &header->name, &header->value);
 	header->value = str_trim(header->value);
 	return true;
+}
+
+bool http1_headers_list(struct str headers, const char *name, struct str word)
+{
+	struct http1_header header;
+	while (http1_next_header(&headers, &header))
+		if (http1_is(header.name, name) && http1_lists(header.value, word))
+			return true;
+	return false;
 }
 
 static int take_framing(

@@ -31,6 +31,11 @@ bool http1_next_header(struct str *headers, struct http1_header *header);
 void http1_print_header(const struct http1_header *header, struct buf *out);
 /* Compares without regard to case, as for header names and tokens. */
 bool http1_is(struct str text, const char *word);
+bool http1_is_one_of(struct str text, const char *const *words); /* ended by NULL */
+/* Whether a list of words with commas between them, as in the header Connection, has the word. */
+bool http1_lists(struct str list, struct str word);
+/* Whether a header of that name, which may be given several times, lists the word. */
+bool http1_headers_list(struct str headers, const char *name, struct str word);
 bool http1_is_token(struct str text);
 
 struct http1_chunks {
