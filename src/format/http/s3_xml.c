@@ -1,6 +1,7 @@
 #include "format/http/s3_xml.h"
 
 #include "base/buf.h"
+#include "format/text/utf8.h"
 
 struct walk {
 	struct str rest;
@@ -52,26 +53,10 @@ static bool skip_past(struct str *rest, const char *mark, struct str *before)
 static int add_character(struct walk *walk, uint32_t code)
 {
 	char out[4];
-	size_t len;
 	if (code < 0x20 ? code != '\t' && code != '\n' && code != '\r'
 			: (code >= 0xd800 && code < 0xe000) || code > 0x10ffff)
 		return damaged(walk, "a character reference has no character");
-	if (code < 0x80) {
-		out[0] = (char)code;
-		len = 1;
-	} else if (code < 0x800) {
-		out[0] = (char)(0xc0 | code >> 6);
-		len = 2;
-	} else if (code < 0x10000) {
-		out[0] = (char)(0xe0 | code >> 12);
-		len = 3;
-	} else {
-		out[0] = (char)(0xf0 | code >> 18);
-		len = 4;
-	}
-	for (size_t i = 1; i < len; i++)
-		out[i] = (char)(0x80 | (code >> (6 * (len - 1 - i)) & 0x3f));
-	buf_append(&walk->text, out, len);
+	buf_append(&walk->text, out, utf8_write(out, code));
 	return 0;
 }
 

@@ -11,117 +11,17 @@ struct element { /* a string of the array, quotes included */
 	const char *specifier;
 	bool has_marker;
 };
-/* Where things are in the text; SIZE_MAX: nowhere. The text has passed toml_parse. */
+/* Where things are in the text; SIZE_MAX: nowhere. */
 struct layout {
 	struct str text;
 	struct arena *arena;
-	size_t at;
 	const char *newline;
-	bool is_in_project; /* the statements below [project] */
-	bool has_header;    /* [project] */
 	size_t open, close; /* of the array: after '[', at ']' */
 	size_t insert;	    /* after the last statement of the project's table */
 	bool is_dotted;	    /* that is project.KEY = … in the top table */
 	bool is_odd;	    /* dependencies, or the project itself, written in another way */
 	VEC(struct element) elements;
 };
-
-static char pyproject_edit_peek(const struct layout *l)
-{
-	return l->at < l->text.len ? l->text.data[l->at] : '\0';
-}
-
-static bool is_ahead(const struct layout *l, const char *text)
-{
-	size_t len = strlen(text);
-	return l->text.len - l->at >= len && !memcmp(l->text.data + l->at, text, len);
-}
-
-static void skip_blanks(struct layout *l)
-{
-	while (pyproject_edit_peek(l) == ' ' || pyproject_edit_peek(l) == '\t')
-		l->at++;
-}
-
-static void skip_line(struct layout *l)
-{
-	while (l->at < l->text.len && l->text.data[l->at] != '\n')
-		l->at++;
-}
-
-static void skip_space(struct layout *l)
-{
-	while (l->at < l->text.len) {
-		if (pyproject_edit_peek(l) == '#')
-			skip_line(l);
-		else if (pyproject_edit_peek(l) && strchr(" \t\r\n", pyproject_edit_peek(l)))
-			l->at++;
-		else
-			return;
-	}
-}
-
-static void skip_string(struct layout *l)
-{
-	char quote = pyproject_edit_peek(l);
-	const char three[] = { quote, quote, quote, 0 };
-	bool is_long = is_ahead(l, three);
-	l->at += is_long ? 3 : 1;
-	while (l->at < l->text.len) {
-		if (quote == '"' && pyproject_edit_peek(l) == '\\')
-			l->at++;
-		else if (is_long ? is_ahead(l, three) : pyproject_edit_peek(l) == quote) {
-			l->at += is_long ? 3 : 1;
-			/* One or two quotes may be the last characters of a long string. */
-			while (is_long && pyproject_edit_peek(l) == quote)
-				l->at++;
-			return;
-		}
-		l->at++;
-	}
-}
-
-/* A value of any kind, without recursion: brackets are counted. */
-static void skip_value(struct layout *l)
-{
-	size_t depth = 0;
-	do {
-		if (depth)
-			skip_space(l);
-		char c = pyproject_edit_peek(l);
-		if (c == '"' || c == '\'')
-			skip_string(l);
-		else if (c == '[' || c == '{') {
-			depth++;
-			l->at++;
-		} else if (c == ']' || c == '}') {
-			depth -= depth != 0;
-			l->at++;
-		} else if (depth)
-			l->at++;
-		else
-			while (l->at < l->text.len && !strchr("#\r\n,]}", pyproject_edit_peek(l)))
-				l->at++;
-	} while (depth && l->at < l->text.len);
-}
-
-/* "project.dependencies", whatever blanks and quotes are in it; ends before '=' or ']'. */
-static const char *take_key(struct layout *l)
-{
-	auto_buf struct buf key = buf_empty(l->text.len + 1);
-	while (l->at < l->text.len && !strchr("=]\r\n", pyproject_edit_peek(l))) {
-		size_t start = l->at;
-		if (pyproject_edit_peek(l) == '"' || pyproject_edit_peek(l) == '\'') {
-			skip_string(l);
-			buf_append(&key, l->text.data + start + 1, l->at - start - 2);
-			continue;
-		}
-		if (pyproject_edit_peek(l) != ' ' && pyproject_edit_peek(l) != '\t')
-			buf_char(&key, pyproject_edit_peek(l));
-		l->at++;
-	}
-	return arena_bytes(l->arena, key.data ? key.data : "", key.len);
-}
 
 /* Whether the entry is one of `key` of the project, however the file writes it. */
 static bool is_of_project(const struct toml_entry *entry, const char *key)
@@ -132,13 +32,13 @@ static bool is_of_project(const struct toml_entry *entry, const char *key)
 	       !strcmp(entry->key + 8, key);
 }
 
-static void add_element(struct layout *l, size_t start, const char *value)
+static void add_element(struct layout *l, const struct toml_entry *entry)
 {
 	requirement_list list = { 0 };
 	struct error ignored;
-	struct element element = { start, l->at, NULL, "", false };
-	if (!requirements_parse(str_from(value), l->arena, &list, &ignored) && list.count == 1 &&
-		list.items[0].name) {
+	struct element element = { entry->start, entry->end, NULL, "", false };
+	if (!requirements_parse(str_from(entry->text), l->arena, &list, &ignored) &&
+		list.count == 1 && list.items[0].name) {
 		element.name = list.items[0].name;
 		element.specifier = list.items[0].specifier ? list.items[0].specifier : "";
 		element.has_marker = list.items[0].marker != NULL;
@@ -146,72 +46,53 @@ static void add_element(struct layout *l, size_t start, const char *value)
 	vec_push(l->arena, &l->elements, element);
 }
 
-/* The array of dependencies; toml_parse says what its strings are. */
-static void take_array(struct layout *l, const toml_list *entries)
+static size_t line_end(struct str text, size_t at)
 {
-	size_t next = 0;
-	l->open = ++l->at;
-	for (;;) {
-		skip_space(l);
-		size_t start = l->at;
-		if (l->at >= l->text.len || pyproject_edit_peek(l) == ']')
-			break;
-		if (pyproject_edit_peek(l) != '"' && pyproject_edit_peek(l) != '\'') {
-			l->at++;
-			continue;
-		}
-		skip_string(l);
-		while (next < entries->count &&
-			!is_of_project(&entries->items[next], "dependencies"))
-			next++;
-		if (next < entries->count)
-			add_element(l, start, entries->items[next++].text);
-	}
-	l->close = l->at;
-	if (pyproject_edit_peek(l) == ']')
-		l->at++;
+	while (at < text.len && text.data[at] != '\n')
+		at++;
+	return at;
 }
 
-static void take_statement(struct layout *l, const toml_list *entries, bool is_top)
+/* A key of the project: in its table, or project.KEY in the top table. */
+static void take_member(struct layout *l, const struct toml_statement *statement,
+	const char *member, const toml_list *entries)
 {
-	const char *key = take_key(l);
-	const char *member = l->is_in_project			      ? key
-			     : is_top && !strncmp(key, "project.", 8) ? key + 8
-								      : NULL;
-	l->at += pyproject_edit_peek(l) == '=';
-	skip_blanks(l);
-	if (is_top && !strcmp(key, "project"))
-		l->is_odd = true;
-	if (member && !strcmp(member, "dependencies") && pyproject_edit_peek(l) == '[')
-		take_array(l, entries);
-	else
-		skip_value(l);
-	skip_line(l);
-	if (member) {
-		l->insert = l->at;
-		l->is_dotted = !l->is_in_project;
+	if (!strcmp(member, "dependencies") && l->text.data[statement->start] == '[') {
+		l->open = statement->start + 1;
+		l->close = statement->end - 1;
+		for (size_t i = statement->first; i < statement->behind; i++) {
+			const struct toml_entry *entry = &entries->items[i];
+			if (entry->is_string && is_of_project(entry, "dependencies"))
+				add_element(l, entry);
+			else /* but for "[]": not a requirement */
+				l->is_odd |= entry->end != 0;
+		}
 	}
+	l->insert = line_end(l->text, statement->end);
+	l->is_dotted = member != statement->key;
 }
 
-static void find_layout(struct layout *l, const toml_list *entries)
+static void find_layout(
+	struct layout *l, const toml_list *entries, const toml_statements *statements)
 {
-	bool is_top = true;
-	for (skip_space(l); l->at < l->text.len; skip_space(l)) {
-		if (pyproject_edit_peek(l) != '[') {
-			take_statement(l, entries, is_top);
+	bool is_top = true, is_in_project = false;
+	for (size_t i = 0; i < statements->count; i++) {
+		const struct toml_statement *one = &statements->items[i];
+		const char *key = one->key;
+		bool is_project = !strcmp(key ? key : one->table, "project");
+		if (!key) {
+			is_top = false;
+			is_in_project = is_project && !one->is_list;
+			l->is_odd |= is_project && one->is_list;
+			if (is_in_project)
+				l->insert = line_end(l->text, one->end);
 			continue;
 		}
-		bool is_list = is_ahead(l, "[[");
-		l->at += is_list ? 2 : 1;
-		const char *table = take_key(l);
-		is_top = false;
-		l->is_in_project = !is_list && !strcmp(table, "project");
-		l->is_odd |= is_list && !strcmp(table, "project");
-		skip_line(l);
-		if (l->is_in_project) {
-			l->has_header = true;
-			l->insert = l->at;
-		}
+		l->is_odd |= is_top && is_project;
+		if (is_in_project)
+			take_member(l, one, key, entries);
+		else if (is_top && !strncmp(key, "project.", 8))
+			take_member(l, one, key + 8, entries);
 	}
 }
 
@@ -232,6 +113,7 @@ static bool has_entry(const toml_list *entries, const char *key, const char *tex
 
 static int read_layout(struct str text, struct arena *arena, struct layout *l, struct error *err)
 {
+	toml_statements statements = { 0 };
 	toml_list entries = { 0 };
 	*l = (struct layout){ .text = text,
 		.arena = arena,
@@ -239,12 +121,12 @@ static int read_layout(struct str text, struct arena *arena, struct layout *l, s
 		.close = SIZE_MAX,
 		.insert = SIZE_MAX,
 		.newline = "\n" };
-	if (toml_parse(text, arena, &entries, err))
+	if (toml_parse_statements(text, arena, &entries, &statements, err))
 		return error_context(err, "pyproject.toml");
 	const char *end = text.len ? memchr(text.data, '\n', text.len) : NULL;
 	if (end && end > text.data && end[-1] == '\r')
 		l->newline = "\r\n";
-	find_layout(l, &entries);
+	find_layout(l, &entries, &statements);
 	if (has_entry(&entries, "dynamic", "dependencies"))
 		return pyproject_edit_refuse(err, "project.dependencies is dynamic");
 	if (l->is_odd || (l->open == SIZE_MAX && has_entry(&entries, "dependencies", NULL)))

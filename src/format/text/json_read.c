@@ -1,5 +1,6 @@
 #include "base/map.h"
 #include "format/text/json_read.h"
+#include "format/text/utf8.h"
 
 #define NUMBER_MAX 1000 /* characters; a double has 17 digits that count */
 #define FEW_MEMBERS 16	/* objects with at most this many members are searched linearly */
@@ -88,27 +89,6 @@ static int read_hex4(struct reader *r, unsigned *value)
 	return 0;
 }
 
-static char *put_utf8(char *out, unsigned c)
-{
-	if (c < 0x80) {
-		*out++ = (char)c;
-		return out;
-	}
-	if (c < 0x800) {
-		*out++ = (char)(0xc0 | c >> 6);
-	} else {
-		if (c < 0x10000) {
-			*out++ = (char)(0xe0 | c >> 12);
-		} else {
-			*out++ = (char)(0xf0 | c >> 18);
-			*out++ = (char)(0x80 | (c >> 12 & 0x3f));
-		}
-		*out++ = (char)(0x80 | (c >> 6 & 0x3f));
-	}
-	*out++ = (char)(0x80 | (c & 0x3f));
-	return out;
-}
-
 /* After the backslash. */
 static int read_escape(struct reader *r, char **out)
 {
@@ -135,7 +115,7 @@ static int read_escape(struct reader *r, char **out)
 			return fail_at(r, place, "a surrogate without its other half");
 		c = 0x10000 + ((c - SURROGATES) << 10) + (low - LOW_SURROGATES);
 	}
-	*out = put_utf8(*out, c);
+	*out += utf8_write(*out, c);
 	return 0;
 }
 

@@ -1,9 +1,11 @@
 #include "format/text/toml_lite.h"
 
+#include "format/text/utf8.h"
+
 #define DEPTH_MAX 16
 
 struct reader {
-	const char *at, *end;
+	const char *begin, *at, *end;
 	struct arena *arena;
 	toml_list entries;
 	int line, instances;
@@ -53,19 +55,6 @@ static void skip_space(struct reader *r)
 	}
 }
 
-static void put_utf8(char *out, size_t *len, uint32_t code)
-{
-	if (code < 0x80) {
-		out[(*len)++] = (char)code;
-		return;
-	}
-	int more = code < 0x800 ? 1 : code < 0x10000 ? 2 : 3;
-	static const unsigned char first[] = { 0, 0xc0, 0xe0, 0xf0 };
-	out[(*len)++] = (char)(first[more] | code >> 6 * more);
-	while (more-- > 0)
-		out[(*len)++] = (char)(0x80 | (code >> 6 * more & 0x3f));
-}
-
 /* Takes the rest of an escape, after its backslash. */
 static int take_escape(struct reader *r, char *out, size_t *len)
 {
@@ -91,7 +80,7 @@ static int take_escape(struct reader *r, char *out, size_t *len)
 	}
 	if (code == 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
 		return toml_refuse(r, "an escape of an invalid character");
-	put_utf8(out, len, code);
+	*len += utf8_write(out + *len, code);
 	return 0;
 }
 
@@ -186,24 +175,31 @@ static int take_key(struct reader *r, const char **key)
 
 static int take_value(struct reader *r, struct table table, const char *key, int depth);
 
-static int take_pair(struct reader *r, struct table table, int depth)
+static size_t place(const struct reader *r)
 {
-	const char *key;
-	if (take_key(r, &key) < 0)
+	return (size_t)(r->at - r->begin);
+}
+
+static int take_pair(
+	struct reader *r, struct table table, int depth, struct toml_statement *statement)
+{
+	if (take_key(r, &statement->key) < 0)
 		return -1;
 	if (!toml_take(r, "="))
 		return toml_refuse(r, "'=' is expected after a key");
 	skip_blanks(r);
-	return take_value(r, table, key, depth);
+	statement->start = place(r);
+	return take_value(r, table, statement->key, depth);
 }
 
 static int take_inline_table(struct reader *r, struct table outer, const char *key, int depth)
 {
 	struct table table = { key, r->instances++ };
+	struct toml_statement inner;
 	if (outer.name[0])
 		table.name = arena_printf(r->arena, "%.1024s.%.1024s", outer.name, key);
 	for (skip_space(r); !toml_take(r, "}"); skip_space(r)) {
-		if (take_pair(r, table, depth) < 0)
+		if (take_pair(r, table, depth, &inner) < 0)
 			return -1;
 		skip_space(r);
 		if (!toml_take(r, ",") && toml_peek(r) != '}')
@@ -214,7 +210,7 @@ static int take_inline_table(struct reader *r, struct table outer, const char *k
 
 static int take_array(struct reader *r, struct table table, const char *key, int depth)
 {
-	struct toml_entry empty = { table.name, table.instance, key, "[]", false, r->line };
+	struct toml_entry empty = { table.name, table.instance, key, "[]", false, r->line, 0, 0 };
 	skip_space(r);
 	if (toml_peek(r) == ']')
 		vec_push(r->arena, &r->entries, empty);
@@ -230,7 +226,8 @@ static int take_array(struct reader *r, struct table table, const char *key, int
 
 static int take_value(struct reader *r, struct table table, const char *key, int depth)
 {
-	struct toml_entry entry = { table.name, table.instance, key, NULL, false, r->line };
+	struct toml_entry entry = { table.name, table.instance, key, NULL, false, r->line, place(r),
+		0 };
 	const char *start;
 	if (depth == DEPTH_MAX)
 		return toml_refuse(r, "values are nested too deeply");
@@ -251,14 +248,15 @@ static int take_value(struct reader *r, struct table table, const char *key, int
 			return toml_refuse(r, "a value is expected here");
 		entry.text = arena_bytes(r->arena, text.data, text.len);
 	}
+	entry.end = place(r);
 	vec_push(r->arena, &r->entries, entry);
 	return 0;
 }
 
 /* [name] or [[name]]. */
-static int take_header(struct reader *r, struct table *table)
+static int take_header(struct reader *r, struct table *table, bool *is_list)
 {
-	bool is_array = toml_take(r, "[[");
+	bool is_array = *is_list = toml_take(r, "[[");
 	if (!is_array)
 		toml_take(r, "[");
 	if (take_key(r, &table->name) < 0)
@@ -269,9 +267,11 @@ static int take_header(struct reader *r, struct table *table)
 	return 0;
 }
 
-int toml_parse(struct str text, struct arena *arena, toml_list *entries, struct error *err)
+int toml_parse_statements(struct str text, struct arena *arena, toml_list *entries,
+	toml_statements *statements, struct error *err)
 {
-	struct reader r = { text.data, text.data + text.len, arena, .line = 1, .err = err };
+	struct reader r = { text.data, text.data, text.data + text.len, arena, .line = 1,
+		.err = err };
 	struct table table = { "", 0 };
 	if (text.len > TOML_MAX)
 		return fail(err, ERR_LIMIT, "a file of %zu bytes; the limit is %zu", text.len,
@@ -281,12 +281,24 @@ int toml_parse(struct str text, struct arena *arena, toml_list *entries, struct 
 	r.instances = 1;
 	toml_take(&r, "\xef\xbb\xbf");
 	for (skip_space(&r); r.at < r.end; skip_space(&r)) {
-		if ((toml_peek(&r) == '[' ? take_header(&r, &table) : take_pair(&r, table, 0)) < 0)
+		struct toml_statement one = { .start = place(&r), .first = r.entries.count };
+		if ((toml_peek(&r) == '[' ? take_header(&r, &table, &one.is_list)
+					  : take_pair(&r, table, 0, &one)) < 0)
 			return -1;
+		one.table = table.name;
+		one.end = place(&r);
+		one.behind = r.entries.count;
+		vec_push(arena, statements, one);
 		skip_blanks(&r);
 		if (r.at < r.end && !strchr("#\r\n", *r.at))
 			return toml_refuse(&r, "the end of the line is expected here");
 	}
 	*entries = r.entries;
 	return 0;
+}
+
+int toml_parse(struct str text, struct arena *arena, toml_list *entries, struct error *err)
+{
+	toml_statements ignored = { 0 };
+	return toml_parse_statements(text, arena, entries, &ignored, err);
 }
