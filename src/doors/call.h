@@ -180,9 +180,12 @@ void pending_send(struct pending *op, int status, const char *location);
  * NULL. */
 void pending_answer_record(struct pending *op, const struct error *err, int status,
 	const char *location, const struct record *record, const void *object);
-/* The same with 201 and a Location: `location`, such as "/v1/tokens/", and the id. */
+/* The same with 201 and a Location: `location`, such as "/v1/tokens/", and the id. _put: so when it
+ * is new, with 200 else. */
 void pending_answer_made(struct pending *op, const struct error *err, const char *location,
 	const char *id, const struct record *record, const void *object);
+void pending_answer_put(struct pending *op, const struct error *err, bool is_new,
+	const char *location, const char *id, const struct record *record, const void *object);
 /* 204, or *err, which isn't NULL then. */
 void pending_answer_done(struct pending *op, const struct error *err);
 /* Answers with a file, which it closes; or with *err, which isn't NULL then. */
@@ -201,7 +204,8 @@ struct once {
 	size_t size;
 	void (*make)(struct call *c, struct pending *op);
 	/* false: there is no object of that id. Or NULL. */
-	bool (*find)(struct call *c, const char *id, struct buf *body, const char **location);
+	bool (*find)(struct call *c, const char *id, struct json *j);
+	const char *location; /* of what it prints, without the id */
 };
 int call_once(struct call *c, const struct once *once, struct error *err);
 

@@ -20,9 +20,7 @@ void pending_cancels(struct pending *op, struct cancelable *cancelable)
 
 void *pending_new(struct call *c, size_t size)
 {
-	struct pending *op = calloc(1, size);
-	if (!op)
-		abort();
+	struct pending *op = xzalloc(size);
 	op->api = c->api;
 	op->call = c;
 	c->priv = op;
@@ -120,12 +118,19 @@ void pending_answer_record(struct pending *op, const struct error *err, int stat
 	pending_send(op, status, location);
 }
 
+void pending_answer_put(struct pending *op, const struct error *err, bool is_new,
+	const char *location, const char *id, const struct record *record, const void *object)
+{
+	auto_arena struct arena arena = { 0 };
+	bool has_location = !err && is_new;
+	pending_answer_record(op, err, is_new ? 201 : 200,
+		has_location ? arena_printf(&arena, "%s%s", location, id) : NULL, record, object);
+}
+
 void pending_answer_made(struct pending *op, const struct error *err, const char *location,
 	const char *id, const struct record *record, const void *object)
 {
-	auto_arena struct arena arena = { 0 };
-	pending_answer_record(op, err, 201, err ? NULL : arena_printf(&arena, "%s%s", location, id),
-		record, object);
+	pending_answer_put(op, err, true, location, id, record, object);
 }
 
 void pending_answer_done(struct pending *op, const struct error *err)
@@ -200,9 +205,10 @@ static void make(
 static bool answer_found(
 	struct call *c, const struct once *once, struct idempotency_entry *entry, const char *id)
 {
-	const char *location = NULL;
+	const char *location = arena_printf(&c->r->arena, "%s%s", once->location, id);
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	if (!once->find(c, id, &body, &location))
+	struct json j = json_to(&body, false);
+	if (!once->find(c, id, &j))
 		return false;
 	respond(c, 201, location, &body);
 	idempotency_end(

@@ -211,9 +211,7 @@ static void on_done(void *ctx, struct http_request *r, bool aborted)
 
 int api_open(const struct api_options *options, struct api **out, struct error *err)
 {
-	struct api *api = calloc(1, sizeof *api);
-	if (!api)
-		abort();
+	struct api *api = xzalloc(sizeof *api);
 	*api = (struct api){ .core = options->core, .loop = options->loop, .options = *options };
 	idempotency_init(&api->idempotency, options->core);
 	turns_init(&api->turns, options->loop);

@@ -47,9 +47,7 @@ static struct visitor *find(struct visits *visits, const char *name, bool is_pen
 	struct visitor *found = map_get(&visits->visitors, str_from(name));
 	if (found)
 		return found;
-	found = calloc(1, sizeof *found);
-	if (!found)
-		abort();
+	found = xzalloc(sizeof *found);
 	str_copy(found->name, sizeof found->name, name);
 	found->is_pending = is_pending;
 	found->allowance = UINT64_MAX;
@@ -138,12 +136,10 @@ static void make_room(struct visits *visits, const struct visit *visit, unsigned
 struct visit *visits_come(
 	struct visits *visits, const struct http_peer *peer, struct http_connection *connection)
 {
-	struct visit *visit = calloc(1, sizeof *visit);
+	struct visit *visit = xzalloc(sizeof *visit);
 	char name[INET_ADDRESS_TEXT_SIZE];
 	unsigned range_max = VISITS_RANGE_MAX;
 	union inet_address address;
-	if (!visit)
-		abort();
 	*visit = (struct visit){ .kind = peer->kind, .connection = connection };
 	if (peer->kind == HTTP_PEER_UNIX) {
 		str_format(name, sizeof name, "%u", peer->uid);

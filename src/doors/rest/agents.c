@@ -10,11 +10,8 @@ static struct agents *agents_here(const struct call *c)
 static void on_added(
 	void *ctx, const struct a2a_agent *agent, bool was_there, const struct error *err)
 {
-	auto_arena struct arena arena = { 0 };
-	bool is_new = !err && !was_there;
-	pending_answer_record(ctx, err, is_new ? 201 : 200,
-		is_new ? arena_printf(&arena, "/v1/agents/%s", agent->name) : NULL, &agent_record,
-		agent);
+	pending_answer_put(ctx, err, !was_there, "/v1/agents/", err ? NULL : agent->name,
+		&agent_record, agent);
 }
 
 static void on_checked(

@@ -9,11 +9,9 @@ static struct cases *cases_of(struct call *c)
 
 static void on_created(void *ctx, const struct eval_case *shown, const struct error *err)
 {
-	auto_arena struct arena arena = { 0 };
 	bool is_made = !err && shown->id[0];
-	pending_answer_record(ctx, err, is_made ? 201 : 200,
-		is_made ? arena_printf(&arena, "/v1/cases/%s", shown->id) : NULL, &case_record,
-		shown);
+	pending_answer_put(
+		ctx, err, is_made, "/v1/cases/", is_made ? shown->id : NULL, &case_record, shown);
 }
 
 static void create(struct call *c, struct pending *op)
@@ -23,22 +21,20 @@ static void create(struct call *c, struct pending *op)
 	case_create(c->request, cases_of(c), &wanted, on_created, op);
 }
 
-static bool find_case(struct call *c, const char *id, struct buf *body, const char **location)
+static bool find_case(struct call *c, const char *id, struct json *j)
 {
 	struct eval_case shown;
 	struct error ignored;
-	struct json j = json_to(body, false);
 	if (case_get(c->request, cases_of(c), id, &c->r->arena, &shown, &ignored))
 		return false;
-	record_print(&j, NULL, &case_record, &shown);
-	*location = arena_printf(&c->r->arena, "/v1/cases/%s", id);
+	record_print(j, NULL, &case_record, &shown);
 	return true;
 }
 
 static int api_case_create(struct call *c, struct error *err)
 {
 	static const struct once once = { "POST /v1/cases", sizeof(struct pending), create,
-		find_case };
+		find_case, "/v1/cases/" };
 	return call_once(c, &once, err);
 }
 
@@ -59,9 +55,7 @@ static int api_case_get(struct call *c, struct error *err)
 	struct eval_case shown;
 	if (case_get(c->request, cases_of(c), c->id, &c->r->arena, &shown, err))
 		return -1;
-	print_case(call_print(c), &shown);
-	call_send(c, 200, NULL);
-	return 0;
+	return call_answer(c, &case_record, &shown);
 }
 
 static void on_removed(void *ctx, const struct eval_case *none, const struct error *err)
@@ -89,15 +83,13 @@ static void start(struct call *c, struct pending *op)
 	cell_start(c->request, cases_of(c), c->id, &wanted, on_started, op);
 }
 
-static bool find_cell(struct call *c, const char *id, struct buf *body, const char **location)
+static bool find_cell(struct call *c, const char *id, struct json *j)
 {
 	struct cell shown;
 	struct error ignored;
-	struct json j = json_to(body, false);
 	if (cell_get(c->request, cases_of(c), id, &c->r->arena, &shown, &ignored))
 		return false;
-	record_print(&j, NULL, &cell_record, &shown);
-	*location = arena_printf(&c->r->arena, "/v1/cells/%s", id);
+	record_print(j, NULL, &cell_record, &shown);
 	return true;
 }
 
@@ -105,7 +97,7 @@ static int api_cell_start(struct call *c, struct error *err)
 {
 	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
 	*once = (struct once){ arena_printf(&c->r->arena, "POST /v1/cases/%s/cells", c->id),
-		sizeof(struct pending), start, find_cell };
+		sizeof(struct pending), start, find_cell, "/v1/cells/" };
 	return call_once(c, once, err);
 }
 
@@ -126,9 +118,7 @@ static int api_cell_get(struct call *c, struct error *err)
 	struct cell shown;
 	if (cell_get(c->request, cases_of(c), c->id, &c->r->arena, &shown, err))
 		return -1;
-	print_cell(call_print(c), &shown);
-	call_send(c, 200, NULL);
-	return 0;
+	return call_answer(c, &cell_record, &shown);
 }
 
 const struct handler cases_handlers[] = { { "listCases", api_case_list },

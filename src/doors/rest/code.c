@@ -32,13 +32,10 @@ static void on_gone(struct call *c)
 static int api_code_run(struct call *c, struct error *err)
 {
 	struct pending_code *op = pending_new(c, sizeof *op);
-	struct error why;
-	op->job = code_run(c->request, c->api->core, c->body, on_done, op, &why);
+	op->job = code_run(c->request, c->api->core, c->body, on_done, op, err);
 	if (op->job)
 		c->gone = on_gone;
-	else
-		pending_fail(&op->op, &why);
-	return 0;
+	return pending_check(&op->op, !op->job);
 }
 
 const struct handler code_handlers[] = { { "runCode", api_code_run }, { 0 } };

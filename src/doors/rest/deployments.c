@@ -11,9 +11,7 @@ static struct deployments *all_of(struct call *c)
 static void on_changed(
 	void *ctx, const struct deployment *shown, bool is_new, const struct error *err)
 {
-	auto_arena struct arena arena = { 0 };
-	pending_answer_record(ctx, err, is_new ? 201 : 200,
-		is_new ? arena_printf(&arena, "/v1/deployments/%s", shown->id) : NULL,
+	pending_answer_put(ctx, err, is_new, "/v1/deployments/", err ? NULL : shown->id,
 		&deployment_record, shown);
 }
 

@@ -5,6 +5,8 @@
 #include "core/execs/execs.h"
 #include "doors/rest/handlers.h"
 
+#define EXECS "/v1/execs/"
+
 struct pending_exec {
 	struct pending op;
 	struct core_exec *exec;
@@ -14,11 +16,6 @@ struct pending_exec {
 	struct buf events;
 	bool returns; /* it doesn't wait for an approval with its client */
 };
-
-static const char *location_of(struct arena *arena, const struct core_exec *e)
-{
-	return arena_printf(arena, "/v1/execs/%s", exec_record_of(e)->id);
-}
 
 /* ---- it waits for an approval ---- */
 
@@ -235,7 +232,8 @@ static void on_background_started(void *ctx, struct core_exec *e)
 	exec_print(&j, NULL, exec_record_of(e));
 	exec_detach(e);
 	buf_done(&op->events);
-	pending_answer(&op->op, 201, location_of(&arena, e), &body);
+	const char *location = arena_printf(&arena, EXECS "%s", exec_record_of(e)->id);
+	pending_answer(&op->op, 201, location, &body);
 }
 
 static void on_background_waiting(void *ctx, struct core_exec *e)
@@ -355,15 +353,13 @@ static void start(struct call *c, struct pending *base)
 		c->gone = on_foreground_gone;
 }
 
-static bool find(struct call *c, const char *id, struct buf *body, const char **location)
+static bool find(struct call *c, const char *id, struct json *j)
 {
 	struct core_exec *e;
 	struct error err;
 	if (exec_find(c->request, c->api->core, id, &e, &err))
 		return false;
-	struct json j = json_to(body, false);
-	exec_print(&j, NULL, exec_record_of(e));
-	*location = location_of(&c->r->arena, e);
+	exec_print(j, NULL, exec_record_of(e));
 	return true;
 }
 
@@ -387,7 +383,7 @@ static int api_exec_start(struct call *c, struct error *err)
 	struct once *once = arena_alloc(&c->r->arena, sizeof *once);
 	*once = (struct once){ arena_printf(&c->r->arena, "POST /v1/workspaces/%s/exec",
 				       core_model(w)->id),
-		sizeof(struct pending_exec), start, is_background ? find : NULL };
+		sizeof(struct pending_exec), start, is_background ? find : NULL, EXECS };
 	return call_once(c, once, err);
 }
 

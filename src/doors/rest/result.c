@@ -150,10 +150,8 @@ static void on_slow(struct loop *loop, void *ctx)
 
 static void answer_large(struct call *c, struct core_exec *e, const struct exec_output *output)
 {
-	struct result_stream *stream = calloc(1, sizeof *stream);
+	struct result_stream *stream = xzalloc(sizeof *stream);
 	const struct exec_output empty = { { STR(""), STR("") }, output->is_base64 };
-	if (!stream)
-		abort();
 	buf_init(&stream->frame, BUF_MAX_DEFAULT);
 	struct json j = json_to(&stream->frame, false);
 	result_print(&j, NULL, e, &empty, stream->places);

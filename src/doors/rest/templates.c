@@ -27,16 +27,10 @@ static void on_fetched(void *ctx, struct core_workspace *w, const struct error *
 
 static int list(struct call *c, struct error *err)
 {
-	struct page page = call_page(c);
-	size_t at = 0, count = 0;
 	template_list all = { 0 };
 	if (core_template_list(c->request, c->api->core, &c->r->arena, &all, err))
 		return -1;
-	while (page.cursor && at < all.count && strcmp(all.items[at].model.name, page.cursor) <= 0)
-		at++;
-	for (; at < all.count && count < page.limit; at++, count++)
-		template_print(page.j, NULL, &all.items[at]);
-	call_send_list(c, at < all.count && count ? all.items[at - 1].model.name : NULL);
+	call_send_array(c, &template_record, all.items, all.count, sizeof *all.items, true);
 	return 0;
 }
 
@@ -45,9 +39,7 @@ static int get(struct call *c, struct error *err)
 	struct template_shown shown;
 	if (core_template_get(c->request, c->api->core, c->id, &c->r->arena, &shown, err))
 		return -1;
-	template_print(call_print(c), NULL, &shown);
-	call_send(c, 200, NULL);
-	return 0;
+	return call_answer(c, &template_record, &shown);
 }
 
 /* What was sent as an object is kept as JSON, which is YAML too. */
@@ -66,18 +58,8 @@ static struct str text_of(struct call *c, const struct template_body *body)
 static void on_added(
 	void *ctx, const struct template_shown *shown, bool was_there, const struct error *err)
 {
-	struct pending *op = ctx;
-	auto_arena struct arena arena = { 0 };
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(op, err);
-		return;
-	}
-	template_print(&j, NULL, shown);
-	pending_answer(op, was_there ? 200 : 201,
-		was_there ? NULL : arena_printf(&arena, "/v1/templates/%s", shown->model.name),
-		&body);
+	pending_answer_put(ctx, err, !was_there, "/v1/templates/", err ? NULL : shown->model.name,
+		&template_record, shown);
 }
 
 static void on_checked(

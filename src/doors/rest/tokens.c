@@ -6,12 +6,9 @@
 static void on_created(
 	void *ctx, const struct token *token, const char *text, const struct error *err)
 {
-	auto_arena struct arena arena = { 0 };
 	struct token shown = err ? (struct token){ 0 } : *token;
 	shown.text = text;
-	pending_answer_record(ctx, err, 201,
-		err ? NULL : arena_printf(&arena, "/v1/tokens/%s", token->id), &token_record,
-		&shown);
+	pending_answer_made(ctx, err, "/v1/tokens/", shown.id, &token_record, &shown);
 }
 
 static int api_token_create(struct call *c, struct error *err)

@@ -97,13 +97,10 @@ static void on_gone(struct call *c)
 static int api_tool_call(struct call *c, struct error *err)
 {
 	struct pending_call *op = pending_new(c, sizeof *op);
-	struct error why;
-	op->job = tools_call(c->request, tools_of(c), c->id, c->body, on_called, op, &why);
+	op->job = tools_call(c->request, tools_of(c), c->id, c->body, on_called, op, err);
 	if (op->job)
 		c->gone = on_gone;
-	else
-		pending_fail(&op->op, &why);
-	return 0;
+	return pending_check(&op->op, !op->job);
 }
 
 /* ---- what is yet to be forged ---- */
@@ -128,13 +125,10 @@ static void on_generate_gone(struct call *c)
 static int api_tool_generate(struct call *c, struct error *err)
 {
 	struct pending_generate *op = pending_new(c, sizeof *op);
-	struct error why;
-	op->job = tools_generate(c->request, tools_of(c), c->body, on_generated, op, &why);
+	op->job = tools_generate(c->request, tools_of(c), c->body, on_generated, op, err);
 	if (op->job)
 		c->gone = on_generate_gone;
-	else
-		pending_fail(&op->op, &why);
-	return 0;
+	return pending_check(&op->op, !op->job);
 }
 
 const struct handler tools_handlers[] = { { "listTools", api_tool_list },

@@ -5,6 +5,8 @@
 #include "doors/rest/handlers.h"
 #include "model/nouns/metrics.h"
 
+#define WORKSPACES "/v1/workspaces/"
+
 static void print(struct json *j, struct core_workspace *w)
 {
 	struct workspace_now now = core_now(w);
@@ -19,11 +21,6 @@ static void print_brief(struct json *j, struct core_workspace *w)
 	workspace_print(j, NULL, core_model(w), &now);
 }
 
-static const char *location_of(struct arena *arena, const struct core_workspace *w)
-{
-	return arena_printf(arena, "/v1/workspaces/%s", core_model(w)->id);
-}
-
 void pending_answer_workspace(
 	struct pending *op, struct core_workspace *w, const struct error *err, int status)
 {
@@ -32,7 +29,8 @@ void pending_answer_workspace(
 	if (!j)
 		return;
 	print(j, w);
-	pending_send(op, status, status == 201 ? location_of(&arena, w) : NULL);
+	const char *location = arena_printf(&arena, WORKSPACES "%s", core_model(w)->id);
+	pending_send(op, status, status == 201 ? location : NULL);
 }
 
 static void on_workspace(void *ctx, struct core_workspace *w, const struct error *err)
@@ -114,23 +112,20 @@ static void create(struct call *c, struct pending *op)
 	create_now(c, op);
 }
 
-static bool find(struct call *c, const char *id, struct buf *body, const char **location)
+static bool find(struct call *c, const char *id, struct json *j)
 {
 	struct core_workspace *w;
 	struct error err;
-	struct json j;
 	if (core_find(c->request, c->api->core, id, &w, &err))
 		return false;
-	j = json_to(body, false);
-	print(&j, w);
-	*location = location_of(&c->r->arena, w);
+	print(j, w);
 	return true;
 }
 
 static int api_workspace_create(struct call *c, struct error *err)
 {
 	static const struct once once = { "POST /v1/workspaces", sizeof(struct pending_create),
-		create, find };
+		create, find, WORKSPACES };
 	return call_once(c, &once, err);
 }
 
@@ -230,15 +225,10 @@ static int api_workspace_resume(struct call *c, struct error *err)
 
 static void on_removed(void *ctx, const struct archive_row *archive, const struct error *err)
 {
-	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&body, false);
-	if (err) {
-		pending_fail(ctx, err);
-		return;
-	}
 	if (archive)
-		record_print(&j, NULL, &archive_record, archive);
-	pending_answer(ctx, archive ? 200 : 204, NULL, archive ? &body : NULL);
+		pending_answer_record(ctx, err, 200, NULL, &archive_record, archive);
+	else
+		pending_answer_done(ctx, err);
 }
 
 static int api_workspace_delete(struct call *c, struct error *err)
