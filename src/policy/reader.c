@@ -91,7 +91,9 @@ int reader_members(struct reader *r, const struct json_value *object, const char
 		const char *whole = arena_printf(r->arena, "%s%s%s", path, path[0] ? "." : "", key);
 		if (!row->key)
 			return reader_fail(r, m, "unknown key '%s'", whole);
-		if (row->read(r, m, whole, (char *)ctx + row->offset) < 0)
+		if (row->read && row->read(r, m, whole, (char *)ctx + row->offset) < 0)
+			return -1;
+		if (row->rows && reader_members(r, m, whole, row->rows, ctx) < 0)
 			return -1;
 	}
 	return 0;

@@ -34,8 +34,10 @@ struct reader_member { /* of an object; the last row has no key */
 	const char *key;
 	int (*read)(struct reader *r, const struct json_value *value, const char *path, void *ctx);
 	size_t offset; /* of the member of ctx that `read` gets instead */
+	/* The value is an object of these members, which are read after `read` (or NULL). */
+	const struct reader_member *rows;
 };
-/* Calls the function of each member's row. A member without a row, which is no comment, is an
- * error that names it. `path` is that of the object, "" at the top. */
+/* Reads each member by its row. A member without a row, which is no comment, is an error that names
+ * it. `path` is that of the object, "" at the top. */
 int reader_members(struct reader *r, const struct json_value *object, const char *path,
 	const struct reader_member *rows, void *ctx);

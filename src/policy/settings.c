@@ -67,19 +67,20 @@ int settings_read_list(struct reader *r, const struct json_value *list, const ch
 	return 0;
 }
 
+int settings_read_rules(
+	struct reader *r, const struct json_value *list, const char *path, void *ctx)
+{
+	enum policy_decision decision;
+	policy_decision_from_name(list->key.data, &decision);
+	return settings_read_list(r, list, path, decision, ctx);
+}
+
 /* -- Carrel's own -- */
 
 static int add_rule(
 	struct settings *s, enum policy_decision decision, const char *text, struct error *err)
 {
 	return policy_add_rule(s->policy, decision, text, s->places, err);
-}
-
-static int read_rules(struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	enum policy_decision decision;
-	policy_decision_from_name(v->key.data, &decision);
-	return settings_read_list(r, v, path, decision, ctx);
 }
 
 static int read_default(struct reader *r, const struct json_value *v, const char *path, void *ctx)
@@ -104,20 +105,13 @@ static int read_workspace(struct reader *r, const struct json_value *v, const ch
 	return 0;
 }
 
-static int read_permissions(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	static const struct reader_member rows[] = { { "allow", read_rules },
-		{ "deny", read_rules }, { "ask", read_rules }, { "default", read_default },
-		{ "defaultMode", read_default }, { NULL, NULL } };
-	return reader_members(r, v, path, rows, ctx);
-}
-
 static int read_carrel(struct reader *r, const struct json_value *object, struct settings *s)
 {
-	static const struct reader_member rows[] = { { "permissions", read_permissions },
-		{ "context_workspace", read_workspace }, { "default", read_default },
-		{ NULL, NULL } };
+	static const struct reader_member permissions[] = { { "allow", settings_read_rules },
+		{ "deny", settings_read_rules }, { "ask", settings_read_rules },
+		{ "default", read_default }, { "defaultMode", read_default }, { NULL } };
+	static const struct reader_member rows[] = { { "permissions", .rows = permissions },
+		{ "context_workspace", read_workspace }, { "default", read_default }, { NULL } };
 	s->add = add_rule;
 	if (!json_member(object, "permissions"))
 		return reader_fail(r, object, "no object 'permissions'");

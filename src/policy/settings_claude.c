@@ -145,13 +145,6 @@ static int add_rule(
 
 /* -- members -- */
 
-static int read_rules(struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	enum policy_decision decision;
-	policy_decision_from_name(v->key.data, &decision);
-	return settings_read_list(r, v, path, decision, ctx);
-}
-
 static int read_mode(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
 	struct settings *s = ctx;
@@ -199,30 +192,18 @@ static int read_disable_bypass(
 	return s->is_bypass_disabled ? 0 : reader_fail(r, v, "%s: \"disable\" expected", path);
 }
 
-static int read_permissions(
-	struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	static const struct reader_member rows[] = { { "allow", read_rules },
-		{ "deny", read_rules }, { "ask", read_rules }, { "defaultMode", read_mode },
-		{ "additionalDirectories", read_directories },
-		{ "disableBypassPermissionsMode", read_disable_bypass }, { NULL, NULL } };
-	return reader_members(r, v, path, rows, ctx);
-}
-
-/* Says nothing about what may be done. */
-static int pass_over(struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	return 0;
-}
-
 int settings_read_claude(struct reader *r, const struct json_value *object, struct settings *s)
 {
-	static const struct reader_member rows[] = { { "permissions", read_permissions },
-		{ "model", pass_over }, { "outputStyle", pass_over }, { "statusLine", pass_over },
-		{ "includeCoAuthoredBy", pass_over }, { "cleanupPeriodDays", pass_over },
-		{ "theme", pass_over }, { "language", pass_over }, { "attribution", pass_over },
-		{ "alwaysThinkingEnabled", pass_over }, { "spinnerTipsEnabled", pass_over },
-		{ "effortLevel", pass_over }, { NULL, NULL } };
+	static const struct reader_member permissions[] = { { "allow", settings_read_rules },
+		{ "deny", settings_read_rules }, { "ask", settings_read_rules },
+		{ "defaultMode", read_mode }, { "additionalDirectories", read_directories },
+		{ "disableBypassPermissionsMode", read_disable_bypass }, { NULL } };
+	/* Those without a function say nothing about what may be done. */
+	static const struct reader_member rows[] = { { "permissions", .rows = permissions },
+		{ "model" }, { "outputStyle" }, { "statusLine" }, { "includeCoAuthoredBy" },
+		{ "cleanupPeriodDays" }, { "theme" }, { "language" }, { "attribution" },
+		{ "alwaysThinkingEnabled" }, { "spinnerTipsEnabled" }, { "effortLevel" },
+		{ NULL } };
 	s->add = add_rule;
 	s->policy->is_claude = true;
 	vec_push(s->policy->arena, &s->policy->directories,

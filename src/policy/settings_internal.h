@@ -12,9 +12,11 @@ struct settings { /* what the readers of members get */
 	bool is_bypass_disabled;
 	policy_problems *problems; /* or NULL */
 };
-/* The rules of permissions.allow, .ask or .deny. */
 int settings_read_list(struct reader *r, const struct json_value *list, const char *path,
 	enum policy_decision decision, struct settings *s);
+/* The rules of permissions.allow, .ask or .deny: the key is the decision. ctx: struct settings. */
+int settings_read_rules(
+	struct reader *r, const struct json_value *list, const char *path, void *ctx);
 int settings_read_claude(struct reader *r, const struct json_value *object, struct settings *s);
 int settings_read_srt(struct reader *r, const struct json_value *object, struct settings *s);
 /* A path pattern with "~/", or relative to the working directory, as an absolute glob. */

@@ -85,22 +85,12 @@ static int read_flag(struct reader *r, const struct json_value *v, const char *p
 	return reader_expect(r, v, JSON_BOOL, path);
 }
 
-static int read_network(struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	static const struct reader_member rows[] = { { "allowedDomains", read_list },
-		{ "deniedDomains", read_list }, { "allowLocalBinding", read_flag },
-		{ "allowUnixSockets", read_nothing }, { "allowAllUnixSockets", read_nothing },
-		{ NULL, NULL } };
-	return reader_members(r, v, path, rows, ctx);
-}
-
-static int read_files(struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	static const struct reader_member rows[] = { { "denyRead", read_list },
-		{ "allowWrite", read_list }, { "denyWrite", read_list },
-		{ "allowRead", read_nothing }, { "allowGitConfig", read_flag }, { NULL, NULL } };
-	return reader_members(r, v, path, rows, ctx);
-}
+static const struct reader_member network_rows[] = { { "allowedDomains", read_list },
+	{ "deniedDomains", read_list }, { "allowLocalBinding", read_flag },
+	{ "allowUnixSockets", read_nothing }, { "allowAllUnixSockets", read_nothing }, { NULL } };
+static const struct reader_member file_rows[] = { { "denyRead", read_list },
+	{ "allowWrite", read_list }, { "denyWrite", read_list }, { "allowRead", read_nothing },
+	{ "allowGitConfig", read_flag }, { NULL } };
 
 /* Files that srt protects always, since they run programs later. */
 static int add_protected(struct settings *s, bool allows_git_config, struct error *err)
@@ -122,9 +112,9 @@ static int add_protected(struct settings *s, bool allows_git_config, struct erro
 
 int settings_read_srt(struct reader *r, const struct json_value *object, struct settings *s)
 {
-	static const struct reader_member rows[] = { { "network", read_network },
-		{ "filesystem", read_files }, { "ignoreViolations", read_nothing },
-		{ "enableWeakerNestedSandbox", read_nothing }, { NULL, NULL } };
+	static const struct reader_member rows[] = { { "network", .rows = network_rows },
+		{ "filesystem", .rows = file_rows }, { "ignoreViolations", read_nothing },
+		{ "enableWeakerNestedSandbox", read_nothing }, { NULL } };
 	const struct json_value *flag =
 		json_member(json_member(object, "filesystem"), "allowGitConfig");
 	struct policy *policy = s->policy;

@@ -88,7 +88,7 @@ static int read_registries(
 {
 	static const struct reader_member rows[] = { { "name", read_text, OF_REGISTRY(name) },
 		{ "url", read_registry_url }, { "trusted", read_bool, OF_REGISTRY(is_trusted) },
-		{ NULL, NULL } };
+		{ NULL } };
 	struct sources_manager *manager = ctx;
 	size_t i = 0;
 	if (reader_expect(r, v, JSON_ARRAY, path) < 0)
@@ -142,7 +142,7 @@ static int read_managers(struct reader *r, const struct json_value *v, const cha
 	static const struct reader_member rows[] = {
 		{ "enabled", read_bool, OF_MANAGER(is_enabled) }, { "registries", read_registries },
 		{ "max_install_size_mb", read_mebibytes, OF_MANAGER(max_install_bytes) },
-		{ "blocked_packages", read_blocked }, { NULL, NULL }
+		{ "blocked_packages", read_blocked }, { NULL }
 	};
 	struct sources *sources = ctx;
 	if (reader_expect(r, v, JSON_OBJECT, path) < 0)
@@ -189,15 +189,17 @@ static int read_domains(struct reader *r, const struct json_value *v, const char
 	return 0;
 }
 
-static int read_web(struct reader *r, const struct json_value *v, const char *path, void *ctx)
+static const struct reader_member web_rows[] = { { "enabled", read_bool,
+							 OF_SOURCES(web_is_enabled) },
+	{ "allowed_domains", read_domains, OF_SOURCES(allowed_domains) },
+	{ "blocked_domains", read_domains, OF_SOURCES(blocked_domains) }, { NULL } };
+
+/* Enabled, unless its members say otherwise. */
+static int begin_web(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
-	static const struct reader_member rows[] = { { "enabled", read_bool,
-							     OF_SOURCES(web_is_enabled) },
-		{ "allowed_domains", read_domains, OF_SOURCES(allowed_domains) },
-		{ "blocked_domains", read_domains, OF_SOURCES(blocked_domains) }, { NULL, NULL } };
 	struct sources *sources = ctx;
 	sources->has_web = sources->web_is_enabled = true;
-	return reader_members(r, v, path, rows, ctx);
+	return 0;
 }
 
 /* -- git -- */
@@ -227,16 +229,16 @@ static int read_remotes(struct reader *r, const struct json_value *v, const char
 	return 0;
 }
 
-static int read_git(struct reader *r, const struct json_value *v, const char *path, void *ctx)
+static const struct reader_member git_rows[] = {
+	{ "enabled", read_bool, OF_SOURCES(git_is_enabled) }, { "allowed_remotes", read_remotes },
+	{ "max_clone_size_mb", read_mebibytes, OF_SOURCES(max_clone_bytes) }, { NULL }
+};
+
+static int begin_git(struct reader *r, const struct json_value *v, const char *path, void *ctx)
 {
-	static const struct reader_member rows[] = {
-		{ "enabled", read_bool, OF_SOURCES(git_is_enabled) },
-		{ "allowed_remotes", read_remotes },
-		{ "max_clone_size_mb", read_mebibytes, OF_SOURCES(max_clone_bytes) }, { NULL, NULL }
-	};
 	struct sources *sources = ctx;
 	sources->has_git = sources->git_is_enabled = true;
-	return reader_members(r, v, path, rows, ctx);
+	return 0;
 }
 
 /* -- runtime -- */
@@ -276,22 +278,20 @@ static int read_interpreters(
 	return 0;
 }
 
-static int read_runtime(struct reader *r, const struct json_value *v, const char *path, void *ctx)
-{
-	static const struct reader_member rows[] = { { "languages", read_languages },
-		{ "interpreters", read_interpreters },
-		{ "max_execution_time_seconds", read_seconds, OF_SOURCES(max_execution_ms) },
-		{ "max_memory_mb", read_mebibytes, OF_SOURCES(max_memory_bytes) }, { NULL, NULL } };
-	return reader_members(r, v, path, rows, ctx);
-}
+static const struct reader_member runtime_rows[] = { { "languages", read_languages },
+	{ "interpreters", read_interpreters },
+	{ "max_execution_time_seconds", read_seconds, OF_SOURCES(max_execution_ms) },
+	{ "max_memory_mb", read_mebibytes, OF_SOURCES(max_memory_bytes) }, { NULL } };
 
 int sources_parse(const char *name, struct str text, struct arena *arena, struct sources *sources,
 	struct error *err)
 {
 	static const struct reader_member rows[] = { { "agent_type", read_text,
 							     OF_SOURCES(agent_type) },
-		{ "package_managers", read_managers }, { "web_access", read_web },
-		{ "git", read_git }, { "runtime", read_runtime }, { NULL, NULL } };
+		{ "package_managers", read_managers },
+		{ "web_access", begin_web, .rows = web_rows },
+		{ "git", begin_git, .rows = git_rows }, { "runtime", .rows = runtime_rows },
+		{ NULL } };
 	struct reader r = { .name = name, .text = text, .arena = arena, .err = err };
 	struct sources made = { 0 };
 	struct json_value *object;

@@ -439,9 +439,3 @@ int package_names_read(enum package_file kind, struct str text, struct arena *ar
 	*names = found;
 	return 0;
 }
-
-void package_names_add_spec(struct arena *arena, struct package_names *names, const char *spec)
-{
-	struct reading r = { .arena = arena, .names = names };
-	names_add_spec(&r, spec);
-}

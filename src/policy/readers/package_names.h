@@ -39,6 +39,3 @@ struct package_names {
 /* ERR_INVALID says what isn't understood; ERR_LIMIT: too large. */
 int package_names_read(enum package_file kind, struct str text, struct arena *arena,
 	struct package_names *names, struct error *err);
-/* A dependency as package.json and command lines write it behind its name: "^1.2",
- * "npm:other@1", "git+https://…", "file:…", "user/repository". */
-void package_names_add_spec(struct arena *arena, struct package_names *names, const char *spec);
