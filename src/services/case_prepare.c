@@ -394,7 +394,7 @@ static void run_prepare(struct fiber *fiber, void *ctx)
 	free(p);
 	for (struct cell_entry *cell = c->cells; cell && !c->is_removed; cell = next) {
 		next = cell->next;
-		if (cell->model.state == CELL_WAITING && !cell->job)
+		if (cell->model.state == CELL_WAITING && cell->is_stored && !cell->job)
 			cell_go_on(cell);
 	}
 	case_unhold(c);

@@ -372,6 +372,7 @@ struct cell_creation {
 static void begin_cell(struct cell_entry *cell)
 {
 	fault_point("cell_created");
+	cell->is_stored = true;
 	cell_set_state(cell, CELL_WAITING, NULL, NULL);
 	if (cell->c->is_removed)
 		cell_cancel(cell, "removed");

@@ -37,6 +37,7 @@ struct cell_entry {
 	struct arena arena;
 	const struct request *request; /* the caller's request; in the arena */
 	struct share share;	       /* until it has ended */
+	bool is_stored;		       /* before that it has no job */
 	struct cell_job *job;	       /* while it runs */
 	struct cell_entry *next;
 };

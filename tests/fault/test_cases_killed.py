@@ -1,7 +1,9 @@
 """kill -9 of core at each step of a case and its cells, of every role during a cell, and disks without room: the run goes on, or ends by name, and nothing is left."""
 # security: services
+import concurrent.futures
 import contextlib
 import json
+import signal
 import subprocess
 
 import pytest
@@ -10,6 +12,7 @@ from faults import inits, kill
 from harness import descendants, eventually
 from rest import Events, problem
 from small_disks import MS_NODEV, MS_NOSUID, MS_REMOUNT, mount, on_small_disk, without_room
+from test_deployments_killed import is_held, let_go
 
 CASE = "id: {name}\nsetup: {{run: ['echo one > a']}}\nharness: {harness}\ngraders:\n- {{type: tests, files: {{b: two}}, run: cat a b}}\n"
 
@@ -130,3 +133,29 @@ def test_a_full_disk_fails_cells_by_name(tmp_path):
         failed, = (one for one in results(tmp_path / "out") if one["state"] == "failed")
         assert failed["case"] == "greedy" and failed["reason"] == "harness" and "No space left" in failed["steps"][0]["output"]
         assert eventually(lambda: workspaces(daemon) == set()) and daemon.get("/v1/cases").json()["items"] == []
+
+
+@pytest.mark.needs_faults
+def test_a_cell_that_is_stored_when_its_case_becomes_ready_runs_once(make_daemon):
+    """Its row is written behind that of the snapshot, which ends the preparation."""
+    daemon = make_daemon(env={"CARREL_FAULT": "core_snapshot_row:1:WAIT"})
+    core = daemon.core_pid()
+    writer = next(pid for pid, (_, name) in descendants(daemon.process.pid).items() if name == "carrel-writer")
+    made = daemon.post("/v1/cases", {"yaml": CASE.format(name="late", harness="echo two")}).json()
+    cells = f"/v1/cases/{made['id']}/cells"
+    ids = [daemon.post(cells, {}).json()["id"]]
+    assert eventually(lambda: is_held(core))
+    kill(writer, signal.SIGSTOP)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        late = pool.submit(daemon.post, cells, {})
+        try:
+            let_go(core)
+            assert eventually(lambda: len(daemon.get(cells).json()["items"]) == 2)
+        finally:
+            kill(writer, signal.SIGCONT)
+        ids.append(late.result().json()["id"])
+    cell = lambda one: daemon.get(f"/v1/cells/{one}").json()
+    assert eventually(lambda: all(cell(one)["ended_at"] for one in ids))
+    assert [cell(one)["state"] for one in ids] == ["passed"] * 2, [cell(one) for one in ids]
+    assert daemon.delete(f"/v1/cases/{made['id']}").status == 204
+    assert workspaces(daemon) == set() and daemon.core_pid() == core
