@@ -196,6 +196,7 @@ static void end_canceled(struct forge *forge, const struct error *why)
 		log_record(core_log(forge->bench.core), LOG_LEVEL_WARN, "a tool can't be removed",
 			"tool", forge->name, "error", err.text, NULL);
 	tell(forge, why);
+	tool_await_users(forge->fiber, forge->entry);
 	tools_drop(forge->entry);
 	forge->entry = NULL;
 }

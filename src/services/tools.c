@@ -360,12 +360,19 @@ void tools_rollback(const struct request *request, struct tools *tools, const ch
 
 /* ---- removal ---- */
 
+/* The end of a call, or of a rollback, comes in a later turn than that of its workspace. */
+void tool_await_users(struct fiber *fiber, const struct tool_entry *entry)
+{
+	struct error ignored;
+	while (entry->users > 1)
+		pause_wait(fiber, entry->tools->base.loop, LAST_USERS_MS, &ignored);
+}
+
 /* A call that runs keeps its version until its workspace, and so the call, is ended. */
 static int remove_version(struct fiber *fiber, struct tool_entry *entry, struct error *err)
 {
 	struct core *core = entry->tools->base.core;
 	struct desk desk;
-	struct error ignored;
 	entry->users++;
 	entry->is_removed = true;
 	desk_init(&desk, core, core_system());
@@ -375,16 +382,23 @@ static int remove_version(struct fiber *fiber, struct tool_entry *entry, struct 
 		fault_point("tool_remove");
 		failed = drop_wait(fiber, core, &store_tools, entry->model.id, err);
 	}
-	/* The end of a call, or of a rollback, comes in a later turn. */
-	while (!failed && entry->users > 1)
-		pause_wait(fiber, core_loop(core), LAST_USERS_MS, &ignored);
 	if (!failed) {
+		tool_await_users(fiber, entry);
 		tools_drop(entry);
 		return 0;
 	}
 	entry->users--;
 	entry->is_removed = false;
 	return -1;
+}
+
+/* Not one that is being forged: that began after the removal, and is its forging's to end. */
+static struct tool_entry *find_removable(struct tools *tools, const char *name)
+{
+	for (struct tool_entry *e = tools->newest; e; e = e->older)
+		if (!strcmp(e->model.name, name) && !tool_is_forging(&e->model) && !e->is_removed)
+			return e;
+	return NULL;
 }
 
 static void remove_all(struct fiber *fiber, void *ctx)
@@ -395,8 +409,8 @@ static void remove_all(struct fiber *fiber, void *ctx)
 	int failed = 0;
 	if (entry)
 		failed = remove_version(fiber, entry, &err);
-	while (!entry && !failed && tools_find(later->tools, later->name, 0))
-		failed = remove_version(fiber, tools_find(later->tools, later->name, 0), &err);
+	while (!later->entry && !failed && (entry = find_removable(later->tools, later->name)))
+		failed = remove_version(fiber, entry, &err);
 	later->done(later->ctx, NULL, failed ? &err : NULL);
 	free(later);
 }

@@ -38,6 +38,8 @@ void tool_become(struct tool_entry *entry, enum tool_state state, store_done_fn 
  * store. Both have a user until then. */
 void tools_activate(struct tool_entry *from, struct tool_entry *to, store_done_fn *done, void *ctx);
 void tools_arm_sweep(struct tools *tools);
+/* Until only the caller uses it. */
+void tool_await_users(struct fiber *fiber, const struct tool_entry *entry);
 
 /* tool_forge.c */
 struct cancelable *tool_forge_start(

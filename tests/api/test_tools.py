@@ -258,6 +258,23 @@ def test_a_version_that_is_being_removed_takes_no_call(daemon, forge):
     assert eventually(lambda: not desks(daemon))
 
 
+def test_a_version_that_is_forged_during_a_removal_stays(daemon, forge):
+    forge()
+    writer = next(pid for pid, (_, name) in descendants(daemon.process.pid).items() if name == "carrel-writer")
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        os.kill(writer, signal.SIGSTOP)
+        try:
+            removal = pool.submit(daemon.delete, "/v1/tools/echo")
+            assert eventually(lambda: [desk["state"] for desk in desks(daemon)] == ["deleting"])
+            forged = pool.submit(forge)
+            assert eventually(lambda: daemon.get("/v1/tools/echo/versions").json()["items"][0]["version"] == 2)
+        finally:
+            os.kill(writer, signal.SIGCONT)
+        assert removal.result().status == 204 and forged.result()["state"] == "active", forged.result()
+    assert call(daemon, text="x")["version"] == 2
+    assert [one["version"] for one in daemon.get("/v1/tools/echo/versions").json()["items"]] == [2]
+
+
 @pytest.mark.needs_faults
 def test_calls_while_a_version_is_removed_end(daemon, forge):
     """Whenever they come: a sanitizer sees a call that outlives its version."""
