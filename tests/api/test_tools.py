@@ -245,6 +245,7 @@ def test_a_day_after_it_was_active_a_version_is_swept(make_daemon):
 
 def test_a_version_that_is_being_removed_takes_no_call(daemon, forge):
     forge()
+    assert eventually(lambda: len(desks(daemon)) == 1)      # that of the tests is gone
     writer = next(pid for pid, (_, name) in descendants(daemon.process.pid).items() if name == "carrel-writer")
     removal = threading.Thread(target=lambda: daemon.delete("/v1/tools/echo"))
     os.kill(writer, signal.SIGSTOP)     # its rows can't go
@@ -260,6 +261,7 @@ def test_a_version_that_is_being_removed_takes_no_call(daemon, forge):
 
 def test_a_version_that_is_forged_during_a_removal_stays(daemon, forge):
     forge()
+    assert eventually(lambda: len(desks(daemon)) == 1)      # that of the tests is gone
     writer = next(pid for pid, (_, name) in descendants(daemon.process.pid).items() if name == "carrel-writer")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         os.kill(writer, signal.SIGSTOP)
