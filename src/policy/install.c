@@ -63,7 +63,8 @@ static const struct installer {
 	{ "conda", "install create update env", "env" },
 	{ "npm",
 		"install i in ins inst insta instal isnt isnta isntal isntall add ci exec x create "
-		"init update up upgrade udpate rebuild rb link ln install-test it clean-install "
+		"init innit update up upgrade udpate rebuild rb link ln install-test it "
+		"clean-install "
 		"install-clean isntall-clean ic install-ci-test cit clean-install-test sit dedupe "
 		"ddp audit prune",
 		"ci rebuild rb clean-install install-clean isntall-clean ic install-ci-test cit "
@@ -147,14 +148,18 @@ void sources_judge_url(struct judge *j, const char *subject, const char *program
 }
 
 /* One name of an operand, without its version. */
+/* One package, or several with commas between: --with a,b */
 static void judge_name(struct judge *j, const char *subject, const char *program, const char *word)
 {
-	size_t skipped = word[0] == '@' ? 1 : 0;
-	size_t len =
-		skipped + strcspn(word + skipped, manager_is_python(program) ? "<>=!~;[@( " : "@");
-	struct error err;
-	if (judge_check_package(j, program, arena_bytes(j->arena, word, len), &err) < 0)
-		sources_deny(j, subject, &err);
+	const char *ends = manager_is_python(program) ? "<>=!~;[@( ," : "@,";
+	for (; *word && judge_spend(j, 8); word += *word == ',') {
+		size_t skipped = word[0] == '@' ? 1 : 0;
+		size_t len = skipped + strcspn(word + skipped, ends);
+		struct error err;
+		if (judge_check_package(j, program, arena_bytes(j->arena, word, len), &err) < 0)
+			sources_deny(j, subject, &err);
+		word += strcspn(word, ",");
+	}
 }
 
 /* An operand: one package, or the alias and the package of npm. */
@@ -352,6 +357,9 @@ static size_t judge_option(struct judge *j, struct project *project, const shell
 		sources_judge_url(j, project->subject, project->program, url);
 		if (option == OPTION_LIST)
 			sources_ask(j, project->subject, "packages at an address aren't known");
+	} else if (option == OPTION_NONE && strchr(text, '=')) {
+		/* --package=NAME, --with=NAME,NAME, --from=NAME */
+		judge_name(j, project->subject, project->program, strchr(text, '=') + 1);
 	} else if (value && is_listed) {
 		take_option(j, project, option, value);
 	}
@@ -500,8 +508,10 @@ void judge_sources(struct judge *j, const char *subject, const shell_words *word
 				module = strchr(text, 'm') + 1;
 			if (module && !module[0])
 				module = i + 1 < words->count ? words->items[++i].literal : NULL;
-			if (module && module[0])
-				judge_manager(j, subject, module, words, i + 1);
+			if (module && module[0]) /* also pip.__main__ and pip._internal */
+				judge_manager(j, subject,
+					arena_bytes(j->arena, module, strcspn(module, ".")), words,
+					i + 1);
 		}
 	judge_manager(j, subject, name, words, at);
 }

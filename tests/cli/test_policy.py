@@ -124,6 +124,17 @@ def test_what_arguments_add_up_to_is_bounded(rules):
     assert status == 0 and (SANITIZED or usage.ru_maxrss < 64 << 10), usage
 
 
+def test_a_blocked_package_is_found_in_the_value_of_an_option():
+    sources = {"package_managers": {manager: {"registries": [{"name": "i", "url": "https://index.example/"}], "blocked_packages": ["evil"]}
+                                    for manager in ("pip", "npm")}}
+    denied = ["npx --package=evil x", "npm innit evil", "uvx --from=evil x", "python3 -m pip.__main__ install evil",
+              "python3 -m pip._internal install evil"]
+    asked = ["uvx --with six,evil x", "uvx --with=six,evil x"]
+    allowed = ["npx --package=fine x", "uvx --from=fine x", "pip install 'fine>=1,<2'"]
+    expected = [*((row, "deny") for row in denied), *((row, "ask") for row in asked), *((row, "allow") for row in allowed)]
+    assert decide(denied + asked + allowed, {"permissions": {"allow": ["shell(*)"]}}, sources=sources) == expected
+
+
 def test_a_star_for_programs_of_a_directory_does_not_leave_it():
     settings = {"permissions": {"allow": ["Bash(./scripts/*)", "Bash(../tools/run * now)"]}}
     rows = ["./scripts/../x", "./scripts/a/../../x b", "./scripts/a", "./scripts/a ../x", "../tools/run it now", "../tools/../x it now"]
