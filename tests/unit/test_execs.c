@@ -584,6 +584,38 @@ static void test_no_descriptor_left_is_an_error_and_not_the_end(void **state)
 	assert_exited(&again, 0);
 }
 
+/* Descriptors of an agent's commands count towards the share of the principal that it acts for. */
+static void test_agents_share_descriptors_with_their_callers(void **state)
+{
+	auto_seen struct seen first, held, seen;
+	auto_arena struct arena arena = { 0 };
+	struct error err;
+	struct core_exec *e, *more;
+	struct exec_spec spec = SPEC("true");
+	run_captured(&first, &spec);
+	spec = SPEC("sleep", "30");
+	struct exec_listener listener = listen_with(&held);
+	listener.started = on_seen_started;
+	assert_int_equal(exec_start(access_agent_of("a", "token one", SCOPE_ALL, &arena), &world->w,
+				 &spec, EXEC_CAPTURED, NULL, &listener, &e, &err),
+		0);
+	run_until(&held.started);
+	world->core.execs->fds.each = 2 * world->core.execs->fds.held - 1;
+	spec = SPEC("true");
+	listener = listen_with(&seen);
+	assert_int_equal(exec_start(access_agent_of("b", "token one", SCOPE_ALL, &arena), &world->w,
+				 &spec, EXEC_CAPTURED, NULL, &listener, &more, &err),
+		-1);
+	assert_int_equal(err.code, ERR_LIMIT);
+	if (exec_start(access_agent_of("b", "token two", SCOPE_ALL, &arena), &world->w, &spec,
+		    EXEC_CAPTURED, NULL, &listener, &more, &err))
+		fail_msg("%s", err.text);
+	run_until(&seen.ended);
+	assert_exited(&seen, 0);
+	assert_int_equal(exec_signal(&request_system, e, SIGKILL, &err), 0);
+	run_until(&held.ended);
+}
+
 static void test_five_hundred_execs_leave_no_descriptor_and_few_records(void **state)
 {
 	size_t before = 0;
@@ -809,6 +841,7 @@ int main(void)
 		EXEC_TEST(test_there_is_room_for_256_and_a_clear_no_for_more),
 		EXEC_TEST(test_a_full_socket_makes_execs_wait_and_loses_none),
 		EXEC_TEST(test_no_descriptor_left_is_an_error_and_not_the_end),
+		EXEC_TEST(test_agents_share_descriptors_with_their_callers),
 		EXEC_TEST(test_five_hundred_execs_leave_no_descriptor_and_few_records),
 		EXEC_TEST(test_execs_are_listed_newest_first_and_forgotten_with_their_workspace),
 		EXEC_TEST(test_an_exec_may_have_its_id_said_but_not_twice),
