@@ -1,3 +1,4 @@
+#include "base/arena.h"
 #include "base/buf.h"
 
 /* What an empty buffer points to: invariant 1 without an allocation. Never written. */
@@ -114,6 +115,16 @@ void buf_drop_front(struct buf *b, size_t len)
 		return;
 	b->len -= len;
 	memmove(b->data, b->data + len, b->len + 1);
+}
+
+struct str buf_str(const struct buf *b)
+{
+	return (struct str){ b->data, b->len };
+}
+
+struct str buf_copy(struct arena *arena, const struct buf *b)
+{
+	return (struct str){ arena_bytes(arena, b->data ? b->data : "", b->len), b->len };
 }
 
 void buf_clear(struct buf *b)

@@ -19,6 +19,9 @@ void buf_done(struct buf *b);
 /* false: overflow. What is appended may not lie in b itself. */
 bool buf_append(struct buf *b, const void *data, size_t len);
 bool buf_text(struct buf *b, const char *text);
+struct str buf_str(const struct buf *b); /* what is in it; valid until it changes */
+struct arena;
+struct str buf_copy(struct arena *arena, const struct buf *b);
 bool buf_char(struct buf *b, char c);
 bool buf_end_line(struct buf *b); /* a newline, unless b is empty or ends with one */
 bool buf_printf(struct buf *b, const char *fmt, ...)

@@ -73,6 +73,11 @@ int fd_write_file(int dir, const char *path, const char *text)
 	return put == len ? 0 : -1;
 }
 
+int fd_open_directory(int dir, const char *name)
+{
+	return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
 int fd_set_nonblocking(int fd)
 {
 	int flags = fcntl(fd, F_GETFL);

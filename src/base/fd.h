@@ -37,6 +37,8 @@ ssize_t fd_read_file(int dir, const char *path, char *data, size_t size);
  * truncates: for files of /proc, /sys and cgroups. 0, or -1 with errno. */
 int fd_write_file(int dir, const char *path, const char *text);
 
+/* The directory `name` of dir, for reading; not through a link. -1 with errno. */
+int fd_open_directory(int dir, const char *name);
 int fd_set_nonblocking(int fd); /* 0 or -1 with errno */
 /* Makes sure that 0, 1 and 2 are open, so that nothing opened later lands there. A closed stdin
  * becomes /dev/null; a closed stdout or stderr becomes a read-only /dev/null, so that writing to it

@@ -2,6 +2,7 @@
 #include <cpuid.h>
 #include <immintrin.h>
 #endif
+#include "base/arena.h"
 #include "base/hash.h"
 
 /* Fractional parts of the cube roots of the first 64 primes (FIPS 180-4). */
@@ -236,10 +237,29 @@ void sha256_end_hex(struct sha256 *s, char out[2 * SHA256_LEN + 1])
 	sha256_hex(digest, out);
 }
 
+void sha256_add_text(struct sha256 *s, const char *text)
+{
+	sha256_add(s, text, strlen(text) + 1);
+}
+
+char *sha256_end_text(struct sha256 *s, struct arena *arena)
+{
+	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+	sha256_end_hex(s, hex);
+	return hex;
+}
+
 void sha256_of(const void *data, size_t len, char out[2 * SHA256_LEN + 1])
 {
 	struct sha256 hash;
 	sha256_init(&hash);
 	sha256_add(&hash, data, len);
 	sha256_end_hex(&hash, out);
+}
+
+char *sha256_text_of(const void *data, size_t len, struct arena *arena)
+{
+	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
+	sha256_of(data, len, hex);
+	return hex;
 }

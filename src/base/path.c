@@ -82,6 +82,12 @@ const char *path_basename(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+struct str path_parent(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return (struct str){ path, slash ? (size_t)(slash - path) : 0 };
+}
+
 bool path_is_beneath(const char *path, const char *dir)
 {
 	size_t len = 0;

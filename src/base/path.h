@@ -3,6 +3,7 @@
 #pragma once
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/str.h"
 
 #define PATH_DEPTH_MAX 256 /* directories held open while a tree is walked */
 
@@ -14,6 +15,7 @@ bool path_is_normal(const char *path);
  * "/". The result may be longer than path_is_normal allows. */
 char *path_normalize(struct arena *a, const char *base, const char *path);
 const char *path_basename(const char *path);		 /* what follows the last slash */
+struct str path_parent(const char *path);		 /* what precedes it; empty: no slash */
 bool path_is_beneath(const char *path, const char *dir); /* equal or below; both normal */
 /* Whether a symlink at `path` (normal, relative to the tree) can't lead out of its tree, also
  * through other links that pass this check: its target is relative, has ".." only at its beginning,

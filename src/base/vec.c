@@ -21,8 +21,15 @@ static int compare_texts(const void *a, const void *b)
 
 void text_list_sort(text_list *list)
 {
-	if (list->count > 1)
-		qsort(list->items, list->count, sizeof *list->items, compare_texts);
+	vec_sort(list, compare_texts);
+}
+
+bool text_list_has(const text_list *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i], text) == 0)
+			return true;
+	return false;
 }
 
 text_list text_list_copy(struct arena *arena, const text_list *from)

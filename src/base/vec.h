@@ -15,11 +15,18 @@
 			arena, (v)->items, (v)->count, &(v)->capacity, sizeof *(v)->items);        \
 		(v)->items[(v)->count++] = (__VA_ARGS__);                                          \
 	} while (0)
+/* Sorts the items by a comparison as qsort takes it. */
+#define vec_sort(v, compare)                                                                       \
+	do {                                                                                       \
+		if ((v)->count > 1)                                                                \
+			qsort((v)->items, (v)->count, sizeof *(v)->items, compare);                \
+	} while (0)
 /* Makes room for one more item; returns the (maybe moved) storage. */
 void *vec_grow(struct arena *a, void *items, size_t count, size_t *capacity, size_t item_size);
 
 typedef VEC(const char *) text_list;
 void text_list_sort(text_list *list); /* by bytes */
+bool text_list_has(const text_list *list, const char *text);
 struct text_pair {
 	const char *key, *value;
 };

@@ -120,8 +120,8 @@ static int attempt(struct build_run *run, const struct env_maker *maker, struct 
 	meta->build_seconds = (double)(clock_monotonic_ms() - run->started_ms) / 1000;
 	buf_printf(&run->log, "built %s in %.2f s: %zu packages, %zu layers\n", meta->name,
 		meta->build_seconds, meta->packages.count, meta->layers.count);
-	failed = env_publish(run->builder->store, run->wanted, run->lock,
-		(struct str){ run->log.data, run->log.len }, meta, err);
+	failed = env_publish(
+		run->builder->store, run->wanted, run->lock, buf_str(&run->log), meta, err);
 	return build_settle(failed, run->problem, err);
 }
 
@@ -189,7 +189,7 @@ static void tell_failure(struct build_run *run, struct error *err)
 	if (err->hint[0] == '\0')
 		error_hint(err, "carrel env show --log %s prints the whole log", name);
 	buf_printf(&run->log, "%s: %s\n", failure, err->text);
-	env_keep_log(store, name, (struct str){ run->log.data, run->log.len }, &ignored);
+	env_keep_log(store, name, buf_str(&run->log), &ignored);
 	events_failed(&store->events, name, failure, run->problem->package, err);
 }
 
@@ -244,7 +244,7 @@ int env_read_text(const struct env_store *store, const char *name, const char *f
 	*text = STR("");
 	if (env_read_file(store, name, file, &all, err) < 0)
 		return err->code == ERR_NOT_FOUND ? 0 : -1;
-	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
+	*text = buf_copy(arena, &all);
 	return 0;
 }
 

@@ -55,24 +55,15 @@ int build_settle(int failed, struct build_problem *problem, const struct error *
 
 /* -- policy -- */
 
-static bool has_name(const text_list *list, const char *name)
-{
-	for (size_t i = 0; i < list->count; i++) {
-		if (strcmp(list->items[i], name) == 0)
-			return true;
-	}
-	return false;
-}
-
 int policy_judge_name(const struct config *config, const char *name, const char *where,
 	struct build_problem *problem, struct error *err)
 {
-	if (has_name(&config->blocked_packages, name)) {
+	if (text_list_has(&config->blocked_packages, name)) {
 		fail_hint(err, ERR_DENIED, "see blocked_packages in config.yaml",
 			"package '%s' (%s) is blocked", name, where);
 		return build_failed(problem, BUILD_DENIED, name);
 	}
-	if (config->allowed_packages.count > 0 && !has_name(&config->allowed_packages, name)) {
+	if (config->allowed_packages.count > 0 && !text_list_has(&config->allowed_packages, name)) {
 		fail_hint(err, ERR_DENIED, "see allowed_packages in config.yaml",
 			"package '%s' (%s) is not in allowed_packages", name, where);
 		return build_failed(problem, BUILD_DENIED, name);

@@ -12,10 +12,8 @@ static void add_host(struct arena *arena, text_list *hosts, struct str name, uin
 	bool is_v6 = memchr(name.data, ':', name.len);
 	const char *text = arena_printf(
 		arena, is_v6 ? "[%.*s]:%u" : "%.*s:%u", (int)name.len, name.data, port);
-	for (size_t i = 0; i < hosts->count; i++)
-		if (strcmp(hosts->items[i], text) == 0)
-			return;
-	vec_push(arena, hosts, text);
+	if (!text_list_has(hosts, text))
+		vec_push(arena, hosts, text);
 }
 
 /* The URL without credentials, whose host is added; NULL: it has none. */

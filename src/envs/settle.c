@@ -9,15 +9,8 @@
 #include "base/path.h"
 #include "trees/stacks/snapshots.h"
 
-#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define UNSHADOW(id, name) [ENV_KIND_##id] = env_##name##_unshadow,
 static env_unshadow_fn *const unshadow[ENV_KINDS] = { ENV_KIND_LIST(UNSHADOW) };
-
-struct str settle_directory_of(const char *path)
-{
-	const char *base = path_basename(path);
-	return (struct str){ path, base > path ? (size_t)(base - path) - 1 : 0 };
-}
 
 int settle_enter(
 	const struct stack_dir *root, struct str path, struct stack_dir *dir, struct error *err)
@@ -40,7 +33,7 @@ int settle_enter(
 int settle_look(const struct stack_dir *root, const char *path, struct stack_entry *entry,
 	struct stack_dir *parent, struct error *err)
 {
-	return settle_enter(root, settle_directory_of(path), parent, err) ||
+	return settle_enter(root, path_parent(path), parent, err) ||
 			       stack_look(parent, path_basename(path), entry, err)
 		       ? -1
 		       : 0;
@@ -85,7 +78,7 @@ int settle_make_directory(const struct settling *s, struct str path, int *fd, st
 		bool is_new = !mkdirat(dir, name, 0755);
 		if (!is_new && errno != EEXIST)
 			return fail_errno(err, "make '%s' in the changes of an environment", name);
-		int next = openat(dir, name, DIRECTORY);
+		int next = fd_open_directory(dir, name);
 		if (next < 0 && (errno == ENOTDIR || errno == ELOOP))
 			return 1;
 		if (next >= 0 && is_new)
@@ -102,13 +95,13 @@ int settle_make_directory(const struct settling *s, struct str path, int *fd, st
 int settle_hide(struct settling *s, const char *path, struct error *err)
 {
 	auto_close int dir = -1;
-	int made = settle_make_directory(s, settle_directory_of(path), &dir, err);
+	int made = settle_make_directory(s, path_parent(path), &dir, err);
 	if (made)
 		return made < 0 ? -1 : 0;
 	if (path_remove_tree(dir, path_basename(path), err) ||
 		stack_make_whiteout(dir, path_basename(path)))
 		return fail_errno(err, "hide '%s' of a frozen layer", path);
-	map_set(&s->emptied, settle_directory_of(path), s);
+	map_set(&s->emptied, path_parent(path), s);
 	return 0;
 }
 
@@ -116,7 +109,7 @@ int settle_copy_in(const struct settling *s, int tree, const char *path, struct 
 {
 	struct snapshot_copy done = { 0 };
 	auto_close int to = -1;
-	struct str above = settle_directory_of(path);
+	struct str above = path_parent(path);
 	int made = settle_make_directory(s, above, &to, err);
 	if (made)
 		return made < 0 ? -1 : 0;

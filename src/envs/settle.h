@@ -30,7 +30,6 @@ ENV_KIND_LIST(ENV_UNSHADOW_EXTERN)
 int env_settle(const struct env_kind *kind, struct settling *s, struct error *err);
 
 /* ---- for kinds ---- */
-struct str settle_directory_of(const char *path);
 /* The directory `path` of a stack; stack_done follows. */
 int settle_enter(
 	const struct stack_dir *root, struct str path, struct stack_dir *dir, struct error *err);

@@ -45,12 +45,11 @@ int envs_names_in(const struct env_store *store, const char *path, struct arena 
 
 int envs_open_directory(const struct env_store *store, const char *name, int *fd, struct error *err)
 {
-	int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int dir = openat(store->dir, name, flags);
+	int dir = fd_open_directory(store->dir, name);
 	if (dir < 0 && errno == ENOENT) {
 		if (mkdirat(store->dir, name, 0700) && errno != EEXIST)
 			return fail_errno(err, "make '%s/envs/%s'", store->home->path, name);
-		dir = openat(store->dir, name, flags);
+		dir = fd_open_directory(store->dir, name);
 	}
 	if (dir < 0)
 		return fail_errno(err, "open '%s/envs/%s'", store->home->path, name);

@@ -230,8 +230,7 @@ static int measure_directories(const struct env_store *store, const text_list *n
 		uint64_t size, inodes;
 		if (names->items[i][0] == '.')
 			continue;
-		auto_close int dir = openat(store->dir, names->items[i],
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		auto_close int dir = fd_open_directory(store->dir, names->items[i]);
 		if (dir < 0 && errno == ENOENT)
 			continue;
 		if (dir < 0)

@@ -119,8 +119,7 @@ static void sweep_draft(const struct env_store *store, const char *name)
 {
 	struct error unimportant;
 	bool is_gone;
-	auto_close int dir =
-		openat(store->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dir = fd_open_directory(store->dir, name);
 	if (dir >= 0 && !flock(dir, LOCK_EX | LOCK_NB))
 		envs_retire(store, name, &is_gone, &unimportant);
 }
@@ -235,8 +234,7 @@ static int compare_times(const void *a, const void *b)
 static void sweep_locks(int dir, kept_list *locks, int64_t now)
 {
 	size_t unused = 0;
-	if (locks->count)
-		qsort(locks->items, locks->count, sizeof *locks->items, compare_times);
+	vec_sort(locks, compare_times);
 	for (size_t i = 0; i < locks->count; i++) {
 		const struct kept *lock = &locks->items[i];
 		if (!lock->is_used && (now - lock->time > AGE_MAX_S || ++unused > COUNT_MAX))
@@ -263,8 +261,7 @@ static void sweep_kept(const struct env_store *store, const text_list *names)
 	auto_arena struct arena arena = { 0 };
 	kept_list locks = { 0 }, lists = { 0 };
 	int64_t now = clock_now_ms() / 1000;
-	auto_close int dir =
-		openat(store->dir, LOCKS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dir = fd_open_directory(store->dir, LOCKS);
 	for (size_t i = 0; i < names->count; i++) {
 		const char *name = names->items[i];
 		struct stat st;

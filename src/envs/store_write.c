@@ -105,8 +105,6 @@ static void draft_done(struct draft *draft)
 	fd_close(&draft->dir);
 }
 
-#define OPEN_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-
 static int make_directories(const struct env_store *store, struct draft *draft, struct error *err)
 {
 	char id[ID_LEN + 1];
@@ -121,7 +119,7 @@ static int make_directories(const struct env_store *store, struct draft *draft, 
 	}
 	if (made < 0 || mkdirat(draft->dir, "bin", 0700))
 		return fail_errno(err, "make a directory in '%s/envs'", store->home->path);
-	draft->bin = openat(draft->dir, "bin", OPEN_DIRECTORY);
+	draft->bin = fd_open_directory(draft->dir, "bin");
 	if (draft->bin < 0)
 		return fail_errno(
 			err, "open '%s/envs/%s/bin'", store->home->path, draft->directory);
@@ -188,8 +186,7 @@ static int write_files(const struct env_store *store, const struct env_meta *met
 			meta->name);
 	/* First: it is written to disk while the others are linked. */
 	if (envs_open_directory(store, ENVS_SHARED, &shared, err) ||
-		write_file(draft, draft->dir, ENVS_META, 0600, (struct str){ text.data, text.len },
-			err))
+		write_file(draft, draft->dir, ENVS_META, 0600, buf_str(&text), err))
 		return -1;
 	struct str command = { launcher.data, launcher.len };
 	if (files->requirements.len &&

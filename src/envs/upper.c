@@ -64,12 +64,12 @@ bool upper_is_same(
 
 /* Opens the directory `path` of the upper, as far as it is one: what hides the layers on the way,
  * a deleted or replaced directory or an opaque mark, is removed. -1: nothing lies there. */
-int upper_open_shown(int upper, const char *path, struct error *err)
+int upper_open_shown(int upper, struct str path, struct error *err)
 {
-	struct str rest = str_from(path), part;
+	struct str part;
 	char name[NAME_MAX + 1];
 	auto_close int at = fcntl(upper, F_DUPFD_CLOEXEC, 3);
-	while (at >= 0 && str_next(&rest, '/', &part)) {
+	while (at >= 0 && str_next(&path, '/', &part)) {
 		struct stat st;
 		if (!str_format(name, sizeof name, "%.*s", (int)part.len, part.data) ||
 			fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW))
@@ -78,7 +78,7 @@ int upper_open_shown(int upper, const char *path, struct error *err)
 			path_remove_tree(at, name, err);
 			return -1;
 		}
-		int next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		int next = fd_open_directory(at, name);
 		if (next >= 0)
 			fremovexattr(next, UPPER_OPAQUE);
 		fd_close(&at);
@@ -89,9 +89,6 @@ int upper_open_shown(int upper, const char *path, struct error *err)
 
 int upper_remove(int upper, const char *path, struct error *err)
 {
-	char parent[MANIFEST_PATH_MAX + 1];
-	const char *name = path_basename(path);
-	str_format(parent, sizeof parent, "%.*s", (int)(name - path), path);
-	auto_close int dir = upper_open_shown(upper, parent, err);
-	return dir < 0 ? 0 : path_remove_tree(dir, name, err);
+	auto_close int dir = upper_open_shown(upper, path_parent(path), err);
+	return dir < 0 ? 0 : path_remove_tree(dir, path_basename(path), err);
 }

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "base/vec.h"
 #include "trees/layers/store.h"
 
@@ -47,7 +48,7 @@ int upper_open(int upper, struct str path);
 /* Removes the entry `path`, and what hides the layers' on the way there: a deleted or replaced
  * directory, an opaque mark. upper_open_shown opens a directory so; -1: nothing lies there. */
 int upper_remove(int upper, const char *path, struct error *err);
-int upper_open_shown(int upper, const char *path, struct error *err);
+int upper_open_shown(int upper, struct str path, struct error *err);
 /* Whether the entry `name` of `dir`, which is *st, is what the manifest says. */
 bool upper_is_same(
 	int dir, const char *name, const struct stat *st, const struct manifest_entry *entry);

@@ -22,8 +22,7 @@ static enum quota_mechanism find_mechanism(struct launcher *launcher)
 	home_enter(launcher->home);
 	unlinkat(workspaces, TRIAL, AT_REMOVEDIR);
 	if (!mkdirat(workspaces, TRIAL, 0700)) {
-		auto_close int trial =
-			openat(workspaces, TRIAL, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		auto_close int trial = fd_open_directory(workspaces, TRIAL);
 		if (trial >= 0)
 			found = quota_probe(trial, why);
 		unlinkat(workspaces, TRIAL, AT_REMOVEDIR);
@@ -47,7 +46,7 @@ static int make_limited(struct launcher *launcher, const struct launch_message *
 		return -1;
 	home_enter(launcher->home);
 	if (!quota_make_directory(workspaces, head->id, 0700, *used))
-		dir = openat(workspaces, head->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		dir = fd_open_directory(workspaces, head->id);
 	int failed = dir < 0 ? fail_errno(err, "make the directory 'workspaces/%s'", head->id) : 0;
 	if (!failed && quota_limit(dir, launcher->quota, bytes,
 			       !bytes		     ? 0

@@ -112,7 +112,7 @@ int quota_make_directory(int parent, const char *name, mode_t mode, enum quota_m
 	auto_close int fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 || ioctl(fd, BTRFS_IOC_SUBVOL_CREATE, &args) < 0)
 		return -1;
-	auto_close int made = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int made = fd_open_directory(parent, name);
 	return made < 0 ? -1 : fchmod(made, mode);
 }
 

@@ -75,7 +75,7 @@ static int make_home(const char *path, int *dir, struct error *err)
 	bool is_new = !mkdirat(above, name, 0700);
 	if (!is_new && errno != EEXIST)
 		return fail_errno(err, "make '%s'", path);
-	auto_close int made = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int made = fd_open_directory(above, name);
 	if (made < 0)
 		return fail_errno(err, "open '%s'", path);
 	if (is_new && geteuid() == 0) {
@@ -229,13 +229,12 @@ int home_open_directory(const struct home *home, const char *name, int *fd, stru
 {
 	auto_close int made = -1;
 	home_enter(home);
-	int dir = openat(home->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int dir = fd_open_directory(home->dir, name);
 	int failed = 0;
 	if (dir < 0 && errno == ENOENT) {
 		failed = path_make_directories(home->dir, name, 0700, &made, err);
 		if (!failed)
-			dir = openat(
-				home->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+			dir = fd_open_directory(home->dir, name);
 	}
 	if (!failed && dir < 0)
 		failed = fail_errno(err, "open '%s/%s'", home->path, name);

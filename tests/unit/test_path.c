@@ -43,6 +43,13 @@ static void normalizing_is_done_by_text_and_stops_at_the_root(void **state)
 	}
 }
 
+static void the_parent_is_what_precedes_the_last_slash(void **state)
+{
+	assert_true(str_is(path_parent("a/b/c"), "a/b"));
+	assert_int_equal(path_parent("a").len, 0);
+	assert_int_equal(path_parent("/a").len, 0);
+}
+
 static void beneath_counts_whole_components(void **state)
 {
 	assert_true(path_is_beneath("/a/b", "/a"));
@@ -297,6 +304,7 @@ int main(void)
 		cmocka_unit_test(normal_paths_are_told_from_others),
 		cmocka_unit_test(normalizing_is_done_by_text_and_stops_at_the_root),
 		cmocka_unit_test(beneath_counts_whole_components),
+		cmocka_unit_test(the_parent_is_what_precedes_the_last_slash),
 		test(what_lies_beneath_opens),
 		test(inside_no_path_is_the_directory_itself),
 		test(inside_ends_at_a_mount_point),

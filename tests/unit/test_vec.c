@@ -26,6 +26,30 @@ static void pushed_items_stay_in_order(void **state)
 	assert_string_equal(names.items[999], "999");
 }
 
+static int compare_ints(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+static void items_are_sorted_and_texts_found(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	VEC(int) numbers = { 0 };
+	text_list words = { 0 };
+
+	vec_sort(&numbers, compare_ints);
+	assert_false(text_list_has(&words, "one"));
+	for (int i = 9; i >= 0; i--)
+		vec_push(&arena, &numbers, i);
+	vec_push(&arena, &words, "one");
+	vec_push(&arena, &words, "two");
+	vec_sort(&numbers, compare_ints);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(numbers.items[i], i);
+	assert_true(text_list_has(&words, "two"));
+	assert_false(text_list_has(&words, "tw"));
+}
+
 static void storage_moves_only_when_full(void **state)
 {
 	auto_arena struct arena arena;
@@ -69,6 +93,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pushed_items_stay_in_order),
+		cmocka_unit_test(items_are_sorted_and_texts_found),
 		cmocka_unit_test(storage_moves_only_when_full),
 		cmocka_unit_test(copies_have_their_own_texts),
 	};

@@ -223,5 +223,5 @@ int node_run(struct node_making *making, char *const *argv, const char *what, bo
 		return canceled(making, err);
 	if (result.reason == REASON_EXITED && result.exit_code == 0)
 		return 0;
-	return explain_end(making, what, &result, (struct str){ errors.data, errors.len }, err);
+	return explain_end(making, what, &result, buf_str(&errors), err);
 }

@@ -49,7 +49,7 @@ static struct str package_json(const struct node_making *making)
 	json_end(&j);
 	json_end(&j);
 	json_finish(&j);
-	return (struct str){ arena_bytes(arena, out.data, out.len), out.len };
+	return buf_copy(arena, &out);
 }
 
 static int put_npmrc(struct node_making *making, const char *login, struct error *err)

@@ -247,7 +247,7 @@ static int ask(const struct runner *runner, const char *script, struct arena *ar
 	job_set_env(&job, arena, "npm_config_update_notifier", "false");
 	if (job_try(runner, &job, &out, &ended_well, err) < 0)
 		return error_context(err, "ask '%s' for its registry", script);
-	struct str said = str_trim((struct str){ out.data, out.len });
+	struct str said = str_trim(buf_str(&out));
 	*url = ended_well && said.len > 0 ? arena_bytes(arena, said.data, said.len) : NULL;
 	return 0;
 }

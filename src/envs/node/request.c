@@ -123,7 +123,7 @@ static int merge_json(struct str json, const node_specs *more, struct arena *are
 			json_copy(&j, m->key.data, m);
 	json_end(&j);
 	json_finish(&j);
-	*merged = (struct str){ arena_bytes(arena, out.data, out.len), out.len };
+	*merged = buf_copy(arena, &out);
 	return 0;
 }
 
@@ -131,7 +131,6 @@ static int merge_json(struct str json, const node_specs *more, struct arena *are
 static const char *hash_request(struct str json, struct str lock, const node_specs *specs,
 	const struct node_request *asked, struct arena *arena)
 {
-	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	text_list words = { 0 };
 	struct sha256 hash;
 	if (!json.len && !lock.len && !specs->count)
@@ -147,8 +146,7 @@ static const char *hash_request(struct str json, struct str lock, const node_spe
 		sha256_add(&hash, "\n", i > 0);
 		sha256_add(&hash, words.items[i], strlen(words.items[i]));
 	}
-	sha256_end_hex(&hash, hex);
-	return hex;
+	return sha256_end_text(&hash, arena);
 }
 
 static int read_request(const struct env_store *store, const struct env_request *request,
@@ -206,11 +204,6 @@ static int judge_given_lock(const struct env_store *store, const struct node_wan
 
 /* ---- names and keys ---- */
 
-static void add_field(struct sha256 *hash, const char *text)
-{
-	sha256_add(hash, text, strlen(text) + 1);
-}
-
 void node_complete_wanted(struct env_wanted *wanted, struct arena *arena)
 {
 	const struct node_wanted *node = wanted->node;
@@ -218,22 +211,18 @@ void node_complete_wanted(struct env_wanted *wanted, struct arena *arena)
 	const char *parts[] = { "carrel-node 1", node->runtime, node_platform(arena),
 		node_version_of(node), node->host ? node->host : "", node->registry.url,
 		request->node.allow_scripts ? "scripts 2" : "" };
-	char *key = arena_alloc(arena, 2 * SHA256_LEN + 1);
-	char *fingerprint = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	struct sha256 hash;
 	sha256_init(&hash);
 	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-		add_field(&hash, parts[i]);
+		sha256_add_text(&hash, parts[i]);
 	for (size_t i = 0; i < node->tool_count; i++)
-		add_field(&hash, node_tool_key(&node->tools[i], arena));
+		sha256_add_text(&hash, node_tool_key(&node->tools[i], arena));
 	struct sha256 both = hash;
-	sha256_end_hex(&hash, fingerprint);
-	wanted->fingerprint = fingerprint;
+	wanted->fingerprint = sha256_end_text(&hash, arena);
 	sha256_add(&both, node->package_json.data, node->package_json.len + 1);
 	if (node->lock.len)
 		sha256_add(&both, node->lock.data, node->lock.len);
-	sha256_end_hex(&both, key);
-	wanted->lock_key = key;
+	wanted->lock_key = sha256_end_text(&both, arena);
 }
 
 static int check_choices(const struct node_request *asked, struct error *err)

@@ -128,7 +128,7 @@ int node_ask_host(const struct home *home, const struct runner *runner, const ch
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (job_run(runner, &job, &out, err) < 0)
 		return error_context(err, "'%s'", path);
-	struct str said = str_trim((struct str){ out.data, out.len });
+	struct str said = str_trim(buf_str(&out));
 	const char *found = said.len > 1 && said.data[0] == 'v'
 				    ? arena_bytes(arena, said.data + 1, said.len - 1)
 				    : "";

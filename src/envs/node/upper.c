@@ -20,9 +20,7 @@ struct settling {
 /* The directory in the upper that has, or would have, the entry `path`; -1: there is none. */
 static int open_parent(const struct settling *s, const char *path)
 {
-	const char *base = path_basename(path);
-	return upper_open(
-		s->upper, (struct str){ path, base > path ? (size_t)(base - path) - 1 : 0 });
+	return upper_open(s->upper, path_parent(path));
 }
 
 static int take_out(const struct settling *s, const char *path, struct error *err)

@@ -62,7 +62,7 @@ static int verify_node(const struct builder *builder, const struct env_meta *met
 		finding_add(arena, findings, NULL, NULL, "node", err->text);
 		return 0;
 	}
-	if (answer_parse((struct str){ out.data, out.len }, arena, &answer, err) < 0)
+	if (answer_parse(buf_str(&out), arena, &answer, err) < 0)
 		return -1;
 	for (size_t i = 0; i < answer.lines.count; i++)
 		if (strcmp(answer.lines.items[i].key, "missing") == 0)

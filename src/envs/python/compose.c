@@ -117,20 +117,17 @@ static const char *list_name(const struct env_wanted *wanted, struct arena *aren
  * another lock. */
 static const char *list_head(const lock_list *packages, struct arena *arena)
 {
-	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	struct sha256 hash;
 	sha256_init(&hash);
 	for (size_t i = 0; i < packages->count; i++) {
 		const struct lock_package *package = &packages->items[i];
-		sha256_add(&hash, package->name, strlen(package->name) + 1);
-		sha256_add(&hash, package->version, strlen(package->version) + 1);
+		sha256_add_text(&hash, package->name);
+		sha256_add_text(&hash, package->version);
 		for (size_t k = 0; k < package->hashes.count; k++)
-			sha256_add(&hash, package->hashes.items[k],
-				strlen(package->hashes.items[k]) + 1);
-		sha256_add(&hash, "", 1);
+			sha256_add_text(&hash, package->hashes.items[k]);
+		sha256_add_text(&hash, "");
 	}
-	sha256_end_hex(&hash, hex);
-	return hex;
+	return sha256_end_text(&hash, arena);
 }
 
 /* Whether a list that has a pip without bytecode is out of date: there is a better one now. */
@@ -231,8 +228,7 @@ static int keep_list(const struct env_store *store, const struct composition *c,
 		buf_printf(&text, "%s %llu\n", meta->layers.items[i], (unsigned long long)bytes);
 		meta->size_bytes += bytes;
 	}
-	lock_keep(
-		store, list_name(c->wanted, arena), (struct str){ text.data, text.len }, &ignored);
+	lock_keep(store, list_name(c->wanted, arena), buf_str(&text), &ignored);
 	return 0;
 }
 
@@ -357,9 +353,7 @@ void compose_meta(const struct env_wanted *wanted, const lock_list *packages, st
 	for (size_t i = 0; i < packages->count; i++)
 		vec_push(arena, &meta->packages,
 			(struct text_pair){ packages->items[i].name, packages->items[i].version });
-	if (meta->packages.count > 1)
-		qsort(meta->packages.items, meta->packages.count, sizeof *meta->packages.items,
-			compare_packages);
+	vec_sort(&meta->packages, compare_packages);
 	for (size_t i = 0; i < request->editables.count; i++)
 		vec_push(arena, &meta->editables, request->editables.items[i]);
 	const char *interpreter = interpreter_layer(&wanted->python, arena);

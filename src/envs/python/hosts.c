@@ -80,7 +80,7 @@ static int keep(const struct home *home, const char *identity, const struct answ
 		if (strcmp(answer->lines.items[i].key, "host") != 0 || ++count <= FILE_HOSTS_MAX)
 			buf_printf(&text, "%s %s\n", answer->lines.items[i].key,
 				answer->lines.items[i].value);
-	return known_write(home, ROOM, identity, (struct str){ text.data, text.len }, err);
+	return known_write(home, ROOM, identity, buf_str(&text), err);
 }
 
 static int of_one(const struct home *home, const struct runner *runner, const struct index_set *one,

@@ -62,7 +62,7 @@ static int read_all(
 	}
 	if (str_utf8_prefix(all.data, all.len) != all.len)
 		return fail(err, ERR_INVALID, "'%s' is not UTF-8", path);
-	*text = (struct str){ arena_bytes(arena, all.data, all.len), all.len };
+	*text = buf_copy(arena, &all);
 	return 0;
 }
 
@@ -435,9 +435,7 @@ static void add_note(struct buf *out, const char *what, const char *value)
 
 static const char *hash_text(struct arena *arena, struct str text)
 {
-	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
-	sha256_of(text.data, text.len, hex);
-	return hex;
+	return sha256_text_of(text.data, text.len, arena);
 }
 
 static void add_notes(struct gatherer *g, struct buf *out)
@@ -529,7 +527,7 @@ static int make_text(struct gatherer *g)
 		wanted->text =
 			str_trim(wanted->lines); /* of --pip alone: without the last newline */
 	else if (out.len > plain || !g->is_plain)
-		wanted->text = (struct str){ arena_bytes(g->arena, out.data, out.len), out.len };
+		wanted->text = buf_copy(g->arena, &out);
 	else
 		wanted->lines = wanted->text;
 	wanted->requirements_sha256 = hash_text(g->arena, wanted->text);

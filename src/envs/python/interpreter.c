@@ -493,7 +493,7 @@ static int ask(const struct runner *runner, const struct job *job, struct arena 
 	auto_buf struct buf out = buf_empty(ANSWER_MAX);
 	if (job_try(runner, job, &out, &ended_well, err) < 0)
 		return -1;
-	if (ended_well && answer_parse((struct str){ out.data, out.len }, arena, answer, err) == 0)
+	if (ended_well && answer_parse(buf_str(&out), arena, answer, err) == 0)
 		return 0;
 	if (err)
 		err->code = ERR_INVALID;

@@ -82,7 +82,7 @@ int making_run(struct making *making, struct job *job, struct buf *out, struct b
 	if (runner->run(runner->ctx, job, out, errors, result, err) < 0)
 		return -1;
 	hide_secrets(making, errors);
-	note(making, (struct str){ errors->data, errors->len });
+	note(making, buf_str(errors));
 	buf_printf(&making->log, "(%llu ms, %llu in all)\n",
 		(unsigned long long)result->duration_ms,
 		(unsigned long long)(clock_monotonic_ms() - making->started_ms));

@@ -56,8 +56,7 @@ int known_write(const struct home *home, const char *room, const char *identity,
 		return -1;
 	if (mkdirat(dir, ".known", 0700) < 0 && errno != EEXIST)
 		return fail_errno(err, "make '%s/%s/.known'", home->path, room);
-	auto_close int known =
-		openat(dir, ".known", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int known = fd_open_directory(dir, ".known");
 	if (known < 0 || file_replace(known, identity, 0600, text, false) < 0)
 		return fail_errno(err, "write '%s/%s/.known/%s'", home->path, room, identity);
 	return 0;

@@ -84,7 +84,7 @@ static int add_entries(
 		facts.seconds = entry->fts_statp->st_mtim.tv_sec;
 		facts.nanoseconds = entry->fts_statp->st_mtim.tv_nsec;
 		facts.mode = entry->fts_statp->st_mode;
-		sha256_add(hash, entry->fts_path + prefix, strlen(entry->fts_path + prefix) + 1);
+		sha256_add_text(hash, entry->fts_path + prefix);
 		sha256_add(hash, &facts, sizeof facts);
 	}
 	return 0;
@@ -94,8 +94,6 @@ int local_digest_tree(
 	const char *path, bool is_deep, struct arena *arena, const char **digest, struct error *err)
 {
 	char *const paths[] = { arena_text(arena, path), NULL };
-	unsigned char bytes[SHA256_LEN];
-	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	struct sha256 hash;
 	FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, compare);
 	int failed;
@@ -106,9 +104,7 @@ int local_digest_tree(
 	fts_close(walk);
 	if (failed)
 		return error_context(err, "'%s'", path);
-	sha256_end(&hash, bytes);
-	sha256_hex(bytes, hex);
-	*digest = hex;
+	*digest = sha256_end_text(&hash, arena);
 	return 0;
 }
 

@@ -87,13 +87,11 @@ static void choose(struct choosing *c)
 
 static const char *merged_key(const text_list *parts, struct arena *arena)
 {
-	char hex[2 * SHA256_LEN + 1];
 	struct sha256 hash;
 	sha256_init(&hash);
 	for (size_t i = 0; i < parts->count; i++)
 		sha256_add(&hash, parts->items[i], LAYER_ID_LEN);
-	sha256_end_hex(&hash, hex);
-	return arena_printf(arena, "merged %s", hex);
+	return arena_printf(arena, "merged %s", sha256_end_text(&hash, arena));
 }
 
 int merge_find(const struct env_store *store, text_list *layers, text_list *parts,

@@ -48,8 +48,7 @@ static uint64_t count_installed(void *ctx)
 	struct making *making = ctx;
 	uint64_t count = 0;
 	home_enter(making->store->home);
-	auto_close int root = openat(
-		making->stage.fd, STAGE_ROOT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int root = fd_open_directory(making->stage.fd, STAGE_ROOT);
 	if (root >= 0)
 		count = count_unpacked(root);
 	home_leave(making->store->home);
@@ -65,8 +64,7 @@ static uint64_t measure_unpacked(void *ctx, uint64_t *limit)
 	if (making->measured_ms && now - making->measured_ms < MEASURE_MS + 10 * making->measure_ms)
 		return making->unpacked_bytes;
 	home_enter(making->store->home);
-	auto_close int root = openat(
-		making->stage.fd, STAGE_ROOT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int root = fd_open_directory(making->stage.fd, STAGE_ROOT);
 	if (root >= 0 && path_measure_tree(root, &bytes, &inodes, NULL) == 0)
 		making->unpacked_bytes = bytes;
 	home_leave(making->store->home);

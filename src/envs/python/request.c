@@ -218,21 +218,6 @@ int wanted_judge(const struct env_store *store, struct env_wanted *wanted, struc
 	return 0;
 }
 
-/* -- keys -- */
-
-static void add_field(struct sha256 *hash, const char *text)
-{
-	/* With its NUL, so that two fields differ from one joined field. */
-	sha256_add(hash, text, strlen(text) + 1);
-}
-
-static const char *end_hash(struct sha256 *hash, struct arena *arena)
-{
-	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
-	sha256_end_hex(hash, hex);
-	return hex;
-}
-
 /* -- projects -- */
 
 /* Projects may have pyproject.toml for linters alone. */
@@ -271,10 +256,10 @@ static int look_at_project(
 			sha256_of(text.data, text.len, sha256);
 			has_backend |= i == 0 ? names_backend(text) : i == 1;
 		}
-		add_field(&hash, sha256);
+		sha256_add_text(&hash, sha256);
 	}
 	if (has_backend)
-		project->digest = end_hash(&hash, arena);
+		project->digest = sha256_end_text(&hash, arena);
 	return 0;
 }
 
@@ -345,10 +330,10 @@ static int judge_editables(const struct env_request *request, struct error *err)
 static void add_indexes(struct sha256 *hash, const struct index_set *set, struct arena *arena)
 {
 	/* Without credentials: they may change, the packages don't. */
-	add_field(hash, set->index ? index_redact(arena, set->index) : "");
+	sha256_add_text(hash, set->index ? index_redact(arena, set->index) : "");
 	for (size_t i = 0; i < set->extra.count; i++)
-		add_field(hash, index_redact(arena, set->extra.items[i]));
-	add_field(hash, "");
+		sha256_add_text(hash, index_redact(arena, set->extra.items[i]));
+	sha256_add_text(hash, "");
 }
 
 /* Projects say what they need when they are built. */
@@ -356,8 +341,8 @@ static void add_projects(struct sha256 *hash, const struct env_wanted *wanted)
 {
 	for (size_t i = 0; i < wanted->projects.count; i++) {
 		const struct env_project *project = &wanted->projects.items[i];
-		add_field(hash, project->path);
-		add_field(hash, project->digest ? project->digest : "");
+		sha256_add_text(hash, project->path);
+		sha256_add_text(hash, project->digest ? project->digest : "");
 	}
 }
 
@@ -375,7 +360,7 @@ static bool has_backends(const struct env_wanted *wanted)
 static void add_notes_mark(struct sha256 *hash, const struct env_wanted *wanted)
 {
 	if (wanted->has_notes)
-		add_field(hash, "notes");
+		sha256_add_text(hash, "notes");
 }
 
 /* The text has the names of variables, since their values may be credentials. Without those the
@@ -388,7 +373,7 @@ static void add_filled(struct sha256 *hash, const requirement_list *list, struct
 		while (url && url > r->text && isalpha((unsigned char)url[-1]))
 			url--;
 		if (url)
-			add_field(hash, index_redact(arena, url));
+			sha256_add_text(hash, index_redact(arena, url));
 	}
 }
 
@@ -397,7 +382,7 @@ static void add_filled(struct sha256 *hash, const requirement_list *list, struct
 static void add_inputs(struct sha256 *hash, const struct env_wanted *wanted, struct arena *arena)
 {
 	add_projects(hash, wanted);
-	add_field(hash, wanted->allow_build ? "build" : "");
+	sha256_add_text(hash, wanted->allow_build ? "build" : "");
 	add_notes_mark(hash, wanted);
 	add_filled(hash, &wanted->requirements, arena);
 	add_filled(hash, &wanted->constraints, arena);
@@ -413,24 +398,24 @@ void wanted_complete(const struct env_store *store, struct env_wanted *wanted, s
 			     wanted->uv_lock.len > 0 || wanted->locals.count > 0 ||
 			     wanted->is_locked;
 	sha256_init(&hash);
-	add_field(&hash, "carrel-lock 1");
-	add_field(&hash, wanted->python.tag);
-	add_field(&hash, wanted->python.version);
-	add_field(&hash, cut_off);
+	sha256_add_text(&hash, "carrel-lock 1");
+	sha256_add_text(&hash, wanted->python.tag);
+	sha256_add_text(&hash, wanted->python.version);
+	sha256_add_text(&hash, cut_off);
 	add_indexes(&hash, &wanted->indexes, arena);
 	sha256_add(&hash, wanted->text.data, wanted->text.len);
 	add_inputs(&hash, wanted, arena);
-	wanted->lock_key = end_hash(&hash, arena);
+	wanted->lock_key = sha256_end_text(&hash, arena);
 	sha256_init(&hash);
-	add_field(&hash, "carrel-environment 1");
-	add_field(&hash, wanted->python.tag);
-	add_field(&hash, wanted->python.version);
-	add_field(&hash, wanted->python.path);
-	add_field(&hash, cut_off);
-	add_field(&hash, request->system_site_packages ? "system" : "");
+	sha256_add_text(&hash, "carrel-environment 1");
+	sha256_add_text(&hash, wanted->python.tag);
+	sha256_add_text(&hash, wanted->python.version);
+	sha256_add_text(&hash, wanted->python.path);
+	sha256_add_text(&hash, cut_off);
+	sha256_add_text(&hash, request->system_site_packages ? "system" : "");
 	add_indexes(&hash, &wanted->indexes, arena);
 	add_inputs(&hash, wanted, arena);
-	wanted->fingerprint = end_hash(&hash, arena);
+	wanted->fingerprint = sha256_end_text(&hash, arena);
 }
 
 /* The operator has named a source for Pythons: see download.h. */

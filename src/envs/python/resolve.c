@@ -40,7 +40,7 @@ static int read_uv_lock(struct making *making, struct error *err)
 		uv_add(making, &uv, "--group", request->groups.items[i]);
 	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
 		return error_context(err, "uv.lock");
-	if (requirements_parse((struct str){ out.data, out.len }, arena, &list, err) < 0) {
+	if (requirements_parse(buf_str(&out), arena, &list, err) < 0) {
 		error_context(err, "uv.lock, as uv reads it");
 		return build_failed(making->problem, BUILD_INVALID, NULL);
 	}
@@ -64,7 +64,7 @@ static int add_choices(struct making *making, struct uv_job *uv, struct error *e
 	for (size_t i = 0; i < list->count; i++)
 		buf_printf(&text, "%s\n", list->items[i].text);
 	uv_add(making, uv, "--constraints", ENV_INPUT("constraints.txt"));
-	return making_put(making, "constraints.txt", (struct str){ text.data, text.len }, err);
+	return making_put(making, "constraints.txt", buf_str(&text), err);
 }
 
 /* The packages alone, without hashes: uv ignores them here, and we don't (policy_keep_hashes). */
@@ -78,7 +78,7 @@ static int put_requirements(struct making *making, struct error *err)
 			buf_printf(&text, "%s\n", list->items[i].text);
 	}
 	sources_require_projects(making, &text);
-	return making_put(making, "requirements.txt", (struct str){ text.data, text.len }, err);
+	return making_put(making, "requirements.txt", buf_str(&text), err);
 }
 
 /* Wheels of a directory have no address. Those of a page have a hash only beside their address. */
@@ -118,9 +118,8 @@ static int parse_resolved(struct making *making, struct str text, struct error *
 	auto_buf struct buf own = buf_empty(UV_OUTPUT_MAX);
 	sources_without_projects(making, text, &own);
 	auto_buf struct buf plain = buf_empty(UV_OUTPUT_MAX);
-	wheel_urls_to_versions(&making->wanted->requirements, (struct str){ own.data, own.len },
-		making->arena, &plain);
-	text = (struct str){ arena_bytes(making->arena, plain.data, plain.len), plain.len };
+	wheel_urls_to_versions(&making->wanted->requirements, buf_str(&own), making->arena, &plain);
+	text = buf_copy(making->arena, &plain);
 	if (lock_parse(text, making->arena, &making->packages, err) < 0)
 		return -1;
 	sources_mark(making);
@@ -132,8 +131,7 @@ void making_print_lock(struct making *making)
 	sources_lock_locals(making);
 	auto_buf struct buf printed = buf_empty(UV_OUTPUT_MAX);
 	lock_print(&making->packages, &printed);
-	making->lock_text =
-		(struct str){ arena_bytes(making->arena, printed.data, printed.len), printed.len };
+	making->lock_text = buf_copy(making->arena, &printed);
 }
 
 static int take_lock(struct making *making, struct str text, struct error *err)
@@ -186,7 +184,7 @@ int making_resolve(struct making *making, struct error *err)
 		if (!needs_build || sources_build_package(making, needs_build, err) < 0)
 			return -1;
 	}
-	return take_lock(making, (struct str){ out.data, out.len }, err);
+	return take_lock(making, buf_str(&out), err);
 }
 
 /* --torch-backend: only uv knows the addresses of PyTorch's packages. It is run to install torch

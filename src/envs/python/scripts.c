@@ -83,7 +83,7 @@ int job_try(const struct runner *runner, const struct job *job, struct buf *out,
 	int failed = runner->run(runner->ctx, job, out, &errors, &result, &own);
 	*ended_well = !failed && result.reason == REASON_EXITED && result.exit_code == 0;
 	if (!failed && !*ended_well)
-		job_explain(job, &result, (struct str){ errors.data, errors.len }, &own);
+		job_explain(job, &result, buf_str(&errors), &own);
 	if (err && !*ended_well)
 		*err = own;
 	/* Without its time it says nothing of the program. */
@@ -103,5 +103,5 @@ int script_run(const struct runner *runner, const struct job *job, struct arena 
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (job_run(runner, job, &out, err) < 0)
 		return -1;
-	return answer_parse((struct str){ out.data, out.len }, arena, answer, err);
+	return answer_parse(buf_str(&out), arena, answer, err);
 }

@@ -59,11 +59,11 @@ static int run_script(struct work *work, struct job *job, struct answer *answer,
 		return failed(work, BUILD_DENIED, err);
 	}
 	if (result.reason != REASON_EXITED || result.exit_code != 0) {
-		job_explain(job, &result, (struct str){ errors.data, errors.len }, err);
+		job_explain(job, &result, buf_str(&errors), err);
 		return failed(
 			work, err->code == ERR_DISK_FULL ? BUILD_DISK_FULL : BUILD_FAILED, err);
 	}
-	if (answer_parse((struct str){ out.data, out.len }, work->making.arena, answer, err) < 0)
+	if (answer_parse(buf_str(&out), work->making.arena, answer, err) < 0)
 		return failed(work, BUILD_FAILED, err);
 	return 0;
 }
@@ -233,8 +233,7 @@ static int install_requires(struct work *work, struct error *err)
 	for (size_t i = 0; i < work->requires.count; i++)
 		buf_printf(&text, "%s\n", work->requires.items[i]);
 	if (making_reach(&work->making, err) < 0 ||
-		making_put(&work->making, "requires.txt", (struct str){ text.data, text.len },
-			err) < 0)
+		making_put(&work->making, "requires.txt", buf_str(&text), err) < 0)
 		return -1;
 	making_uv(&work->making, &uv, arguments);
 	making_cut_off(&work->making, &uv);

@@ -11,14 +11,6 @@
 
 #define CACHE "__pycache__"
 
-static bool is_new(const struct settling *s, const char *id)
-{
-	for (size_t i = 0; i < s->change->before.count; i++)
-		if (!strcmp(s->change->before.items[i], id))
-			return false;
-	return true;
-}
-
 static int show_entry(
 	const struct settling *s, int tree, const struct manifest_entry *entry, struct error *err)
 {
@@ -46,7 +38,7 @@ static int show_layers(const struct settling *s, struct error *err)
 		if (layer_read(s->layers, id, &arena, &manifest, err))
 			return -1;
 		const char *name = requirement_normalize_name(&arena, str_from(manifest.name));
-		if (!is_new(s, id) && !map_get(&s->forced, str_from(name)))
+		if (text_list_has(&s->change->before, id) && !map_get(&s->forced, str_from(name)))
 			continue;
 		for (size_t k = 0; k < manifest.entries.count; k++)
 			if (show_entry(

@@ -265,7 +265,7 @@ static int put_requirements(struct making *making, const char *name, struct erro
 			buf_printf(&text, "%s\n", list->items[i].text);
 	}
 	add_wanted_by_others(making, name, &text);
-	return making_put(making, "source.txt", (struct str){ text.data, text.len }, err);
+	return making_put(making, "source.txt", buf_str(&text), err);
 }
 
 /* The version that fits, with its hashes; NULL: an error. Offline, from the index page in uv's
@@ -285,7 +285,7 @@ static struct lock_package *find_version(struct making *making, const char *name
 	uv.job.forward = false;
 	if (making_run_uv(making, &uv, &out, &needs_build, err) < 0)
 		return NULL;
-	if (lock_parse((struct str){ out.data, out.len }, making->arena, &list, err) < 0) {
+	if (lock_parse(buf_str(&out), making->arena, &list, err) < 0) {
 		error_context(err, "the sources of '%s'", name);
 		build_failed(making->problem, BUILD_FAILED, name);
 		return NULL;

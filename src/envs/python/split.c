@@ -168,7 +168,7 @@ static int write_record(int info, const wheel_record_list *lines, struct error *
 			buf_append(&text, line.data, line.len);
 	}
 	/* A new file: the old one may have other names. */
-	if (file_replace(info, "RECORD", 0644, (struct str){ text.data, text.len }, false) < 0)
+	if (file_replace(info, "RECORD", 0644, buf_str(&text), false) < 0)
 		return fail_errno(err, "write RECORD");
 	return 0;
 }
@@ -185,8 +185,7 @@ static int drop_files(int info, struct error *err)
 static int read_record(struct split *split, int site, const char *info_name,
 	struct split_package *package, struct error *err)
 {
-	auto_close int info =
-		openat(site, info_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int info = fd_open_directory(site, info_name);
 	wheel_record_list lines = { 0 };
 	bool is_changed = false;
 	struct str text;
@@ -264,8 +263,7 @@ typedef int bytecode_fn(int cache, const char *name, mode_t mode, int parent, st
 static int each_bytecode(int parent, const char *dir_name, int depth, struct arena *arena,
 	bytecode_fn *visit, struct error *err)
 {
-	auto_close int dir =
-		openat(parent, dir_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dir = fd_open_directory(parent, dir_name);
 	bool is_cache = strcmp(dir_name, "__pycache__") == 0;
 	text_list names = { 0 };
 	if (depth > PATH_DEPTH_MAX)
@@ -396,7 +394,7 @@ static int take_entry(struct split *split, int dir, int parent, const char *name
 static int take_directory(struct split *split, int dir, const char *name, const char *path,
 	int depth, struct error *err)
 {
-	auto_close int own = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int own = fd_open_directory(dir, name);
 	text_list names = { 0 };
 	if (depth > PATH_DEPTH_MAX)
 		return fail(err, ERR_LIMIT, "'%s' is nested too deeply", path);

@@ -35,9 +35,8 @@ struct settling {
 /* The directory of `path`, or -1; *name is its last component. */
 static int parent_of(struct settling *s, const char *path, const char **name)
 {
-	const char *base = path_basename(path);
-	size_t len = base > path ? (size_t)(base - path) - 1 : 0;
-	*name = base;
+	size_t len = path_parent(path).len;
+	*name = path_basename(path);
 	if (s->parent_fd != -2 && strlen(s->parent) == len && !memcmp(s->parent, path, len))
 		return s->parent_fd;
 	/* Below a directory that isn't there, nothing is. */
@@ -63,9 +62,8 @@ static void forget_parent(struct settling *s)
 
 static void note_parent(struct settling *s, const char *path)
 {
-	const char *base = path_basename(path);
-	if (base > path)
-		map_set(&s->parents, (struct str){ path, (size_t)(base - path) - 1 }, s);
+	if (strchr(path, '/'))
+		map_set(&s->parents, path_parent(path), s);
 }
 
 static int take_out(struct settling *s, int dir, const char *name, const char *path, mode_t mode,
@@ -74,11 +72,8 @@ static int take_out(struct settling *s, int dir, const char *name, const char *p
 	note_parent(s, path);
 	if (S_ISDIR(mode)) {
 		forget_parent(s);
-		auto_close int above = -1;
-		const char *base = path_basename(path);
-		above = upper_open(s->upper,
-			(struct str){ path, base > path ? (size_t)(base - path) - 1 : 0 });
-		return above < 0 ? 0 : path_remove_tree(above, base, err);
+		auto_close int above = upper_open(s->upper, path_parent(path));
+		return above < 0 ? 0 : path_remove_tree(above, path_basename(path), err);
 	}
 	if (unlinkat(dir, name, 0) && errno != ENOENT)
 		return fail_errno(err, "remove '%s' from the changes of an environment", path);
@@ -121,18 +116,10 @@ static int show_entry(struct settling *s, const struct manifest_entry *entry, st
 	return 0;
 }
 
-static bool is_listed(const text_list *ids, const char *id)
-{
-	for (size_t i = 0; i < ids->count; i++)
-		if (!strcmp(ids->items[i], id))
-			return true;
-	return false;
-}
-
 static int show_layer(struct settling *s, const char *id, struct error *err)
 {
 	struct manifest manifest = { 0 };
-	bool is_new = !is_listed(&s->change->before, id);
+	bool is_new = !text_list_has(&s->change->before, id);
 	if (!is_new && !s->change->forced.count)
 		return 0;
 	if (layer_read(s->layers, id, s->arena, &manifest, err))
@@ -184,7 +171,7 @@ static int drop_layer(struct settling *s, const char *id, struct error *err)
 {
 	struct manifest manifest = { 0 };
 	struct error why;
-	if (is_listed(&s->change->after, id))
+	if (text_list_has(&s->change->after, id))
 		return 0;
 	/* One that was collected meanwhile has left nothing worth an error. */
 	if (layer_read(s->layers, id, s->arena, &manifest, &why))
@@ -372,10 +359,8 @@ static bool is_own_directory(const struct manifest *manifest, const struct manif
 static int remove_other_metadata(
 	int upper, const char *path, const char *package, struct error *err)
 {
-	char parent[MANIFEST_PATH_MAX + 1];
 	size_t len = strlen(package);
-	str_format(parent, sizeof parent, "%.*s", (int)(path_basename(path) - path), path);
-	auto_close int dir = upper_open_shown(upper, parent, err);
+	auto_close int dir = upper_open_shown(upper, path_parent(path), err);
 	auto_walk DIR *list = dir < 0 ? NULL : walk_open(dir, ".");
 	struct dirent *entry;
 	while ((entry = walk_next(list))) {

@@ -143,7 +143,7 @@ static int find_version(const struct home *home, const struct runner *runner,
 	if (ask(runner, candidate->path, (const char *const[]){ "--version", NULL }, arena, &out,
 		    err) < 0)
 		return -1;
-	*version = parse_version((struct str){ out.data, out.len }, arena);
+	*version = parse_version(buf_str(&out), arena);
 	return known_write(home, TOOLS_DIR, candidate->identity,
 		str_from(arena_printf(arena, "version %s\n", *version)), err);
 }
@@ -313,7 +313,7 @@ static int ask_uv(const struct runner *runner, const struct candidate *candidate
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	if (ask(runner, candidate->path, args, arena, &out, err) < 0)
 		return -1;
-	*url = index_default_in_help((struct str){ out.data, out.len }, arena);
+	*url = index_default_in_help(buf_str(&out), arena);
 	return 0;
 }
 
@@ -328,8 +328,7 @@ static int ask_pip(const struct runner *runner, const struct interpreter *python
 	job.timeout_ms = ASK_TIMEOUT_MS;
 	if (job_try(runner, &job, &out, &ended_well, err) < 0)
 		return -1;
-	if (ended_well &&
-		answer_parse((struct str){ out.data, out.len }, arena, &answer, NULL) == 0)
+	if (ended_well && answer_parse(buf_str(&out), arena, &answer, NULL) == 0)
 		*url = answer_get(&answer, "index");
 	return 0;
 }

@@ -175,13 +175,10 @@ static void show_warnings(struct making *making, struct str errors)
 	struct str line;
 	while (progress && progress->say && str_next(&errors, '\n', &line)) {
 		char shown[512];
-		bool is_known = false;
 		if (!str_starts_with(line, "warning: "))
 			continue;
 		str_printable(shown, sizeof shown, line);
-		for (size_t i = 0; i < making->warnings.count && !is_known; i++)
-			is_known = strcmp(making->warnings.items[i], shown) == 0;
-		if (is_known)
+		if (text_list_has(&making->warnings, shown))
 			continue;
 		vec_push(making->arena, &making->warnings, arena_text(making->arena, shown));
 		progress->say(progress->ctx, shown);
@@ -197,9 +194,9 @@ static int run_once(struct making *making, struct uv_job *uv, struct buf *out,
 	if (making_run(making, &uv->job, out, &errors, &result, err) < 0 ||
 		making_explain_end(making, &result, err) < 0)
 		return -1;
-	if (refuse_unsafe(making, (struct str){ errors.data, errors.len }, err) < 0)
+	if (refuse_unsafe(making, buf_str(&errors), err) < 0)
 		return -1;
-	show_warnings(making, (struct str){ errors.data, errors.len });
+	show_warnings(making, buf_str(&errors));
 	*is_done = result.exit_code == 0;
 	if (!*is_done) {
 		struct str text = { errors.data, errors.len };

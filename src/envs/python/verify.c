@@ -61,7 +61,7 @@ static int verify_python(const struct builder *builder, const struct env_meta *m
 		finding_add(arena, findings, NULL, NULL, meta->python, err->text);
 		return 0;
 	}
-	if (answer_parse((struct str){ out.data, out.len }, arena, &answer, err) < 0)
+	if (answer_parse(buf_str(&out), arena, &answer, err) < 0)
 		return -1;
 	prefix = answer_get(&answer, "prefix");
 	if (!prefix || strcmp(prefix, ENV_INSIDE) != 0)

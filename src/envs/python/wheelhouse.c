@@ -79,8 +79,7 @@ static int take_all(struct making *making, const lock_list *packages, struct err
 	uint64_t bytes = 0;
 	if (wheelhouse_open(making->wanted->request->wheels, &dir, err) < 0)
 		return -1;
-	auto_close int wheels =
-		openat(dir, WHEELHOUSE_WHEELS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int wheels = fd_open_directory(dir, WHEELHOUSE_WHEELS);
 	auto_walk DIR *walk = wheels < 0 ? NULL : walk_open(wheels, ".");
 	if (!walk)
 		return fail_errno(err, "open '" WHEELHOUSE_WHEELS "'");

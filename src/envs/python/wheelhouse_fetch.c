@@ -97,7 +97,7 @@ static int run_pip(struct making *making, struct str lock, struct error *err)
 		return making_timeout(making, err);
 	if (result.reason == REASON_EXITED && result.exit_code == 0)
 		return 0;
-	job_explain(&job, &result, (struct str){ errors.data, errors.len }, err);
+	job_explain(&job, &result, buf_str(&errors), err);
 	return error_hint(err, "every package needs a wheel for this Python in the index");
 }
 
@@ -160,7 +160,7 @@ static int copy_all(struct making *making, const char *directory, struct error *
 			making->packages.count);
 	auto_buf struct buf text = buf_empty(LOG_MAX);
 	lock_print(&making->packages, &text);
-	return file_replace(dir, WHEELHOUSE_LOCK, 0644, (struct str){ text.data, text.len }, false)
+	return file_replace(dir, WHEELHOUSE_LOCK, 0644, buf_str(&text), false)
 		       ? fail_errno(err, "write '%s/" WHEELHOUSE_LOCK "'", directory)
 		       : 0;
 }

@@ -49,7 +49,6 @@ static int check_entries(int dir, struct error *err)
 int wheelhouse_read(const char *directory, struct arena *arena, struct str *lock,
 	const char **sha256, struct error *err)
 {
-	char *hex = arena_alloc(arena, 2 * SHA256_LEN + 1);
 	auto_close int dir = -1, file = -1;
 	if (wheelhouse_open(directory, &dir, err) < 0)
 		return -1;
@@ -65,7 +64,6 @@ int wheelhouse_read(const char *directory, struct arena *arena, struct str *lock
 		return fail_errno(err, "read '" WHEELHOUSE_LOCK "'");
 	if (memchr(lock->data, 0, lock->len) || str_utf8_prefix(lock->data, lock->len) != lock->len)
 		return fail(err, ERR_INVALID, "'" WHEELHOUSE_LOCK "' is not valid UTF-8");
-	sha256_of(lock->data, lock->len, hex);
-	*sha256 = hex;
+	*sha256 = sha256_text_of(lock->data, lock->len, arena);
 	return 0;
 }

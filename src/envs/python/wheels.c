@@ -37,8 +37,7 @@ static int lay_root(struct making *making, struct error *err)
 	const struct env_wanted *wanted = making->wanted;
 	if (mkdirat(making->stage.fd, STAGE_ROOT, 0755) < 0)
 		return fail_errno(err, "make the root of a stage");
-	auto_close int root = openat(
-		making->stage.fd, STAGE_ROOT, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int root = fd_open_directory(making->stage.fd, STAGE_ROOT);
 	if (root < 0)
 		return fail_errno(err, "open the root of a stage");
 	return interpreter_base_tree(
@@ -99,7 +98,7 @@ static int put_lock(struct making *making, const package_list *packages, bool ag
 		making->is_by_address = print_addresses(making, packages, &text);
 	*name = "pylock.toml";
 	if (making->is_by_address)
-		return making_put(making, *name, (struct str){ text.data, text.len }, err);
+		return making_put(making, *name, buf_str(&text), err);
 	buf_clear(&text);
 	*name = "lock.txt";
 	for (size_t i = 0; i < packages->count; i++) {
@@ -122,7 +121,7 @@ static int put_lock(struct making *making, const package_list *packages, bool ag
 		buf_char(&text, '\n');
 	}
 	lock_print(&list, &text);
-	return making_put(making, *name, (struct str){ text.data, text.len }, err);
+	return making_put(making, *name, buf_str(&text), err);
 }
 
 static int run_uv(struct making *making, const char *lock, bool is_offline, struct error *err)

@@ -132,8 +132,7 @@ static int open_lists(struct tree_job *job, const struct states *states, size_t 
 	}
 	if (!states->workspace)
 		return 0;
-	auto_close int workspace = openat(job->workspaces, states->workspace,
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int workspace = fd_open_directory(job->workspaces, states->workspace);
 	if (workspace < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", states->workspace);
 	after[0] = path_open_nolinks(

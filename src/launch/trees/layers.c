@@ -11,8 +11,6 @@
 #include "trees/layers/damage.h"
 #include "trees/stacks/snapshots.h"
 
-#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-
 static bool is_empty(int dir)
 {
 	auto_walk DIR *walk = walk_open(dir, ".");
@@ -23,7 +21,7 @@ static int make_part(int stage, const char *part, int *fd, struct error *err)
 {
 	if (mkdirat(stage, part, 0700))
 		return fail_errno(err, "make '%s' of a layer", part);
-	*fd = openat(stage, part, DIRECTORY);
+	*fd = fd_open_directory(stage, part);
 	return *fd < 0 ? fail_errno(err, "open '%s' of a layer", part) : 0;
 }
 
@@ -63,7 +61,7 @@ int tree_copy(struct tree_job *job, struct error *err)
 	auto_close int stage = -1;
 	if (tree_take_name(job, &id, err) || tree_take_name(job, &name, err))
 		return -1;
-	auto_close int workspace = openat(job->workspaces, id, DIRECTORY);
+	auto_close int workspace = fd_open_directory(job->workspaces, id);
 	if (workspace < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", id);
 	if (tree_stage_open(job, name, &stage, err))
@@ -183,7 +181,7 @@ static int read_content_id(
 	const struct tree_job *job, const char *name, const char **id, struct error *err)
 {
 	struct str text;
-	auto_close int layer = openat(job->layers, name, DIRECTORY);
+	auto_close int layer = fd_open_directory(job->layers, name);
 	if (layer < 0)
 		return fail_errno(err, "open layer '%s'", name);
 	if (!file_read_at(layer, TREE_CONTENT_ID, 256, job->arena, &text)) {
@@ -198,7 +196,7 @@ static int read_content_id(
 static int write_content_id(
 	const struct tree_job *job, const char *name, const char *id, struct error *err)
 {
-	auto_close int layer = openat(job->layers, name, DIRECTORY);
+	auto_close int layer = fd_open_directory(job->layers, name);
 	if (layer < 0 || file_replace(layer, TREE_CONTENT_ID, 0600, str_from(id), true))
 		return fail_errno(err, "write the content id of layer '%s'", name);
 	return 0;
@@ -276,7 +274,7 @@ int tree_measure_layers(struct tree_job *job, struct error *err)
 	json_array(job->answer, "layers");
 	for (size_t i = 0; i < names.count; i++) {
 		uint64_t bytes, inodes;
-		auto_close int layer = openat(job->layers, names.items[i], DIRECTORY);
+		auto_close int layer = fd_open_directory(job->layers, names.items[i]);
 		if (layer < 0)
 			return fail_errno(err, "open layer '%s'", names.items[i]);
 		if (path_measure_tree(layer, &bytes, &inodes, err))
@@ -302,7 +300,7 @@ int tree_usage(struct tree_job *job, struct error *err)
 	const char *name;
 	if (tree_take_name(job, &name, err))
 		return -1;
-	auto_close int workspace = openat(job->workspaces, name, DIRECTORY);
+	auto_close int workspace = fd_open_directory(job->workspaces, name);
 	if (workspace < 0)
 		return fail_errno(err, "open workspace '%s'", name);
 	for (const struct json_value *path = paths ? paths->first : NULL; path; path = path->next) {

@@ -12,7 +12,6 @@
 #include "trees/stacks/pack.h"
 #include "trees/stacks/snapshots.h"
 
-#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define RECORD "carrel.json"
 #define RECORD_MAX ((size_t)4 << 20)
 #define ARCHIVE_EXTRA ((uint64_t)16 << 20) /* for directories and the ends of blocks */
@@ -125,8 +124,7 @@ static int add_record(struct archiving *archiving, struct error *err)
 		return fail(err, ERR_INVALID, "the record of the workspace is missing");
 	json_copy(&j, NULL, archiving->job->options);
 	buf_char(&text, '\n');
-	return packer_add_text(
-		&archiving->packer, RECORD, (struct str){ text.data, text.len }, err);
+	return packer_add_text(&archiving->packer, RECORD, buf_str(&text), err);
 }
 
 static int archive_all(struct archiving *archiving, struct error *err)
@@ -151,7 +149,7 @@ int tree_archive(struct tree_job *job, struct error *err)
 		return -1;
 	archiving.frozen = tree_take_list(job);
 	tree_take_packages(job, archiving.packages);
-	auto_close int workspace = openat(job->workspaces, archiving.id, DIRECTORY);
+	auto_close int workspace = fd_open_directory(job->workspaces, archiving.id);
 	if (workspace < 0)
 		return fail_errno(err, "open the tree of workspace '%s'", archiving.id);
 	archiving.workspace = workspace;

@@ -66,10 +66,10 @@ void tree_take_packages(struct tree_job *job, text_list packages[WORKSPACE_PARTS
 int tree_open_part(
 	const struct tree_job *job, const char *name, const char *part, int *fd, struct error *err)
 {
-	auto_close int layer = openat(job->layers, name, DIRECTORY);
+	auto_close int layer = fd_open_directory(job->layers, name);
 	if (layer < 0)
 		return fail_errno(err, "open layer '%s'", name);
-	int opened = openat(layer, part, DIRECTORY);
+	int opened = fd_open_directory(layer, part);
 	if (opened < 0 && errno != ENOENT)
 		return fail_errno(err, "open '%s' of layer '%s'", part, name);
 	*fd = opened;
@@ -89,7 +89,7 @@ int tree_stage_open(const struct tree_job *job, const char *name, int *fd, struc
 		return -1;
 	if (mkdirat(job->layers, stage, 0700))
 		return fail_errno(err, "make layer '%s'", name);
-	*fd = openat(job->layers, stage, DIRECTORY);
+	*fd = fd_open_directory(job->layers, stage);
 	return *fd < 0 ? fail_errno(err, "open layer '%s'", name) : 0;
 }
 

@@ -10,7 +10,6 @@
 #include "sandbox/files/server.h"
 #include "trees/stacks/bundle.h"
 
-#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define ANSWER_MAX ((size_t)6 << 20) /* bytes: core takes no more than 8 MB */
 #define UNDO_TRIES 600
 #define UNDO_PAUSE_NS 100000000
@@ -77,7 +76,7 @@ int serve_apply(struct serve_job *job, struct error *err)
 		return fail_errno(err, "open '%s'", job->path);
 	if (serve_make_stage(target, job->text, err) < 0)
 		return -1;
-	area = openat(target, job->text, DIRECTORY);
+	area = fd_open_directory(target, job->text);
 	if (area < 0 || flock(area, LOCK_EX | LOCK_NB) < 0)
 		return fail_errno(err, "open the directory to unpack in");
 	bundle_init(&bundle);
@@ -91,7 +90,7 @@ int serve_apply(struct serve_job *job, struct error *err)
 int serve_undo_apply(int above, const char *name, struct error *err)
 {
 	const struct timespec pause = { .tv_nsec = UNDO_PAUSE_NS };
-	auto_close int area = openat(above, name, DIRECTORY);
+	auto_close int area = fd_open_directory(above, name);
 	int tries = 0;
 	if (area < 0)
 		return 0; /* a file of a COMMIT */

@@ -108,7 +108,7 @@ int serve_unpack(struct serve_job *job, struct error *err)
 		return fail(err, ERR_INVALID, "no name for a directory to unpack in");
 	if (open_above(job, &above, err) < 0 || serve_make_stage(above, job->text, err) < 0)
 		return -1;
-	stage = openat(above, job->text, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	stage = fd_open_directory(above, job->text);
 	tree_unpack_init(&unpack, stage);
 	unpack.is_upload = true;
 	unpack.limit = job->request.limit;

@@ -203,8 +203,7 @@ int child_deny_paths(struct sandbox_child *child, struct error *err)
 			vec_push(&child->start->arena, &all, denials->items[i]);
 	if (child_find_matches(child, root, &all, err))
 		return -1;
-	if (all.count)
-		qsort(all.items, all.count, sizeof *all.items, compare_length);
+	vec_sort(&all, compare_length);
 	for (size_t i = 0; i < all.count; i++)
 		if (deny(child, root, &all.items[i], &pinned, err))
 			return -1;

@@ -62,7 +62,7 @@ static int make_directory(int dir, const char *name, int *fd, struct error *err)
 {
 	if (mkdirat(dir, name, 0755))
 		return fail_errno(err, "make '%s'", name);
-	*fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	*fd = fd_open_directory(dir, name);
 	return *fd < 0 ? fail_errno(err, "open '%s'", name) : 0;
 }
 

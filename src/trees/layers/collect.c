@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/id.h"
 #include "base/path.h"
@@ -23,8 +24,7 @@ void store_bad_name(const char *id, char name[sizeof BAD_PREFIX + LAYER_ID_LEN +
  * disk is no reason to use a damaged layer. Whoever mounts the layer after this finds another. */
 void store_write_holders(const struct layer_store *store, const char *name)
 {
-	auto_close int dir =
-		openat(store->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dir = fd_open_directory(store->dir, name);
 	auto_buf struct buf text = buf_empty(HOLDERS_MAX);
 	auto_arena struct arena arena = { 0 };
 	text_list holders = { 0 };
@@ -35,7 +35,7 @@ void store_write_holders(const struct layer_store *store, const char *name)
 	for (size_t i = 0; i < holders.count; i++)
 		buf_printf(&text, "%s\n", holders.items[i]);
 	if (!text.overflow)
-		file_replace(dir, HOLDERS, 0600, (struct str){ text.data, text.len }, true);
+		file_replace(dir, HOLDERS, 0600, buf_str(&text), true);
 }
 
 int layer_quarantine(const struct layer_store *store, const char *id, struct error *err)
@@ -88,8 +88,7 @@ static int remove_one(
 	const struct layer_store *store, const char *name, uint64_t *bytes, struct error *err)
 {
 	uint64_t size = 0, inodes;
-	auto_close int dir =
-		openat(store->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dir = fd_open_directory(store->dir, name);
 	/* What can't be measured is removed all the same. */
 	if (dir >= 0 && path_measure_tree(dir, &size, &inodes, NULL) < 0)
 		size = 0;

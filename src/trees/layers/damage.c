@@ -42,8 +42,7 @@ int damage_mark(int layers, const char *layer)
 	mark_path(path, layer);
 	auto_close int mark =
 		openat(layers, path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	auto_close int dir =
-		openat(layers, DAMAGE_DIRECTORY, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dir = fd_open_directory(layers, DAMAGE_DIRECTORY);
 	return mark < 0 || dir < 0 || fsync(dir) || fsync(layers) ? -1 : 0;
 }
 

@@ -213,8 +213,7 @@ static int judge_links(struct tree_walk *walk, struct error *err)
 		if (!S_ISDIR(entry->mode) && entry->links != 1 && !entry->wrong)
 			vec_push(walk->arena, &linked, entry);
 	}
-	if (linked.count > 1)
-		qsort(linked.items, linked.count, sizeof *linked.items, compare_inodes);
+	vec_sort(&linked, compare_inodes);
 	for (size_t first = 0, end; first < linked.count; first = end) {
 		for (end = first; end < linked.count; end++)
 			if (linked.items[end]->inode != linked.items[first]->inode)

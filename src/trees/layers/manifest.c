@@ -84,9 +84,7 @@ static void print_entry(const struct manifest_entry *entry, struct buf *out)
 
 void manifest_print(struct manifest *manifest, struct buf *out)
 {
-	if (manifest->entries.count > 1)
-		qsort(manifest->entries.items, manifest->entries.count,
-			sizeof *manifest->entries.items, compare_entries);
+	vec_sort(&manifest->entries, compare_entries);
 	buf_printf(out, FIRST_LINE "\nkind %s\nname %s\nversion %s\n", manifest->kind,
 		manifest->name, manifest->version);
 	for (size_t i = 0; i < manifest->entries.count; i++)

@@ -2,6 +2,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include "base/fd.h"
 #include "base/path.h"
 #include "trees/layers/internal.h"
 
@@ -57,8 +58,8 @@ static int copy_file(
 static int make_entry(struct merging *m, const struct manifest_entry *entry, struct error *err)
 {
 	const char *name = path_basename(entry->path);
-	size_t len = (size_t)(name - entry->path);
-	const char *above = len ? arena_printf(m->arena, "%.*s", (int)len - 1, entry->path) : ".";
+	struct str parent = path_parent(entry->path);
+	const char *above = parent.len ? arena_bytes(m->arena, parent.data, parent.len) : ".";
 	auto_close int dir = path_open_nolinks(m->tree, above, O_PATH | O_DIRECTORY, 0);
 	if (dir >= 0 && entry->kind == MANIFEST_DIRECTORY && mkdirat(dir, name, 0755) == 0)
 		return 0;
@@ -74,8 +75,7 @@ static int add_layer(struct merging *m, const char *id, struct error *err)
 	if (layer_read(m->store, id, m->arena, &manifest, err) < 0)
 		return -1;
 	str_format(path, sizeof path, "%s/tree", id);
-	auto_close int from =
-		openat(m->store->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int from = fd_open_directory(m->store->dir, path);
 	if (from < 0)
 		return fail_errno_code(err, ERR_CORRUPT, "open layer '%s'", id);
 	for (size_t i = 0; i < manifest.entries.count; i++) {

@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/id.h"
 #include "base/path.h"
 #include "format/text/quantity.h"
@@ -197,8 +198,7 @@ static int hash_all(struct publication *p, struct error *err)
 		.work = hash_file,
 		.ctx = p };
 	/* The biggest first, so that both have work to the end. */
-	if (p->jobs.count > 1)
-		qsort(p->jobs.items, p->jobs.count, sizeof *p->jobs.items, compare_jobs);
+	vec_sort(&p->jobs, compare_jobs);
 	int failed = pair_run(&pair, p->bytes < SMALL_BYTES && p->jobs.count < SMALL_COUNT, err);
 	for (size_t i = 0; i < p->jobs.count && !failed; i++) {
 		const struct file_job *job = &p->jobs.items[i];
@@ -359,8 +359,7 @@ static int publish(struct publication *p, struct error *err)
 	auto_leave const struct home *home = home_entered(p->store->home);
 	if (mkdirat(p->store->dir, KEYS, 0700) < 0 && errno != EEXIST)
 		return store_fail(err, "make", KEYS);
-	auto_close int keys =
-		openat(p->store->dir, KEYS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int keys = fd_open_directory(p->store->dir, KEYS);
 	if (keys < 0)
 		return store_fail(err, "open", KEYS);
 	p->keys = keys;

@@ -37,8 +37,7 @@ static int search_tree(const struct layer_store *store, const char *id, const st
 	const struct manifest *manifest, struct arena *arena, text_list *paths, struct error *err)
 {
 	auto_leave const struct home *home = home_entered(store->home);
-	auto_close int dir =
-		openat(store->dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dir = fd_open_directory(store->dir, id);
 	if (dir < 0)
 		return store_fail(err, "open layer", id);
 	for (size_t i = 0; i < manifest->entries.count; i++) {

@@ -2,13 +2,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 #include "base/fault.h"
+#include "base/fd.h"
 #include "base/id.h"
 #include "base/path.h"
 #include "trees/layers/internal.h"
 #include "trees/layers/stage.h"
 
 #define STAGES "stage"
-#define OPEN_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define TRIES 16
 
 int directory_make_locked(int dir, const char *name, int *fd)
@@ -17,7 +17,7 @@ int directory_make_locked(int dir, const char *name, int *fd)
 	if (mkdirat(dir, name, 0700) < 0)
 		return -1;
 	fault_point("layers.stage_lock");
-	auto_close int made = openat(dir, name, OPEN_DIRECTORY);
+	auto_close int made = fd_open_directory(dir, name);
 	if (made < 0)
 		return errno == ENOENT ? 0 : -1;
 	if (flock(made, LOCK_EX | LOCK_NB) < 0)

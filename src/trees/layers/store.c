@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "trees/layers/damage.h"
@@ -217,8 +218,7 @@ int layer_measure(
 	uint64_t inodes;
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
-	auto_close int dir =
-		openat(store->dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int dir = fd_open_directory(store->dir, id);
 	if (dir < 0)
 		return store_fail(err, "open", id);
 	return path_measure_tree(dir, bytes, &inodes, err);

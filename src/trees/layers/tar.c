@@ -42,9 +42,9 @@ static int write_content(
 static void find_parents(const struct manifest *manifest, struct map *parents)
 {
 	for (size_t i = 0; i < manifest->entries.count; i++) {
-		const char *path = manifest->entries.items[i].path, *base = path_basename(path);
-		if (base > path)
-			map_set(parents, (struct str){ path, (size_t)(base - path) - 1 }, parents);
+		const char *path = manifest->entries.items[i].path;
+		if (strchr(path, '/'))
+			map_set(parents, path_parent(path), parents);
 	}
 }
 

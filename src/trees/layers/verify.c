@@ -163,7 +163,7 @@ static int verify(struct verification *v, const char *id, struct error *err)
 	struct tree_walk walk = { .arena = v->arena, .uid = v->store->home->uid };
 	if (!layer_id_is_valid(id))
 		return fail(err, ERR_NOT_FOUND, "'%s' is not the id of a layer", id);
-	v->dir = openat(v->store->dir, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	v->dir = fd_open_directory(v->store->dir, id);
 	if (v->dir < 0)
 		return store_fail(err, "open layer", id);
 	if (check_layer(v, err) < 0)
@@ -197,8 +197,7 @@ int layer_verify(const struct layer_store *store, const char *id, struct arena *
 		damage_clear(store->dir, id);
 	if (failed)
 		return -1;
-	if (v.damages.count > 1)
-		qsort(v.damages.items, v.damages.count, sizeof *v.damages.items, compare_damages);
+	vec_sort(&v.damages, compare_damages);
 	*damages = v.damages;
 	return 0;
 }

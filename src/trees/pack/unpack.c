@@ -54,13 +54,12 @@ static void leave(struct tree_unpack *unpack, size_t depth)
 /* Opens directory `name` in dir, creating it if missing. */
 static int enter(struct tree_unpack *unpack, int dir, const char *name, int *fd, struct error *err)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	int opened = openat(dir, name, flags);
+	int opened = fd_open_directory(dir, name);
 	if (opened < 0 && errno == ENOENT) {
 		if (charge(unpack, BLOCK, err) < 0)
 			return -1;
 		if (mkdirat(dir, name, 0755) == 0)
-			opened = openat(dir, name, flags);
+			opened = fd_open_directory(dir, name);
 	}
 	if (opened < 0 && (errno == ELOOP || errno == ENOTDIR))
 		return fail(err, ERR_DENIED,

@@ -17,7 +17,6 @@
 
 #define JOURNAL "journal"
 #define JOURNAL_MAX ((size_t)256 << 20)
-#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* One step that can be undone: what was at `path` is old/<number> (for D, M, T), what comes there
  * is new/<number> (for A, M, T). */
@@ -44,12 +43,12 @@ static const char *number(char out[24], size_t n)
 	return out;
 }
 
-int apply_open_directory(int root, const char *path)
+int apply_open_directory(int root, struct str path)
 {
-	struct str rest = str_from(path), name;
-	auto_close int at = openat(root, ".", DIRECTORY);
+	struct str name;
+	auto_close int at = fd_open_directory(root, ".");
 	char one[NAME_MAX + 1];
-	while (at >= 0 && str_next(&rest, '/', &name)) {
+	while (at >= 0 && str_next(&path, '/', &name)) {
 		if (!str_format(one, sizeof one, "%.*s", (int)name.len, name.data)) {
 			errno = ENAMETOOLONG;
 			return -1;
@@ -63,15 +62,7 @@ int apply_open_directory(int root, const char *path)
 
 int apply_open_parent(int root, const char *path)
 {
-	char parent[PATH_MAX];
-	size_t len = (size_t)(path_basename(path) - path);
-	if (len >= sizeof parent) {
-		errno = ENAMETOOLONG;
-		return -1;
-	}
-	memcpy(parent, path, len);
-	parent[len ? len - 1 : 0] = 0;
-	return apply_open_directory(root, parent);
+	return apply_open_directory(root, path_parent(path));
 }
 
 void apply_wait_for_tick(struct timespec *since)
@@ -111,14 +102,14 @@ static bool is_after(const struct timespec *time, const struct timespec *since)
 static int check_emptied(const struct applying *a, const struct apply_item *item, struct error *err)
 {
 	const struct apply *apply = a->asked;
-	auto_close int dir = apply_open_directory(apply->target, item->path);
+	auto_close int dir = apply_open_directory(apply->target, str_from(item->path));
 	auto_walk DIR *walk = dir < 0 ? NULL : walk_open(dir, ".");
 	auto_buf struct buf path = buf_empty(2 * PATH_MAX);
 	struct dirent *entry;
 	while ((entry = walk_next(walk))) {
 		buf_clear(&path);
 		buf_printf(&path, "%s/%s", item->path, entry->d_name);
-		if (!map_get(&a->paths, (struct str){ path.data, path.len }))
+		if (!map_get(&a->paths, buf_str(&path)))
 			return conflict(apply, item->path,
 				"can't be removed: it holds files that stay", err);
 	}
@@ -141,9 +132,7 @@ static int check_item(const struct applying *a, const struct apply_item *item, s
 	struct stat st;
 	auto_close int parent = apply_open_parent(apply->target, item->path);
 	if (parent < 0) {
-		const struct str path = { item->path,
-			name > item->path ? (size_t)(name - item->path) - 1 : 0 };
-		const struct apply_item *above = map_get(&a->paths, path);
+		const struct apply_item *above = map_get(&a->paths, path_parent(item->path));
 		if (item->change == SNAPSHOT_ADDED && above && above->is_directory)
 			return 0;
 		return conflict(apply, item->path, "has no directory to be in any more", err);
@@ -181,8 +170,7 @@ static int write_journal(
 	}
 	if (text.overflow)
 		return fail(err, ERR_LIMIT, "too many changes");
-	if (file_replace(journal, JOURNAL, 0600, (struct str){ text.data, text.len }, true) ||
-		fsync(journal))
+	if (file_replace(journal, JOURNAL, 0600, buf_str(&text), true) || fsync(journal))
 		return fail_errno(err, "write a journal of changes");
 	return 0;
 }
@@ -202,7 +190,7 @@ static int reset_journal(int journal, const char *stage_name, struct error *err)
 static int open_own(int target, const char *name, int *stage, struct error *err)
 {
 	struct stat st;
-	auto_close int fd = openat(target, name, DIRECTORY);
+	auto_close int fd = fd_open_directory(target, name);
 	if (fd < 0 || fstat(fd, &st))
 		return errno == ENOENT ? fail(err, ERR_NOT_FOUND, "there is no '%s'", name)
 				       : fail_errno_code(err, ERR_DENIED, "open '%s'", name);
@@ -236,8 +224,8 @@ static int open_stage(struct applying *a, struct error *err)
 		return error_context(err, "prepare changes of '%s'", a->asked->name);
 	if (mkdirat(a->stage, "old", 0700) || mkdirat(a->stage, "new", 0700))
 		return fail_errno(err, "prepare a directory in '%s'", a->asked->name);
-	a->old = openat(a->stage, "old", DIRECTORY);
-	a->new = openat(a->stage, "new", DIRECTORY);
+	a->old = fd_open_directory(a->stage, "old");
+	a->new = fd_open_directory(a->stage, "new");
 	if (a->old < 0 || a->new < 0)
 		return fail_errno(err, "open a directory in '%s'", a->asked->name);
 	return 0;
@@ -453,12 +441,12 @@ static int set_modes(const struct apply *apply, const apply_items *items, struct
 		struct stat st = { .st_mode = item->mode };
 		if (!item->is_directory)
 			continue;
-		auto_close int from = apply_open_directory(apply->source, item->path);
+		auto_close int from = apply_open_directory(apply->source, str_from(item->path));
 		if (!item->has_mode && (from < 0 || fstat(from, &st)))
 			return fail_errno(err, "look at '%s'", item->path);
 		if (!is_mode_only(item) && (st.st_mode & S_IRWXU) == S_IRWXU)
 			continue;
-		auto_close int to = apply_open_directory(apply->target, item->path);
+		auto_close int to = apply_open_directory(apply->target, str_from(item->path));
 		if (to < 0 || fchmod(to, mode_of(apply, item->path, st.st_mode)))
 			return fail_errno(err, "set the mode of '%s'", item->path);
 	}
@@ -534,8 +522,8 @@ int apply_recover(int target, int journal, const char *name, struct error *err)
 	int failed = open_own(target, stage_name, &stage, err);
 	if (failed && err->code == ERR_NOT_FOUND)
 		failed = 0;
-	auto_close int old = stage < 0 ? -1 : openat(stage, "old", DIRECTORY);
-	auto_close int new = stage < 0 ? -1 : openat(stage, "new", DIRECTORY);
+	auto_close int old = stage < 0 ? -1 : fd_open_directory(stage, "old");
+	auto_close int new = stage < 0 ? -1 : fd_open_directory(stage, "new");
 	if (old >= 0 && new >= 0 && !undo(target, old, new, &steps, steps.count))
 		return fail(err, ERR_FAILED,
 			"changes of '%s' that were begun can't be undone: files that were replaced "

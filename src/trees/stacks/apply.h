@@ -13,6 +13,7 @@
 #include <time.h>
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/str.h"
 #include "base/vec.h"
 
 #define APPLY_STAGE ".carrel-apply-"
@@ -45,7 +46,7 @@ mode_t apply_host_mode(mode_t mode, mode_t there);
  * slowly, and this waits for its next tick. */
 void apply_wait_for_tick(struct timespec *since);
 /* The directory of `path` below `root` (invariant 3); "" is root. -1 with errno. */
-int apply_open_directory(int root, const char *path);
+int apply_open_directory(int root, struct str path);
 int apply_open_parent(int root, const char *path);
 /* Undoes what a process that has ended left in the target, as its journal says; nothing without
  * one. ERR_DENIED: what lies there is not the caller's, and was left alone. */

@@ -53,8 +53,7 @@ int attributes_read(
 			(struct attribute){ arena_text(arena, name),
 				{ arena_bytes(arena, held, (size_t)got), (size_t)got } });
 	}
-	if (list->count)
-		qsort(list->items, list->count, sizeof *list->items, compare_names);
+	vec_sort(list, compare_names);
 	return 0;
 }
 

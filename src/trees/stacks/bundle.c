@@ -11,7 +11,6 @@
 #include "trees/stacks/snapshots.h"
 
 #define CHUNK ((size_t)128 << 10)
-#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 const char *const bundle_result_names[BUNDLE_RESULTS] = { "take", "same", "conflict", "refused" };
 
@@ -166,7 +165,7 @@ static int add_all(struct tree_unpack *unpack, int from, struct error *err)
 static int make_place(int area, int *place, struct error *err)
 {
 	if (mkdirat(area, BUNDLE_PLACE, 0700) ||
-		(*place = openat(area, BUNDLE_PLACE, DIRECTORY)) < 0)
+		(*place = fd_open_directory(area, BUNDLE_PLACE)) < 0)
 		return fail_errno(err, "make a directory for changes");
 	return 0;
 }
@@ -192,7 +191,7 @@ int bundle_read(struct bundle *bundle, int from, int area, uint64_t limit, const
 	fault_point("bundle_read");
 	if (mkdirat(place, BUNDLE_TREE, 0700) && errno != EEXIST)
 		return fail_errno(err, "make a directory for changes");
-	bundle->tree = openat(place, BUNDLE_TREE, DIRECTORY);
+	bundle->tree = fd_open_directory(place, BUNDLE_TREE);
 	return bundle->tree < 0 ? fail_errno(err, "open the changes") : 0;
 }
 

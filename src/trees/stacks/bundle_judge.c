@@ -149,8 +149,7 @@ static void judge_change(struct bundle *bundle, struct bundle_change *change, in
 
 static struct bundle_change *find_above(const struct bundle *bundle, const char *path)
 {
-	const char *name = path_basename(path);
-	struct str above = { path, name > path ? (size_t)(name - path) - 1 : 0 };
+	struct str above = path_parent(path);
 	return above.len ? map_get(&bundle->paths, above) : NULL;
 }
 
@@ -177,13 +176,12 @@ static void judge_emptied(
 	if (change->result != BUNDLE_TAKE || !change->item.was_directory ||
 		change->item.is_directory)
 		return;
-	auto_close int dir = apply_open_directory(target, change->path);
+	auto_close int dir = apply_open_directory(target, str_from(change->path));
 	auto_walk DIR *walk = dir < 0 ? NULL : walk_open(dir, ".");
 	while ((entry = walk_next(walk))) {
 		buf_clear(path);
 		buf_printf(path, "%s/%s", change->path, entry->d_name);
-		const struct bundle_change *below =
-			map_get(&bundle->paths, (struct str){ path->data, path->len });
+		const struct bundle_change *below = map_get(&bundle->paths, buf_str(path));
 		if (!below || below->result == BUNDLE_CONFLICT) {
 			judge_as(change, BUNDLE_CONFLICT, "it holds other files there");
 			return;

@@ -125,7 +125,7 @@ static int hash_directory(struct hashing *hashing, int dir, const char *name, st
 	auto_arena struct arena arena = { 0 };
 	text_list names = { 0 };
 	struct stat st;
-	auto_close int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int fd = fd_open_directory(dir, name);
 	if (fd < 0 || fstat(fd, &st))
 		return fail_at(hashing, "open", err);
 	if (hashing->depth >= STACK_DEPTH_MAX)

@@ -192,12 +192,12 @@ static int copy_entries(struct copying *copying, int from, int to, struct error 
 static int copy_directory(struct copying *copying, int from, const char *name, int to,
 	const char *to_name, struct error *err)
 {
-	auto_close int in = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int in = fd_open_directory(from, name);
 	if (in < 0)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : fail_at(copying, "open", err);
 	if (mkdirat(to, to_name, 0700))
 		return fail_at(copying, "create", err);
-	auto_close int out = openat(to, to_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int out = fd_open_directory(to, to_name);
 	if (out < 0)
 		return fail_at(copying, "open", err);
 	return copy_entries(copying, in, out, err);

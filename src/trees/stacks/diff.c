@@ -82,9 +82,8 @@ static int compare_files(const struct stack_entry *a, const struct stack_entry *
 static int compare_directories(const struct stack_entry *a, const struct stack_entry *b,
 	const char *name, bool *is_same, struct error *err)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	auto_close int one = openat(a->dir, name, flags);
-	auto_close int other = openat(b->dir, name, flags);
+	auto_close int one = fd_open_directory(a->dir, name);
+	auto_close int other = fd_open_directory(b->dir, name);
 	*is_same = false;
 	if (one < 0 || other < 0)
 		return errno == ENOENT || errno == ENOTDIR

@@ -39,7 +39,7 @@ static int merge_child(struct merging *merging, const struct stack_dir *range,
 		stack_done(&under);
 	if (mkdirat(to, name, 0700))
 		return fail_at(merging, "create", err);
-	auto_close int out = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_close int out = fd_open_directory(to, name);
 	if (out < 0)
 		return fail_at(merging, "open", err);
 	if (is_opaque && fsetxattr(out, STACK_OPAQUE, "y", 1, 0))

@@ -47,7 +47,7 @@ static struct tar_entry entry_of(
 
 static const char *encoded_path(struct packer *packer, struct arena *arena)
 {
-	return uri_encode(arena, (struct str){ packer->path.data, packer->path.len }, true);
+	return uri_encode(arena, buf_str(&packer->path), true);
 }
 
 static void mark(struct packer *packer, struct buf *marks)
@@ -284,8 +284,7 @@ int packer_end(struct packer *packer, struct error *err)
 	buf_char(&text, '}');
 	if (is_over && !packer->is_partial)
 		return fail(err, ERR_LIMIT, "too many deleted files, fifos and attributes");
-	if (has_marks &&
-		packer_add_text(packer, PACK_MARKS, (struct str){ text.data, text.len }, err))
+	if (has_marks && packer_add_text(packer, PACK_MARKS, buf_str(&text), err))
 		return -1;
 	fault_point("pack_end");
 	tar_write_end(&packer->out.rest);

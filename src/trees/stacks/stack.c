@@ -8,8 +8,6 @@
 #include "base/file.h"
 #include "base/walk.h"
 
-#define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
-
 bool stack_is_whiteout(const struct stat *st)
 {
 	return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
@@ -41,7 +39,7 @@ int stack_open(struct stack_dir *root, const int *fds, size_t count, struct erro
 	for (size_t i = 0; i < count; i++) {
 		if (fds[i] < 0)
 			continue;
-		int fd = openat(fds[i], ".", DIRECTORY_FLAGS);
+		int fd = fd_open_directory(fds[i], ".");
 		if (fd < 0)
 			return fail_errno(err, "open layer %zu", i + 1);
 		add_part(root, count, fd, (unsigned)i);
@@ -97,7 +95,7 @@ int stack_enter(
 			child->is_cut = true;
 			break;
 		}
-		int fd = openat(dir->parts[i].fd, name, DIRECTORY_FLAGS);
+		int fd = fd_open_directory(dir->parts[i].fd, name);
 		if (fd < 0 && is_absence(errno))
 			continue;
 		if (fd < 0)
