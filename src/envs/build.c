@@ -35,7 +35,7 @@ static int free_bytes(const struct env_store *store, uint64_t *bytes, struct err
 /* Removes environments until `needed` bytes are free, when that is possible. */
 static int make_room(struct build_run *run, uint64_t needed, struct error *err)
 {
-	const struct env_store *store = run->builder->store;
+	const struct env_store *store = run->store;
 	uint64_t there = 0, count = 0;
 	char is[16], must[16];
 	if (free_bytes(store, &there, err) < 0)
@@ -57,7 +57,7 @@ static int make_room(struct build_run *run, uint64_t needed, struct error *err)
 /* Evicts every unused environment. false: that freed nothing. */
 static bool make_all_room(struct build_run *run)
 {
-	const struct env_store *store = run->builder->store;
+	const struct env_store *store = run->store;
 	uint64_t before, after, count = 0;
 	struct error ignored; /* the caller reports the full disk */
 	return free_bytes(store, &before, &ignored) == 0 &&
@@ -66,18 +66,6 @@ static bool make_all_room(struct build_run *run)
 }
 
 /* -- building -- */
-
-static bool is_interrupted(const struct builder *builder)
-{
-	return builder->runner->interrupted && *builder->runner->interrupted;
-}
-
-static int canceled(struct build_run *run, struct error *err)
-{
-	fail_hint(err, ERR_CANCELED, "run the same command again",
-		"the build of environment '%s' was interrupted", run->wanted->name);
-	return build_failed(run->problem, BUILD_CANCELED, NULL);
-}
 
 static void show(const struct builder *builder, const char *phase, size_t done, size_t total)
 {
@@ -94,8 +82,7 @@ static int make(struct build_run *run, const struct env_maker *maker, struct err
 		run->layers = -1;
 		if (maker->make(run, err) < 0)
 			return -1;
-		int whole = env_compare_layers(
-			run->builder->store, run->wanted, &run->meta, &damaged, err);
+		int whole = env_compare_layers(run->store, run->wanted, &run->meta, &damaged, err);
 		if (whole != 0)
 			return whole < 0 ? -1 : 0;
 		buf_printf(&run->log, "layer %s is damaged: making it again\n", damaged);
@@ -115,22 +102,21 @@ static int attempt(struct build_run *run, const struct env_maker *maker, struct 
 	layers = run->layers;
 	if (failed)
 		return build_settle(-1, run->problem, err);
-	if (is_interrupted(run->builder))
-		return canceled(run, err);
+	if (builder_is_interrupted(run->builder))
+		return run_canceled(run, err);
 	meta->build_seconds = (double)(clock_monotonic_ms() - run->started_ms) / 1000;
 	buf_printf(&run->log, "built %s in %.2f s: %zu packages, %zu layers\n", meta->name,
 		meta->build_seconds, meta->packages.count, meta->layers.count);
-	failed = env_publish(
-		run->builder->store, run->wanted, run->lock, buf_str(&run->log), meta, err);
+	failed = env_publish(run->store, run->wanted, run->lock, buf_str(&run->log), meta, err);
 	return build_settle(failed, run->problem, err);
 }
 
 /* Waits in small steps, so that it can be interrupted. */
 static int lock_name(struct build_run *run, int *lock, struct error *err)
 {
-	while (env_lock(run->builder->store, run->wanted->name, LOCK_STEP_MS, lock, err) < 0) {
-		if (is_interrupted(run->builder))
-			return canceled(run, err);
+	while (env_lock(run->store, run->wanted->name, LOCK_STEP_MS, lock, err) < 0) {
+		if (builder_is_interrupted(run->builder))
+			return run_canceled(run, err);
 		if (err->code != ERR_CONFLICT || clock_monotonic_ms() >= run->deadline_ms)
 			return -1;
 	}
@@ -140,7 +126,7 @@ static int lock_name(struct build_run *run, int *lock, struct error *err)
 /* 1: composed from existing layers. */
 static int build(struct build_run *run, bool *was_there, struct error *err)
 {
-	const struct env_store *store = run->builder->store;
+	const struct env_store *store = run->store;
 	const struct env_maker *maker = maker_of(run->wanted->kind);
 	auto_close int lock = -1;
 	*was_there = false;
@@ -171,7 +157,7 @@ static int build(struct build_run *run, bool *was_there, struct error *err)
 
 static void finish(struct build_run *run)
 {
-	const struct env_store *store = run->builder->store;
+	const struct env_store *store = run->store;
 	struct error ignored;
 	uint64_t count = run->meta.packages.count > 0 ? run->meta.packages.count : 1;
 	/* The environment exists now: later failures don't undo it. */
@@ -183,7 +169,7 @@ static void finish(struct build_run *run)
 /* Keeps the log, and tells. */
 static void tell_failure(struct build_run *run, struct error *err)
 {
-	const struct env_store *store = run->builder->store;
+	const struct env_store *store = run->store;
 	const char *name = run->wanted->name, *failure = build_failure_names[run->problem->failure];
 	struct error ignored;
 	if (err->hint[0] == '\0')
@@ -197,10 +183,13 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 	struct env_meta *meta, bool *was_there, struct build_problem *problem, struct error *err)
 {
 	struct build_run run = { .builder = builder,
+		.store = builder->store,
 		.wanted = wanted,
 		.arena = arena,
 		.problem = problem,
-		.started_ms = clock_monotonic_ms() };
+		.started_ms = clock_monotonic_ms(),
+		.layers = -1,
+		.stage = LAYER_STAGE_NONE };
 	run.deadline_ms = run.started_ms + builder->store->config.install_timeout_ms;
 	buf_init(&run.log, LOG_MAX);
 	*problem = BUILD_NO_PROBLEM;
@@ -214,8 +203,8 @@ int env_build(const struct builder *builder, struct env_wanted *wanted, struct a
 		builder->progress->unpacked = NULL;
 	}
 	/* Whatever failed by it. */
-	if (failed < 0 && is_interrupted(builder))
-		canceled(&run, err);
+	if (failed < 0 && builder_is_interrupted(builder))
+		run_canceled(&run, err);
 	if (failed < 0)
 		tell_failure(&run, err);
 	else
@@ -279,7 +268,7 @@ static int verify_layers(const struct builder *builder, const struct env_meta *m
 	for (size_t i = 0; i < count; i++) {
 		show(builder, "verifying", i, count);
 		/* A signal that came before; later ones end the process while it only reads. */
-		if (is_interrupted(builder))
+		if (builder_is_interrupted(builder))
 			return fail(err, ERR_CANCELED, "env verify was interrupted");
 		if (verify_layer(builder, env_meta_layer(meta, i),
 			    maker->name_layer(store, meta, i, arena), &logins, arena, findings,

@@ -9,6 +9,27 @@ int build_failed_as(struct build_problem *problem, const struct error *err);
 /* At the top: an error that came without a problem gets its own. Returns `failed`. */
 int build_settle(int failed, struct build_problem *problem, const struct error *err);
 
+/* ---- a build under way, of any kind (build_run.c) ---- */
+bool builder_is_interrupted(const struct builder *builder);
+int run_canceled(const struct build_run *run, struct error *err);
+/* The builder's runner: no job of it runs past the build's deadline, and none starts once the build
+ * was interrupted. */
+struct runner run_runner(struct build_run *run);
+/* A job in the log: its command; then what it wrote, without `secrets` and control characters, and
+ * how long it took. */
+void run_note_command(struct build_run *run, char *const *argv);
+void run_note_end(struct build_run *run, const text_list *secrets, struct buf *text,
+	const struct job_result *result);
+
+/* ---- files below <home>/locks: locks by their keys, and what was found by them ---- */
+/* 1; 0: there is none that can be read. */
+int lock_read(const struct env_store *store, const char *name, struct arena *arena,
+	struct str *text, struct error *err);
+int lock_keep(const struct env_store *store, const char *name, struct str text, struct error *err);
+/* Adds the bytes of a layer's files, by its manifest. */
+int layer_add_bytes(
+	const struct env_store *store, const char *id, uint64_t *bytes, struct error *err);
+
 /* Writes an environment whose layers exist; the caller holds the layers' lock. */
 int env_publish(const struct env_store *store, const struct env_wanted *wanted, struct str lock,
 	struct str log, const struct env_meta *meta, struct error *err);

@@ -8,6 +8,7 @@
 #include "envs/upper.h"
 #include "model/nouns/environment.h"
 #include "model/nouns/part.h"
+#include "trees/layers/stage.h"
 
 /* ---- existing environments ---- */
 
@@ -71,6 +72,7 @@ ENV_KIND_LIST(ENV_READER_EXTERN)
 
 struct build_run { /* a build under way */
 	const struct builder *builder;
+	const struct env_store *store; /* the builder's */
 	struct env_wanted *wanted;
 	struct arena *arena;
 	struct build_problem *problem;
@@ -79,7 +81,10 @@ struct build_run { /* a build under way */
 	/* Of env_maker.make: what is to be written, and the layers' lock, held until it is. */
 	struct env_meta meta;
 	struct str lock;
-	int layers;
+	int layers; /* shared; -1: not held */
+	/* Of a kind that works in one stage, and whether its registries can be reached. */
+	struct layer_stage stage;
+	bool is_reaching;
 };
 struct env_maker {
 	/* Finds out what env_reader.prepare couldn't without running anything. */

@@ -1,13 +1,17 @@
 /* The quick half: parses and resolves a request, and finds or composes its environment. */
 #include "envs/kind.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "envs/internal.h"
 #include "envs/store_internal.h"
 #include "policy/sources.h"
+
+#define LOCK_MAX ((size_t)64 << 20)
 
 #define READER(id, name) [ENV_KIND_##id] = &env_##name##_reader,
 static const struct env_reader *const env_readers[ENV_KINDS] = { ENV_KIND_LIST(READER) };
@@ -93,6 +97,44 @@ int policy_judge_indexes(const struct env_request *request, const struct env_met
 	for (size_t i = 0; meta->packages.count && i < meta->indexes.count; i++)
 		if (policy_judge_index(request, meta->indexes.items[i], arena, problem, err) < 0)
 			return -1;
+	return 0;
+}
+
+/* -- files below <home>/locks -- */
+
+int lock_read(const struct env_store *store, const char *name, struct arena *arena,
+	struct str *text, struct error *err)
+{
+	auto_leave const struct home *home = home_entered(store->home);
+	char path[256];
+	str_format(path, sizeof path, "locks/%s", name);
+	if (file_read_at(home->dir, path, LOCK_MAX, arena, text) == 0)
+		return 1;
+	return errno == ENOENT || errno == EFBIG || errno == EINVAL
+		       ? 0
+		       : fail_errno(err, "read '%s/%s'", home->path, path);
+}
+
+int lock_keep(const struct env_store *store, const char *name, struct str text, struct error *err)
+{
+	auto_leave const struct home *home = home_entered(store->home);
+	auto_close int dir = -1;
+	if (home_open_directory(home, "locks", &dir, err) < 0)
+		return -1;
+	return file_replace(dir, name, 0600, text, true) < 0
+		       ? fail_errno(err, "write lock '%s'", name)
+		       : 0;
+}
+
+int layer_add_bytes(
+	const struct env_store *store, const char *id, uint64_t *bytes, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct manifest manifest = { 0 };
+	if (layer_read(&store->layers, id, &arena, &manifest, err) < 0)
+		return -1;
+	for (size_t i = 0; i < manifest.entries.count; i++)
+		*bytes += manifest.entries.items[i].size;
 	return 0;
 }
 

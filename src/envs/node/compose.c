@@ -24,36 +24,16 @@ int node_load_lock(const struct env_store *store, const struct env_wanted *wante
 	struct arena *arena, struct str *text, node_lock *packages, struct build_problem *problem,
 	struct error *err)
 {
-	char path[256];
 	const char *package;
 	struct error ignored;
 	bool is_npm;
-	str_format(path, sizeof path, "locks/%s", wanted->lock_key);
-	home_enter(store->home);
-	int failed = file_read_at(store->home->dir, path, NODE_LOCK_MAX, arena, text);
-	int why = errno;
-	home_leave(store->home);
-	errno = why;
-	if (failed)
-		return errno == ENOENT || errno == EFBIG || errno == EINVAL
-			       ? 0
-			       : fail_errno(err, "read '%s/%s'", store->home->path, path);
+	int found = lock_read(store, wanted->lock_key, arena, text, err);
+	if (found <= 0)
+		return found;
 	/* One that can't be read is made again. */
 	if (node_lock_read(*text, arena, packages, &is_npm, &package, &ignored) < 0)
 		return 0;
 	return node_judge_lock(store, packages, problem, err) < 0 ? -1 : 1;
-}
-
-int node_keep_lock(
-	const struct env_store *store, const char *key, struct str text, struct error *err)
-{
-	auto_leave const struct home *home = home_entered(store->home);
-	auto_close int dir = -1;
-	if (home_open_directory(home, "locks", &dir, err) < 0)
-		return -1;
-	return file_replace(dir, key, 0600, text, true) < 0
-		       ? fail_errno(err, "write lock '%s'", key)
-		       : 0;
 }
 
 /* ---- layers ---- */
@@ -85,28 +65,16 @@ static bool recall_size(
 	       str_to_u64(str_trim(text), bytes);
 }
 
-static int measure(
-	const struct env_store *store, const char *id, uint64_t *bytes, struct error *err)
-{
-	auto_arena struct arena arena = { 0 };
-	struct manifest manifest = { 0 };
-	if (layer_read(&store->layers, id, &arena, &manifest, err) < 0)
-		return -1;
-	*bytes = 0;
-	for (size_t i = 0; i < manifest.entries.count; i++)
-		*bytes += manifest.entries.items[i].size;
-	return 0;
-}
-
 int node_add_layer(const struct env_store *store, const struct env_wanted *wanted,
 	struct env_meta *meta, const char *id, struct arena *arena, struct error *err)
 {
 	const char *name = arena_printf(arena, "%s-%.16s", wanted->lock_key, id);
 	struct error ignored; /* what isn't kept is measured again */
 	if (!recall_size(store, arena_printf(arena, "locks/%s", name), arena, &meta->size_bytes)) {
-		if (measure(store, id, &meta->size_bytes, err) < 0)
+		meta->size_bytes = 0;
+		if (layer_add_bytes(store, id, &meta->size_bytes, err) < 0)
 			return -1;
-		node_keep_lock(store, name,
+		lock_keep(store, name,
 			str_from(arena_printf(
 				arena, "%llu\n", (unsigned long long)meta->size_bytes)),
 			&ignored);

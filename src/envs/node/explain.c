@@ -84,15 +84,14 @@ static const struct phrase *find_phrase(const char *said)
 }
 
 /* The word that follows the phrase: a name, or the end of an address. NULL: none that is one. */
-static const char *find_word(
-	struct node_making *making, const struct phrase *phrase, const char *said)
+static const char *find_word(struct build_run *run, const struct phrase *phrase, const char *said)
 {
 	const char *at = phrase->has_package ? strstr(said, phrase->before) : NULL;
 	if (!at)
 		return NULL;
 	at += strlen(phrase->before);
-	char *word = arena_bytes(making->arena, at, strcspn(at, "\"' \t\r\n"));
-	const char *url = making->node->registry.url;
+	char *word = arena_bytes(run->arena, at, strcspn(at, "\"' \t\r\n"));
+	const char *url = run->wanted->node->registry.url;
 	if (strncmp(word, url, strlen(url)) == 0)
 		word += strlen(url);
 	for (char *slash; (slash = strstr(word, "%2f")) || (slash = strstr(word, "%2F"));) {
@@ -110,24 +109,24 @@ static const char *find_word(
 
 /* Else the one package that was asked for and is named as "name@" or "/name/". */
 static const char *find_package(
-	struct node_making *making, const struct phrase *phrase, const char *said)
+	struct build_run *run, const struct phrase *phrase, const char *said)
 {
-	const char *found = find_word(making, phrase, said);
-	const node_specs *specs = &making->node->specs;
+	const char *found = find_word(run, phrase, said);
+	const node_specs *specs = &run->wanted->node->specs;
 	for (size_t i = 0; !found && phrase->has_package && i < specs->count; i++) {
 		const char *name = specs->items[i].name;
-		if (strstr(said, arena_printf(making->arena, " %s@", name)) ||
-			strstr(said, arena_printf(making->arena, "/%s/", name)))
+		if (strstr(said, arena_printf(run->arena, " %s@", name)) ||
+			strstr(said, arena_printf(run->arena, "/%s/", name)))
 			found = name;
 	}
 	return found;
 }
 
 /* The last line that says what is wrong. */
-static const char *find_line(struct node_making *making, struct str said)
+static const char *find_line(struct build_run *run, struct str said)
 {
 	struct str rest = said, line, found = { 0 };
-	char *shown = arena_alloc(making->arena, 400);
+	char *shown = arena_alloc(run->arena, 400);
 	while (str_next(&rest, '\n', &line)) {
 		line = str_trim(line);
 		bool is_error =
@@ -141,9 +140,9 @@ static const char *find_line(struct node_making *making, struct str said)
 	return shown;
 }
 
-static int unreachable(struct node_making *making, struct error *err)
+static int unreachable(struct build_run *run, struct error *err)
 {
-	const struct build_network *network = making->run->builder->network;
+	const struct build_network *network = run->builder->network;
 	char why[BUILD_NETWORK_FAILURE_SIZE] = "";
 	if (network->failed)
 		network->failed(network->ctx, why);
@@ -152,25 +151,25 @@ static int unreachable(struct node_making *making, struct error *err)
 	fail_hint(err, ERR_UNAVAILABLE,
 		"check the connection and the address of the registry, and try again",
 		"the npm registry can't be reached: %s", why);
-	build_failed(making->run->problem, BUILD_NETWORK, NULL);
+	build_failed(run->problem, BUILD_NETWORK, NULL);
 	return 1;
 }
 
-int node_timeout(struct node_making *making, struct error *err)
+int node_timeout(struct build_run *run, struct error *err)
 {
-	if (unreachable(making, err))
+	if (unreachable(run, err))
 		return -1;
 	fail_hint(err, ERR_LIMIT,
 		"--timeout, or install_timeout in config.yaml, gives it more time",
-		"environment '%s' was not built within %llu s", making->wanted->name,
-		(unsigned long long)(making->store->config.install_timeout_ms / 1000));
-	return build_failed(making->run->problem, BUILD_TIMEOUT, NULL);
+		"environment '%s' was not built within %llu s", run->wanted->name,
+		(unsigned long long)(run->store->config.install_timeout_ms / 1000));
+	return build_failed(run->problem, BUILD_TIMEOUT, NULL);
 }
 
-int node_explain(struct node_making *making, const char *what, struct str said, struct error *err)
+int node_explain(struct build_run *run, const char *what, struct str said, struct error *err)
 {
-	const struct build_network *network = making->run->builder->network;
-	const char *text = arena_bytes(making->arena, said.data ? said.data : "", said.len);
+	const struct build_network *network = run->builder->network;
+	const char *text = arena_bytes(run->arena, said.data ? said.data : "", said.len);
 	const struct phrase *phrase = find_phrase(text);
 	char refused[320] = "";
 	network->refused(network->ctx, refused);
@@ -178,20 +177,20 @@ int node_explain(struct node_making *making, const char *what, struct str said, 
 				  phrase->failure == BUILD_NOT_FOUND)) {
 		fail_hint(err, ERR_DENIED, "only the registry itself is reached from a build",
 			"a package is to be fetched from '%s', which is not the registry", refused);
-		return build_failed(making->run->problem, BUILD_NETWORK, NULL);
+		return build_failed(run->problem, BUILD_NETWORK, NULL);
 	}
-	if ((!phrase || phrase->failure == BUILD_NETWORK) && unreachable(making, err))
+	if ((!phrase || phrase->failure == BUILD_NETWORK) && unreachable(run, err))
 		return -1;
 	if (!phrase) {
-		fail(err, ERR_FAILED, "%s failed: %s", what, find_line(making, said));
-		return build_failed(making->run->problem, BUILD_FAILED, NULL);
+		fail(err, ERR_FAILED, "%s failed: %s", what, find_line(run, said));
+		return build_failed(run->problem, BUILD_FAILED, NULL);
 	}
-	const char *package = find_package(making, phrase, text);
+	const char *package = find_package(run, phrase, text);
 	if (package)
 		fail(err, phrase->code, "package '%s': %s", package, phrase->message);
 	else
-		fail(err, phrase->code, "%s: %s", phrase->message, find_line(making, said));
+		fail(err, phrase->code, "%s: %s", phrase->message, find_line(run, said));
 	if (phrase->hint)
 		error_hint(err, "%s", phrase->hint);
-	return build_failed(making->run->problem, phrase->failure, package);
+	return build_failed(run->problem, phrase->failure, package);
 }

@@ -44,32 +44,32 @@ static const struct layout *layout_of(const struct node_tool *tool)
 }
 
 /* Any Python of the host serves: the script needs nothing but its standard library. */
-static int find_python(struct node_making *making, struct interpreter *python, struct error *err)
+static int find_python(struct build_run *run, struct interpreter *python, struct error *err)
 {
-	const struct home *home = making->store->home;
-	struct runner runner = node_runner(making);
+	const struct home *home = run->store->home;
+	struct runner runner = run_runner(run);
 	bool is_default;
-	if (interpreter_choose(home, NULL, making->store->config.python, making->arena, python,
+	if (interpreter_choose(home, NULL, run->store->config.python, run->arena, python,
 		    &is_default, err) == 0)
 		return 0;
 	if (err->code == ERR_UNAVAILABLE)
-		return interpreter_look(home, &runner, python, making->arena, err);
+		return interpreter_look(home, &runner, python, run->arena, err);
 	return error_context(err, "a Python of this host fetches the tools of Node");
 }
 
-static int run_script(struct node_making *making, const struct node_tool *tool,
-	struct answer *answer, struct error *err)
+static int run_script(struct build_run *run, const struct node_tool *tool, struct answer *answer,
+	struct error *err)
 {
 	const struct layout *layout = layout_of(tool);
-	const struct npm_registry *registry = &making->node->registry;
-	struct arena *arena = making->arena;
+	const struct npm_registry *registry = &run->wanted->node->registry;
+	struct arena *arena = run->arena;
 	const char *args[8] = { tool->package, tool->asked, layout->directory };
 	struct interpreter python;
 	struct job job;
-	struct runner runner = node_runner(making);
+	struct runner runner = run_runner(run);
 	for (size_t i = 0; i < sizeof layout->members / sizeof *layout->members; i++)
 		args[3 + i] = layout->members[i];
-	if (find_python(making, &python, err) < 0)
+	if (find_python(run, &python, err) < 0)
 		return -1;
 	script_job(&job, arena, &python, script_tool, false, args);
 	job_set_env(&job, arena, "CARREL_REGISTRY", registry->url);
@@ -79,18 +79,17 @@ static int run_script(struct node_making *making, const struct node_tool *tool,
 		job_set_env(&job, arena, "SSL_CERT_FILE", CERTIFICATES_INSIDE);
 	}
 	job.forward = true;
-	job.stage = arena_printf(arena, "%s/" NODE_STAGE_ROOT, making->stage.path);
+	job.stage = arena_printf(arena, "%s/" NODE_STAGE_ROOT, run->stage.path);
 	job.timeout_ms = FETCH_TIMEOUT_MS;
 	job.disk_bytes = FETCH_BYTES;
 	return script_run(&runner, &job, arena, answer, err);
 }
 
-static int add_links(struct node_making *making, const struct layout *layout, struct error *err)
+static int add_links(struct build_run *run, const struct layout *layout, struct error *err)
 {
-	auto_leave const struct home *home = home_entered(making->store->home);
+	auto_leave const struct home *home = home_entered(run->store->home);
 	auto_close int bin = -1;
-	if (path_make_directories(making->stage.fd, NODE_STAGE_ROOT "/tree/bin", 0755, &bin, err) <
-		0)
+	if (path_make_directories(run->stage.fd, NODE_STAGE_ROOT "/tree/bin", 0755, &bin, err) < 0)
 		return -1;
 	for (size_t i = 0; i < 2 && layout->links[i].name; i++)
 		if (symlinkat(layout->links[i].target, bin, layout->links[i].name) < 0 &&
@@ -99,40 +98,38 @@ static int add_links(struct node_making *making, const struct layout *layout, st
 	return 0;
 }
 
-static int publish(struct node_making *making, struct node_tool *tool, struct error *err)
+static int publish(struct build_run *run, struct node_tool *tool, struct error *err)
 {
-	struct arena *arena = making->arena;
+	struct arena *arena = run->arena;
 	struct layer_draft draft = { .path = NODE_STAGE_ROOT,
 		.kind = "node-tool",
 		.name = tool->name,
 		.version = tool->version,
 		.key = node_tool_key(tool, arena) };
-	if (add_links(making, layout_of(tool), err) < 0)
+	if (add_links(run, layout_of(tool), err) < 0)
 		return -1;
 	fault_point("node.tool");
-	if (making->layers < 0 &&
-		layer_store_lock(&making->store->layers, false, &making->layers, err) < 0)
+	if (run->layers < 0 && layer_store_lock(&run->store->layers, false, &run->layers, err) < 0)
 		return -1;
-	if (layers_publish(&making->store->layers, making->stage.fd, &draft, 1, NULL, NULL, err) <
-		0)
+	if (layers_publish(&run->store->layers, run->stage.fd, &draft, 1, NULL, NULL, err) < 0)
 		return error_context(err, "%s %s", tool->name, tool->version);
 	tool->id = arena_text(arena, draft.id);
-	node_remember_tool(making->store, making->node, tool, arena);
+	node_remember_tool(run->store, run->wanted->node, tool, arena);
 	return 0;
 }
 
-static int fetch(struct node_making *making, struct node_tool *tool, struct error *err)
+static int fetch(struct build_run *run, struct node_tool *tool, struct error *err)
 {
 	struct answer answer = { 0 };
-	node_show(making, "fetching_tools");
-	fd_close(&making->layers); /* who removes layers would wait as long */
-	if (node_reach(making, err) < 0 || node_stage(making, err) < 0)
+	node_show(run, "fetching_tools");
+	fd_close(&run->layers); /* who removes layers would wait as long */
+	if (node_reach(run, err) < 0 || node_stage(run, err) < 0)
 		return -1;
-	if (run_script(making, tool, &answer, err) < 0) {
+	if (run_script(run, tool, &answer, err) < 0) {
 		bool is_plain = err->code == ERR_FAILED;
-		const char *said = arena_text(making->arena, err->text);
+		const char *said = arena_text(run->arena, err->text);
 		if (is_plain)
-			node_explain(making, tool->name, str_from(said), err);
+			node_explain(run, tool->name, str_from(said), err);
 		return error_context(err, "fetch %s %s", tool->name, tool->asked);
 	}
 	tool->version = answer_get(&answer, "version");
@@ -140,25 +137,25 @@ static int fetch(struct node_making *making, struct node_tool *tool, struct erro
 	if (!tool->version || !tool->integrity)
 		return fail(err, ERR_CORRUPT, "the script that fetches %s said nothing of it",
 			tool->name);
-	buf_printf(&making->run->log, "fetched %s %s (%s@%s, %s)\n", tool->name, tool->version,
+	buf_printf(&run->log, "fetched %s %s (%s@%s, %s)\n", tool->name, tool->version,
 		tool->package, tool->version, tool->integrity);
-	return publish(making, tool, err);
+	return publish(run, tool, err);
 }
 
-int node_fetch_tools(struct node_making *making, struct error *err)
+int node_fetch_tools(struct build_run *run, struct error *err)
 {
-	struct node_wanted *node = making->node;
+	struct node_wanted *node = run->wanted->node;
 	for (int tries = 0; tries < FETCH_TRIES; tries++) {
 		/* Layers that are found stay while the lock is held. */
-		if (making->layers < 0 &&
-			layer_store_lock(&making->store->layers, false, &making->layers, err) < 0)
+		if (run->layers < 0 &&
+			layer_store_lock(&run->store->layers, false, &run->layers, err) < 0)
 			return -1;
-		if (node_recall_tools(making->store, node, making->arena))
+		if (node_recall_tools(run->store, node, run->arena))
 			return 0;
 		for (size_t i = 0; i < node->tool_count; i++)
-			if (!node->tools[i].id && fetch(making, &node->tools[i], err) < 0)
+			if (!node->tools[i].id && fetch(run, &node->tools[i], err) < 0)
 				return -1;
 	}
 	return fail(err, ERR_CONFLICT, "tools of environment '%s' are removed while it is built",
-		making->wanted->name);
+		run->wanted->name);
 }

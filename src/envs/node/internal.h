@@ -72,8 +72,6 @@ void node_complete_wanted(struct env_wanted *wanted, struct arena *arena);
 int node_load_lock(const struct env_store *store, const struct env_wanted *wanted,
 	struct arena *arena, struct str *text, node_lock *packages, struct build_problem *problem,
 	struct error *err);
-int node_keep_lock(
-	const struct env_store *store, const char *key, struct str text, struct error *err);
 int node_judge_lock(const struct env_store *store, const node_lock *packages,
 	struct build_problem *problem, struct error *err);
 /* What names the layer of a lock. */
@@ -89,37 +87,25 @@ int node_add_layer(const struct env_store *store, const struct env_wanted *wante
 #define NODE_STAGE_ROOT "root"	   /* of the stage: /env of a job */
 #define NODE_TOOLS_INSIDE "/tools" /* /tools/<tool>/bin of a job */
 
-struct node_making {
-	struct build_run *run;
-	const struct env_store *store;
-	struct env_wanted *wanted;
-	struct node_wanted *node;
-	struct arena *arena;
-	struct layer_stage stage;
-	bool is_reaching;
-	int layers; /* the layers' lock, shared; -1: not held */
-};
 /* A new stage, in place of the one there was. */
-int node_stage(struct node_making *making, struct error *err);
-void node_clean(struct node_making *making);
-int node_reach(struct node_making *making, struct error *err);
+int node_stage(struct build_run *run, struct error *err);
+void node_clean(struct build_run *run);
+int node_reach(struct build_run *run, struct error *err);
 /* Nothing is reached from here on, until the next node_reach. */
-void node_close(struct node_making *making);
-int node_put(struct node_making *making, const char *name, struct str text, struct error *err);
+void node_close(struct build_run *run);
+int node_put(struct build_run *run, const char *name, struct str text, struct error *err);
 /* Removes a file or tree that may be there. */
-int node_drop(struct node_making *making, const char *name, struct error *err);
+int node_drop(struct build_run *run, const char *name, struct error *err);
 /* Runs a job within the time that is left, with the tools on its PATH. Failures are explained.
  * `what`: for the log and messages. `reaches`: the registry; code of packages must not. */
-int node_run(struct node_making *making, char *const *argv, const char *what, bool reaches,
+int node_run(struct build_run *run, char *const *argv, const char *what, bool reaches,
 	struct error *err);
-/* The bounded runner of other jobs. */
-struct runner node_runner(struct node_making *making);
-void node_show(const struct node_making *making, const char *phase);
+void node_show(const struct build_run *run, const char *phase);
 /* Says why a client failed, by what it printed. */
-int node_explain(struct node_making *making, const char *what, struct str said, struct error *err);
-int node_timeout(struct node_making *making, struct error *err);
+int node_explain(struct build_run *run, const char *what, struct str said, struct error *err);
+int node_timeout(struct build_run *run, struct error *err);
 /* Fetches the tools that aren't there. From then on the layers' lock is held. */
-int node_fetch_tools(struct node_making *making, struct error *err);
+int node_fetch_tools(struct build_run *run, struct error *err);
 
 /* ---- verify.c ---- */
 const char *node_name_layer(const struct env_store *store, const struct env_meta *meta,

@@ -65,37 +65,13 @@ const char *plain_key(struct arena *arena, const struct lock_package *pip, const
 	return arena_printf(arena, "%s plain", wheel_key(arena, pip, tag, NULL));
 }
 
-/* -- files below <home>/locks -- */
-
-static int read_kept(const struct env_store *store, const char *name, struct arena *arena,
-	struct str *text, struct error *err)
-{
-	auto_leave const struct home *home = home_entered(store->home);
-	char path[256];
-	str_format(path, sizeof path, "locks/%s", name);
-	if (file_read_at(home->dir, path, LOCK_MAX, arena, text) == 0)
-		return 1;
-	return errno == ENOENT || errno == EFBIG || errno == EINVAL
-		       ? 0
-		       : fail_errno(err, "read '%s/%s'", home->path, path);
-}
-
-int lock_keep(const struct env_store *store, const char *key, struct str text, struct error *err)
-{
-	auto_leave const struct home *home = home_entered(store->home);
-	auto_close int dir = -1;
-	if (home_open_directory(home, "locks", &dir, err) < 0)
-		return -1;
-	return file_replace(dir, key, 0600, text, true) < 0
-		       ? fail_errno(err, "write lock '%s'", key)
-		       : 0;
-}
+/* -- locks -- */
 
 int lock_load(const struct env_store *store, const char *key, struct arena *arena,
 	lock_list *packages, struct str *text, struct error *err)
 {
 	lock_list parsed = { 0 };
-	int found = read_kept(store, key, arena, text, err);
+	int found = lock_read(store, key, arena, text, err);
 	if (found <= 0)
 		return found;
 	/* One that can't be read is made again. */
@@ -151,7 +127,7 @@ static int find_listed(const struct env_store *store, struct composition *c, str
 	struct env_meta *meta = c->meta;
 	struct str rest, line, head, index, id, bytes;
 	uint64_t total = 0, value;
-	int found = read_kept(store, list_name(c->wanted, arena), arena, &rest, err);
+	int found = lock_read(store, list_name(c->wanted, arena), arena, &rest, err);
 	if (found <= 0)
 		return found;
 	if (!str_next(&rest, '\n', &line))
@@ -198,18 +174,6 @@ static int add_layer(const struct env_store *store, struct composition *c, const
 	return err->code == ERR_NOT_FOUND || err->code == ERR_CORRUPT ? 0 : -1;
 }
 
-static int layer_bytes(
-	const struct env_store *store, const char *id, uint64_t *bytes, struct error *err)
-{
-	auto_arena struct arena arena = { 0 };
-	struct manifest manifest = { 0 };
-	if (layer_read(&store->layers, id, &arena, &manifest, err) < 0)
-		return -1;
-	for (size_t i = 0; i < manifest.entries.count; i++)
-		*bytes += manifest.entries.items[i].size;
-	return 0;
-}
-
 /* Counts the bytes, and keeps the list for the next time. That it can't be written only costs time
  * then. */
 static int keep_list(const struct env_store *store, const struct composition *c,
@@ -223,7 +187,7 @@ static int keep_list(const struct env_store *store, const struct composition *c,
 	meta->size_bytes = 0;
 	for (size_t i = 0; i < meta->layers.count; i++) {
 		uint64_t bytes = 0;
-		if (layer_bytes(store, meta->layers.items[i], &bytes, err) < 0)
+		if (layer_add_bytes(store, meta->layers.items[i], &bytes, err) < 0)
 			return -1;
 		buf_printf(&text, "%s %llu\n", meta->layers.items[i], (unsigned long long)bytes);
 		meta->size_bytes += bytes;

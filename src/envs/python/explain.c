@@ -26,13 +26,6 @@ int making_timeout(struct making *making, struct error *err)
 	return build_failed(making->problem, BUILD_TIMEOUT, NULL);
 }
 
-int making_canceled(struct making *making, struct error *err)
-{
-	fail_hint(err, ERR_CANCELED, "run the same command again",
-		"the build of environment '%s' was interrupted", making->wanted->name);
-	return build_failed(making->problem, BUILD_CANCELED, NULL);
-}
-
 int making_too_large(struct making *making, struct error *err)
 {
 	char limit[16];
@@ -190,7 +183,7 @@ int making_explain_end(struct making *making, const struct job_result *result, s
 		fail(err, ERR_LIMIT, "uv needed more memory than a build may have");
 		return build_failed(making->problem, BUILD_FAILED, NULL);
 	case REASON_CANCELED:
-		return making_canceled(making, err);
+		return run_canceled(making->run, err);
 	default:
 		fail(err, ERR_FAILED, "uv was killed");
 		return build_failed(making->problem, BUILD_FAILED, NULL);

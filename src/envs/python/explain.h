@@ -6,8 +6,6 @@
 
 /* The deadline has passed: names the host that could not be reached, if there was one. */
 int making_timeout(struct making *making, struct error *err);
-/* The build was interrupted. */
-int making_canceled(struct making *making, struct error *err);
 /* The stage holds more than max_install_bytes allows. */
 int making_too_large(struct making *making, struct error *err);
 /* 1 when the forwarder knows of a host that it could not reach. 0: it doesn't; nothing is set. */

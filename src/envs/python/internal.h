@@ -65,7 +65,6 @@ const char *editable_text(const struct env_wanted *wanted, struct arena *arena);
  * it), 0 when there is none (or none that can be read). */
 int lock_load(const struct env_store *store, const char *key, struct arena *arena,
 	lock_list *packages, struct str *text, struct error *err);
-int lock_keep(const struct env_store *store, const char *key, struct str text, struct error *err);
 
 /* The layers of an environment, topmost first, found by their keys. 1: all are there, and *meta has
  * them with their bytes. 0: the packages in *missing are not; base and pip count as packages named
@@ -121,18 +120,16 @@ struct built_wheel {		    /* made of sources: see sdist.h */
 };
 
 struct making { /* one build under way */
-	const struct builder *builder;
-	struct runner runner; /* the builder's, within the time that is left */
+	struct build_run *run;
+	const struct builder *builder; /* of the run, and what follows */
 	const struct env_store *store;
 	struct env_wanted *wanted;
 	struct arena *arena;
 	struct build_problem *problem;
+	struct runner runner; /* run_runner */
 	struct layer_stage stage;
-	int layers;	  /* the lock of the layers, shared; -1: not held */
 	bool is_reaching; /* the indexes can be reached, and uv is there */
 	struct uv uv;
-	struct buf log;
-	uint64_t started_ms, deadline_ms; /* monotonic */
 	lock_list packages;
 	pylock_list addresses; /* of the packages' wheels, when they were resolved just now */
 	bool is_by_address; /* uv installs from these: what it caches by address it finds by that */
@@ -140,7 +137,6 @@ struct making { /* one build under way */
 	text_list warnings;	       /* of uv's, that were shown */
 	const char *said;	       /* by uv when it failed last */
 	const char *needs_build;       /* what it wanted built then, or NULL */
-	struct str lock_text;
 	const char *torch_host; /* "host:port" that was refused once and is allowed now, or NULL */
 	bool is_without_pip;	/* the index has no pip */
 	uint64_t to_install;	/* packages that are missing, without the pip that is added */
@@ -151,8 +147,8 @@ struct making { /* one build under way */
 	bool is_part;	     /* … or that process itself, which makes … */
 	bool is_pip_plain;   /* … a pip without bytecode */
 	struct composition composition;
-	struct env_meta meta;
 };
+struct making making_of(struct build_run *run);
 /* A new stage whose root is an environment without packages. */
 int making_stage(struct making *making, struct error *err);
 
@@ -174,9 +170,9 @@ int making_allow_files(struct making *making, struct error *err);
 int making_find_layers(struct making *making, struct error *err);
 /* The network closed, the stage gone. */
 void making_clean(struct making *making);
-/* packages and lock_text: from uv, judged, and kept. */
+/* packages and the lock: from uv, judged, and kept. */
 int making_resolve(struct making *making, struct error *err);
-/* lock_text of packages. */
+/* The lock of packages. */
 void making_print_lock(struct making *making);
 /* Layers of all that is missing of the composition; from then on the layers' lock is held. */
 int making_install(struct making *making, struct error *err);

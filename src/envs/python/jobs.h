@@ -10,7 +10,3 @@ int making_put(struct making *making, const char *name, struct str text, struct 
 /* Runs a job in the stage and notes it in the log. 0: it ran; *result says how it ended. */
 int making_run(struct making *making, struct job *job, struct buf *out, struct buf *errors,
 	struct job_result *result, struct error *err);
-/* Makes making->runner: the builder's runner, bounded by the time that is left. */
-void making_bound(struct making *making);
-/* The build was asked to stop: making_canceled sets the error. */
-bool making_is_interrupted(const struct making *making);

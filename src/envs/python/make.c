@@ -62,8 +62,8 @@ static int ask_file_hosts(
 	if (index_file_hosts(making->store->home, &making->runner, &making->wanted->indexes,
 		    &making->wanted->python, projects, making->arena, hosts, &why) == 0)
 		return 0;
-	buf_printf(&making->log, "where the index keeps its files: %s\n", why.text);
-	if (clock_monotonic_ms() >= making->deadline_ms)
+	buf_printf(&making->run->log, "where the index keeps its files: %s\n", why.text);
+	if (clock_monotonic_ms() >= making->run->deadline_ms)
 		return making_timeout(making, err);
 	return making_is_unresolved(making) && making_unreachable(making, err) ? -1 : 0;
 }
@@ -157,7 +157,7 @@ static int find_uv(struct making *making, struct error *err)
 	if (uv_find(store->home, &making->runner, &wanted->indexes, &wanted->python, making->arena,
 		    &making->uv, err) == 0)
 		return 0;
-	if (err->code != ERR_UNAVAILABLE && clock_monotonic_ms() >= making->deadline_ms)
+	if (err->code != ERR_UNAVAILABLE && clock_monotonic_ms() >= making->run->deadline_ms)
 		return making_timeout(making, err);
 	if (err->code != ERR_UNAVAILABLE || !making_unreachable(making, &why))
 		return -1;
@@ -236,9 +236,9 @@ int making_reach(struct making *making, struct error *err)
 
 int making_lock_layers(struct making *making, struct error *err)
 {
-	return making->layers >= 0
+	return making->run->layers >= 0
 		       ? 0
-		       : layer_store_lock(&making->store->layers, false, &making->layers, err);
+		       : layer_store_lock(&making->store->layers, false, &making->run->layers, err);
 }
 
 /* -- layers -- */
@@ -259,12 +259,12 @@ static int find_lock(struct making *making, struct error *err)
 	struct env_wanted *wanted = making->wanted;
 	int found = 0;
 	if (!wanted->needs_lock) {
-		making->lock_text = STR("");
+		making->run->lock = STR("");
 		return 0;
 	}
 	if (!wanted->request->no_cache)
 		found = lock_load(making->store, wanted->lock_key, making->arena, &making->packages,
-			&making->lock_text, err);
+			&making->run->lock, err);
 	if (found < 0)
 		return -1;
 	if (found == 0) {
@@ -280,7 +280,7 @@ static int find_lock(struct making *making, struct error *err)
 int making_find_layers(struct making *making, struct error *err)
 {
 	struct composition *composition = &making->composition;
-	*composition = (struct composition){ .meta = &making->meta,
+	*composition = (struct composition){ .meta = &making->run->meta,
 		.wanted = making->wanted,
 		.packages = &making->packages,
 		.is_without_pip = making->is_without_pip || making->is_preparing,
@@ -297,7 +297,7 @@ static int find_all(struct making *making, struct error *err)
 	int found = making_find_layers(making, err);
 	if (found <= 0 || !making->is_preparing)
 		return found;
-	fd_close(&making->layers);
+	fd_close(&making->run->layers);
 	prepare_wait(making);
 	return making_find_layers(making, err);
 }
@@ -325,7 +325,7 @@ static int make_layers(struct making *making, struct error *err)
 			making_clean(making);
 			continue;
 		}
-		fd_close(&making->layers);
+		fd_close(&making->run->layers);
 		if (making->stage.fd < 0 && making_stage(making, err) < 0)
 			return -1;
 		if (tries == 0)
@@ -356,52 +356,44 @@ static int make(struct making *making, struct error *err)
 	making->is_without_pip = making->wanted->request->wheels && !has_pip(making);
 	if (find_lock(making, err) < 0)
 		return -1;
-	compose_meta(making->wanted, &making->packages, making->arena, &making->meta);
+	compose_meta(making->wanted, &making->packages, making->arena, &making->run->meta);
 	if (make_layers(making, err) < 0)
 		return -1;
-	compose_indexes(making->wanted, making->composition.index, making->arena, &making->meta);
+	compose_indexes(
+		making->wanted, making->composition.index, making->arena, &making->run->meta);
 	return 0;
 }
 
 /* -- what the interface is -- */
 
-static struct making making_of(const struct build_run *run)
+struct making making_of(struct build_run *run)
 {
-	return (struct making){ .builder = run->builder,
-		.store = run->builder->store,
+	return (struct making){ .run = run,
+		.builder = run->builder,
+		.store = run->store,
 		.wanted = run->wanted,
 		.arena = run->arena,
 		.problem = run->problem,
-		.log = run->log,
-		.stage = LAYER_STAGE_NONE,
-		.layers = -1,
-		.started_ms = run->started_ms,
-		.deadline_ms = run->deadline_ms };
+		.runner = run_runner(run),
+		.stage = LAYER_STAGE_NONE };
 }
 
 int python_complete(struct build_run *run, struct error *err)
 {
 	struct making making = making_of(run);
-	making_bound(&making);
 	struct child asking = prepare_index(&making);
 	int failed = look_at_python(&making, err);
 	child_wait(&asking);
-	run->log = making.log;
 	return failed;
 }
 
 int python_make(struct build_run *run, struct error *err)
 {
 	struct making making = making_of(run);
-	making_bound(&making);
 	int failed = make(&making, err);
 	if (failed)
-		fd_close(&making.layers);
+		fd_close(&run->layers);
 	prepare_wait(&making);
 	making_clean(&making);
-	run->log = making.log;
-	run->meta = making.meta;
-	run->lock = making.lock_text;
-	run->layers = making.layers;
 	return failed;
 }

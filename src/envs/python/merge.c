@@ -155,7 +155,7 @@ static int set_aside_damaged(struct making *making, const text_list *parts, stru
 {
 	const struct layer_store *layers = &making->store->layers;
 	env_findings findings = { 0 };
-	fd_close(&making->layers);
+	fd_close(&making->run->layers);
 	for (size_t i = 0; i < parts->count; i++) {
 		layer_damages damages = { 0 };
 		if (layer_verify(layers, parts->items[i], making->arena, &damages, err) < 0) {
@@ -174,13 +174,13 @@ int making_merge(struct making *making, struct error *err)
 {
 	text_list parts = making->composition.parts;
 	making_show_packages(making, "building_layers", 0);
-	buf_printf(&making->log,
+	buf_printf(&making->run->log,
 		"%zu layers are merged to one: more than %d can't be mounted well\n", parts.count,
 		ENV_LAYERS_MAX);
 	if (merge(making, &parts, err) == 0)
 		return 0;
 	if (err->code != ERR_CORRUPT)
 		return -1;
-	buf_printf(&making->log, "%s: damaged layers are made again\n", err->text);
+	buf_printf(&making->run->log, "%s: damaged layers are made again\n", err->text);
 	return set_aside_damaged(making, &parts, err);
 }

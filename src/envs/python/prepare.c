@@ -21,26 +21,25 @@ static int prepare(const struct making *making, bool is_pip_plain)
 	store.events = (struct events){ .sink = -1 };
 	builder.store = &store;
 	builder.progress = NULL;
-	struct making own = { .builder = &builder,
+	struct build_run run = { .builder = &builder,
 		.store = &store,
 		.wanted = making->wanted,
 		.arena = &arena,
 		.problem = &problem,
-		.stage = LAYER_STAGE_NONE,
-		.layers = -1,
-		.is_part = true,
-		.is_pip_plain = is_pip_plain,
-		.started_ms = making->started_ms,
-		.deadline_ms = making->deadline_ms };
-	buf_init(&own.log, LOG_MAX);
-	making_bound(&own);
+		.started_ms = making->run->started_ms,
+		.deadline_ms = making->run->deadline_ms,
+		.layers = -1 };
+	buf_init(&run.log, LOG_MAX);
+	struct making own = making_of(&run);
+	own.is_part = true;
+	own.is_pip_plain = is_pip_plain;
 	int found = making_find_layers(&own, &err);
-	fd_close(&own.layers);
+	fd_close(&run.layers);
 	if (found == 0)
 		found = making_stage(&own, &err) < 0 || making_install(&own, &err) < 0 ? -1 : 1;
-	fd_close(&own.layers);
+	fd_close(&run.layers);
 	making_clean(&own);
-	buf_done(&own.log);
+	buf_done(&run.log);
 	return found == 1 ? 0 : 1;
 }
 
@@ -48,13 +47,15 @@ static int prepare(const struct making *making, bool is_pip_plain)
  * interpreter. If not, *is_pip_plain: not even a pip without bytecode. */
 static bool is_prepared(struct making *making, bool *is_pip_plain)
 {
+	struct build_run run = *making->run;
 	struct making look = *making;
 	struct error err;
+	run.layers = -1;
+	look.run = &run;
 	look.packages = (lock_list){ 0 };
-	look.layers = -1;
 	look.is_part = look.is_pip_plain = true;
 	int found = making_find_layers(&look, &err);
-	fd_close(&look.layers);
+	fd_close(&run.layers);
 	*is_pip_plain = found == 0;
 	return found < 0 || (found == 1 && !look.composition.is_pip_plain);
 }
@@ -81,12 +82,13 @@ static _Noreturn void help(struct making *making, bool asks, bool is_pip_plain)
 {
 	const struct build_network *network = making->builder->network;
 	struct error err;
-	buf_clear(&making->log);
+	buf_clear(&making->run->log);
 	/* What waits in the forwarder is judged in any case. */
 	if (asks && making_allow_files(making, &err) < 0)
 		network->settle(network->ctx, &err);
-	if (asks && making->log.len > 0)
-		(void)!fd_write_full(making->helper.pipe, making->log.data, making->log.len);
+	if (asks && making->run->log.len > 0)
+		(void)!fd_write_full(
+			making->helper.pipe, making->run->log.data, making->run->log.len);
 	/* The build closes its forwarder when it has its packages: pip comes by another one. */
 	network->close(network->ctx);
 	_exit(making->is_preparing ? prepare(making, is_pip_plain) : 0);
@@ -115,10 +117,10 @@ void prepare_wait(struct making *making)
 	ssize_t len;
 	if (making->helper.pid <= 0)
 		return;
-	if (making_is_interrupted(making))
+	if (builder_is_interrupted(making->builder))
 		kill(making->helper.pid, SIGTERM);
 	while ((len = fd_read_full(making->helper.pipe, text, sizeof text)) > 0)
-		buf_append(&making->log, text, (size_t)len);
+		buf_append(&making->run->log, text, (size_t)len);
 	child_wait(&making->helper);
 	making->is_preparing = false;
 }

@@ -131,7 +131,7 @@ void making_print_lock(struct making *making)
 	sources_lock_locals(making);
 	auto_buf struct buf printed = buf_empty(UV_OUTPUT_MAX);
 	lock_print(&making->packages, &printed);
-	making->lock_text = buf_copy(making->arena, &printed);
+	making->run->lock = buf_copy(making->arena, &printed);
 }
 
 static int take_lock(struct making *making, struct str text, struct error *err)
@@ -149,7 +149,7 @@ static int take_lock(struct making *making, struct str text, struct error *err)
 		    making->arena, making->problem, err) < 0)
 		return -1;
 	making_print_lock(making);
-	if (lock_keep(making->store, wanted->lock_key, making->lock_text, err) < 0)
+	if (lock_keep(making->store, wanted->lock_key, making->run->lock, err) < 0)
 		return build_failed_as(making->problem, err);
 	return 0;
 }
@@ -223,7 +223,8 @@ int making_reach_torch(struct making *making, struct error *err)
 		making_refused(making, refused);
 		if (refused[0] == '\0')
 			return 0;
-		buf_printf(&making->log, "packages of --torch-backend come from %s\n", refused);
+		buf_printf(
+			&making->run->log, "packages of --torch-backend come from %s\n", refused);
 		making->torch_host = arena_text(making->arena, refused);
 		if (file_host_parse(refused, making->arena, &host, err) < 0 ||
 			network->allow(network->ctx, host.host, host.port, false, err) < 0)

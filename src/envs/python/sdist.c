@@ -409,7 +409,6 @@ int sdist_build(struct making *making, const struct sdist *sdist, const struct l
 	layer_stage_done(&making->store->layers, &work.making.stage, NULL);
 	layer_stage_done(&making->store->layers, &work.source, NULL);
 	making->is_reaching = false;
-	making->log = work.making.log;
 	making->uv = work.making.uv;
 	making->wanted->indexes = work.wanted.indexes;
 	if (result == 0)

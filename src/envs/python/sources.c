@@ -400,7 +400,7 @@ int sources_build_locked(struct making *making, struct error *err)
 		return -1;
 	package->is_built = true;
 	making_print_lock(making);
-	if (lock_keep(making->store, making->wanted->lock_key, making->lock_text, err) < 0)
+	if (lock_keep(making->store, making->wanted->lock_key, making->run->lock, err) < 0)
 		return build_failed_as(making->problem, err);
 	return making_reach(making, err);
 }

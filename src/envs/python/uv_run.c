@@ -141,7 +141,8 @@ static void show_retry(struct making *making, int attempt, int attempts)
 static void wait_ms(const struct making *making, uint64_t ms)
 {
 	struct timespec time = { (time_t)(ms / 1000), (long)(ms % 1000) * 1000000 };
-	while (nanosleep(&time, &time) < 0 && errno == EINTR && !making_is_interrupted(making))
+	while (nanosleep(&time, &time) < 0 && errno == EINTR &&
+		!builder_is_interrupted(making->builder))
 		;
 }
 
@@ -248,7 +249,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 			return 0;
 		if (said.failure != BUILD_NETWORK || is_refused(making) ||
 			making_is_unresolved(making) || attempt == retries ||
-			clock_monotonic_ms() + wait >= making->deadline_ms)
+			clock_monotonic_ms() + wait >= making->run->deadline_ms)
 			break;
 		/* Everything is fetched before anything is installed: this is no network's failure,
 		 * whatever words the names of files put into uv's mouth. */
@@ -256,7 +257,7 @@ int making_run_uv(struct making *making, struct uv_job *uv, struct buf *out,
 			said.failure = BUILD_FAILED;
 			break;
 		}
-		buf_printf(&making->log, "the network failed; trying again after %llu ms\n",
+		buf_printf(&making->run->log, "the network failed; trying again after %llu ms\n",
 			(unsigned long long)wait);
 		show_retry(making, attempt + 2, retries + 1);
 		wait_ms(making, wait);

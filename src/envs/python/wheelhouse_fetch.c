@@ -189,30 +189,29 @@ int env_fetch_wheels(const struct builder *builder, const char *name, const char
 {
 	struct env_request *request = arena_alloc(arena, sizeof *request);
 	struct env_wanted *wanted = arena_alloc(arena, sizeof *wanted);
-	struct making making = { .builder = builder,
+	struct build_run run = { .builder = builder,
 		.store = builder->store,
 		.wanted = wanted,
 		.arena = arena,
 		.problem = problem,
-		.stage = LAYER_STAGE_NONE,
-		.layers = -1,
-		.started_ms = clock_monotonic_ms() };
+		.started_ms = clock_monotonic_ms(),
+		.layers = -1 };
+	struct making making = making_of(&run);
 	struct env_meta meta;
 	struct str lock;
 	*problem = BUILD_NO_PROBLEM;
-	making.deadline_ms = making.started_ms + builder->store->config.install_timeout_ms;
+	run.deadline_ms = run.started_ms + builder->store->config.install_timeout_ms;
 	if (env_read(builder->store, name, arena, &meta, err) < 0 ||
 		env_read_text(builder->store, name, "lock.txt", arena, &lock, err) < 0 ||
 		lock_parse(lock, arena, &making.packages, err) < 0 ||
 		check_kind(&meta, &making.packages, err) < 0 ||
 		env_python_maker.ask_again(builder, &meta, arena, request, wanted, err) < 0)
 		return build_failed_as(problem, err);
-	buf_init(&making.log, LOG_MAX);
-	making_bound(&making);
+	buf_init(&run.log, LOG_MAX);
 	int failed = run_pip(&making, lock, err) < 0 || copy_all(&making, directory, err) < 0;
 	prepare_wait(&making);
 	making_clean(&making);
-	buf_done(&making.log);
+	buf_done(&run.log);
 	*count = making.packages.count;
 	return failed ? build_failed_as(problem, err) : 0;
 }

@@ -259,8 +259,9 @@ static int install_rivals(
 		if (!rival->rival)
 			continue;
 		vec_push(making->arena, &one, packages->items[i]);
-		buf_printf(&making->log, "'%s' and '%s' list the same file: installed singly\n",
-			rival->name, rival->rival);
+		buf_printf(&making->run->log,
+			"'%s' and '%s' list the same file: installed singly\n", rival->name,
+			rival->rival);
 		if (change_root(making, (int)i, err) < 0 ||
 			install_set(making, &one, arena_printf(making->arena, "single-%zu", i),
 				true, &split, err) < 0)
@@ -305,7 +306,7 @@ static int keep_order(struct making *making, const struct split *split, struct e
 	}
 	making->packages = ordered;
 	making_print_lock(making);
-	return lock_keep(making->store, making->wanted->lock_key, making->lock_text, err);
+	return lock_keep(making->store, making->wanted->lock_key, making->run->lock, err);
 }
 
 /* uv's cache shares its files with what was installed; no layer may have a file with two names. */
@@ -431,7 +432,7 @@ static bool leave_out_pip(struct making *making, package_list *packages)
 	if (!is_pip_missing(making) || packages->items[last] != making->composition.pip ||
 		making_is_begun(making))
 		return false;
-	buf_printf(&making->log, "the index has no pip %s: the environment has none\n",
+	buf_printf(&making->run->log, "the index has no pip %s: the environment has none\n",
 		packages->items[last]->version);
 	packages->count--;
 	making->is_without_pip = true;
