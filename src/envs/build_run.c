@@ -41,7 +41,7 @@ struct runner run_runner(struct build_run *run)
 	return runner;
 }
 
-void run_note_command(struct build_run *run, char *const *argv)
+void run_note_command(struct build_run *run, const char *const *argv)
 {
 	buf_text(&run->log, "$");
 	for (; *argv; argv++) {

@@ -17,7 +17,7 @@ int run_canceled(const struct build_run *run, struct error *err);
 struct runner run_runner(struct build_run *run);
 /* A job in the log: its command; then what it wrote, without `secrets` and control characters, and
  * how long it took. */
-void run_note_command(struct build_run *run, char *const *argv);
+void run_note_command(struct build_run *run, const char *const *argv);
 void run_note_end(struct build_run *run, const text_list *secrets, struct buf *text,
 	const struct job_result *result);
 

@@ -16,9 +16,9 @@ struct job_bind {
 	bool is_writable;
 };
 struct job {
-	char *const *argv;
-	text_list env;	   /* "K=V", besides what every sandbox has */
-	const char *cwd;   /* NULL: /workspace */
+	const char *const *argv; /* NULL-terminated */
+	text_list env;		 /* "K=V", besides what every sandbox has */
+	const char *cwd;	 /* NULL: /workspace */
 	const char *stage; /* host directory shown at /env, writable; NULL: none. It belongs to the
 			      home's owner */
 	VEC(struct job_bind) binds;

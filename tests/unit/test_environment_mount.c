@@ -325,7 +325,7 @@ static void a_layer_or_an_upper_that_is_a_link_leads_nowhere(void **state)
 static void a_build_stage_that_became_a_link_is_neither_measured_nor_shown(void **state)
 {
 	struct fixture *f = *state;
-	char *const argv[] = { (char *)"cat", (char *)"/env/key", NULL };
+	const char *const argv[] = { "cat", "/env/key", NULL };
 	struct home home = { f->area, -1, f->environment.owner_uid, f->environment.owner_gid,
 		false };
 	struct layer_store layers = { .home = &home, .dir = -1 };

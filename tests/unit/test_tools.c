@@ -280,8 +280,8 @@ static const char *run_tree(const char *tree, const char *code)
 {
 	auto_buf struct buf out, errors;
 	struct job_result result;
-	char *argv[] = { arena_printf(&arena, "%s/bin/python", tree), arena_text(&arena, "-c"),
-		arena_text(&arena, code), NULL };
+	const char *const argv[] = { arena_printf(&arena, "%s/bin/python", tree), "-c", code,
+		NULL };
 	struct job job = { .argv = argv };
 
 	buf_init(&out, 1 << 20);

@@ -134,7 +134,7 @@ static int run_job(void *ctx, const struct job *job, struct buf *out, struct buf
 		.kind = PATH_DIRECTORY,
 		.owner_uid = jobs->layers->home->uid,
 		.owner_gid = jobs->layers->home->gid };
-	struct plan_options options = { .argv = job->argv,
+	struct plan_options options = { .argv = (char *const *)(uintptr_t)job->argv,
 		.cwd = job->cwd,
 		.stage = job->stage ? &stage : NULL,
 		.home = jobs->layers->home->path,

@@ -179,51 +179,44 @@ static int check_texts(const struct build_order *order, struct error *err)
 	return 0;
 }
 
-static char **make_verify_argv(const struct build_order *order, struct arena *arena)
-{
-	VEC(char *) words = { 0 };
-	const char *const all[] = { order->carrel, "env", "verify", "--format=json",
-		order->kind == BUILD_REPAIR ? "--repair" : "--", order->package_id };
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		vec_push(arena, &words, arena_text(arena, all[i]));
-	vec_push(arena, &words, NULL);
-	return words.items;
-}
+typedef VEC(char *) word_list;
 
-static char **make_registries_argv(const struct build_order *order, struct arena *arena)
+static void add_options(const struct build_order *order, struct arena *arena, word_list *words)
 {
-	VEC(char *) words = { 0 };
-	const char *const all[] = { order->carrel, "env", "registries", "--format=json" };
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-		vec_push(arena, &words, arena_text(arena, all[i]));
-	vec_push(arena, &words, NULL);
-	return words.items;
-}
-
-static char **make_argv(const struct build_order *order, struct arena *arena)
-{
-	VEC(char *) words = { 0 };
-	const char *const first[] = { order->carrel, "env", "build", "--format=json", "--events",
-		"--self-contained" };
-	for (size_t i = 0; i < sizeof first / sizeof *first; i++)
-		vec_push(arena, &words, arena_text(arena, first[i]));
 	if (order->python[0])
-		vec_push(arena, &words, arena_printf(arena, "--python=%s", order->python));
+		vec_push(arena, words, arena_printf(arena, "--python=%s", order->python));
 	bool is_named = false; /* by an option: else requirements are sent */
 	for (size_t i = 0; i < order->option_count; i++)
 		is_named |= strcmp(order->options[i], WORKSPACE_NODE_INPUT) == 0;
 	if (!is_null_device(order->streams[0]) && !is_named)
-		vec_push(arena, &words, arena_text(arena, "--requirements=/dev/stdin"));
+		vec_push(arena, words, arena_text(arena, "--requirements=/dev/stdin"));
 	for (size_t i = 0; i < order->option_count; i++) {
 		const char *id = wheels_of(order->options[i]);
-		vec_push(arena, &words,
+		vec_push(arena, words,
 			id ? arena_printf(arena,
 				     "--wheels=%s/workspaces/%s/upper/" BUILD_WHEELS_DIR,
 				     order->home, id)
 			   : arena_text(arena, order->options[i]));
 	}
-	vec_push(arena, &words, arena_text(arena, "--"));
-	vec_push(arena, &words, arena_text(arena, order->package_id));
+	vec_push(arena, words, arena_text(arena, "--"));
+}
+
+static char **make_argv(const struct build_order *order, struct arena *arena)
+{
+	static const char *const first[][5] = {
+		[BUILD_NEW] = { "env", "build", "--format=json", "--events", "--self-contained" },
+		[BUILD_VERIFY] = { "env", "verify", "--format=json", "--" },
+		[BUILD_REPAIR] = { "env", "verify", "--format=json", "--repair" },
+		[BUILD_REGISTRIES] = { "env", "registries", "--format=json" },
+	};
+	word_list words = { 0 };
+	vec_push(arena, &words, arena_text(arena, order->carrel));
+	for (size_t i = 0; i < 5 && first[order->kind][i]; i++)
+		vec_push(arena, &words, arena_text(arena, first[order->kind][i]));
+	if (order->kind == BUILD_NEW)
+		add_options(order, arena, &words);
+	if (order->kind != BUILD_REGISTRIES)
+		vec_push(arena, &words, arena_text(arena, order->package_id));
 	vec_push(arena, &words, NULL);
 	return words.items;
 }
@@ -274,9 +267,7 @@ int build_start_ordered(const struct build_order *order, pid_t *pid, struct erro
 	struct child child;
 	if (check_streams(order->streams, err) || check_texts(order, err))
 		return -1;
-	char **argv = order->kind == BUILD_NEW		? make_argv(order, &arena)
-		      : order->kind == BUILD_REGISTRIES ? make_registries_argv(order, &arena)
-							: make_verify_argv(order, &arena);
+	char **argv = make_argv(order, &arena);
 	char **env = make_env(order, &arena);
 	if (child_fork(&child, 0, SIGTERM, err))
 		return error_context(err, "start '%s'", order->carrel);

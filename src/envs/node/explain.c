@@ -4,75 +4,64 @@
 #include "base/clock.h"
 #include "envs/node/internal.h"
 
-/* Phrases of bun and npm. %s of a hint: none. The first that is found decides. */
-static const struct phrase {
-	const char *text;
+struct cause {
 	enum build_failure failure;
 	enum error_code code;
 	const char *message, *hint;
-	bool has_package; /* it is the word at `before` */
-	const char *before;
+};
+static const struct cause disk_full = { BUILD_DISK_FULL, ERR_DISK_FULL, "the disk is full", NULL };
+static const struct cause altered = { BUILD_HASH_MISMATCH, ERR_DENIED,
+	"a package is not what the registry or the lock says it is",
+	"the registry serves a damaged or altered file: try again later, or use another version" };
+static const struct cause no_version = { BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND,
+	"there is no such version", "npm view PACKAGE versions lists them" };
+static const struct cause no_tag = { BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND,
+	"there is no such version or tag", "npm view PACKAGE versions lists them" };
+static const struct cause no_node = { BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND,
+	"there is no such version", "give another --node VERSION" };
+static const struct cause no_package = { BUILD_NOT_FOUND, ERR_NOT_FOUND,
+	"the registry has no such package", "check the name" };
+static const struct cause no_tool = { BUILD_NOT_FOUND, ERR_NOT_FOUND,
+	"the registry has no such package", "check the address of the registry" };
+static const struct cause conflict = { BUILD_CONFLICT, ERR_INVALID,
+	"the versions can't be installed together", "change the versions that are asked for" };
+static const struct cause other_machine = { BUILD_FAILED, ERR_INVALID,
+	"a package is not for this machine", NULL };
+static const struct cause unfit_lock = { BUILD_CONFLICT, ERR_INVALID,
+	"the lock doesn't fit package.json", "resolve again without the lock" };
+static const struct cause no_network = { BUILD_NETWORK, ERR_UNAVAILABLE,
+	"the registry can't be reached",
+	"check the connection and the address of the registry, and try again" };
+
+/* Phrases of bun, npm and our script. The first that is found decides. */
+static const struct phrase {
+	const char *text;
+	const struct cause *cause;
+	const char *before; /* the name of a package, or NULL: there is none */
 } phrases[] = {
-	{ "No space left", BUILD_DISK_FULL, ERR_DISK_FULL, "the disk is full", NULL, false, NULL },
-	{ "NoSpaceLeft", BUILD_DISK_FULL, ERR_DISK_FULL, "the disk is full", NULL, false, NULL },
-	{ "ENOSPC", BUILD_DISK_FULL, ERR_DISK_FULL, "the disk is full", NULL, false, NULL },
-	{ "Integrity check failed", BUILD_HASH_MISMATCH, ERR_DENIED,
-		"a package is not what the registry or the lock says it is",
-		"the registry serves a damaged or altered file: try again later, or use another "
-		"version",
-		true, "tarball: " },
-	{ "IntegrityCheckFailed", BUILD_HASH_MISMATCH, ERR_DENIED,
-		"a package is not what the registry or the lock says it is",
-		"the registry serves a damaged or altered file: try again later, or use another "
-		"version",
-		true, "tarball " },
-	{ "EINTEGRITY", BUILD_HASH_MISMATCH, ERR_DENIED,
-		"a package is not what the registry or the lock says it is",
-		"the registry serves a damaged or altered file: try again later, or use another "
-		"version",
-		true, "extracting " },
-	{ "No version matching", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND, "there is no such version",
-		"npm view PACKAGE versions lists them", true, "specifier \"" },
-	{ "ETARGET", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND, "there is no such version",
-		"npm view PACKAGE versions lists them", true, "No matching version found for " },
-	{ "not found, but package exists", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND,
-		"there is no such version or tag", "npm view PACKAGE versions lists them", true,
-		"Package \"" },
-	{ "is not in the registry", BUILD_VERSION_NOT_FOUND, ERR_NOT_FOUND,
-		"there is no such version", "give another --node VERSION", false, NULL },
-	{ " - 404", BUILD_NOT_FOUND, ERR_NOT_FOUND, "the registry has no such package",
-		"check the name", true, "error: GET " },
-	{ "E404", BUILD_NOT_FOUND, ERR_NOT_FOUND, "the registry has no such package",
-		"check the name", true, "404  '" },
-	{ "registry answered 404", BUILD_NOT_FOUND, ERR_NOT_FOUND,
-		"the registry has no such package", "check the address of the registry", false,
-		NULL },
-	{ "ERESOLVE", BUILD_CONFLICT, ERR_INVALID, "the versions can't be installed together",
-		"change the versions that are asked for", false, NULL },
-	{ "EBADPLATFORM", BUILD_FAILED, ERR_INVALID, "a package is not for this machine", NULL,
-		false, NULL },
-	{ "lockfile had changes", BUILD_CONFLICT, ERR_INVALID, "the lock doesn't fit package.json",
-		"resolve again without the lock", false, NULL },
-	{ "are in sync", BUILD_CONFLICT, ERR_INVALID, "the lock doesn't fit package.json",
-		"resolve again without the lock", false, NULL },
-	{ "ConnectionRefused", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
-		"check the connection and the address of the registry, and try again", false,
-		NULL },
-	{ "ConnectionClosed", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
-		"check the connection and the address of the registry, and try again", false,
-		NULL },
-	{ "FailedToOpenSocket", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
-		"check the connection and the address of the registry, and try again", false,
-		NULL },
-	{ "can't be reached", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
-		"check the connection and the address of the registry, and try again", false,
-		NULL },
-	{ "ECONNRE", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
-		"check the connection and the address of the registry, and try again", false,
-		NULL },
-	{ "ETIMEDOUT", BUILD_NETWORK, ERR_UNAVAILABLE, "the registry can't be reached",
-		"check the connection and the address of the registry, and try again", false,
-		NULL },
+	{ "No space left", &disk_full, NULL },
+	{ "NoSpaceLeft", &disk_full, NULL },
+	{ "ENOSPC", &disk_full, NULL },
+	{ "Integrity check failed", &altered, "tarball: " },
+	{ "IntegrityCheckFailed", &altered, "tarball " },
+	{ "EINTEGRITY", &altered, "extracting " },
+	{ "No version matching", &no_version, "specifier \"" },
+	{ "ETARGET", &no_version, "No matching version found for " },
+	{ "not found, but package exists", &no_tag, "Package \"" },
+	{ "is not in the registry", &no_node, NULL },
+	{ " - 404", &no_package, "error: GET " },
+	{ "E404", &no_package, "404  '" },
+	{ "registry answered 404", &no_tool, NULL },
+	{ "ERESOLVE", &conflict, NULL },
+	{ "EBADPLATFORM", &other_machine, NULL },
+	{ "lockfile had changes", &unfit_lock, NULL },
+	{ "are in sync", &unfit_lock, NULL },
+	{ "ConnectionRefused", &no_network, NULL },
+	{ "ConnectionClosed", &no_network, NULL },
+	{ "FailedToOpenSocket", &no_network, NULL },
+	{ "can't be reached", &no_network, NULL },
+	{ "ECONNRE", &no_network, NULL },
+	{ "ETIMEDOUT", &no_network, NULL },
 };
 
 static const struct phrase *find_phrase(const char *said)
@@ -86,7 +75,7 @@ static const struct phrase *find_phrase(const char *said)
 /* The word that follows the phrase: a name, or the end of an address. NULL: none that is one. */
 static const char *find_word(struct build_run *run, const struct phrase *phrase, const char *said)
 {
-	const char *at = phrase->has_package ? strstr(said, phrase->before) : NULL;
+	const char *at = phrase->before ? strstr(said, phrase->before) : NULL;
 	if (!at)
 		return NULL;
 	at += strlen(phrase->before);
@@ -113,7 +102,7 @@ static const char *find_package(
 {
 	const char *found = find_word(run, phrase, said);
 	const node_specs *specs = &run->wanted->node->specs;
-	for (size_t i = 0; !found && phrase->has_package && i < specs->count; i++) {
+	for (size_t i = 0; !found && phrase->before && i < specs->count; i++) {
 		const char *name = specs->items[i].name;
 		if (strstr(said, arena_printf(run->arena, " %s@", name)) ||
 			strstr(said, arena_printf(run->arena, "/%s/", name)))
@@ -171,26 +160,27 @@ int node_explain(struct build_run *run, const char *what, struct str said, struc
 	const struct build_network *network = run->builder->network;
 	const char *text = arena_bytes(run->arena, said.data ? said.data : "", said.len);
 	const struct phrase *phrase = find_phrase(text);
+	const struct cause *cause = phrase ? phrase->cause : NULL;
 	char refused[320] = "";
 	network->refused(network->ctx, refused);
-	if (refused[0] && (!phrase || phrase->failure == BUILD_NETWORK ||
-				  phrase->failure == BUILD_NOT_FOUND)) {
+	if (refused[0] &&
+		(!cause || cause->failure == BUILD_NETWORK || cause->failure == BUILD_NOT_FOUND)) {
 		fail_hint(err, ERR_DENIED, "only the registry itself is reached from a build",
 			"a package is to be fetched from '%s', which is not the registry", refused);
 		return build_failed(run->problem, BUILD_NETWORK, NULL);
 	}
-	if ((!phrase || phrase->failure == BUILD_NETWORK) && unreachable(run, err))
+	if ((!cause || cause->failure == BUILD_NETWORK) && unreachable(run, err))
 		return -1;
-	if (!phrase) {
+	if (!cause) {
 		fail(err, ERR_FAILED, "%s failed: %s", what, find_line(run, said));
 		return build_failed(run->problem, BUILD_FAILED, NULL);
 	}
 	const char *package = find_package(run, phrase, text);
 	if (package)
-		fail(err, phrase->code, "package '%s': %s", package, phrase->message);
+		fail(err, cause->code, "package '%s': %s", package, cause->message);
 	else
-		fail(err, phrase->code, "%s: %s", phrase->message, find_line(run, said));
-	if (phrase->hint)
-		error_hint(err, "%s", phrase->hint);
-	return build_failed(run->problem, phrase->failure, package);
+		fail(err, cause->code, "%s: %s", cause->message, find_line(run, said));
+	if (cause->hint)
+		error_hint(err, "%s", cause->hint);
+	return build_failed(run->problem, cause->failure, package);
 }

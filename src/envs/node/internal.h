@@ -98,7 +98,7 @@ int node_put(struct build_run *run, const char *name, struct str text, struct er
 int node_drop(struct build_run *run, const char *name, struct error *err);
 /* Runs a job within the time that is left, with the tools on its PATH. Failures are explained.
  * `what`: for the log and messages. `reaches`: the registry; code of packages must not. */
-int node_run(struct build_run *run, char *const *argv, const char *what, bool reaches,
+int node_run(struct build_run *run, const char *const *argv, const char *what, bool reaches,
 	struct error *err);
 void node_show(const struct build_run *run, const char *phase);
 /* Says why a client failed, by what it printed. */

@@ -118,7 +118,7 @@ static void add_tools(struct build_run *run, struct job *job)
 }
 
 /* The private cache lies in the same mount as the packages, so that the client can link files. */
-static struct job make_job(struct build_run *run, char *const *argv, bool reaches)
+static struct job make_job(struct build_run *run, const char *const *argv, bool reaches)
 {
 	struct arena *arena = run->arena;
 	const struct npm_registry *registry = &run->wanted->node->registry;
@@ -142,8 +142,8 @@ static struct job make_job(struct build_run *run, char *const *argv, bool reache
 	return job;
 }
 
-int node_run(
-	struct build_run *run, char *const *argv, const char *what, bool reaches, struct error *err)
+int node_run(struct build_run *run, const char *const *argv, const char *what, bool reaches,
+	struct error *err)
 {
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);
 	auto_buf struct buf errors = buf_empty(2 * OUTPUT_MAX);

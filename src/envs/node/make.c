@@ -75,13 +75,13 @@ static int run_client(struct build_run *run, const char *const *bun, const char 
 	enum reach reach, struct error *err)
 {
 	const char *const *words = is_npm(run) ? npm : bun;
-	char *argv[WORDS_MAX + 1];
+	const char *argv[WORDS_MAX + 1];
 	size_t count = 0;
-	argv[count++] = arena_text(run->arena, run->wanted->node->runtime);
+	argv[count++] = run->wanted->node->runtime;
 	for (; *words; words++)
-		argv[count++] = arena_text(run->arena, *words);
+		argv[count++] = *words;
 	if (reach == REACH_REGISTRY)
-		argv[count++] = arena_text(run->arena, "--ignore-scripts");
+		argv[count++] = "--ignore-scripts";
 	argv[count] = NULL;
 	return node_run(run, argv, run->wanted->node->runtime, reach == REACH_REGISTRY, err);
 }

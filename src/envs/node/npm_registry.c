@@ -238,9 +238,8 @@ static bool find_npm(char script[PATH_MAX], struct stat *st)
 static int ask(const struct runner *runner, const char *script, struct arena *arena,
 	const char **url, struct error *err)
 {
-	char *argv[] = { arena_text(arena, "/usr/bin/env"), arena_text(arena, "node"),
-		arena_text(arena, script), arena_text(arena, "config"), arena_text(arena, "get"),
-		arena_text(arena, "registry"), NULL };
+	const char *const argv[] = { "/usr/bin/env", "node", script, "config", "get", "registry",
+		NULL };
 	struct job job = { .argv = argv, .timeout_ms = ASK_TIMEOUT_MS };
 	bool ended_well;
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);

@@ -121,7 +121,7 @@ const char *node_find_host(const struct home *home, struct arena *arena, const c
 int node_ask_host(const struct home *home, const struct runner *runner, const char *path,
 	struct arena *arena, const char **version, struct error *err)
 {
-	char *argv[] = { arena_text(arena, path), arena_text(arena, "--version"), NULL };
+	const char *const argv[] = { path, "--version", NULL };
 	struct job job = { .argv = argv, .timeout_ms = ASK_TIMEOUT_MS };
 	char identity[KNOWN_IDENTITY_LEN + 1];
 	struct stat st;

@@ -38,20 +38,19 @@ static int verify_node(const struct builder *builder, const struct env_meta *met
 {
 	struct job job = { .environment = meta, .timeout_ms = CHECK_MS };
 	struct answer answer = { 0 };
-	VEC(char *) argv = { 0 };
+	text_list argv = { 0 };
 	node_specs specs = { 0 };
 	if (read_specs(builder->store, meta, arena, &specs, err) < 0) {
 		finding_add(arena, findings, NULL, NULL, "requirements.txt", err->text);
 		return 0;
 	}
 	/* By its path: a package may have a program of that name. */
-	vec_push(arena, &argv,
-		arena_text(arena, meta->node ? meta->node : NODE_TOOLS_TARGET "/node/bin/node"));
-	vec_push(arena, &argv, arena_text(arena, "-e"));
-	vec_push(arena, &argv, arena_text(arena, script_verify));
-	vec_push(arena, &argv, arena_text(arena, "--"));
+	vec_push(arena, &argv, meta->node ? meta->node : NODE_TOOLS_TARGET "/node/bin/node");
+	vec_push(arena, &argv, "-e");
+	vec_push(arena, &argv, script_verify);
+	vec_push(arena, &argv, "--");
 	for (size_t i = 0; i < specs.count; i++)
-		vec_push(arena, &argv, arena_text(arena, specs.items[i].name));
+		vec_push(arena, &argv, specs.items[i].name);
 	vec_push(arena, &argv, NULL);
 	job.argv = argv.items;
 	auto_buf struct buf out = buf_empty(OUTPUT_MAX);

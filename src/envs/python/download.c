@@ -97,10 +97,8 @@ static int run_uv(const struct builder *builder, const struct uv *uv,
 	/* uv writes the path of the installation into the installed files: show the stage at the
 	 * final path. */
 	char *pythons = arena_printf(arena, "%s/" ROOM, builder->store->home->path);
-	char *argv[] = { arena_text(arena, UV_INSIDE), arena_text(arena, "python"),
-		arena_text(arena, "install"), arena_text(arena, "--no-bin"),
-		arena_text(arena, "--install-dir"), pythons,
-		arena_printf(arena, "cpython-%s", version), NULL };
+	const char *const argv[] = { UV_INSIDE, "python", "install", "--no-bin", "--install-dir",
+		pythons, arena_printf(arena, "cpython-%s", version), NULL };
 	struct job job = { .argv = argv,
 		.timeout_ms = builder->store->config.install_timeout_ms,
 		.disk_bytes = builder->store->config.max_install_bytes };

@@ -32,13 +32,13 @@ void job_bind(struct job *job, struct arena *arena, const char *source, const ch
 void script_job(struct job *job, struct arena *arena, const struct interpreter *python,
 	const char *script, bool with_site, const char *const *args)
 {
-	VEC(char *) argv = { 0 };
-	vec_push(arena, &argv, arena_text(arena, python->path));
-	vec_push(arena, &argv, arena_text(arena, with_site ? "-I" : "-IS"));
-	vec_push(arena, &argv, arena_text(arena, "-c"));
-	vec_push(arena, &argv, arena_text(arena, script));
-	for (size_t i = 0; args && args[i]; i++)
-		vec_push(arena, &argv, arena_text(arena, args[i]));
+	text_list argv = { 0 };
+	vec_push(arena, &argv, python->path);
+	vec_push(arena, &argv, with_site ? "-I" : "-IS");
+	vec_push(arena, &argv, "-c");
+	vec_push(arena, &argv, script);
+	for (; args && *args; args++)
+		vec_push(arena, &argv, *args);
 	vec_push(arena, &argv, NULL);
 	*job = (struct job){ .argv = argv.items };
 	interpreter_bind(python, arena, job);

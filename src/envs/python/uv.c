@@ -96,12 +96,12 @@ static candidate_list find_on_path(struct arena *arena)
 static int ask(const struct runner *runner, const char *path, const char *const *args,
 	struct arena *arena, struct buf *out, struct error *err)
 {
-	VEC(char *) argv = { 0 };
+	text_list argv = { 0 };
 	struct job job = { .timeout_ms = ASK_TIMEOUT_MS };
 	bool ended_well;
-	vec_push(arena, &argv, arena_text(arena, UV_INSIDE));
-	for (size_t i = 0; args[i]; i++)
-		vec_push(arena, &argv, arena_text(arena, args[i]));
+	vec_push(arena, &argv, UV_INSIDE);
+	for (; *args; args++)
+		vec_push(arena, &argv, *args);
 	vec_push(arena, &argv, NULL);
 	job.argv = argv.items;
 	job_bind(&job, arena, path, UV_INSIDE);

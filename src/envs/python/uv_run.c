@@ -33,9 +33,9 @@ static void set_joined(struct making *making, struct job *job, const char *key,
 
 void uv_add(struct making *making, struct uv_job *uv, const char *option, const char *value)
 {
-	vec_push(making->arena, &uv->argv, arena_text(making->arena, option));
+	vec_push(making->arena, &uv->argv, option);
 	if (value)
-		vec_push(making->arena, &uv->argv, arena_text(making->arena, value));
+		vec_push(making->arena, &uv->argv, value);
 }
 
 /* Directories are shown to uv; URLs, which may hold credentials, are in the environment. */

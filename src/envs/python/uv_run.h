@@ -6,7 +6,7 @@
 
 struct uv_job {
 	struct job job;
-	VEC(char *) argv; /* of job, without its NULL until making_run_uv */
+	text_list argv; /* of job, without its NULL until making_run_uv */
 };
 /* Begins a job of uv: argv[0], cache, interpreter, indexes, then `arguments` up to NULL. More
  * arguments may follow. */

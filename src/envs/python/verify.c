@@ -41,12 +41,12 @@ static int verify_python(const struct builder *builder, const struct env_meta *m
 {
 	struct job job = { .environment = meta, .timeout_ms = CHECK_MS };
 	struct answer answer = { 0 };
-	VEC(char *) argv = { 0 };
+	text_list argv = { 0 };
 	const char *prefix;
-	vec_push(arena, &argv, arena_text(arena, ENV_PYTHON));
-	vec_push(arena, &argv, arena_text(arena, "-IS"));
-	vec_push(arena, &argv, arena_text(arena, "-c"));
-	vec_push(arena, &argv, arena_text(arena, script_verify));
+	vec_push(arena, &argv, ENV_PYTHON);
+	vec_push(arena, &argv, "-IS");
+	vec_push(arena, &argv, "-c");
+	vec_push(arena, &argv, script_verify);
 	for (size_t i = 0; i < meta->packages.count; i++)
 		vec_push(arena, &argv,
 			arena_printf(arena, "%s==%s", meta->packages.items[i].key,

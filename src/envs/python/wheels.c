@@ -148,8 +148,7 @@ static int compile(struct making *making, const char *site, struct error *err)
 {
 	const struct interpreter *python = &making->wanted->python;
 	struct arena *arena = making->arena;
-	char *const argv[] = { arena_text(arena, python->path), arena_text(arena, "-sS"),
-		arena_text(arena, "-c"), arena_text(arena, script_compile),
+	const char *const argv[] = { python->path, "-sS", "-c", script_compile,
 		arena_printf(arena, ENV_INSIDE "/%s", site), arena_printf(arena, "%d", LAYER_MTIME),
 		NULL };
 	struct job job = { .argv = argv };
