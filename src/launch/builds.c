@@ -48,8 +48,9 @@ static int open_egress(struct launcher *launcher, struct error *err)
 	return -1;
 }
 
-void egress_answer(struct launcher *launcher, uint64_t tag)
+void egress_answer(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
+	uint64_t tag = packet->head.tag;
 	struct launch_message head = { .type = LAUNCH_EGRESS_STARTED, .tag = tag, .present = 1 };
 	struct error err;
 	if (open_egress(launcher, &err)) {

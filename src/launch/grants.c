@@ -297,8 +297,9 @@ void grant_answer(struct launcher *launcher, const struct launch_packet *packet,
 		link_send(launcher, &answer, NULL, 0, NULL, 0);
 }
 
-void grant_revoke(struct launcher *launcher, const struct launch_message *head)
+void grant_revoke(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
+	const struct launch_message *head = &packet->head;
 	struct launch_message answer = { .type = LAUNCH_DONE, .tag = head->tag };
 	if (launcher->grants >= 0)
 		unlinkat(launcher->grants, head->id, 0);

@@ -17,6 +17,10 @@
 #include "sandbox/native/slot.h"
 
 struct launcher;
+/* Carries out one message of core, which was checked; fds stay the caller's. A row of `serves` in
+ * launch.c. */
+typedef void launch_fn(
+	struct launcher *launcher, const struct launch_packet *packet, const int *fds);
 
 /* ---- our own programs (roles.c) ---- */
 enum role { ROLE_CORE, ROLE_WRITER, ROLE_AUDIT, ROLE_EGRESS, ROLE_COUNT };
@@ -38,7 +42,7 @@ struct writer {
 int writer_start(struct launcher *launcher, enum role which, int *core_end, struct error *err);
 /* Kills a writer that still runs, starts a new one, and answers with WRITER_STARTED or
  * AUDIT_STARTED. */
-void writer_replace(struct launcher *launcher, enum role which, uint64_t tag);
+launch_fn writer_replace;
 void writer_died(struct launcher *launcher, enum role which, int status);
 /* Core has ended: the writer of the database is killed, that of the audit log writes what was sent.
  */
@@ -114,8 +118,7 @@ struct granted { /* descriptors behind the sources of one start */
 };
 /* Removes those of workspaces that are gone. ERR_DENIED: others could have written them. */
 int grants_open(struct launcher *launcher, struct error *err);
-void grant_answer(struct launcher *launcher, const struct launch_packet *packet, const int *fds);
-void grant_revoke(struct launcher *launcher, const struct launch_message *head);
+launch_fn grant_answer, grant_revoke;
 /* Adds what was granted to the workspace to the options of a start. ERR_CONFLICT: an object is
  * gone, or is another one. grants_done follows in any case, after the start. */
 int grants_apply(struct launcher *launcher, const char *id, struct arena *arena,
@@ -139,11 +142,9 @@ struct sandboxes {
 };
 void sandboxes_init(struct launcher *launcher);
 void sandboxes_done(struct launcher *launcher);
-void sandbox_start(struct launcher *launcher, const struct launch_packet *packet, const int *fds);
-void sandbox_end(struct launcher *launcher, const struct launch_packet *packet);
+launch_fn sandbox_start, sandbox_end, sandboxes_list;
 /* Answers with what its processes hold of the disk; a child counts it. */
-void sandbox_count_held(struct launcher *launcher, const struct launch_message *head);
-void sandboxes_list(struct launcher *launcher, uint64_t tag);
+launch_fn sandbox_count_held;
 /* Continues the answer to LIST when the channel has room. */
 void sandboxes_go_on(struct launcher *launcher);
 /* false: not a sandbox's pid. */
@@ -167,9 +168,7 @@ enum job_kind { JOB_BUILD, JOB_TREE, JOB_BLOB, JOB_WEBHOOK, JOB_KIND_COUNT };
 struct job;
 bool jobs_are_there(const struct launcher *launcher, enum job_kind kind);
 /* Its end is the answer to the message. */
-void job_start(struct launcher *launcher, enum job_kind kind, const struct launch_packet *packet,
-	const int *fds);
-void job_cancel(struct launcher *launcher, uint64_t tag);
+launch_fn job_start, job_cancel;
 void jobs_cancel_all(struct launcher *launcher); /* core has ended: no answers */
 /* It has ended and isn't reaped yet, so that its process group is still its own: what a build left
  * there is killed. */
@@ -199,13 +198,13 @@ struct egress_link {
 };
 void egress_died(struct launcher *launcher, enum role which, int status);
 /* Answers with EGRESS_STARTED. */
-void egress_answer(struct launcher *launcher, uint64_t tag);
+launch_fn egress_answer;
 void egress_forget_core(struct launcher *launcher);   /* it has ended */
 void egress_forget_builds(struct launcher *launcher); /* the last build has */
 void egress_end(struct launcher *launcher);
 
 /* ---- disk limits (quota.c) ---- */
-void quota_answer(struct launcher *launcher, const struct launch_message *head);
+launch_fn quota_answer;
 
 /* ---- the program anew (reload.c) ---- */
 enum reload_state {
@@ -284,9 +283,7 @@ struct launcher {
 };
 /* The execve of a reload has failed: continues with a new core. */
 void launcher_start_again(struct launcher *launcher);
-/* Carries out one message of core, which was checked. */
-void launcher_serve(struct launcher *launcher, const struct launch_packet *packet, const int *fds,
-	int fd_count);
+launch_fn launcher_serve;
 /* Examines the host again if the last time is long ago. */
 int launcher_look(struct launcher *launcher, struct error *err);
 /* The base to start this plan from, made on first use; may be none. */

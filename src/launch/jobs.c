@@ -25,6 +25,13 @@ static const struct {
 		"a webhook call failed to start" },
 };
 
+static const enum job_kind kinds[] = { [LAUNCH_BUILD] = JOB_BUILD,
+	[LAUNCH_VERIFY] = JOB_BUILD,
+	[LAUNCH_REGISTRIES] = JOB_BUILD,
+	[LAUNCH_TREE] = JOB_TREE,
+	[LAUNCH_BLOB] = JOB_BLOB,
+	[LAUNCH_WEBHOOK] = JOB_WEBHOOK };
+
 struct job {
 	struct launcher *launcher;
 	enum job_kind kind;
@@ -80,10 +87,10 @@ static int job_begin(struct launcher *launcher, enum job_kind kind,
 	return kind == JOB_BUILD ? error_hint(err, "try again when one has ended") : -1;
 }
 
-void job_start(struct launcher *launcher, enum job_kind kind, const struct launch_packet *packet,
-	const int *fds)
+void job_start(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
 	const struct launch_message *head = &packet->head;
+	enum job_kind kind = kinds[head->type];
 	struct error err;
 	pid_t pid = 0;
 	if (job_begin(launcher, kind, packet, fds, &pid, &err)) {
@@ -122,10 +129,10 @@ static void cancel(struct job *job)
 	job->patience = loop_after(job->launcher->loop, PATIENCE_MS, on_patience, job);
 }
 
-void job_cancel(struct launcher *launcher, uint64_t tag)
+void job_cancel(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
 	for (struct job *at = launcher->jobs; at; at = at->next)
-		if (at->tag == tag)
+		if (at->tag == packet->head.other)
 			cancel(at);
 }
 

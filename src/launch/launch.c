@@ -54,12 +54,13 @@ void launcher_notify(const struct launcher *launcher, const char *state)
 
 /* ---- what is asked of it ---- */
 
-static void answer_stats(struct launcher *launcher, uint64_t tag)
+static void answer_stats(
+	struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
 	const struct sandboxes *all = &launcher->sandboxes;
 	const struct pool *pool = &launcher->pool;
 	struct launch_message head = { .type = LAUNCH_STATS_ARE,
-		.tag = tag,
+		.tag = packet->head.tag,
 		.stats = { .sandboxes = all->up,
 			.starting = all->starting,
 			.netns_ready = pool->kits_ready,
@@ -71,64 +72,33 @@ static void answer_stats(struct launcher *launcher, uint64_t tag)
 	link_send(launcher, &head, NULL, 0, NULL, 0);
 }
 
-void launcher_serve(
-	struct launcher *launcher, const struct launch_packet *packet, const int *fds, int fd_count)
+static launch_fn *const serves[] = {
+	[LAUNCH_START] = sandbox_start,
+	[LAUNCH_END] = sandbox_end,
+	[LAUNCH_LIST] = sandboxes_list,
+	[LAUNCH_BUILD] = job_start,
+	[LAUNCH_VERIFY] = job_start,
+	[LAUNCH_REGISTRIES] = job_start,
+	[LAUNCH_CANCEL] = job_cancel,
+	[LAUNCH_QUOTA] = quota_answer,
+	[LAUNCH_STATS] = answer_stats,
+	[LAUNCH_HELD] = sandbox_count_held,
+	[LAUNCH_WRITER] = writer_replace,
+	[LAUNCH_TREE] = job_start,
+	[LAUNCH_BLOB] = job_start,
+	[LAUNCH_GRANT] = grant_answer,
+	[LAUNCH_EGRESS] = egress_answer,
+	[LAUNCH_REVOKE] = grant_revoke,
+	[LAUNCH_AUDIT] = writer_replace,
+	[LAUNCH_WEBHOOK] = job_start,
+};
+
+/* launch_decode lets no type through that has no row. */
+void launcher_serve(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
-	const struct launch_message *head = &packet->head;
-	switch ((enum launch_type)head->type) {
-	case LAUNCH_START:
-		sandbox_start(launcher, packet, fds);
-		break;
-	case LAUNCH_END:
-		sandbox_end(launcher, packet);
-		break;
-	case LAUNCH_LIST:
-		sandboxes_list(launcher, head->tag);
-		break;
-	case LAUNCH_BUILD:
-	case LAUNCH_VERIFY:
-	case LAUNCH_REGISTRIES:
-		job_start(launcher, JOB_BUILD, packet, fds);
-		break;
-	case LAUNCH_CANCEL:
-		job_cancel(launcher, head->other);
-		break;
-	case LAUNCH_QUOTA:
-		quota_answer(launcher, head);
-		break;
-	case LAUNCH_STATS:
-		answer_stats(launcher, head->tag);
-		break;
-	case LAUNCH_HELD:
-		sandbox_count_held(launcher, head);
-		break;
-	case LAUNCH_WRITER:
-		writer_replace(launcher, ROLE_WRITER, head->tag);
-		break;
-	case LAUNCH_AUDIT:
-		writer_replace(launcher, ROLE_AUDIT, head->tag);
-		break;
-	case LAUNCH_TREE:
-		job_start(launcher, JOB_TREE, packet, fds);
-		break;
-	case LAUNCH_BLOB:
-		job_start(launcher, JOB_BLOB, packet, fds);
-		break;
-	case LAUNCH_EGRESS:
-		egress_answer(launcher, head->tag);
-		break;
-	case LAUNCH_WEBHOOK:
-		job_start(launcher, JOB_WEBHOOK, packet, fds);
-		break;
-	case LAUNCH_GRANT:
-		grant_answer(launcher, packet, fds);
-		break;
-	case LAUNCH_REVOKE:
-		grant_revoke(launcher, head);
-		break;
-	default: /* launch_decode lets no other through */
-		break;
-	}
+	size_t type = packet->head.type;
+	if (type < sizeof serves / sizeof *serves && serves[type])
+		serves[type](launcher, packet, fds);
 }
 
 /* ---- ends ---- */

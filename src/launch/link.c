@@ -131,7 +131,7 @@ static bool take_message(struct launcher *launcher)
 		close_channel(launcher);
 		return false;
 	}
-	launcher_serve(launcher, &packet, fds, count);
+	launcher_serve(launcher, &packet, fds);
 	close_fds(fds, count);
 	return true;
 }

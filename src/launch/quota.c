@@ -64,8 +64,9 @@ static int make_limited(struct launcher *launcher, const struct launch_message *
 	return failed;
 }
 
-void quota_answer(struct launcher *launcher, const struct launch_message *head)
+void quota_answer(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
+	const struct launch_message *head = &packet->head;
 	struct launch_message done = { .type = LAUNCH_DONE, .tag = head->tag };
 	struct error err;
 	if (!launcher->has_quota)

@@ -267,7 +267,7 @@ void sandbox_start(struct launcher *launcher, const struct launch_packet *packet
 
 /* ---- on demand ---- */
 
-void sandbox_end(struct launcher *launcher, const struct launch_packet *packet)
+void sandbox_end(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
 	const struct launch_message *head = &packet->head;
 	struct sandbox *sandbox = map_get(&launcher->sandboxes.ids, str_from(head->id));
@@ -347,8 +347,10 @@ static int begin_count(struct sandbox *sandbox, struct count *count, struct erro
 	return sandbox->parts.isolation->measure(sandbox->pid, !has_dir, &count->look, err);
 }
 
-void sandbox_count_held(struct launcher *launcher, const struct launch_message *head)
+void sandbox_count_held(
+	struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
+	const struct launch_message *head = &packet->head;
 	struct sandbox *sandbox = map_get(&launcher->sandboxes.ids, str_from(head->id));
 	struct error err;
 	if (!sandbox || !sandbox->is_up || sandbox->is_killed || sandbox->count) {
@@ -377,8 +379,9 @@ void sandbox_count_held(struct launcher *launcher, const struct launch_message *
 	measure_start(&count->measure);
 }
 
-void sandboxes_list(struct launcher *launcher, uint64_t tag)
+void sandboxes_list(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
+	uint64_t tag = packet->head.tag;
 	struct sandboxes *all = &launcher->sandboxes;
 	if (all->list_tag) {
 		link_refuse(launcher, tag, ERR_CONFLICT, "another list is being sent");

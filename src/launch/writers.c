@@ -48,8 +48,10 @@ static void start_and_answer(struct launcher *launcher, enum role which)
 		link_send(launcher, &head, NULL, 0, &core_end, 1);
 }
 
-void writer_replace(struct launcher *launcher, enum role which, uint64_t tag)
+void writer_replace(struct launcher *launcher, const struct launch_packet *packet, const int *fds)
 {
+	enum role which = packet->head.type == LAUNCH_AUDIT ? ROLE_AUDIT : ROLE_WRITER;
+	uint64_t tag = packet->head.tag;
 	if (launcher->writers[which].tag ||
 		(which == ROLE_AUDIT && !launcher_is_audited(launcher))) {
 		link_refuse(launcher, tag, ERR_CONFLICT, rows[which].refused);
