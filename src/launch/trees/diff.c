@@ -114,31 +114,26 @@ static size_t count_shared(const text_list *a, const text_list *b)
 	return count;
 }
 
-static int open_lists(struct tree_job *job, const struct states *states, size_t part, int *before,
-	int *after, struct error *err)
+static int open_states(struct tree_job *job, const struct states *states, size_t part,
+	tree_fds *before, tree_fds *after, struct error *err)
 {
-	const text_list *lists[] = { &states->before, &states->after };
-	int *outs[] = { before, after + (states->workspace ? 1 : 0) };
-	for (int side = 0; side < 2; side++) {
-		int *out = outs[side];
-		for (size_t i = 0; i < lists[side]->count; i++)
-			if (tree_open_part(job, lists[side]->items[i], workspace_parts[part].name,
-				    out++, err))
-				return -1;
-		for (size_t i = 0; i < states->packages[part].count; i++)
-			if (tree_open_part(
-				    job, states->packages[part].items[i], "tree", out++, err))
-				return -1;
+	const char *name = workspace_parts[part].name;
+	const text_list *packages = &states->packages[part];
+	if (tree_add_parts(job, &states->before, name, before, err) ||
+		tree_add_parts(job, packages, "tree", before, err))
+		return -1;
+	if (states->workspace) {
+		auto_close int workspace = fd_open_directory(job->workspaces, states->workspace);
+		if (workspace < 0)
+			return fail_errno(
+				err, "open the tree of workspace '%s'", states->workspace);
+		vec_push(job->arena, after, -1);
+		if (tree_open_upper(workspace, part, &after->items[0], err))
+			return -1;
 	}
-	if (!states->workspace)
-		return 0;
-	auto_close int workspace = fd_open_directory(job->workspaces, states->workspace);
-	if (workspace < 0)
-		return fail_errno(err, "open the tree of workspace '%s'", states->workspace);
-	after[0] = path_open_nolinks(
-		workspace, workspace_parts[part].upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	return after[0] < 0 && errno != ENOENT
-		       ? fail_errno(err, "open '%s'", workspace_parts[part].upper)
+	return tree_add_parts(job, &states->after, name, after, err) ||
+			       tree_add_parts(job, packages, "tree", after, err)
+		       ? -1
 		       : 0;
 }
 
@@ -161,33 +156,23 @@ static bool select_paths(
 static int compare_part(
 	struct comparison *c, const struct states *states, size_t part, struct error *err)
 {
-	size_t packages = states->packages[part].count, own = states->workspace ? 1 : 0;
-	size_t before_count = states->before.count + packages;
-	size_t after_count = own + states->after.count + packages;
-	int *before = arena_array(c->job->arena, before_count + 1, sizeof *before);
-	int *after = arena_array(c->job->arena, after_count + 1, sizeof *after);
+	auto_fds tree_fds before = { 0 };
+	auto_fds tree_fds after = { 0 };
 	text_list paths;
 	if (!select_paths(c->job->arena, &states->paths, workspace_parts[part].prefix, &paths))
 		return 0;
-	for (size_t i = 0; i < before_count; i++)
-		before[i] = -1;
-	for (size_t i = 0; i < after_count; i++)
-		after[i] = -1;
+	if (open_states(c->job, states, part, &before, &after, err))
+		return -1;
 	c->prefix = workspace_parts[part].prefix;
-	const struct snapshot_diff diff = { .before = before,
-		.before_count = before_count,
-		.after = after,
-		.after_count = after_count,
-		.shared = count_shared(&states->before, &states->after) + packages,
+	const struct snapshot_diff diff = { .before = before.items,
+		.before_count = before.count,
+		.after = after.items,
+		.after_count = after.count,
+		.shared = count_shared(&states->before, &states->after) +
+			  states->packages[part].count,
 		.paths = &paths,
 		.with_parents = c->bundle };
-	int failed = open_lists(c->job, states, part, before, after, err) ||
-		     snapshot_diff(&diff, on_difference, c, err);
-	for (size_t i = 0; i < before_count; i++)
-		fd_close(&before[i]);
-	for (size_t i = 0; i < after_count; i++)
-		fd_close(&after[i]);
-	return failed ? -1 : 0;
+	return snapshot_diff(&diff, on_difference, c, err);
 }
 
 static void read_paths(const struct tree_job *job, text_list *paths)

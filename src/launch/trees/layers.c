@@ -31,12 +31,9 @@ static int copy_parts(struct tree_job *job, int workspace, int stage, struct err
 	json_array(job->answer, "parts");
 	for (size_t i = 0; i < WORKSPACE_PARTS; i++) {
 		struct snapshot_copy done;
-		auto_close int to = -1;
-		auto_close int upper = path_open_nolinks(workspace, workspace_parts[i].upper,
-			O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-		if (upper < 0 && errno != ENOENT)
-			return fail_errno(
-				err, "open '%s' of the workspace", workspace_parts[i].upper);
+		auto_close int to = -1, upper = -1;
+		if (tree_open_upper(workspace, i, &upper, err))
+			return -1;
 		if (upper < 0 || (workspace_parts[i].has_packages && is_empty(upper)))
 			continue;
 		if (make_part(stage, workspace_parts[i].name, &to, err) ||
@@ -74,19 +71,6 @@ int tree_copy(struct tree_job *job, struct error *err)
 
 /* ---- merge ---- */
 
-/* Opens `part` of each layer in `names`; then `tree` of each in `packages`. */
-static int open_stack(const struct tree_job *job, const text_list *names, const char *part,
-	const text_list *packages, int *fds, size_t *count, struct error *err)
-{
-	for (size_t i = 0; i < names->count; i++)
-		if (tree_open_part(job, names->items[i], part, &fds[(*count)++], err))
-			return -1;
-	for (size_t i = 0; packages && i < packages->count; i++)
-		if (tree_open_part(job, packages->items[i], "tree", &fds[(*count)++], err))
-			return -1;
-	return 0;
-}
-
 struct merge_order {
 	text_list range, below, packages[WORKSPACE_PARTS];
 };
@@ -94,26 +78,22 @@ struct merge_order {
 static int merge_part(struct tree_job *job, const struct merge_order *order, size_t part, int stage,
 	struct error *err)
 {
-	size_t most = order->range.count + order->below.count + order->packages[part].count;
-	int *fds = arena_array(job->arena, most, sizeof *fds);
-	size_t count = 0, all = 0;
+	const char *name = workspace_parts[part].name;
+	auto_fds tree_fds range = { 0 };
+	auto_fds tree_fds below = { 0 };
 	bool has_part = false;
 	auto_close int to = -1;
-	for (size_t i = 0; i < most; i++)
-		fds[i] = -1;
-	int failed =
-		open_stack(job, &order->range, workspace_parts[part].name, NULL, fds, &count, err);
-	all = count;
-	for (size_t i = 0; i < count; i++)
-		has_part |= fds[i] >= 0;
-	if (!failed && has_part)
-		failed = open_stack(job, &order->below, workspace_parts[part].name,
-				 &order->packages[part], fds, &all, err) ||
-			 make_part(stage, workspace_parts[part].name, &to, err) ||
-			 snapshot_merge(fds, count, fds + count, all - count, to, err);
-	for (size_t i = 0; i < most; i++)
-		fd_close(&fds[i]);
-	return failed ? -1 : 0;
+	if (tree_add_parts(job, &order->range, name, &range, err))
+		return -1;
+	for (size_t i = 0; i < range.count; i++)
+		has_part |= range.items[i] >= 0;
+	if (!has_part)
+		return 0;
+	if (tree_add_parts(job, &order->below, name, &below, err) ||
+		tree_add_parts(job, &order->packages[part], "tree", &below, err) ||
+		make_part(stage, name, &to, err))
+		return -1;
+	return snapshot_merge(range.items, range.count, below.items, below.count, to, err);
 }
 
 /* NEW, the layers to be merged, "", those below, "", package layers of each part

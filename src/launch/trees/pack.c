@@ -57,63 +57,48 @@ struct archiving {
 };
 
 /* The upper of a part and that part of the frozen layers, topmost first; those that are there. */
-static int open_part(
-	struct archiving *archiving, size_t part, int *fds, size_t *count, struct error *err)
+static int open_part(struct archiving *archiving, size_t part, tree_fds *fds, struct error *err)
 {
-	int upper = path_open_nolinks(archiving->workspace, workspace_parts[part].upper,
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-	if (upper < 0 && errno != ENOENT)
-		return fail_errno(err, "open '%s' of the workspace", workspace_parts[part].upper);
-	if (upper >= 0)
-		fds[(*count)++] = upper;
-	for (size_t i = 0; i < archiving->frozen.count; i++) {
-		int fd = -1;
-		if (tree_open_part(archiving->job, archiving->frozen.items[i],
-			    workspace_parts[part].name, &fd, err))
-			return -1;
-		if (fd >= 0)
-			fds[(*count)++] = fd;
-	}
+	size_t kept = 0;
+	vec_push(archiving->job->arena, fds, -1);
+	if (tree_open_upper(archiving->workspace, part, &fds->items[0], err) ||
+		tree_add_parts(
+			archiving->job, &archiving->frozen, workspace_parts[part].name, fds, err))
+		return -1;
+	for (size_t i = 0; i < fds->count; i++)
+		if (fds->items[i] >= 0)
+			fds->items[kept++] = fds->items[i];
+	fds->count = kept;
 	return 0;
 }
 
 /* What several layers changed of the packages below them, as one layer. */
 static int add_changes(
-	struct archiving *archiving, size_t part, const int *fds, size_t count, struct error *err)
+	struct archiving *archiving, size_t part, const tree_fds *fds, struct error *err)
 {
 	struct tree_job *job = archiving->job;
-	const text_list *packages = &archiving->packages[part];
-	int *below = arena_array(job->arena, packages->count + 1, sizeof *below);
 	const char *name = arena_printf(job->arena, "archive-%s", archiving->id);
+	auto_fds tree_fds below = { 0 };
 	auto_close int stage = -1;
-	size_t opened = 0;
-	int failed = tree_stage_open(job, name, &stage, err);
-	for (; !failed && opened < packages->count; opened++)
-		failed = tree_open_part(job, packages->items[opened], "tree", &below[opened], err);
-	failed = failed || snapshot_merge(fds, count, below, opened, stage, err) ||
-		 packer_add_layer(&archiving->packer, workspace_parts[part].name, stage, err);
-	while (opened--)
-		fd_close(&below[opened]);
+	int failed = tree_stage_open(job, name, &stage, err) ||
+		     tree_add_parts(job, &archiving->packages[part], "tree", &below, err) ||
+		     snapshot_merge(fds->items, fds->count, below.items, below.count, stage, err) ||
+		     packer_add_layer(&archiving->packer, workspace_parts[part].name, stage, err);
 	tree_stage_remove(job, name);
 	return failed ? -1 : 0;
 }
 
 static int add_part(struct archiving *archiving, size_t part, struct error *err)
 {
-	size_t count = 0, most = archiving->frozen.count + 1;
-	int *fds = arena_array(archiving->job->arena, most, sizeof *fds);
-	int failed = open_part(archiving, part, fds, &count, err);
-	if (!failed && !workspace_parts[part].has_packages)
-		failed = packer_add_merged(
-			&archiving->packer, workspace_parts[part].name, fds, count, err);
-	else if (!failed && count == 1)
-		failed = packer_add_layer(
-			&archiving->packer, workspace_parts[part].name, fds[0], err);
-	else if (!failed && count > 1)
-		failed = add_changes(archiving, part, fds, count, err);
-	while (count--)
-		fd_close(&fds[count]);
-	return failed;
+	const char *name = workspace_parts[part].name;
+	auto_fds tree_fds fds = { 0 };
+	if (open_part(archiving, part, &fds, err))
+		return -1;
+	if (!workspace_parts[part].has_packages)
+		return packer_add_merged(&archiving->packer, name, fds.items, fds.count, err);
+	if (fds.count == 1)
+		return packer_add_layer(&archiving->packer, name, fds.items[0], err);
+	return fds.count ? add_changes(archiving, part, &fds, err) : 0;
 }
 
 static int add_record(struct archiving *archiving, struct error *err)

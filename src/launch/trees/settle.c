@@ -37,25 +37,19 @@ static int open_upper(const struct tree_job *job, const char *target,
 }
 
 static int open_trees(struct settling *s, struct tree_job *job, const text_list *frozen,
-	const char *part, struct error *err)
+	const char *part, tree_fds *fds, struct error *err)
 {
 	const text_list *after = &s->change->after;
+	vec_push(job->arena, fds, fcntl(s->upper, F_DUPFD_CLOEXEC, 3));
+	if (tree_add_parts(job, frozen, part, fds, err) ||
+		tree_add_parts(job, after, "tree", fds, err))
+		return -1;
 	s->frozen = frozen->count;
-	s->count = 1 + frozen->count + after->count;
-	s->fds = arena_array(job->arena, s->count, sizeof *s->fds);
-	for (size_t i = 0; i < s->count; i++)
-		s->fds[i] = -1;
-	s->fds[0] = fcntl(s->upper, F_DUPFD_CLOEXEC, 3);
-	for (size_t i = 0; i < frozen->count; i++)
-		if (tree_open_part(job, frozen->items[i], part, &s->fds[1 + i], err))
-			return -1;
-	for (size_t i = 0; i < after->count; i++) {
-		int *fd = &s->fds[1 + frozen->count + i];
-		if (tree_open_part(job, after->items[i], "tree", fd, err))
-			return -1;
-		if (*fd < 0)
+	s->fds = fds->items;
+	s->count = fds->count;
+	for (size_t i = 0; i < after->count; i++)
+		if (s->fds[1 + frozen->count + i] < 0)
 			return fail(err, ERR_CORRUPT, "layer '%s' has no files", after->items[i]);
-	}
 	return 0;
 }
 
@@ -84,11 +78,10 @@ int tree_settle(struct tree_job *job, struct error *err)
 	if (upper < 0) /* nothing was changed */
 		return 0;
 	s.upper = upper;
-	int failed =
-		open_trees(&s, job, &frozen, kind->part->name, err) || env_settle(kind, &s, err);
+	auto_fds tree_fds fds = { 0 };
+	int failed = open_trees(&s, job, &frozen, kind->part->name, &fds, err) ||
+		     env_settle(kind, &s, err);
 	fault_point("tree_settled");
-	for (size_t i = 0; i < s.count; i++)
-		fd_close(&s.fds[i]);
 	if (!failed && syncfs(upper))
 		failed = fail_errno(err, "write the changes of an environment to disk");
 	return failed ? -1 : 0;

@@ -76,6 +76,31 @@ int tree_open_part(
 	return 0;
 }
 
+int tree_open_upper(int workspace, size_t part, int *fd, struct error *err)
+{
+	const char *upper = workspace_parts[part].upper;
+	*fd = path_open_nolinks(workspace, upper, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	return *fd < 0 && errno != ENOENT ? fail_errno(err, "open '%s' of the workspace", upper)
+					  : 0;
+}
+
+void tree_fds_done(tree_fds *fds)
+{
+	while (fds->count)
+		fd_close(&fds->items[--fds->count]);
+}
+
+int tree_add_parts(const struct tree_job *job, const text_list *layers, const char *part,
+	tree_fds *fds, struct error *err)
+{
+	for (size_t i = 0; i < layers->count; i++) {
+		vec_push(job->arena, fds, -1);
+		if (tree_open_part(job, layers->items[i], part, &fds->items[fds->count - 1], err))
+			return -1;
+	}
+	return 0;
+}
+
 static void stage_name(const char *name, char out[LAUNCH_TREE_NAME_MAX + 16])
 {
 	str_format(out, LAUNCH_TREE_NAME_MAX + 16, TREE_STAGE_PREFIX "%s", name);

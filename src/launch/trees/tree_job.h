@@ -54,6 +54,15 @@ void tree_take_packages(struct tree_job *job, text_list packages[WORKSPACE_PARTS
  * no such layer. */
 int tree_open_part(
 	const struct tree_job *job, const char *name, const char *part, int *fd, struct error *err);
+/* The same of a workspace's upper. */
+int tree_open_upper(int workspace, size_t part, int *fd, struct error *err);
+/* Descriptors of one tree in several layers, topmost first; -1: a layer that hasn't that part. They
+ * are closed at the end of the block. */
+typedef VEC(int) tree_fds;
+void tree_fds_done(tree_fds *fds);
+#define auto_fds __attribute__((cleanup(tree_fds_done)))
+int tree_add_parts(const struct tree_job *job, const text_list *layers, const char *part,
+	tree_fds *fds, struct error *err);
 /* Makes the empty directory in which layer `name` is made; *fd is yours. */
 int tree_stage_open(const struct tree_job *job, const char *name, int *fd, struct error *err);
 /* Gives the stage its name when all of it is on disk. ERR_CONFLICT: the name is taken. */
