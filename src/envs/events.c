@@ -163,11 +163,6 @@ void events_evicted(const struct events *events, const struct env_meta *meta, co
 			{ "reason", reason }, { "last_used", meta->last_used_at }, { 0 } });
 }
 
-void events_removed(const struct events *events, const char *venv)
-{
-	events_status(events, "Removing venv", venv);
-}
-
 void events_retrying(const struct events *events, const char *venv, int attempt, int attempts)
 {
 	auto_buf struct buf out;

@@ -23,7 +23,6 @@ void events_installing(
 void events_installed(const struct events *events, const struct env_meta *meta, double seconds);
 void events_reused(const struct events *events, const struct env_meta *meta, double age_hours);
 void events_evicted(const struct events *events, const struct env_meta *meta, const char *reason);
-void events_removed(const struct events *events, const char *venv);
 /* The index didn't answer: attempt number `attempt` of `attempts` follows. */
 void events_retrying(const struct events *events, const char *venv, int attempt, int attempts);
 /* code: of enum build_failure or error_code_name. */

@@ -384,7 +384,7 @@ int env_remove(const struct env_store *store, const char *name, bool keep_layers
 	uint64_t count, bytes;
 	if (envs_check_name(name, err) || remove_one(store, name, err))
 		return -1;
-	events_removed(&store->events, name);
+	events_status(&store->events, "Removing venv", name);
 	return keep_layers ? 0 : collect_soon(store, 0, &count, &bytes, err);
 }
 

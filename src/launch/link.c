@@ -302,7 +302,8 @@ static void on_patience(struct loop *loop, void *ctx)
 	kill_core(launcher, &err);
 }
 
-void link_stop(struct launcher *launcher)
+/* Tells core to end, and to whom its sandboxes stay, by the signal. */
+static void tell_core(struct launcher *launcher, int signo)
 {
 	struct link *link = &launcher->link;
 	loop_cancel(launcher->loop, link->restart);
@@ -314,20 +315,18 @@ void link_stop(struct launcher *launcher)
 		role_kill(launcher, ROLE_CORE);
 		return;
 	}
-	kill(core, link->is_up ? SIGTERM : SIGKILL);
+	kill(core, link->is_up ? signo : SIGKILL);
 	link->patience = loop_after(launcher->loop, DRAIN_MS, on_patience, launcher);
+}
+
+void link_stop(struct launcher *launcher)
+{
+	tell_core(launcher, SIGTERM);
 }
 
 void link_reload(struct launcher *launcher)
 {
-	struct link *link = &launcher->link;
-	loop_cancel(launcher->loop, link->restart);
-	link->restart = NULL;
-	pid_t core = launcher->roles[ROLE_CORE];
-	if (!core)
-		return;
-	kill(core, link->is_up ? SIGHUP : SIGKILL);
-	link->patience = loop_after(launcher->loop, DRAIN_MS, on_patience, launcher);
+	tell_core(launcher, SIGHUP);
 }
 
 void link_done(struct launcher *launcher)

@@ -30,6 +30,14 @@ static enum quota_mechanism counted(char why[QUOTA_WHY_LEN], const char *type, c
 	return QUOTA_COUNTED;
 }
 
+/* `attributes` are those of fd, as they were read. What is made in it later gets the id, too. */
+static int set_project(int fd, struct fsxattr *attributes, uint32_t project)
+{
+	attributes->fsx_projid = project;
+	attributes->fsx_xflags |= FS_XFLAG_PROJINHERIT;
+	return ioctl(fd, FS_IOC_FSSETXATTR, attributes);
+}
+
 static enum quota_mechanism probe_project(int dir, const char *type, char why[QUOTA_WHY_LEN])
 {
 	struct fs_quota_statv state = { .qs_version = FS_QSTATV_VERSION1 };
@@ -43,9 +51,7 @@ static enum quota_mechanism probe_project(int dir, const char *type, char why[QU
 		return counted(why, type, "project quota is not enforced");
 	if (ioctl(dir, FS_IOC_FSGETXATTR, &attributes) < 0)
 		return counted(why, type, "no project ids");
-	attributes.fsx_projid = TRIAL_PROJECT;
-	attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
-	if (ioctl(dir, FS_IOC_FSSETXATTR, &attributes) < 0)
+	if (set_project(dir, &attributes, TRIAL_PROJECT) < 0)
 		return counted(why, type, "a project id can't be set");
 	struct dqblk limits = { 0 };
 	if (syscall(SYS_quotactl_fd, dir, QCMD(Q_GETQUOTA, PRJQUOTA), TRIAL_PROJECT, &limits) < 0 &&
@@ -141,18 +147,6 @@ static int find_project(int dir, uint32_t *project, struct error *err)
 	return fail(err, ERR_UNAVAILABLE, "no project id is free");
 }
 
-static int set_project(int fd, uint32_t project, struct error *err)
-{
-	struct fsxattr attributes;
-	if (ioctl(fd, FS_IOC_FSGETXATTR, &attributes) < 0)
-		return fail_errno(err, "read a project id");
-	attributes.fsx_projid = project;
-	attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
-	if (ioctl(fd, FS_IOC_FSSETXATTR, &attributes) < 0)
-		return fail_errno(err, "set a project id");
-	return 0;
-}
-
 static int limit_project(int dir, uint64_t bytes, uint64_t inodes, struct error *err)
 {
 	struct fsxattr attributes;
@@ -171,8 +165,10 @@ static int limit_project(int dir, uint64_t bytes, uint64_t inodes, struct error 
 		.dqb_valid = QIF_LIMITS };
 	if (syscall(SYS_quotactl_fd, dir, QCMD(Q_SETQUOTA, PRJQUOTA), project, &limits) < 0)
 		return fail_errno(err, "set the limits of project %u", project);
-	/* Set last; files created in dir later inherit the project id. */
-	return is_new ? set_project(dir, project, err) : 0;
+	/* Set last. */
+	if (is_new && set_project(dir, &attributes, project) < 0)
+		return fail_errno(err, "set a project id");
+	return 0;
 }
 
 static int limit_qgroup(int dir, uint64_t bytes, struct error *err)

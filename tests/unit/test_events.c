@@ -98,7 +98,7 @@ static void every_event_has_the_fields_of_the_seed(void **state)
 	events_installed(&f->events, &meta, 45.2);
 	events_reused(&f->events, &meta, 2.5);
 	events_evicted(&f->events, &meta, "lru_eviction");
-	events_removed(&f->events, meta.name);
+	events_status(&f->events, "Removing venv", meta.name);
 	assert_lines(f, "{\"event\":\"Creating virtual environment\","
 			"\"venv\":\"vivid-commenter@1.0.0_a3f5b8c\","
 			"\"package_id\":\"vivid-commenter@1.0.0\","

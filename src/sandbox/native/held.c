@@ -76,12 +76,11 @@ bool held_find_place(int dir, const char *name, const char *inside, struct held_
 	return true;
 }
 
-static bool is_seen(struct count *count, uint64_t device, uint64_t inode, bool add)
+/* Whether it was before; from now on it is. */
+static bool is_seen(struct count *count, uint64_t device, uint64_t inode)
 {
 	uint64_t key[2] = { device, inode };
-	struct str text = { (const char *)key, sizeof key };
-	return add ? map_set(&count->seen, text, count) != NULL
-		   : map_get(&count->seen, text) != NULL;
+	return map_set(&count->seen, (struct str){ (const char *)key, sizeof key }, count);
 }
 
 /* Root's sandboxes have uids of their own, a plain user's have that user's uid: a deleted file that
@@ -94,8 +93,7 @@ static bool is_sandboxes_own(const struct count *count, const struct statx *file
 static void add_deleted(struct count *count, const struct statx *file)
 {
 	if (file->stx_nlink || !is_counted_place(count, device_of(file), file->stx_mnt_id) ||
-		!is_sandboxes_own(count, file) ||
-		is_seen(count, device_of(file), file->stx_ino, true))
+		!is_sandboxes_own(count, file) || is_seen(count, device_of(file), file->stx_ino))
 		return;
 	uint64_t bytes = file->stx_blocks * 512;
 	count->held->bytes += bytes > PATH_INODE_CHARGE ? bytes : PATH_INODE_CHARGE;
@@ -164,7 +162,7 @@ static void add_mapping(struct count *count, int process, const char *range, uin
 	if (!look_up(process, path, &file))
 		add_deleted(count, &file);
 	else if (!is_gone(errno) && is_counted_path(count, device, name) &&
-		 !is_seen(count, device, inode, true))
+		 !is_seen(count, device, inode))
 		count->held->hidden++;
 }
 
