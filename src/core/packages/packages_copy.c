@@ -17,7 +17,8 @@ struct copying {
 	struct measure packer;
 	bool is_packing, is_unpacking;
 	bool has_failed;
-	struct error err;
+	struct error err;     /* the first one */
+	struct error packing; /* of the process that packs */
 };
 
 /* ---- files that a fiber waits for ---- */
@@ -111,7 +112,7 @@ static void on_packed(void *ctx, bool ok, uint64_t failed)
 	if (!ok)
 		fail(&err, ERR_FAILED, "the layers of the environment could not be packed");
 	else if (failed)
-		err = copying->err;
+		err = copying->packing;
 	/* EPIPE: the file server has refused it, and says why. */
 	if (!ok || (failed && (err.sys_errno != EPIPE || !copying->is_unpacking)))
 		note_failure(copying, &err);
@@ -127,7 +128,7 @@ static uint64_t pack(void *ctx)
 	signal(SIGPIPE, SIG_IGN);
 	return layers_write_tar(&files->w->core->envs.layers, files->layers.items,
 		       files->layers.count, files->is_kept, files->keep_ctx, fd,
-		       &copying->err) != 0;
+		       &copying->packing) != 0;
 }
 
 static void on_begun(void *ctx, int fd)
@@ -141,8 +142,8 @@ static void on_begun(void *ctx, int fd)
 		.ctx = copying,
 		.keep = { fd, core->envs.layers.dir },
 		.keep_count = 2,
-		.detail = &copying->err,
-		.detail_len = sizeof copying->err };
+		.detail = &copying->packing,
+		.detail_len = sizeof copying->packing };
 	measure_start(&copying->packer);
 	close(fd);
 }
