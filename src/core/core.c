@@ -490,28 +490,16 @@ int core_list(const struct request *request, struct core *core, const struct cor
 	void (*fn)(void *ctx, struct core_workspace *w), void *ctx, char next[CORE_CURSOR_SIZE],
 	struct error *err)
 {
-	uint64_t before = UINT64_MAX;
-	size_t count = 0;
-	int64_t last_ms = 0;
-	next[0] = 0;
-	if (access_check(core, request, VERB_WORKSPACE_LIST, access_bound(core, request), err))
+	struct core_page page;
+	if (access_check(core, request, VERB_WORKSPACE_LIST, access_bound(core, request), err) ||
+		core_page_begin(&page, filter->cursor, filter->limit, next, err))
 		return -1;
-	if (filter->cursor && !str_to_u64(str_from(filter->cursor), &before))
-		return fail(err, ERR_INVALID, "invalid cursor '%s'", filter->cursor);
-	/* Times of creation are unique (core_create), so they serve as cursors. */
-	for (struct core_workspace *w = core->newest; w; w = w->older) {
-		if ((uint64_t)w->model.created_ms >= before ||
-			w->model.state == WORKSPACE_CREATING || !access_reaches(request, w) ||
-			(filter->state >= 0 && (int)core_now(w).state != filter->state) ||
-			!is_of(&w->model, filter) || !has_labels(&w->model, filter->labels))
-			continue;
-		if (count++ == filter->limit) {
-			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
-			return 0;
-		}
-		last_ms = w->model.created_ms;
-		fn(ctx, w);
-	}
+	for (struct core_workspace *w = core->newest; w && !core_page_is_full(&page); w = w->older)
+		if (w->model.state != WORKSPACE_CREATING && access_reaches(request, w) &&
+			(filter->state < 0 || (int)core_now(w).state == filter->state) &&
+			is_of(&w->model, filter) && has_labels(&w->model, filter->labels) &&
+			core_page_takes(&page, w->model.created_ms))
+			fn(ctx, w);
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 #include "core/cancelable.h"
 #include "core/journal.h"
 #include "core/metrics.h"
+#include "core/page.h"
 #include "model/nouns/workspace.h"
 #include "proc/loop.h"
 
@@ -124,7 +125,6 @@ core_verb void core_suspend(const struct request *request, struct core_workspace
 core_verb void core_resume(const struct request *request, struct core_workspace *w,
 	core_workspace_fn *done, void *ctx);
 /* Newest first. `cursor`: as core_list gave it, or NULL. */
-#define CORE_CURSOR_SIZE 24
 struct core_filter {
 	const pair_list *labels; /* all must be equal; value NULL: the key must be there; or NULL */
 	const char *service;	 /* that made it; NULL: whoever did */

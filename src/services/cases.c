@@ -158,10 +158,10 @@ int case_get(const struct request *request, struct cases *cases, const char *id,
 	return 0;
 }
 
-static int read_cursor(const char *cursor, uint64_t *before, struct error *err)
+static int begin_page(struct core_page *page, const char *cursor, size_t limit,
+	char next[CORE_CURSOR_SIZE], struct error *err)
 {
-	*before = UINT64_MAX;
-	return cursor && !str_to_u64(str_from(cursor), before)
+	return core_page_begin(page, cursor, limit, next, err)
 		       ? fail(err, ERR_INVALID, "invalid cursor '%.64s'", cursor)
 		       : 0;
 }
@@ -171,23 +171,15 @@ int case_list(const struct request *request, struct cases *cases, const char *cu
 	char next[CORE_CURSOR_SIZE], struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
-	uint64_t before, last = 0;
-	size_t count = 0;
+	struct core_page page;
 	if (core_check(request, cases->base.core, VERB_CASE_LIST, NULL, err) ||
-		read_cursor(cursor, &before, err))
+		begin_page(&page, cursor, limit, next, err))
 		return -1;
-	next[0] = 0;
-	for (struct case_entry *c = cases->newest; c; c = c->older) {
-		if ((uint64_t)c->model.created_ms >= before || c->is_removed)
-			continue;
-		if (count++ == limit) {
-			str_format(next, CORE_CURSOR_SIZE, "%llu", (unsigned long long)last);
-			break;
+	for (struct case_entry *c = cases->newest; c && !core_page_is_full(&page); c = c->older)
+		if (!c->is_removed && core_page_takes(&page, c->model.created_ms)) {
+			struct eval_case shown = as_shown(c, &arena);
+			fn(ctx, &shown);
 		}
-		struct eval_case shown = as_shown(c, &arena);
-		fn(ctx, &shown);
-		last = (uint64_t)c->model.created_ms;
-	}
 	return 0;
 }
 
@@ -210,26 +202,19 @@ int cell_list(const struct request *request, struct cases *cases, const char *ca
 	void *ctx, char next[CORE_CURSOR_SIZE], struct error *err)
 {
 	struct case_entry *c;
-	uint64_t before, last = 0;
-	size_t count = 0;
+	struct core_page page;
 	if (core_check(request, cases->base.core, VERB_CELL_GET, NULL, err) ||
-		case_find(cases, case_id, &c, err) || read_cursor(cursor, &before, err))
+		case_find(cases, case_id, &c, err) || begin_page(&page, cursor, limit, next, err))
 		return -1;
-	next[0] = 0;
-	for (struct cell_entry *cell = c->cells; cell; cell = cell->next) {
-		if ((uint64_t)cell->model.created_ms >= before)
-			continue;
-		if (count++ == limit) {
-			str_format(next, CORE_CURSOR_SIZE, "%llu", (unsigned long long)last);
-			break;
+	for (struct cell_entry *cell = c->cells; cell && !core_page_is_full(&page);
+		cell = cell->next)
+		if (core_page_takes(&page, cell->model.created_ms)) {
+			struct cell shown = cell->model;
+			shown.steps = "[]";
+			shown.diff = NULL;
+			shown.variables = (pair_list){ 0 };
+			fn(ctx, &shown);
 		}
-		struct cell shown = cell->model;
-		shown.steps = "[]";
-		shown.diff = NULL;
-		shown.variables = (pair_list){ 0 };
-		fn(ctx, &shown);
-		last = (uint64_t)cell->model.created_ms;
-	}
 	return 0;
 }
 

@@ -439,27 +439,17 @@ int core_approval_list(const struct request *request, struct core *core,
 	char next[CORE_CURSOR_SIZE], struct error *err)
 {
 	const struct core_workspace *w = filter->w;
-	uint64_t before = UINT64_MAX;
-	size_t count = 0;
-	int64_t last_ms = 0;
-	next[0] = 0;
+	struct core_page page;
 	if (access_check(
-		    core, request, VERB_APPROVAL_LIST, w ? w : access_bound(core, request), err))
+		    core, request, VERB_APPROVAL_LIST, w ? w : access_bound(core, request), err) ||
+		core_page_begin(&page, filter->cursor, filter->limit, next, err))
 		return -1;
-	if (filter->cursor && !str_to_u64(str_from(filter->cursor), &before))
-		return fail(err, ERR_INVALID, "invalid cursor '%s'", filter->cursor);
-	for (const struct core_approval *a = core->access->newest_approval; a; a = a->older) {
-		if ((uint64_t)a->model.created_ms >= before ||
-			(w && strcmp(a->model.workspace, w->model.id) != 0) ||
-			(filter->state >= 0 && (int)a->model.state != filter->state) ||
-			!access_reaches(request, approval_workspace(a)))
-			continue;
-		if (count++ == filter->limit) {
-			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
-			return 0;
-		}
-		last_ms = a->model.created_ms;
-		fn(ctx, &a->model);
-	}
+	for (const struct core_approval *a = core->access->newest_approval;
+		a && !core_page_is_full(&page); a = a->older)
+		if ((!w || !strcmp(a->model.workspace, w->model.id)) &&
+			(filter->state < 0 || (int)a->model.state == filter->state) &&
+			access_reaches(request, approval_workspace(a)) &&
+			core_page_takes(&page, a->model.created_ms))
+			fn(ctx, &a->model);
 	return 0;
 }

@@ -142,27 +142,17 @@ int core_snapshot_list(const struct request *request, struct core *core,
 	void (*fn)(void *ctx, const struct snapshot *snapshot), void *ctx,
 	char next[CORE_CURSOR_SIZE], struct error *err)
 {
-	uint64_t before = UINT64_MAX;
-	size_t count = 0;
-	int64_t last_ms = 0;
-	next[0] = 0;
+	struct core_page page;
 	if (access_check(
-		    core, request, VERB_SNAPSHOT_LIST, w ? w : access_bound(core, request), err))
+		    core, request, VERB_SNAPSHOT_LIST, w ? w : access_bound(core, request), err) ||
+		core_page_begin(&page, cursor, limit, next, err))
 		return -1;
-	if (cursor && !str_to_u64(str_from(cursor), &before))
-		return fail(err, ERR_INVALID, "invalid cursor '%s'", cursor);
-	for (const struct core_snapshot *s = core->newest_snapshot; s; s = s->older) {
-		if ((uint64_t)s->model.created_ms >= before ||
-			(w && strcmp(s->model.workspace, w->model.id) != 0) ||
-			!access_reaches(request, workspace_of(s)))
-			continue;
-		if (count++ == limit) {
-			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
-			return 0;
-		}
-		last_ms = s->model.created_ms;
-		fn(ctx, &s->model);
-	}
+	for (const struct core_snapshot *s = core->newest_snapshot; s && !core_page_is_full(&page);
+		s = s->older)
+		if ((!w || !strcmp(s->model.workspace, w->model.id)) &&
+			access_reaches(request, workspace_of(s)) &&
+			core_page_takes(&page, s->model.created_ms))
+			fn(ctx, &s->model);
 	return 0;
 }
 
