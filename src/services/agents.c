@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "core/state/templates.h"
 #include "format/text/yaml_json.h"
+#include "services/waits.h"
 
 #define SWEEP_MS 3600000
 
@@ -117,60 +118,21 @@ static void take(void *state, const struct store_table *table, const void *row)
 
 /* ---- verbs ---- */
 
+/* What a verb asks for, when it has been checked; its fiber has a copy. */
 struct change {
 	struct agents *agents;
-	struct agent_entry *entry; /* that is added, until its row is there */
-	const char *name;
-	struct arena arena;
+	struct agent_entry *entry; /* that is added */
+	bool is_check;		   /* nothing is added */
 	bool was_there;
+	char name[AGENT_NAME_MAX + 1]; /* of the agent that is removed */
 	agents_fn *done;
 	void *ctx;
-	struct error err;
+	struct error refused; /* code ERR_NONE: it may be done */
 };
-
-static struct change *change_new(struct agents *agents, agents_fn *done, void *ctx)
-{
-	struct change *change = xzalloc(sizeof *change);
-	*change = (struct change){ .agents = agents, .done = done, .ctx = ctx };
-	arena_init(&change->arena);
-	return change;
-}
-
-static void change_end(
-	struct change *change, const struct a2a_agent *agent, const struct error *err)
-{
-	change->done(change->ctx, agent, change->was_there, err);
-	entry_release(change->entry);
-	arena_done(&change->arena);
-	free(change);
-}
-
-static void on_settled(struct loop *loop, void *ctx)
-{
-	struct change *change = ctx;
-	bool failed = change->err.code != ERR_NONE;
-	change_end(change, failed || !change->entry ? NULL : &change->entry->model,
-		failed ? &change->err : NULL);
-}
 
 static void tell(struct agents *agents, const char *type, const char *name)
 {
 	journal_emit(core_journal(agents->base.core), type, "", name, NULL);
-}
-
-static void on_added(void *ctx, const struct error *err)
-{
-	struct change *change = ctx;
-	struct agent_entry *entry = change->entry;
-	if (err) {
-		change_end(change, NULL, err);
-		return;
-	}
-	entry->is_written = true;
-	change->entry = NULL;
-	insert(change->agents, entry);
-	tell(change->agents, "agent.added", entry->model.name);
-	change_end(change, &entry->model, NULL);
 }
 
 static int check_others(struct agents *agents, const struct a2a_agent *agent, struct error *err)
@@ -204,51 +166,67 @@ static int check_template(const struct request *request, struct core *core,
 		     : error_context(err, "template");
 }
 
+static void run_agent_add(struct fiber *fiber, void *ctx)
+{
+	const struct change change = *(const struct change *)ctx;
+	struct core *core = change.agents->base.core;
+	struct agent_entry *entry = change.entry;
+	struct error err = change.refused;
+	int failed = err.code != ERR_NONE;
+	if (failed || change.is_check)
+		fail_later(fiber, core);
+	else
+		failed = put_wait(fiber, core, &store_agents, &entry->model, &err);
+	if (!failed && !change.is_check) {
+		entry->users++;
+		entry->is_written = true;
+		insert(change.agents, entry);
+		tell(change.agents, "agent.added", entry->model.name);
+	}
+	change.done(
+		change.ctx, failed ? NULL : &entry->model, change.was_there, failed ? &err : NULL);
+	entry_release(entry);
+}
+
 void agents_add(const struct request *request, struct agents *agents, struct str yaml,
 	bool is_check, agents_fn *done, void *ctx)
 {
-	struct change *change = change_new(agents, done, ctx);
+	struct agent_entry *entry = entry_new();
+	struct change change = {
+		.agents = agents, .entry = entry, .is_check = is_check, .done = done, .ctx = ctx
+	};
 	struct core *core = agents->base.core;
-	struct agent_entry *entry = change->entry = entry_new();
+	struct error *err = &change.refused;
 	id_make(entry->model.id);
 	entry->model.created_ms = clock_now_ms();
-	bool failed = core_check(request, core, is_check ? VERB_AGENT_GET : VERB_AGENT_ADD, NULL,
-			      &change->err) ||
-		      parse(yaml, entry, &change->err) ||
-		      check_template(request, core, &entry->model, yaml, &change->err);
+	bool failed =
+		core_check(request, core, is_check ? VERB_AGENT_GET : VERB_AGENT_ADD, NULL, err) ||
+		parse(yaml, entry, err) || check_template(request, core, &entry->model, yaml, err);
 	const struct agent_entry *old = failed ? NULL : find(agents, str_from(entry->model.name));
-	change->was_there = old;
+	change.was_there = old;
 	if (old) {
 		memcpy(entry->model.id, old->model.id, sizeof old->model.id);
 		entry->model.created_ms = old->model.created_ms;
+	} else if (!failed) {
+		check_others(agents, &entry->model, err);
 	}
-	if (failed || (!old && check_others(agents, &entry->model, &change->err)) || is_check)
-		loop_after(agents->base.loop, 0, on_settled, change);
-	else
-		core_put(core, &store_agents, &entry->model, on_added, change);
+	fiber_start(run_agent_add, &change);
 }
 
-static void on_removed(void *ctx, const struct error *err)
+static void forget_agent(struct agents *agents, const char *name)
 {
-	struct change *change = ctx;
-	struct agents *agents = change->agents;
-	if (err) {
-		change_end(change, NULL, err);
-		return;
-	}
-	struct agent_entry *entry = map_remove(&agents->entries, str_from(change->name));
+	struct agent_entry *entry = map_remove(&agents->entries, str_from(name));
 	size_t at = 0;
 	struct agent_task *task;
 	while ((task = map_next(&agents->tasks, &at)))
-		if (!strcmp(task->model.agent, change->name)) {
+		if (!strcmp(task->model.agent, name)) {
 			if (task->run && !task->is_ending)
 				task_set_text(task, TASK_CANCELED, "the agent was removed");
 			if (!task->is_ending)
 				task_forget(task);
 		}
 	entry_release(entry);
-	tell(agents, "agent.removed", change->name);
-	change_end(change, NULL, NULL);
+	tell(agents, "agent.removed", name);
 }
 
 int agents_missing(const char *name, struct error *err)
@@ -266,17 +244,29 @@ static int find_or_fail(const struct agents *agents, const char *name,
 	return *entry && (*entry)->is_written ? 0 : agents_missing(name, err);
 }
 
+static void run_agent_removal(struct fiber *fiber, void *ctx)
+{
+	const struct change change = *(const struct change *)ctx;
+	struct agents *agents = change.agents;
+	const struct agent_entry *entry = find(agents, str_from(change.name));
+	struct error err = change.refused;
+	int failed = err.code ? fail_later(fiber, agents->base.core)
+			      : drop_wait(fiber, agents->base.core, &store_agents, entry->model.id,
+					&err);
+	if (!failed)
+		forget_agent(agents, change.name);
+	change.done(change.ctx, NULL, false, failed ? &err : NULL);
+}
+
 void agents_remove(const struct request *request, struct agents *agents, const char *name,
 	agents_fn *done, void *ctx)
 {
-	struct change *change = change_new(agents, done, ctx);
+	struct change change = { .agents = agents, .done = done, .ctx = ctx };
 	const struct agent_entry *entry;
-	change->name = arena_text(&change->arena, name);
-	if (core_check(request, agents->base.core, VERB_AGENT_REMOVE, NULL, &change->err) ||
-		find_or_fail(agents, name, &entry, &change->err))
-		loop_after(agents->base.loop, 0, on_settled, change);
-	else
-		core_drop(agents->base.core, &store_agents, entry->model.id, on_removed, change);
+	str_copy(change.name, sizeof change.name, name);
+	if (!core_check(request, agents->base.core, VERB_AGENT_REMOVE, NULL, &change.refused))
+		find_or_fail(agents, name, &entry, &change.refused);
+	fiber_start(run_agent_removal, &change);
 }
 
 int agents_get(const struct request *request, struct agents *agents, const char *name,

@@ -141,25 +141,16 @@ int deployment_list(const struct request *request, struct deployments *all, cons
 	size_t limit, struct arena *arena, void (*fn)(void *ctx, const struct deployment *shown),
 	void *ctx, char next[CORE_CURSOR_SIZE], struct error *err)
 {
-	uint64_t before = UINT64_MAX;
-	size_t count = 0;
-	int64_t last_ms = 0;
-	next[0] = 0;
-	if (core_check(request, all->service.core, VERB_DEPLOYMENT_LIST, NULL, err))
+	struct core_page page;
+	if (core_check(request, all->service.core, VERB_DEPLOYMENT_LIST, NULL, err) ||
+		core_page_begin(&page, cursor, limit, next, err))
 		return -1;
-	if (cursor && !str_to_u64(str_from(cursor), &before))
-		return fail(err, ERR_INVALID, "invalid cursor '%s'", cursor);
-	for (const struct deployment_state *d = all->newest; d; d = d->older) {
-		if ((uint64_t)d->created_ms >= before || d->is_removed)
-			continue;
-		if (count++ == limit) {
-			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
-			return 0;
+	for (const struct deployment_state *d = all->newest; d && !core_page_is_full(&page);
+		d = d->older)
+		if (!d->is_removed && core_page_takes(&page, d->created_ms)) {
+			struct deployment shown = as_shown(d, arena);
+			fn(ctx, &shown);
 		}
-		last_ms = d->created_ms;
-		struct deployment shown = as_shown(d, arena);
-		fn(ctx, &shown);
-	}
 	return 0;
 }
 
@@ -177,63 +168,60 @@ int deployment_logs(const struct request *request, struct deployments *all, cons
 
 /* ---- verbs that wait for the store ---- */
 
-struct operation_state {
+/* What a verb asks for, when it has been checked; its fiber has a copy. */
+struct deployment_operation {
 	struct deployments *all;
 	char id[ID_LEN + 1];
 	bool is_new;
 	deployment_fn *done;
 	void *ctx;
-	struct error err;
+	struct error refused; /* code ERR_NONE: it may be done */
 };
 
-static struct operation_state *operation_new(
-	struct deployments *all, deployment_fn *done, void *ctx)
+static int store_next(struct fiber *fiber, const struct deployment_operation *op,
+	struct deployment_state **stored, struct error *err)
 {
-	struct operation_state *op = xzalloc(sizeof *op);
-	*op = (struct operation_state){ .all = all, .done = done, .ctx = ctx };
-	return op;
-}
-
-static void on_refused(struct loop *loop, void *ctx)
-{
-	struct operation_state *op = ctx;
-	op->done(op->ctx, NULL, false, &op->err);
-	free(op);
-}
-
-static void refuse(struct operation_state *op)
-{
-	loop_after(op->all->service.loop, 0, on_refused, op);
-}
-
-static void on_stored(void *ctx, const struct error *err)
-{
-	struct operation_state *op = ctx;
-	auto_arena struct arena arena = { 0 };
-	struct deployment_state *d = find(op->all, op->id);
-	struct error gone;
-	if (!err && !d) {
-		fail(&gone, ERR_CONFLICT, "the deployment was removed meanwhile");
-		err = &gone;
-	}
-	if (err && d && d->next && !d->next->rollout)
+	deployment_save(find(op->all, op->id), fiber_continue, fiber);
+	int failed = fiber_wait(fiber, err);
+	struct deployment_state *d = *stored = find(op->all, op->id);
+	if (!failed && !d)
+		failed = fail(err, ERR_CONFLICT, "the deployment was removed meanwhile");
+	if (failed && d && d->next && !d->next->rollout)
 		revision_end(d->next);
-	if (err && d && op->is_new && !d->live && !d->next)
+	if (failed && d && op->is_new && !d->live && !d->next)
 		deployment_free(d);
-	if (err) {
-		op->done(op->ctx, NULL, false, err);
-		free(op);
-		return;
-	}
-	fault_point("deployment_stored");
-	rollout_begin(d->next);
-	struct deployment shown = as_shown(d, &arena);
-	op->done(op->ctx, &shown, op->is_new, NULL);
-	free(op);
+	return failed;
 }
 
-/* Rolls `model` out, as the next revision. */
-static void roll_out(const struct request *request, struct operation_state *op,
+static void run_deployment(struct fiber *fiber, void *ctx)
+{
+	const struct deployment_operation op = *(const struct deployment_operation *)ctx;
+	auto_arena struct arena arena = { 0 };
+	struct deployment_state *d;
+	struct deployment shown;
+	struct error err = op.refused;
+	int failed = err.code ? fail_later(fiber, op.all->service.core)
+			      : store_next(fiber, &op, &d, &err);
+	if (!failed) {
+		fault_point("deployment_stored");
+		rollout_begin(d->next);
+		shown = as_shown(d, &arena);
+	}
+	op.done(op.ctx, failed ? NULL : &shown, !failed && op.is_new, failed ? &err : NULL);
+}
+
+static void run_deployment_removal(struct fiber *fiber, void *ctx)
+{
+	const struct deployment_operation op = *(const struct deployment_operation *)ctx;
+	struct core *core = op.all->service.core;
+	struct error err = op.refused;
+	int failed = err.code ? fail_later(fiber, core)
+			      : drop_wait(fiber, core, &store_deployments, op.id, &err);
+	op.done(op.ctx, NULL, false, failed ? &err : NULL);
+}
+
+/* `model` is the next revision. */
+static void add_next(const struct request *request, struct deployment_operation *op,
 	struct deployment_state *d, const struct revision *model)
 {
 	char name[PRINCIPAL_NAME_SIZE];
@@ -248,7 +236,6 @@ static void roll_out(const struct request *request, struct operation_state *op,
 	d->error[0] = 0;
 	deployment_forget_logs(d);
 	memcpy(op->id, d->id, sizeof op->id);
-	deployment_save(d, on_stored, op);
 }
 
 static int check_idle(const struct deployment_state *d, struct error *err)
@@ -286,8 +273,8 @@ static int check_room(const struct deployments *all, struct error *err)
 		       : 0;
 }
 
-static int find_or_add(struct operation_state *op, const char *name, struct deployment_state **out,
-	struct error *err)
+static int find_or_add(struct deployment_operation *op, const char *name,
+	struct deployment_state **out, struct error *err)
 {
 	struct deployments *all = op->all;
 	char id[ID_LEN + 1];
@@ -312,15 +299,16 @@ static int find_or_add(struct operation_state *op, const char *name, struct depl
 void deployment_create(const struct request *request, struct deployments *all,
 	const struct deployment_wanted *wanted, deployment_fn *done, void *ctx)
 {
-	struct operation_state *op = operation_new(all, done, ctx);
+	struct deployment_operation op = { .all = all, .done = done, .ctx = ctx };
 	auto_arena struct arena arena = { 0 };
 	struct deployment_state *d;
 	struct workspace_network network = wanted->network;
 	bool has_network = network.mode || network.allow.count || network.deny.count;
-	if (core_check(request, all->service.core, VERB_DEPLOYMENT_CREATE, NULL, &op->err) ||
-		(has_network && workspace_network_settle(&network, &op->err)) ||
-		find_or_add(op, wanted->name ? wanted->name : wanted->agent_app_id, &d, &op->err)) {
-		refuse(op);
+	if (core_check(request, all->service.core, VERB_DEPLOYMENT_CREATE, NULL, &op.refused) ||
+		(has_network && workspace_network_settle(&network, &op.refused)) ||
+		find_or_add(
+			&op, wanted->name ? wanted->name : wanted->agent_app_id, &d, &op.refused)) {
+		fiber_start(run_deployment, &op);
 		return;
 	}
 	const struct revision model = { .agent_app_id = wanted->agent_app_id,
@@ -338,30 +326,37 @@ void deployment_create(const struct request *request, struct deployments *all,
 		.env = wanted->env,
 		.network = network,
 		.settings = wanted->settings };
-	roll_out(request, op, d, &model);
+	add_next(request, &op, d, &model);
+	fiber_start(run_deployment, &op);
+}
+
+/* The revision that is rolled out once more. */
+static int find_earlier(const struct request *request, struct deployments *all, enum verb verb,
+	const char *id, struct deployment_state **d, const struct revision_state **from,
+	struct error *err)
+{
+	bool is_rollback = verb == VERB_DEPLOYMENT_ROLLBACK;
+	if (look_up(request, all, verb, id, d, err) || check_idle(*d, err))
+		return -1;
+	*from = is_rollback ? (*d)->previous : (*d)->live;
+	return *from ? 0
+		     : fail(err, ERR_CONFLICT, "deployment '%s' has no %s", (*d)->name,
+			       is_rollback ? "earlier revision" : "live revision");
 }
 
 static void roll_again(const struct request *request, struct deployments *all, enum verb verb,
 	const char *id, deployment_fn *done, void *ctx)
 {
-	struct operation_state *op = operation_new(all, done, ctx);
+	struct deployment_operation op = { .all = all, .done = done, .ctx = ctx };
 	struct deployment_state *d;
-	if (look_up(request, all, verb, id, &d, &op->err) || check_idle(d, &op->err)) {
-		refuse(op);
-		return;
+	const struct revision_state *from;
+	if (!find_earlier(request, all, verb, id, &d, &from, &op.refused)) {
+		struct revision model = from->model;
+		model.rebuild_venv = model.skip_venv_cache = model.force_refresh = false;
+		model.is_cached = true;
+		add_next(request, &op, d, &model);
 	}
-	const struct revision_state *from =
-		verb == VERB_DEPLOYMENT_ROLLBACK ? d->previous : d->live;
-	if (!from) {
-		fail(&op->err, ERR_CONFLICT, "deployment '%s' has no %s", d->name,
-			verb == VERB_DEPLOYMENT_ROLLBACK ? "earlier revision" : "live revision");
-		refuse(op);
-		return;
-	}
-	struct revision model = from->model;
-	model.rebuild_venv = model.skip_venv_cache = model.force_refresh = false;
-	model.is_cached = true;
-	roll_out(request, op, d, &model);
+	fiber_start(run_deployment, &op);
 }
 
 void deployment_restart(const struct request *request, struct deployments *all, const char *id,
@@ -376,20 +371,13 @@ void deployment_rollback(const struct request *request, struct deployments *all,
 	roll_again(request, all, VERB_DEPLOYMENT_ROLLBACK, id, done, ctx);
 }
 
-static void on_dropped(void *ctx, const struct error *err)
-{
-	struct operation_state *op = ctx;
-	op->done(op->ctx, NULL, false, err);
-	free(op);
-}
-
 void deployment_remove(const struct request *request, struct deployments *all, const char *id,
 	deployment_fn *done, void *ctx)
 {
-	struct operation_state *op = operation_new(all, done, ctx);
+	struct deployment_operation op = { .all = all, .done = done, .ctx = ctx };
 	struct deployment_state *d;
-	if (look_up(request, all, VERB_DEPLOYMENT_REMOVE, id, &d, &op->err)) {
-		refuse(op);
+	if (look_up(request, all, VERB_DEPLOYMENT_REMOVE, id, &d, &op.refused)) {
+		fiber_start(run_deployment_removal, &op);
 		return;
 	}
 	struct revision_state *each[] = { d->next, d->live, d->previous };
@@ -399,7 +387,8 @@ void deployment_remove(const struct request *request, struct deployments *all, c
 			each[i]->model.caller =
 				arena_text(&each[i]->arena, access_caller(request, name));
 	tell(d, DEPLOYMENT_STOPPED, d->rollout.version, d->rollout.revision, NULL);
-	core_drop(all->service.core, &store_deployments, d->id, on_dropped, op);
+	memcpy(op.id, d->id, sizeof op.id);
+	fiber_start(run_deployment_removal, &op);
 	fault_point("deployment_dropped");
 	d->is_removed = true;
 	if (!each[0] && !each[1] && !each[2])

@@ -25,19 +25,14 @@ void desk_done(struct desk *desk)
 	desk->captured = (struct exec_captured){ 0 };
 }
 
-/* What is known at once (invariant 3). */
-static int fail_later(const struct desk *desk)
-{
-	struct error ignored;
-	pause_wait(desk->fiber, core_loop(desk->core), 0, &ignored);
-	return -1;
-}
-
+/* A failure that is known at once is told later (invariant 3). */
 static int begin(
 	struct fiber *fiber, struct desk *desk, struct core_workspace **w, struct error *err)
 {
 	desk->fiber = fiber;
-	return core_find(desk->request, desk->core, desk->id, w, err) ? fail_later(desk) : 0;
+	return core_find(desk->request, desk->core, desk->id, w, err)
+		       ? fail_later(fiber, desk->core)
+		       : 0;
 }
 
 /* ---- create, remove ---- */
@@ -139,7 +134,7 @@ int desk_run(
 		return -1;
 	if (exec_start(desk->request, w, spec, EXEC_CAPTURED, NULL, &listener, &desk->exec, err)) {
 		desk->exec = NULL;
-		return fail_later(desk);
+		return fail_later(fiber, desk->core);
 	}
 	return fiber_wait_or_cut(fiber, cut, desk, err);
 }

@@ -205,94 +205,74 @@ void pushes_add(
 
 /* ---- verbs ---- */
 
+/* What a verb asks for, when it has been checked; its fiber has a copy. */
 struct push_change {
 	struct agents *agents;
 	struct push_config row;
-	struct arena arena;
 	push_config_fn *done;
 	void *ctx;
-	struct error err;
+	bool is_needed;	      /* something is to be changed */
+	struct error refused; /* code ERR_NONE: it may be done */
 };
 
-static struct push_change *change_new(struct agents *agents, push_config_fn *done, void *ctx)
-{
-	struct push_change *change = xzalloc(sizeof *change);
-	*change = (struct push_change){ .agents = agents, .done = done, .ctx = ctx };
-	arena_init(&change->arena);
-	return change;
-}
-
-static void change_end(
-	struct push_change *change, const struct push_config *config, const struct error *err)
-{
-	change->done(change->ctx, config, err);
-	arena_done(&change->arena);
-	free(change);
-}
-
-static void on_settled(struct loop *loop, void *ctx)
-{
-	struct push_change *change = ctx;
-	change_end(change, NULL, change->err.code ? &change->err : NULL);
-}
-
 /* The task may have been forgotten meanwhile, or got other configs. */
-static void on_set(void *ctx, const struct error *err)
+static int replace(
+	struct agents *agents, const struct push_config *row, struct push **set, struct error *err)
 {
-	struct push_change *change = ctx;
-	struct agents *agents = change->agents;
-	struct agent_task *task = map_get(&agents->tasks, str_from(change->row.task));
-	struct push *old = task ? find(task, change->row.owner, change->row.config) : NULL;
-	struct error why;
-	if (!err && (!task || (!old && check_count(task, &why)))) {
-		core_drop(agents->base.core, &store_push_configs, change->row.id, NULL, NULL);
-		if (!task)
-			fail(&why, ERR_NOT_FOUND, "there is no task '%s'", change->row.task);
-		err = &why;
-	}
-	if (err) {
-		change_end(change, NULL, err);
-		return;
+	struct agent_task *task = map_get(&agents->tasks, str_from(row->task));
+	struct push *old = task ? find(task, row->owner, row->config) : NULL;
+	if (!task || (!old && check_count(task, err))) {
+		core_drop(agents->base.core, &store_push_configs, row->id, NULL, NULL);
+		return task ? -1 : fail(err, ERR_NOT_FOUND, "there is no task '%s'", row->task);
 	}
 	bool is_due = old && old->count;
-	if (old && strcmp(old->model.id, change->row.id) != 0) /* two were set at once */
+	if (old && strcmp(old->model.id, row->id) != 0) /* two were set at once */
 		core_drop(agents->base.core, &store_push_configs, old->model.id, NULL, NULL);
 	if (old)
 		push_forget(old);
-	struct push *push = push_new(agents, task, &change->row);
+	*set = push_new(agents, task, row);
 	if (is_due || (!task->is_ending && task_state_is_final(task->model.state)))
-		push_merge(push);
-	change_end(change, &push->model, NULL);
-	push_next(push);
+		push_merge(*set);
+	return 0;
+}
+
+static void run_push_set(struct fiber *fiber, void *ctx)
+{
+	struct push_change change = *(const struct push_change *)ctx;
+	struct core *core = change.agents->base.core;
+	auto_arena struct arena arena = { 0 };
+	struct error err = change.refused;
+	struct push *push = NULL;
+	record_copy_texts(&push_config_record, &arena, &change.row);
+	int failed = err.code ? fail_later(fiber, core)
+			      : put_wait(fiber, core, &store_push_configs, &change.row, &err);
+	failed = failed || replace(change.agents, &change.row, &push, &err);
+	change.done(change.ctx, failed ? NULL : &push->model, failed ? &err : NULL);
+	if (!failed)
+		push_next(push);
 }
 
 void push_config_set(const struct request *request, struct agents *agents, const char *agent,
 	const char *id, const struct push_config *given, push_config_fn *done, void *ctx)
 {
-	struct push_change *change = change_new(agents, done, ctx);
+	struct push_change change = { .agents = agents, .done = done, .ctx = ctx };
+	struct error *err = &change.refused;
 	struct agent_task *task;
 	char owner[PRINCIPAL_NAME_SIZE];
 	struct push *old = NULL;
 	access_caller(request, owner);
-	bool failed =
-		task_find(request, agents, agent, id, VERB_TASK_PUSH, &task, &change->err) < 0;
+	bool failed = task_find(request, agents, agent, id, VERB_TASK_PUSH, &task, err) < 0;
 	if (!failed)
 		old = find(task, owner, given->config ? given->config : task->model.id);
 	if (!failed)
-		failed = pushes_check(agents_look(agents, str_from(agent)), given, NULL,
-				 &change->err) < 0;
+		failed = pushes_check(agents_look(agents, str_from(agent)), given, NULL, err) < 0;
 	if (!failed && !old)
-		failed = check_count(task, &change->err) < 0;
-	if (failed) {
-		loop_after(agents->base.loop, 0, on_settled, change);
-		return;
-	}
-	if (!task->is_kept) /* it must be found by the receiver, too */
+		failed = check_count(task, err) < 0;
+	if (!failed && !task->is_kept) /* it must be found by the receiver, too */
 		task_save(task);
-	struct push_config row = describe(task, given, owner, old);
-	change->row = row;
-	record_copy_texts(&push_config_record, &change->arena, &change->row);
-	core_put(agents->base.core, &store_push_configs, &change->row, on_set, change);
+	if (!failed)
+		change.row = describe(task, given, owner, old);
+	fiber_start(run_push_set, &change);
 }
 
 int push_config_get(const struct request *request, struct agents *agents, const char *agent,
@@ -326,27 +306,33 @@ int push_config_list(const struct request *request, struct agents *agents, const
 	return 0;
 }
 
-static void on_deleted(void *ctx, const struct error *err)
+static void run_push_deletion(struct fiber *fiber, void *ctx)
 {
-	change_end(ctx, NULL, err);
+	const struct push_change change = *(const struct push_change *)ctx;
+	struct core *core = change.agents->base.core;
+	struct error err = change.refused;
+	if (change.is_needed)
+		drop_wait(fiber, core, &store_push_configs, change.row.id, &err);
+	else
+		fail_later(fiber, core);
+	change.done(change.ctx, NULL, err.code ? &err : NULL);
 }
 
 void push_config_delete(const struct request *request, struct agents *agents, const char *agent,
 	const char *id, const char *config, push_config_fn *done, void *ctx)
 {
-	struct push_change *change = change_new(agents, done, ctx);
+	struct push_change change = { .agents = agents, .done = done, .ctx = ctx };
 	struct agent_task *task;
 	char owner[PRINCIPAL_NAME_SIZE];
 	struct push *push = NULL;
-	if (!task_find(request, agents, agent, id, VERB_TASK_PUSH, &task, &change->err))
+	if (!task_find(request, agents, agent, id, VERB_TASK_PUSH, &task, &change.refused))
 		push = find(task, access_caller(request, owner), config);
-	if (!push) {
-		loop_after(agents->base.loop, 0, on_settled, change);
-		return;
+	change.is_needed = push;
+	if (push) {
+		memcpy(change.row.id, push->model.id, sizeof change.row.id);
+		push_forget(push); /* from now on, also when its row can't be deleted */
 	}
-	memcpy(change->row.id, push->model.id, sizeof change->row.id);
-	push_forget(push); /* from now on, also when its row can't be deleted */
-	core_drop(agents->base.core, &store_push_configs, change->row.id, on_deleted, change);
+	fiber_start(run_push_deletion, &change);
 }
 
 /* ---- after a start ---- */

@@ -123,9 +123,8 @@ static int activate(struct forge *forge, struct error *err)
 	tool->has_passed = true;
 	tool->error = NULL;
 	tool->forge_ms = clock_monotonic_ms() - forge->started_ms;
-	tools_activate(tools_find_active(forge->entry->tools, tool->name), forge->entry,
-		fiber_continue, forge->fiber);
-	return fiber_wait(forge->fiber, err);
+	return tools_activate(forge->fiber, tools_find_active(forge->entry->tools, tool->name),
+		forge->entry, err);
 }
 
 static int become(struct forge *forge, enum tool_state state, struct error *err)

@@ -112,38 +112,11 @@ void tool_become(struct tool_entry *entry, enum tool_state state, store_done_fn 
 		tools_arm_sweep(entry->tools);
 }
 
-struct activation {
-	struct tool_entry *from, *to;
-	store_done_fn *done;
-	void *ctx;
-};
-
-static void on_activated(void *ctx, const struct error *err)
-{
-	struct activation *a = ctx;
-	if (!err) {
-		/* More than one, when a rollback and a forging have ended at the same time. */
-		for (struct tool_entry *e = a->to->tools->newest; e; e = e->older)
-			if (e != a->to && e->model.state == TOOL_ACTIVE &&
-				!strcmp(e->model.name, a->to->model.name))
-				tool_become(e, TOOL_DORMANT, NULL, NULL);
-		set_state(&a->to->model, TOOL_ACTIVE);
-		tell(a->to);
-		fault_point("tool_active");
-	}
-	if (a->from)
-		a->from->users--;
-	a->to->users--;
-	a->done(a->ctx, err);
-	free(a);
-}
-
-void tools_activate(struct tool_entry *from, struct tool_entry *to, store_done_fn *done, void *ctx)
+int tools_activate(
+	struct fiber *fiber, struct tool_entry *from, struct tool_entry *to, struct error *err)
 {
 	struct core *core = to->tools->base.core;
-	struct activation *a = xzalloc(sizeof *a);
 	struct tool after = to->model;
-	*a = (struct activation){ from, to, done, ctx };
 	to->users++;
 	if (from) {
 		struct tool before = from->model;
@@ -152,39 +125,42 @@ void tools_activate(struct tool_entry *from, struct tool_entry *to, store_done_f
 		core_put(core, &store_tools, &before, NULL, NULL);
 	}
 	set_state(&after, TOOL_ACTIVE);
-	core_put(core, &store_tools, &after, on_activated, a);
+	core_put(core, &store_tools, &after, fiber_continue, fiber);
 	fault_point("tool_activate");
+	int failed = fiber_wait(fiber, err);
+	if (!failed) {
+		/* More than one, when a rollback and a forging have ended at the same time. */
+		for (struct tool_entry *e = to->tools->newest; e; e = e->older)
+			if (e != to && e->model.state == TOOL_ACTIVE &&
+				!strcmp(e->model.name, to->model.name))
+				tool_become(e, TOOL_DORMANT, NULL, NULL);
+		set_state(&to->model, TOOL_ACTIVE);
+		tell(to);
+		fault_point("tool_active");
+	}
+	if (from)
+		from->users--;
+	to->users--;
+	return failed;
 }
 
 /* ---- verbs ---- */
 
-/* An error that is known at once, or the answer: told from the loop. */
-struct later {
+/* What a verb asks for, when it has been checked; its fiber has a copy. */
+struct tool_change {
 	struct tools *tools;
 	tool_fn *done;
 	void *ctx;
-	struct error err;
+	struct error refused;	      /* code ERR_NONE: it may be done */
 	char name[TOOL_NAME_MAX + 1]; /* of the tool that is removed */
 	struct tool_entry *entry;
 };
 
-static struct later *later_new(struct tools *tools, tool_fn *done, void *ctx)
+static void refuse_tool(struct fiber *fiber, void *ctx)
 {
-	struct later *later = xzalloc(sizeof *later);
-	*later = (struct later){ .tools = tools, .done = done, .ctx = ctx };
-	return later;
-}
-
-static void on_refused(struct loop *loop, void *ctx)
-{
-	struct later *later = ctx;
-	later->done(later->ctx, NULL, &later->err);
-	free(later);
-}
-
-static void refuse(struct later *later)
-{
-	loop_after(core_loop(later->tools->base.core), 0, on_refused, later);
+	const struct tool_change change = *(const struct tool_change *)ctx;
+	fail_later(fiber, change.tools->base.core);
+	change.done(change.ctx, NULL, &change.refused);
 }
 
 static void fill(struct tool *tool, const struct tool_wanted *wanted, struct arena *arena)
@@ -243,21 +219,19 @@ struct cancelable *tools_forge(const struct request *request, struct tools *tool
 	const struct tool_wanted *wanted, tool_fn *done, void *ctx)
 {
 	auto_arena struct arena arena = { 0 };
-	struct later *later = later_new(tools, done, ctx);
+	struct tool_change change = { .tools = tools, .done = done, .ctx = ctx };
+	struct error *err = &change.refused;
 	struct tool_wanted settled = *wanted;
 	struct tool tool;
-	if (core_check(request, tools->base.core, VERB_TOOL_FORGE, NULL, &later->err) ||
-		workspace_network_settle(&settled.network, &later->err) ||
-		limits_check(&settled.limits, &later->err)) {
-		refuse(later);
+	bool failed = core_check(request, tools->base.core, VERB_TOOL_FORGE, NULL, err) ||
+		      workspace_network_settle(&settled.network, err) ||
+		      limits_check(&settled.limits, err);
+	if (!failed)
+		fill(&tool, &settled, &arena);
+	if (failed || number(tools, &tool, err)) {
+		fiber_start(refuse_tool, &change);
 		return NULL;
 	}
-	fill(&tool, &settled, &arena);
-	if (number(tools, &tool, &later->err)) {
-		refuse(later);
-		return NULL;
-	}
-	free(later);
 	return tool_forge_start(tools_add(tools, &tool), request, done, ctx);
 }
 
@@ -278,40 +252,23 @@ int tools_list(const struct request *request, struct tools *tools, const char *n
 	const char *cursor, size_t limit, void (*fn)(void *ctx, const struct tool *tool), void *ctx,
 	char next[CORE_CURSOR_SIZE], struct error *err)
 {
-	uint64_t before = UINT64_MAX;
-	size_t count = 0;
-	int64_t last_ms = 0;
-	next[0] = 0;
-	if (core_check(request, tools->base.core, VERB_TOOL_LIST, NULL, err))
+	struct core_page page;
+	if (core_check(request, tools->base.core, VERB_TOOL_LIST, NULL, err) ||
+		core_page_begin(&page, cursor, limit, next, err))
 		return -1;
-	if (cursor && !str_to_u64(str_from(cursor), &before))
-		return fail(err, ERR_INVALID, "invalid cursor '%s'", cursor);
 	if (name && !tools_find(tools, name, 0))
 		return tools_fail_unknown(tools, name, 0, err);
-	for (struct tool_entry *e = tools->newest; e; e = e->older) {
-		if ((uint64_t)e->model.created_ms >= before ||
-			(name ? strcmp(e->model.name, name) != 0
-			      : e != tools_find_shown(tools, e->model.name)))
-			continue;
-		if (count++ == limit) {
-			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
-			return 0;
+	for (struct tool_entry *e = tools->newest; e && !core_page_is_full(&page); e = e->older)
+		if ((name ? !strcmp(e->model.name, name)
+			  : e == tools_find_shown(tools, e->model.name)) &&
+			core_page_takes(&page, e->model.created_ms)) {
+			struct tool brief = tool_brief(&e->model);
+			fn(ctx, &brief);
 		}
-		last_ms = e->model.created_ms;
-		struct tool brief = tool_brief(&e->model);
-		fn(ctx, &brief);
-	}
 	return 0;
 }
 
 /* ---- rollback ---- */
-
-static void on_rolled_back(void *ctx, const struct error *err)
-{
-	struct later *later = ctx;
-	later->done(later->ctx, err ? NULL : &later->entry->model, err);
-	free(later);
-}
 
 static int find_target(struct tools *tools, const char *name, uint64_t version,
 	struct tool_entry **to, struct error *err)
@@ -344,18 +301,25 @@ static int find_target(struct tools *tools, const char *name, uint64_t version,
 	return 0;
 }
 
+static void run_tool_rollback(struct fiber *fiber, void *ctx)
+{
+	const struct tool_change change = *(const struct tool_change *)ctx;
+	struct tool_entry *active = tools_find_active(change.tools, change.entry->model.name);
+	struct error err;
+	/* Of the version that is active already nothing but its row is written. */
+	int failed =
+		tools_activate(fiber, active == change.entry ? NULL : active, change.entry, &err);
+	change.done(change.ctx, failed ? NULL : &change.entry->model, failed ? &err : NULL);
+}
+
 void tools_rollback(const struct request *request, struct tools *tools, const char *name,
 	uint64_t version, tool_fn *done, void *ctx)
 {
-	struct later *later = later_new(tools, done, ctx);
-	struct tool_entry *active = tools_find_active(tools, name);
-	if (core_check(request, tools->base.core, VERB_TOOL_ROLLBACK, NULL, &later->err) ||
-		find_target(tools, name, version, &later->entry, &later->err)) {
-		refuse(later);
-		return;
-	}
-	/* Of the version that is active already nothing but its row is written. */
-	tools_activate(active == later->entry ? NULL : active, later->entry, on_rolled_back, later);
+	struct tool_change change = { .tools = tools, .done = done, .ctx = ctx };
+	struct error *err = &change.refused;
+	bool failed = core_check(request, tools->base.core, VERB_TOOL_ROLLBACK, NULL, err) ||
+		      find_target(tools, name, version, &change.entry, err);
+	fiber_start(failed ? refuse_tool : run_tool_rollback, &change);
 }
 
 /* ---- removal ---- */
@@ -403,16 +367,15 @@ static struct tool_entry *find_removable(struct tools *tools, const char *name)
 
 static void remove_all(struct fiber *fiber, void *ctx)
 {
-	struct later *later = ctx;
-	struct tool_entry *entry = later->entry; /* only that one; or NULL */
+	const struct tool_change change = *(const struct tool_change *)ctx;
+	struct tool_entry *entry = change.entry; /* only that one; or NULL */
 	struct error err;
 	int failed = 0;
 	if (entry)
 		failed = remove_version(fiber, entry, &err);
-	while (!later->entry && !failed && (entry = find_removable(later->tools, later->name)))
+	while (!change.entry && !failed && (entry = find_removable(change.tools, change.name)))
 		failed = remove_version(fiber, entry, &err);
-	later->done(later->ctx, NULL, failed ? &err : NULL);
-	free(later);
+	change.done(change.ctx, NULL, failed ? &err : NULL);
 }
 
 static int fail_in_use(const struct tool_entry *entry, struct error *err)
@@ -433,19 +396,16 @@ static int fail_in_use(const struct tool_entry *entry, struct error *err)
 void tools_remove(const struct request *request, struct tools *tools, const char *name,
 	tool_fn *done, void *ctx)
 {
-	struct later *later = later_new(tools, done, ctx);
-	int failed = core_check(request, tools->base.core, VERB_TOOL_REMOVE, NULL, &later->err);
+	struct tool_change change = { .tools = tools, .done = done, .ctx = ctx };
+	struct error *err = &change.refused;
+	int failed = core_check(request, tools->base.core, VERB_TOOL_REMOVE, NULL, err);
 	if (!failed && !tools_find(tools, name, 0))
-		failed = tools_fail_unknown(tools, name, 0, &later->err);
+		failed = tools_fail_unknown(tools, name, 0, err);
 	for (struct tool_entry *e = tools->newest; e && !failed; e = e->older)
 		if (!strcmp(e->model.name, name) && e->users)
-			failed = fail_in_use(e, &later->err);
-	if (failed) {
-		refuse(later);
-		return;
-	}
-	str_copy(later->name, sizeof later->name, name);
-	fiber_start(remove_all, later);
+			failed = fail_in_use(e, err);
+	str_copy(change.name, sizeof change.name, name);
+	fiber_start(failed ? refuse_tool : remove_all, &change);
 }
 
 /* ---- expiry of versions that aren't active ---- */
@@ -466,9 +426,10 @@ static void on_sweep(struct loop *loop, void *ctx)
 	for (struct tool_entry *e = tools->newest; e; e = e->older)
 		if (e->model.state == TOOL_DORMANT && !e->users && e->model.expires_ms <= now_ms &&
 			!core_is_stopping(tools->base.core)) {
-			struct later *later = later_new(tools, on_expired, tools);
-			later->entry = e;
-			fiber_start(remove_all, later);
+			struct tool_change change = {
+				.tools = tools, .done = on_expired, .ctx = tools, .entry = e
+			};
+			fiber_start(remove_all, &change);
 		}
 	tools_arm_sweep(tools);
 }

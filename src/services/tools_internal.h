@@ -34,9 +34,10 @@ struct tool_entry *tools_find_shown(struct tools *tools, const char *name);
 int tools_fail_unknown(struct tools *tools, const char *name, uint64_t version, struct error *err);
 /* Every transition: its time, its event, its row (done may be NULL). */
 void tool_become(struct tool_entry *entry, enum tool_state state, store_done_fn *done, void *ctx);
-/* `to` is active in place of `from` (or NULL), in the store and then in memory; done as of the
- * store. Both have a user until then. */
-void tools_activate(struct tool_entry *from, struct tool_entry *to, store_done_fn *done, void *ctx);
+/* `to` is active in place of `from` (or NULL), in the store and then in memory. Both have a user
+ * until then. */
+int tools_activate(
+	struct fiber *fiber, struct tool_entry *from, struct tool_entry *to, struct error *err);
 void tools_arm_sweep(struct tools *tools);
 /* Until only the caller uses it. */
 void tool_await_users(struct fiber *fiber, const struct tool_entry *entry);

@@ -59,6 +59,13 @@ int pause_wait(struct fiber *fiber, struct loop *loop, uint64_t ms, struct error
 	return bell_wait(&bell, ms, err);
 }
 
+int fail_later(struct fiber *fiber, struct core *core)
+{
+	struct error ignored;
+	pause_wait(fiber, core_loop(core), 0, &ignored);
+	return -1;
+}
+
 int put_wait(struct fiber *fiber, struct core *core, const struct store_table *table,
 	const void *object, struct error *err)
 {

@@ -25,6 +25,8 @@ void bell_done(struct bell *bell);
 
 /* Waits for all of that time. -1: canceled. */
 int pause_wait(struct fiber *fiber, struct loop *loop, uint64_t ms, struct error *err);
+/* For a job that fails at once: its caller is told from the loop. Returns -1. */
+int fail_later(struct fiber *fiber, struct core *core);
 /* core_put and core_drop. */
 int put_wait(struct fiber *fiber, struct core *core, const struct store_table *table,
 	const void *object, struct error *err);

@@ -5,6 +5,7 @@
 #include "core/access/approvals_internal.h"
 #include "core/access/policies.h"
 #include "core/execs/execs.h"
+#include "core/waits.h"
 
 #define REVIEWER_HINT                                                                              \
 	"carrel token create --scope reviewer makes a token for another person, who uses it as "   \
@@ -78,39 +79,25 @@ static void await(struct core_approval *a, approval_answered_fn *done, void *ctx
 	*at = waiter;
 }
 
-struct later {
+/* An answer whose end is known at once. */
+struct settled {
 	struct core *core;
 	approval_answered_fn *done;
 	void *ctx;
 	char id[ID_LEN + 1];
-	bool has_failed;
-	struct error err;
+	struct error err; /* code ERR_NONE: as it is */
 };
 
-static void on_later(struct loop *loop, void *ctx)
+/* Not from inside the call that asked. */
+static void tell_settled(struct fiber *fiber, void *ctx)
 {
-	struct later *later = ctx;
-	struct core_approval *a = approval_lookup(later->core, later->id);
-	if (!later->has_failed && !a)
-		later->has_failed = fail(&later->err, ERR_NOT_FOUND, "there is no approval '%s'",
-					    later->id) != 0;
-	later->done(later->ctx, later->has_failed ? NULL : &a->model,
-		later->has_failed ? &later->err : NULL);
-	free(later);
-}
-
-/* Not from inside the call that asked. err NULL: as it is. */
-static void tell_later(struct core *core, const char *id, approval_answered_fn *done, void *ctx,
-	const struct error *err)
-{
-	struct later *later = xzalloc(sizeof *later);
-	*later = (struct later){ .core = core, .done = done, .ctx = ctx };
-	str_copy(later->id, sizeof later->id, id);
-	if (err) {
-		later->has_failed = true;
-		later->err = *err;
-	}
-	loop_after(core->loop, 0, on_later, later);
+	struct settled settled = *(const struct settled *)ctx;
+	struct error *err = &settled.err;
+	wait_turn(fiber, settled.core);
+	const struct core_approval *a = approval_lookup(settled.core, settled.id);
+	if (!err->code && !a)
+		fail(err, ERR_NOT_FOUND, "there is no approval '%s'", settled.id);
+	settled.done(settled.ctx, err->code ? NULL : &a->model, err->code ? err : NULL);
 }
 
 /* ERR_INVALID: `always` of a denial, or of what rules can't say. */
@@ -157,60 +144,36 @@ static int check_rules(const struct core_approval *a, struct error *err)
 
 /* ---- rules ---- */
 
-struct addition {
-	struct core *core;
-	char id[ID_LEN + 1];
-	size_t at; /* the rule that is being added */
-};
-
-static void add_next(struct addition *addition);
-
-/* The rules that were added stay: the reviewer wanted them, and an answer that is given again finds
- * them there. */
-static void stop(struct addition *addition, struct core_approval *a, const struct error *err)
+static int add_rules(struct fiber *fiber, struct core_approval *a, struct error *err)
 {
-	a->is_ending = false;
-	approval_fail(a, err);
-	free(addition);
-}
-
-static void on_added(void *ctx, const struct error *err)
-{
-	struct addition *addition = ctx;
-	struct core_approval *a = approval_lookup(addition->core, addition->id);
-	if (err) {
-		stop(addition, a, err);
-		return;
+	for (size_t i = 0;; i++) {
+		struct core_workspace *w = approval_workspace(a);
+		if (!w || w->removal || w->is_gone)
+			return fail(err, ERR_CONFLICT,
+				"the workspace '%s' of approval '%s' is removed",
+				a->model.workspace_name, a->model.id);
+		if (i == a->model.suggested.count)
+			return 0;
+		policies_add_rule(w, a->model.suggested.items[i], fiber_continue, fiber);
+		if (fiber_wait(fiber, err))
+			return -1;
+		fault_point("core_approval_rule");
 	}
-	fault_point("core_approval_rule");
-	addition->at++;
-	add_next(addition);
 }
 
-static void add_next(struct addition *addition)
+/* An approval that is being ended stays. After a failure the rules that were added stay too: the
+ * reviewer wanted them, and an answer that is given again finds them there. */
+static void run_addition(struct fiber *fiber, void *ctx)
 {
-	struct core_approval *a = approval_lookup(addition->core, addition->id);
-	struct core_workspace *w = approval_workspace(a);
+	struct core_approval *a = ctx;
 	struct error err;
-	if (!w || w->removal || w->is_gone) {
-		fail(&err, ERR_CONFLICT, "the workspace '%s' of approval '%s' is removed",
-			a->model.workspace_name, a->model.id);
-		stop(addition, a, &err);
-	} else if (addition->at < a->model.suggested.count) {
-		policies_add_rule(w, a->model.suggested.items[addition->at], on_added, addition);
+	if (add_rules(fiber, a, &err)) {
+		a->is_ending = false;
+		approval_fail(a, &err);
 	} else {
 		a->next.rules = a->model.suggested;
 		approval_end(a);
-		free(addition);
 	}
-}
-
-static void add_rules(struct core_approval *a)
-{
-	struct addition *addition = xzalloc(sizeof *addition);
-	addition->core = a->core;
-	memcpy(addition->id, a->model.id, sizeof addition->id);
-	add_next(addition);
 }
 
 /* ---- the verb ---- */
@@ -218,35 +181,37 @@ static void add_rules(struct core_approval *a)
 void core_approval_answer(const struct request *request, struct core *core, const char *id,
 	const struct approval_answer *answer, approval_answered_fn *done, void *ctx)
 {
+	struct settled settled = { .core = core, .done = done, .ctx = ctx };
+	struct error *err = &settled.err;
 	const struct approval *model;
-	struct error err;
 	char name[PRINCIPAL_NAME_SIZE];
-	if (core_approval_find(request, core, id, &model, &err)) {
-		tell_later(core, "", done, ctx, &err);
+	if (core_approval_find(request, core, id, &model, err)) {
+		fiber_start(tell_settled, &settled);
 		return;
 	}
 	struct core_approval *a = approval_lookup(core, id);
 	access_name(request->principal, name);
-	if (access_check(core, request, VERB_APPROVAL_ANSWER, approval_workspace(a), &err) ||
-		check_reviewer(a, name, &err) || check_answer(a, answer, &err)) {
-		tell_later(core, "", done, ctx, &err);
+	if (access_check(core, request, VERB_APPROVAL_ANSWER, approval_workspace(a), err) ||
+		check_reviewer(a, name, err) || check_answer(a, answer, err)) {
+		fiber_start(tell_settled, &settled);
+		return;
+	}
+	if (is_same(a, name, answer) && a->is_ending) {
+		await(a, done, ctx);
 		return;
 	}
 	if (is_same(a, name, answer)) {
-		if (a->is_ending)
-			await(a, done, ctx);
-		else
-			tell_later(core, id, done, ctx, NULL);
-		return;
-	}
-	if (check_open(a, &err)) {
-		tell_later(core, "", done, ctx, &err);
+		str_copy(settled.id, sizeof settled.id, id);
+		fiber_start(tell_settled, &settled);
 		return;
 	}
 	auto_arena struct arena arena = { 0 };
-	const char *denial = answer->decision == APPROVAL_APPROVED ? denial_of(a, &arena) : NULL;
-	if (!denial && answer->always && check_rules(a, &err)) {
-		tell_later(core, "", done, ctx, &err);
+	const char *denial = NULL;
+	bool failed = check_open(a, err);
+	if (!failed && answer->decision == APPROVAL_APPROVED)
+		denial = denial_of(a, &arena);
+	if (failed || (!denial && answer->always && check_rules(a, err))) {
+		fiber_start(tell_settled, &settled);
 		return;
 	}
 	await(a, done, ctx);
@@ -256,7 +221,7 @@ void core_approval_answer(const struct request *request, struct core *core, cons
 		approval_prepare(a, (enum approval_state)answer->decision, name, answer->note);
 	fault_point("core_approval_answer");
 	if (answer->always && !denial)
-		add_rules(a);
+		fiber_start(run_addition, a);
 	else
 		approval_end(a);
 }

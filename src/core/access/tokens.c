@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/access/internal.h"
+#include "core/waits.h"
 #include "format/http/token.h"
 
 #define USE_SAVED_MS 600000 /* how exact last_used_at is */
@@ -222,58 +223,47 @@ bool access_name_holds(const struct core *core, const char *name)
 
 /* ---- verbs ---- */
 
+/* What a verb asks for, when it has been checked; its fiber has a copy. */
 struct operation {
 	struct core *core;
 	core_token_fn *done;
 	void *ctx;
 	char id[ID_LEN + 1];
 	char text[TOKEN_LEN + 1]; /* of a new one */
-	struct error err;	  /* for fail_later */
+	struct error refused;	  /* code ERR_NONE: it may be done */
 };
 
-static struct operation *operation_new(struct core *core, core_token_fn *done, void *ctx)
+static int store_new(
+	struct fiber *fiber, const struct operation *op, struct token *shown, struct error *err)
 {
-	struct operation *op = xzalloc(sizeof *op);
-	*op = (struct operation){ .core = core, .done = done, .ctx = ctx };
-	return op;
-}
-
-static void operation_free(struct operation *op)
-{
-	explicit_bzero(op, sizeof *op);
-	free(op);
-}
-
-static void on_failed(struct loop *loop, void *ctx)
-{
-	struct operation *op = ctx;
-	op->done(op->ctx, NULL, NULL, &op->err);
-	operation_free(op);
-}
-
-static void fail_later(struct operation *op)
-{
-	loop_after(op->core->loop, 0, on_failed, op);
-}
-
-static void on_created(void *ctx, const struct error *err)
-{
-	struct operation *op = ctx;
 	struct core_token *t = find(op->core, op->id);
-	struct error gone;
-	if (!err && (!t || t->is_removed)) {
-		fail(&gone, ERR_CONFLICT, "the token was removed while it was made");
-		err = &gone;
-	}
-	if (err && t)
+	int failed = wait_put(fiber, op->core, &store_tokens, &t->model, err);
+	t = find(op->core, op->id);
+	if (!failed && (!t || t->is_removed))
+		failed = fail(err, ERR_CONFLICT, "the token was removed while it was made");
+	if (failed && t)
 		drop(t);
-	if (!err) {
-		fault_point("core_token_created");
-		tell(t, "token.created");
-	}
-	struct token shown = err ? (struct token){ 0 } : as_shown(t);
-	op->done(op->ctx, err ? NULL : &shown, err ? NULL : op->text, err);
-	operation_free(op);
+	if (failed)
+		return -1;
+	fault_point("core_token_created");
+	tell(t, "token.created");
+	*shown = as_shown(t);
+	return 0;
+}
+
+static void run_token_creation(struct fiber *fiber, void *ctx)
+{
+	struct operation op = *(const struct operation *)ctx;
+	struct token shown;
+	struct error err = op.refused;
+	explicit_bzero(ctx, sizeof op);
+	int failed = err.code != ERR_NONE;
+	if (failed)
+		wait_turn(fiber, op.core);
+	else
+		failed = store_new(fiber, &op, &shown, &err);
+	op.done(op.ctx, failed ? NULL : &shown, failed ? NULL : op.text, failed ? &err : NULL);
+	explicit_bzero(&op, sizeof op);
 }
 
 static void make_text(char text[TOKEN_LEN + 1])
@@ -297,18 +287,19 @@ static int check_room(const struct core *core, struct error *err)
 void core_token_create(const struct request *request, struct core *core,
 	const struct token_wanted *wanted, core_token_fn *done, void *ctx)
 {
-	struct operation *op = operation_new(core, done, ctx);
+	struct operation op = { .core = core, .done = done, .ctx = ctx };
 	struct core_workspace *w = NULL;
 	char hash[2 * SHA256_LEN + 1], name[PRINCIPAL_NAME_SIZE];
-	if (access_check(core, request, VERB_TOKEN_CREATE, NULL, &op->err) ||
-		check_room(core, &op->err) ||
-		(wanted->workspace && core_find(request, core, wanted->workspace, &w, &op->err))) {
-		fail_later(op);
+	if (access_check(core, request, VERB_TOKEN_CREATE, NULL, &op.refused) ||
+		check_room(core, &op.refused) ||
+		(wanted->workspace &&
+			core_find(request, core, wanted->workspace, &w, &op.refused))) {
+		fiber_start(run_token_creation, &op);
 		return;
 	}
-	make_text(op->text);
-	sha256_of(op->text, TOKEN_LEN, hash);
-	id_make(op->id);
+	make_text(op.text);
+	sha256_of(op.text, TOKEN_LEN, hash);
+	id_make(op.id);
 	struct token model = { .scope = wanted->has_scope ? (enum token_scope)wanted->scope
 							  : TOKEN_USER,
 		.name = wanted->name,
@@ -316,67 +307,62 @@ void core_token_create(const struct request *request, struct core *core,
 		.hash = hash,
 		.created_by = access_name(request->principal, name),
 		.created_ms = clock_now_ms() };
-	memcpy(model.id, op->id, sizeof model.id);
+	memcpy(model.id, op.id, sizeof model.id);
 	if (wanted->ttl_ms)
 		model.expires_ms = model.created_ms + (int64_t)wanted->ttl_ms;
-	struct core_token *t = add(core, &model);
-	store_put(core->store, &store_tokens, &t->model, on_created, op);
+	add(core, &model);
+	fiber_start(run_token_creation, &op);
 }
 
 int core_token_list(const struct request *request, struct core *core, const char *cursor,
 	size_t limit, void (*fn)(void *ctx, const struct token *token), void *ctx,
 	char next[CORE_CURSOR_SIZE], struct error *err)
 {
-	uint64_t before = UINT64_MAX;
-	size_t count = 0;
-	int64_t last_ms = 0;
-	next[0] = 0;
-	if (access_check(core, request, VERB_TOKEN_LIST, NULL, err))
+	struct core_page page;
+	if (access_check(core, request, VERB_TOKEN_LIST, NULL, err) ||
+		core_page_begin(&page, cursor, limit, next, err))
 		return -1;
-	if (cursor && !str_to_u64(str_from(cursor), &before))
-		return fail(err, ERR_INVALID, "invalid cursor '%s'", cursor);
-	for (const struct core_token *t = core->access->newest_token; t; t = t->older) {
-		if ((uint64_t)t->model.created_ms >= before || t->is_removed)
-			continue;
-		if (count++ == limit) {
-			str_format(next, CORE_CURSOR_SIZE, "%lld", (long long)last_ms);
-			return 0;
+	for (const struct core_token *t = core->access->newest_token;
+		t && !core_page_is_full(&page); t = t->older)
+		if (!t->is_removed && core_page_takes(&page, t->model.created_ms)) {
+			struct token shown = as_shown(t);
+			fn(ctx, &shown);
 		}
-		last_ms = t->model.created_ms;
-		struct token shown = as_shown(t);
-		fn(ctx, &shown);
-	}
 	return 0;
 }
 
-static void on_removed(void *ctx, const struct error *err)
+static void run_token_removal(struct fiber *fiber, void *ctx)
 {
-	struct operation *op = ctx;
-	struct core_token *t = find(op->core, op->id);
-	if (!err && t)
-		drop(t);
-	op->done(op->ctx, NULL, NULL, err);
-	operation_free(op);
+	const struct operation op = *(const struct operation *)ctx;
+	struct error err = op.refused;
+	int failed = err.code != ERR_NONE;
+	if (failed) {
+		wait_turn(fiber, op.core);
+	} else {
+		store_remove(op.core->store, &store_tokens, op.id, NULL, fiber_continue, fiber);
+		failed = fiber_wait(fiber, &err);
+		struct core_token *t = find(op.core, op.id);
+		if (!failed && t)
+			drop(t);
+	}
+	op.done(op.ctx, NULL, NULL, failed ? &err : NULL);
 }
 
 void core_token_remove(const struct request *request, struct core *core, const char *id,
 	core_token_fn *done, void *ctx)
 {
-	struct operation *op = operation_new(core, done, ctx);
+	struct operation op = { .core = core, .done = done, .ctx = ctx };
 	struct core_token *t = find(core, id);
-	if (access_check(core, request, VERB_TOKEN_REMOVE, NULL, &op->err)) {
-		fail_later(op);
-		return;
-	}
-	if (!t) {
-		fail_hint(&op->err, ERR_NOT_FOUND, "carrel token ls lists their ids",
+	if (!access_check(core, request, VERB_TOKEN_REMOVE, NULL, &op.refused) && !t)
+		fail_hint(&op.refused, ERR_NOT_FOUND, "carrel token ls lists their ids",
 			"there is no token '%s'", id);
-		fail_later(op);
-		return;
+	bool is_refused = op.refused.code != ERR_NONE;
+	if (!is_refused) {
+		memcpy(op.id, t->model.id, sizeof op.id);
+		t->is_removed = true;
+		fault_point("core_token_removed");
 	}
-	memcpy(op->id, t->model.id, sizeof op->id);
-	t->is_removed = true;
-	fault_point("core_token_removed");
-	store_remove(core->store, &store_tokens, op->id, NULL, on_removed, op);
-	tell(t, "token.removed");
+	fiber_start(run_token_removal, &op);
+	if (!is_refused)
+		tell(t, "token.removed");
 }
