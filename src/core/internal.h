@@ -18,6 +18,7 @@
 #include "store/store.h"
 
 struct core_exec;
+struct fiber;
 struct exec_record;
 struct audit;
 
@@ -119,7 +120,6 @@ struct core_workspace {
 	char start_request[ID_LEN + 1]; /* id of the request that the sandbox is started for */
 	uint64_t start_ns;
 	unsigned lost_starts; /* consecutive starts whose sandbox was lost before init connected */
-	bool is_start_repaired;	     /* layers were repaired for the present start: not again */
 	uint64_t incoming_bytes;     /* of uploads in progress, whose files have no name yet */
 	uint64_t incoming_tmp_bytes; /* the same for uploads into a tmpfs */
 	struct port_call *ports;     /* connections to its ports in progress */
@@ -424,9 +424,9 @@ struct closed_measure *tree_measure_closed(
 void tree_measure_forget(struct closed_measure *measure); /* fn isn't called; NULL: nothing */
 
 /* ---- marks.c ---- */
-/* Removes the marks of overlays from a tree that never was one, and makes `work`. Then
- * done(ctx, w, err), at a later turn of the loop; holds w until then. */
-void marks_sweep(struct core_workspace *w, core_workspace_fn *done, void *ctx);
+/* Removes the marks of overlays from a tree that never was one, and makes `work`. The caller holds
+ * w. */
+int marks_sweep(struct fiber *fiber, struct core_workspace *w, struct error *err);
 
 /* ---- takers.c ---- */
 /* Calls taken(ctx, w, NULL) when w has no sandbox, one after the other; no sandbox starts until
@@ -514,22 +514,21 @@ void snapshots_examine(struct core *core);
 void inquiries_done(struct core *core);
 
 /* ---- environments.c ---- */
-typedef void environment_fn(void *ctx, const struct error *err);
-typedef void environment_built_fn(void *ctx, struct env_pin *pin, const struct error *err);
 /* Finds or builds environment `slot` of `recipe`, which must stay until then; w's own stays as
- * it is. The pin is yours, for environment_unpin. May call back before it returns. *tag: of a build
- * that is under way then, for environment_cancel_build. */
-void environment_build(struct core_workspace *w, const struct workspace *recipe, size_t slot,
-	const char *request_id, uint64_t *tag, environment_built_fn *built, void *ctx);
+ * it is. The caller holds w. The pin is yours, for environment_unpin. *tag: of the build while it
+ * is under way, for environment_cancel_build. */
+int environment_build(struct fiber *fiber, struct core_workspace *w, const struct workspace *recipe,
+	size_t slot, const char *request_id, uint64_t *tag, struct env_pin **pin,
+	struct error *err);
 void environment_cancel_build(struct core *core, uint64_t tag); /* 0: nothing */
 void environment_unpin(struct core *core, struct env_pin *pin); /* NULL: nothing */
 const struct env_meta *pin_meta(const struct env_pin *pin);	/* NULL: NULL */
 /* Finds or builds (through the launcher) the environments that the workspace requests, and pins
- * them; sets model.environment and model.node_environment. May call back before it returns. */
+ * them; sets model.environment and model.node_environment. The caller holds w. */
+int environment_prepare(
+	struct fiber *fiber, struct core_workspace *w, const char *request_id, struct error *err);
 /* Ends the build of it that is under way; its preparation then fails. */
 void environment_cancel(struct core_workspace *w);
-void environment_prepare(
-	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx);
 bool environment_is_asked(const struct workspace *model);
 /* After a start of core: pins the environments that it had, if they exist and are whole. */
 void environments_keep(struct core_workspace *w);

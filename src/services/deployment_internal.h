@@ -37,11 +37,11 @@ struct surface {
 /* The environment of a revision while it is rolled out. */
 struct rollout_env {
 	struct rollout *rollout;
-	struct fiber *early;	     /* builds it while the package is fetched, or NULL */
-	struct desk desk;	     /* the workspace for which it is built */
-	struct environment_job *job; /* from its begin until the surfaces have it */
-	bool is_begun, has_failed;   /* state of `early` */
-	bool is_superseded;	     /* the package needs another one than `early` builds */
+	struct fiber *early;	   /* builds it while the package is fetched, or NULL */
+	struct desk desk;	   /* the workspace for which it is built */
+	struct env_pin *pin;	   /* of what was built, until the surfaces have it; or NULL */
+	bool is_begun, has_failed; /* state of `early` */
+	bool is_superseded;	   /* the package needs another one than `early` builds */
 	bool is_prebuilt, is_awaited, is_installing;
 	const char *python, *requirements; /* of the environment in progress; python may be NULL */
 	struct error failure;

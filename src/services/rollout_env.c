@@ -58,7 +58,9 @@ static void unlisten(struct rollout_env *env)
 static void on_progress(void *ctx, const struct event *event)
 {
 	struct rollout_env *env = ctx;
-	if (strcmp(event->type, "environment.progress") || strcmp(event->workspace, env->desk.id))
+	bool is_ending = env->early && env->is_superseded;
+	if (is_ending || strcmp(event->type, "environment.progress") ||
+		strcmp(event->workspace, env->desk.id))
 		return;
 	unlisten(env);
 	env->is_installing = true;
@@ -67,30 +69,9 @@ static void on_progress(void *ctx, const struct event *event)
 			env->rollout->revision->deployment, DEPLOYMENT_INSTALLING_DEPS, NULL);
 }
 
-static void on_made(void *ctx, const struct environment_made *made, const struct error *err)
-{
-	struct rollout_env *env = ctx;
-	struct revision_state *r = env->rollout->revision;
-	if (!err) {
-		r->model.environment = arena_text(&r->arena, made->name);
-		r->model.is_cached =
-			made->was_cached && !r->model.rebuild_venv && !r->model.skip_venv_cache;
-	}
-	fiber_continue(env->fiber, err);
-}
-
 static void release(struct rollout_env *env)
 {
-	unlisten(env);
-	environment_release(env->job);
-	env->job = NULL;
-}
-
-static void cut(void *ctx)
-{
-	struct rollout_env *env = ctx;
-	release(env);
-	fiber_continue(env->fiber, NULL);
+	environment_release(core_of(env->rollout->revision), take_ptr(env->pin));
 }
 
 static int install(struct rollout_env *env, struct error *err)
@@ -99,6 +80,7 @@ static int install(struct rollout_env *env, struct error *err)
 	struct workspace recipe = { .owner = rollout_owner(r, "environment"),
 		.python = env->python,
 		.requirements = env->requirements };
+	struct environment_made made;
 	struct core_workspace *w;
 	if (core_find(core_system(), core_of(r), env->desk.id, &w, err))
 		return -1;
@@ -109,11 +91,15 @@ static int install(struct rollout_env *env, struct error *err)
 		vec_push(&r->arena, &recipe.build_options, "--no-cache");
 	env->progress = (struct journal_listener){ .fn = on_progress, .ctx = env };
 	journal_listen(core_journal(core_of(r)), &env->progress, 0);
-	env->job = environment_make(revision_request(r, &r->arena), w, &recipe,
-		env->is_prebuilt ? env->desk.id : NULL, on_made, env);
-	int failed = fiber_wait_or_cut(env->fiber, cut, env, err);
+	int failed = environment_make(revision_request(r, &r->arena), env->fiber, w, &recipe,
+		env->is_prebuilt ? env->desk.id : NULL, &made, err);
 	unlisten(env);
-	return failed;
+	if (failed)
+		return -1;
+	env->pin = made.pin;
+	r->model.environment = arena_text(&r->arena, made.name);
+	r->model.is_cached = made.was_cached && !r->model.rebuild_venv && !r->model.skip_venv_cache;
+	return 0;
 }
 
 /* The wheels of the package, which it is made of. */

@@ -61,10 +61,10 @@ int wait_verify(struct fiber *fiber, struct core *core, const char *name, bool r
 bool findings_have(const findings *found, enum finding_kind kind);
 
 /* ---- repair.c ---- */
-/* Repairs what a look from outside finds, of a workspace without a sandbox; done(ctx, w, NULL) when
- * something was done, else err says why not. Holds w until then. */
-void repair_for_start(
-	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx);
+/* Repairs what a look from outside finds, of a workspace without a sandbox. -1: nothing was done,
+ * and err says why. */
+int repair_for_start(
+	struct fiber *fiber, struct core_workspace *w, const char *request_id, struct error *err);
 
 /* ---- repair_files.c ---- */
 /* The files of a package are those of its layer again; slow, for a child. 1: done, 0: no layer of

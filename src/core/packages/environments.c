@@ -15,6 +15,7 @@
 #include "core/packages/build_progress.h"
 #include "core/packages/checkup.h"
 #include "core/packages/environments.h"
+#include "core/waits.h"
 #include "envs/kind.h"
 #include "format/text/json_read.h"
 
@@ -33,19 +34,19 @@ struct env_pin {
 	char name[];
 };
 
+/* A search for an environment, or a build of it. */
 struct preparation {
+	struct fiber *fiber;
 	struct core_workspace *w;
-	size_t slot; /* the environment that is looked for */
+	size_t slot; /* of the environment */
 	const struct workspace *recipe;
-	environment_fn *done;	     /* of the workspace's own environments, */
-	environment_built_fn *built; /* or of another one */
-	void *ctx;
+	const char *request_id;
+	const char *wheels;		 /* a workspace, or NULL */
 	int answer;			 /* memfd: stdout of the build */
 	struct build_progress *progress; /* its stderr */
-	char request_id[ID_LEN + 1];
-	uint64_t tag;	    /* of the build */
-	const char *wheels; /* a workspace, or NULL */
-	bool was_cached;    /* nothing had to be built */
+	int exit_code;			 /* of the build */
+	uint64_t *tag;			 /* of the build under way; or 0 */
+	bool was_cached;		 /* nothing had to be built */
 };
 
 /* The name of an environment, as the workspace has it. */
@@ -300,25 +301,12 @@ size_t environments_describe(const struct core_workspace *w, struct launch_messa
 
 /* ---- building ---- */
 
-static void finish(struct preparation *p, const struct error *err)
-{
-	struct core_workspace *w = p->w;
-	if (p->done)
-		p->done(p->ctx, err);
-	else if (err)
-		p->built(p->ctx, NULL, err);
-	build_progress_close(p->progress);
-	fd_close(&p->answer);
-	free(p);
-	core_release(w);
-}
-
 /* What `env build -o json` said: an environment, or why there is none. */
-static int read_answer(struct preparation *p, int exit_code, const char **name, struct arena *arena,
-	struct error *err)
+static int read_answer(
+	struct preparation *p, const char **name, struct arena *arena, struct error *err)
 {
 	struct json_value *answer;
-	if (job_read_answer(p->answer, exit_code, "carrel-build", arena, &answer, err))
+	if (job_read_answer(p->answer, p->exit_code, "carrel-build", arena, &answer, err))
 		return -1;
 	*name = json_member_text(answer, "name");
 	const struct json_value *built = json_member(answer, "built");
@@ -333,38 +321,16 @@ static void set_name(struct core_workspace *w, size_t slot, const char *name)
 		*known = arena_text(&w->arena, name);
 }
 
-static void prepare(struct preparation *p);
-
 static void on_built(void *ctx, const struct launch_packet *packet, const int *fds)
 {
 	struct preparation *p = ctx;
-	struct core_workspace *w = p->w;
-	auto_arena struct arena arena = { 0 };
-	const char *name = NULL;
 	struct error err;
-	struct env_pin *other = NULL;
-	if (p->done)
-		w->build_tag = 0;
-	build_progress_close(p->progress);
-	p->progress = NULL;
 	bool is_built = packet && packet->head.type == LAUNCH_BUILT;
-	if (!is_built)
+	if (is_built)
+		p->exit_code = packet->head.value;
+	else
 		launcher_failure(packet, &err);
-	if (!is_built || read_answer(p, packet->head.value, &name, &arena, &err) ||
-		(p->done ? pin(w, p->slot, name, &err)
-			 : !(other = take_pin(w->core, name, &err)))) {
-		finish(p, &err);
-		return;
-	}
-	if (other) {
-		p->built(p->ctx, other, NULL);
-		finish(p, NULL);
-		return;
-	}
-	set_name(w, p->slot, name);
-	fd_close(&p->answer);
-	p->slot++;
-	prepare(p);
+	fiber_continue(p->fiber, is_built ? NULL : &err);
 }
 
 /* A file of this text, to be read from its beginning. */
@@ -492,7 +458,7 @@ static int check_scripts(const struct preparation *p, struct error *err)
 		"install scripts of Node packages are not allowed here");
 }
 
-static int build(struct preparation *p, struct error *err)
+static int ask_for_build(struct preparation *p, struct error *err)
 {
 	const struct workspace *model = p->recipe;
 	struct launch_message head = { .type = LAUNCH_BUILD };
@@ -522,14 +488,35 @@ static int build(struct preparation *p, struct error *err)
 	}
 	if (open_streams(p, &input, &errors, err))
 		return -1;
-	memcpy(head.request_id, p->request_id, sizeof head.request_id);
+	str_copy(head.request_id, sizeof head.request_id, p->request_id);
 	const int fds[] = { input, p->answer, errors };
-	uint64_t tag =
-		launcher_ask(&p->w->core->launcher, &head, strings, count, fds, 3, on_built, p);
-	p->tag = tag;
-	if (p->done)
-		p->w->build_tag = tag;
+	*p->tag = launcher_ask(&p->w->core->launcher, &head, strings, count, fds, 3, on_built, p);
 	return 0;
+}
+
+static void cut_build(void *ctx)
+{
+	const struct preparation *p = ctx;
+	environment_cancel_build(p->w->core, *p->tag);
+}
+
+static int build(struct preparation *p, const char **name, struct arena *arena, struct error *err)
+{
+	p->answer = -1;
+	int failed = ask_for_build(p, err) || fiber_wait_or_cut(p->fiber, cut_build, p, err);
+	*p->tag = 0;
+	build_progress_close(take_ptr(p->progress));
+	failed = failed || read_answer(p, name, arena, err);
+	fd_close(&p->answer);
+	return failed;
+}
+
+/* The environment that was built, which is the caller's to release. */
+static struct env_pin *build_pin(struct preparation *p, struct error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	const char *name;
+	return build(p, &name, &arena, err) ? NULL : take_pin(p->w->core, name, err);
 }
 
 const char *environment_name(const struct core_workspace *w, size_t slot)
@@ -588,154 +575,79 @@ static int find(struct preparation *p, struct error *err)
 	return err->code == ERR_CORRUPT ? error_hint(err, REPAIR_HINT, w->model.name) : -1;
 }
 
-/* From p->slot on. Builds end in on_built, which comes back. */
-static void prepare(struct preparation *p)
+static int find_or_build(struct preparation *p, struct error *err)
 {
-	struct error err;
-	for (; p->slot < WORKSPACE_ENVIRONMENTS; p->slot++) {
-		if (!is_asked(&p->w->model, p->slot))
-			continue;
-		int found = find(p, &err);
-		if (found == 0 && !build(p, &err))
-			return;
-		if (found <= 0) {
-			finish(p, &err);
-			return;
-		}
-	}
-	finish(p, NULL);
+	auto_arena struct arena arena = { 0 };
+	const char *name;
+	int found = find(p, err);
+	if (found)
+		return found < 0 ? -1 : 0;
+	if (build(p, &name, &arena, err) || pin(p->w, p->slot, name, err))
+		return -1;
+	set_name(p->w, p->slot, name);
+	return 0;
 }
 
-static struct preparation *new_preparation(
-	struct core_workspace *w, const struct workspace *recipe, const char *request_id)
+int environment_prepare(
+	struct fiber *fiber, struct core_workspace *w, const char *request_id, struct error *err)
 {
-	struct preparation *p = xzalloc(sizeof *p);
-	*p = (struct preparation){ .w = w, .recipe = recipe, .answer = -1 };
-	str_copy(p->request_id, sizeof p->request_id, request_id ? request_id : "");
-	core_hold(w);
-	return p;
+	struct preparation p = { .fiber = fiber,
+		.w = w,
+		.recipe = &w->model,
+		.request_id = request_id,
+		.tag = &w->build_tag };
+	for (; p.slot < WORKSPACE_ENVIRONMENTS; p.slot++)
+		if (is_asked(&w->model, p.slot) && find_or_build(&p, err))
+			return -1;
+	return 0;
 }
 
-void environment_prepare(
-	struct core_workspace *w, const char *request_id, environment_fn *done, void *ctx)
+int environment_build(struct fiber *fiber, struct core_workspace *w, const struct workspace *recipe,
+	size_t slot, const char *request_id, uint64_t *tag, struct env_pin **pin, struct error *err)
 {
-	if (!environment_is_asked(&w->model)) {
-		done(ctx, NULL);
-		return;
-	}
-	struct preparation *p = new_preparation(w, &w->model, request_id);
-	p->done = done;
-	p->ctx = ctx;
-	prepare(p);
-}
-
-void environment_build(struct core_workspace *w, const struct workspace *recipe, size_t slot,
-	const char *request_id, uint64_t *tag, environment_built_fn *built, void *ctx)
-{
-	struct preparation *p = new_preparation(w, recipe, request_id);
-	struct error err;
-	p->built = built;
-	p->ctx = ctx;
-	p->slot = slot;
-	if (build(p, &err))
-		finish(p, &err);
-	else
-		*tag = p->tag;
+	struct preparation p = { .fiber = fiber,
+		.w = w,
+		.slot = slot,
+		.recipe = recipe,
+		.request_id = request_id,
+		.tag = tag };
+	*pin = build_pin(&p, err);
+	return *pin ? 0 : -1;
 }
 
 /* ---- for no workspace yet ---- */
 
 _Static_assert(sizeof ENVIRONMENT_WHEELS == sizeof BUILD_WHEELS_DIR, "the same name");
-struct environment_job {
-	struct core *core;
-	struct core_workspace *w; /* held until it begins */
-	struct arena arena;
-	struct workspace recipe;
-	const char *wheels;
-	struct loop_timer *start;  /* until it begins */
-	struct preparation *build; /* under way, or NULL */
-	struct env_pin *pin;	   /* its result */
-	bool is_released;
-	environment_made_fn *done;
-	void *ctx;
-	struct error refused;
-};
 
-static void free_job(struct environment_job *job)
+int environment_make(const struct request *request, struct fiber *fiber, struct core_workspace *w,
+	const struct workspace *recipe, const char *wheels, struct environment_made *made,
+	struct error *err)
 {
-	environment_unpin(job->core, job->pin);
-	arena_done(&job->arena);
-	free(job);
-}
-
-static void on_made(void *ctx, struct env_pin *pin, const struct error *err)
-{
-	struct environment_job *job = ctx;
-	struct error denied;
-	bool was_cached = job->build->was_cached;
-	if (!err && policies_check_environment(job->build->w, pin_meta(pin), &denied))
-		err = &denied;
-	job->build = NULL;
-	job->pin = pin;
-	if (job->is_released) {
-		free_job(job);
-		return;
+	struct core *core = w->core;
+	uint64_t tag = 0;
+	struct preparation p = { .fiber = fiber,
+		.w = w,
+		.recipe = recipe,
+		.request_id = "",
+		.wheels = wheels,
+		.tag = &tag };
+	if (access_check(core, request, VERB_WORKSPACE_INSTALL, w, err)) {
+		wait_turn(fiber, core);
+		return -1;
 	}
-	const struct environment_made made = { pin ? pin->name : NULL, was_cached };
-	job->done(job->ctx, err ? NULL : &made, err);
-}
-
-static void begin_job(struct loop *loop, void *ctx)
-{
-	struct environment_job *job = ctx;
-	struct core_workspace *w = job->w;
-	struct error err = job->refused;
-	job->start = NULL;
-	job->w = NULL;
-	if (err.code) {
-		core_release(w);
-		job->done(job->ctx, NULL, &err);
-		return;
-	}
-	struct preparation *p = job->build = new_preparation(w, &job->recipe, NULL);
-	core_release(w);
-	p->built = on_made;
-	p->ctx = job;
-	p->wheels = job->wheels;
-	if (build(p, &err))
-		finish(p, &err);
-}
-
-struct environment_job *environment_make(const struct request *request, struct core_workspace *w,
-	const struct workspace *recipe, const char *wheels, environment_made_fn *done, void *ctx)
-{
-	struct environment_job *job = xzalloc(sizeof *job);
-	struct arena *arena = &job->arena;
-	*job = (struct environment_job){ .core = w->core, .w = w, .done = done, .ctx = ctx };
-	arena_init(arena);
-	job->recipe.owner.package_id = arena_text(arena, recipe->owner.package_id);
-	job->recipe.python = arena_text(arena, recipe->python);
-	job->recipe.requirements = arena_text(arena, recipe->requirements);
-	job->wheels = arena_text(arena, wheels);
-	job->recipe.packages = text_list_copy(arena, &recipe->packages);
-	job->recipe.build_options = text_list_copy(arena, &recipe->build_options);
-	access_check(w->core, request, VERB_WORKSPACE_INSTALL, w, &job->refused);
 	core_hold(w);
-	job->start = loop_after(w->core->loop, 0, begin_job, job);
-	return job;
+	struct env_pin *pin = build_pin(&p, err);
+	bool is_denied = pin && policies_check_environment(w, pin_meta(pin), err);
+	core_release(w);
+	if (!pin || is_denied) {
+		environment_unpin(core, pin);
+		return -1;
+	}
+	*made = (struct environment_made){ pin, pin->name, p.was_cached };
+	return 0;
 }
 
-void environment_release(struct environment_job *job)
+void environment_release(struct core *core, struct env_pin *pin)
 {
-	if (!job)
-		return;
-	job->is_released = true;
-	if (job->build) {
-		environment_cancel_build(job->core, job->build->tag);
-		return;
-	}
-	if (job->start)
-		core_release(job->w);
-	loop_cancel(job->core->loop, job->start);
-	free_job(job);
+	environment_unpin(core, pin);
 }

@@ -311,19 +311,11 @@ void packages_go_on(struct core_workspace *w)
 
 /* ---- the change ---- */
 
-static void on_built(void *ctx, struct env_pin *pin, const struct error *err)
-{
-	struct package_change *c = ctx;
-	c->pin = pin;
-	fiber_continue(c->fiber, err);
-}
-
 static int build(struct package_change *c, struct error *err)
 {
 	struct core_workspace *w = c->w;
-	environment_build(w, &c->next, c->manager->slot, c->request_id, &c->build, on_built, c);
-	int failed = fiber_wait(c->fiber, err);
-	c->build = 0;
+	int failed = environment_build(
+		c->fiber, w, &c->next, c->manager->slot, c->request_id, &c->build, &c->pin, err);
 	if (!failed && (w->removal || w->is_gone))
 		failed = fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
 	if (!failed)

@@ -22,7 +22,6 @@ struct repairing {
 	struct core_workspace *w; /* held */
 	struct arena arena;
 	core_repair_fn *done;
-	core_workspace_fn *started; /* of repair_for_start, in place of done */
 	void *ctx;
 	struct repair result;
 	struct checkup look, again; /* before, and after it */
@@ -232,8 +231,7 @@ static void repair_environments(struct repairing *r)
 			rebuild(r, known, name);
 			continue;
 		}
-		environment_prepare(w, r->request_id, fiber_continue, r->fiber);
-		if (fiber_wait(r->fiber, &err))
+		if (environment_prepare(r->fiber, w, r->request_id, &err))
 			say(r, &r->result.failed, "the environment could not be built: %s",
 				err.text);
 		else
@@ -473,32 +471,24 @@ static void tell_repaired(const struct repairing *r)
 }
 
 /* Those that wait for the sandbox get what could not be repaired as the reason. */
-static void repair_start(struct fiber *fiber, void *ctx)
+int repair_for_start(
+	struct fiber *fiber, struct core_workspace *w, const char *request_id, struct error *err)
 {
-	struct repairing *r = ctx;
-	struct core_workspace *w = r->w;
+	struct repairing *r = repairing_new(w, request_id, NULL);
 	const struct repair *result = &r->result;
-	struct error err;
+	int failed = 0;
 	r->fiber = fiber;
+	r->look.w = w;
+	checkup_look_outside(&r->look);
 	repair_outside(r);
 	tell_repaired(r);
 	if (result->failed.count) {
-		fail(&err, ERR_CORRUPT, "workspace '%s' can't be repaired: %s", w->model.name,
+		fail(err, ERR_CORRUPT, "workspace '%s' can't be repaired: %s", w->model.name,
 			result->failed.items[0]);
-		error_hint(&err, REPAIR_HINT, w->model.name);
-	} else if (!result->done.count)
-		fail(&err, ERR_NOT_FOUND, "nothing was found to repair");
-	bool failed = result->failed.count || !result->done.count;
-	r->started(r->ctx, w, failed ? &err : NULL);
+		failed = error_hint(err, REPAIR_HINT, w->model.name);
+	} else if (!result->done.count) {
+		failed = fail(err, ERR_NOT_FOUND, "nothing was found to repair");
+	}
 	free_repairing(r);
-}
-
-void repair_for_start(
-	struct core_workspace *w, const char *request_id, core_workspace_fn *done, void *ctx)
-{
-	struct repairing *r = repairing_new(w, request_id, ctx);
-	r->started = done;
-	r->look.w = w;
-	checkup_look_outside(&r->look);
-	fiber_start(repair_start, r);
+	return failed;
 }

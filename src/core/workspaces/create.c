@@ -195,8 +195,7 @@ void workspace_make_tree(
 static int prepare(struct creation *creation, struct error *err)
 {
 	struct core_workspace *w = creation->w;
-	environment_prepare(w, creation->request_id, fiber_continue, creation->fiber);
-	int failed = fiber_wait(creation->fiber, err);
+	int failed = environment_prepare(creation->fiber, w, creation->request_id, err);
 	if (is_unwanted(creation, err) || failed)
 		return -1;
 	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)

@@ -15,17 +15,16 @@
 #include "base/path.h"
 #include "base/walk.h"
 #include "core/internal.h"
+#include "core/waits.h"
 
 #define MARK_PREFIX "user.overlay."
 #define NAMES_MAX 65536 /* the kernel's own limit of a list of names */
 #define DEPTH_MAX 4096	/* deeper than a path can name */
 
 struct sweep {
-	struct core_workspace *w;
-	core_workspace_fn *done;
-	void *ctx;
+	struct fiber *fiber;
 	int upper;
-	struct measure child;
+	bool is_done;
 	struct error err;
 };
 
@@ -106,51 +105,42 @@ static uint64_t find(void *ctx)
 	return sweep->err.code == ERR_NONE;
 }
 
-static void finish(struct sweep *sweep, const struct error *err)
-{
-	core_later(sweep->w->core, sweep->done, sweep->ctx, sweep->w, err);
-	core_release(sweep->w);
-	fd_close(&sweep->upper);
-	free(sweep);
-}
-
-static void found(void *ctx, bool ok, uint64_t value)
+static void on_swept(void *ctx, bool ok, uint64_t value)
 {
 	struct sweep *sweep = ctx;
-	char path[ID_LEN + 16];
 	if (!ok)
 		fail(&sweep->err, ERR_FAILED, "the process that looks for marks has ended");
-	str_format(path, sizeof path, "%s/work", sweep->w->model.id);
-	fault_point("core_marks");
-	if (ok && value && mkdirat(sweep->w->core->workspaces, path, 0755) && errno != EEXIST)
-		fail_errno(&sweep->err, "make '%s'", path);
-	bool has_failed = sweep->err.code != ERR_NONE;
-	if (has_failed)
-		error_context(
-			&sweep->err, "prepare the files of workspace '%s'", sweep->w->model.name);
-	finish(sweep, has_failed ? &sweep->err : NULL);
+	sweep->is_done = ok && value;
+	fiber_continue(sweep->fiber, NULL);
 }
 
-void marks_sweep(struct core_workspace *w, core_workspace_fn *done, void *ctx)
+int marks_sweep(struct fiber *fiber, struct core_workspace *w, struct error *err)
 {
+	struct sweep sweep = { .fiber = fiber };
 	char path[ID_LEN + 16];
-	struct sweep *sweep = xzalloc(sizeof *sweep);
-	*sweep = (struct sweep){ .w = w, .done = done, .ctx = ctx };
-	core_hold(w);
+	struct error none;
 	str_format(path, sizeof path, "%s/upper", w->model.id);
-	sweep->upper = path_open_nolinks(w->core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
-	if (sweep->upper < 0) {
-		fail_errno(&sweep->err, "open '%s'", path);
-		finish(sweep, &sweep->err);
-		return;
-	}
-	sweep->child = (struct measure){ .loop = w->core->loop,
+	auto_close int upper =
+		path_open_nolinks(w->core->workspaces, path, O_RDONLY | O_DIRECTORY, 0);
+	if (upper < 0)
+		return fail_errno(err, "open '%s'", path);
+	sweep.upper = upper;
+	struct measure child = { .loop = w->core->loop,
 		.find = find,
-		.found = found,
-		.ctx = sweep,
-		.keep = { sweep->upper, w->core->workspaces },
+		.found = on_swept,
+		.ctx = &sweep,
+		.keep = { upper, w->core->workspaces },
 		.keep_count = 2,
-		.detail = &sweep->err,
-		.detail_len = sizeof sweep->err };
-	measure_start(&sweep->child);
+		.detail = &sweep.err,
+		.detail_len = sizeof sweep.err };
+	measure_start(&child);
+	fiber_wait(fiber, &none);
+	str_format(path, sizeof path, "%s/work", w->model.id);
+	fault_point("core_marks");
+	if (sweep.is_done && mkdirat(w->core->workspaces, path, 0755) && errno != EEXIST)
+		fail_errno(&sweep.err, "make '%s'", path);
+	if (!sweep.err.code)
+		return 0;
+	*err = sweep.err;
+	return error_context(err, "prepare the files of workspace '%s'", w->model.name);
 }

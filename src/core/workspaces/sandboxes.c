@@ -7,6 +7,7 @@
 #include "core/execs/execs.h"
 #include "core/internal.h"
 #include "core/packages/checkup.h"
+#include "core/waits.h"
 #include "core/workspaces/networks.h"
 
 #define LOST_STARTS_MAX 3
@@ -222,46 +223,6 @@ static void ask(struct core_workspace *w)
 	launcher_ask(&w->core->launcher, &head, strings, count, fds, fd_count, on_started, w);
 }
 
-static void on_settled(void *ctx, struct core_workspace *w, const struct error *logged)
-{
-	ask(w);
-}
-
-static void prepare(struct core_workspace *w);
-
-static void on_failed(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	not_started(w, err);
-}
-
-/* At the next turn of the loop: who has just called core_wake is still at work. */
-static void fail_later(struct core_workspace *w, const struct error *err)
-{
-	core_later(w->core, on_failed, NULL, w, err);
-}
-
-static void on_repaired(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	struct error failure;
-	if (!err && !w->removal && !w->sandbox.limit) {
-		prepare(w);
-		return;
-	}
-	if (!err)
-		fail_unwanted(w, &failure);
-	fail_later(w, err ? err : &failure);
-}
-
-/* A workspace whose layers or directories are lost gets them back, once a start. */
-static void repair_or_fail(struct core_workspace *w, const struct error *err)
-{
-	if (w->core->auto_repair && !w->is_start_repaired && err->code == ERR_CORRUPT) {
-		w->is_start_repaired = true;
-		repair_for_start(w, w->start_request, on_repaired, NULL);
-	} else
-		fail_later(w, err);
-}
-
 /* What a resume looks for besides: some stats, and nothing is started for it. */
 static void restore_marks(struct core_workspace *w)
 {
@@ -275,41 +236,45 @@ static void restore_marks(struct core_workspace *w)
 			NULL);
 }
 
-static void on_tree(void *ctx, struct core_workspace *w, const struct error *err)
+/* Its network, its environments, and its trees. */
+static int prepare(struct fiber *fiber, struct core_workspace *w, struct error *err)
 {
-	struct error failure;
-	if (!err && layers_check_whole(w, &failure))
-		err = &failure;
-	if (!err && w->core->auto_repair && w->model.state == WORKSPACE_SUSPENDED)
+	struct error ignored;
+	networks_prepare(w, fiber_continue_workspace, fiber);
+	fiber_wait(fiber, &ignored);
+	if (environment_prepare(fiber, w, w->start_request, err) || tree_make_cache(w, err) ||
+		(!tree_is_overlay(w) && marks_sweep(fiber, w, err)) || layers_check_whole(w, err))
+		return -1;
+	if (w->core->auto_repair && w->model.state == WORKSPACE_SUSPENDED)
 		restore_marks(w);
-	if (err)
-		repair_or_fail(w, err);
-	else if (environment_is_unsettled(&w->model))
-		environment_settle(w, NULL, on_settled, NULL);
-	else
-		ask(w);
+	if (environment_is_unsettled(&w->model)) {
+		environment_settle(w, NULL, fiber_continue_workspace, fiber);
+		fiber_wait(fiber, &ignored); /* was logged */
+	}
+	return 0;
 }
 
-static void on_environment(void *ctx, const struct error *err)
+/* A workspace whose layers or directories are lost gets them back, once a start. */
+static int prepare_repaired(struct fiber *fiber, struct core_workspace *w, struct error *err)
+{
+	if (repair_for_start(fiber, w, w->start_request, err))
+		return -1;
+	return w->removal || w->sandbox.limit ? fail_unwanted(w, err) : prepare(fiber, w, err);
+}
+
+static void run_start(struct fiber *fiber, void *ctx)
 {
 	struct core_workspace *w = ctx;
-	struct error failure;
-	if (!err && tree_make_cache(w, &failure))
-		err = &failure;
-	if (err || tree_is_overlay(w))
-		on_tree(NULL, w, err);
-	else
-		marks_sweep(w, on_tree, NULL);
-}
-
-static void on_network(void *ctx, struct core_workspace *w, const struct error *err)
-{
-	environment_prepare(w, w->start_request, on_environment, w);
-}
-
-static void prepare(struct core_workspace *w)
-{
-	networks_prepare(w, on_network, NULL);
+	struct error err;
+	int failed = prepare(fiber, w, &err);
+	if (failed && w->core->auto_repair && err.code == ERR_CORRUPT)
+		failed = prepare_repaired(fiber, w, &err);
+	if (!failed) {
+		ask(w);
+		return;
+	}
+	wait_turn(fiber, w->core); /* whoever has just called core_wake is still at work */
+	not_started(w, &err);
 }
 
 static void start(struct core_workspace *w)
@@ -317,9 +282,8 @@ static void start(struct core_workspace *w)
 	sandbox_move(&w->sandbox, SANDBOX_STARTING);
 	w->is_suspending = false;
 	w->start_ns = clock_monotonic_ns();
-	w->is_start_repaired = false;
 	core_hold(w);
-	prepare(w);
+	fiber_start(run_start, w);
 }
 
 /* What runs on damaged layers may end; nothing begins beside it. */
