@@ -553,9 +553,9 @@ const text_list *environment_layers(struct core_workspace *w, const struct env_k
 bool environment_is_unsettled(const struct workspace *model);
 /* Brings that in line, and notes in its row that it is done. It has no sandbox meanwhile. With
  * `layer`, a frozen one that was copied of its uppers and has no row yet, the same is done there,
- * and the row stays. An error is logged too; the next start tries again. Holds w until done. */
-void environment_settle(
-	struct core_workspace *w, const char *layer, core_workspace_fn *done, void *ctx);
+ * and the row stays. An error is logged too; the next start tries again. The caller holds w. */
+int environment_settle(
+	struct fiber *fiber, struct core_workspace *w, const char *layer, struct error *err);
 
 /* ---- transitions.c: one row per state says which ones it may follow; anything else is a bug, and
  * core aborts (the next one adopts what runs) ---- */

@@ -66,6 +66,13 @@ int wait_put(struct fiber *fiber, struct core *core, const struct store_table *t
 	return fiber_wait(fiber, err);
 }
 
+int wait_remove(struct fiber *fiber, struct core *core, const struct store_table *table,
+	const char *id, struct error *err)
+{
+	store_remove(core->store, table, id, NULL, fiber_continue, fiber);
+	return fiber_wait(fiber, err);
+}
+
 void fiber_continue_workspace(void *fiber, struct core_workspace *w, const struct error *err)
 {
 	fiber_continue(fiber, err);
@@ -76,6 +83,12 @@ void wait_turn(struct fiber *fiber, struct core *core)
 	struct error none;
 	core_later(core, fiber_continue_workspace, fiber, NULL, NULL);
 	fiber_wait(fiber, &none);
+}
+
+int fail_later(struct fiber *fiber, struct core *core)
+{
+	wait_turn(fiber, core);
+	return -1;
 }
 
 static void on_time(struct loop *loop, void *ctx)

@@ -17,8 +17,12 @@ struct store_table;
 /* A row is on disk, with those that were stored before it in this turn. */
 int wait_put(struct fiber *fiber, struct core *core, const struct store_table *table,
 	const void *row, struct error *err);
+int wait_remove(struct fiber *fiber, struct core *core, const struct store_table *table,
+	const char *id, struct error *err);
 /* A core_workspace_fn: continues the fiber that is its ctx. */
 void fiber_continue_workspace(void *fiber, struct core_workspace *w, const struct error *err);
 /* The next turn of the loop: whoever has started the job is done with what it does. */
 void wait_turn(struct fiber *fiber, struct core *core);
+/* The same for a job that is refused. Returns -1. */
+int fail_later(struct fiber *fiber, struct core *core);
 void wait_ms(struct fiber *fiber, struct core *core, uint64_t ms);

@@ -176,7 +176,7 @@ static void run_agent_add(struct fiber *fiber, void *ctx)
 	if (failed || change.is_check)
 		fail_later(fiber, core);
 	else
-		failed = put_wait(fiber, core, &store_agents, &entry->model, &err);
+		failed = wait_put(fiber, core, &store_agents, &entry->model, &err);
 	if (!failed && !change.is_check) {
 		entry->users++;
 		entry->is_written = true;
@@ -251,8 +251,8 @@ static void run_agent_removal(struct fiber *fiber, void *ctx)
 	const struct agent_entry *entry = find(agents, str_from(change.name));
 	struct error err = change.refused;
 	int failed = err.code ? fail_later(fiber, agents->base.core)
-			      : drop_wait(fiber, agents->base.core, &store_agents, entry->model.id,
-					&err);
+			      : wait_remove(fiber, agents->base.core, &store_agents,
+					entry->model.id, &err);
 	if (!failed)
 		forget_agent(agents, change.name);
 	change.done(change.ctx, NULL, false, failed ? &err : NULL);

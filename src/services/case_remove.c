@@ -1,8 +1,8 @@
 /* case_remove.c -- the removal of a case: its jobs are canceled, then its workspaces and rows go.
  */
-#include <stdlib.h>
 #include "services/cases_internal.h"
 
+/* Its fiber has a copy. */
 struct removal {
 	struct cases *cases;
 	struct case_entry *c; /* NULL: it was refused */
@@ -92,47 +92,34 @@ static void end_case(struct removal *removal)
 
 static void remove_case(struct fiber *fiber, void *ctx)
 {
-	struct removal *removal = ctx;
-	struct error never;
-	removal->bell = (struct bell){ .fiber = fiber, .loop = removal->cases->base.loop };
-	if (removal->c) {
-		removal->c->is_removed = true;
-		removal->c->removal = removal;
+	struct removal removal = *(const struct removal *)ctx;
+	removal.bell = (struct bell){ .fiber = fiber, .loop = removal.cases->base.loop };
+	if (removal.c) {
+		removal.c->is_removed = true;
+		removal.c->removal = &removal;
 	}
-	pause_wait(fiber, removal->bell.loop, 0, &never); /* callbacks come from the loop */
-	if (removal->c) {
-		remove_workspaces(removal);
-		end_case(removal);
+	wait_turn(fiber, removal.cases->base.core); /* callbacks come from the loop */
+	if (removal.c) {
+		remove_workspaces(&removal);
+		end_case(&removal);
 	}
-	if (removal->done)
-		removal->done(
-			removal->ctx, NULL, removal->err.code != ERR_NONE ? &removal->err : NULL);
-	free(removal);
-}
-
-static struct removal *removal_new(struct cases *cases, case_fn *done, void *ctx)
-{
-	struct removal *removal = xzalloc(sizeof *removal);
-	removal->cases = cases;
-	removal->done = done;
-	removal->ctx = ctx;
-	return removal;
+	if (removal.done)
+		removal.done(removal.ctx, NULL, removal.err.code ? &removal.err : NULL);
 }
 
 void case_remove(const struct request *request, struct cases *cases, const char *id, case_fn *done,
 	void *ctx)
 {
-	struct removal *removal = removal_new(cases, done, ctx);
-	if (!core_check(request, cases->base.core, VERB_CASE_REMOVE, NULL, &removal->err))
-		case_find(cases, id, &removal->c, &removal->err);
-	if (removal->err.code)
-		removal->c = NULL;
-	fiber_start(remove_case, removal);
+	struct removal removal = { .cases = cases, .done = done, .ctx = ctx };
+	if (!core_check(request, cases->base.core, VERB_CASE_REMOVE, NULL, &removal.err))
+		case_find(cases, id, &removal.c, &removal.err);
+	if (removal.err.code)
+		removal.c = NULL;
+	fiber_start(remove_case, &removal);
 }
 
 void case_expire(struct case_entry *c)
 {
-	struct removal *removal = removal_new(c->cases, NULL, NULL);
-	removal->c = c;
-	fiber_start(remove_case, removal);
+	struct removal removal = { .cases = c->cases, .c = c };
+	fiber_start(remove_case, &removal);
 }

@@ -220,6 +220,7 @@ int cell_list(const struct request *request, struct cases *cases, const char *ca
 
 /* ---- a new case ---- */
 
+/* Its fiber has a copy. */
 struct creation {
 	struct cases *cases;
 	struct arena arena;
@@ -284,7 +285,7 @@ static int store(struct creation *creation, struct fiber *fiber, struct error *e
 	struct case_entry *c = case_add(cases, &creation->model);
 	struct error ignored; /* it was read before */
 	read_spec(c->model.yaml, c->model.harness, NULL, &c->arena, &c->spec, &ignored);
-	int failed = put_wait(fiber, cases->base.core, &store_cases, &c->model, err);
+	int failed = wait_put(fiber, cases->base.core, &store_cases, &c->model, err);
 	c = map_get(&cases->ids, str_from(creation->model.id));
 	if (failed && c && !c->is_removed) { /* else its removal ends it */
 		desk_drop(core_system(), cases->base.core, c->model.workspace);
@@ -299,39 +300,36 @@ static int store(struct creation *creation, struct fiber *fiber, struct error *e
 
 static void create(struct fiber *fiber, void *ctx)
 {
-	struct creation *creation = ctx;
-	struct error *err = &creation->err, ignored;
+	struct creation creation = *(const struct creation *)ctx;
+	struct error *err = &creation.err;
 	bool failed = err->code != ERR_NONE;
-	if (failed || creation->is_check)
-		pause_wait(fiber, creation->cases->base.loop, 0, &ignored);
+	if (failed || creation.is_check)
+		wait_turn(fiber, creation.cases->base.core);
 	else
-		failed = make_workspace(creation, fiber, err) || store(creation, fiber, err);
-	creation->done(creation->ctx, failed ? NULL : &creation->model, failed ? err : NULL);
-	arena_done(&creation->arena);
-	free(creation);
+		failed = make_workspace(&creation, fiber, err) || store(&creation, fiber, err);
+	creation.done(creation.ctx, failed ? NULL : &creation.model, failed ? err : NULL);
+	arena_done(&creation.arena);
 }
 
 void case_create(const struct request *request, struct cases *cases,
 	const struct case_wanted *wanted, case_fn *done, void *ctx)
 {
-	struct creation *creation = xzalloc(sizeof *creation);
-	struct eval_case *model = &creation->model;
-	creation->cases = cases;
-	creation->request = request;
-	creation->is_check = wanted->check;
-	creation->done = done;
-	creation->ctx = ctx;
-	arena_init(&creation->arena);
-	if (!core_check(request, cases->base.core, VERB_CASE_CREATE, NULL, &creation->err) &&
-		!check_room(cases, &creation->err))
-		read_spec(wanted->yaml, wanted->harness, wanted->file, &creation->arena,
-			&creation->spec, &creation->err);
-	*model = (struct eval_case){ .name = creation->spec.id,
-		.description = creation->spec.description,
-		.source = creation->spec.source,
-		.yaml = arena_text(&creation->arena, wanted->yaml),
-		.file = arena_text(&creation->arena, wanted->file),
-		.harness = arena_text(&creation->arena, wanted->harness),
+	struct creation creation = { .cases = cases,
+		.request = request,
+		.is_check = wanted->check,
+		.done = done,
+		.ctx = ctx };
+	struct eval_case *model = &creation.model;
+	if (!core_check(request, cases->base.core, VERB_CASE_CREATE, NULL, &creation.err) &&
+		!check_room(cases, &creation.err))
+		read_spec(wanted->yaml, wanted->harness, wanted->file, &creation.arena,
+			&creation.spec, &creation.err);
+	*model = (struct eval_case){ .name = creation.spec.id,
+		.description = creation.spec.description,
+		.source = creation.spec.source,
+		.yaml = arena_text(&creation.arena, wanted->yaml),
+		.file = arena_text(&creation.arena, wanted->file),
+		.harness = arena_text(&creation.arena, wanted->harness),
 		.keep = wanted->keep,
 		.ttl_ms = wanted->ttl_ms ? wanted->ttl_ms : CASE_TTL_MS,
 		.steps = "[]",
@@ -341,11 +339,12 @@ void case_create(const struct request *request, struct cases *cases,
 		memcpy(model->id, wanted->id, sizeof model->id);
 	else if (!wanted->check)
 		id_make(model->id);
-	fiber_start(create, creation);
+	fiber_start(create, &creation);
 }
 
 /* ---- a new cell ---- */
 
+/* Its fiber has a copy. */
 struct cell_creation {
 	struct cases *cases;
 	char id[ID_LEN + 1];
@@ -380,24 +379,23 @@ static void drop_unstored(struct cell_entry *cell)
 
 static void create_cell(struct fiber *fiber, void *ctx)
 {
-	struct cell_creation *creation = ctx;
-	struct cases *cases = creation->cases;
-	struct cell_entry *cell = map_get(&cases->cell_ids, str_from(creation->id));
-	struct error *err = &creation->err, ignored;
+	struct cell_creation creation = *(const struct cell_creation *)ctx;
+	struct cases *cases = creation.cases;
+	struct cell_entry *cell = map_get(&cases->cell_ids, str_from(creation.id));
+	struct error *err = &creation.err;
 	if (cell)
-		put_wait(fiber, cases->base.core, &store_cells, &cell->model, err);
+		wait_put(fiber, cases->base.core, &store_cells, &cell->model, err);
 	else
-		pause_wait(fiber, cases->base.loop, 0, &ignored);
-	cell = map_get(&cases->cell_ids, str_from(creation->id));
+		wait_turn(fiber, cases->base.core);
+	cell = map_get(&cases->cell_ids, str_from(creation.id));
 	if (!cell && !err->code)
 		fail(err, ERR_CONFLICT, "the case was removed");
 	bool failed = err->code != ERR_NONE;
-	creation->done(creation->ctx, failed ? NULL : &cell->model, failed ? err : NULL);
+	creation.done(creation.ctx, failed ? NULL : &cell->model, failed ? err : NULL);
 	if (failed && cell)
 		drop_unstored(cell);
 	else if (!failed && !cell_has_ended(cell->model.state))
 		begin_cell(cell);
-	free(creation);
 }
 
 static int check_cell(const struct request *request, struct cases *cases, const char *id,
@@ -419,13 +417,12 @@ static int check_cell(const struct request *request, struct cases *cases, const 
 void cell_start(const struct request *request, struct cases *cases, const char *case_id,
 	const struct cell_wanted *wanted, cell_fn *done, void *ctx)
 {
-	struct cell_creation *creation = xzalloc(sizeof *creation);
+	struct cell_creation creation = { .cases = cases, .done = done, .ctx = ctx };
 	struct case_entry *c;
 	char caller[PRINCIPAL_NAME_SIZE];
-	*creation = (struct cell_creation){ .cases = cases, .done = done, .ctx = ctx };
-	if (core_check(request, cases->base.core, VERB_CELL_START, NULL, &creation->err) ||
-		check_cell(request, cases, case_id, &c, &creation->err)) {
-		fiber_start(create_cell, creation);
+	if (core_check(request, cases->base.core, VERB_CELL_START, NULL, &creation.err) ||
+		check_cell(request, cases, case_id, &c, &creation.err)) {
+		fiber_start(create_cell, &creation);
 		return;
 	}
 	struct cell model = { .case_name = c->model.name,
@@ -438,14 +435,14 @@ void cell_start(const struct request *request, struct cases *cases, const char *
 	else
 		id_make(model.id);
 	memcpy(model.case_id, c->model.id, sizeof model.case_id);
-	memcpy(creation->id, model.id, sizeof creation->id);
+	memcpy(creation.id, model.id, sizeof creation.id);
 	struct cell_entry *cell = cell_add(c, &model);
 	cell->request = access_keep(request, &cell->arena);
 	share_join(&cases->cell_shares, access_caller(request, caller), &cell->share);
 	share_add(&cell->share, 1);
 	cases->open_cells++;
 	c->jobs++; /* until the cell has ended, and its workspace is gone */
-	fiber_start(create_cell, creation);
+	fiber_start(create_cell, &creation);
 }
 
 /* ---- the service ---- */

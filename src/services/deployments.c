@@ -216,7 +216,7 @@ static void run_deployment_removal(struct fiber *fiber, void *ctx)
 	struct core *core = op.all->service.core;
 	struct error err = op.refused;
 	int failed = err.code ? fail_later(fiber, core)
-			      : drop_wait(fiber, core, &store_deployments, op.id, &err);
+			      : wait_remove(fiber, core, &store_deployments, op.id, &err);
 	op.done(op.ctx, NULL, false, failed ? &err : NULL);
 }
 

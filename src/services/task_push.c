@@ -245,7 +245,7 @@ static void run_push_set(struct fiber *fiber, void *ctx)
 	struct push *push = NULL;
 	record_copy_texts(&push_config_record, &arena, &change.row);
 	int failed = err.code ? fail_later(fiber, core)
-			      : put_wait(fiber, core, &store_push_configs, &change.row, &err);
+			      : wait_put(fiber, core, &store_push_configs, &change.row, &err);
 	failed = failed || replace(change.agents, &change.row, &push, &err);
 	change.done(change.ctx, failed ? NULL : &push->model, failed ? &err : NULL);
 	if (!failed)
@@ -312,7 +312,7 @@ static void run_push_deletion(struct fiber *fiber, void *ctx)
 	struct core *core = change.agents->base.core;
 	struct error err = change.refused;
 	if (change.is_needed)
-		drop_wait(fiber, core, &store_push_configs, change.row.id, &err);
+		wait_remove(fiber, core, &store_push_configs, change.row.id, &err);
 	else
 		fail_later(fiber, core);
 	change.done(change.ctx, NULL, err.code ? &err : NULL);

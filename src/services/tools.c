@@ -344,7 +344,7 @@ static int remove_version(struct fiber *fiber, struct tool_entry *entry, struct 
 	int failed = desk_remove(fiber, &desk, err);
 	if (!failed) {
 		fault_point("tool_remove");
-		failed = drop_wait(fiber, core, &store_tools, entry->model.id, err);
+		failed = wait_remove(fiber, core, &store_tools, entry->model.id, err);
 	}
 	if (!failed) {
 		tool_await_users(fiber, entry);

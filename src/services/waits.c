@@ -58,24 +58,3 @@ int pause_wait(struct fiber *fiber, struct loop *loop, uint64_t ms, struct error
 	struct bell bell = { .fiber = fiber, .loop = loop };
 	return bell_wait(&bell, ms, err);
 }
-
-int fail_later(struct fiber *fiber, struct core *core)
-{
-	struct error ignored;
-	pause_wait(fiber, core_loop(core), 0, &ignored);
-	return -1;
-}
-
-int put_wait(struct fiber *fiber, struct core *core, const struct store_table *table,
-	const void *object, struct error *err)
-{
-	core_put(core, table, object, fiber_continue, fiber);
-	return fiber_wait(fiber, err);
-}
-
-int drop_wait(struct fiber *fiber, struct core *core, const struct store_table *table,
-	const char *id, struct error *err)
-{
-	core_drop(core, table, id, fiber_continue, fiber);
-	return fiber_wait(fiber, err);
-}

@@ -1,8 +1,9 @@
-/* waits.h -- what jobs on fibers wait for besides the steps over a workspace (desk.h): a time,
- * another job, the store. A canceled wait for a time or a bell ends at once. */
+/* waits.h -- what jobs on fibers wait for besides the steps over a workspace (desk.h) and what core
+ * has for its own jobs (core/waits.h): a time, another job. A canceled wait for a time or a bell
+ * ends at once. */
 #pragma once
 #include "core/nouns.h"
-#include "proc/fiber.h"
+#include "core/waits.h"
 
 /* A fiber waits until a callback rings, or a time has passed. The callback stores what has happened
  * before it rings; the fiber reads that after each wait, and may wait again. */
@@ -25,10 +26,3 @@ void bell_done(struct bell *bell);
 
 /* Waits for all of that time. -1: canceled. */
 int pause_wait(struct fiber *fiber, struct loop *loop, uint64_t ms, struct error *err);
-/* For a job that fails at once: its caller is told from the loop. Returns -1. */
-int fail_later(struct fiber *fiber, struct core *core);
-/* core_put and core_drop. */
-int put_wait(struct fiber *fiber, struct core *core, const struct store_table *table,
-	const void *object, struct error *err);
-int drop_wait(struct fiber *fiber, struct core *core, const struct store_table *table,
-	const char *id, struct error *err);

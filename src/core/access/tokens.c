@@ -257,11 +257,7 @@ static void run_token_creation(struct fiber *fiber, void *ctx)
 	struct token shown;
 	struct error err = op.refused;
 	explicit_bzero(ctx, sizeof op);
-	int failed = err.code != ERR_NONE;
-	if (failed)
-		wait_turn(fiber, op.core);
-	else
-		failed = store_new(fiber, &op, &shown, &err);
+	int failed = err.code ? fail_later(fiber, op.core) : store_new(fiber, &op, &shown, &err);
 	op.done(op.ctx, failed ? NULL : &shown, failed ? NULL : op.text, failed ? &err : NULL);
 	explicit_bzero(&op, sizeof op);
 }
@@ -335,16 +331,11 @@ static void run_token_removal(struct fiber *fiber, void *ctx)
 {
 	const struct operation op = *(const struct operation *)ctx;
 	struct error err = op.refused;
-	int failed = err.code != ERR_NONE;
-	if (failed) {
-		wait_turn(fiber, op.core);
-	} else {
-		store_remove(op.core->store, &store_tokens, op.id, NULL, fiber_continue, fiber);
-		failed = fiber_wait(fiber, &err);
-		struct core_token *t = find(op.core, op.id);
-		if (!failed && t)
-			drop(t);
-	}
+	int failed = err.code ? fail_later(fiber, op.core)
+			      : wait_remove(fiber, op.core, &store_tokens, op.id, &err);
+	struct core_token *t = find(op.core, op.id);
+	if (!failed && t)
+		drop(t);
 	op.done(op.ctx, NULL, NULL, failed ? &err : NULL);
 }
 

@@ -631,10 +631,8 @@ int environment_make(const struct request *request, struct fiber *fiber, struct 
 		.request_id = "",
 		.wheels = wheels,
 		.tag = &tag };
-	if (access_check(core, request, VERB_WORKSPACE_INSTALL, w, err)) {
-		wait_turn(fiber, core);
-		return -1;
-	}
+	if (access_check(core, request, VERB_WORKSPACE_INSTALL, w, err))
+		return fail_later(fiber, core);
 	core_hold(w);
 	struct env_pin *pin = build_pin(&p, err);
 	bool is_denied = pin && policies_check_environment(w, pin_meta(pin), err);

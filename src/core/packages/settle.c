@@ -2,7 +2,6 @@
  * before its trees are frozen or archived, what lies on top of it is brought in line
  * (envs/upper.h), in a child. Where frozen layers lie between, a tree job does it. */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"
@@ -15,14 +14,11 @@
 
 struct settling {
 	struct fiber *fiber;
-	struct core_workspace *w; /* held */
-	const char *layer;	  /* or NULL: its uppers */
-	core_workspace_fn *done;
-	void *ctx;
+	struct core_workspace *w;
+	const char *layer; /* or NULL: its uppers */
 	size_t slot;
 	int upper;
 	struct error err; /* of the child */
-	char layer_name[LAUNCH_FROZEN_LEN + 1];
 };
 
 bool environment_is_unsettled(const struct workspace *model)
@@ -177,33 +173,16 @@ static int settle_slot(struct settling *s, struct error *err)
 	return 0;
 }
 
-static void settle_all(struct fiber *fiber, void *ctx)
+int environment_settle(
+	struct fiber *fiber, struct core_workspace *w, const char *layer, struct error *err)
 {
-	struct settling *s = ctx;
-	struct core_workspace *w = s->w;
-	struct error err;
+	struct settling s = { .fiber = fiber, .w = w, .layer = layer };
 	int failed = 0;
-	s->fiber = fiber;
-	for (; s->slot < WORKSPACE_ENVIRONMENTS && !failed; s->slot++)
-		failed = settle_slot(s, &err);
+	for (; s.slot < WORKSPACE_ENVIRONMENTS && !failed; s.slot++)
+		failed = settle_slot(&s, err);
 	if (failed)
 		log_record(&w->core->log, LOG_LEVEL_WARN,
 			"files on top of a new environment could not be brought in line",
-			"workspace", w->model.id, "error", err.text, NULL);
-	s->done(s->ctx, w, failed ? &err : NULL);
-	free(s);
-	core_release(w);
-}
-
-void environment_settle(
-	struct core_workspace *w, const char *layer, core_workspace_fn *done, void *ctx)
-{
-	struct settling *s = xzalloc(sizeof *s);
-	*s = (struct settling){ .w = w, .done = done, .ctx = ctx };
-	if (layer) {
-		str_copy(s->layer_name, sizeof s->layer_name, layer);
-		s->layer = s->layer_name;
-	}
-	core_hold(w);
-	fiber_start(settle_all, s);
+			"workspace", w->model.id, "error", err->text, NULL);
+	return failed;
 }

@@ -168,11 +168,9 @@ static int make_archive(struct archiving *archiving, struct error *err)
 	struct core_workspace *w = archiving->w;
 	enum blob_pack pack = w->core->archives_gzip ? BLOB_PACK_GZIP : BLOB_PACK_ZSTD;
 	struct error ignored;
-	if (environment_is_unsettled(&w->model)) {
-		environment_settle(w, NULL, fiber_continue_workspace, archiving->fiber);
-		if (fiber_wait(archiving->fiber, err))
-			return -1;
-	}
+	if (environment_is_unsettled(&w->model) &&
+		environment_settle(archiving->fiber, w, NULL, err))
+		return -1;
 	const char *name =
 		archive_name_make(w->model.name, clock_now_ms(), pack, &archiving->arena);
 	if (archive_name_read(name, &archiving->arena, &archiving->row, err))

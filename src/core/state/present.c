@@ -26,13 +26,6 @@ static int check_wanted(
 
 /* ---- the trees ---- */
 
-static int settle(
-	struct fiber *fiber, struct core_workspace *w, const char *layer, struct error *err)
-{
-	environment_settle(w, layer, fiber_continue_workspace, fiber);
-	return fiber_wait(fiber, err);
-}
-
 static int take(struct fiber *fiber, struct state *state, const struct freeze_wanted *wanted,
 	uint64_t until_ms, struct error *err)
 {
@@ -48,7 +41,7 @@ static int take(struct fiber *fiber, struct state *state, const struct freeze_wa
 	}
 	state->is_taken = true;
 	if (w->sandbox.state == SANDBOX_NONE && environment_is_unsettled(&w->model) &&
-		settle(fiber, w, NULL, err))
+		environment_settle(fiber, w, NULL, err))
 		return -1;
 	return check_wanted(state, wanted->owner, err);
 }
@@ -143,7 +136,7 @@ static int copy_paused(
 	int failed = pause_all(fiber, w, err) || copy(fiber, state, owner, err);
 	/* The sandbox has copies of packages whose layers the snapshot has. */
 	if (!failed && environment_is_unsettled(&w->model))
-		failed = settle(fiber, w, state->layer, err);
+		failed = environment_settle(fiber, w, state->layer, err);
 	watch_pause(w, false);
 	sandbox_go_on(w);
 	return failed ? -1 : 0;

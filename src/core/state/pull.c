@@ -285,9 +285,7 @@ static void run_pull(struct fiber *fiber, void *ctx)
 	const struct core_snapshot *known = NULL;
 	const char *key = NULL;
 	struct error err = pull->refused;
-	if (err.code)
-		wait_turn(fiber, core);
-	int failed = err.code || find_key(fiber, pull, &key, &err);
+	int failed = err.code ? fail_later(fiber, core) : find_key(fiber, pull, &key, &err);
 	if (!failed && pull_snapshot(fiber, pull, key, &known, &err))
 		failed = error_context(
 			&err, "pull snapshot '%s' of '%s'", pull->wanted, pull->workspace);

@@ -146,9 +146,7 @@ static void run_restore(struct fiber *fiber, void *ctx)
 	struct core *core = restoring->core;
 	struct error err = restoring->refused;
 	restoring->fiber = fiber;
-	if (err.code)
-		wait_turn(fiber, core);
-	int failed = err.code || restore(restoring, &err);
+	int failed = err.code ? fail_later(fiber, core) : restore(restoring, &err);
 	restoring->done(restoring->ctx, failed ? NULL : restoring->made, failed ? &err : NULL);
 	if (restoring->made)
 		core_release(restoring->made);

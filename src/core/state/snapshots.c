@@ -318,9 +318,8 @@ static void run_snapshot(struct fiber *fiber, void *ctx)
 {
 	struct operation *op = ctx;
 	struct error err = op->refused;
-	if (err.code)
-		wait_turn(fiber, op->w->core);
-	finish(op, err.code || make_snapshot(fiber, op, &err) ? &err : NULL);
+	int failed = err.code ? fail_later(fiber, op->w->core) : make_snapshot(fiber, op, &err);
+	finish(op, failed ? &err : NULL);
 }
 
 struct cancelable *core_snapshot_create(const struct request *request, struct core_workspace *w,
@@ -396,9 +395,8 @@ static void run_rollback(struct fiber *fiber, void *ctx)
 {
 	struct operation *op = ctx;
 	struct error err = op->refused;
-	if (err.code)
-		wait_turn(fiber, op->w->core);
-	finish(op, err.code || roll_back(fiber, op, &err) ? &err : NULL);
+	int failed = err.code ? fail_later(fiber, op->w->core) : roll_back(fiber, op, &err);
+	finish(op, failed ? &err : NULL);
 }
 
 struct cancelable *core_rollback(const struct request *request, struct core_workspace *w,

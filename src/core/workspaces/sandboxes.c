@@ -247,10 +247,8 @@ static int prepare(struct fiber *fiber, struct core_workspace *w, struct error *
 		return -1;
 	if (w->core->auto_repair && w->model.state == WORKSPACE_SUSPENDED)
 		restore_marks(w);
-	if (environment_is_unsettled(&w->model)) {
-		environment_settle(w, NULL, fiber_continue_workspace, fiber);
-		fiber_wait(fiber, &ignored); /* was logged */
-	}
+	if (environment_is_unsettled(&w->model))
+		environment_settle(fiber, w, NULL, &ignored); /* logs it */
 	return 0;
 }
 
