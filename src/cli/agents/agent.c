@@ -1,5 +1,4 @@
 /* carrel agent: add, ls, show, rm. */
-#include <string.h>
 #include "cli/removal.h"
 #include "cli/agents/agent.h"
 #include "cli/columns.h"

@@ -1,5 +1,4 @@
 /* carrel agent send: one message, and the task that it became. */
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/id.h"

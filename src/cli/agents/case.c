@@ -1,10 +1,7 @@
 /* carrel case: eval cases. `run` gives the daemon as many cells at once as -j says, and writes down
  * what they come to. */
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <libgen.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"

@@ -1,7 +1,5 @@
 /* case_report.c -- report.html of carrel case run: one page, without external resources or
  * scripts. */
-#include <inttypes.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/str.h"
 #include "cli/agents/case.h"

@@ -1,11 +1,7 @@
 /* case_results.c -- results.jsonl, junit.xml, the files of each cell, and the table. */
 #include "cli/agents/case.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,5 +1,4 @@
 /* carrel code run: a file and its tests in a throw-away workspace of the daemon. */
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/cli.h"

@@ -1,5 +1,4 @@
 /* carrel deploy, carrel deployment: agent packages that are served. */
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/removal.h"

@@ -1,8 +1,6 @@
 /* carrel package: agent packages, made and shown on this host, and those of the blob store. */
 #include "cli/agents/package.h"
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

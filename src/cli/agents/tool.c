@@ -1,6 +1,5 @@
 /* carrel tool: tools that are tested before they are loaded. */
 #include "model/agents/tool.h"
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/agents/tool.h"

@@ -1,9 +1,5 @@
 /* carrel tool discover, generate: files of this machine that tools are made of. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/agents/tool.h"

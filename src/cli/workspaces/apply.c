@@ -1,11 +1,7 @@
 /* carrel apply: chosen changes of a workspace into another one, or into a directory of this host.
  * The former is done by the daemon. For the latter the daemon sends the changes as an archive
  * (trees/stacks/bundle.h), and this process applies them with its own rights. */
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fault.h"

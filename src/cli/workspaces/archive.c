@@ -1,5 +1,4 @@
 /* `carrel archive`: archived workspaces are listed, removed and pruned. */
-#include <string.h>
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/plain.h"

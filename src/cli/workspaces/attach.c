@@ -5,12 +5,9 @@
  * the last one; output and signals don't wait for that.
  * 3. The caller's terminal is raw only while an exec with a terminal is attached, and is put back
  * however that ends. */
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

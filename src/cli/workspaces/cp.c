@@ -1,9 +1,6 @@
 /* carrel cp: files and trees in and out of a workspace. */
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <libgen.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"

@@ -1,5 +1,4 @@
 /* carrel diff: what changed in a workspace. */
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/cli.h"

@@ -7,8 +7,6 @@
  * 3. The terminal is as it was when the command has ended, however it went. */
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>

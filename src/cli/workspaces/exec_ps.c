@@ -1,7 +1,5 @@
 /* carrel ps, kill. */
-#include <inttypes.h>
 #include <signal.h>
-#include <string.h>
 #include "base/str.h"
 #include "cli/columns.h"
 #include "cli/plain.h"

@@ -5,10 +5,8 @@
  * 1. Neither side is read while the other one is full.
  * 2. The caller's stdin is not read, and its terminal not changed, before the command has started.
  * 3. When the reader of an output is gone, the command gets SIGPIPE, as from a pipe of its own. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>

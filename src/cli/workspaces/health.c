@@ -1,5 +1,4 @@
 /* carrel health, carrel repair: whether workspaces work, and what is done about it. */
-#include <string.h>
 #include "cli/cli.h"
 #include "cli/plain.h"
 #include "cli/remote.h"

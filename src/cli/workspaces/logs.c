@@ -1,7 +1,5 @@
 /* carrel logs: what a background exec has said, and says. */
-#include <errno.h>
 #include <poll.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/str.h"
 #include "cli/cli.h"

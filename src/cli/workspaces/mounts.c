@@ -1,8 +1,6 @@
 /* mounts.c -- --dir, -v and --attach of a workspace: what is sent to the daemon, and the voucher
  * that lets it be mounted (sandbox/plan/grants.h). */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/fd.h"

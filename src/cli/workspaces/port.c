@@ -1,9 +1,7 @@
 /* carrel port: what listens in a workspace, and a port of this host that leads to it. */
 #include <arpa/inet.h>
-#include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,7 +1,5 @@
 /* `carrel restore`: makes a workspace of an archive, of the blob store or a file. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/clock.h"

@@ -1,5 +1,4 @@
 /* carrel tree create, ls, rm: directories that workspaces share. */
-#include <string.h>
 #include "cli/cli.h"
 #include "cli/plain.h"
 #include "cli/columns.h"

@@ -1,5 +1,4 @@
 /* carrel snapshot, carrel fork: states of workspaces that are kept, and copies of them. */
-#include <string.h>
 #include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/workspaces/workspace_names.h"

@@ -1,8 +1,6 @@
 /* carrel top: what workspaces use, once or again and again. */
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/columns.h"

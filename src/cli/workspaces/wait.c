@@ -1,5 +1,4 @@
 /* carrel wait: the ends of commands. */
-#include <inttypes.h>
 #include "cli/cli.h"
 
 struct awaited {

@@ -1,6 +1,4 @@
 /* carrel create, ls, info, update, rm. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
