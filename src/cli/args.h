@@ -85,6 +85,9 @@ struct arg_spec {
 	const char *asks;   /* the name of another operation than that of its name; or NULL */
 	const char *sends;  /* members of the body that operands stand for: "workspace snapshot" */
 	const char *prints; /* the member of the answer that people see; NULL: "name" */
+	/* Or what prints the answer for them. Its result is the exit code, also of -o json, which
+	 * prints the answer as it came in place of that text. */
+	int (*show)(struct command *command, const struct json_value *answer);
 	int (*check)(const char *operand, struct error *err); /* the first one of `sends`, or all */
 	const char *cancels, *afterwards; /* of struct remote: cancels, interrupted_hint */
 	const struct record *record;	  /* of plain_list: the columns, */

@@ -92,16 +92,6 @@ static void take_parameter(void *ctx, const struct arg_option *option)
 			arena_printf(&g->command->arena, "%" PRIu64, *(const uint64_t *)value));
 }
 
-static void print_texts(struct json *j, const char *name, const char *const *texts, size_t count)
-{
-	if (count)
-		json_array(j, name);
-	for (size_t i = 0; i < count; i++)
-		json_text(j, NULL, texts[i]);
-	if (count)
-		json_end(j);
-}
-
 static void take_member(void *ctx, const struct arg_option *option)
 {
 	struct gathering *g = ctx;
@@ -122,7 +112,8 @@ static void take_member(void *ctx, const struct arg_option *option)
 			json_text(g->j, name.text, *(const char *const *)value);
 		break;
 	case ARG_LIST:
-		print_texts(g->j, name.text, list->items, list->count);
+		if (list->count)
+			json_texts(g->j, name.text, list);
 		break;
 	default:
 		if (*(const uint64_t *)value)
@@ -165,8 +156,9 @@ void plain_print(struct command *command, struct json *j)
 	const text_list *operands = &command->operands;
 	for (; at < operands->count && str_next(&rest, ' ', &name); at++) {
 		const struct field *row = find_row(operation->takes, name);
+		const text_list others = { operands->items + at, operands->count - at, 0 };
 		if (row->kind == FIELD_TEXTS)
-			print_texts(j, row->name, operands->items + at, operands->count - at);
+			json_texts(j, row->name, &others);
 		else
 			json_text(j, row->name, operands->items[at]);
 	}
@@ -205,15 +197,17 @@ int plain_ask(struct command *command, struct remote_answer *answer, struct erro
 
 int plain_show(struct command *command, const struct remote_answer *answer)
 {
-	const char *member = command->spec->prints;
-	const char *text = json_member_text(answer->value, member ? member : "name");
+	const struct arg_spec *spec = command->spec;
+	const char *text = json_member_text(answer->value, spec->prints ? spec->prints : "name");
+	int code = spec->show ? spec->show(command, answer->value) : 0;
 	if (command->json) {
+		buf_clear(&command->out);
 		remote_print_answer(answer, &command->out);
-		return 0;
+	} else if (!spec->show) {
+		buf_text(&command->out, text ? text : "");
+		buf_end_line(&command->out);
 	}
-	buf_text(&command->out, text ? text : "");
-	buf_end_line(&command->out);
-	return 0;
+	return code;
 }
 
 int plain_run(struct command *command, struct error *err)

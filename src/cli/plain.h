@@ -25,7 +25,7 @@ int plain_ask_with(struct command *command, plain_more_fn *more, const void *ctx
 /* The same request for each operand, and their results: cli_print_ones. */
 int plain_each(struct command *command, plain_more_fn *more, const void *ctx, const char *done,
 	int signal, struct error *err);
-/* Shows an answer: as it came, or its member spec->prints. Returns 0. */
+/* Shows an answer: as it came, or by spec->show or spec->prints. Returns the exit code. */
 int plain_show(struct command *command, const struct remote_answer *answer);
 
 /* ---- arg_spec.run of whole commands ---- */

@@ -277,6 +277,15 @@ int remote_begin(struct remote *remote, const struct client_request *request,
 		       : client_problem(response->status, response->body, remote->arena, err);
 }
 
+int remote_begin_get(struct remote *remote, const char *path, const char *accept,
+	const char *headers, struct client_response *response, struct error *err)
+{
+	struct client_request request = request_of("GET", path, NULL);
+	request.accept = accept;
+	request.headers = headers;
+	return remote_begin(remote, &request, response, err);
+}
+
 int remote_send_file(
 	struct remote *remote, const char *path, int fd, uint64_t size, struct error *err)
 {
@@ -297,14 +306,10 @@ int remote_send_file(
 int remote_receive_file(
 	struct remote *remote, const char *path, int fd, const char *what, struct error *err)
 {
-	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response = { 0 };
 	char data[65536];
 	ssize_t got;
-	request.method = "GET";
-	request.path = path;
-	request.accept = "*/*";
-	if (remote_begin(remote, &request, &response, err))
+	if (remote_begin_get(remote, path, "*/*", NULL, &response, err))
 		return -1;
 	while ((got = client_read(&remote->client, &response, data, sizeof data, err)) > 0)
 		if (fd_write_full(fd, data, (size_t)got) != got)
@@ -324,6 +329,40 @@ int remote_reopen(struct remote *remote, remote_begin_fn *begin, void *ctx, stru
 			return -1;
 	}
 	return fail(err, ERR_UNAVAILABLE, "the daemon ended and did not start again");
+}
+
+void remote_events_init(struct remote_events *events, const struct remote *of, const char *path)
+{
+	*events = (struct remote_events){ .remote = *of, .path = path };
+	events->remote.client = (struct client){ .socket = -1 };
+	sse_init(&events->sse);
+}
+
+int remote_events_begin(void *ctx, struct error *err)
+{
+	struct remote_events *events = ctx;
+	const char *headers = events->last[0] ? arena_printf(events->remote.arena,
+							"Last-Event-ID: %s\r\n", events->last)
+					      : NULL;
+	sse_done(&events->sse);
+	sse_init(&events->sse);
+	return remote_begin_get(&events->remote, events->path, "text/event-stream", headers,
+		&events->response, err);
+}
+
+int remote_events_next(struct remote_events *events, struct error *err)
+{
+	int got = client_next_event(&events->remote.client, &events->response, &events->sse, err);
+	/* Also one without an event: the daemon says where it begins. */
+	if (events->sse.id[0])
+		str_copy(events->last, sizeof events->last, events->sse.id);
+	return got;
+}
+
+void remote_events_done(struct remote_events *events)
+{
+	sse_done(&events->sse);
+	remote_close(&events->remote);
 }
 
 const char *remote_escape(struct remote *remote, const char *text)

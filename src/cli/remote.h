@@ -65,6 +65,9 @@ int remote_say_interrupted(const struct remote *remote, struct error *err);
 /* The same, for an answer that is read piece by piece: client_read follows. */
 int remote_begin(struct remote *remote, const struct client_request *request,
 	struct client_response *response, struct error *err);
+/* The same for a GET. headers: as those of client_request, or NULL. */
+int remote_begin_get(struct remote *remote, const char *path, const char *accept,
+	const char *headers, struct client_response *response, struct error *err);
 /* PUTs `size` bytes of a file, from where it stands. */
 int remote_send_file(
 	struct remote *remote, const char *path, int fd, uint64_t size, struct error *err);
@@ -77,6 +80,23 @@ int remote_receive_file(
  * back; other errors are begin's. */
 typedef int remote_begin_fn(void *ctx, struct error *err);
 int remote_reopen(struct remote *remote, remote_begin_fn *begin, void *ctx, struct error *err);
+
+/* The events of the daemon, by a connection of its own beside that of other calls. */
+struct remote_events {
+	struct remote remote;
+	struct client_response response;
+	struct sse sse; /* the event that came */
+	char last[32];	/* the id of the last event, behind which it begins; or "" */
+	const char *path;
+};
+/* of: the daemon. remote_events_done follows. */
+void remote_events_init(struct remote_events *events, const struct remote *of, const char *path);
+/* Asks for the events behind the last one: a remote_begin_fn, whose ctx are the events. */
+int remote_events_begin(void *ctx, struct error *err);
+/* As client_next_event. */
+int remote_events_next(struct remote_events *events, struct error *err);
+void remote_events_done(struct remote_events *events);
+
 /* "/v1/workspaces/NAME" and more of it. */
 const char *remote_workspace_path(struct remote *remote, const char *name, const char *more);
 const char *remote_exec_path(struct remote *remote, const char *id, const char *more);

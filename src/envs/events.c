@@ -140,10 +140,7 @@ void events_installed(const struct events *events, const struct env_meta *meta, 
 		json_text(&j, NULL, pin.data);
 	}
 	json_end(&j);
-	json_array(&j, "indexes");
-	for (size_t i = 0; i < meta->indexes.count; i++)
-		json_text(&j, NULL, meta->indexes.items[i]);
-	json_end(&j);
+	json_texts(&j, "indexes", &meta->indexes);
 	emit(events, &j, "info", true);
 }
 

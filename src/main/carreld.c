@@ -388,10 +388,7 @@ static int run_template(struct log *log, const struct role_settings *settings, s
 		json_end(&j);
 	} else {
 		record_print_given(&j, "template", &template_record, &shown.model);
-		json_array(&j, "warnings");
-		for (size_t i = 0; i < shown.warnings.count; i++)
-			json_text(&j, NULL, shown.warnings.items[i]);
-		json_end(&j);
+		json_texts(&j, "warnings", &shown.warnings);
 	}
 	json_end(&j);
 	json_finish(&j);

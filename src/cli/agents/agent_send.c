@@ -54,10 +54,11 @@ static void print_request(struct command *command, struct str text, struct buf *
 		json_end(&j);
 }
 
-/* Texts and data of a list of parts, each data as one line of JSON. */
-static void gather_parts(const struct json_value *parts, struct buf *out)
+/* Texts and data of the parts of a message or an artifact, each data as one line of JSON. */
+static void gather_parts(const struct json_value *message, struct buf *out)
 {
-	for (const struct json_value *part = parts ? parts->first : NULL; part; part = part->next) {
+	const struct json_value *part = json_member_first(message, "parts");
+	for (; part; part = part->next) {
 		const struct json_value *text = json_member(part, "text");
 		const struct json_value *data = json_member(part, "data");
 		struct json j = json_to(out, false);
@@ -75,16 +76,14 @@ static int print_artifacts(
 	struct command *command, const struct json_value *task, struct error *err)
 {
 	auto_buf struct buf errors = buf_empty(JSON_READ_MAX);
-	const struct json_value *artifacts = json_member(task, "artifacts");
-	const struct json_value *one = artifacts ? artifacts->first : NULL;
+	const struct json_value *one = json_member_first(task, "artifacts");
 	for (; one; one = one->next) {
 		const char *id = json_member_text(one, "artifactId");
-		const struct json_value *parts = json_member(one, "parts");
 		bool is_stdout = id && !strcmp(id, "stdout");
 		bool is_stderr = id && !strcmp(id, "stderr");
 		if (id && !strcmp(id, "result"))
 			continue;
-		gather_parts(parts, is_stderr ? &errors : &command->out);
+		gather_parts(one, is_stderr ? &errors : &command->out);
 		if (!is_stdout && !is_stderr)
 			buf_end_line(&command->out);
 	}
@@ -99,8 +98,7 @@ static void print_replies(struct command *command, const struct json_value *task
 	const struct json_value *state_message)
 {
 	const char *state_id = json_member_text(state_message, "messageId");
-	const struct json_value *history = json_member(task, "history");
-	const struct json_value *one = history ? history->first : NULL, *reply = one;
+	const struct json_value *one = json_member_first(task, "history"), *reply = one;
 	for (; one; one = one->next) {
 		const char *role = json_member_text(one, "role");
 		if (role && !strcmp(role, "ROLE_USER"))
@@ -110,7 +108,7 @@ static void print_replies(struct command *command, const struct json_value *task
 		const char *id = json_member_text(reply, "messageId");
 		if (id && state_id && !strcmp(id, state_id))
 			continue;
-		gather_parts(json_member(reply, "parts"), &command->out);
+		gather_parts(reply, &command->out);
 		buf_end_line(&command->out);
 	}
 }
@@ -119,12 +117,11 @@ static void print_replies(struct command *command, const struct json_value *task
  */
 static int find_exit_code(const struct json_value *task)
 {
-	const struct json_value *artifacts = json_member(task, "artifacts");
-	const struct json_value *one = artifacts ? artifacts->first : NULL;
+	const struct json_value *one = json_member_first(task, "artifacts");
 	for (; one; one = one->next) {
 		const char *id = json_member_text(one, "artifactId");
-		const struct json_value *parts = json_member(one, "parts");
-		const struct json_value *data = json_member(parts ? parts->first : NULL, "data");
+		const struct json_value *data =
+			json_member(json_member_first(one, "parts"), "data");
 		uint64_t code;
 		if (id && !strcmp(id, "result") && json_member_u64(data, "exit_code", &code))
 			return code < 256 ? (int)code : 0;
@@ -136,8 +133,7 @@ static int find_exit_code(const struct json_value *task)
 static const struct json_value *find_approval(
 	const struct json_value *message, const char **approver)
 {
-	const struct json_value *parts = json_member(message, "parts");
-	const struct json_value *part = parts ? parts->first : NULL, *found = NULL;
+	const struct json_value *part = json_member_first(message, "parts"), *found = NULL;
 	for (; part && !found; part = part->next) {
 		const struct json_value *data = json_member(part, "data");
 		*approver = json_member_text(data, "approver");
@@ -216,7 +212,7 @@ static int print_task(struct command *command, const struct json_value *task, st
 		return -1;
 	if (is_waiting && approval)
 		return explain_approval(command, id, approval, approver);
-	gather_parts(json_member(message, "parts"), &said);
+	gather_parts(message, &said);
 	if (ending->code == ERR_NONE) {
 		buf_append(&command->out, said.data, said.len);
 		if (said.len)

@@ -45,10 +45,8 @@ struct suite_cell {
 struct suite {
 	struct command *command;
 	struct arena *arena;
-	struct remote *calls, follow; /* two connections: of calls, and of events */
-	struct client_response response;
-	struct sse sse;
-	char last[32]; /* id of the last event */
+	struct remote *calls;
+	struct remote_events follow;
 	VEC(struct case_file) files;
 	VEC(struct suite_cell) cells;
 	size_t running, ended;
@@ -462,18 +460,6 @@ static int start_more(struct suite *suite, struct error *err)
 
 /* ---- events ---- */
 
-static int begin_events(void *ctx, struct error *err)
-{
-	struct suite *suite = ctx;
-	struct client_request request = CLIENT_REQUEST_NONE;
-	request.method = "GET";
-	request.accept = "text/event-stream";
-	request.path = "/v1/events";
-	if (suite->last[0])
-		request.headers = arena_printf(suite->arena, "Last-Event-ID: %s\r\n", suite->last);
-	return remote_begin(&suite->follow, &request, &suite->response, err);
-}
-
 static struct suite_cell *find_cell(struct suite *suite, const char *id)
 {
 	for (size_t i = 0; id && i < suite->cells.count; i++)
@@ -495,12 +481,11 @@ static int look_at_all(struct suite *suite, struct error *err)
 /* The stream was cut, as by a daemon that restarts: what happened meanwhile is looked up. */
 static int follow_again(struct suite *suite, struct error *err)
 {
-	sse_done(&suite->sse);
-	sse_init(&suite->sse);
 	if (remote_is_interrupted())
 		return fail(err, ERR_CANCELED, "interrupted");
 	remote_close(suite->calls);
-	return remote_reopen(&suite->follow, begin_events, suite, err) || look_at_all(suite, err)
+	return remote_reopen(&suite->follow.remote, remote_events_begin, &suite->follow, err) ||
+			       look_at_all(suite, err)
 		       ? -1
 		       : 0;
 }
@@ -520,20 +505,19 @@ static int take_end(struct suite *suite, struct suite_cell *cell, struct error *
 static int take_event(struct suite *suite, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
+	const struct sse *sse = &suite->follow.sse;
 	struct json_value *value;
-	struct str data = { suite->sse.data.data, suite->sse.data.len };
-	if (suite->sse.id[0])
-		str_copy(suite->last, sizeof suite->last, suite->sse.id);
-	if (!strcmp(suite->sse.event, "missed"))
+	struct str data = { sse->data.data, sse->data.len };
+	if (!strcmp(sse->event, "missed"))
 		return look_at_all(suite, err);
-	if (strncmp(suite->sse.event, "cell.", 5) != 0)
+	if (strncmp(sse->event, "cell.", 5) != 0)
 		return 0;
 	if (json_read(data, &arena, &value, err))
 		return error_context(err, "an event of the daemon");
 	struct suite_cell *cell = find_cell(suite, json_member_text(value, "cell"));
-	bool has_ended = strcmp(suite->sse.event, "cell.waiting") != 0 &&
-			 strcmp(suite->sse.event, "cell.harness") != 0 &&
-			 strcmp(suite->sse.event, "cell.grading") != 0;
+	bool has_ended = strcmp(sse->event, "cell.waiting") != 0 &&
+			 strcmp(sse->event, "cell.harness") != 0 &&
+			 strcmp(sse->event, "cell.grading") != 0;
 	show(suite);
 	return cell && has_ended ? take_end(suite, cell, err) : 0;
 }
@@ -546,8 +530,7 @@ static int run_cells(struct suite *suite, struct error *err)
 			return -1;
 		if (!suite->running)
 			continue;
-		int got = client_next_event(
-			&suite->follow.client, &suite->response, &suite->sse, err);
+		int got = remote_events_next(&suite->follow, err);
 		if (got == 1 ? take_event(suite, err) : follow_again(suite, err))
 			return -1;
 	}
@@ -613,10 +596,9 @@ static int run_suite(struct suite *suite, struct error *err)
 		    &suite->out, path, command->options.resume, suite->arena, &suite->results, err))
 		return -1;
 	add_cells(suite);
-	suite->follow = *suite->calls;
-	suite->follow.client = (struct client){ .socket = -1 };
-	remote_catch_interrupts(&suite->follow);
-	int failed = begin_events(suite, err) || run_cells(suite, err);
+	remote_events_init(&suite->follow, suite->calls, "/v1/events");
+	remote_catch_interrupts(&suite->follow.remote);
+	int failed = remote_events_begin(&suite->follow, err) || run_cells(suite, err);
 	progress_finish(&suite->progress);
 	clean_up(suite, !failed);
 	case_results_sort(&suite->results);
@@ -643,14 +625,12 @@ static int run_run(struct command *command, struct error *err)
 	struct suite suite = { .command = command,
 		.arena = &command->arena,
 		.calls = &command->remote,
-		.follow.client.socket = -1,
+		.follow.remote.client.socket = -1,
 		.out = { -1, -1, NULL } };
 	bool is_bar = !command->json && progress_kind_for(STDERR_FILENO) == PROGRESS_BAR;
 	progress_init(&suite.progress, is_bar ? PROGRESS_BAR : PROGRESS_LINES, STDERR_FILENO);
-	sse_init(&suite.sse);
 	int code = remote_open(&command->remote, err) ? -1 : run_suite(&suite, err);
-	sse_done(&suite.sse);
-	remote_close(&suite.follow);
+	remote_events_done(&suite.follow);
 	case_out_done(&suite.out);
 	return code;
 }

@@ -56,12 +56,6 @@ static void print_text(struct buf *out, const struct json_value *value, const ch
 		case_escape(out, member->string);
 }
 
-static bool is_set(const struct json_value *value, const char *key)
-{
-	const struct json_value *member = json_member(value, key);
-	return member && member->kind == JSON_BOOL && member->boolean;
-}
-
 static void print_verdict(struct buf *out, bool has_passed)
 {
 	buf_printf(out, "<b class=\"%s\">%s</b>", has_passed ? "good" : "bad",
@@ -75,7 +69,7 @@ static void print_step(struct buf *out, const struct json_value *step)
 	json_member_u64(step, "duration_ms", &duration_ms);
 	json_member_u64(step, "exit_code", &code);
 	buf_text(out, "<h3>");
-	print_verdict(out, is_set(step, "passed"));
+	print_verdict(out, json_member_true(step, "passed"));
 	buf_char(out, ' ');
 	print_text(out, step, "name");
 	buf_printf(out, " <span class=\"dim\">%.2f s, exit code %" PRIu64 ", ",
@@ -114,13 +108,13 @@ static void print_diff(struct buf *out, const struct json_value *cell)
 		buf_text(out, "</span>");
 	}
 	buf_text(out, "</pre>\n");
-	if (is_set(cell, "diff_truncated"))
+	if (json_member_true(cell, "diff_truncated"))
 		buf_text(out, "<div class=\"dim\">The rest is left out.</div>\n");
 }
 
 static void print_cell(struct buf *out, const struct case_result *result)
 {
-	const struct json_value *steps = json_member(result->value, "steps");
+	const struct json_value *step = json_member_first(result->value, "steps");
 	buf_printf(out, "<details%s><summary>", result->has_passed ? "" : " open");
 	print_verdict(out, result->has_passed);
 	buf_printf(out, " repeat %" PRIu64 " <span class=\"dim\">%.2f s", result->repeat,
@@ -137,7 +131,7 @@ static void print_cell(struct buf *out, const struct case_result *result)
 		print_text(out, result->value, "error");
 		buf_text(out, "</p>\n");
 	}
-	for (const struct json_value *step = steps ? steps->first : NULL; step; step = step->next)
+	for (; step; step = step->next)
 		print_step(out, step);
 	print_diff(out, result->value);
 	buf_text(out, "</div></details>\n");

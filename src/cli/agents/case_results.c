@@ -14,24 +14,18 @@
 
 /* ---- causes ---- */
 
-static bool is_passed(const struct json_value *step)
-{
-	const struct json_value *passed = json_member(step, "passed");
-	return passed && passed->kind == JSON_BOOL && passed->boolean;
-}
-
 void case_print_cause(const struct case_result *result, struct buf *out)
 {
 	const char *reason = json_member_text(result->value, "reason");
-	const struct json_value *steps = json_member(result->value, "steps");
+	const struct json_value *step = json_member_first(result->value, "steps");
 	const char *before = " ";
 	buf_text(out, reason ? reason : "");
 	if (!reason || strcmp(reason, "grader") != 0)
 		return;
-	for (const struct json_value *step = steps ? steps->first : NULL; step; step = step->next) {
+	for (; step; step = step->next) {
 		const char *type = json_member_text(step, "type"),
 			   *name = json_member_text(step, "name");
-		if (is_passed(step) || !name || (type && !strcmp(type, "harness")))
+		if (json_member_true(step, "passed") || !name || (type && !strcmp(type, "harness")))
 			continue;
 		buf_printf(out, "%s'%s'", before, name);
 		before = ", ";
@@ -164,10 +158,9 @@ static const char *log_name(size_t i, const char *name, struct arena *arena)
 }
 
 static int write_steps(
-	int dir, const struct json_value *steps, struct arena *arena, struct error *err)
+	int dir, const struct json_value *step, struct arena *arena, struct error *err)
 {
-	size_t i = 0;
-	for (const struct json_value *step = steps ? steps->first : NULL; step; step = step->next) {
+	for (size_t i = 0; step; step = step->next) {
 		const struct json_value *output = json_member(step, "output");
 		const char *name = log_name(i++, json_member_text(step, "name"), arena);
 		if (write_file(dir, name, output ? output->string : STR(""), err))
@@ -196,7 +189,7 @@ static int write_cell(struct case_out *out, const struct case_result *result, st
 		return -1;
 	if (diff && diff->kind == JSON_STRING && write_file(dir, "diff.patch", diff->string, err))
 		return -1;
-	return write_steps(dir, json_member(result->value, "steps"), arena, err);
+	return write_steps(dir, json_member_first(result->value, "steps"), arena, err);
 }
 
 int case_out_add(struct case_out *out, const struct json_value *cell, const char *key,
@@ -260,7 +253,7 @@ static void print_member(struct buf *out, const struct json_value *value, const 
 
 static void print_test(struct buf *out, const struct case_result *result)
 {
-	const struct json_value *steps = json_member(result->value, "steps");
+	const struct json_value *step, *first = json_member_first(result->value, "steps");
 	buf_printf(out,
 		"    <testcase classname=\"%s\" name=\"repeat %" PRIu64 "\" time=\"%.3f\">\n",
 		result->name, result->repeat, (double)result->duration_ms / 1000);
@@ -270,9 +263,8 @@ static void print_test(struct buf *out, const struct case_result *result)
 		buf_text(out, "\" message=\"");
 		print_member(out, result->value, "error");
 		buf_text(out, "\">");
-		for (const struct json_value *step = steps ? steps->first : NULL; step;
-			step = step->next) {
-			if (is_passed(step))
+		for (step = first; step; step = step->next) {
+			if (json_member_true(step, "passed"))
 				continue;
 			print_member(out, step, "name");
 			buf_text(out, " (");
@@ -283,7 +275,7 @@ static void print_test(struct buf *out, const struct case_result *result)
 		buf_text(out, "</failure>\n");
 	}
 	buf_text(out, "      <system-out>");
-	for (const struct json_value *step = steps ? steps->first : NULL; step; step = step->next)
+	for (step = first; step; step = step->next)
 		print_member(out, step, "output");
 	buf_text(out, "</system-out>\n    </testcase>\n");
 }

@@ -58,12 +58,8 @@ static int print_wanted(struct command *command, struct buf *out, struct error *
 		remote_print_env(&j, &options->variables, NULL, &command->arena, err) ||
 		network_print_options(options, &j, err))
 		return -1;
-	if (options->env.pip.count) {
-		json_array(&j, "packages");
-		for (size_t i = 0; i < options->env.pip.count; i++)
-			json_text(&j, NULL, options->env.pip.items[i]);
-		json_end(&j);
-	}
+	if (options->env.pip.count)
+		json_texts(&j, "packages", &options->env.pip);
 	if (options->env.python)
 		json_text(&j, "python", options->env.python);
 	record_print_given(&j, "limits", &limits_record, &limits);

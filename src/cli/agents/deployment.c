@@ -46,15 +46,10 @@ static void print_error(struct command *command, const struct json_value *value)
 	buf_printf(&command->out, "%s\n", error);
 }
 
-static void print_deployment(struct command *command, const struct remote_answer *answer)
+static int show_deployment(struct command *command, const struct json_value *value)
 {
-	const struct json_value *value = answer->value;
 	const char *fields[] = { "name", "deploymentId", "status", "version" };
 	uint64_t revision = 0;
-	if (command->json) {
-		remote_print_answer(answer, &command->out);
-		return;
-	}
 	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
 		const char *text = json_member_text(value, fields[i]);
 		if (text)
@@ -67,33 +62,22 @@ static void print_deployment(struct command *command, const struct remote_answer
 	const char *venv = json_member_text(json_member(value, "venv"), "name");
 	if (venv)
 		buf_printf(&command->out, "%-12s  %s\n", "environment", venv);
-	const struct json_value *surfaces = json_member(value, "surfaces");
-	for (const struct json_value *one = surfaces ? surfaces->first : NULL; one; one = one->next)
+	const struct json_value *one = json_member_first(value, "surfaces");
+	for (; one; one = one->next)
 		buf_printf(&command->out, "%-12s  %s  %s\n", json_member_text(one, "name"),
 			json_member_text(one, "status"), json_member_text(one, "url"));
+	return 0;
 }
 
 /* A rollout that is waited for: events say when to look. */
 struct rollout_watch {
 	struct command *command;
 	const char *id;
-	struct remote follow; /* a connection of its own: of events */
-	struct client_response response;
-	struct sse sse;
+	struct remote_events follow;
 	char last[32]; /* status that was said */
 	struct remote_answer *answer;
 	bool is_over;
 };
-
-static int begin_events(void *ctx, struct error *err)
-{
-	struct rollout_watch *watch = ctx;
-	struct client_request request = CLIENT_REQUEST_NONE;
-	request.method = "GET";
-	request.path = "/v1/events";
-	request.accept = "text/event-stream";
-	return remote_begin(&watch->follow, &request, &watch->response, err);
-}
 
 /* What a status means, as people say it. */
 static const char *describe_status(const char *status)
@@ -143,16 +127,14 @@ static int look(struct rollout_watch *watch, struct error *err)
 
 static int take_event(struct rollout_watch *watch, struct error *err)
 {
-	int got = client_next_event(&watch->follow.client, &watch->response, &watch->sse, err);
-	if (got == 1 && strcmp(watch->sse.event, "deployment.status") != 0 &&
-		strcmp(watch->sse.event, "missed") != 0)
+	struct remote_events *follow = &watch->follow;
+	int got = remote_events_next(follow, err);
+	if (got == 1 && strcmp(follow->sse.event, "deployment.status") != 0 &&
+		strcmp(follow->sse.event, "missed") != 0)
 		return 0;
-	if (got != 1) { /* it was cut, as by a daemon that restarts */
-		sse_done(&watch->sse);
-		sse_init(&watch->sse);
-		if (remote_reopen(&watch->follow, begin_events, watch, err))
-			return -1;
-	}
+	/* It was cut, as by a daemon that restarts. */
+	if (got != 1 && remote_reopen(&follow->remote, remote_events_begin, follow, err))
+		return -1;
 	return look(watch, err);
 }
 
@@ -166,17 +148,13 @@ static bool is_live(const struct rollout_watch *watch)
 static int await(
 	struct command *command, const char *id, struct remote_answer *answer, struct error *err)
 {
-	struct rollout_watch watch = {
-		.command = command, .id = id, .follow = command->remote, .answer = answer
-	};
-	watch.follow.client = (struct client){ .socket = -1 };
-	sse_init(&watch.sse);
-	remote_catch_interrupts(&watch.follow);
-	int failed = begin_events(&watch, err) || look(&watch, err);
+	struct rollout_watch watch = { .command = command, .id = id, .answer = answer };
+	remote_events_init(&watch.follow, &command->remote, "/v1/events");
+	remote_catch_interrupts(&watch.follow.remote);
+	int failed = remote_events_begin(&watch.follow, err) || look(&watch, err);
 	while (!failed && !watch.is_over)
 		failed = take_event(&watch, err);
-	sse_done(&watch.sse);
-	remote_close(&watch.follow);
+	remote_events_done(&watch.follow);
 	if (failed && remote_is_interrupted())
 		return fail_hint(err, ERR_CANCELED,
 			arena_printf(&command->arena,
@@ -195,8 +173,7 @@ static int finish(struct command *command, struct remote_answer *answer, struct 
 	if (!command->options.no_wait &&
 		await(command, arena_text(&command->arena, id), answer, err))
 		return -1;
-	print_deployment(command, answer);
-	return 0;
+	return plain_show(command, answer);
 }
 
 /* ---- deploy ---- */
@@ -357,6 +334,7 @@ const struct arg_spec cli_deploy = {
 		    "  carrel deploy greeter@1.1.0 --url https://desk.example/greeter.apkg\n",
 	.afterwards = rollout_afterwards,
 	.run = run_deploy,
+	.show = show_deployment,
 };
 
 /* ---- deployment ---- */
@@ -371,38 +349,24 @@ static const struct arg_spec ls_spec = {
 	.key = "deploymentId",
 };
 
-static int run_show(struct command *command, struct error *err)
-{
-	struct remote_answer answer;
-	if (plain_ask(command, &answer, err))
-		return -1;
-	print_deployment(command, &answer);
-	return 0;
-}
-
 static const struct arg_spec show_spec = {
 	.command = "deployment show",
 	.summary = "show a deployment",
 	.usage = "NAME [options]",
 	.about = "Shows a deployment, its surfaces and its environment.",
 	REMOTE_OPTIONS,
-	.run = run_show,
+	.run = plain_run,
+	.show = show_deployment,
 };
 
 static int run_logs(struct command *command, struct error *err)
 {
 	const char *name = command->operands.items[0];
-	const char *surface = command->operands.count > 1 ? command->operands.items[1] : NULL;
+	const char *path = plain_path(command, name);
 	struct client_response response;
-	struct client_request request = CLIENT_REQUEST_NONE;
 	char piece[16384];
 	ssize_t got;
-	request.method = "GET";
-	request.path = path_of(command, name,
-		surface ? arena_printf(&command->arena, "/logs?surface=%s",
-				  remote_escape(&command->remote, surface))
-			: "/logs");
-	if (remote_begin(&command->remote, &request, &response, err))
+	if (remote_begin_get(&command->remote, path, NULL, NULL, &response, err))
 		return -1;
 	while ((got = client_read(&command->remote.client, &response, piece, sizeof piece, err)) >
 		0)
@@ -418,6 +382,7 @@ static const struct arg_spec logs_spec = {
 		 "it has\nfailed. carrel logs -f follows the exec of a surface.",
 	REMOTE_OPTIONS,
 	.run = run_logs,
+	.sends = "surface",
 };
 
 static const struct arg_spec rm_spec = {
@@ -447,6 +412,7 @@ static const struct arg_spec restart_spec = {
 	ARG_TABLE(roll_table),
 	.afterwards = rollout_afterwards,
 	.run = run_again,
+	.show = show_deployment,
 };
 static const struct arg_spec rollback_spec = {
 	.command = "deployment rollback",
@@ -456,6 +422,7 @@ static const struct arg_spec rollback_spec = {
 	ARG_TABLE(roll_table),
 	.afterwards = rollout_afterwards,
 	.run = run_again,
+	.show = show_deployment,
 };
 
 static const struct arg_spec *const commands[] = { &ls_spec, &show_spec, &logs_spec, &rm_spec,

@@ -214,10 +214,9 @@ static int run_call(struct command *command, struct error *err)
 		return fail(err, ERR_CANCELED, "interrupted: the call was ended");
 	if (failed)
 		return -1;
-	const struct json_value *ok = json_member(answer.value, "ok");
 	const struct json_value *result = json_member(answer.value, "result");
 	const struct json_value *error = json_member(answer.value, "error");
-	bool is_good = ok && ok->kind == JSON_BOOL && ok->boolean && result;
+	bool is_good = json_member_true(answer.value, "ok") && result;
 	if (command->json) {
 		remote_print_answer(&answer, &command->out);
 		return is_good ? 0 : 1;
@@ -332,6 +331,17 @@ static const struct arg_spec show_spec = {
 	.run = run_show,
 };
 
+static int show_logs(struct command *command, const struct json_value *tool)
+{
+	const struct json_value *output = json_member(tool, "output");
+	const char *error = json_member_text(tool, "error");
+	if (output && output->kind == JSON_STRING)
+		buf_append(&command->out, output->string.data, output->string.len);
+	if (error)
+		buf_printf(&command->out, "error: %s\n", error);
+	return 0;
+}
+
 static int run_logs(struct command *command, struct error *err)
 {
 	struct remote_answer answer = { 0 };
@@ -343,21 +353,10 @@ static int run_logs(struct command *command, struct error *err)
 			    tool_path(command, command->operands.items[0], "/versions?limit=1"),
 			    NULL, &answer, err))
 			return -1;
-		const struct json_value *items = json_member(answer.value, "items");
-		if (items && items->first)
-			json_member_u64(items->first, "version", &command->options.version);
+		json_member_u64(json_member_first(answer.value, "items"), "version",
+			&command->options.version);
 	}
-	if (plain_ask(command, &answer, err))
-		return -1;
-	if (command->json)
-		return plain_show(command, &answer);
-	const struct json_value *output = json_member(answer.value, "output");
-	const char *error = json_member_text(answer.value, "error");
-	if (output && output->kind == JSON_STRING)
-		buf_append(&command->out, output->string.data, output->string.len);
-	if (error)
-		buf_printf(&command->out, "error: %s\n", error);
-	return 0;
+	return plain_run(command, err);
 }
 
 static const struct arg_option logs_table[] = {
@@ -373,6 +372,7 @@ static const struct arg_spec logs_spec = {
 	ARG_TABLE(logs_table),
 	.examples = "  carrel tool logs slug\n  carrel tool logs slug 2\n",
 	.run = run_logs,
+	.show = show_logs,
 	.asks = "getTool",
 };
 

@@ -22,11 +22,11 @@ static unsigned score_of(const struct json_value *tool, const char *word)
 {
 	const char *name = json_member_text(tool, "name");
 	const char *description = json_member_text(tool, "description");
-	const struct json_value *tags = json_member(tool, "tags");
+	const struct json_value *tag = json_member_first(tool, "tags");
 	unsigned score = 0;
 	if (name && strcasestr(name, word))
 		score += strcasecmp(name, word) ? 4 : 8;
-	for (const struct json_value *tag = tags ? tags->first : NULL; tag; tag = tag->next)
+	for (; tag; tag = tag->next)
 		if (tag->kind == JSON_STRING && !strcasecmp(tag->string.data, word))
 			score += 3;
 	if (description && strcasestr(description, word))
@@ -151,10 +151,7 @@ static int write_source(
 		json_object(&command->value, NULL);
 		json_text(&command->value, "code", code);
 		json_text(&command->value, "tests", tests);
-		json_array(&command->value, "requires");
-		for (size_t i = 0; i < source->requires.count; i++)
-			json_text(&command->value, NULL, source->requires.items[i]);
-		json_end(&command->value);
+		json_texts(&command->value, "requires", &source->requires);
 		json_bool(&command->value, "generated", source->is_generated);
 		json_end(&command->value);
 	}

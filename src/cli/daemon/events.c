@@ -49,60 +49,35 @@ static int print_event(const struct sse *sse, bool json, struct buf *out, struct
 	return cli_print(out, err);
 }
 
-/* Where it is in what happens. */
-struct watch {
-	struct command *command;
-	char last[32]; /* the id that was seen last, or "" */
-	struct client_response response;
-};
-
-static int begin(void *ctx, struct error *err)
-{
-	struct watch *watch = ctx;
-	struct remote *remote = &watch->command->remote;
-	struct client_request request = CLIENT_REQUEST_NONE;
-	request.method = "GET";
-	request.accept = "text/event-stream";
-	request.path = plain_path(watch->command, NULL);
-	if (watch->last[0])
-		request.headers = arena_printf(remote->arena, "Last-Event-ID: %s\r\n", watch->last);
-	return remote_begin(remote, &request, &watch->response, err);
-}
-
 /* One answer's events: 1 when it was cut off, and is worth asking for again. */
-static int follow_answer(struct watch *watch, struct error *err)
+static int follow_answer(struct command *command, struct remote_events *events, struct error *err)
 {
-	struct sse sse;
-	int got, failed = 0;
-	sse_init(&sse);
-	while ((got = client_next_event(
-			&watch->command->remote.client, &watch->response, &sse, err)) == 1)
-		if ((failed = print_event(&sse, watch->command->json, &watch->command->out, err)))
-			break;
-	/* Also one without an event: the daemon says where we begin. */
-	if (sse.id[0])
-		str_copy(watch->last, sizeof watch->last, sse.id);
-	sse_done(&sse);
-	if (failed || (got < 0 && err->code != ERR_CORRUPT))
-		return -1;
-	return got < 0 ? 1 : fail(err, ERR_UNAVAILABLE, "the daemon has ended");
+	int got;
+	while ((got = remote_events_next(events, err)) == 1)
+		if (print_event(&events->sse, command->json, &command->out, err))
+			return -1;
+	if (got < 0)
+		return err->code == ERR_CORRUPT ? 1 : -1;
+	return fail(err, ERR_UNAVAILABLE, "the daemon has ended");
 }
 
 static int run(struct command *command, struct error *err)
 {
 	const char *after = command->options.after;
-	struct watch watch = { .command = command };
+	struct remote_events events;
 	uint64_t id;
 	if (after && !str_to_u64(str_from(after), &id))
 		return fail(err, ERR_INVALID, "--after: invalid event id '%s'", after);
-	str_copy(watch.last, sizeof watch.last, after ? after : "");
-	int is_cut = begin(&watch, err) ? -1 : follow_answer(&watch, err);
+	remote_events_init(&events, &command->remote, plain_path(command, NULL));
+	str_copy(events.last, sizeof events.last, after ? after : "");
+	int is_cut = remote_events_begin(&events, err) ? -1 : follow_answer(command, &events, err);
 	while (is_cut == 1)
-		is_cut = remote_reopen(&command->remote, begin, &watch, err)
+		is_cut = remote_reopen(&events.remote, remote_events_begin, &events, err)
 				 ? -1
-				 : follow_answer(&watch, err);
-	if (err->code == ERR_UNAVAILABLE && watch.last[0])
-		error_hint(err, "carrel events --after %s continues there", watch.last);
+				 : follow_answer(command, &events, err);
+	if (err->code == ERR_UNAVAILABLE && events.last[0])
+		error_hint(err, "carrel events --after %s continues there", events.last);
+	remote_events_done(&events);
 	return -1;
 }
 

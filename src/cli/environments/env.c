@@ -8,14 +8,6 @@
 
 #define LOG_MAX ((size_t)64 << 20)
 
-static void print_texts(struct json *j, const char *key, const char *const *items, size_t count)
-{
-	json_array(j, key);
-	for (size_t i = 0; i < count; i++)
-		json_text(j, NULL, items[i]);
-	json_end(j);
-}
-
 static void print_members(struct json *j, const struct env_store *store,
 	const struct env_meta *meta, bool is_in_use, const char *problem)
 {
@@ -46,12 +38,9 @@ static void print_members(struct json *j, const struct env_store *store,
 	for (size_t i = 0; i < meta->packages.count; i++)
 		json_text(j, meta->packages.items[i].key, meta->packages.items[i].value);
 	json_end(j);
-	print_texts(j, "layers", meta->layers.items, meta->layers.count);
-	json_array(j, "editables");
-	for (size_t i = 0; i < meta->editables.count; i++)
-		json_text(j, NULL, meta->editables.items[i]);
-	json_end(j);
-	print_texts(j, "indexes", meta->indexes.items, meta->indexes.count);
+	json_texts(j, "layers", &meta->layers);
+	json_texts(j, "editables", &meta->editables);
+	json_texts(j, "indexes", &meta->indexes);
 	json_real(j, "build_seconds", meta->build_seconds);
 	json_bool(j, "in_use", is_in_use);
 	if (problem)

@@ -28,12 +28,6 @@ static const char *format_age(struct arena *arena, const struct json_value *item
 	return arena_text(arena, age);
 }
 
-static bool is_set(const struct json_value *item, const char *key)
-{
-	const struct json_value *member = json_member(item, key);
-	return member && member->boolean;
-}
-
 static void add_line(struct listing *listing, const struct json_value *item)
 {
 	struct arena *arena = listing->columns.arena;
@@ -44,9 +38,9 @@ static void add_line(struct listing *listing, const struct json_value *item)
 		(const char *[]){ json_member_text(item, "name"), format_version(arena, item),
 			packages ? arena_printf(arena, "%zu", packages->count) : NULL,
 			format_size(arena, item), format_age(arena, item, "created_at"),
-			is_set(item, "in_use") ? "in use"
-			: uses		       ? format_age(arena, item, "last_used_at")
-					       : NULL,
+			json_member_true(item, "in_use") ? "in use"
+			: uses				 ? format_age(arena, item, "last_used_at")
+							 : NULL,
 			arena_printf(arena, "%" PRIu64, uses) });
 }
 

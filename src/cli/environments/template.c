@@ -90,8 +90,8 @@ static int inline_files(const char *path, struct arena *arena, struct str *text,
 
 void template_say_warnings(const struct json_value *object)
 {
-	const struct json_value *list = json_member(object, "warnings");
-	for (const struct json_value *one = list ? list->first : NULL; one; one = one->next)
+	const struct json_value *one = json_member_first(object, "warnings");
+	for (; one; one = one->next)
 		if (one->kind == JSON_STRING)
 			cli_say("warning: %s", one->string.data);
 }

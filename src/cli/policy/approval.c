@@ -28,7 +28,7 @@ static const char *read_word(
 
 static const char *describe(struct command *command, const struct json_value *approval)
 {
-	const struct json_value *argv = json_member(approval, "argv"),
+	const struct json_value *at = json_member_first(approval, "argv"),
 				*text = json_member(approval, "command");
 	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
 	text_list words = { 0 };
@@ -37,7 +37,7 @@ static const char *describe(struct command *command, const struct json_value *ap
 		vec_push(&command->arena, &words, "-c");
 		vec_push(&command->arena, &words, read_word(command, approval, text));
 	}
-	for (const struct json_value *at = argv ? argv->first : NULL; at; at = at->next)
+	for (; at; at = at->next)
 		if (at->kind == JSON_STRING)
 			vec_push(&command->arena, &words, read_word(command, approval, at));
 	approval_print_words(words.items, words.count, &out);
@@ -114,8 +114,8 @@ static const struct arg_spec ls_spec = {
 static void print_texts(
 	struct command *command, const struct json_value *approval, const char *member)
 {
-	const struct json_value *list = json_member(approval, member);
-	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next)
+	const struct json_value *at = json_member_first(approval, member);
+	for (; at; at = at->next)
 		if (at->kind == JSON_STRING)
 			buf_printf(&command->out, "%-16s %s\n", member,
 				printable(command, at->string.data));
@@ -123,8 +123,8 @@ static void print_texts(
 
 static void print_trail(struct command *command, const struct json_value *approval)
 {
-	const struct json_value *list = json_member(approval, "trail");
-	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next) {
+	const struct json_value *at = json_member_first(approval, "trail");
+	for (; at; at = at->next) {
 		const char *subject = json_member_text(at, "subject"),
 			   *rule = json_member_text(at, "rule"),
 			   *reason = json_member_text(at, "reason"),
@@ -140,9 +140,9 @@ static void print_trail(struct command *command, const struct json_value *approv
 static void print_inputs(struct command *command, const struct json_value *approval)
 {
 	static const char *const flags[] = { "open_stdin", "tty" };
-	const struct json_value *env = json_member(approval, "env");
+	const struct json_value *at = json_member_first(approval, "env");
 	const struct json_value *input = json_member(approval, "stdin");
-	for (const struct json_value *at = env ? env->first : NULL; at; at = at->next) {
+	for (; at; at = at->next) {
 		const char *value =
 			at->kind == JSON_STRING ? read_word(command, approval, at) : "(hidden)";
 		const struct json_value key = { .kind = JSON_STRING, .string = at->key };
@@ -157,11 +157,9 @@ static void print_inputs(struct command *command, const struct json_value *appro
 		str_printable(shown, size, bytes);
 		buf_printf(&command->out, "%-16s %s\n", "stdin", shown);
 	}
-	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
-		const struct json_value *is_set = json_member(approval, flags[i]);
-		if (is_set && is_set->kind == JSON_BOOL && is_set->boolean)
+	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+		if (json_member_true(approval, flags[i]))
 			buf_printf(&command->out, "%-16s yes\n", flags[i]);
-	}
 }
 
 static void print_approval(struct command *command, const struct json_value *approval,
@@ -247,8 +245,8 @@ static int send_answer(struct command *command, const char *decision, struct err
 		return is_overruled ? error_exit_code(ERR_POLICY) : 0;
 	}
 	buf_printf(&command->out, "%s %s\n", state ? state : "-", command->operands.items[0]);
-	const struct json_value *rules = json_member(answer.value, "rules");
-	for (const struct json_value *at = rules ? rules->first : NULL; at; at = at->next)
+	const struct json_value *at = json_member_first(answer.value, "rules");
+	for (; at; at = at->next)
 		if (at->kind == JSON_STRING)
 			buf_printf(&command->out, "allowed from now on: %s\n",
 				printable(command, at->string.data));

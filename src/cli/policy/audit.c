@@ -24,15 +24,12 @@ static int begin(void *ctx, struct error *err)
 {
 	struct lines *l = ctx;
 	struct remote *remote = &l->command->remote;
-	struct client_request request = CLIENT_REQUEST_NONE;
-	request.method = "GET";
-	request.path = plain_path(l->command, NULL);
-	request.accept = "application/x-ndjson";
-	if (l->last)
-		request.headers = arena_printf(
-			remote->arena, "Last-Event-ID: %llu\r\n", (unsigned long long)l->last);
+	const char *headers =
+		l->last ? arena_printf(remote->arena, "Last-Event-ID: %" PRIu64 "\r\n", l->last)
+			: NULL;
 	buf_clear(&l->rest);
-	return remote_begin(remote, &request, &l->response, err);
+	return remote_begin_get(remote, plain_path(l->command, NULL), "application/x-ndjson",
+		headers, &l->response, err);
 }
 
 /* Members of `data`, as KEY=VALUE; lists and objects as JSON. */

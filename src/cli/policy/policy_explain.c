@@ -35,10 +35,7 @@ static int run_explain(struct command *command, struct error *err)
 	if (command->json) {
 		json_object(&command->value, NULL);
 		policy_print_verdict(&command->value, &verdict);
-		json_array(&command->value, "suggestions");
-		for (size_t i = 0; i < suggestions.count; i++)
-			json_text(&command->value, NULL, suggestions.items[i]);
-		json_end(&command->value);
+		json_texts(&command->value, "suggestions", &suggestions);
 		json_end(&command->value);
 		return policy_exit_code(verdict.decision);
 	}

@@ -144,15 +144,12 @@ static void add_connection(struct learning *l, const struct json_value *line)
 static int read_connections(struct learning *l, const char *since, struct error *err)
 {
 	struct remote *remote = &l->command->remote;
-	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response;
 	struct str line;
-	request.method = "GET";
-	request.path =
+	const char *path =
 		arena_printf(remote->arena, "/v1/audit?type=egress.refused&since=%s&workspace=%s",
 			remote_escape(remote, since), remote_escape(remote, l->name));
-	request.accept = "application/x-ndjson";
-	if (remote_begin(remote, &request, &response, err) ||
+	if (remote_begin_get(remote, path, "application/x-ndjson", NULL, &response, err) ||
 		client_read_all(&remote->client, &response, remote->arena, err))
 		return -1;
 	struct str rest = response.body;
@@ -169,9 +166,9 @@ static int read_connections(struct learning *l, const char *since, struct error 
 
 static void collect(struct learning *l, const char *since)
 {
-	const struct json_value *rules = json_member(l->learned, "rules");
+	const struct json_value *at = json_member_first(l->learned, "rules");
 	struct error err;
-	for (const struct json_value *at = rules ? rules->first : NULL; at; at = at->next)
+	for (; at; at = at->next)
 		if (at->kind == JSON_STRING)
 			vec_push(&l->command->arena, &l->rules, (const char *)at->string.data);
 	if (read_connections(l, since, &err))
@@ -180,14 +177,6 @@ static void collect(struct learning *l, const char *since)
 
 /* ---- told ---- */
 
-static void print_rules(struct json *j, const char *key, const text_list *rules)
-{
-	json_array(j, key);
-	for (size_t i = 0; i < rules->count; i++)
-		json_text(j, NULL, rules->items[i]);
-	json_end(j);
-}
-
 static void print_learned(struct learning *l)
 {
 	struct command *command = l->command;
@@ -195,7 +184,7 @@ static void print_learned(struct learning *l)
 	if (command->json) {
 		struct json *j = &command->value;
 		json_object(j, NULL);
-		print_rules(j, "rules", &l->rules);
+		json_texts(j, "rules", &l->rules);
 		json_copy(j, "trail", json_member(l->learned, "trail"));
 		json_text(j, "decision", json_member_text(l->learned, "decision"));
 		json_text(j, "decision_with_rules", left);
@@ -205,7 +194,7 @@ static void print_learned(struct learning *l)
 		struct json j = json_to(&command->out, true);
 		json_object(&j, NULL);
 		json_object(&j, "permissions");
-		print_rules(&j, "allow", &l->rules);
+		json_texts(&j, "allow", &l->rules);
 		json_end(&j);
 		json_end(&j);
 		buf_char(&command->out, '\n');

@@ -30,16 +30,6 @@ int network_read_options(
 	return 0;
 }
 
-static void print_texts(struct json *j, const char *key, const text_list *texts)
-{
-	if (!texts->count)
-		return;
-	json_array(j, key);
-	for (size_t i = 0; i < texts->count; i++)
-		json_text(j, NULL, texts->items[i]);
-	json_end(j);
-}
-
 int network_print_options(const struct options *options, struct json *j, struct error *err)
 {
 	struct workspace_network network;
@@ -50,8 +40,10 @@ int network_print_options(const struct options *options, struct json *j, struct 
 	json_object(j, "network");
 	if (network.mode)
 		json_text(j, "mode", network.mode);
-	print_texts(j, "allow", &network.allow);
-	print_texts(j, "deny", &network.deny);
+	if (network.allow.count)
+		json_texts(j, "allow", &network.allow);
+	if (network.deny.count)
+		json_texts(j, "deny", &network.deny);
 	json_end(j);
 	return 0;
 }
@@ -61,8 +53,8 @@ int network_print_options(const struct options *options, struct json *j, struct 
 static void take_texts(
 	const struct json_value *answer, const char *key, struct arena *arena, text_list *texts)
 {
-	const struct json_value *list = json_member(answer, key);
-	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next)
+	const struct json_value *at = json_member_first(answer, key);
+	for (; at; at = at->next)
 		if (at->kind == JSON_STRING)
 			vec_push(arena, texts, at->string.data);
 }

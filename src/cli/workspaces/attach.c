@@ -320,14 +320,12 @@ static int find(struct attachment *a, bool *has_ended, struct error *err)
 	struct remote_answer answer;
 	if (remote_call(remote, "GET", remote_exec_path(remote, a->exec, ""), NULL, &answer, err))
 		return -1;
-	const struct json_value *background = json_member(answer.value, "background"),
-				*tty = json_member(answer.value, "tty");
 	const char *state = json_member_text(answer.value, "state");
-	if (!background || !background->boolean)
+	if (!json_member_true(answer.value, "background"))
 		return fail_hint(err, ERR_CONFLICT,
 			"only commands started with carrel exec -d can be attached to",
 			"exec '%s' runs in the foreground of another client", a->exec);
-	a->tty = tty && tty->boolean;
+	a->tty = json_member_true(answer.value, "tty");
 	*has_ended = state && !strcmp(state, "ended");
 	return 0;
 }

@@ -270,14 +270,10 @@ static int copy_in(struct copy *copy, struct error *err)
 static int receive(
 	struct copy *copy, const char *path, int fd, struct tree_unpack *unpack, struct error *err)
 {
-	struct client_request request = CLIENT_REQUEST_NONE;
 	struct client_response response = { 0 };
 	char data[CHUNK];
 	ssize_t got;
-	request.method = "GET";
-	request.path = path;
-	request.accept = "*/*";
-	if (remote_begin(copy->remote, &request, &response, err))
+	if (remote_begin_get(copy->remote, path, "*/*", NULL, &response, err))
 		return -1;
 	if (response.length != UINT64_MAX)
 		copy->total = response.length;

@@ -47,10 +47,10 @@ static void add_word(struct buf *out, struct str word)
 		buf_char(out, '\'');
 }
 
-static const char *command_text(struct arena *arena, const struct json_value *argv)
+static const char *command_text(struct arena *arena, const struct json_value *word)
 {
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
-	for (const struct json_value *word = argv ? argv->first : NULL; word; word = word->next) {
+	for (; word; word = word->next) {
 		if (word->kind != JSON_STRING)
 			continue;
 		if (text.len)
@@ -88,7 +88,7 @@ static void add_line(struct listing *listing, const struct json_value *item)
 			state_text(arena, item),
 			columns_age(arena, json_member_text(item, "started_at")),
 			has_cpu ? arena_printf(arena, "%.1fs", (double)cpu_ms / 1000) : NULL,
-			command_text(arena, json_member(item, "argv")) });
+			command_text(arena, json_member_first(item, "argv")) });
 }
 
 static int run_ps(struct command *command, struct error *err)

@@ -300,10 +300,9 @@ static int on_started(struct far_exec *e, const struct json_value *message, stru
 static int on_exit_message(struct far_exec *e, const struct json_value *message, struct error *err)
 {
 	struct exec_ended *ended = e->ended;
-	const struct json_value *truncated = json_member(message, "truncated");
 	if (remote_read_result(message, &ended->result, err))
 		return fail(err, ERR_CORRUPT, "the daemon's response is not a result");
-	ended->result.truncated = truncated && truncated->boolean;
+	ended->result.truncated = json_member_true(message, "truncated");
 	ended->limiter = json_member_text(message, "limits");
 	end(e);
 	return 0;

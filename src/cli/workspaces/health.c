@@ -6,16 +6,10 @@
 
 #define UNHEALTHY 1 /* exit code: issues were found */
 
-static bool is_set(const struct json_value *value, const char *key)
-{
-	const struct json_value *member = json_member(value, key);
-	return member && member->kind == JSON_BOOL && member->boolean;
-}
-
-static void print_lines(struct buf *out, const struct json_value *list, const char *before)
+static void print_lines(struct buf *out, const struct json_value *at, const char *before)
 {
 	char line[1100];
-	for (const struct json_value *at = list ? list->first : NULL; at; at = at->next) {
+	for (; at; at = at->next) {
 		str_printable(line, sizeof line, at->string);
 		buf_printf(out, "%s%s\n", before, line);
 	}
@@ -38,13 +32,13 @@ static void print_health(struct buf *out, const struct json_value *health)
 	quantity_format_size(sizes[0], used);
 	quantity_format_size(sizes[1], most);
 	buf_printf(out, "%s: %s\n", name ? name : "-",
-		is_set(health, "healthy") ? "healthy" : "has issues");
+		json_member_true(health, "healthy") ? "healthy" : "has issues");
 	for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
 		buf_printf(out, "  %-15s  %s\n", flags[i].label,
-			is_set(health, flags[i].field) ? "yes" : "no");
+			json_member_true(health, flags[i].field) ? "yes" : "no");
 	buf_printf(out, "  %-15s  %s of %s%s%s%s\n", "disk", sizes[0], sizes[1],
 		mechanism ? " (" : "", mechanism ? mechanism : "", mechanism ? ")" : "");
-	print_lines(out, json_member(health, "issues"), "  issue: ");
+	print_lines(out, json_member_first(health, "issues"), "  issue: ");
 }
 
 struct checked {
@@ -68,7 +62,7 @@ static int check_one(struct checked *checked, const char *name, struct error *er
 	struct remote_answer answer;
 	if (remote_call(&command->remote, "GET", plain_path(command, name), NULL, &answer, err))
 		return -1;
-	checked->has_issues |= !is_set(answer.value, "healthy");
+	checked->has_issues |= !json_member_true(answer.value, "healthy");
 	if (command->json)
 		json_copy(&command->value, NULL, answer.value);
 	else
@@ -120,22 +114,15 @@ const struct arg_spec cli_health = {
 	.run = run_health,
 };
 
-static int run_repair(struct command *command, struct error *err)
+static int show_repair(struct command *command, const struct json_value *answer)
 {
-	struct remote_answer answer;
-	if (plain_ask(command, &answer, err))
-		return -1;
-	const struct json_value *done = json_member(answer.value, "done");
-	const struct json_value *failed = json_member(answer.value, "failed");
-	if (command->json)
-		remote_print_answer(&answer, &command->out);
-	else {
-		print_lines(&command->out, done, "");
-		print_lines(&command->out, failed, "not repaired: ");
-		if (!(done && done->first) && !(failed && failed->first))
-			buf_printf(&command->out, "%s is healthy\n", command->operands.items[0]);
-	}
-	return is_set(json_member(answer.value, "health"), "healthy") ? 0 : UNHEALTHY;
+	const struct json_value *done = json_member_first(answer, "done");
+	const struct json_value *failed = json_member_first(answer, "failed");
+	print_lines(&command->out, done, "");
+	print_lines(&command->out, failed, "not repaired: ");
+	if (!done && !failed)
+		buf_printf(&command->out, "%s is healthy\n", command->operands.items[0]);
+	return json_member_true(json_member(answer, "health"), "healthy") ? 0 : UNHEALTHY;
 }
 
 static const struct arg_option repair_table[] = {
@@ -154,32 +141,27 @@ const struct arg_spec cli_repair = {
 		 "layers. Exits 1 if issues remain.",
 	ARG_TABLE(repair_table),
 	.examples = "  carrel repair demo\n",
-	.run = run_repair,
+	.run = plain_run,
+	.show = show_repair,
 };
 
-static int run_verify(struct command *command, struct error *err)
+static int show_verdict(struct command *command, const struct json_value *answer)
 {
-	struct remote_answer answer;
-	if (plain_ask(command, &answer, err))
-		return -1;
-	const struct json_value *layers = json_member(answer.value, "layers");
-	if (command->json)
-		remote_print_answer(&answer, &command->out);
-	for (const struct json_value *at = layers && !command->json ? layers->first : NULL; at;
-		at = at->next) {
+	const struct json_value *at = json_member_first(answer, "layers");
+	for (; at; at = at->next) {
 		char detail[600];
 		const char *name = json_member_text(at, "name"),
 			   *from = json_member_text(at, "seen_from"),
 			   *text = json_member_text(at, "detail");
 		str_printable(detail, sizeof detail, str_from(text ? text : ""));
 		buf_printf(&command->out, "%-6s  %-17s  %-7s  %s\n",
-			is_set(at, "ok") ? "ok" : "FAILED", name ? name : "-", from ? from : "-",
-			detail);
+			json_member_true(at, "ok") ? "ok" : "FAILED", name ? name : "-",
+			from ? from : "-", detail);
 	}
-	if (!command->json && !is_set(answer.value, "inside_trusted"))
+	if (!json_member_true(answer, "inside_trusted"))
 		buf_text(&command->out, "note: commands run in the sandbox, which could fake the "
 					"lines with 'inside'\n");
-	return is_set(answer.value, "ok") ? 0 : UNHEALTHY;
+	return json_member_true(answer, "ok") ? 0 : UNHEALTHY;
 }
 
 const struct arg_spec cli_verify = {
@@ -194,5 +176,6 @@ const struct arg_spec cli_verify = {
 		"Exits 1 if a layer fails.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel verify demo\n",
-	.run = run_verify,
+	.run = plain_run,
+	.show = show_verdict,
 };

@@ -14,8 +14,8 @@ static const struct arg_option table[] = {
 static void print_versions(
 	struct buf *out, const struct json_value *answer, const char *key, char sign)
 {
-	const struct json_value *list = json_member(answer, key);
-	for (const struct json_value *item = list ? list->first : NULL; item; item = item->next) {
+	const struct json_value *item = json_member_first(answer, key);
+	for (; item; item = item->next) {
 		const char *name = json_member_text(item, "name");
 		const char *version = json_member_text(item, "version");
 		buf_printf(out, "%c %s %s\n", sign, name ? name : "", version ? version : "");

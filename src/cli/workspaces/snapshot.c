@@ -168,18 +168,12 @@ static const struct arg_spec rm_spec = {
 
 /* ---- verify ---- */
 
-static bool is_ok(const struct json_value *answer)
-{
-	const struct json_value *ok = json_member(answer, "ok");
-	return ok && ok->kind == JSON_BOOL && ok->boolean;
-}
-
 static void print_verdict(struct command *command, const char *id, const struct json_value *verdict)
 {
-	const struct json_value *layers = json_member(verdict, "layers");
-	if (is_ok(verdict))
+	const struct json_value *at = json_member_first(verdict, "layers");
+	if (json_member_true(verdict, "ok"))
 		buf_printf(&command->out, "%s ok\n", id);
-	for (const struct json_value *at = layers ? layers->first : NULL; at; at = at->next) {
+	for (; at; at = at->next) {
 		char shown[600];
 		const char *name = json_member_text(at, "name"),
 			   *problem = json_member_text(at, "problem");
@@ -208,7 +202,7 @@ static int run_verify(struct command *command, struct error *err)
 			json_copy(&command->value, NULL, answer.value);
 		else
 			print_verdict(command, id, answer.value);
-		is_whole &= is_ok(answer.value);
+		is_whole &= json_member_true(answer.value, "ok");
 	}
 	if (command->json)
 		json_end(&command->value);
@@ -267,20 +261,15 @@ static uint64_t number_of(const struct json_value *answer, const char *member)
 	return value;
 }
 
-static int run_push(struct command *command, struct error *err)
+static int show_pushed(struct command *command, const struct json_value *answer)
 {
-	struct remote_answer answer;
 	char size[16];
-	if (plain_ask(command, &answer, err))
-		return -1;
-	if (command->json)
-		return plain_show(command, &answer);
-	const char *id = json_member_text(answer.value, "snapshot");
-	uint64_t bytes = number_of(answer.value, "sent_bytes");
+	const char *id = json_member_text(answer, "snapshot");
+	uint64_t bytes = number_of(answer, "sent_bytes");
 	quantity_format_size(size, bytes);
 	buf_printf(&command->out, "%s: %llu of %llu layers sent, %s%s\n", id ? id : "",
-		(unsigned long long)number_of(answer.value, "sent_layers"),
-		(unsigned long long)number_of(answer.value, "layers"), size,
+		(unsigned long long)number_of(answer, "sent_layers"),
+		(unsigned long long)number_of(answer, "layers"), size,
 		bytes < 1024 ? " bytes" : "");
 	return 0;
 }
@@ -298,7 +287,8 @@ static const struct arg_spec push_spec = {
 		 "where another home\ncan pull it. Only layers that the store lacks are sent.",
 	ARG_TABLE(push_table),
 	.examples = "  carrel snapshot push demo good\n",
-	.run = run_push,
+	.run = plain_run,
+	.show = show_pushed,
 	.sends = "snapshot",
 	.cancels = "the push",
 	.afterwards = "carrel snapshot push sends what is missing",

@@ -23,13 +23,10 @@ int tail_begin(void *ctx, struct error *err)
 {
 	struct tail *tail = ctx;
 	struct remote *remote = &tail->remote;
-	struct client_request request = CLIENT_REQUEST_NONE;
 	const char *query = arena_printf(remote->arena, "/output?stream=%s&offset=%llu%s",
 		tail->name, (unsigned long long)tail->offset, tail->follows ? "&follow=true" : "");
-	request.method = "GET";
-	request.accept = "application/octet-stream";
-	request.path = remote_exec_path(remote, tail->exec, query);
-	if (remote_begin(remote, &request, &tail->response, err))
+	if (remote_begin_get(remote, remote_exec_path(remote, tail->exec, query),
+		    "application/octet-stream", NULL, &tail->response, err))
 		return -1;
 	tail->is_open = true;
 	return 0;

@@ -101,8 +101,7 @@ static void add_row(
 	struct columns *columns, const struct workspace_names *names, const struct json_value *item)
 {
 	struct arena *arena = columns->arena;
-	const struct json_value *warm = json_member(item, "warm");
-	bool is_warm = warm && warm->boolean;
+	bool is_warm = json_member_true(item, "warm");
 	double percent = percent_of(item);
 	uint64_t execs = 0;
 	json_member_u64(item, "execs", &execs);

@@ -134,12 +134,8 @@ static int print_node(
 		json_str(j, "package_json", json);
 	if (lock.len)
 		json_str(j, "lock", lock);
-	if (request.node.packages.count) {
-		json_array(j, "packages");
-		for (size_t i = 0; i < request.node.packages.count; i++)
-			json_text(j, NULL, request.node.packages.items[i]);
-		json_end(j);
-	}
+	if (request.node.packages.count)
+		json_texts(j, "packages", &request.node.packages);
 	if (request.node.runtime)
 		json_text(j, "runtime", request.node.runtime);
 	if (request.node.allow_scripts)
@@ -418,8 +414,7 @@ static void print_info(struct buf *out, struct arena *arena, const struct json_v
 	print_line(out, "isolation",
 		arena_printf(arena, "%s: %s", isolation ? isolation : "-",
 			columns_list(arena, json_member(w, "layers_active"))));
-	const struct json_value *ptrace = json_member(w, "ptrace");
-	print_line(out, "ptrace", ptrace && ptrace->boolean ? "allowed" : "refused");
+	print_line(out, "ptrace", json_member_true(w, "ptrace") ? "allowed" : "refused");
 	const char *error = json_member_text(w, "error");
 	if (error)
 		print_line(out, "error", error);

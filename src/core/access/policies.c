@@ -221,10 +221,7 @@ static void note_learned(const struct request *request, const struct policy_verd
 	json_text(&j, "type", "learned");
 	json_text(&j, "decision", policy_decision_name(verdict->decision));
 	json_text(&j, "decision_with_rules", policy_decision_name(left->decision));
-	json_array(&j, "rules");
-	for (size_t i = 0; i < rules->count; i++)
-		json_text(&j, NULL, rules->items[i]);
-	json_end(&j);
+	json_texts(&j, "rules", rules);
 	policy_print_trail(&j, "trail", verdict);
 	json_end(&j);
 	request->note->learned = arena_bytes(request->note->arena, text.data, text.len);

@@ -101,14 +101,6 @@ static bool has_frozen(const struct settling *s)
 	return false;
 }
 
-static void print_texts(struct json *j, const char *key, const text_list *texts)
-{
-	json_array(j, key);
-	for (size_t i = 0; i < texts->count; i++)
-		json_text(j, NULL, texts->items[i]);
-	json_end(j);
-}
-
 static int run_job(struct settling *s, struct error *err)
 {
 	struct core_workspace *w = s->w;
@@ -122,9 +114,9 @@ static int run_job(struct settling *s, struct error *err)
 	for (size_t i = 0; i < w->model.layers.count; i++)
 		vec_push(&arena, &names, w->model.layers.items[i]);
 	json_object(&j, NULL);
-	print_texts(&j, "before", &change.before);
-	print_texts(&j, "after", &change.after);
-	print_texts(&j, "forced", &change.forced);
+	json_texts(&j, "before", &change.before);
+	json_texts(&j, "after", &change.after);
+	json_texts(&j, "forced", &change.forced);
 	json_end(&j);
 	const struct tree_job_order order = { .verb = "settle",
 		.names = names.items,

@@ -118,6 +118,14 @@ void json_raw(struct json *j, const char *key, const char *text)
 	buf_text(j->out, text);
 }
 
+void json_texts(struct json *j, const char *key, const text_list *texts)
+{
+	json_array(j, key);
+	for (size_t i = 0; i < texts->count; i++)
+		json_text(j, NULL, texts->items[i]);
+	json_end(j);
+}
+
 void json_null(struct json *j, const char *key)
 {
 	begin_value(j, key);

@@ -5,6 +5,7 @@
 #pragma once
 #include "base/buf.h"
 #include "base/str.h"
+#include "base/vec.h"
 
 #define JSON_DEPTH_MAX 32
 struct json {
@@ -26,7 +27,8 @@ void json_i64(struct json *j, const char *key, int64_t value);
 void json_real(struct json *j, const char *key, double value);
 void json_bool(struct json *j, const char *key, bool value);
 void json_null(struct json *j, const char *key);
-void json_raw(struct json *j, const char *key, const char *text); /* JSON, as it is */
+void json_raw(struct json *j, const char *key, const char *text);	  /* JSON, as it is */
+void json_texts(struct json *j, const char *key, const text_list *texts); /* an array of them */
 /* Aborts unless exactly one whole value was written. */
 void json_finish(const struct json *j);
 /* What has come of a text in pieces: whether it is UTF-8, and how long JSON makes it. */

@@ -388,6 +388,18 @@ bool json_member_u64(const struct json_value *v, const char *key, uint64_t *valu
 	return true;
 }
 
+bool json_member_true(const struct json_value *v, const char *key)
+{
+	const struct json_value *m = json_member(v, key);
+	return m && m->kind == JSON_BOOL && m->boolean;
+}
+
+const struct json_value *json_member_first(const struct json_value *v, const char *key)
+{
+	const struct json_value *m = json_member(v, key);
+	return m ? m->first : NULL;
+}
+
 void json_copy(struct json *j, const char *key, const struct json_value *value)
 {
 	switch (value->kind) {

@@ -36,6 +36,10 @@ const struct json_value *json_member(const struct json_value *v, const char *key
 const char *json_member_text(const struct json_value *v, const char *key);
 /* false: missing, or not an integer >= 0. */
 bool json_member_u64(const struct json_value *v, const char *key, uint64_t *value);
+/* Whether the member is true. */
+bool json_member_true(const struct json_value *v, const char *key);
+/* The first item of the list, or member of the object, that a member is; NULL: it has none. */
+const struct json_value *json_member_first(const struct json_value *v, const char *key);
 /* Writes a value that was read. Numbers that aren't integers have three decimals, as json_real
  * writes them. */
 void json_copy(struct json *j, const char *key, const struct json_value *value);

@@ -69,14 +69,6 @@ void tool_spec_copy(struct arena *arena, const struct tool_spec *from, struct to
 		.requires = text_list_copy(arena, &from->requires) };
 }
 
-static void print_texts(struct json *j, const char *key, const text_list *texts)
-{
-	json_array(j, key);
-	for (size_t i = 0; i < texts->count; i++)
-		json_text(j, NULL, texts->items[i]);
-	json_end(j);
-}
-
 void tool_spec_print(const struct tool_spec *spec, struct buf *out)
 {
 	struct json j = json_to(out, false);
@@ -84,7 +76,7 @@ void tool_spec_print(const struct tool_spec *spec, struct buf *out)
 	json_text(&j, "name", spec->name);
 	json_text(&j, "description", spec->description);
 	json_raw(&j, "arguments", spec->arguments ? spec->arguments : "{}");
-	print_texts(&j, "requires", &spec->requires);
+	json_texts(&j, "requires", &spec->requires);
 	json_end(&j);
 	json_finish(&j);
 }

@@ -64,14 +64,6 @@ static bool is_empty(const struct field *row, const void *at)
 	}
 }
 
-static void print_texts(struct json *j, const char *key, const text_list *texts)
-{
-	json_array(j, key);
-	for (size_t i = 0; i < texts->count; i++)
-		json_text(j, NULL, texts->items[i]);
-	json_end(j);
-}
-
 /* Pairs, not an object, since duplicate keys must survive. */
 static void print_kept_pairs(struct json *j, const char *key, const pair_list *pairs)
 {
@@ -153,7 +145,7 @@ static void print_value(
 		json_text(j, key, choice_name(row, *(const int *)at));
 		break;
 	case FIELD_TEXTS:
-		print_texts(j, key, at);
+		json_texts(j, key, at);
 		break;
 	case FIELD_PAIRS:
 		(use == FIELD_KEPT ? print_kept_pairs : print_pairs)(j, key, at);

@@ -123,10 +123,7 @@ void config_override(
 
 static void print_list(struct json *j, const text_list *list)
 {
-	json_array(j, "value");
-	for (size_t i = 0; i < list->count; i++)
-		json_text(j, NULL, list->items[i]);
-	json_end(j);
+	json_texts(j, "value", list);
 }
 
 /* A key that has several values is there once, with a list of them, as in the file. */

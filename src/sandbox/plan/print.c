@@ -24,21 +24,13 @@ static void print_flags(struct json *j, const char *key, unsigned flags, const c
 	json_end(j);
 }
 
-static void print_texts(struct json *j, const char *key, const text_list *texts)
-{
-	json_array(j, key);
-	for (size_t i = 0; i < texts->count; i++)
-		json_text(j, NULL, texts->items[i]);
-	json_end(j);
-}
-
 static void print_tree(struct json *j, const char *key, const struct plan_tree *tree)
 {
 	json_object(j, key);
 	json_text(j, "target", tree->target);
 	json_text(j, "base", tree->base);
 	json_text(j, "layers", tree->layers);
-	print_texts(j, "lowers", &tree->lowers);
+	json_texts(j, "lowers", &tree->lowers);
 	json_text(j, "upper", tree->upper);
 	json_end(j);
 }
@@ -47,8 +39,8 @@ static void print_network(struct json *j, const struct plan_network *network)
 {
 	static const char *const kinds[] = { "proxy", "resolver", "resolver_tcp", "names" };
 	json_text(j, "network", network->forward ? "forward" : network_mode_name(network->mode));
-	print_texts(j, "network_allow", &network->allow);
-	print_texts(j, "network_deny", &network->deny);
+	json_texts(j, "network_allow", &network->allow);
+	json_texts(j, "network_deny", &network->deny);
 	json_array(j, "network_listeners");
 	for (size_t i = 0; i < network->listeners.count; i++) {
 		json_object(j, NULL);
@@ -113,7 +105,7 @@ static void print_mounts(struct json *j, const struct plan *plan)
 			json_end(j);
 		}
 		if (mount->kind == MOUNT_OVERLAY) {
-			print_texts(j, "lowers", &mount->tree->lowers);
+			json_texts(j, "lowers", &mount->tree->lowers);
 			json_text(j, "upper", mount->upper);
 		}
 		if (mount->kind == MOUNT_TMPFS) {
@@ -187,7 +179,7 @@ static void print_command(struct json *j, const struct plan *plan)
 		json_text(j, NULL, *arg);
 	json_end(j);
 	json_text(j, "cwd", plan->cwd);
-	print_texts(j, "env", &plan->env);
+	json_texts(j, "env", &plan->env);
 	json_u64(j, "umask", plan->umask);
 	json_bool(j, "tty", plan->tty);
 	for (int i = 0; i < 3; i++)
@@ -229,11 +221,11 @@ void plan_print(const struct plan *plan, struct buf *out)
 	json_end(&j);
 	print_root(&j, plan);
 	if (plan->covers.count)
-		print_texts(&j, "covers", &plan->covers);
+		json_texts(&j, "covers", &plan->covers);
 	print_mounts(&j, plan);
 	print_views(&j, plan);
-	print_texts(&j, "masked", &plan->masks);
-	print_texts(&j, "read_only", &plan->read_only);
+	json_texts(&j, "masked", &plan->masks);
+	json_texts(&j, "read_only", &plan->read_only);
 	if (plan->denials.count)
 		print_denials(&j, plan);
 	print_landlock(&j, plan);
