@@ -361,135 +361,112 @@ static int run_audit(struct log *log, const struct role_settings *settings, stru
 	return audit_serve(FD_CORE, dir, &options, settings->audit_drops, err);
 }
 
-/* For `carrel run --template`: reads the template that is named, or else the YAML on
- * descriptor 3, and writes it as JSON to 4, or why it can't be read. */
-static int run_template(struct log *log, const struct role_settings *settings, struct error *err)
+/* ---- roles that answer one question of carrel (cli/role.h) ---- */
+
+enum { FD_INPUT = 3, FD_ANSWER, FD_OUTPUT, FD_ENV, FD_ENV_MADE };
+
+/* Prints the members of the answer; an error is answered in their place. */
+typedef int answer_fn(const struct role_settings *settings, struct arena *arena, struct json *out,
+	struct error *err);
+
+static int answer(answer_fn *fn, const struct role_settings *settings, struct error *err)
 {
-	enum { FD_INPUT = 3, FD_ANSWER };
 	auto_arena struct arena arena = { 0 };
-	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&out, false);
-	const char *name = settings->template, *home = settings->home ? settings->home : "";
-	struct template_shown shown;
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	struct json out = json_to(&text, false);
 	struct error why;
-	struct str text;
-	if (check_fds(FD_ANSWER, err) || lock_in(home, false, err))
+	bool has_output = settings->package_format && settings->package_format[0];
+	int last = settings->has_environment ? FD_ENV_MADE : has_output ? FD_OUTPUT : FD_ANSWER;
+	if (check_fds(last, err) || lock_in(settings->home ? settings->home : "", false, err))
 		return -1;
-	auto_close int dir = home[0] ? open(home, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
-	if (!name && file_read(FD_INPUT, YAML_JSON_MAX + 1, &arena, &text))
-		return fail_errno(err, "read the template");
-	json_object(&j, NULL);
-	if (name ? template_find(dir, name, &arena, &shown, &why)
-		 : template_look(dir, text, &arena, &shown, &why)) {
-		json_object(&j, "error");
-		json_text(&j, "code", error_code_name(why.code));
-		json_text(&j, "message", why.text);
-		json_text(&j, "hint", why.hint[0] ? why.hint : NULL);
-		json_end(&j);
-	} else {
-		record_print_given(&j, "template", &template_record, &shown.model);
-		json_texts(&j, "warnings", &shown.warnings);
+	json_object(&out, NULL);
+	if (fn(settings, &arena, &out, &why)) {
+		buf_clear(&text);
+		out = json_to(&text, false);
+		json_object(&out, NULL);
+		json_object(&out, "error");
+		json_text(&out, "code", error_code_name(why.code));
+		json_text(&out, "message", why.text);
+		json_text(&out, "hint", why.hint[0] ? why.hint : NULL);
+		json_end(&out);
 	}
-	json_end(&j);
-	json_finish(&j);
-	return fd_write_full(FD_ANSWER, out.data, out.len) == (ssize_t)out.len
+	json_end(&out);
+	json_finish(&out);
+	return fd_write_full(FD_ANSWER, text.data, text.len) == (ssize_t)text.len
 		       ? 0
-		       : fail_errno(err, "write the template");
+		       : fail_errno(err, "write the answer");
 }
 
-/* For `carrel tls init`: reads {"names","days","ca","ca_key"} on descriptor 3, and writes
- * {"ca","ca_key","certificate","key"} to 4, or why none can be made. */
-static int run_tls(struct log *log, const struct role_settings *settings, struct error *err)
+/* For `carrel run --template`: the template that is named, or else the YAML that is the input. */
+static int answer_template(const struct role_settings *settings, struct arena *arena,
+	struct json *out, struct error *err)
 {
-	enum { FD_INPUT = 3, FD_ANSWER };
-	auto_arena struct arena arena = { 0 };
-	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&out, false);
+	const char *name = settings->template, *home = settings->home ? settings->home : "";
+	struct template_shown shown;
+	struct str text;
+	auto_close int dir = home[0] ? open(home, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (!name && file_read(FD_INPUT, YAML_JSON_MAX + 1, arena, &text))
+		return fail_errno(err, "read the template");
+	if (name ? template_find(dir, name, arena, &shown, err)
+		 : template_look(dir, text, arena, &shown, err))
+		return -1;
+	record_print_given(out, "template", &template_record, &shown.model);
+	json_texts(out, "warnings", &shown.warnings);
+	return 0;
+}
+
+/* For `carrel tls init`: {"names","days","ca","ca_key"} is answered by
+ * {"ca","ca_key","certificate","key"}. */
+static int answer_tls(const struct role_settings *settings, struct arena *arena, struct json *out,
+	struct error *err)
+{
 	struct tls_wanted wanted = { 0 };
 	struct tls_made made;
 	struct json_value *value;
-	struct error why;
 	struct str text;
-	if (check_fds(FD_ANSWER, err) || lock_in("", false, err))
-		return -1;
-	if (file_read(FD_INPUT, YAML_JSON_MAX, &arena, &text))
+	if (file_read(FD_INPUT, YAML_JSON_MAX, arena, &text))
 		return fail_errno(err, "read what is wanted");
-	if (json_read(text, &arena, &value, err))
+	if (json_read(text, arena, &value, err))
 		return -1;
-	const struct json_value *names = json_member(value, "names");
-	for (const struct json_value *name = names ? names->first : NULL; name; name = name->next)
+	const struct json_value *name = json_member_first(value, "names");
+	for (; name; name = name->next)
 		if (name->kind == JSON_STRING)
-			vec_push(&arena, &wanted.names, name->string.data);
+			vec_push(arena, &wanted.names, name->string.data);
 	if (!json_member_u64(value, "days", &wanted.days))
 		return fail(err, ERR_INVALID, "days are missing");
 	wanted.ca = json_member_text(value, "ca");
 	wanted.ca_key = json_member_text(value, "ca_key");
-	json_object(&j, NULL);
-	if (tls_make(&wanted, &arena, &made, &why)) {
-		json_object(&j, "error");
-		json_text(&j, "code", error_code_name(why.code));
-		json_text(&j, "message", why.text);
-		json_end(&j);
-	} else {
-		json_text(&j, "ca", made.ca);
-		json_text(&j, "ca_key", made.ca_key);
-		json_text(&j, "certificate", made.certificate);
-		json_text(&j, "key", made.key);
-	}
-	json_end(&j);
-	json_finish(&j);
-	return fd_write_full(FD_ANSWER, out.data, out.len) == (ssize_t)out.len
-		       ? 0
-		       : fail_errno(err, "write the certificate");
+	if (tls_make(&wanted, arena, &made, err))
+		return -1;
+	json_text(out, "ca", made.ca);
+	json_text(out, "ca_key", made.ca_key);
+	json_text(out, "certificate", made.certificate);
+	json_text(out, "key", made.key);
+	return 0;
 }
 
-/* For `carrel package`: reads a package on descriptor 3, writes what is in it as JSON to 4, or why
- * it can't be read, and with a format the package in it to 5; with an environment the
- * one that 6 has, made in 7, is put into it. */
-static int run_package(struct log *log, const struct role_settings *settings, struct error *err)
+/* For `carrel package`: what is in a package; with a format the package is written too; with an
+ * environment the one that FD_ENV has, made in FD_ENV_MADE, is put into it. */
+static int answer_package(const struct role_settings *settings, struct arena *arena,
+	struct json *out, struct error *err)
 {
-	enum { FD_INPUT = 3, FD_ANSWER, FD_OUTPUT, FD_ENV, FD_ENV_MADE };
-	auto_arena struct arena arena = { 0 };
-	auto_buf struct buf out = buf_empty(BUF_MAX_DEFAULT), failed = buf_empty(BUF_MAX_DEFAULT);
-	struct json j = json_to(&out, false), problem = json_to(&failed, false);
 	const char *format = settings->package_format ? settings->package_format : "";
-	struct error why;
 	bool has_env = settings->has_environment;
 	const int env[] = { has_env ? FD_ENV : -1, has_env ? FD_ENV_MADE : -1 };
-	if (check_fds(has_env	  ? FD_ENV_MADE
-		      : format[0] ? FD_OUTPUT
-				  : FD_ANSWER,
-		    err) ||
-		lock_in("", false, err))
-		return -1;
-	json_object(&j, NULL);
-	int status =
-		apkg_convert(FD_INPUT, format[0] ? FD_OUTPUT : -1, format, env, &arena, &j, &why);
-	json_end(&j);
-	json_object(&problem, NULL);
-	json_object(&problem, "error");
-	json_text(&problem, "code", status ? error_code_name(why.code) : "");
-	json_text(&problem, "message", status ? why.text : "");
-	if (status && why.hint[0])
-		json_text(&problem, "hint", why.hint);
-	json_end(&problem);
-	json_end(&problem);
-	const struct buf *answer = status ? &failed : &out;
-	return fd_write_full(FD_ANSWER, answer->data, answer->len) == (ssize_t)answer->len
-		       ? 0
-		       : fail_errno(err, "write what is in the package");
+	return apkg_convert(FD_INPUT, format[0] ? FD_OUTPUT : -1, format, env, arena, out, err);
 }
 
 static const struct role {
 	const char *name, *log_name;
 	int (*run)(struct log *log, const struct role_settings *settings, struct error *err);
+	answer_fn *answer; /* in its place */
 } roles[] = {
 	{ "carreld", "core", run_core },
 	{ "carrel-writer", "writer", run_writer },
-	{ "carrel-template", "template", run_template },
+	{ "carrel-template", "template", NULL, answer_template },
 	{ "carrel-audit", "audit", run_audit },
-	{ "carrel-tls", "tls", run_tls },
-	{ "carrel-package", "package", run_package },
+	{ "carrel-tls", "tls", NULL, answer_tls },
+	{ "carrel-package", "package", NULL, answer_package },
 };
 
 int main(int argc, char **argv)
@@ -518,7 +495,8 @@ int main(int argc, char **argv)
 		log.json = settings.log_is_json;
 		if (settings.log_level)
 			log.least = log_level_of(settings.log_level, LOG_LEVEL_INFO);
-		if (!role->run(&log, &settings, &err))
+		if (!(role->answer ? answer(role->answer, &settings, &err)
+				   : role->run(&log, &settings, &err)))
 			return 0;
 	}
 	/* The error last: `carrel serve` quotes it from there. */
