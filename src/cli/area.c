@@ -89,12 +89,6 @@ void area_done(struct area *area)
 	fd_close(&area->fd);
 }
 
-static bool is_beneath(const char *path, const char *name)
-{
-	size_t len = strlen(name);
-	return !strncmp(path, name, len) && (!path[len] || path[len] == '/');
-}
-
 const char *area_protection(const char *path, char change, mode_t after, bool is_meta)
 {
 	for (const char *const *name = plan_protected_names; *name; name++) {
@@ -103,7 +97,7 @@ const char *area_protection(const char *path, char change, mode_t after, bool is
 		 * elsewhere. */
 		bool is_kept = change == SNAPSHOT_ADDED ? S_ISDIR(after) : is_meta;
 		if (!strcmp(*name, ".git") ? !strcmp(path, *name) && !is_kept
-					   : is_beneath(path, *name))
+					   : path_is_beneath(path, *name))
 			return "protected: see --writable-config";
 	}
 	return NULL;

@@ -72,7 +72,7 @@ static const struct arg_option *next_option(struct options *options)
 	return NULL;
 }
 
-/* By its name, or by its letter when that isn't 0. */
+/* What it returns lives as long as *options. */
 static const struct arg_option *find_option(
 	const struct arg_spec *spec, struct str name, char letter, struct options *options)
 {
@@ -418,6 +418,15 @@ void args_print_help(const struct arg_spec *spec, struct buf *out)
 	print_option(out, 'h', "help", NULL, "show this");
 	if (spec->examples)
 		buf_printf(out, "\nexamples:\n%s", spec->examples);
+}
+
+bool args_find(const struct arg_spec *spec, struct str name, char letter, struct arg_option *option)
+{
+	struct options options;
+	const struct arg_option *found = find_option(spec, name, letter, &options);
+	if (found)
+		*option = *found;
+	return found;
 }
 
 void args_each(const struct arg_spec *spec, void (*fn)(void *ctx, const struct arg_option *option),

@@ -118,6 +118,10 @@ bool args_want_json(int argc, char **argv);
 /* Calls fn for each option but --help; the option lives until fn returns. */
 void args_each(const struct arg_spec *spec, void (*fn)(void *ctx, const struct arg_option *option),
 	void *ctx);
+/* The option of that name, or with that letter when it isn't 0; not --help. A name that a record
+ * has given is gone. */
+bool args_find(
+	const struct arg_spec *spec, struct str name, char letter, struct arg_option *option);
 /* Prints --help. */
 void args_print_help(const struct arg_spec *spec, struct buf *out);
 /* Appends the words that give these options again. */

@@ -3,8 +3,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "base/str.h"
-#include "format/text/json.h"
 #include "format/text/quantity.h"
 #include "model/nouns/exec.h"
 
@@ -221,7 +219,8 @@ int cli_fail(const struct error *err, bool json, const struct build_problem *pro
 	return error_exit_code(err->code);
 }
 
-const struct build_problem *cli_problem(const struct command *command)
+/* The problem of a failed command on environments; NULL for other commands. */
+static const struct build_problem *problem_of(const struct command *command)
 {
 	bool is_env = !strncmp(command->spec->command, "env ", 4);
 	return is_env || command->problem.failure < BUILD_FAILURE_COUNT ? &command->problem : NULL;
@@ -267,7 +266,7 @@ static int check_operands(const struct command *command, struct error *err)
 {
 	/* An empty name would be another path of the daemon's. */
 	for (size_t i = 0; i < command->operands.count; i++)
-		if (!command->operands.items[i][0] && !cli_problem(command))
+		if (!command->operands.items[i][0] && !problem_of(command))
 			return fail(err, ERR_INVALID, "argument %zu is empty", i + 1);
 	return args_check_operands(command->spec, &command->operands, err);
 }
@@ -318,25 +317,13 @@ static int take_leading(int argc, char **argv)
 	return 0;
 }
 
-struct search {
-	const char *name;
-	bool is_found;
-};
-
-static void look_for(void *ctx, const struct arg_option *option)
-{
-	struct search *search = ctx;
-	search->is_found |= !strcmp(option->name, search->name);
-}
-
 static int use_leading(struct command *command, struct error *err)
 {
 	for (size_t i = 0; i < LEADING_COUNT; i++) {
-		struct search search = { .name = leading[i].name + 2 };
+		struct arg_option option;
 		if (!leading[i].value)
 			continue;
-		args_each(command->spec, look_for, &search);
-		if (!search.is_found)
+		if (!args_find(command->spec, str_from(leading[i].name + 2), 0, &option))
 			return fail(err, ERR_INVALID, "'carrel %s' takes no %s",
 				command->spec->command, leading[i].name);
 		*(const char **)((char *)&command->options + leading[i].offset) = leading[i].value;
@@ -385,7 +372,7 @@ int cli_call(const struct arg_spec *spec, int argc, char **argv)
 	if (code >= 0 && cli_print(&command.out, &err))
 		code = -1;
 	if (code < 0)
-		code = cli_fail(&err, command.json, cli_problem(&command));
+		code = cli_fail(&err, command.json, problem_of(&command));
 	remote_close(&command.remote);
 	env_store_done(&command.store);
 	home_done(&command.home);
@@ -532,7 +519,7 @@ static void print_ones_json(
 		if (all->items[i].has_failed) {
 			json_object(j, NULL);
 			json_text(j, "name", all->items[i].name);
-			cli_print_error(j, "error", &all->items[i].err, cli_problem(command));
+			cli_print_error(j, "error", &all->items[i].err, problem_of(command));
 			json_end(j);
 		}
 	if (failures)
@@ -585,46 +572,6 @@ int cli_read_file(
 	}
 	*text = (struct str){ arena_bytes(arena, read.data, read.len), read.len };
 	return 0;
-}
-
-static int remove_one(struct command *command, const char *path, const struct cli_removal *how,
-	struct cli_one *one)
-{
-	struct remote_answer answer = { 0 };
-	if (how->is_dry)
-		return 0;
-	if (how->check && how->check(command, how->ctx, one->name, path, &one->err))
-		return -1;
-	if (how->query)
-		path = arena_printf(&command->arena, "%s%s", path, how->query);
-	if (remote_call(&command->remote, "DELETE", path, NULL, &answer, &one->err))
-		return -1;
-	/* Only a workspace that was archived is answered with something. */
-	one->archive = json_member_text(answer.value, "name");
-	return 0;
-}
-
-int cli_remove(struct command *command, const char *kind, const text_list *names,
-	const struct cli_removal *how, struct error *err)
-{
-	cli_ones all = { 0 };
-	if (remote_open(&command->remote, err))
-		return -1;
-	for (size_t i = 0; i < names->count; i++) {
-		struct cli_one one = { .name = names->items[i] };
-		const char *path = arena_printf(
-			&command->arena, "%s/%s", kind, remote_escape(&command->remote, one.name));
-		one.has_failed = remove_one(command, path, how, &one);
-		vec_push(&command->arena, &all, one);
-	}
-	return cli_print_ones(command, &all, how->is_dry ? "found" : "removed", 0, err);
-}
-
-int cli_remove_ones(
-	struct command *command, const char *kind, const text_list *names, struct error *err)
-{
-	const struct cli_removal how = { 0 };
-	return cli_remove(command, kind, names, &how, err);
 }
 
 static int write_help(const struct arg_spec *group, int fd, int code)

@@ -2,7 +2,9 @@
  * runs it, prints its `out` buffer, and reports its error.
  * 1. The options of all commands are members of one structure, so that option tables share rows,
  * and an option has the same meaning in all commands.
- * 2. Options and operands are checked before the daemon is called and before the home is opened. */
+ * 2. Options and operands are checked before the daemon is called and before the home is opened.
+ * 3. It brings what every command uses: texts, buffers, errors, JSON, options, the connection to
+ * the daemon. */
 #pragma once
 #include "base/buf.h"
 #include "base/error.h"
@@ -142,9 +144,6 @@ int cli_fail(const struct error *err, bool json, const struct build_problem *pro
  */
 void cli_print_error(struct json *j, const char *key, const struct error *err,
 	const struct build_problem *problem);
-/* The problem of a failed command on environments; NULL for other commands. Valid as long as
- * `command`. */
-const struct build_problem *cli_problem(const struct command *command);
 /* Writes all of the text to stdout. */
 int cli_print(const struct buf *text, struct error *err);
 /* Prints a line for people on stderr; write errors are ignored. */
@@ -204,16 +203,3 @@ int cli_print_ones(struct command *command, const cli_ones *all, const char *don
 /* A file of this host, or standard input for "-", of at most max bytes. */
 int cli_read_file(
 	const char *path, size_t max, struct arena *arena, struct str *text, struct error *err);
-/* DELETEs `kind`/NAME for each name, as "/v1/archives/NAME", and prints the results. */
-int cli_remove_ones(
-	struct command *command, const char *kind, const text_list *names, struct error *err);
-struct cli_removal {
-	const char *query; /* appended to each path, or NULL */
-	bool is_dry;	   /* says which were found, and removes none */
-	/* NULL, or may refuse one, whose path is given. */
-	int (*check)(struct command *command, const void *ctx, const char *name, const char *path,
-		struct error *err);
-	const void *ctx;
-};
-int cli_remove(struct command *command, const char *kind, const text_list *names,
-	const struct cli_removal *how, struct error *err);

@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 #include "base/clock.h"
-#include "base/str.h"
-#include "format/text/json_read.h"
 #include "format/text/quantity.h"
 #include "linux/pty.h"
 
@@ -139,7 +137,10 @@ static const struct field *find_column(const struct record *record, unsigned pla
 	return NULL;
 }
 
-void columns_begin(struct columns *columns, const struct record *record)
+/* The columns that a record has, and one more with that head, or NULL: sets count and numbers, and
+ * adds the heads. */
+static void begin_columns(
+	struct columns *columns, const struct record *record, const char *last_head)
 {
 	const char *heads[COLUMNS_MAX];
 	const struct field *row;
@@ -149,18 +150,22 @@ void columns_begin(struct columns *columns, const struct record *record)
 			columns->numbers |= 1u << columns->count;
 		heads[columns->count++] = row->head;
 	}
+	if (last_head)
+		heads[columns->count++] = last_head;
 	columns_add(columns, heads);
 }
 
-void columns_add_object(struct columns *columns, const struct record *record,
-	const struct json_value *object, const char *name)
+/* One line of what an object shows. name: in place of its own, or of that of its workspace; NULL:
+ * none. last: what the further column has. */
+static void add_object(struct columns *columns, const struct record *record,
+	const struct json_value *object, const char *name, const char *last)
 {
 	const char *cells[COLUMNS_MAX];
 	for (unsigned i = 0; i < columns->count; i++) {
 		const struct field *row = find_column(record, i + 1);
-		bool is_name = name &&
+		bool is_name = row && name &&
 			       (!strcmp(row->name, "name") || !strcmp(row->name, "workspace_name"));
-		cells[i] = is_name ? name : columns_text(columns->arena, row, object);
+		cells[i] = is_name ? name : row ? columns_text(columns->arena, row, object) : last;
 	}
 	columns_add(columns, cells);
 }
@@ -264,19 +269,26 @@ int listing_print(struct listing *listing, const char *path, struct error *err)
 static void add_record(struct listing *listing, const struct json_value *item)
 {
 	const char *key = json_member_text(item, listing->key);
-	const char *name = listing->name ? listing->name(listing, item) : NULL;
+	const char *name = listing->name
+				   ? listing->name(listing, item)
+				   : workspace_names_find(&listing->names, item, "workspace", NULL);
 	if (listing->command->options.quiet)
 		buf_printf(&listing->command->out, "%s\n", key ? key : "-");
 	else
-		columns_add_object(&listing->columns, listing->record, item, name);
+		add_object(&listing->columns, listing->record, item, name,
+			listing->text ? listing->text(listing->command, item) : NULL);
 }
 
 int listing_print_named(struct listing *listing, const char *path, struct error *err)
 {
-	listing->columns.arena = &listing->command->arena;
+	struct command *command = listing->command;
+	listing->columns.arena = &command->arena;
 	listing->add = add_record;
-	if (!listing->command->options.quiet)
-		columns_begin(&listing->columns, listing->record);
+	if (!command->options.quiet)
+		begin_columns(&listing->columns, listing->record, listing->head);
+	if (listing->is_of_workspaces && !command->json && !command->options.quiet &&
+		workspace_names_read(&listing->names, &command->remote, true, err))
+		return -1;
 	return listing_print(listing, path, err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/vec.h"
 #include "cli/cli.h"
+#include "cli/workspaces/workspace_names.h"
 #include "model/records/record.h"
 
 #define COLUMNS_MAX 8
@@ -17,11 +18,6 @@ struct columns {
 };
 /* The first row is the heads. `cells` has count of them; NULL is "-". */
 void columns_add(struct columns *columns, const char *const *cells);
-/* The columns that a record has: sets count and numbers, and adds the heads; and one line of what
- * an object shows. name: in place of its own, or of that of its workspace; NULL: none. */
-void columns_begin(struct columns *columns, const struct record *record);
-void columns_add_object(struct columns *columns, const struct record *record,
-	const struct json_value *object, const char *name);
 /* What `object` shows of a field, as people read it: "2.0G", "30s", "yes", "a=b,c=d", an age; NULL:
  * nothing. */
 const char *columns_text(
@@ -40,10 +36,16 @@ struct listing {
 	void (*add)(struct listing *listing, const struct json_value *item); /* a line of it */
 	/* NULL: all of them. */
 	bool (*is_wanted)(const struct command *command, const struct json_value *item);
-	const struct record *record; /* this and the next two are of listing_print_records */
+	const struct record *record; /* this and those that follow are of listing_print_named */
 	const char *key;
-	/* The name of columns_add_object; NULL: none. */
+	/* In place of its name, or of that of its workspace. NULL: the one that `names` has of its
+	 * member `workspace`. */
 	const char *(*name)(struct listing *listing, const struct json_value *item);
+	bool is_of_workspaces; /* those are to be read */
+	struct workspace_names names;
+	/* A column behind those of the record, or NULL. */
+	const char *head;
+	const char *(*text)(struct command *command, const struct json_value *item);
 };
 int listing_print(struct listing *listing, const char *path, struct error *err);
 /* The columns of a record for each item, or with --quiet its member `key` alone. The first needs

@@ -4,8 +4,6 @@
  * and, of a command, the title of its group. zsh shows groups; bash and fish keep their order. */
 #include <dirent.h>
 #include <fcntl.h>
-#include <unistd.h>
-#include "base/str.h"
 #include "base/walk.h"
 #include "cli/cli.h"
 #include "cli/daemon/context_file.h"
@@ -55,10 +53,10 @@ const struct arg_spec cli_completion = {
 	.group = GROUP_SELF,
 	.usage = "SHELL [-o json]",
 	.about = "Prints a script that completes commands, options and names in bash, zsh or fish. "
-		 "\n`make install` installs the scripts where the shells find them.",
+		 "`make install` installs the scripts where the shells find them.",
 	ARG_TABLE(table),
-	.examples = "  . <(carrel completion bash)\n"
-		    "  carrel completion fish > ~/.config/fish/completions/carrel.fish\n",
+	.examples = "  . <(carrel completion bash)\n  carrel completion fish > "
+		    "~/.config/fish/completions/carrel.fish\n",
 	.run = run_completion,
 };
 
@@ -261,23 +259,6 @@ static struct str usage_word(const char *usage, size_t at)
 
 /* -- options -- */
 
-struct wanted {
-	struct str name;
-	char letter;
-	bool is_there;
-	struct arg_option found; /* choices and metavar are the tables' */
-};
-
-static void match_option(void *ctx, const struct arg_option *option)
-{
-	struct wanted *wanted = ctx;
-	if (wanted->is_there || !(wanted->letter ? option->letter == wanted->letter
-						 : str_is(wanted->name, option->name)))
-		return;
-	wanted->is_there = true;
-	wanted->found = *option;
-}
-
 static void offer_option(void *ctx, const struct arg_option *option)
 {
 	struct completion *c = ctx;
@@ -308,19 +289,12 @@ static void offer_value(struct completion *c, const struct arg_option *option)
 /* The option that `word` is, if its value is the next word. */
 static bool takes_next(const struct arg_spec *spec, const char *word, struct arg_option *option)
 {
-	struct wanted wanted = { 0 };
 	size_t len = strlen(word);
-	if (word[0] != '-' || len < 2 || !strcmp(word, "--"))
+	bool is_long = word[0] == '-' && word[1] == '-';
+	if (word[0] != '-' || len < 2 || !strcmp(word, "--") || (is_long && strchr(word, '=')))
 		return false;
-	if (word[1] == '-') {
-		if (strchr(word, '='))
-			return false;
-		wanted.name = str_from(word + 2);
-	} else
-		wanted.letter = word[len - 1];
-	args_each(spec, match_option, &wanted);
-	*option = wanted.found;
-	return wanted.is_there && wanted.found.kind != ARG_FLAG;
+	return args_find(spec, str_from(word + 2), is_long ? 0 : word[len - 1], option) &&
+	       option->kind != ARG_FLAG;
 }
 
 /* -- all of it -- */
@@ -332,7 +306,7 @@ static void complete_word(struct completion *c, const struct arg_spec *spec, int
 	bool are_options_over = false, is_value = false;
 	for (int i = 0; i < argc - 1; i++) {
 		if (!is_value && !are_options_over && takes_next(spec, argv[i], &option)) {
-			if (!strcmp(option.name, "host") && i + 2 < argc)
+			if (option.offset == AT(host) && i + 2 < argc)
 				c->remote.host = argv[i + 1];
 			is_value = true;
 			continue;
@@ -348,12 +322,11 @@ static void complete_word(struct completion *c, const struct arg_spec *spec, int
 	if (is_value) {
 		offer_value(c, &option);
 	} else if (!are_options_over && !strncmp(c->word, "--", 2) && equals) {
-		struct wanted wanted = { .name = { c->word + 2, (size_t)(equals - c->word) - 2 } };
-		args_each(spec, match_option, &wanted);
+		const struct str name = { c->word + 2, (size_t)(equals - c->word) - 2 };
 		c->before = arena_bytes(c->remote.arena, c->word, (size_t)(equals - c->word) + 1);
 		c->word = equals + 1;
-		if (wanted.is_there && wanted.found.kind != ARG_FLAG)
-			offer_value(c, &wanted.found);
+		if (args_find(spec, name, 0, &option) && option.kind != ARG_FLAG)
+			offer_value(c, &option);
 	} else if (!are_options_over && c->word[0] == '-') {
 		args_each(spec, offer_option, c);
 		offer(c, "--help", "show this");

@@ -12,7 +12,7 @@ const struct arg_option plain_names_table[] = {
 };
 const struct arg_option plain_rm_table[] = { REMOVAL_FORCE_ROW, { ARG_FROM(remote_rows) } };
 
-const struct operation *plain_operation(const struct command *command)
+static const struct operation *operation_of(const struct command *command)
 {
 	const struct arg_spec *spec = command->spec;
 	const struct operation *operation =
@@ -125,7 +125,7 @@ static void take_member(void *ctx, const struct arg_option *option)
 
 const char *plain_path(struct command *command, const char *id)
 {
-	const struct operation *operation = plain_operation(command);
+	const struct operation *operation = operation_of(command);
 	const char *braces = strstr(operation->path, "{id}");
 	struct gathering g = { .command = command, .record = operation->query };
 	g.path = operation->path;
@@ -149,7 +149,7 @@ static const struct field *find_row(const struct record *record, struct str name
 
 void plain_print(struct command *command, struct json *j)
 {
-	const struct operation *operation = plain_operation(command);
+	const struct operation *operation = operation_of(command);
 	struct gathering g = { .command = command, .record = operation->takes, .j = j };
 	struct str rest = str_from(command->spec->sends ? command->spec->sends : ""), name;
 	size_t at = strstr(operation->path, "{id}") != NULL;
@@ -168,7 +168,7 @@ void plain_print(struct command *command, struct json *j)
 int plain_ask_with(struct command *command, plain_more_fn *more, const void *ctx,
 	struct remote_answer *answer, struct error *err)
 {
-	const struct operation *operation = plain_operation(command);
+	const struct operation *operation = operation_of(command);
 	const struct arg_spec *spec = command->spec;
 	const text_list *operands = &command->operands;
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
@@ -219,7 +219,7 @@ int plain_run(struct command *command, struct error *err)
 int plain_each(struct command *command, plain_more_fn *more, const void *ctx, const char *done,
 	int signal, struct error *err)
 {
-	const struct operation *operation = plain_operation(command);
+	const struct operation *operation = operation_of(command);
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
 	cli_ones all = { 0 };
@@ -252,12 +252,10 @@ int plain_remove(struct command *command, struct error *err)
 {
 	const struct arg_spec *spec = command->spec;
 	const text_list *names = &command->operands;
-	const char *path = plain_operation(command)->path;
+	const char *path = operation_of(command)->path;
 	for (size_t i = 0; spec->check && i < names->count; i++)
 		if (spec->check(names->items[i], err))
 			return -1;
-	if (spec->removal)
-		return removal_run(command, spec->removal, names, NULL, err);
 	path = arena_printf(&command->arena, "%.*s", (int)(strstr(path, "/{id}") - path), path);
-	return cli_remove_ones(command, path, names, err);
+	return removal_run(command, path, names, spec->removal, NULL, err);
 }

@@ -11,9 +11,8 @@
 /* Rows of many commands, as tables: -q; --force of what may be in use. */
 extern const struct arg_option plain_ids_table[2], plain_names_table[2], plain_rm_table[2];
 
-/* The row of a command: the one that spec->asks names, or that has its name. */
-const struct operation *plain_operation(const struct command *command);
-/* Its path, with `id` for {id} and the query of what options gave. */
+/* The path of the command's operation (the one that spec->asks names, or that has its name), with
+ * `id` for {id} and the query of what options gave. */
 const char *plain_path(struct command *command, const char *id);
 /* The members of its body that options and operands gave, into an open object. */
 void plain_print(struct command *command, struct json *j);

@@ -8,7 +8,6 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/id.h"
-#include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon/context_file.h"
 #include "cli/daemon/daemon.h"

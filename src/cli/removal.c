@@ -1,10 +1,7 @@
 /* removal.c -- looks whether something in use would be lost before it is removed. REST's DELETE
  * removes it all the same: clean-up of programs depends on it. */
 #include <unistd.h>
-#include "base/str.h"
 #include "cli/removal.h"
-#include "cli/remote.h"
-#include "format/text/json_read.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(*(array)))
 #define NAMES_MOST 3 /* that are listed */
@@ -113,7 +110,7 @@ static int find_workspace(struct command *command, const char *path, const char 
 		use->why = first_use(json_member(answer.value, "in_use"));
 	return 0;
 }
-const struct removal workspace_removal = { "workspace", "/v1/workspaces", find_workspace };
+const struct removal workspace_removal = { "workspace", find_workspace };
 
 static void each_context(void *ctx, const struct json_value *item)
 {
@@ -134,7 +131,7 @@ static int find_agent(struct command *command, const char *path, const char *nam
 		"are contexts where tasks of it run");
 	return 0;
 }
-const struct removal agent_removal = { "agent", "/v1/agents", find_agent };
+const struct removal agent_removal = { "agent", find_agent };
 
 static void each_cell(void *ctx, const struct json_value *item)
 {
@@ -153,7 +150,7 @@ static int find_case(struct command *command, const char *path, const char *name
 	use->why = users_text(users, "of it runs", "of it run");
 	return 0;
 }
-const struct removal case_removal = { "case", "/v1/cases", find_case };
+const struct removal case_removal = { "case", find_case };
 
 static int find_deployment(struct command *command, const char *path, const char *name,
 	struct users *users, struct removal_use *use, struct error *err)
@@ -168,7 +165,7 @@ static int find_deployment(struct command *command, const char *path, const char
 			use->why = "a revision of it is being rolled out";
 	return 0;
 }
-const struct removal deployment_removal = { "deployment", "/v1/deployments", find_deployment };
+const struct removal deployment_removal = { "deployment", find_deployment };
 
 static void each_agent(void *ctx, const struct json_value *item)
 {
@@ -187,7 +184,7 @@ static int find_template(struct command *command, const char *path, const char *
 	use->why = users_text(users, "makes its contexts of it", "make their contexts of it");
 	return 0;
 }
-const struct removal template_removal = { "template", "/v1/templates", find_template };
+const struct removal template_removal = { "template", find_template };
 
 /* ---- asked, or refused ---- */
 
@@ -218,10 +215,9 @@ static int refuse(const struct removal *removal, const char *name, const struct 
 }
 
 /* What can't be looked at is removed all the same, or the removal says why it can't be. */
-static int check_unused(struct command *command, const void *ctx, const char *name,
+static int check_unused(struct command *command, const struct removal *removal, const char *name,
 	const char *path, struct error *err)
 {
-	const struct removal *removal = ctx;
 	struct users users = { .arena = &command->arena, .text = buf_empty(4096) };
 	struct removal_use use = { 0 };
 	struct error ignored;
@@ -236,11 +232,34 @@ static int check_unused(struct command *command, const void *ctx, const char *na
 	return failed;
 }
 
-int removal_run(struct command *command, const struct removal *removal, const text_list *names,
-	const char *query, struct error *err)
+static int remove_one(struct command *command, const struct removal *removal, const char *path,
+	const char *query, struct cli_one *one)
 {
-	const struct cli_removal how = { .query = query,
-		.check = command->options.force ? NULL : check_unused,
-		.ctx = removal };
-	return cli_remove(command, removal->path, names, &how, err);
+	struct remote_answer answer = { 0 };
+	if (removal && !command->options.force &&
+		check_unused(command, removal, one->name, path, &one->err))
+		return -1;
+	path = arena_printf(&command->arena, "%s%s", path, query ? query : "");
+	if (remote_call(&command->remote, "DELETE", path, NULL, &answer, &one->err))
+		return -1;
+	/* Only a workspace that was archived is answered with something. */
+	one->archive = json_member_text(answer.value, "name");
+	return 0;
+}
+
+int removal_run(struct command *command, const char *path, const text_list *names,
+	const struct removal *removal, const char *query, struct error *err)
+{
+	cli_ones all = { 0 };
+	if (remote_open(&command->remote, err))
+		return -1;
+	for (size_t i = 0; i < names->count; i++) {
+		struct cli_one one = { .name = names->items[i] };
+		one.has_failed = remove_one(command, removal,
+			arena_printf(&command->arena, "%s/%s", path,
+				remote_escape(&command->remote, one.name)),
+			query, &one);
+		vec_push(&command->arena, &all, one);
+	}
+	return cli_print_ones(command, &all, "removed", 0, err);
 }

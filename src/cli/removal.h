@@ -10,7 +10,7 @@ struct removal_use {
 };
 /* A kind of objects. `find`: NULL, or finds who uses the one at `path`. */
 struct removal {
-	const char *noun, *path; /* "workspace", "/v1/workspaces" */
+	const char *noun; /* "workspace" */
 	int (*find)(struct command *command, const char *path, const char *name,
 		struct users *users, struct removal_use *use, struct error *err);
 };
@@ -22,6 +22,7 @@ extern const struct removal workspace_removal, agent_removal, case_removal, depl
 		0, "force", ARG_FLAG, AT(force), NULL, "don't ask, and remove also what is in use" \
 	}
 
-/* DELETEs each name, and prints the results. `query` is appended to the paths. */
-int removal_run(struct command *command, const struct removal *removal, const text_list *names,
-	const char *query, struct error *err);
+/* DELETEs `path`/NAME for each name, as "/v1/archives/NAME", and prints the results. removal: NULL,
+ * when nothing is looked at before. `query`, or NULL, is appended to the paths. */
+int removal_run(struct command *command, const char *path, const text_list *names,
+	const struct removal *removal, const char *query, struct error *err);

@@ -4,16 +4,11 @@
 #include <libgen.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "base/path.h"
-#include "base/str.h"
 #include "envs/builder/progress.h"
 #include "cli/removal.h"
 #include "cli/agents/case.h"
-#include "cli/cli.h"
-#include "cli/columns.h"
 #include "cli/plain.h"
 #include "cli/workspaces/tree.h"
 #include "format/text/yaml_json.h"
@@ -656,9 +651,8 @@ static const struct arg_spec run_spec = {
 	.usage = "CASE.yaml... [options]",
 	.about =
 		"Runs each case in cells: forks of a workspace that was prepared once. Writes "
-		"results.jsonl,\njunit.xml, report.html and the logs of each cell to a "
-		"directory.\nExit code: 0 if all cells passed, 1 if some failed, 125 if they could "
-		"not be run.",
+		"results.jsonl, junit.xml, report.html and the logs of each cell to a directory. "
+		"Exit code: 0 if all cells passed, 1 if some failed, 125 if they could not be run.",
 	ARG_TABLE(run_table),
 	.examples =
 		"  carrel case run cases/*.yaml -j 2\n"
@@ -682,9 +676,8 @@ static const struct arg_spec rm_spec = {
 	.summary = "remove eval cases with their workspaces",
 	.usage = "CASE... [options]",
 	.about = "Removes cases, by the ids that carrel case ls shows, with all of their "
-		 "workspaces. "
-		 "Cells that\nrun are canceled: then it asks on a terminal, and needs --force "
-		 "elsewhere.",
+		 "workspaces. Cells that run are canceled: then it asks on a terminal, and needs "
+		 "--force elsewhere.",
 	ARG_TABLE(plain_rm_table),
 	.run = plain_remove,
 	.removal = &case_removal,

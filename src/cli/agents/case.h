@@ -33,17 +33,11 @@ int case_out_add(struct case_out *out, const struct json_value *cell, const char
 int case_out_finish(struct case_out *out, const case_results *results, struct error *err);
 void case_out_done(struct case_out *out);
 
-/* What a cell has failed by: its reason, with the names of graders that it did not pass. */
-void case_print_cause(const struct case_result *result, struct buf *out);
-/* The same in the arena; NULL if it has no reason. */
+/* What a cell has failed by: its reason, with the names of graders that it did not pass; NULL if it
+ * has no reason. */
+const char *case_cause(const struct case_result *result, struct arena *arena);
 /* Whether the name of a case is that of one file. */
 bool case_name_is_plain(const char *name);
-const char *case_cause(const struct case_result *result, struct arena *arena);
 /* One line for each case: sorted by name, the repeats of a case together. */
 void case_results_sort(case_results *results);
 void case_print_table(const case_results *results, struct arena *arena, struct buf *out);
-/* Text of XML or HTML: what may not stand there is escaped, or U+FFFD. Colours of a terminal are
- * left out. */
-void case_escape(struct buf *out, struct str text);
-/* ---- case_report.c ---- */
-void case_report_print(const case_results *results, struct buf *out);

@@ -1,12 +1,12 @@
-/* case_results.c -- results.jsonl, junit.xml, the files of each cell, and the table. */
+/* case_results.c -- results.jsonl, junit.xml, report.html, the files of each cell, and the table.
+ */
 #include "cli/agents/case.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "base/str.h"
 #include "cli/columns.h"
 
 #define RESULTS "results.jsonl"
@@ -14,7 +14,8 @@
 
 /* ---- causes ---- */
 
-void case_print_cause(const struct case_result *result, struct buf *out)
+/* What a cell has failed by: its reason, with the names of graders that it did not pass. */
+static void print_cause(const struct case_result *result, struct buf *out)
 {
 	const char *reason = json_member_text(result->value, "reason");
 	const struct json_value *step = json_member_first(result->value, "steps");
@@ -35,7 +36,7 @@ void case_print_cause(const struct case_result *result, struct buf *out)
 const char *case_cause(const struct case_result *result, struct arena *arena)
 {
 	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
-	case_print_cause(result, &text);
+	print_cause(result, &text);
 	return text.len ? arena_bytes(arena, text.data, text.len) : NULL;
 }
 
@@ -222,7 +223,9 @@ static size_t sequence_len(struct str text, size_t at)
 	return end < text.len && text.data[end] >= '@' && text.data[end] <= '~' ? end + 1 - at : 0;
 }
 
-void case_escape(struct buf *out, struct str text)
+/* Text of XML or HTML: what may not stand there is escaped, or U+FFFD. Colours of a terminal are
+ * left out. */
+static void escape(struct buf *out, struct str text)
 {
 	for (size_t i = 0; i < text.len; i++) {
 		for (size_t len; (len = sequence_len(text, i));)
@@ -248,7 +251,7 @@ static void print_member(struct buf *out, const struct json_value *value, const 
 {
 	const struct json_value *member = json_member(value, key);
 	if (member && member->kind == JSON_STRING)
-		case_escape(out, member->string);
+		escape(out, member->string);
 }
 
 static void print_test(struct buf *out, const struct case_result *result)
@@ -283,19 +286,23 @@ static void print_test(struct buf *out, const struct case_result *result)
 /* How many of the results from *at on are of one case; and sums of them. */
 struct group {
 	size_t count, passed;
-	uint64_t duration_ms;
+	uint64_t sum_ms, least_ms, most_ms;
 	const struct case_result *failed; /* the first, or NULL */
 };
 
 static struct group next_group(const case_results *results, size_t at)
 {
-	struct group group = { 0 };
+	struct group group = { .least_ms = UINT64_MAX };
 	const char *name = results->items[at].name;
 	for (; at < results->count && !strcmp(results->items[at].name, name); at++) {
 		const struct case_result *result = &results->items[at];
 		group.count++;
 		group.passed += result->has_passed;
-		group.duration_ms += result->duration_ms;
+		group.sum_ms += result->duration_ms;
+		if (result->duration_ms < group.least_ms)
+			group.least_ms = result->duration_ms;
+		if (result->duration_ms > group.most_ms)
+			group.most_ms = result->duration_ms;
 		if (!result->has_passed && !group.failed)
 			group.failed = result;
 	}
@@ -311,7 +318,7 @@ static void print_junit(const case_results *results, struct buf *out)
 			"  <testsuite name=\"%s\" tests=\"%zu\" failures=\"%zu\" errors=\"0\" "
 			"time=\"%.3f\">\n",
 			results->items[at].name, group.count, group.count - group.passed,
-			(double)group.duration_ms / 1000);
+			(double)group.sum_ms / 1000);
 		for (size_t end = at + group.count; at < end; at++)
 			print_test(out, &results->items[at]);
 		buf_text(out, "  </testsuite>\n");
@@ -319,11 +326,145 @@ static void print_junit(const case_results *results, struct buf *out)
 	buf_text(out, "</testsuites>\n");
 }
 
+/* ---- report.html: one page, without external resources or scripts ---- */
+
+/* case_report.html */
+static const char head[] = {
+#include "cli/case_report.inc"
+	0
+};
+
+static void print_verdict(struct buf *out, bool has_passed)
+{
+	buf_printf(out, "<b class=\"%s\">%s</b>", has_passed ? "good" : "bad",
+		has_passed ? "passed" : "failed");
+}
+
+static void print_step(struct buf *out, const struct json_value *step)
+{
+	const struct json_value *output = json_member(step, "output");
+	uint64_t duration_ms = 0, code = 0;
+	json_member_u64(step, "duration_ms", &duration_ms);
+	json_member_u64(step, "exit_code", &code);
+	buf_text(out, "<h3>");
+	print_verdict(out, json_member_true(step, "passed"));
+	buf_char(out, ' ');
+	print_member(out, step, "name");
+	buf_printf(out, " <span class=\"dim\">%.2f s, exit code %" PRIu64 ", ",
+		(double)duration_ms / 1000, code);
+	print_member(out, step, "reason");
+	buf_text(out, "</span></h3>\n<div class=\"dim\"><code>");
+	print_member(out, step, "command");
+	buf_text(out, "</code></div>\n");
+	if (output && output->kind == JSON_STRING && output->string.len) {
+		buf_text(out, "<pre>");
+		escape(out, output->string);
+		buf_text(out, "</pre>\n");
+	}
+}
+
+static void print_diff(struct buf *out, const struct json_value *cell)
+{
+	const struct json_value *diff = json_member(cell, "diff");
+	struct str rest, line;
+	if (!diff || diff->kind != JSON_STRING)
+		return;
+	buf_text(out, "<h3>What the harness changed</h3>\n");
+	if (!diff->string.len) {
+		buf_text(out, "<div class=\"dim\">nothing</div>\n");
+		return;
+	}
+	buf_text(out, "<pre>");
+	for (rest = diff->string; str_next(&rest, '\n', &line);) {
+		bool is_head = str_starts_with(line, "+++") || str_starts_with(line, "---");
+		const char *kind = is_head || !line.len	 ? ""
+				   : line.data[0] == '+' ? " class=\"added\""
+				   : line.data[0] == '-' ? " class=\"removed\""
+							 : "";
+		buf_printf(out, "<span%s>", kind);
+		escape(out, line);
+		buf_text(out, "</span>");
+	}
+	buf_text(out, "</pre>\n");
+	if (json_member_true(cell, "diff_truncated"))
+		buf_text(out, "<div class=\"dim\">The rest is left out.</div>\n");
+}
+
+static void print_cell(struct buf *out, const struct case_result *result)
+{
+	const struct json_value *step = json_member_first(result->value, "steps");
+	buf_printf(out, "<details%s><summary>", result->has_passed ? "" : " open");
+	print_verdict(out, result->has_passed);
+	buf_printf(out, " repeat %" PRIu64 " <span class=\"dim\">%.2f s", result->repeat,
+		(double)result->duration_ms / 1000);
+	if (!result->has_passed) {
+		auto_buf struct buf cause = buf_empty(BUF_MAX_DEFAULT);
+		print_cause(result, &cause);
+		buf_text(out, ", by ");
+		escape(out, (struct str){ cause.data, cause.len });
+	}
+	buf_text(out, "</span></summary><div>\n");
+	if (json_member_text(result->value, "error")) {
+		buf_text(out, "<p class=\"bad\">");
+		print_member(out, result->value, "error");
+		buf_text(out, "</p>\n");
+	}
+	for (; step; step = step->next)
+		print_step(out, step);
+	print_diff(out, result->value);
+	buf_text(out, "</div></details>\n");
+}
+
+static void print_row(struct buf *out, const char *name, const struct group *times)
+{
+	double rate = (double)times->passed / (double)times->count;
+	buf_printf(out,
+		"<tr><td><a href=\"#%s\">%s</a></td><td><meter value=\"%.3f\"></meter></td>"
+		"<td class=\"n %s\">%.0f %%</td><td class=\"n\">%zu/%zu</td>"
+		"<td class=\"n\">%.2f s</td><td class=\"n\">%.2f s</td><td class=\"n\">%.2f s</td>"
+		"</tr>\n",
+		name, name, rate, times->passed == times->count ? "good" : "bad", 100 * rate,
+		times->passed, times->count, (double)times->sum_ms / 1000 / (double)times->count,
+		(double)times->least_ms / 1000, (double)times->most_ms / 1000);
+}
+
+static void print_report(const case_results *results, struct buf *out)
+{
+	size_t passed = 0;
+	char now[32];
+	clock_format_now(now);
+	for (size_t i = 0; i < results->count; i++)
+		passed += results->items[i].has_passed;
+	buf_text(out, head);
+	buf_printf(out,
+		"<h1><span class=\"%s\">%zu of %zu cells passed</span></h1>\n"
+		"<p class=\"dim\">%s, carrel " CARREL_VERSION "</p>\n",
+		passed == results->count ? "good" : "bad", passed, results->count, now);
+	buf_text(out,
+		"<div class=\"scroll\"><table>\n<tr><th>Case</th><th></th><th class=\"n\">Rate"
+		"</th><th class=\"n\">Passed</th><th class=\"n\">Mean</th><th class=\"n\">"
+		"Least</th><th class=\"n\">Most</th></tr>\n");
+	for (size_t at = 0; at < results->count;) {
+		struct group times = next_group(results, at);
+		print_row(out, results->items[at].name, &times);
+		at += times.count;
+	}
+	buf_text(out, "</table></div>\n");
+	for (size_t at = 0; at < results->count;) {
+		struct group times = next_group(results, at);
+		buf_printf(out, "<h2 id=\"%s\">%s</h2>\n", results->items[at].name,
+			results->items[at].name);
+		for (size_t end = at + times.count; at < end; at++)
+			print_cell(out, &results->items[at]);
+	}
+	buf_text(out, "</body>\n</html>\n");
+}
+
 int case_out_finish(struct case_out *out, const case_results *results, struct error *err)
 {
 	auto_buf struct buf junit = buf_empty(BUF_MAX_DEFAULT), report = buf_empty(BUF_MAX_DEFAULT);
 	print_junit(results, &junit);
-	case_report_print(results, &report);
+	print_report(results, &report);
 	return write_file(out->dir, "junit.xml", (struct str){ junit.data, junit.len }, err) ||
 			       write_file(out->dir, "report.html",
 				       (struct str){ report.data, report.len }, err)
@@ -355,8 +496,8 @@ void case_print_table(const case_results *results, struct arena *arena, struct b
 		struct group group = next_group(results, at);
 		const char *cells[] = { results->items[at].name,
 			arena_printf(arena, "%zu/%zu", group.passed, group.count),
-			arena_printf(arena, "%.2fs",
-				(double)group.duration_ms / 1000 / (double)group.count),
+			arena_printf(
+				arena, "%.2fs", (double)group.sum_ms / 1000 / (double)group.count),
 			group.failed ? case_cause(group.failed, arena) : NULL };
 		columns_add(&columns, cells);
 		at += group.count;

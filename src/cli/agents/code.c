@@ -1,7 +1,6 @@
 /* carrel code run: a file and its tests in a throw-away workspace of the daemon. */
 #include <unistd.h>
 #include "base/fd.h"
-#include "cli/cli.h"
 #include "cli/run/network.h"
 #include "format/text/base64.h"
 #include "model/agents/code.h"
@@ -143,10 +142,9 @@ static const struct arg_spec run_spec = {
 	.command = "code run",
 	.summary = "run a file and its tests in a throw-away workspace",
 	.usage = "FILE [options]",
-	.about =
-		"Runs FILE, which ends in .py or .sh, in a workspace that is made for it and "
-		"removed\nafterwards, then its tests. Tests in Python import FILE by its name. The "
-		"exit code is\nthat of FILE, or 1 when it is 0 and the tests didn't pass.",
+	.about = "Runs FILE, which ends in .py or .sh, in a workspace that is made for it and "
+		 "removed afterwards, then its tests. Tests in Python import FILE by its name. The "
+		 "exit code is that of FILE, or 1 when it is 0 and the tests didn't pass.",
 	ARG_TABLE(run_table),
 	.examples = "  carrel code run fib.py --tests test_fib.py\n"
 		    "  carrel code run report.sh --timeout 30s -o json\n"

@@ -1,9 +1,6 @@
 /* carrel deploy, carrel deployment: agent packages that are served. */
-#include <unistd.h>
 #include "base/fd.h"
 #include "cli/removal.h"
-#include "cli/cli.h"
-#include "cli/columns.h"
 #include "cli/run/network.h"
 #include "cli/agents/package.h"
 #include "cli/plain.h"
@@ -323,11 +320,11 @@ const struct arg_spec cli_deploy = {
 	.group = GROUP_AGENTS,
 	.usage = "FILE|DIR|blob:NAME@VERSION [options]\n       carrel deploy NAME@VERSION --url "
 		 "URL [--sha256 HEX] [options]",
-	.about = "Serves an agent package: a file or directory of this host, which is uploaded, "
-		 "one that\nis stored (blob:), or one that is fetched. Each surface of its "
-		 "agent.yaml runs in a\nsandbox of its own. A deployment of that name is replaced "
-		 "without a failed request; if\nthe new one doesn't become healthy, the old one "
-		 "stays.",
+	.about =
+		"Serves an agent package: a file or directory of this host, which is uploaded, one "
+		"that is stored (blob:), or one that is fetched. Each surface of its agent.yaml "
+		"runs in a sandbox of its own. A deployment of that name is replaced without a "
+		"failed request; if the new one doesn't become healthy, the old one stays.",
 	ARG_TABLE(deploy_table),
 	.examples = "  carrel deploy ./greeter -e GREETING=hello\n"
 		    "  carrel deploy greeter@1.0.0.apkg --name staging\n"
@@ -379,7 +376,7 @@ static const struct arg_spec logs_spec = {
 	.summary = "show what the surfaces of a deployment write",
 	.usage = "NAME [rest|a2a|ui] [options]",
 	.about = "Prints the end of what the surfaces have written, also of the latest rollout if "
-		 "it has\nfailed. carrel logs -f follows the exec of a surface.",
+		 "it has failed. carrel logs -f follows the exec of a surface.",
 	REMOTE_OPTIONS,
 	.run = run_logs,
 	.sends = "surface",
@@ -390,7 +387,7 @@ static const struct arg_spec rm_spec = {
 	.summary = "end deployments and remove them",
 	.usage = "NAME... [options]",
 	.about = "Ends the surfaces of deployments and removes all of them but their environments "
-		 "and packages.\nDuring a rollout it asks on a terminal, and needs --force "
+		 "and packages. During a rollout it asks on a terminal, and needs --force "
 		 "elsewhere.",
 	ARG_TABLE(plain_rm_table),
 	.run = plain_remove,

@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "cli/columns.h"
 #include "cli/environments/env.h"
 #include "cli/role.h"
 #include "cli/plain.h"
@@ -232,7 +231,7 @@ static const struct arg_spec build_spec = {
 	.summary = "make an agent package of a directory",
 	.usage = "DIR [-f FILE] [--with-env]",
 	.about = "Checks agent.yaml, packs the directory, and prints the SHA-256 of the package. "
-		 "The same files\nmake the same bytes.",
+		 "The same files make the same bytes.",
 	ARG_TABLE(build_table),
 	.examples = "  carrel package build ./greeter\n",
 	.run = run_build,

@@ -1,14 +1,16 @@
 /* carrel tool: tools that are tested before they are loaded. */
-#include "model/agents/tool.h"
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "cli/agents/tool.h"
-#include "cli/cli.h"
-#include "cli/columns.h"
 #include "cli/plain.h"
 #include "cli/run/network.h"
+#include "model/agents/tool.h"
 
 #define ARGUMENTS_MAX ((size_t)1 << 20)
+#define LINK_PREFIX "venv_"
 
 static const char *tool_path(struct command *command, const char *name, const char *more)
 {
@@ -29,6 +31,122 @@ static int read_version(struct command *command, struct error *err)
 	if (command->options.version)
 		return fail(err, ERR_INVALID, "version %s and --version can't be combined", text);
 	command->options.version = version;
+	return 0;
+}
+
+/* ---- the directory of links ---- */
+
+struct view {
+	struct command *command;
+	const char *home;
+	pair_list links; /* name and target */
+};
+
+static void add_link(void *ctx, const struct json_value *item)
+{
+	struct view *view = ctx;
+	struct arena *arena = &view->command->arena;
+	const char *name = json_member_text(item, "name");
+	const char *state = json_member_text(item, "state");
+	const char *environment = json_member_text(item, "environment");
+	if (!name || !state || strcmp(state, "active") != 0 || !environment)
+		return;
+	bool is_package = str_starts_with(str_from(name), TOOL_PACKAGE_PREFIX);
+	vec_push(arena, &view->links,
+		(struct text_pair){
+			arena_printf(arena, "%s%s", is_package ? "" : LINK_PREFIX, name),
+			arena_printf(arena, "%s/envs/%s", view->home, environment) });
+}
+
+/* Where a link of that name leads; NULL: it isn't a link. */
+static const char *read_link(int dir, const char *name, char out[PATH_MAX])
+{
+	ssize_t len = readlinkat(dir, name, out, PATH_MAX - 1);
+	if (len < 0)
+		return NULL;
+	out[len] = '\0';
+	return out;
+}
+
+static bool is_wanted(const struct view *view, const char *name)
+{
+	for (size_t i = 0; i < view->links.count; i++)
+		if (!strcmp(view->links.items[i].key, name))
+			return true;
+	return false;
+}
+
+static void remove_stale(const struct view *view, int dir)
+{
+	const char *inside = arena_printf(&view->command->arena, "%s/envs/", view->home);
+	int copy = fcntl(dir, F_DUPFD_CLOEXEC, 3);
+	DIR *all = copy >= 0 ? fdopendir(copy) : NULL;
+	char target[PATH_MAX];
+	struct dirent *entry;
+	if (!all) {
+		fd_close(&copy);
+		return;
+	}
+	while ((entry = readdir(all))) {
+		struct str name = str_from(entry->d_name);
+		if ((str_starts_with(name, LINK_PREFIX) ||
+			    str_starts_with(name, TOOL_PACKAGE_PREFIX)) &&
+			!is_wanted(view, entry->d_name) && read_link(dir, entry->d_name, target) &&
+			str_starts_with(str_from(target), inside))
+			unlinkat(dir, entry->d_name, 0);
+	}
+	closedir(all);
+}
+
+/* Replaced by a rename: a reader finds the old one or the new one. */
+static int make_link(int dir, const struct text_pair *link, struct error *err)
+{
+	char target[PATH_MAX], temporary[TOOL_NAME_MAX + 32];
+	const char *there = read_link(dir, link->key, target);
+	if (there && !strcmp(there, link->value))
+		return 0;
+	if (!there && !faccessat(dir, link->key, F_OK, AT_SYMLINK_NOFOLLOW))
+		return fail(err, ERR_CONFLICT, "VENV_BASE: '%s' is not a link", link->key);
+	str_format(temporary, sizeof temporary, ".%s.%d", link->key, (int)getpid());
+	if (symlinkat(link->value, dir, temporary))
+		return fail_errno(err, "VENV_BASE: make the link '%s'", link->key);
+	if (renameat(dir, temporary, dir, link->key)) {
+		fail_errno(err, "VENV_BASE: make the link '%s'", link->key);
+		unlinkat(dir, temporary, 0);
+		return -1;
+	}
+	return 0;
+}
+
+/* VENV_BASE, a directory of this machine: links venv_NAME and pypi_PACKAGE in it lead to the
+ * environments of the active tools of this home's daemon; links to environments of this home that
+ * no active tool has are removed. Nothing else there is touched. Without VENV_BASE: nothing.
+ * With a daemon of another machine: it says so. */
+static int update_view(struct command *command, struct error *err)
+{
+	const char *base = getenv("VENV_BASE");
+	struct view view = { .command = command };
+	if (!base || !base[0])
+		return 0;
+	if (command->remote.is_far || command->remote.host) {
+		cli_say("VENV_BASE: the environments are on the daemon's machine: no links are "
+			"kept");
+		return 0;
+	}
+	if (cli_open_home(command, err))
+		return -1;
+	view.home = command->home.path;
+	if (remote_each(&command->remote, "/v1/tools", add_link, &view, err))
+		return -1;
+	if (mkdir(base, 0755) && errno != EEXIST)
+		return fail_errno(err, "VENV_BASE: make '%s'", base);
+	auto_close int dir = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return fail_errno(err, "VENV_BASE: open '%s'", base);
+	remove_stale(&view, dir);
+	for (size_t i = 0; i < view.links.count; i++)
+		if (make_link(dir, &view.links.items[i], err))
+			return -1;
 	return 0;
 }
 
@@ -70,7 +188,7 @@ static int show_forged(
 	uint64_t version = 0;
 	bool is_active = state && !strcmp(state, "active");
 	json_member_u64(answer->value, "version", &version);
-	if (tool_view_update(command, err))
+	if (update_view(command, err))
 		return -1;
 	if (command->json) {
 		plain_show(command, answer);
@@ -138,11 +256,9 @@ static const struct arg_spec forge_spec = {
 	.summary = "test code, and load it as a tool",
 	.usage = "NAME --code FILE --tests FILE [options]",
 	.about = "Runs the tests of a tool twice, in order and in reverse order, in a workspace of "
-		 "its\nown. If they pass, the tool is active, in place of the version before it; "
-		 "else "
-		 "it is\ndormant, the reason and the output of the tests are shown, and the exit "
-		 "code "
-		 "is 1.",
+		 "its own. If they pass, the tool is active, in place of the version before it; "
+		 "else it is dormant, the reason and the output of the tests are shown, and the "
+		 "exit code is 1.",
 	ARG_TABLE(forge_table),
 	.examples = "  carrel tool forge slug --code slug.py --tests test_slug.py\n"
 		    "  carrel tool forge fetch --code fetch.py --tests test_fetch.py --requires "
@@ -159,11 +275,10 @@ static const struct arg_spec install_spec = {
 	.summary = "make a tool of a Python package",
 	.usage = "PACKAGE [options]",
 	.about = "Makes the tool pypi_PACKAGE, with an environment of its own, an adapter that "
-		 "calls the\npublic functions of the package, and a test that it can be imported.",
+		 "calls the public functions of the package, and a test that it can be imported.",
 	ARG_TABLE(install_table),
-	.examples = "  carrel tool install python-slugify\n"
-		    "  carrel tool call pypi_python-slugify '{\"function\": \"slugify.slugify\", "
-		    "\"args\": [\"A b\"]}'\n",
+	.examples = "  carrel tool install python-slugify\n  carrel tool call pypi_python-slugify "
+		    "'{\"function\": \"slugify.slugify\", \"args\": [\"A b\"]}'\n",
 	.run = run_install,
 	.sends = "package",
 	.cancels = "the forging",
@@ -241,9 +356,7 @@ static const struct arg_option version_row[] = {
 };
 static const struct arg_option call_table[] = {
 	{ 0, "timeout", ARG_DURATION, AT(timeout_ms), "TIME",
-		"end the call after this time "
-		"(default 300s)",
-		NULL, 1 },
+		"end the call after this time (default 300s)", NULL, 1 },
 	{ ARG_FROM(version_row) },
 	{ ARG_FROM(remote_rows) },
 };
@@ -251,11 +364,10 @@ static const struct arg_spec call_spec = {
 	.command = "tool call",
 	.summary = "call a tool",
 	.usage = "NAME [JSON] [options]",
-	.about =
-		"Calls run(**arguments) of a tool, in its own workspace, with the members of the "
-		"JSON\nobject as arguments, and prints what it returns as JSON. JSON is read from "
-		"standard\ninput for -. What the tool prints goes to standard error. The exit code "
-		"is 1 when the\ntool fails.",
+	.about = "Calls run(**arguments) of a tool, in its own workspace, with the members of the "
+		 "JSON object as arguments, and prints what it returns as JSON. JSON is read from "
+		 "standard input for -. What the tool prints goes to standard error. The exit code "
+		 "is 1 when the tool fails.",
 	ARG_TABLE(call_table),
 	.examples = "  carrel tool call slug '{\"text\": \"A title\"}'\n",
 	.run = run_call,
@@ -265,7 +377,7 @@ static const struct arg_spec call_spec = {
 
 static int run_ls(struct command *command, struct error *err)
 {
-	return plain_list(command, err) || tool_view_update(command, err) ? -1 : 0;
+	return plain_list(command, err) || update_view(command, err) ? -1 : 0;
 }
 
 static const struct arg_spec ls_spec = {
@@ -325,7 +437,7 @@ static const struct arg_spec show_spec = {
 	.summary = "show a tool and its versions",
 	.usage = "NAME [VERSION] [options]",
 	.about = "Shows a tool and its versions. With -o json also its code, its tests and what "
-		 "they\nhave printed.",
+		 "they have printed.",
 	ARG_TABLE(show_table),
 	.examples = "  carrel tool show slug\n  carrel tool show slug 2 --code\n",
 	.run = run_show,
@@ -368,7 +480,7 @@ static const struct arg_spec logs_spec = {
 	.summary = "show what the tests of a tool have printed",
 	.usage = "NAME [VERSION] [options]",
 	.about = "Prints what the tests of the version that was forged last, or of VERSION, have "
-		 "printed,\nthe end of it, and why it is dormant.",
+		 "printed, the end of it, and why it is dormant.",
 	ARG_TABLE(logs_table),
 	.examples = "  carrel tool logs slug\n  carrel tool logs slug 2\n",
 	.run = run_logs,
@@ -400,7 +512,7 @@ static const struct arg_spec rollback_spec = {
 	.summary = "load another version of a tool",
 	.usage = "NAME [VERSION] [options]",
 	.about = "Loads the newest version below the active one that has passed its tests, or "
-		 "VERSION.\nVersions that aren't active are kept for 24 hours, unless forged with "
+		 "VERSION. Versions that aren't active are kept for 24 hours, unless forged with "
 		 "--ttl.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel tool rollback slug\n  carrel tool rollback slug 2\n",
@@ -410,7 +522,7 @@ static const struct arg_spec rollback_spec = {
 static int run_rm(struct command *command, struct error *err)
 {
 	int code = plain_remove(command, err);
-	return code < 0 || tool_view_update(command, err) ? -1 : code;
+	return code < 0 || update_view(command, err) ? -1 : code;
 }
 
 static const struct arg_spec rm_spec = {

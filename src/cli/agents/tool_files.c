@@ -112,7 +112,7 @@ const struct arg_spec tool_discover_spec = {
 	.summary = "find tools in the index",
 	.usage = "WORD... [options]",
 	.about = "Lists the tools of the index that TOOL_INDEX_PATH names which fit the words, the "
-		 "best\nfirst: by name, then tags, then description.",
+		 "best first: by name, then tags, then description.",
 	ARG_TABLE(discover_table),
 	.examples = "  TOOL_INDEX_PATH=index.json carrel tool discover html parser\n",
 	.run = run_discover,
@@ -199,11 +199,10 @@ const struct arg_spec tool_generate_spec = {
 	.summary = "write the code and the tests of a tool",
 	.usage = "SPEC [options]",
 	.about =
-		"Writes NAME.py and test_NAME.py for a specification, a JSON file: {\"name\",\n"
+		"Writes NAME.py and test_NAME.py for a specification, a JSON file: {\"name\", "
 		"\"description\", \"arguments\": {NAME: EXAMPLE}, \"requires\"}. The generator of "
-		"the\ndaemon's config.yaml writes them, in a workspace of its own; without one "
-		"they "
-		"are\nskeletons, whose tests fail until run is written. Files that exist are left.",
+		"the daemon's config.yaml writes them, in a workspace of its own; without one they "
+		"are skeletons, whose tests fail until run is written. Files that exist are left.",
 	ARG_TABLE(generate_table),
 	.examples = "  carrel tool generate slug.json --to tools\n",
 	.run = run_generate,

@@ -1,9 +1,7 @@
 /* carrel config: the settings of the operator. */
-#include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/daemon/daemon.h"
 #include "envs/shown.h"
-#include "format/text/json_read.h"
 #include "model/settings/config.h"
 
 /* What holds, and the daemon that goes by it. */
@@ -162,10 +160,9 @@ static const struct arg_spec show_spec = {
 	.command = "config show",
 	.summary = "print what is in force, and where each value comes from",
 	.usage = "[KEY...] [-o json]",
-	.about =
-		"Prints every key of config.yaml, or those that are named (a section: all of it),\n"
-		"with the value that is in force and where it comes from: the default, a line of\n"
-		"the file, or an option of the daemon that runs. Passwords of URLs are left out.",
+	.about = "Prints every key of config.yaml, or those that are named (a section: all of it), "
+		 "with the value that is in force and where it comes from: the default, a line of "
+		 "the file, or an option of the daemon that runs. Passwords of URLs are left out.",
 	ARG_TABLE(show_table),
 	.examples = "  carrel config show\n"
 		    "  carrel config show serve environments.index\n",

@@ -1,10 +1,6 @@
 /* carrel context: names of daemons. */
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <unistd.h>
 #include "base/path.h"
-#include "base/str.h"
-#include "cli/cli.h"
 #include "cli/columns.h"
 #include "cli/daemon/context_file.h"
 #include "format/http/uri.h"
@@ -133,9 +129,9 @@ static const struct arg_spec add_spec = {
 	.command = "context add",
 	.summary = "give a daemon a name",
 	.usage = "NAME --host HOST [options]",
-	.about = "Gives a daemon, its access token and its authority a name. They are kept in\n"
+	.about = "Gives a daemon, its access token and its authority a name. They are kept in "
 		 "~/.config/carrel/contexts.json, which only you can read. `carrel context use` "
-		 "makes it the\none that commands use.",
+		 "makes it the one that commands use.",
 	ARG_TABLE(add_table),
 	.examples = "  carrel context add lab --host https://lab.example:7443 --token-file "
 		    "lab.token --ca lab-ca.pem\n"
@@ -178,7 +174,7 @@ static const struct arg_spec use_spec = {
 	.summary = "choose the daemon that commands use",
 	.usage = "NAME [-o json]",
 	.about = "Chooses the daemon that commands use without --host and CARREL_HOST. The name "
-		 "'local' is\nthe daemon of this home, which is used at first.",
+		 "'local' is the daemon of this home, which is used at first.",
 	ARG_TABLE(name_table),
 	.run = run_use,
 };

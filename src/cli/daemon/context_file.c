@@ -2,14 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
-#include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/str.h"
 #include "cli/cli.h"
 #include "client/relay.h"
-#include "format/text/json_read.h"
 
 #define FILE_NAME "contexts.json"
 #define FILE_MAX_BYTES (1 << 20)

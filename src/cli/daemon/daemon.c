@@ -5,13 +5,11 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/str.h"
 #include "cli/cli.h"
 #include "linux/child.h"
 #include "linux/pidfd.h"

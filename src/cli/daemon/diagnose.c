@@ -1,7 +1,5 @@
 #include "cli/daemon/diagnose.h"
 
-#include "base/buf.h"
-#include "base/str.h"
 #include "envs/python/uv.h"
 #include "format/text/procfs.h"
 #include "sandbox/native/slot.h"

@@ -8,12 +8,9 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/path.h"
-#include "base/str.h"
-#include "cli/cli.h"
 #include "cli/daemon/diagnose.h"
 #include "envs/shown.h"
 #include "envs/python/uv.h"
-#include "format/text/json.h"
 #include "linux/home.h"
 #include "linux/landlock.h"
 #include "proc/capture.h"
@@ -367,10 +364,9 @@ const struct arg_spec cli_doctor = {
 	.group = GROUP_SELF,
 	.usage = "[-o json] [-- PROGRAM [ARG...]]",
 	.about = "Tries every kernel feature that sandboxes need, and prints what works on this "
-		 "host, what doesn't, why, and the command that changes it.\n"
-		 "Exits 0 if 'carrel run' works with all layers, else 125. Changes nothing.\n"
-		 "With PROGRAM: runs it in a sandbox, and lists the files of this host that it "
-		 "looked for and did not find.",
+		 "host, what doesn't, why, and the command that changes it. Exits 0 if 'carrel "
+		 "run' works with all layers, else 125. Changes nothing. With PROGRAM: runs it in "
+		 "a sandbox, and lists the files of this host that it looked for and did not find.",
 	ARG_TABLE(table),
 	.takes_command = true,
 	.run = run,

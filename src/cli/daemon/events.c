@@ -1,8 +1,5 @@
 /* carrel events. */
-#include <unistd.h>
-#include "base/str.h"
 #include "cli/plain.h"
-#include "cli/cli.h"
 
 /* "TIME TYPE NAME KEY=VALUE…", the first two as wide as the longest that there is. */
 static void print_text(const struct json_value *event, struct buf *out)
@@ -91,7 +88,7 @@ const struct arg_spec cli_events = {
 	.command = "events",
 	.summary = "follow events of workspaces",
 	.group = GROUP_DAEMON,
-	.about = "Prints events of workspaces and execs until it is interrupted.\nWith -o json, "
+	.about = "Prints events of workspaces and execs until it is interrupted. With -o json, "
 		 "each event is one JSON value on its own line.",
 	ARG_TABLE(table),
 	.run = run,

@@ -67,9 +67,9 @@ static const struct arg_spec init_spec = {
 	.usage = "--size SIZE [--fs btrfs|ext4] [-o json]",
 	.about =
 		"Makes a file system for the home ($CARREL_HOME, or /var/lib/carrel) in the sparse "
-		"file\n$CARREL_HOME.img, so that the kernel enforces the disk limits of workspaces "
-		"exactly. Needs root, and\na home that does not exist or is empty. Later commands "
-		"of root mount it if it isn't mounted; it\nstays mounted when the daemon ends.",
+		"file $CARREL_HOME.img, so that the kernel enforces the disk limits of workspaces "
+		"exactly. Needs root, and a home that does not exist or is empty. Later commands "
+		"of root mount it if it isn't mounted; it stays mounted when the daemon ends.",
 	ARG_TABLE(init_table),
 	.examples = "  carrel home init --size 50G\n"
 		    "  carrel home init --size 50G --fs ext4\n",

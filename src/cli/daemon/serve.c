@@ -6,8 +6,6 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/str.h"
-#include "cli/cli.h"
 #include "cli/daemon/daemon.h"
 #include "cli/daemon/listen.h"
 #include "cli/run/policy_file.h"
@@ -634,9 +632,8 @@ const struct arg_spec cli_serve = {
 	.summary = "run the daemon that serves workspaces over REST",
 	.group = GROUP_DAEMON,
 	.about = "Serves the workspaces of this home by a REST API on a unix socket, and over TCP "
-		 "if\n"
-		 "--listen says so. Runs in the foreground; commands that need a daemon start one\n"
-		 "in the background.",
+		 "if --listen says so. Runs in the foreground; commands that need a daemon start "
+		 "one in the background.",
 	ARG_TABLE(table),
 	.examples = "  carrel serve\n"
 		    "  carrel serve --listen unix:/run/carrel/api.sock --log json\n"

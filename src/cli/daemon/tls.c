@@ -6,10 +6,8 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
-#include "base/str.h"
 #include "cli/cli.h"
 #include "cli/role.h"
-#include "format/text/json.h"
 
 #define DAYS 397 /* as long as browsers take */
 #define PEM_MAX 65536
@@ -189,9 +187,8 @@ static const struct arg_spec init_spec = {
 	.summary = "make a CA and a certificate for carrel serve",
 	.usage = "[DIR] [options]",
 	.about = "Makes a CA of its own and a certificate for this host, for a first start with "
-		 "TLS,\n"
-		 "in DIR (/etc/carrel/tls for root, ~/.config/carrel/tls for others), and prints\n"
-		 "how to use them.",
+		 "TLS, in DIR (/etc/carrel/tls for root, ~/.config/carrel/tls for others), and "
+		 "prints how to use them.",
 	ARG_TABLE(init_table),
 	.examples = "  carrel tls init --name desk.example\n"
 		    "  carrel tls init --renew --name desk.example\n",

@@ -1,5 +1,4 @@
 /* carrel token: access tokens, with which other principals than your uid use the daemon. */
-#include "cli/cli.h"
 #include "cli/plain.h"
 #include "model/nouns/token.h"
 
@@ -21,7 +20,7 @@ static const struct arg_spec create_spec = {
 	.command = "token create",
 	.summary = "make an access token",
 	.about = "Makes an access token and prints it. It is shown this once: the daemon keeps "
-		 "only a hash of it.\nIts bearer sets CARREL_TOKEN, or uses --token-file, or sends "
+		 "only a hash of it. Its bearer sets CARREL_TOKEN, or uses --token-file, or sends "
 		 "`Authorization: Bearer`.",
 	ARG_TABLE(create_table),
 	.examples = "  carrel token create --scope reviewer --ttl 30d --name alice\n"
@@ -47,7 +46,7 @@ static const struct arg_spec rm_spec = {
 	.summary = "remove access tokens",
 	.usage = "TOKEN... [options]",
 	.about = "Removes access tokens, by their ids. They are refused at once, and streams of "
-		 "events that\ntheir bearers have open end.",
+		 "events that their bearers have open end.",
 	REMOTE_OPTIONS,
 	.run = plain_remove,
 };

@@ -1,7 +1,6 @@
 /* carrel-build: environments are built and verified. */
 #include <unistd.h>
 #include "base/fd.h"
-#include "base/str.h"
 #include "envs/builder/builder.h"
 #include "cli/environments/env.h"
 #include "envs/builder/progress.h"

@@ -1,10 +1,11 @@
 /* carrel env: the subcommands that build nothing. */
 #include "cli/environments/env.h"
-
 #include "base/clock.h"
-#include "base/str.h"
 #include "cli/columns.h"
+#include "cli/removal.h"
+#include "cli/environments/env.h"
 #include "format/text/quantity.h"
+#include "model/nouns/archive.h"
 
 #define LOG_MAX ((size_t)64 << 20)
 
@@ -78,6 +79,122 @@ static void add_line(struct columns *columns, const struct env_row *row, int64_t
 			is_read ? arena_printf(arena, "%" PRIu64, meta->use_count) : NULL });
 }
 
+/* ---- those of a daemon on another machine: what GET /v1/environments tells ---- */
+
+static const char *format_size(struct arena *arena, const struct json_value *item)
+{
+	uint64_t bytes;
+	char size[16];
+	if (!json_member_u64(item, "size_bytes", &bytes))
+		return NULL;
+	quantity_format_size(size, bytes);
+	return arena_text(arena, size);
+}
+
+static const char *format_version(struct arena *arena, const struct json_value *item)
+{
+	const char *node = json_member_text(item, "node_version");
+	return node ? arena_printf(arena, "node %s", node)
+		    : json_member_text(item, "python_version");
+}
+
+static const char *format_age(struct arena *arena, const struct json_value *item, const char *key)
+{
+	char age[32];
+	columns_format_age(age, json_member_text(item, key), clock_now_ms());
+	return arena_text(arena, age);
+}
+
+static void add_far_line(struct listing *listing, const struct json_value *item)
+{
+	struct arena *arena = listing->columns.arena;
+	const struct json_value *packages = json_member(item, "installed_packages");
+	uint64_t uses = 0;
+	json_member_u64(item, "use_count", &uses);
+	columns_add(&listing->columns,
+		(const char *[]){ json_member_text(item, "name"), format_version(arena, item),
+			packages ? arena_printf(arena, "%zu", packages->count) : NULL,
+			format_size(arena, item), format_age(arena, item, "created_at"),
+			json_member_true(item, "in_use") ? "in use"
+			: uses				 ? format_age(arena, item, "last_used_at")
+							 : NULL,
+			arena_printf(arena, "%" PRIu64, uses) });
+}
+
+static int list_far(struct command *command, struct error *err)
+{
+	static const char *const heads[] = { "NAME", "VERSION", "PACKAGES", "SIZE", "CREATED",
+		"LAST-USED", "USES" };
+	struct listing listing = { .command = command,
+		.columns = { .count = 7,
+			.numbers = 1 << 2 | 1 << 3 | 1 << 6,
+			.arena = &command->arena },
+		.add = add_far_line };
+	columns_add(&listing.columns, heads);
+	return listing_print(&listing, "/v1/environments", err);
+}
+
+/* Its full name, or the latest of that package id. */
+struct wanted {
+	const char *name;
+	const struct json_value *found;
+};
+
+static void look(void *ctx, const struct json_value *item)
+{
+	struct wanted *wanted = ctx;
+	const char *name = json_member_text(item, "name"),
+		   *id = json_member_text(item, "package_id");
+	const char *made = json_member_text(item, "created_at");
+	const char *before = wanted->found ? json_member_text(wanted->found, "created_at") : NULL;
+	bool is_it = name && !strcmp(name, wanted->name);
+	if (is_it || (id && !strcmp(id, wanted->name) &&
+			     (!before || (made && strcmp(made, before) > 0))))
+		wanted->found = item;
+}
+
+static void print_far(struct command *command, const struct json_value *item)
+{
+	static const char *const rows[][2] = { { "name", "name" }, { "package id", "package_id" },
+		{ "state", "state" }, { "problem", "problem" }, { "kind", "kind" },
+		{ "created", "created_at" }, { "last used", "last_used_at" } };
+	struct buf *out = &command->out;
+	const struct json_value *packages = json_member(item, "installed_packages");
+	const char *version = format_version(&command->arena, item);
+	const char *size = format_size(&command->arena, item);
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (json_member_text(item, rows[i][1]))
+			buf_printf(
+				out, "%-13s %s\n", rows[i][0], json_member_text(item, rows[i][1]));
+	buf_printf(out, "%-13s %s\n", "version", version ? version : "-");
+	buf_printf(out, "%-13s %s\n", "size", size ? size : "-");
+	const struct json_value *one = packages ? packages->first : NULL;
+	for (bool is_first = true; one; one = one->next, is_first = false)
+		if (one->kind == JSON_STRING)
+			buf_printf(out, "%-13s %s==%s\n", is_first ? "packages" : "", one->key.data,
+				one->string.data);
+}
+
+static int show_far(struct command *command, struct error *err)
+{
+	struct wanted wanted = { .name = command->operands.items[0] };
+	if (command->options.log && remote_refuse_far(&command->remote, "env show --log",
+					    "run it on that machine", err))
+		return -1;
+	if (remote_each(&command->remote, "/v1/environments", look, &wanted, err))
+		return -1;
+	if (!wanted.found)
+		return fail_hint(err, ERR_NOT_FOUND, "carrel env ls lists them",
+			"there is no environment '%s'", wanted.name);
+	if (command->json)
+		json_copy(&command->value, NULL, wanted.found);
+	else
+		print_far(command, wanted.found);
+	return 0;
+}
+
+/* ---- ls, show ---- */
+
 static int run_ls(struct command *command, struct error *err)
 {
 	static const char *const heads[] = { "NAME", "VERSION", "PACKAGES", "SIZE", "CREATED",
@@ -87,11 +204,11 @@ static int run_ls(struct command *command, struct error *err)
 	};
 	env_rows rows = { 0 };
 	if (command->options.exported)
-		return env_list_exported(command, err);
+		return listing_print_records(command, &export_record, "name", "/v1/exports", err);
 	if (remote_choose(&command->remote, err))
 		return -1;
 	if (command->remote.is_far)
-		return env_list_far(command, err);
+		return list_far(command, err);
 	if (cli_open_store(command, err) || env_list(&command->store, &command->arena, &rows, err))
 		return -1;
 	if (command->json) {
@@ -122,7 +239,7 @@ static const struct arg_spec ls_spec = {
 	.summary = "list environments",
 	.usage = "[--exported] [-o json]",
 	.about = "Lists environments: size of their packages (shared packages count for each), "
-		 "age,\nlast use and number of uses.",
+		 "age, last use and number of uses.",
 	ARG_TABLE(stored_table),
 	.run = run_ls,
 };
@@ -273,7 +390,7 @@ static int run_show(struct command *command, struct error *err)
 	if (remote_choose(&command->remote, err))
 		return -1;
 	if (command->remote.is_far)
-		return env_show_far(command, err);
+		return show_far(command, err);
 	if (cli_open_store(command, err) || (is_log ? read_log(store, text, arena, &name, &log, err)
 						    : find_row(store, text, arena, &row, err)))
 		return -1;
@@ -308,7 +425,7 @@ static const struct arg_spec show_spec = {
 	.summary = "show one environment, or the log of its build",
 	.usage = "NAME [--log] [options]",
 	.about = "Shows one environment. NAME is its full name, as `carrel env ls` prints it, or "
-		 "the\nname given to `carrel env build`: then the latest build is shown.",
+		 "the name given to `carrel env build`: then the latest build is shown.",
 	ARG_TABLE(show_table),
 	.run = run_show,
 };
@@ -325,7 +442,7 @@ static const struct arg_spec metrics_spec = {
 	.summary = "print sizes, counts and build times for Prometheus",
 	.usage = "",
 	.about = "Prints the size of the store, the number of environments and the duration of "
-		 "builds,\nin Prometheus' text format.",
+		 "builds, in Prometheus' text format.",
 	.run = run_metrics,
 };
 
@@ -348,7 +465,7 @@ static int run_rm(struct command *command, struct error *err)
 	cli_ones all = { 0 };
 	struct error why;
 	if (command->options.exported)
-		return env_remove_exported(command, err);
+		return removal_run(command, "/v1/exports", &command->operands, NULL, NULL, err);
 	if (cli_open_store(command, err))
 		return -1;
 	for (size_t i = 0; i < command->operands.count; i++) {
@@ -375,8 +492,8 @@ static const struct arg_spec rm_spec = {
 	.command = "env rm",
 	.summary = "remove environments",
 	.usage = "NAME... [--exported] [-o json]",
-	.about = "Removes environments, named as for `carrel env show`, and packages that no "
-		 "other\nenvironment has. An environment in use is not removed.",
+	.about = "Removes environments, named as for `carrel env show`, and packages that no other "
+		 "environment has. An environment in use is not removed.",
 	ARG_TABLE(stored_table),
 	.run = run_rm,
 };
@@ -437,7 +554,7 @@ static const struct arg_spec prune_spec = {
 	.summary = "remove environments over the limits, and unused layers",
 	.usage = "[--all] [--dry-run] [-o json]",
 	.about = "Removes environments over the limits of config.yaml (number, bytes, time "
-		 "unused),\nremains of crashes, and packages that no environment has.",
+		 "unused), remains of crashes, and packages that no environment has.",
 	ARG_TABLE(prune_table),
 	.run = run_prune,
 };

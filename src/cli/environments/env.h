@@ -6,18 +6,6 @@
 extern const struct arg_option env_source_rows[4], env_choice_rows[7];
 /* The same for Node. */
 extern const struct arg_option env_node_rows[6];
-/* env_stored.c: exported environments of the blob store, which the daemon reaches. */
-int env_list_exported(struct command *command, struct error *err);
-int env_remove_exported(struct command *command, struct error *err);
-/* env_far.c: environments of a daemon on another machine, as far as it tells of them. */
-int env_list_far(struct command *command, struct error *err);
-int env_show_far(struct command *command, struct error *err);
-/* Sends the file, which is read from its beginning. */
-int env_send(
-	struct command *command, const char *name, int file, uint64_t *size, struct error *err);
-/* Writes what the blob store has to `file`, and sets it to its beginning. */
-int env_fetch(struct command *command, const char *name, int file, struct error *err);
-
 extern const struct arg_spec env_build_spec, env_warm_spec, env_verify_spec, env_registries_spec,
 	env_export_spec, env_import_spec, env_wheels_spec;
 

@@ -3,11 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/path.h"
-#include "base/str.h"
 #include "envs/builder/process.h"
 #include "cli/environments/env.h"
 #include "envs/builder/progress.h"
-#include "format/text/json_read.h"
 #include "format/text/quantity.h"
 
 #define SAID_MAX ((size_t)64 << 20)
@@ -351,7 +349,7 @@ const struct arg_spec env_build_spec = {
 	.summary = "build an environment, or reuse it if it exists",
 	.usage = "NAME [-r FILE...] [--pip PKG...] [--npm PKG...] [options]",
 	.about = "Builds the environment of these packages, of Python or of Node, or reuses it if "
-		 "it\nexists, and prints its name: NAME, '_' and the beginning of a hash of the\n"
+		 "it exists, and prints its name: NAME, '_' and the beginning of a hash of the "
 		 "requirements. Without requirements it is an empty one of Python.",
 	ARG_TABLE(build_table),
 	.examples = "  carrel env build myagent -r requirements.txt\n"
@@ -410,9 +408,8 @@ const struct arg_spec env_warm_spec = {
 	.command = "env warm",
 	.summary = "build environments of requirements files in advance",
 	.usage = "FILE... [options]",
-	.about =
-		"Builds an environment for each of these requirements files, so that later "
-		"environments\nof the same packages need no download. Prints their names, warmup_…",
+	.about = "Builds an environment for each of these requirements files, so that later "
+		 "environments of the same packages need no download. Prints their names, warmup_…",
 	ARG_TABLE(warm_table),
 	.run = run_warm,
 };
@@ -425,11 +422,10 @@ const struct arg_spec env_wheels_spec = {
 	.command = "env wheels",
 	.summary = "fetch the wheels of an environment into a directory",
 	.usage = "NAME DIR [-o json]",
-	.about =
-		"Fetches the wheels of an environment of Python, by its lock, and writes them and "
-		"the lock to a\ndirectory. carrel env build --wheels DIR makes the environment of "
-		"it on another host, without an\nindex. As package.venv.tar.gz it is the pre-built "
-		"environment of an agent package.",
+	.about = "Fetches the wheels of an environment of Python, by its lock, and writes them and "
+		 "the lock to a directory. carrel env build --wheels DIR makes the environment of "
+		 "it on another host, without an index. As package.venv.tar.gz it is the pre-built "
+		 "environment of an agent package.",
 	ARG_TABLE(wheels_table),
 	.examples = "  carrel env wheels myagent ./wheelhouse\n"
 		    "  carrel env build myagent -r requirements.txt --wheels ./wheelhouse\n",
@@ -459,7 +455,7 @@ const struct arg_spec env_verify_spec = {
 	.summary = "check environments for damage, and repair them",
 	.usage = "[NAME...] [--repair] [-o json]",
 	.about = "Compares every file of these environments (without NAME: of all) with what was "
-		 "built,\nand runs their Python. Exits 1 if damage remains.",
+		 "built, and runs their Python. Exits 1 if damage remains.",
 	ARG_TABLE(verify_table),
 	/* Arguments are checked here as well, so that errors are reported without starting
 	   carrel-build. */
@@ -472,8 +468,8 @@ const struct arg_spec env_registries_spec = {
 	.summary = "show the package indexes that sandboxes may be allowed to reach",
 	.usage = "[-o json]",
 	.about = "Shows what --allow-domain registries allows: the hosts of the package indexes "
-		 "that pip,\nuv, npm and bun of this host are configured with, and the variables "
-		 "that name the\nindexes inside.",
+		 "that pip, uv, npm and bun of this host are configured with, and the variables "
+		 "that name the indexes inside.",
 	ARG_TABLE(registries_table),
 	.run = execute,
 };

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "cli/columns.h"
 #include "cli/environments/env.h"
 #include "format/text/quantity.h"
 #include "trees/layers/stage.h"
@@ -152,6 +153,33 @@ static int make_file(const struct env_store *store, int *file, struct error *err
 	return *file < 0 ? fail_errno(err, "make a file in the home") : 0;
 }
 
+static const char *path_of(struct command *command, const char *name)
+{
+	return arena_printf(
+		&command->arena, "/v1/exports/%s", remote_escape(&command->remote, name));
+}
+
+/* Sends the file, which is read from its beginning. */
+static int send_stored(
+	struct command *command, const char *name, int file, uint64_t *size, struct error *err)
+{
+	unsigned char hash[SHA256_LEN];
+	char hex[2 * SHA256_LEN + 1];
+	if (lseek(file, 0, SEEK_SET) || file_hash(file, hash, size) || lseek(file, 0, SEEK_SET))
+		return fail_errno(err, "read the archive of environment '%s'", name);
+	sha256_hex(hash, hex);
+	return remote_send_file(&command->remote,
+		arena_printf(&command->arena, "%s?sha256=%s", path_of(command, name), hex), file,
+		*size, err);
+}
+
+/* Writes what the blob store has to `file`, and sets it to its beginning. */
+static int fetch_stored(struct command *command, const char *name, int file, struct error *err)
+{
+	return remote_receive_file(&command->remote, path_of(command, name), file,
+		arena_printf(&command->arena, "environment '%s' of the blob store", name), err);
+}
+
 /* To the blob store, under its name. */
 static int export_stored(
 	struct command *command, const struct env_meta *meta, uint64_t *size, struct error *err)
@@ -159,7 +187,7 @@ static int export_stored(
 	auto_close int file = -1;
 	return make_file(&command->store, &file, err) ||
 			       export_to(&command->store, meta, file, err) ||
-			       env_send(command, meta->name, file, size, err)
+			       send_stored(command, meta->name, file, size, err)
 		       ? -1
 		       : 0;
 }
@@ -208,9 +236,8 @@ const struct arg_spec env_export_spec = {
 	.summary = "write an environment to the blob store or a file",
 	.usage = "NAME [-f FILE] [-o json]",
 	.about = "Writes an environment and all its packages to a tar archive, from which carrel "
-		 "env "
-		 "import\nmakes it in another home, without an index: in the blob store (blob.url "
-		 "in carrel-config(5)),\nor in a file.",
+		 "env import makes it in another home, without an index: in the blob store "
+		 "(blob.url in carrel-config(5)), or in a file.",
 	ARG_TABLE(export_table),
 	.examples = "  carrel env export myagent\n"
 		    "  carrel env export myagent -f myagent.tar\n"
@@ -365,7 +392,7 @@ static int run_import(struct command *command, struct error *err)
 		return fail_errno(err, "open '%s'", file);
 	if (cli_open_store(command, err) ||
 		(is_stored && (make_file(&command->store, &from, err) ||
-				      env_fetch(command, file, from, err))))
+				      fetch_stored(command, file, from, err))))
 		return -1;
 	env_sweep(&command->store);
 	int failed =
@@ -387,10 +414,10 @@ const struct arg_spec env_import_spec = {
 	.command = "env import",
 	.summary = "make an environment of an exported one",
 	.usage = "NAME|FILE [-o json]",
-	.about = "Makes an environment of an archive of carrel env export: the one of that name "
-		 "in the blob store,\nor a file (- is stdin). The hash\nof each file is checked; "
-		 "layers that are here already are "
-		 "shared. Needs no network, but the\nsame Python or Node in /usr.",
+	.about = "Makes an environment of an archive of carrel env export: the one of that name in "
+		 "the blob store, or a file (- is stdin). The hash of each file is checked; layers "
+		 "that are here already are shared. Needs no network, but the same Python or Node "
+		 "in /usr.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel env import myagent\n"
 		    "  carrel env import ./myagent.tar\n"

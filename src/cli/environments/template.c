@@ -2,7 +2,6 @@
 #include <unistd.h>
 #include "base/path.h"
 #include "cli/removal.h"
-#include "cli/cli.h"
 #include "cli/run/policy_file.h"
 #include "cli/plain.h"
 #include "cli/environments/template.h"
@@ -133,9 +132,9 @@ static const struct arg_spec show_spec = {
 	.command = "template show",
 	.summary = "print a template",
 	.usage = "NAME [options]",
-	.about = "Prints the YAML of a template, and on stderr a warning for each key that has no\n"
+	.about = "Prints the YAML of a template, and on stderr a warning for each key that has no "
 		 "effect in this version. -o json prints its values with those of the templates "
-		 "that\nit extends.",
+		 "that it extends.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel template show default > mine.yaml\n",
 	.run = run_show,
@@ -182,8 +181,8 @@ static const struct arg_spec add_spec = {
 	.summary = "add a template, or replace one",
 	.usage = "FILE [options]",
 	.about = "Adds the template in a YAML file (-: stdin) under the name that the file says. "
-		 "It\nreplaces one of that name that was added before, and is used instead of a "
-		 "shipped one.\nWorkspaces that exist don't change. Prints its name.",
+		 "It replaces one of that name that was added before, and is used instead of a "
+		 "shipped one. Workspaces that exist don't change. Prints its name.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel template add mine.yaml\n"
 		    "  carrel template show strict | sed 's/name: strict/name: tight/' | carrel "
@@ -196,10 +195,9 @@ static const struct arg_spec rm_spec = {
 	.command = "template rm",
 	.summary = "remove templates that were added",
 	.usage = "NAME... [options]",
-	.about =
-		"Removes templates that were added. Shipped templates can't be removed. "
-		"Workspaces that\nwere made of it stay. One that an agent makes its contexts of is "
-		"asked about on a\nterminal, and needs --force elsewhere.",
+	.about = "Removes templates that were added. Shipped templates can't be removed. "
+		 "Workspaces that were made of it stay. One that an agent makes its contexts of is "
+		 "asked about on a terminal, and needs --force elsewhere.",
 	ARG_TABLE(plain_rm_table),
 	.run = plain_remove,
 	.check = template_check_name,
@@ -225,7 +223,7 @@ static const struct arg_spec validate_spec = {
 	.summary = "check a template file",
 	.usage = "FILE [options]",
 	.about = "Checks the template in a YAML file (-: stdin) and what it extends. An error "
-		 "names the\nline and the key. Nothing is added.",
+		 "names the line and the key. Nothing is added.",
 	REMOTE_OPTIONS,
 	.run = run_validate,
 	.asks = "addTemplate",

@@ -1,9 +1,6 @@
 /* template.h -- what commands that use templates share. */
 #pragma once
-#include "base/arena.h"
-#include "base/error.h"
-#include "base/str.h"
-#include "format/text/json_read.h"
+#include "cli/cli.h"
 
 #define TEMPLATE_BYTES_MAX (256 << 10)
 
@@ -14,7 +11,6 @@ int template_read_file(const char *path, struct arena *arena, struct str *text, 
 int template_print_yaml(const void *ctx, struct json *j, struct error *err);
 /* Puts what the template that --template names (a name, or the path of a file) says of limits,
  * variables and packages below the options that were given; nothing without --template. */
-struct options;
 int template_use(struct options *options, struct arena *arena, struct error *err);
 /* Prints the texts of its member `warnings` on stderr. */
 void template_say_warnings(const struct json_value *object);

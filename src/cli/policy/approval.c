@@ -1,6 +1,4 @@
 /* carrel approval: commands that wait for a person, and the answers. */
-#include "cli/cli.h"
-#include "cli/columns.h"
 #include "cli/plain.h"
 #include "cli/workspaces/workspace_names.h"
 #include "format/text/base64.h"
@@ -54,44 +52,15 @@ static const char *printable(struct command *command, const char *text)
 
 /* ---- ls ---- */
 
-struct approvals {
-	struct listing listing;
-	struct workspace_names names;
-};
-
-#define COLUMNS 6
-static void add_line(struct listing *listing, const struct json_value *item)
-{
-	static const char *const members[] = { "id", "workspace_name", "state", "requested_by" };
-	const struct approvals *approvals = (const struct approvals *)listing;
-	struct command *command = listing->command;
-	const char *cells[COLUMNS] = { 0 };
-	for (size_t i = 0; i < 4; i++)
-		cells[i] = json_member_text(item, members[i]);
-	cells[1] = workspace_names_find(&approvals->names, item, "workspace", cells[1]);
-	cells[4] = columns_age(&command->arena, json_member_text(item, "created_at"));
-	cells[5] = describe(command, item);
-	if (command->options.quiet)
-		buf_printf(&command->out, "%s\n", cells[0] ? cells[0] : "-");
-	else
-		columns_add(&listing->columns, cells);
-}
-
 static int run_ls(struct command *command, struct error *err)
 {
-	static const char *const heads[COLUMNS] = { "ID", "WORKSPACE", "STATE", "REQUESTED BY",
-		"AGE", "COMMAND" };
-	struct approvals approvals = {
-		.listing = { .command = command,
-			.columns = { .arena = &command->arena, .count = COLUMNS },
-			.add = add_line }
-	};
-	if (!command->options.quiet)
-		columns_add(&approvals.listing.columns, heads);
-	if (!command->json && !command->options.quiet &&
-		workspace_names_read(&approvals.names, &command->remote, true, err))
-		return -1;
-	return listing_print(&approvals.listing, plain_path(command, NULL), err);
+	struct listing listing = { .command = command,
+		.record = &approval_record,
+		.key = "id",
+		.is_of_workspaces = true,
+		.head = "COMMAND",
+		.text = describe };
+	return listing_print_named(&listing, plain_path(command, NULL), err);
 }
 
 static const struct arg_option ls_table[] = {
@@ -212,8 +181,8 @@ static const struct arg_spec show_spec = {
 	.summary = "show an approval",
 	.usage = "APPROVAL [options]",
 	.about = "Shows an approval: the command as it will run, how the policy judged it, and the "
-		 "rules that\n`approve --always` would add. Characters that can't be seen are "
-		 "shown as \\xNN.",
+		 "rules that `approve --always` would add. Characters that can't be seen are shown "
+		 "as \\xNN.",
 	REMOTE_OPTIONS,
 	.run = run_show,
 };
@@ -278,7 +247,7 @@ static const struct arg_spec approve_spec = {
 	.summary = "let a command run",
 	.usage = "APPROVAL [options]",
 	.about = "Lets the command run that waits: the same bytes that `show` shows. Not for the "
-		 "principal that\nasked, unless approvals.self is set: see carrel-token(1).",
+		 "principal that asked, unless approvals.self is set: see carrel-token(1).",
 	ARG_TABLE(approve_table),
 	.examples = "  CARREL_TOKEN=crl_... carrel approval approve ID --note 'looks fine'\n",
 	.run = run_approve,

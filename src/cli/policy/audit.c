@@ -4,9 +4,7 @@
 #include "audit/ocsf.h"
 #include "audit/verify.h"
 #include "base/fd.h"
-#include "base/str.h"
 #include "cli/plain.h"
-#include "cli/cli.h"
 
 #define PIECE 65536
 
@@ -296,12 +294,7 @@ static const struct arg_option table[] = {
 		"with --verify: this line, which --head printed earlier, is still there" },
 	{ 0, "head", ARG_FLAG, AT(head), NULL,
 		"print SEQ:HASH of the last signed line, to be kept somewhere else" },
-	{ 0, "host", ARG_TEXT, AT(host), "URL|PATH",
-		"the daemon: https://HOST:PORT, http://HOST:PORT, unix:PATH or a path (default: "
-		"CARREL_HOST, else the context in use, else the daemon of this home)" },
-	{ 0, "token-file", ARG_TEXT, AT(token_file), "FILE",
-		"act as the bearer of the access token in FILE (default: CARREL_TOKEN, else your "
-		"uid)" },
+	{ .kind = ARG_ROWS, .rows = remote_rows, .row_count = 2 }, /* not its -o */
 	{ 'o', "format", ARG_CHOICE, AT(format), "text|json|ocsf",
 		"json: lines as they are in the log; ocsf: as events of the Open Cybersecurity "
 		"Schema Framework, one a line",
@@ -312,8 +305,8 @@ const struct arg_spec cli_audit = {
 	.summary = "print or check the audit log",
 	.group = GROUP_POLICY,
 	.about = "Prints who did what, and what was refused: commands, files, packages, "
-		 "connections,\napprovals, workspaces, logins and the configuration. With -o "
-		 "json, each line is one JSON\nvalue, as in the log.",
+		 "connections, approvals, workspaces, logins and the configuration. With -o json, "
+		 "each line is one JSON value, as in the log.",
 	ARG_TABLE(table),
 	.examples = "  carrel audit --since 1h --type exec\n"
 		    "  carrel audit --verify\n",

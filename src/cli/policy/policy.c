@@ -1,9 +1,8 @@
-/* carrel policy check, and what its other commands share. */
+/* carrel policy check and explain, and what its other commands share. */
 #include "cli/policy/policy.h"
-
 #include <unistd.h>
 #include "base/path.h"
-#include "base/str.h"
+#include "cli/policy/policy.h"
 #include "envs/shown.h"
 #include "model/settings/config.h"
 
@@ -83,7 +82,8 @@ int policy_read_network(struct arena *arena, struct policy_network *network, str
 	return 0;
 }
 
-int policy_load(struct command *command, struct policy_rules *rules, struct error *err)
+/* Reads the files that the options name; everything lives in the command's arena. */
+static int load(struct command *command, struct policy_rules *rules, struct error *err)
 {
 	const struct options *options = &command->options;
 	struct arena *arena = &command->arena;
@@ -129,7 +129,8 @@ int policy_load(struct command *command, struct policy_rules *rules, struct erro
 	return 0;
 }
 
-int policy_judge_options(struct command *command, const struct policy_rules *rules,
+/* Judges the request of the command line: the words after "--", --command, --file or --network. */
+static int judge_options(struct command *command, const struct policy_rules *rules,
 	struct policy_verdict *verdict, struct error *err)
 {
 	const struct options *options = &command->options;
@@ -181,11 +182,9 @@ void policy_print_verdict(struct json *j, const struct policy_verdict *verdict)
 	json_end(j);
 }
 
-int policy_exit_code(enum policy_decision decision)
+static int exit_code_of(enum policy_decision decision)
 {
-	static const int codes[] = {
-		[POLICY_ALLOW] = 0, [POLICY_ASK] = POLICY_EXIT_ASK, [POLICY_DENY] = POLICY_EXIT_DENY
-	};
+	static const int codes[] = { [POLICY_ALLOW] = 0, [POLICY_ASK] = 1, [POLICY_DENY] = 126 };
 	return codes[decision];
 }
 
@@ -199,8 +198,7 @@ static int run_check(struct command *command, struct error *err)
 			return fail(err, ERR_INVALID, "--stream takes its requests from stdin");
 		return policy_stream(command, err);
 	}
-	if (policy_load(command, &rules, err) ||
-		policy_judge_options(command, &rules, &verdict, err))
+	if (load(command, &rules, err) || judge_options(command, &rules, &verdict, err))
 		return -1;
 	if (command->json) {
 		json_object(&command->value, NULL);
@@ -208,14 +206,17 @@ static int run_check(struct command *command, struct error *err)
 		json_end(&command->value);
 	} else
 		buf_printf(&command->out, "%s\n", policy_decision_name(verdict.decision));
-	return policy_exit_code(verdict.decision);
+	return exit_code_of(verdict.decision);
 }
 
-static const struct arg_option check_table[] = {
-	{ ARG_FROM(policy_rows) },
+static const struct arg_option request_rows[] = {
 	{ 0, "command", ARG_TEXT, AT(command), "SCRIPT", "judge a script as a shell gets it" },
 	{ 0, "file", ARG_TEXT, AT(path), "read|write|delete|*:PATH", "judge file operations" },
 	{ 0, "network", ARG_TEXT, AT(network), "HOST[:PORT]", "judge a connection" },
+};
+static const struct arg_option check_table[] = {
+	{ ARG_FROM(policy_rows) },
+	{ ARG_FROM(request_rows) },
 	{ 0, "stream", ARG_FLAG, AT(is_stream), NULL,
 		"read requests as JSON lines, print a line for each" },
 	{ ARG_FROM(format_rows) },
@@ -225,8 +226,7 @@ static const struct arg_spec check_spec = {
 	.summary = "judge a command, file or connection by rules",
 	.usage = "-s FILE [options] -- CMD [ARG...]",
 	.about = "Judges one request by a settings file, and prints 'allow', 'ask' or 'deny'. Runs "
-		 "nothing.\n"
-		 "Exits 0 for allow, 1 for ask, 126 for deny.",
+		 "nothing. Exits 0 for allow, 1 for ask, 126 for deny.",
 	ARG_TABLE(check_table),
 	.examples = "  carrel policy check -s settings.json -- git push\n"
 		    "  carrel policy check -s settings.json --command 'ls | head'\n"
@@ -236,8 +236,85 @@ static const struct arg_spec check_spec = {
 	.run = run_check,
 };
 
-static const struct arg_spec *const commands[] = { &check_spec, &policy_explain_spec,
-	&policy_test_spec, &policy_lint_spec, &policy_learn_spec, NULL };
+/* ---- explain: why a request is allowed, asked for or denied ---- */
+
+static void print_step(struct buf *out, const struct policy_step *step)
+{
+	char subject[600], text[600];
+	str_printable(subject, sizeof subject, str_from(step->subject));
+	buf_printf(out, "  %-5s  %s%s%s%s\n", policy_decision_name(step->decision), subject,
+		step->within ? "  (through " : "", step->within ? step->within : "",
+		step->within ? ")" : "");
+	if (step->rule) {
+		str_printable(text, sizeof text, str_from(step->rule));
+		buf_printf(out, "         by the rule %s", text);
+		if (step->by && step->by->line)
+			buf_printf(out, ", %s%sline %d", step->by->file ? step->by->file : "",
+				step->by->file ? ", " : "", step->by->line);
+		buf_char(out, '\n');
+	}
+	if (step->reason) {
+		str_printable(text, sizeof text, str_from(step->reason));
+		buf_printf(out, "         %s\n", text);
+	}
+}
+
+static int run_explain(struct command *command, struct error *err)
+{
+	struct policy_rules rules;
+	struct policy_verdict verdict;
+	text_list suggestions = { 0 };
+	if (load(command, &rules, err) || judge_options(command, &rules, &verdict, err))
+		return -1;
+	policy_suggest(&verdict, &command->arena, &suggestions);
+	if (command->json) {
+		json_object(&command->value, NULL);
+		policy_print_verdict(&command->value, &verdict);
+		json_texts(&command->value, "suggestions", &suggestions);
+		json_end(&command->value);
+		return exit_code_of(verdict.decision);
+	}
+	buf_printf(&command->out, "%s\n", policy_decision_name(verdict.decision));
+	bool is_open = false;
+	for (size_t i = 0; i < verdict.trail.count; i++) {
+		const struct policy_step *step = &verdict.trail.items[i];
+		is_open |= step->decision != POLICY_ALLOW && !step->suggestion;
+		print_step(&command->out, step);
+	}
+	for (size_t i = 0; i < suggestions.count; i++)
+		buf_printf(&command->out, "%s%s\n",
+			i	  ? ""
+			: is_open ? "rules that would allow a part of it:\n"
+				  : "rules that would allow it:\n",
+			arena_printf(&command->arena, "  %s", suggestions.items[i]));
+	if (is_open)
+		buf_text(&command->out, verdict.decision == POLICY_DENY
+						? "no rule allows what another one denies\n"
+						: "a person has to allow what no rule can name\n");
+	return exit_code_of(verdict.decision);
+}
+
+static const struct arg_option explain_table[] = {
+	{ ARG_FROM(policy_rows) },
+	{ ARG_FROM(request_rows) },
+	{ ARG_FROM(format_rows) },
+};
+static const struct arg_spec explain_spec = {
+	.command = "policy explain",
+	.summary = "say which rule decides each part of a request",
+	.usage = "-s FILE [options] -- CMD [ARG...]",
+	.about = "Judges a request as 'carrel policy check' does, and prints each simple command, "
+		 "file and expansion in it with the rule that decided, and the rules that would "
+		 "allow what is asked for.",
+	ARG_TABLE(explain_table),
+	.examples =
+		"  carrel policy explain -s settings.json --command 'timeout 5 curl x | tee a'\n",
+	.takes_command = true,
+	.run = run_explain,
+};
+
+static const struct arg_spec *const commands[] = { &check_spec, &explain_spec, &policy_test_spec,
+	&policy_lint_spec, &policy_learn_spec, NULL };
 const struct arg_spec cli_policy = {
 	.command = "policy",
 	.summary = "judge requests by rules, and check rules",

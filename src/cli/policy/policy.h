@@ -4,9 +4,6 @@
 #include "policy/policy.h"
 #include "policy/sources.h"
 
-#define POLICY_EXIT_ASK 1
-#define POLICY_EXIT_DENY 126
-
 /* Rows of several commands: --settings, --settings-format, --sources, -w, --home, --shell. */
 extern const struct arg_option policy_rows[6];
 
@@ -25,20 +22,13 @@ struct policy_rules { /* settings and sources, and where they hold */
 	struct policy_request request;
 	struct policy_network network; /* of --network */
 };
-/* Reads the files that the options name; everything lives in the command's arena. */
-int policy_load(struct command *command, struct policy_rules *rules, struct error *err);
 /* A file of this host, or standard input for "-": UTF-8 text of at most max bytes. */
 int policy_read_file(
 	const char *path, size_t max, struct arena *arena, struct str *text, struct error *err);
-/* Judges the request of the command line: the words after "--", --command, --file or --network. */
-int policy_judge_options(struct command *command, const struct policy_rules *rules,
-	struct policy_verdict *verdict, struct error *err);
 /* "decision" and "trail" into an open object. */
 void policy_print_verdict(struct json *j, const struct policy_verdict *verdict);
-int policy_exit_code(enum policy_decision decision);
 
 /* Reads JSON lines and answers each with a line; returns as arg_spec.run does. */
 int policy_stream(struct command *command, struct error *err);
 
-extern const struct arg_spec policy_explain_spec, policy_test_spec, policy_lint_spec,
-	policy_learn_spec;
+extern const struct arg_spec policy_test_spec, policy_lint_spec, policy_learn_spec;

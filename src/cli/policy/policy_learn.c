@@ -5,7 +5,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
-#include "base/str.h"
 #include "cli/policy/policy.h"
 #include "format/text/base64.h"
 #include "model/nouns/exec.h"
@@ -236,9 +235,9 @@ const struct arg_spec policy_learn_spec = {
 	.summary = "run a command, and print the rules that it would need",
 	.usage = "NAME [options] [--] CMD [ARG...]",
 	.about = "Runs a command in a workspace without asking, and prints the rules that would "
-		 "allow it, as a\nsettings.json to review. Changes no rule. What a rule denies "
-		 "is not run. Needs the scope admin.\nThe output of the command goes to stderr; "
-		 "the exit code is the command's.",
+		 "allow it, as a settings.json to review. Changes no rule. What a rule denies is "
+		 "not run. Needs the scope admin. The output of the command goes to stderr; the "
+		 "exit code is the command's.",
 	ARG_TABLE(table),
 	.examples = "  carrel policy learn demo -- make test >rules.json\n",
 	.takes_command = true,

@@ -1,5 +1,4 @@
 /* carrel policy lint: rules that are malformed, too wide or without effect. */
-#include "base/str.h"
 #include "cli/policy/policy.h"
 #include "policy/lint.h"
 
@@ -73,12 +72,9 @@ const struct arg_spec policy_lint_spec = {
 	.command = "policy lint",
 	.summary = "find rules that are malformed, too wide or without effect",
 	.usage = "FILE [options]",
-	.about =
-		"Reads a settings file, and prints a line for each rule that is malformed, too "
-		"wide (an\n"
-		"interpreter, every file, every host), there twice, or never decides since another "
-		"one does.\n"
-		"Exits 1 if there is one.",
+	.about = "Reads a settings file, and prints a line for each rule that is malformed, too "
+		 "wide (an interpreter, every file, every host), there twice, or never decides "
+		 "since another one does. Exits 1 if there is one.",
 	ARG_TABLE(table),
 	.examples = "  carrel policy lint settings.json\n",
 	.run = run_lint,

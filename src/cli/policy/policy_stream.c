@@ -1,7 +1,6 @@
 /* carrel policy check --stream: a request on each line, an answer on each line. */
 #include <unistd.h>
 #include "base/path.h"
-#include "base/str.h"
 #include "cli/policy/policy.h"
 #include "model/network/network.h"
 

@@ -1,6 +1,5 @@
 /* carrel policy test: a file of rules with requests that they have to allow, ask for or deny. */
 #include "base/path.h"
-#include "base/str.h"
 #include "cli/policy/policy.h"
 #include "format/text/yaml.h"
 
@@ -266,8 +265,7 @@ const struct arg_spec policy_test_spec = {
 	.summary = "check that rules decide examples as expected",
 	.usage = "FILE [-o json]",
 	.about = "Judges the examples of a YAML or JSON file by its rules, and prints a line for "
-		 "each.\n"
-		 "Exits 1 if a decision isn't the expected one.",
+		 "each. Exits 1 if a decision isn't the expected one.",
 	ARG_TABLE(table),
 	.examples = "  carrel policy test policy-tests.yaml\n",
 	.run = run_test,

@@ -4,10 +4,8 @@
 #include <sys/epoll.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/str.h"
 #include "envs/builder/process.h"
 #include "envs/registries.h"
-#include "format/text/json_read.h"
 #include "linux/home.h"
 #include "proc/loop.h"
 
@@ -15,7 +13,8 @@
 
 /* ---- options ---- */
 
-int network_read_options(
+/* Checked. Where none is given *network is empty. */
+static int read_options(
 	const struct options *options, struct workspace_network *network, struct error *err)
 {
 	*network = (struct workspace_network){
@@ -33,18 +32,10 @@ int network_read_options(
 int network_print_options(const struct options *options, struct json *j, struct error *err)
 {
 	struct workspace_network network;
-	if (network_read_options(options, &network, err))
+	if (read_options(options, &network, err))
 		return -1;
-	if (!network.mode && !network.allow.count && !network.deny.count)
-		return 0;
-	json_object(j, "network");
-	if (network.mode)
-		json_text(j, "mode", network.mode);
-	if (network.allow.count)
-		json_texts(j, "allow", &network.allow);
-	if (network.deny.count)
-		json_texts(j, "deny", &network.deny);
-	json_end(j);
+	if (network.mode || network.allow.count || network.deny.count)
+		record_print_given(j, "network", &workspace_network_record, &network);
 	return 0;
 }
 
@@ -116,7 +107,7 @@ static int settle_network(const struct policy_stack *policies, struct arena *are
 int run_network_prepare(struct command *command, const struct policy_stack *policies,
 	struct run_network *network, struct plan_options *options, struct error *err)
 {
-	if (network_read_options(&command->options, &network->asked, err) ||
+	if (read_options(&command->options, &network->asked, err) ||
 		settle_network(policies, &command->arena, network, err))
 		return -1;
 	network->plan = (struct plan_network){ .mode = workspace_network_mode(&network->asked),

@@ -10,10 +10,8 @@
 #include "sandbox/native/sandbox.h"
 #include "sandbox/plan/plan.h"
 
-/* --net, --allow-domain and --deny-domain, checked. Where none is given *network is empty. */
-int network_read_options(
-	const struct options *options, struct workspace_network *network, struct error *err);
-/* The same as the member "network" of an open object; nothing where none is given. */
+/* --net, --allow-domain and --deny-domain as the member "network" of an open object; nothing where
+ * none is given. */
 int network_print_options(const struct options *options, struct json *j, struct error *err);
 
 struct run_network {

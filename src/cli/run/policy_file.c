@@ -4,7 +4,6 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "base/file.h"
-#include "format/text/json_read.h"
 #include "model/nouns/workspace.h"
 #include "policy/policy.h"
 #include "policy/stack.h"

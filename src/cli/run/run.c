@@ -3,25 +3,28 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/id.h"
 #include "base/path.h"
 #include "base/trace.h"
-#include "envs/builder/environment.h"
 #include "cli/environments/env.h"
+#include "cli/environments/template.h"
 #include "cli/run/network.h"
 #include "cli/run/policy_file.h"
 #include "cli/run/review.h"
 #include "cli/run/run_policy.h"
-#include "cli/run/run_weak.h"
-#include "cli/environments/template.h"
+#include "envs/builder/environment.h"
 #include "envs/builder/progress.h"
 #include "envs/kind.h"
 #include "envs/shown.h"
-#include "sandbox/plan/grants.h"
 #include "linux/home.h"
-#include "sandbox/plan/plan.h"
-#include "sandbox/plan/programs.h"
+#include "linux/landlock.h"
+#include "linux/probe.h"
 #include "sandbox/native/host.h"
 #include "sandbox/native/isolation.h"
+#include "sandbox/plan/grants.h"
+#include "sandbox/plan/plan.h"
+#include "sandbox/plan/programs.h"
+#include "sandbox/plan/weak.h"
 
 static const struct arg_help limit_helps[] = {
 	{ "cpu-time", "cpu time of all processes together (default no limit)" },
@@ -269,6 +272,87 @@ static void hint_at_command(const struct plan *plan, struct error *err)
 			"it exists on this host, but not in the sandbox; -v SRC:DST:ro mounts it");
 }
 
+/* ---- --isolation landlock: for hosts where no user namespace can be made ---- */
+
+static bool is_weak_asked(const struct options *run)
+{
+	return run->isolation && !strcmp(run->isolation, PLAN_ISOLATION_LANDLOCK);
+}
+
+/* Refuses, by its name, an option that needs namespaces or mounts; before anything is done for it.
+ */
+static int check_weak(const struct options *run, struct error *err)
+{
+	const struct {
+		bool is_given;
+		const char *option;
+	} rows[] = {
+		{ run->template != NULL, "--template" },
+		{ run->environment != NULL, "--env" },
+		{ env_request_asks(&run->env, ENV_KIND_PYTHON),
+			"a Python environment (-r, --pip, --python)" },
+		{ env_request_asks(&run->env, ENV_KIND_NODE),
+			"a Node environment (--npm, --node)" },
+		{ run->binds.count, "-v" },
+		{ run->attach.count, "--attach" },
+		{ plan_view_is_root(workspace_view_find(run->view)), "--view root" },
+		{ run->net && strcmp(run->net, "none") != 0, "--net" },
+		{ run->allow_domains.count, "--allow-domain" },
+		{ run->deny_domains.count, "--deny-domain" },
+		{ run->review, "--review" },
+		{ run->ptrace, "--ptrace" },
+		{ run->limits.disk_bytes, "--disk" },
+		{ run->limits.tmp_bytes, "--tmp" },
+	};
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		if (rows[i].is_given)
+			return fail_hint(err, ERR_INVALID, "leave one of the two out",
+				"%s needs namespaces, which --isolation landlock does without",
+				rows[i].option);
+	return 0;
+}
+
+/* Makes the plan of plan_build one without namespaces. */
+static int make_weak(const struct options *run, const struct plan_options *options,
+	const struct host *host, struct arena *arena, struct plan *plan, struct error *err)
+{
+	char id[ID_LEN + 1];
+	id_make(id);
+	const struct plan_weak weak = { .scratch = arena_printf(arena, "/tmp/carrel-%s", id),
+		.cwd = run->cwd,
+		.tasks = host_count_tasks(host) };
+	return plan_weaken(options, &host->facts, &weak, arena, plan, err);
+}
+
+static void say_weak(const struct plan *plan)
+{
+	if (plan->streams[1] != STREAM_CAPTURED)
+		cli_say("warning: --isolation landlock has no namespaces: the command is confined "
+			"by Landlock, seccomp and limits alone");
+}
+
+/* An error of a run with namespaces: where they can't be made, the hint names the weaker way. */
+static void hint_at_weak(struct error *err)
+{
+	struct probe userns, proc;
+	const struct probe_ids ids = { geteuid(), getegid() };
+	char before[ERROR_HINT_SIZE];
+	if (err->code != ERR_UNAVAILABLE || landlock_abi() < 1)
+		return;
+	probe_user_namespace(&ids, &userns);
+	if (!userns.error)
+		probe_fresh_proc(&ids, &proc);
+	if (!userns.error && !proc.error)
+		return;
+	str_copy(before, sizeof before, err->hint);
+	if (before[0])
+		error_hint(err, "%s; or, with less isolation: --isolation landlock", before);
+	else
+		error_hint(err, "with less isolation: --isolation landlock");
+}
+
+/* ---- the command ---- */
+
 static int carry_out(struct command *command, const struct plan *plan, struct run_state *state,
 	struct error *err)
 {
@@ -361,8 +445,8 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	struct plan_options options;
 	struct plan_bind dir = { 0 };
 	struct plan plan;
-	bool is_weak = run_weak_is_asked(run);
-	if (is_weak && run_weak_check(run, err))
+	bool is_weak = is_weak_asked(run);
+	if (is_weak && check_weak(run, err))
 		return -1;
 	if (template_use(&command->options, arena, err) || cli_check_environment(run, err) ||
 		review_check(run, err) || gather(run, command->argv, arena, &options, &dir, err))
@@ -386,14 +470,14 @@ static int run_command(struct command *command, struct run_state *state, struct 
 	if (run->review && review_begin(&state->review, command, &options, err))
 		return -1;
 	if (plan_build(&options, &host->facts, arena, &plan, err) ||
-		(is_weak && run_weak_plan(run, &options, host, arena, &plan, err)))
+		(is_weak && make_weak(run, &options, host, arena, &plan, err)))
 		return -1;
 	if (run->plan) {
 		plan_print(&plan, &command->out);
 		return 0;
 	}
 	if (is_weak)
-		run_weak_say(&plan);
+		say_weak(&plan);
 	int code = carry_out(command, &plan, state, err);
 	if (guarded && !run->review)
 		warn_of_new(host, guarded, arena);
@@ -409,8 +493,8 @@ static int run(struct command *command, struct error *err)
 			"no command was given");
 	host_init(&state.host);
 	int code = run_command(command, &state, err);
-	if (code < 0 && !run_weak_is_asked(&command->options))
-		run_weak_hint(err);
+	if (code < 0 && !is_weak_asked(&command->options))
+		hint_at_weak(err);
 	run_network_done(&state.network);
 	review_done(&state.review);
 	host_done(&state.host);
@@ -427,11 +511,10 @@ const struct arg_spec cli_run = {
 	.group = GROUP_EVERYDAY,
 	.usage = "[options] [--] CMD [ARG...]",
 	.about = "Runs one command in a new sandbox: no network unless asked for, none of your "
-		 "files, its own "
-		 "processes,\n"
-		 "limited memory and tasks. Nothing is left when it ends. The exit code is the\n"
-		 "command's; 124: a time limit, 137: another limit, 130: canceled, 125: carrel\n"
-		 "itself failed, 126: denied by a policy, or not executable, 127: not found.",
+		 "files, its own processes, limited memory and tasks. Nothing is left when it "
+		 "ends. The exit code is the command's; 124: a time limit, 137: another limit, "
+		 "130: canceled, 125: carrel itself failed, 126: denied by a policy, or not "
+		 "executable, 127: not found.",
 	ARG_TABLE(table),
 	.examples = "  carrel run -- python3 -c 'print(1 + 1)'\n"
 		    "  carrel run --dir . --timeout 60s -- make test\n"

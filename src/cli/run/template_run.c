@@ -1,8 +1,6 @@
 /* carrel run --template: carreld reads the YAML, as a locked role without network; what it says is
  * put under the options that were typed. */
 #include "base/fd.h"
-#include "base/str.h"
-#include "cli/cli.h"
 #include "cli/environments/template.h"
 #include "cli/role.h"
 #include "model/nouns/template.h"

@@ -8,9 +8,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "cli/area.h"
-#include "cli/cli.h"
 #include "cli/plain.h"
-#include "cli/remote.h"
 #include "linux/home.h"
 #include "trees/stacks/bundle.h"
 
@@ -321,15 +319,11 @@ const struct arg_spec cli_apply = {
 	.summary = "take changes of a workspace into another one, or a directory",
 	.group = GROUP_WORKSPACES,
 	.usage = "NAME [PATH...] --to DIR|WORKSPACE [options]",
-	.about =
-		"Takes what changed in a workspace, or only PATHs and what is below them, into a "
-		"directory of\n"
-		"this host or into another workspace: all of it, or nothing. The changes are those "
-		"that\n"
-		"carrel diff lists. A change is a conflict when the target has neither what the "
-		"workspace\n"
-		"had before nor what it has now; conflicts are listed, and nothing is applied "
-		"then.",
+	.about = "Takes what changed in a workspace, or only PATHs and what is below them, into a "
+		 "directory of this host or into another workspace: all of it, or nothing. The "
+		 "changes are those that carrel diff lists. A change is a conflict when the target "
+		 "has neither what the workspace had before nor what it has now; conflicts are "
+		 "listed, and nothing is applied then.",
 	ARG_TABLE(apply_table),
 	.examples = "  carrel apply demo --to . --dry-run\n"
 		    "  carrel apply demo src README.md --to .\n"

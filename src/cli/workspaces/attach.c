@@ -1,11 +1,10 @@
-/* carrel attach: the streams of a background exec, from here.
+/* carrel logs, attach: the streams of a background exec, from here.
  * 1. Output is read from the daemon's files, as `carrel logs -f` reads it: any number of clients
  * may be attached, and none of them slows the command down.
  * 2. Input is sent in pieces, one request each. The next piece is read when the command has taken
  * the last one; output and signals don't wait for that.
  * 3. The caller's terminal is raw only while an exec with a terminal is attached, and is put back
  * however that ends. */
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -13,11 +12,10 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "base/str.h"
 #include "cli/cli.h"
 #include "cli/daemon/daemon.h"
-#include "cli/workspaces/tail.h"
 #include "linux/pty.h"
+#include "model/nouns/exec.h"
 #include "sandbox/native/terminal.h"
 
 #define PIECE 4096 /* of input: fits into the socket, so that sending never waits */
@@ -25,7 +23,216 @@
 #define DETACH_SECOND 0x11
 #define DETACH_AFTER 3 /* this many SIGINT or SIGTERM that the command ignores */
 #define LAST_PIECE_MS 1000
+#define CHUNK 65536 /* of output */
 #define LOOK_MS 200 /* a terminal that another process uses is looked at so often */
+
+/* ---- the output of a background exec on its way here: one stream, by a connection of its own,
+ * which is made again when the daemon restarts ---- */
+
+struct tail {
+	const char *name; /* "stdout" */
+	int to;
+	struct buf *capture; /* or NULL: to `to` */
+	struct remote remote;
+	struct client_response response;
+	const char *exec;
+	uint64_t offset; /* of the next byte */
+	bool follows, is_open;
+};
+/* Sets the offset to the end of what there is now. ERR_NOT_FOUND as below. */
+static int tail_skip(struct tail *tail, struct error *err)
+{
+	struct remote *remote = &tail->remote;
+	struct client_request request = CLIENT_REQUEST_NONE;
+	struct client_response response;
+	request.method = "HEAD";
+	request.accept = "application/octet-stream";
+	request.path = remote_exec_path(
+		remote, tail->exec, arena_printf(remote->arena, "/output?stream=%s", tail->name));
+	if (remote_begin(remote, &request, &response, err))
+		return -1;
+	tail->offset = response.next_offset;
+	return 0;
+}
+
+/* Asks for what follows the offset; ctx is the tail. ERR_NOT_FOUND: there is no such exec, or its
+ * output isn't kept. */
+static int tail_begin(void *ctx, struct error *err)
+{
+	struct tail *tail = ctx;
+	struct remote *remote = &tail->remote;
+	const char *query = arena_printf(remote->arena, "/output?stream=%s&offset=%llu%s",
+		tail->name, (unsigned long long)tail->offset, tail->follows ? "&follow=true" : "");
+	if (remote_begin_get(remote, remote_exec_path(remote, tail->exec, query),
+		    "application/octet-stream", NULL, &tail->response, err))
+		return -1;
+	tail->is_open = true;
+	return 0;
+}
+
+/* The daemon went away in the middle: a background command goes on without it, and its output is
+ * kept. */
+static int reopen(struct tail *tail, struct error *err)
+{
+	if (!remote_reopen(&tail->remote, tail_begin, tail, err))
+		return 0;
+	if (err->code == ERR_UNAVAILABLE)
+		error_hint(err, "carrel logs -f %s --stream %s --offset %llu continues there",
+			tail->exec, tail->name, (unsigned long long)tail->offset);
+	return error_context(err, "follow exec '%s'", tail->exec);
+}
+
+/* Takes one piece; waits for it unless tail_has_input. At the end is_open is false. */
+static int tail_pump(struct tail *tail, struct error *err)
+{
+	char data[CHUNK];
+	ssize_t got = client_read(&tail->remote.client, &tail->response, data, sizeof data, err);
+	if (got < 0)
+		return tail->follows ? reopen(tail, err) : -1;
+	tail->offset += (uint64_t)got;
+	if (got == 0)
+		tail->is_open = false;
+	else if (tail->capture)
+		buf_append(tail->capture, data, (size_t)got);
+	else if (fd_write_full(tail->to, data, (size_t)got) != got)
+		return fail_errno(err, "write standard %s", tail->to == 1 ? "output" : "error");
+	return 0;
+}
+
+/* Whether tail_pump needn't wait for the socket. */
+static bool tail_has_input(const struct tail *tail)
+{
+	return tail->is_open && (tail->response.at_end || client_has_input(&tail->remote.client));
+}
+
+/* ---- logs: what it has said, and says ---- */
+
+static const struct arg_option logs_table[] = {
+	{ 'f', "follow", ARG_FLAG, AT(follow), NULL,
+		"follow the output until the command has ended" },
+	{ 0, "stream", ARG_CHOICE, AT(stream), "stdout|stderr",
+		"print only this stream, on stdout (default: both, to stdout and stderr)",
+		"stdout|stderr" },
+	{ 0, "offset", ARG_COUNT, AT(offset), "N", "with --stream: begin at this byte" },
+	{ ARG_FROM(remote_rows) },
+};
+
+/* Whichever has something. */
+static int follow_tails(struct tail tails[2], struct error *err)
+{
+	while (tails[0].is_open || tails[1].is_open) {
+		struct pollfd ready[2];
+		bool has_input = false;
+		for (int i = 0; i < 2; i++) {
+			ready[i] = (struct pollfd){
+				tails[i].is_open ? tails[i].remote.client.socket : -1, POLLIN, 0
+			};
+			has_input |= tail_has_input(&tails[i]);
+		}
+		if (poll(ready, 2, has_input ? 0 : -1) < 0 && errno != EINTR)
+			return fail_errno(err, "wait for output");
+		for (int i = 0; i < 2; i++)
+			if (tails[i].is_open && (ready[i].revents || tail_has_input(&tails[i])) &&
+				tail_pump(&tails[i], err))
+				return -1;
+	}
+	return 0;
+}
+
+static void print_logs(const struct buf *out, const struct buf *errors, struct json *j)
+{
+	struct exec_output output = exec_output_whole((struct str){ out->data, out->len },
+		(struct str){ errors->data, errors->len }, false);
+	json_object(j, NULL);
+	exec_print_output(j, &output);
+	json_end(j);
+}
+
+static int check_logs(const struct options *options, bool json, struct error *err)
+{
+	if (options->follow && json)
+		return fail(err, ERR_INVALID,
+			"-f and -o json can't be combined: a JSON value can't be printed before "
+			"the output ends");
+	if (options->offset && !options->stream)
+		return fail(err, ERR_INVALID, "--offset needs --stream stdout or --stream stderr");
+	return 0;
+}
+
+static int begin_tails(struct tail tails[2], const char *stream, struct error *err)
+{
+	for (int i = 0; i < 2; i++) {
+		if (stream && strcmp(stream, tails[i].name))
+			continue;
+		if (stream)
+			tails[i].to = STDOUT_FILENO;
+		if (tail_begin(&tails[i], err))
+			return err->code == ERR_NOT_FOUND
+				       ? error_hint(err, "only background commands (exec -d) have "
+							 "logs, until their workspace is removed; "
+							 "carrel ps -a lists them")
+				       : -1;
+	}
+	return 0;
+}
+
+/* Output that was cut by the end of the daemon looks like that of a command that ended itself. */
+static void say_lost(struct command *command)
+{
+	struct error ignored;
+	struct remote_answer answer;
+	const char *path = remote_exec_path(&command->remote, command->operands.items[0], "");
+	const char *reason;
+	if (remote_call(&command->remote, "GET", path, NULL, &answer, &ignored))
+		return;
+	reason = json_member_text(answer.value, "reason");
+	if (reason && !strcmp(reason, reason_names[REASON_DAEMON_LOST]))
+		cli_explain(&(struct result){ .reason = REASON_DAEMON_LOST }, NULL);
+}
+
+static int run_logs(struct command *command, struct error *err)
+{
+	const struct options *options = &command->options;
+	static const char *const names[2] = { "stdout", "stderr" };
+	struct buf captured[2];
+	struct tail tails[2];
+	if (check_logs(options, command->json, err))
+		return -1;
+	for (int i = 0; i < 2; i++) {
+		buf_init(&captured[i], BUF_MAX_DEFAULT);
+		tails[i] = (struct tail){ .name = names[i],
+			.to = i + 1,
+			.capture = command->json ? &captured[i] : NULL,
+			.remote = command->remote,
+			.exec = command->operands.items[0],
+			.offset = options->offset,
+			.follows = options->follow };
+	}
+	int failed = begin_tails(tails, options->stream, err) || follow_tails(tails, err);
+	if (!failed && command->json)
+		print_logs(&captured[0], &captured[1], &command->value);
+	else if (!failed)
+		say_lost(command);
+	for (int i = 0; i < 2; i++) {
+		remote_close(&tails[i].remote);
+		buf_done(&captured[i]);
+	}
+	return failed ? -1 : 0;
+}
+
+const struct arg_spec cli_logs = {
+	.command = "logs",
+	.summary = "print the output of a background command",
+	.group = GROUP_EXECS,
+	.usage = "EXEC [options]",
+	.about = "Prints the output of a background command, running or ended. `carrel ps -a` "
+		 "shows how it ended.",
+	ARG_TABLE(logs_table),
+	.examples = "  carrel logs -f $(carrel exec demo -d -- make test)\n",
+	.run = run_logs,
+};
+
+/* ---- attach ---- */
 
 enum leaving { STAYS, LEAVES_BY_KEYS, LEAVES_BY_SIGNAL };
 
@@ -379,11 +586,10 @@ const struct arg_spec cli_attach = {
 	.summary = "use the streams of a background command",
 	.group = GROUP_EXECS,
 	.usage = "EXEC [options]",
-	.about =
-		"Shows the output of a background command from now on, and passes input and "
-		"signals to\nit: input if it was started with -i or -t. Ends with its exit code. "
-		"Ctrl-P Ctrl-Q\ndetaches from a command that has a terminal; the third Ctrl-C from "
-		"one that has none.",
+	.about = "Shows the output of a background command from now on, and passes input and "
+		 "signals to it: input if it was started with -i or -t. Ends with its exit code. "
+		 "Ctrl-P Ctrl-Q detaches from a command that has a terminal; the third Ctrl-C from "
+		 "one that has none.",
 	ARG_TABLE(table),
 	.examples = "  carrel attach $(carrel exec demo -d -i -t -- bash)\n"
 		    "  echo reload | carrel attach $(carrel exec demo -d -i -- ./server)\n",

@@ -7,7 +7,6 @@
 #include "base/fd.h"
 #include "base/id.h"
 #include "base/path.h"
-#include "base/str.h"
 #include "cli/cli.h"
 #include "cli/workspaces/tree.h"
 #include "envs/builder/progress.h"
@@ -451,11 +450,11 @@ const struct arg_spec cli_cp = {
 	.summary = "copy files and directories in and out of a workspace",
 	.group = GROUP_EVERYDAY,
 	.usage = "SOURCE TARGET [options]",
-	.about = "Copies a file or a directory tree into a workspace or out of it. One side "
-		 "is\nNAME:PATH or AGENT/CONTEXT:PATH, where PATH is a path inside the sandbox, "
-		 "absolute or\nrelative to /workspace; the other is a path of this host, or - for "
-		 "standard input or\noutput. If TARGET is an existing directory, SOURCE is copied "
-		 "into it; SOURCE/. copies\nthe content of SOURCE.",
+	.about = "Copies a file or a directory tree into a workspace or out of it. One side is "
+		 "NAME:PATH or AGENT/CONTEXT:PATH, where PATH is a path inside the sandbox, "
+		 "absolute or relative to /workspace; the other is a path of this host, or - for "
+		 "standard input or output. If TARGET is an existing directory, SOURCE is copied "
+		 "into it; SOURCE/. copies the content of SOURCE.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel cp main.py demo:\n"
 		    "  carrel cp demo:/workspace/output ./results\n"

@@ -1,9 +1,6 @@
 /* carrel diff: what changed in a workspace. */
 #include <unistd.h>
-#include "base/fd.h"
-#include "cli/cli.h"
 #include "cli/plain.h"
-#include "cli/remote.h"
 
 /* Bytes of a workspace could give orders to a terminal. */
 static void print_shown(struct buf *out, struct str text)
@@ -91,9 +88,8 @@ const struct arg_spec cli_diff = {
 	.group = GROUP_EVERYDAY,
 	.usage = "NAME [SNAPSHOT|TAG|VERSION] [options]",
 	.about = "Lists the files that were added (A), modified (M), deleted (D) or replaced by "
-		 "another type (T)\n"
-		 "since a snapshot of the workspace, by default the last one; without a snapshot, "
-		 "all its files.",
+		 "another type (T) since a snapshot of the workspace, by default the last one; "
+		 "without a snapshot, all its files.",
 	ARG_TABLE(diff_table),
 	.examples = "  carrel diff demo\n"
 		    "  carrel diff demo before-upgrade\n"

@@ -15,9 +15,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/id.h"
-#include "base/path.h"
-#include "base/str.h"
-#include "cli/cli.h"
 #include "cli/daemon/daemon.h"
 #include "cli/run/network.h"
 #include "cli/workspaces/exec_call.h"
@@ -763,8 +760,8 @@ const struct arg_spec cli_exec = {
 	.group = GROUP_EVERYDAY,
 	.usage = "NAME [options] [--] CMD [ARG...]",
 	.about = "Runs a command in a workspace. The command uses the streams of this process. The "
-		 "exit\ncode is the command's; 124: a time limit, 137: another limit, 130: "
-		 "canceled, 125:\ncarrel itself failed, 126: not executable, 127: not found.",
+		 "exit code is the command's; 124: a time limit, 137: another limit, 130: "
+		 "canceled, 125: carrel itself failed, 126: not executable, 127: not found.",
 	ARG_TABLE(exec_table),
 	.examples = "  carrel exec demo -- python -c 'import requests'\n"
 		    "  carrel exec demo --timeout 60s -- sh -c 'make && make test'\n"

@@ -1,14 +1,7 @@
-/* carrel ps, kill. */
+/* carrel ps, kill, wait. */
 #include <signal.h>
-#include "base/str.h"
-#include "cli/columns.h"
 #include "cli/plain.h"
 #include "cli/workspaces/workspace_names.h"
-
-struct ps_listing {
-	struct listing listing;
-	struct workspace_names names;
-};
 
 static bool is_wanted(const struct command *command, const struct json_value *item)
 {
@@ -77,14 +70,13 @@ static const char *state_text(struct arena *arena, const struct json_value *item
 
 static void add_line(struct listing *listing, const struct json_value *item)
 {
-	struct ps_listing *ps = (struct ps_listing *)listing;
 	struct arena *arena = &listing->command->arena;
 	uint64_t cpu_ms;
 	const char *id = json_member_text(item, "workspace");
 	bool has_cpu = json_member_u64(item, "cpu_ms", &cpu_ms);
 	columns_add(&listing->columns,
 		(const char *[]){ json_member_text(item, "id"),
-			workspace_names_find(&ps->names, item, "workspace", id),
+			workspace_names_find(&listing->names, item, "workspace", id),
 			state_text(arena, item),
 			columns_age(arena, json_member_text(item, "started_at")),
 			has_cpu ? arena_printf(arena, "%.1fs", (double)cpu_ms / 1000) : NULL,
@@ -96,16 +88,14 @@ static int run_ps(struct command *command, struct error *err)
 	static const char *const heads[] = { "ID", "WORKSPACE", "STATE", "AGE", "CPU", "COMMAND" };
 	struct remote *remote = &command->remote;
 	struct arena *arena = &command->arena;
-	struct ps_listing ps = {
-		.listing = { .command = command,
-			.columns = { .count = 6, .numbers = 1 << 4, .arena = arena },
-			.add = add_line,
-			.is_wanted = is_wanted }
-	};
-	columns_add(&ps.listing.columns, heads);
-	if (!command->json && workspace_names_read(&ps.names, remote, false, err))
+	struct listing listing = { .command = command,
+		.columns = { .count = 6, .numbers = 1 << 4, .arena = arena },
+		.add = add_line,
+		.is_wanted = is_wanted };
+	columns_add(&listing.columns, heads);
+	if (!command->json && workspace_names_read(&listing.names, remote, false, err))
 		return -1;
-	return listing_print(&ps.listing,
+	return listing_print(&listing,
 		command->operands.count
 			? remote_workspace_path(remote, command->operands.items[0], "/execs")
 			: "/v1/execs",
@@ -179,4 +169,72 @@ const struct arg_spec cli_kill = {
 	ARG_TABLE(kill_table),
 	.examples = "  carrel kill -s KILL $(carrel exec demo -d -- sleep 60)\n",
 	.run = run_kill,
+};
+
+/* ---- wait ---- */
+
+struct awaited {
+	struct remote *remote;
+	const char *id;
+	struct remote_answer answer;
+};
+
+static int ask(void *ctx, struct error *err)
+{
+	struct awaited *awaited = ctx;
+	return remote_call(awaited->remote, "GET",
+		remote_exec_path(awaited->remote, awaited->id, "?wait=true"), NULL,
+		&awaited->answer, err);
+}
+
+/* A daemon that restarts still knows its background commands. */
+static int wait_for(struct awaited *awaited, uint64_t *code, struct error *err)
+{
+	if (ask(awaited, err) &&
+		(err->code != ERR_UNAVAILABLE || remote_reopen(awaited->remote, ask, awaited, err)))
+		return error_context(err, "wait for exec '%s'", awaited->id);
+	if (!json_member_u64(awaited->answer.value, "exit_code", code) || *code > 255)
+		return fail(err, ERR_CORRUPT, "the daemon's response has no exit code");
+	return 0;
+}
+
+static int run_wait(struct command *command, struct error *err)
+{
+	int first = 0;
+	if (command->json)
+		buf_char(&command->out, '[');
+	if (remote_open(&command->remote, err))
+		return -1;
+	for (size_t i = 0; i < command->operands.count; i++) {
+		struct awaited awaited = { .remote = &command->remote,
+			.id = command->operands.items[i] };
+		uint64_t code;
+		if (wait_for(&awaited, &code, err))
+			return -1;
+		if (!first)
+			first = (int)code;
+		if (!command->json) {
+			buf_printf(&command->out, "%" PRIu64 "\n", code);
+			continue;
+		}
+		if (i)
+			buf_char(&command->out, ',');
+		remote_print_answer(&awaited.answer, &command->out);
+	}
+	if (command->json)
+		buf_char(&command->out, ']');
+	return first;
+}
+
+const struct arg_spec cli_wait = {
+	.command = "wait",
+	.summary = "wait until commands have ended",
+	.group = GROUP_EXECS,
+	.usage = "EXEC... [options]",
+	.about =
+		"Waits until all these commands have ended and prints their exit codes, one a "
+		"line, in the order of the arguments. The exit code is the first one that isn't 0.",
+	REMOTE_OPTIONS,
+	.examples = "  carrel wait $(carrel exec demo -d -- make test)\n",
+	.run = run_wait,
 };

@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/str.h"
 #include "cli/cli.h"
 #include "cli/workspaces/exec_call.h"
 #include "client/socket.h"

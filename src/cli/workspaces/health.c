@@ -1,7 +1,5 @@
 /* carrel health, carrel repair: whether workspaces work, and what is done about it. */
-#include "cli/cli.h"
 #include "cli/plain.h"
-#include "cli/remote.h"
 #include "format/text/quantity.h"
 
 #define UNHEALTHY 1 /* exit code: issues were found */
@@ -102,12 +100,9 @@ const struct arg_spec cli_health = {
 	.summary = "check workspaces: files, packages, layers, disk",
 	.group = GROUP_WORKSPACES,
 	.usage = "[NAME...] [options]",
-	.about =
-		"Checks workspaces (without NAME: all): whether they are configured, have their "
-		"Python\n"
-		"and Node packages and can import them, whether their layers exist, and their disk "
-		"usage.\n"
-		"Exits 1 if one has issues.",
+	.about = "Checks workspaces (without NAME: all): whether they are configured, have their "
+		 "Python and Node packages and can import them, whether their layers exist, and "
+		 "their disk usage. Exits 1 if one has issues.",
 	ARG_TABLE(health_table),
 	.examples = "  carrel health demo\n"
 		    "  carrel health --all -o json\n",
@@ -135,10 +130,8 @@ const struct arg_spec cli_repair = {
 	.group = GROUP_WORKSPACES,
 	.usage = "NAME [options]",
 	.about = "Repairs what carrel health finds, and prints what it did: makes missing links "
-		 "and\n"
-		 "directories again, builds a damaged environment again, restores packages from "
-		 "their\n"
-		 "layers. Exits 1 if issues remain.",
+		 "and directories again, builds a damaged environment again, restores packages "
+		 "from their layers. Exits 1 if issues remain.",
 	ARG_TABLE(repair_table),
 	.examples = "  carrel repair demo\n",
 	.run = plain_run,
@@ -169,11 +162,9 @@ const struct arg_spec cli_verify = {
 	.summary = "check the isolation of a workspace's sandbox",
 	.group = GROUP_WORKSPACES,
 	.usage = "NAME [options]",
-	.about =
-		"Checks the isolation of the sandbox of a workspace as it runs: from outside, what "
-		"the\n"
-		"kernel says of its processes, and from inside, what a process there is refused.\n"
-		"Exits 1 if a layer fails.",
+	.about = "Checks the isolation of the sandbox of a workspace as it runs: from outside, "
+		 "what the kernel says of its processes, and from inside, what a process there is "
+		 "refused. Exits 1 if a layer fails.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel verify demo\n",
 	.run = plain_run,

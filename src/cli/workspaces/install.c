@@ -1,6 +1,5 @@
 /* carrel install, uninstall. */
 #include <unistd.h>
-#include "cli/cli.h"
 #include "cli/plain.h"
 #include "cli/environments/build_watch.h"
 
@@ -63,12 +62,9 @@ const struct arg_spec cli_install = {
 	.group = GROUP_EVERYDAY,
 	.usage = "NAME PACKAGE... [options]",
 	.about = "Installs packages into a workspace, also while commands run in it, and adds them "
-		 "to\n"
-		 "its pyproject.toml, or with --node to its package.json. What the workspace has "
-		 "is\n"
-		 "resolved together with what is new; an error of that changes nothing. Prints "
-		 "what\n"
-		 "was removed and installed.",
+		 "to its pyproject.toml, or with --node to its package.json. What the workspace "
+		 "has is resolved together with what is new; an error of that changes nothing. "
+		 "Prints what was removed and installed.",
 	ARG_TABLE(table),
 	.examples = "  carrel install demo requests 'pandas>=2'\n"
 		    "  carrel install demo ruff --no-persist\n"
@@ -83,10 +79,9 @@ const struct arg_spec cli_uninstall = {
 	.summary = "uninstall packages of a workspace",
 	.group = GROUP_PACKAGES,
 	.usage = "NAME PACKAGE... [options]",
-	.about = "Uninstalls packages that were asked for when the workspace was created, or by\n"
+	.about = "Uninstalls packages that were asked for when the workspace was created, or by "
 		 "carrel install, with the dependencies that nothing else needs, and removes them "
-		 "from\n"
-		 "pyproject.toml or package.json.",
+		 "from pyproject.toml or package.json.",
 	ARG_TABLE(table),
 	.examples = "  carrel uninstall demo pandas\n"
 		    "  carrel uninstall demo --node axios\n",

@@ -2,7 +2,6 @@
  * that lets it be mounted (sandbox/plan/grants.h). */
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 #include "base/fd.h"
 #include "cli/cli.h"
 #include "linux/fd_message.h"

@@ -6,10 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/fd.h"
-#include "base/str.h"
-#include "cli/cli.h"
 #include "cli/columns.h"
-#include "format/http/uri.h"
 #include "format/network/inet_address.h"
 #include "linux/child.h"
 #include "model/network/port.h"
@@ -242,11 +239,9 @@ const struct arg_spec cli_port = {
 	.group = GROUP_EVERYDAY,
 	.usage = "NAME [PORT] [options]",
 	.about = "Without PORT, lists the TCP ports that listen in a workspace. With PORT, listens "
-		 "on "
-		 "this host and\nrelays every connection to that port of the workspace, until "
-		 "Ctrl-C. "
-		 "Other hosts reach it only if\n--listen names an address of this host that they "
-		 "reach.",
+		 "on this host and relays every connection to that port of the workspace, until "
+		 "Ctrl-C. Other hosts reach it only if --listen names an address of this host that "
+		 "they reach.",
 	ARG_TABLE(table),
 	.examples = "  carrel exec -d demo -- python3 -m http.server 8000\n"
 		    "  carrel port demo\n"

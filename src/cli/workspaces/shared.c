@@ -1,7 +1,5 @@
 /* carrel tree create, ls, rm: directories that workspaces share. */
-#include "cli/cli.h"
 #include "cli/plain.h"
-#include "cli/columns.h"
 #include "model/nouns/shared_tree.h"
 #include "sandbox/plan/grants.h"
 

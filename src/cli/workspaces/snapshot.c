@@ -1,9 +1,5 @@
 /* carrel snapshot, carrel fork: states of workspaces that are kept, and copies of them. */
-#include "cli/cli.h"
-#include "cli/columns.h"
-#include "cli/workspaces/workspace_names.h"
 #include "cli/plain.h"
-#include "cli/remote.h"
 #include "format/text/quantity.h"
 #include "model/nouns/snapshot.h"
 
@@ -37,7 +33,7 @@ static const struct arg_spec create_spec = {
 	.summary = "keep the present state of a workspace",
 	.usage = "NAME [options]",
 	.about = "Keeps the files, installed packages and environment of a workspace as they are "
-		 "now, and\nprints the id of the snapshot. Nothing is copied unless commands run.",
+		 "now, and prints the id of the snapshot. Nothing is copied unless commands run.",
 	ARG_TABLE(create_table),
 	.examples = "  carrel snapshot create demo --tag before-upgrade\n",
 	.run = run_create,
@@ -48,28 +44,13 @@ static const struct arg_spec create_spec = {
 
 /* ---- ls, show, rm ---- */
 
-struct snapshots {
-	struct listing listing;
-	struct workspace_names names;
-};
-
-/* Of a workspace that was removed, the name that the snapshot has. */
-static const char *name_of(struct listing *listing, const struct json_value *item)
-{
-	const struct snapshots *all = (const struct snapshots *)listing;
-	return workspace_names_find(&all->names, item, "workspace", NULL);
-}
-
 static int run_ls(struct command *command, struct error *err)
 {
-	struct snapshots all = { .listing = { .command = command,
-					 .record = &snapshot_record,
-					 .key = "id",
-					 .name = name_of } };
-	if (!command->json && !command->options.quiet &&
-		workspace_names_read(&all.names, &command->remote, true, err))
-		return -1;
-	return listing_print_named(&all.listing,
+	struct listing listing = { .command = command,
+		.record = &snapshot_record,
+		.key = "id",
+		.is_of_workspaces = true };
+	return listing_print_named(&listing,
 		command->operands.count ? remote_workspace_path(&command->remote,
 						  command->operands.items[0], "/snapshots")
 					: "/v1/snapshots",
@@ -127,10 +108,8 @@ static int run_show(struct command *command, struct error *err)
 		const char *text;
 		if (!(row->flags & FIELD_OUT))
 			continue;
-		text = row->kind == FIELD_TEXTS
-			       ? columns_list(&command->arena, json_member(answer.value, row->name))
-		       : row->kind == FIELD_TIME ? json_member_text(answer.value, row->name)
-						 : columns_text(&command->arena, row, answer.value);
+		text = row->kind == FIELD_TIME ? json_member_text(answer.value, row->name)
+					       : columns_text(&command->arena, row, answer.value);
 		if (text)
 			buf_printf(&command->out, "%-16s %s\n", row->name, text);
 	}
@@ -158,8 +137,7 @@ static const struct arg_spec rm_spec = {
 	.summary = "remove snapshots",
 	.usage = "SNAPSHOT|NAME@TAG|NAME TAG... [options]",
 	.about = "Removes snapshots: by their ids, or by their workspaces and tags. Files that a "
-		 "workspace or another snapshot "
-		 "needs stay.",
+		 "workspace or another snapshot needs stay.",
 	REMOTE_OPTIONS,
 	.least = 1,
 	.most = SIZE_MAX,
@@ -213,9 +191,9 @@ static const struct arg_spec verify_spec = {
 	.command = "snapshot verify",
 	.summary = "compare snapshots with what they were when they were made",
 	.usage = "SNAPSHOT|NAME@TAG|NAME TAG... [options]",
-	.about = "Reads all files of snapshots and compares them with the content "
-		 "ids that were\ncomputed when they were made. Names layers that are missing or "
-		 "changed; exits 1 then.",
+	.about = "Reads all files of snapshots and compares them with the content ids that were "
+		 "computed when they were made. Names layers that are missing or changed; exits 1 "
+		 "then.",
 	REMOTE_OPTIONS,
 	.least = 1,
 	.most = SIZE_MAX,
@@ -242,7 +220,7 @@ static const struct arg_spec rollback_spec = {
 	.summary = "put a workspace back into the state of a snapshot",
 	.usage = "NAME SNAPSHOT|TAG|VERSION [options]",
 	.about = "Puts the files, installed packages and environment of a workspace back into the "
-		 "state of\none of its snapshots. The state that it leaves is kept as a snapshot "
+		 "state of one of its snapshots. The state that it leaves is kept as a snapshot "
 		 "too (automatic).",
 	ARG_TABLE(rollback_table),
 	.examples = "  carrel snapshot rollback demo before-upgrade\n"
@@ -284,7 +262,7 @@ static const struct arg_spec push_spec = {
 	.summary = "send a snapshot to the blob store",
 	.usage = "NAME SNAPSHOT|TAG|VERSION [options]",
 	.about = "Sends a snapshot of a workspace to the blob store (blob.url of config.yaml), "
-		 "where another home\ncan pull it. Only layers that the store lacks are sent.",
+		 "where another home can pull it. Only layers that the store lacks are sent.",
 	ARG_TABLE(push_table),
 	.examples = "  carrel snapshot push demo good\n",
 	.run = plain_run,
@@ -299,8 +277,8 @@ static const struct arg_spec pull_spec = {
 	.summary = "fetch a snapshot from the blob store",
 	.usage = "NAME SNAPSHOT|TAG|VERSION [options]",
 	.about = "Fetches a snapshot that was pushed from a workspace NAME, of this home or of "
-		 "another one, and\nprints its id. Only layers that this home lacks are fetched; "
-		 "each is checked against its content\nid. Workspaces are made of it with carrel "
+		 "another one, and prints its id. Only layers that this home lacks are fetched; "
+		 "each is checked against its content id. Workspaces are made of it with carrel "
 		 "create --from; it stays until it is removed.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel create again --from $(carrel snapshot pull demo good)\n",
@@ -357,7 +335,7 @@ const struct arg_spec cli_fork = {
 	.group = GROUP_EVERYDAY,
 	.usage = "NAME [NEW] [options]",
 	.about = "Makes a new workspace, or several, with the files, environment, limits, labels "
-		 "and\nvariables that NAME has now. They share what nobody changes. Prints their "
+		 "and variables that NAME has now. They share what nobody changes. Prints their "
 		 "names.",
 	ARG_TABLE(fork_table),
 	.examples = "  carrel fork demo experiment\n"

@@ -7,7 +7,6 @@
 #include "cli/workspaces/workspace_names.h"
 #include "format/text/quantity.h"
 #include "linux/pty.h"
-#include "model/nouns/metrics.h"
 
 #define INTERVAL_MS 1000
 #define INTERVAL_MOST_MS 3600000
@@ -204,8 +203,8 @@ const struct arg_spec cli_top = {
 	.group = GROUP_WORKSPACES,
 	.usage = "[NAME...] [options]",
 	.about = "Shows the current usage of workspaces, the busiest first: percent of one cpu, "
-		 "memory,\nprocesses and threads, bytes on disk as last measured, and running "
-		 "commands. On a\nterminal again every second until Ctrl-C, else once.",
+		 "memory, processes and threads, bytes on disk as last measured, and running "
+		 "commands. On a terminal again every second until Ctrl-C, else once.",
 	ARG_TABLE(table),
 	.examples = "  carrel top\n"
 		    "  carrel top demo -o json\n",

@@ -1,18 +1,16 @@
-/* carrel create, ls, info, update, rm. */
+/* carrel create, ls, info, update, suspend, resume, rm. */
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/str.h"
 #include "base/id.h"
 #include "cli/environments/build_watch.h"
-#include "cli/columns.h"
-#include "cli/workspaces/workspace_names.h"
 #include "cli/environments/env.h"
-#include "cli/run/network.h"
-#include "cli/removal.h"
-#include "cli/run/policy_file.h"
-#include "cli/plain.h"
 #include "cli/environments/template.h"
+#include "cli/plain.h"
+#include "cli/removal.h"
+#include "cli/run/network.h"
+#include "cli/run/policy_file.h"
+#include "cli/workspaces/workspace_names.h"
 #include "format/text/quantity.h"
 #include "model/nouns/template.h"
 #include "model/nouns/workspace.h"
@@ -267,7 +265,7 @@ const struct arg_spec cli_create = {
 	.summary = "create a workspace: files that stay, an environment, limits",
 	.group = GROUP_EVERYDAY,
 	.usage = "[NAME] [options]",
-	.about = "Creates a workspace: a private directory at /workspace that stays, with its own\n"
+	.about = "Creates a workspace: a private directory at /workspace that stays, with its own "
 		 "environment, limits and labels. Prints its name; without NAME, a generated one.",
 	ARG_TABLE(create_table),
 	.later = "plan",
@@ -309,7 +307,7 @@ const struct arg_spec cli_ls = {
 	.summary = "list workspaces",
 	.group = GROUP_EVERYDAY,
 	.about = "Lists workspaces, newest first: state, whether a sandbox is ready (WARM), age, "
-		 "last\nuse, bytes on disk, environment and labels.",
+		 "last use, bytes on disk, environment and labels.",
 	ARG_TABLE(ls_table),
 	.examples = "  carrel ls --label team=search\n"
 		    "  carrel ls -q --state failed\n",
@@ -440,8 +438,7 @@ const struct arg_spec cli_info = {
 	.group = GROUP_WORKSPACES,
 	.usage = "NAME [options]",
 	.about = "Shows one workspace, given by name, id or context_id: its limits, the mechanism "
-		 "that\n"
-		 "enforces them, and the isolation of its sandbox.",
+		 "that enforces them, and the isolation of its sandbox.",
 	REMOTE_OPTIONS,
 	.run = run_info,
 };
@@ -569,10 +566,9 @@ const struct arg_spec cli_update = {
 	.group = GROUP_WORKSPACES,
 	.usage = "NAME [options]",
 	.about = "Changes a workspace. Options that are not given leave their settings unchanged. "
-		 "Limits\n"
-		 "and rules can be changed only while no command runs in the workspace, and so can "
-		 "a\n"
-		 "network where there was none. Changed lists hold for new connections at once.",
+		 "Limits and rules can be changed only while no command runs in the workspace, and "
+		 "so can a network where there was none. Changed lists hold for new connections at "
+		 "once.",
 	ARG_TABLE(update_table),
 	.examples =
 		"  carrel update demo --memory 4G --ttl 7d\n"
@@ -583,6 +579,47 @@ const struct arg_spec cli_update = {
 	.run = run_update,
 };
 
+/* ---- suspend, resume: a workspace without processes, and back ---- */
+
+static int run_suspend(struct command *command, struct error *err)
+{
+	return plain_each(command, NULL, NULL, "suspended", 0, err);
+}
+
+static int run_resume(struct command *command, struct error *err)
+{
+	return plain_each(command, NULL, NULL, "resumed", 0, err);
+}
+
+static const struct arg_option suspend_table[] = {
+	{ 0, "force", ARG_FLAG, AT(force), NULL, "end the commands that run in it" },
+	{ ARG_FROM(remote_rows) },
+};
+const struct arg_spec cli_suspend = {
+	.command = "suspend",
+	.summary = "end the processes of workspaces, keep their files",
+	.group = GROUP_WORKSPACES,
+	.usage = "NAME... [options]",
+	.about = "Suspends workspaces: their processes end and their memory is released; their "
+		 "files stay. The next command, or carrel resume, resumes a workspace.",
+	ARG_TABLE(suspend_table),
+	.examples = "  carrel suspend demo\n"
+		    "  carrel suspend demo --force\n",
+	.run = run_suspend,
+};
+
+const struct arg_spec cli_resume = {
+	.command = "resume",
+	.summary = "make suspended workspaces ready for commands",
+	.group = GROUP_WORKSPACES,
+	.usage = "NAME... [options]",
+	.about = "Resumes workspaces: checks that their files and environment exist, and starts "
+		 "their sandboxes. The next command would do the same.",
+	REMOTE_OPTIONS,
+	.examples = "  carrel resume demo\n",
+	.run = run_resume,
+};
+
 static int run_rm(struct command *command, struct error *err)
 {
 	const struct options *options = &command->options;
@@ -591,7 +628,8 @@ static int run_rm(struct command *command, struct error *err)
 						  : "";
 	if (options->archive && options->no_archive)
 		return fail(err, ERR_INVALID, "--archive can't be combined with --no-archive");
-	return removal_run(command, &workspace_removal, &command->operands, query, err);
+	return removal_run(
+		command, "/v1/workspaces", &command->operands, &workspace_removal, query, err);
 }
 
 static const struct arg_option rm_table[] = {
@@ -606,11 +644,10 @@ const struct arg_spec cli_rm = {
 	.summary = "remove workspaces",
 	.group = GROUP_EVERYDAY,
 	.usage = "NAME... [options]",
-	.about =
-		"Removes workspaces: ends their commands and deletes their files. A workspace is "
-		"archived\nfirst with --archive, or where archives.on_remove of config.yaml says "
-		"so. One where\ncommands run, or that belongs to an agent, a case, a deployment or "
-		"a tool, is asked\nabout on a terminal, and elsewhere removed with --force alone.",
+	.about = "Removes workspaces: ends their commands and deletes their files. A workspace is "
+		 "archived first with --archive, or where archives.on_remove of config.yaml says "
+		 "so. One where commands run, or that belongs to an agent, a case, a deployment or "
+		 "a tool, is asked about on a terminal, and elsewhere removed with --force alone.",
 	ARG_TABLE(rm_table),
 	.examples = "  carrel rm demo\n"
 		    "  carrel rm --force demo\n"

@@ -1,6 +1,5 @@
 #include "cli/workspaces/workspace_names.h"
 
-#include "base/str.h"
 #include "model/nouns/workspace.h"
 
 const char *workspace_names_of(struct arena *arena, const struct json_value *workspace)
