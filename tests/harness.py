@@ -59,6 +59,20 @@ def what_stays(find, seconds=60):
     return found
 
 
+PEAK = """import resource, subprocess, sys
+done = subprocess.run(sys.argv[1:])
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
+sys.exit(done.returncode)"""
+
+
+def run_measured(*argv, **how):
+    """What a program comes to, and the peak of the memory of its largest process in KiB: started by a process that has little memory
+    itself, as the peak of a child counts that of its parent before execve."""
+    done = subprocess.run(["/usr/bin/python3", "-c", PEAK, *argv], capture_output=True, text=True, check=False, **how)
+    said, _, peak = done.stderr.rstrip("\n").rpartition("\n")
+    return subprocess.CompletedProcess(argv, done.returncode, done.stdout, said), int(peak)
+
+
 @contextlib.contextmanager
 def locked(path):
     """One process at a time: the workers of pytest-xdist share what takes long to make."""

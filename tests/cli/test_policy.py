@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from harness import CARREL, SANITIZED
+from harness import CARREL, SANITIZED, run_measured
 from policy_rows import ALLOWED, DENIED, DENIED_SHAPES, HIDING, KNOWN_SHAPES, SPLITTING, STARTUP, UNKNOWN_SHAPES, VARIABLES, WHOLE
 
 pytestmark = pytest.mark.once
@@ -114,14 +114,9 @@ def test_what_arguments_add_up_to_is_bounded(rules):
     """Each -C of tar begins where the one before it led: the names of its members were 377 MB."""
     settings = {"permissions": {"allow": ["shell(*)", *(["file(*:/workspace/**)"] if rules else [])], **rules}}
     line = json.dumps({"kind": "shell", "settings": settings, "command": "tar cf x" + (" -C " + "a" * 120 + " b") * 1000}) + "\n"
-    process = subprocess.Popen([CARREL, "policy", "check", "--stream"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    with process.stdin:
-        process.stdin.write(line)
-    with process.stdout:
-        assert process.stdout.read().strip() in ("ask", "deny")
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = status
-    assert status == 0 and (SANITIZED or usage.ru_maxrss < 64 << 10), usage
+    done, peak = run_measured(CARREL, "policy", "check", "--stream", input=line)
+    assert done.returncode == 0 and done.stdout.strip() in ("ask", "deny"), done
+    assert SANITIZED or peak < 64 << 10, peak
 
 
 def test_a_blocked_package_is_found_in_the_value_of_an_option():

@@ -4,9 +4,9 @@ import json
 import os
 import pathlib
 import socket
-import subprocess
 
 import pytest
+from harness import run_measured
 
 RULES = ["file(read:${WORKSPACE}/**/*.pem)", "file(read:${WORKSPACE}/**/keys/**)", "file(write:${WORKSPACE}/lib/*.so)",
          "file(delete:${WORKSPACE}/*.keep)", "file(read:/**/.token)"]
@@ -171,12 +171,8 @@ def test_matches_in_too_many_directories_are_said(carrel, tmp):
 def test_the_walk_for_many_patterns_holds_no_memory(carrel, tmp):
     make_deep(tmp, 15, "d" * 250, 4000)
     rules = settings_of(tmp, [f"file(read:${{WORKSPACE}}/**/*.x{i})" for i in range(10)])
-    # Of a process that has little memory itself: the peak of a child counts that of its parent before execve.
-    measure = "import resource, subprocess, sys; print(subprocess.run(sys.argv[1:]).returncode, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    done = subprocess.run(["/usr/bin/python3", "-c", measure, carrel.path, "run", "--dir", tmp, "-s", rules, "--", "true"], env=carrel.env,
-                          capture_output=True, text=True)
-    code, peak = map(int, done.stdout.split())
-    assert code == 0 and peak < 80000, done
+    done, peak = run_measured(carrel.path, "run", "--dir", tmp, "-s", rules, "--", "true", env=carrel.env)
+    assert done.returncode == 0 and peak < 80000, (done, peak)
 
 
 def test_the_plan_shows_patterns(carrel, tmp, rules):
