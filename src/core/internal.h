@@ -138,14 +138,14 @@ struct core_workspace {
 	struct layer_merge *merge; /* finished merge of layers that replaces them at the next start
 				    * (core/state/merge_layers.c) */
 	size_t unmerged_layers;	   /* number of its layers when a merge failed: retry with more */
-	struct core_policies *policies;			     /* compiled; NULL: not yet */
-	struct env_pin *pins[WORKSPACE_ENVIRONMENTS];	     /* its environments', of
-								core/packages/environments.c */
-	struct env_pin *pins_before[WORKSPACE_ENVIRONMENTS]; /* of model.unsettled */
-	struct package_change *changes;	  /* queue of installs (core/packages/packages.c) */
-	struct cancelable *operations;	  /* cancelable operations that use it */
-	struct workspace_traffic traffic; /* since the start of core */
-	struct core_waiter *waiters;	  /* called when its sandbox is up */
+	struct core_policies *policies;		/* compiled; NULL: not yet */
+	struct env_pin *pins[ENV_KINDS];	/* its environments', of
+							   core/packages/environments.c */
+	struct env_pin *pins_before[ENV_KINDS]; /* of model.unsettled */
+	struct package_change *changes;		/* queue of installs (core/packages/packages.c) */
+	struct cancelable *operations;		/* cancelable operations that use it */
+	struct workspace_traffic traffic;	/* since the start of core */
+	struct core_waiter *waiters;		/* called when its sandbox is up */
 	struct core_waiter *refusals; /* other creations of this name, refused when it is created */
 	struct core_workspace *newer, *older; /* all of them, by creation */
 };
@@ -524,7 +524,7 @@ void environment_cancel_build(struct core *core, uint64_t tag); /* 0: nothing */
 void environment_unpin(struct core *core, struct env_pin *pin); /* NULL: nothing */
 const struct env_meta *pin_meta(const struct env_pin *pin);	/* NULL: NULL */
 /* Finds or builds (through the launcher) the environments that the workspace requests, and pins
- * them; sets model.environment and model.node_environment. The caller holds w. */
+ * them; sets model.environments. The caller holds w. */
 int environment_prepare(
 	struct fiber *fiber, struct core_workspace *w, const char *request_id, struct error *err);
 /* Ends the build of it that is under way; its preparation then fails. */
@@ -533,17 +533,18 @@ bool environment_is_asked(const struct workspace *model);
 /* After a start of core: pins the environments that it had, if they exist and are whole. */
 void environments_keep(struct core_workspace *w);
 void environments_release(struct core_workspace *w); /* lets its pins go */
-/* An environment of Node that was given as `environment` becomes the second one. */
+/* One that was given as `environment`, but is of another kind than the first, gets its place. */
 void environments_sort(struct core_workspace *w);
-/* The kind of environment `slot` that is pinned, or NULL: none is. */
 struct env_kind;
+bool environments_are_pinned(const struct core_workspace *w); /* one of them, or more */
+/* The kind of the environment that is pinned as model.environments.of[slot], or NULL: none is. */
 const struct env_kind *environment_kind(const struct core_workspace *w, size_t slot);
 const struct env_meta *environment_pinned(
 	const struct core_workspace *w, size_t slot); /* the same */
 /* What a START says of them: how many strings, head->value, and the descriptors to send along. 0:
  * no environment. The strings are the pins'. */
 size_t environments_describe(const struct core_workspace *w, struct launch_message *head,
-	const char *strings[LAUNCH_STRINGS_MAX], int fds[WORKSPACE_ENVIRONMENTS], int *fd_count);
+	const char *strings[LAUNCH_STRINGS_MAX], int fds[ENV_KINDS], int *fd_count);
 /* Of its environment of that kind, topmost first, valid until the next turn of the loop; NULL: it
  * has none. */
 const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind);

@@ -264,7 +264,7 @@ static int make_surface(struct rollout *rollout, enum surface_kind kind, struct 
 		.env = surface_variables(r, kind, &r->arena),
 		.limits = r->agent.surfaces[kind].limits.limits,
 		.network = r->model.network,
-		.environment = r->model.environment,
+		.environments.of[ENV_KIND_PYTHON] = r->model.environment,
 		/* A pre-built one is not to be made again from an index. */
 		.python = r->model.is_prebuilt ? NULL : r->agent.runtime.python_version,
 		.requirements =

@@ -81,7 +81,7 @@ static int create(
 {
 	const struct tool *tool = &forge->entry->model;
 	struct workspace made = { .python = environment ? NULL : tool->python,
-		.environment = environment,
+		.environments.of[ENV_KIND_PYTHON] = environment,
 		.limits = tool->limits,
 		.network = tool->network,
 		.owner = { .tool = tool->name,

@@ -220,7 +220,7 @@ static void what_a_client_asks_for_wins(void **state)
 	assert_string_equal(workspace_label(&wanted, "team"), "x");
 	assert_null(wanted.node.version);
 	assert_int_equal(wanted.node.options.count, 0);
-	wanted = (struct workspace){ .environment = "mine" };
+	wanted = (struct workspace){ .environments.of[ENV_KIND_PYTHON] = "mine" };
 	template_apply(&t, &arena, &wanted);
 	assert_null(wanted.python);
 	assert_int_equal(wanted.packages.count, 0);

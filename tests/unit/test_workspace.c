@@ -149,7 +149,7 @@ static struct workspace sample(struct arena *arena)
 		.expires_ms = CREATED + 7 * 86400000ll,
 		.ttl_ms = 7 * 86400000ull,
 		.idle_timeout_ms = 1800000,
-		.environment = "x_no-deps",
+		.environments.of[ENV_KIND_PYTHON] = "x_no-deps",
 		.python = "3.12",
 		.requirements = "requests\n# \"quoted\"\n",
 		.is_context = true,
@@ -281,7 +281,7 @@ static void its_document_comes_back_as_it_was(void **state)
 	assert_null(back.packages.items[1]);
 	assert_string_equal(back.requirements, w.requirements);
 	assert_string_equal(back.python, "3.12");
-	assert_string_equal(back.environment, "x_no-deps");
+	assert_string_equal(back.environments.of[ENV_KIND_PYTHON], "x_no-deps");
 	assert_string_equal(back.disk_mechanism, "counted");
 	assert_null(back.error);
 	assert_true(back.is_context);

@@ -77,7 +77,7 @@ int template_use(struct options *options, struct arena *arena, struct error *err
 	if (resolve(options->template, arena, &t, err))
 		return error_context(err, "--template");
 	struct workspace wanted = { .limits = options->limits,
-		.environment = options->environment,
+		.environments.of[ENV_KIND_PYTHON] = options->environment,
 		.attach = options->attach,
 		.network = { .mode = options->net,
 			.allow = options->allow_domains,

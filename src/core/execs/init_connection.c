@@ -43,7 +43,7 @@ void connection_make_env(struct core_workspace *w)
 		vec_push(&arena, &env, own[i]);
 	plan_limit_env(&w->model.limits, w->model.ptrace, &arena, &env);
 	networks_add_env(w, &arena, &env);
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+	for (size_t i = 0; i < ENV_KINDS; i++) {
 		const struct env_kind *kind = environment_kind(w, i);
 		for (size_t k = 0; kind && kind->variables[k]; k++)
 			plan_set_env(&arena, &env, kind->variables[k]);

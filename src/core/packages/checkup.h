@@ -81,7 +81,3 @@ void checkup_import(struct checkup *c);
 /* Runs `carrel env verify` for the environment `name`; stdout goes to `answer`, a memfd. */
 uint64_t environment_verify(struct core *core, const char *name, bool repairs, int answer,
 	launcher_fn *done, void *ctx, struct error *err);
-/* Of slot 0 or 1, as the model has it; or NULL. */
-const char *environment_name(const struct core_workspace *w, size_t slot);
-/* The names of what its environment has: normalised name and version; NULL: none is known. */
-const struct env_meta *environment_meta(const struct core_workspace *w);

@@ -15,12 +15,13 @@
 #include "core/packages/build_progress.h"
 #include "core/packages/checkup.h"
 #include "core/packages/environments.h"
+#include "core/packages/recipes.h"
 #include "core/waits.h"
 #include "envs/kind.h"
 #include "format/text/json_read.h"
 
-#define PACKAGE_ID "run" /* as `carrel run` calls them: one environment for both */
-#define NODE_TEXT_MAX ((size_t)32 << 20)
+#define PACKAGE_ID "run"	     /* as `carrel run` calls them: one environment for both */
+#define INPUT_MAX ((size_t)32 << 20) /* of a build */
 /* Of a START, for what is there besides the environment with the most layers: the frozen layers of
  * a workspace, below each environment and below /workspace, and an environment of Node. */
 #define FROZEN_STRINGS (3 * WORKSPACE_LAYERS_MAX + 32)
@@ -49,31 +50,17 @@ struct preparation {
 	bool was_cached;		 /* nothing had to be built */
 };
 
-/* The name of an environment, as the workspace has it. */
-static const char **name_of(struct workspace *model, size_t slot)
-{
-	return slot == 0 ? &model->environment : &model->node_environment;
-}
-
-static bool has_recipe(const struct workspace *model, size_t slot)
-{
-	const struct workspace_node *node = &model->node;
-	if (slot == 1)
-		return node->version || node->package_json || node->lock || node->packages.count ||
-		       node->options.count;
-	return model->python || model->requirements || model->packages.count ||
-	       model->build_options.count || model->is_context;
-}
-
 static bool is_asked(const struct workspace *model, size_t slot)
 {
-	return (slot == 0 ? model->environment : model->node_environment) ||
-	       has_recipe(model, slot);
+	return model->environments.of[slot] || environment_recipes[slot]->is_given(model);
 }
 
 bool environment_is_asked(const struct workspace *model)
 {
-	return is_asked(model, 0) || is_asked(model, 1);
+	for (size_t i = 0; i < ENV_KINDS; i++)
+		if (is_asked(model, i))
+			return true;
+	return false;
 }
 
 /* ---- pins: one a name, shared by all workspaces that have it ---- */
@@ -168,7 +155,7 @@ static struct env_pin *take_pin(struct core *core, const char *name, struct erro
 static int check_kinds(
 	const struct core_workspace *w, size_t slot, const struct env_meta *meta, struct error *err)
 {
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (i != slot && environment_kind(w, i) == env_kind_of(meta))
 			return fail(err, ERR_INVALID,
 				"environments '%s' and '%s' are both of %s: a workspace has one of "
@@ -203,19 +190,19 @@ static struct env_pin *keep(struct core *core, const char *name)
 
 void environments_keep(struct core_workspace *w)
 {
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
-		const char *name = *name_of(&w->model, i);
+	for (size_t i = 0; i < ENV_KINDS; i++) {
+		const char *name = w->model.environments.of[i];
 		if (name && !w->pins[i])
 			w->pins[i] = keep(w->core, name);
 	}
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (w->model.unsettled[i].before && !w->pins_before[i])
 			w->pins_before[i] = keep(w->core, w->model.unsettled[i].before);
 }
 
 void environments_release(struct core_workspace *w)
 {
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+	for (size_t i = 0; i < ENV_KINDS; i++) {
 		environment_unpin(w->core, w->pins[i]);
 		environment_unpin(w->core, w->pins_before[i]);
 		w->pins[i] = w->pins_before[i] = NULL;
@@ -227,10 +214,11 @@ void environments_sort(struct core_workspace *w)
 	environments_keep(w);
 	const struct env_kind *kind = environment_kind(w, 0);
 	size_t own = kind ? (size_t)(kind->row - env_kind_rows) : 0;
-	if (own == 0 || *name_of(&w->model, own))
+	const char **names = w->model.environments.of;
+	if (own == 0 || names[own])
 		return;
-	*name_of(&w->model, own) = w->model.environment;
-	w->model.environment = NULL;
+	names[own] = names[0];
+	names[0] = NULL;
 	w->pins[own] = w->pins[0];
 	w->pins[0] = NULL;
 }
@@ -238,10 +226,18 @@ void environments_sort(struct core_workspace *w)
 const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind)
 {
 	environments_keep(w);
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (environment_kind(w, i) == kind)
 			return &w->pins[i]->meta.layers;
 	return NULL;
+}
+
+bool environments_are_pinned(const struct core_workspace *w)
+{
+	for (size_t i = 0; i < ENV_KINDS; i++)
+		if (w->pins[i])
+			return true;
+	return false;
 }
 
 const struct env_kind *environment_kind(const struct core_workspace *w, size_t slot)
@@ -285,12 +281,12 @@ static size_t describe(
 }
 
 size_t environments_describe(const struct core_workspace *w, struct launch_message *head,
-	const char *strings[LAUNCH_STRINGS_MAX], int fds[WORKSPACE_ENVIRONMENTS], int *fd_count)
+	const char *strings[LAUNCH_STRINGS_MAX], int fds[ENV_KINDS], int *fd_count)
 {
 	size_t count = 0;
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++) {
+	for (size_t i = 0; i < ENV_KINDS; i++) {
 		const struct env_pin *pin = w->pins[i];
-		if (!pin || !(i == 0 ? w->model.environment : w->model.node_environment))
+		if (!pin || !w->model.environments.of[i])
 			continue;
 		count += describe(w, &pin->meta, strings + count);
 		head->value++;
@@ -316,7 +312,7 @@ static int read_answer(
 
 static void set_name(struct core_workspace *w, size_t slot, const char *name)
 {
-	const char **known = name_of(&w->model, slot);
+	const char **known = &w->model.environments.of[slot];
 	if (!*known || strcmp(*known, name))
 		*known = arena_text(&w->arena, name);
 }
@@ -344,51 +340,21 @@ static int open_text(const struct buf *text, int *out, struct error *err)
 	return 0;
 }
 
-/* The launcher passes on a file or packages: what was given as both is one file. Requirements alone
- * stay as they are, byte for byte: the hash of them is in the environment's name. */
-static void print_requirements(const struct workspace *model, struct buf *text)
+static int open_requirements(const struct preparation *p, int *out, struct error *err)
 {
-	buf_text(text, model->requirements);
-	if (model->packages.count && text->len && text->data[text->len - 1] != '\n')
-		buf_char(text, '\n');
-	for (size_t i = 0; i < model->packages.count; i++)
-		buf_printf(text, "%s\n", model->packages.items[i]);
-}
-
-static void print_node(const struct workspace_node *node, struct buf *text)
-{
-	struct json j = json_to(text, false);
-	json_object(&j, NULL);
-	if (node->package_json)
-		json_text(&j, "package_json", node->package_json);
-	if (node->lock)
-		json_text(&j, "lock", node->lock);
-	json_end(&j);
-}
-
-static bool has_node_file(const struct workspace *model)
-{
-	return model->node.package_json || model->node.lock;
-}
-
-static int open_requirements(
-	const struct workspace *model, size_t slot, int *out, struct error *err)
-{
-	auto_buf struct buf text = buf_empty(NODE_TEXT_MAX);
-	if (slot == 1 ? !has_node_file(model) : !model->requirements) {
+	const struct environment_recipe *recipe = environment_recipes[p->slot];
+	auto_buf struct buf text = buf_empty(INPUT_MAX);
+	if (!recipe->has_input(p->recipe)) {
 		*out = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		return *out < 0 ? fail_errno(err, "open '/dev/null'") : 0;
 	}
-	if (slot == 1)
-		print_node(&model->node, &text);
-	else
-		print_requirements(model, &text);
+	recipe->print_input(p->recipe, &text);
 	return open_text(&text, out, err);
 }
 
 static int open_streams(struct preparation *p, int *input, int *errors, struct error *err)
 {
-	if (open_requirements(p->recipe, p->slot, input, err))
+	if (open_requirements(p, input, err))
 		return -1;
 	p->answer = memfd_create("answer", MFD_CLOEXEC);
 	if (p->answer < 0)
@@ -396,37 +362,12 @@ static int open_streams(struct preparation *p, int *input, int *errors, struct e
 	return build_progress_open(p->w, p->request_id, &p->progress, errors, err);
 }
 
-static void list_python(const struct workspace *model, struct arena *arena, text_list *words)
-{
-	*words = text_list_copy(arena, &model->build_options);
-	for (size_t i = 0; !model->requirements && i < model->packages.count; i++)
-		vec_push(arena, words, arena_printf(arena, "--pip=%s", model->packages.items[i]));
-}
-
-static void list_node(const struct workspace *model, struct arena *arena, text_list *words)
-{
-	const struct workspace_node *node = &model->node;
-	*words = text_list_copy(arena, &node->options);
-	if (node->version)
-		vec_push(arena, words, arena_printf(arena, "--node=%s", node->version));
-	if (has_node_file(model))
-		vec_push(arena, words, WORKSPACE_NODE_INPUT);
-	for (size_t i = 0; i < node->packages.count; i++)
-		vec_push(arena, words, arena_printf(arena, "--npm=%s", node->packages.items[i]));
-}
-
-static bool has_packages(const struct workspace *model, size_t slot)
-{
-	return slot == 1 ? has_node_file(model) || model->node.packages.count
-			 : model->requirements || model->packages.count;
-}
-
 /* The indexes that the policies of the workspace leave to it. */
 static int list_indexes(
 	struct preparation *p, struct arena *arena, text_list *words, struct error *err)
 {
 	text_list urls = { 0 };
-	if (!has_packages(p->recipe, p->slot))
+	if (!environment_recipes[p->slot]->has_packages(p->recipe))
 		return 0;
 	if (policies_indexes(p->w, &env_kind_rows[p->slot], arena, &urls, err))
 		return -1;
@@ -447,11 +388,8 @@ static const char *package_of(const struct workspace *model)
  * to allow. */
 static int check_scripts(const struct preparation *p, struct error *err)
 {
-	const text_list *options = &p->recipe->node.options;
-	bool is_asked_for = false;
-	for (size_t i = 0; p->slot == 1 && i < options->count; i++)
-		is_asked_for = is_asked_for || !strcmp(options->items[i], WORKSPACE_ALLOW_SCRIPTS);
-	if (!is_asked_for || p->w->core->envs.config.allow_scripts)
+	if (!environment_recipes[p->slot]->runs_scripts(p->recipe) ||
+		p->w->core->envs.config.allow_scripts)
 		return 0;
 	return fail_hint(err, ERR_DENIED,
 		"environments.allow_scripts: true in config.yaml allows them",
@@ -471,8 +409,10 @@ static int ask_for_build(struct preparation *p, struct error *err)
 	if (check_scripts(p, err))
 		return -1;
 	strings[count++] = package_of(model);
-	strings[count++] = model->python && p->slot == 0 ? model->python : "";
-	(p->slot == 1 ? list_node : list_python)(model, &arena, &words);
+	const struct environment_recipe *recipe = environment_recipes[p->slot];
+	const char *python = recipe->python(model);
+	strings[count++] = python ? python : "";
+	recipe->list_words(model, &arena, &words);
 	if (list_indexes(p, &arena, &words, err))
 		return -1;
 	if (p->wheels)
@@ -480,10 +420,7 @@ static int ask_for_build(struct preparation *p, struct error *err)
 	for (size_t i = 0; i < words.count; i++) {
 		if (count == LAUNCH_STRINGS_MAX ||
 			(bytes += strlen(words.items[i]) + 1) > LAUNCH_BODY_MAX - 4096)
-			return fail_hint(err, ERR_LIMIT,
-				p->slot == 1 ? "use 'package_json' instead"
-					     : "use 'requirements' instead",
-				"too many packages");
+			return fail_hint(err, ERR_LIMIT, recipe->instead, "too many packages");
 		strings[count++] = words.items[i];
 	}
 	if (open_streams(p, &input, &errors, err))
@@ -519,11 +456,6 @@ static struct env_pin *build_pin(struct preparation *p, struct error *err)
 	return build(p, &name, &arena, err) ? NULL : take_pin(p->w->core, name, err);
 }
 
-const char *environment_name(const struct core_workspace *w, size_t slot)
-{
-	return slot == 0 ? w->model.environment : w->model.node_environment;
-}
-
 uint64_t environment_verify(struct core *core, const char *name, bool repairs, int answer,
 	launcher_fn *done, void *ctx, struct error *err)
 {
@@ -535,11 +467,6 @@ uint64_t environment_verify(struct core *core, const char *name, bool repairs, i
 	}
 	const int fds[] = { null, answer, null };
 	return launcher_ask(&core->launcher, &head, &name, 1, fds, 3, done, ctx);
-}
-
-const struct env_meta *environment_meta(const struct core_workspace *w)
-{
-	return w->pins[0] ? &w->pins[0]->meta : NULL;
 }
 
 void environment_cancel_build(struct core *core, uint64_t tag)
@@ -558,7 +485,7 @@ void environment_cancel(struct core_workspace *w)
 static int find(struct preparation *p, struct error *err)
 {
 	struct core_workspace *w = p->w;
-	const char *known = *name_of(&w->model, p->slot), *name;
+	const char *known = w->model.environments.of[p->slot], *name;
 	auto_arena struct arena arena = { 0 };
 	if (!known)
 		return 0;
@@ -570,7 +497,7 @@ static int find(struct preparation *p, struct error *err)
 	/* One that was evicted is built again in any case; one that is damaged is repaired so. */
 	bool is_lost =
 		err->code == ERR_NOT_FOUND || (err->code == ERR_CORRUPT && w->core->auto_repair);
-	if (has_recipe(&w->model, p->slot) && is_lost)
+	if (environment_recipes[p->slot]->is_given(&w->model) && is_lost)
 		return 0;
 	return err->code == ERR_CORRUPT ? error_hint(err, REPAIR_HINT, w->model.name) : -1;
 }
@@ -596,7 +523,7 @@ int environment_prepare(
 		.recipe = &w->model,
 		.request_id = request_id,
 		.tag = &w->build_tag };
-	for (; p.slot < WORKSPACE_ENVIRONMENTS; p.slot++)
+	for (; p.slot < ENV_KINDS; p.slot++)
 		if (is_asked(&w->model, p.slot) && find_or_build(&p, err))
 			return -1;
 	return 0;

@@ -16,7 +16,7 @@ struct core_healing {
 static bool verify(struct fiber *fiber, struct core_healing *h, size_t slot)
 {
 	auto_arena struct arena arena = { 0 };
-	const char *name = arena_text(&arena, environment_name(h->w, slot));
+	const char *name = arena_text(&arena, h->w->model.environments.of[slot]);
 	const struct json_value *verdict;
 	if (!name)
 		return false;
@@ -40,7 +40,7 @@ static void heal(struct fiber *fiber, void *ctx)
 		core_suspend(&request_system, w, true, fiber_continue_workspace, fiber);
 		fiber_wait(fiber, &h->failure);
 	}
-	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS && !h->failure.code; slot++)
+	for (size_t slot = 0; slot < ENV_KINDS && !h->failure.code; slot++)
 		was_damaged |= verify(fiber, h, slot);
 	if (h->done)
 		h->done(h->ctx, was_damaged, h->failure.code ? &h->failure : NULL);

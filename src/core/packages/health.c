@@ -117,7 +117,7 @@ static void read_package_json(struct checkup *c, int fd)
 /* What its environment was made of, where no package.json says what is wanted. */
 static void add_node_packages(struct checkup *c)
 {
-	const struct env_meta *meta = pin_meta(c->w->pins[1]);
+	const struct env_meta *meta = pin_meta(c->w->pins[ENV_KIND_NODE]);
 	node_specs specs = { 0 };
 	struct str text, kept;
 	const char *package;
@@ -161,7 +161,7 @@ static int look_at_venv(struct checkup *c)
 	if (look(c, VENV, &is_there) || (is_there && look(c, VENV "/bin", &has_programs)))
 		return -1;
 	c->health.python_venv = has_programs;
-	if (!has_programs && c->w->model.environment)
+	if (!has_programs && c->w->model.environments.of[ENV_KIND_PYTHON])
 		checkup_find(c, FINDING_VENV, NULL, "Python venv missing: '" VENV "' %s",
 			is_there ? "does not lead to an environment" : "does not exist");
 	return 0;
@@ -235,13 +235,14 @@ static void begin(struct checkup *c)
 	struct core_workspace *w = c->w;
 	struct workspace_now now = core_now(w);
 	arena_init(&c->arena);
-	c->health = (struct health){ .workspace = arena_text(&c->arena, w->model.id),
+	c->health = (struct health){
+		.workspace = arena_text(&c->arena, w->model.id),
 		.name = arena_text(&c->arena, w->model.name),
 		.state = now.state,
 		.disk_limit = w->model.limits.disk_bytes,
 		.disk_mechanism = arena_text(&c->arena, w->model.disk_mechanism),
-		.environment = arena_text(&c->arena, w->model.environment),
-		.node_environment = arena_text(&c->arena, w->model.node_environment) };
+	};
+	environment_names_copy(&c->arena, &w->model.environments, &c->health.environments);
 	workspace_list_active(&now, &c->arena, &c->health.layers_active);
 	core_hold(w);
 }

@@ -36,7 +36,7 @@ static void look_at_part(struct checkup *c, const struct workspace_part *part)
 static void look_at_environment(struct checkup *c, size_t slot)
 {
 	const struct core *core = c->w->core;
-	const char *known = environment_name(c->w, slot), *name;
+	const char *known = c->w->model.environments.of[slot], *name;
 	struct env_meta meta;
 	struct error err;
 	if (!known)
@@ -55,7 +55,7 @@ void checkup_look_outside(struct checkup *c)
 {
 	const text_list *layers = &c->w->model.layers;
 	look_at_part(c, &workspace_parts[PART_WORKSPACE]);
-	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS; slot++)
+	for (size_t slot = 0; slot < ENV_KINDS; slot++)
 		look_at_environment(c, slot);
 	c->health.frozen_layers = layers->count;
 	for (size_t i = 0; i < layers->count; i++) {
@@ -179,8 +179,8 @@ static void read_findings(
 
 void checkup_verify_layers(struct checkup *c)
 {
-	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS; slot++) {
-		const char *name = arena_text(&c->arena, environment_name(c->w, slot));
+	for (size_t slot = 0; slot < ENV_KINDS; slot++) {
+		const char *name = arena_text(&c->arena, c->w->model.environments.of[slot]);
 		const struct json_value *verdict;
 		struct error err;
 		if (!name || is_found(c, FINDING_ENVIRONMENT, name))

@@ -167,19 +167,19 @@ static void print_requirements(struct checkup *c, struct buf *out)
 	for (size_t i = 0; i < model->packages.count; i++)
 		buf_printf(out, "%s\n", model->packages.items[i]);
 	if (!out->len)
-		env_read_file(
-			&c->w->core->envs, model->environment, "requirements.txt", out, &ignored);
+		env_read_file(&c->w->core->envs, model->environments.of[ENV_KIND_PYTHON],
+			"requirements.txt", out, &ignored);
 }
 
 void checkup_import(struct checkup *c)
 {
-	const struct env_meta *meta = environment_meta(c->w);
+	const struct env_meta *meta = pin_meta(c->w->pins[ENV_KIND_PYTHON]);
 	const struct exec_listener listener = { .ended = on_ended, .ctx = c };
 	text_list argv = { 0 };
 	struct text_pair env[] = { { "PYTHONDONTWRITEBYTECODE", "1" } };
 	struct error err;
 	struct core_exec *probe;
-	if (!c->w->model.environment || !meta)
+	if (!c->w->model.environments.of[ENV_KIND_PYTHON] || !meta)
 		return;
 	auto_buf struct buf requirements = buf_empty(BUF_MAX_DEFAULT);
 	print_requirements(c, &requirements);

@@ -92,7 +92,7 @@ static int read_lock(const struct core_workspace *w, const struct env_meta *meta
 int tree_write_project(const struct core_workspace *w, int upper, bool is_synced, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
-	const struct env_meta *meta = environment_pinned(w, 1);
+	const struct env_meta *meta = environment_pinned(w, ENV_KIND_NODE);
 	struct str project, lock;
 	pair_list files = { 0 };
 	if (!meta || env_kind_of(meta) != &env_node || !meta->packages.count)

@@ -93,20 +93,14 @@ static void restore_files(struct package_change *c)
 
 /* ---- a new environment for the next sandbox, or for this one ---- */
 
-static const char **name_of(const struct package_change *c, struct workspace *model)
-{
-	return c->manager->slot == 0 ? &model->environment : &model->node_environment;
-}
-
 static void set_model(struct core_workspace *w, const struct workspace *from)
 {
 	struct workspace copy = *from;
 	record_copy_texts(&workspace_record, &w->arena, &copy);
-	w->model.environment = copy.environment;
+	w->model.environments = copy.environments;
 	w->model.python = copy.python;
 	w->model.requirements = copy.requirements;
 	w->model.packages = copy.packages;
-	w->model.node_environment = copy.node_environment;
 	w->model.node = copy.node;
 	memcpy(w->model.unsettled, copy.unsettled, sizeof w->model.unsettled);
 }
@@ -114,7 +108,7 @@ static void set_model(struct core_workspace *w, const struct workspace *from)
 /* Whether it still has the new environment: one that was suspended may have been rolled back. */
 static bool has_new(const struct package_change *c)
 {
-	const char *name = *name_of(c, &c->w->model);
+	const char *name = c->w->model.environments.of[c->manager->slot];
 	return name && c->result.environment && !strcmp(name, c->result.environment);
 }
 
@@ -153,7 +147,7 @@ static int copy_live(struct package_change *c, struct error *err)
 {
 	struct core_workspace *w = c->w;
 	struct workspace_unsettled *unsettled = &w->model.unsettled[c->manager->slot];
-	if (!*name_of(c, &c->old))
+	if (!c->old.environments.of[c->manager->slot])
 		return fail_hint(err, ERR_CONFLICT, "try again when nothing runs in it",
 			"workspace '%s' has no environment of %s yet, and it can't get one while "
 			"something runs in it",
@@ -271,14 +265,14 @@ static int write_row(struct package_change *c, struct error *err)
 	snapshot_give_state(&c->arena, &state, &next);
 	struct workspace_unsettled *unsettled = &next.unsettled[slot];
 	if (!unsettled->before)
-		unsettled->before = *name_of(c, &c->old);
+		unsettled->before = c->old.environments.of[c->manager->slot];
 	unsettled->forced = text_list_copy(&c->arena, &unsettled->forced);
 	for (size_t i = 0; i < c->names.count; i++)
 		packages_push_unique(&c->arena, &unsettled->forced, c->names.items[i]);
 	for (size_t i = 0; i < c->result.installed.count; i++)
 		packages_push_unique(
 			&c->arena, &unsettled->forced, c->result.installed.items[i].key);
-	*name_of(c, &next) = arena_text(&c->arena, after->name);
+	next.environments.of[slot] = arena_text(&c->arena, after->name);
 	set_model(w, &next);
 	struct env_pin *old = w->pins[slot];
 	w->pins[slot] = c->pin;
@@ -382,7 +376,8 @@ static void run_change(struct fiber *fiber, void *ctx)
 	else
 		journal_emit(&core->journal,
 			c->wanted.is_removal ? "workspace.uninstalled" : "workspace.installed",
-			w->model.id, w->model.name, "environment", w->model.environment, NULL);
+			w->model.id, w->model.name, "environment",
+			w->model.environments.of[ENV_KIND_PYTHON], NULL);
 	fault_point("packages_answer");
 	c->done(c->ctx, failed ? NULL : &c->result, failed ? &err : NULL);
 	w->changes = c->later;

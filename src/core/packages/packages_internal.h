@@ -43,7 +43,7 @@ struct live_change;
 /* What depends on the kind of the packages. */
 struct package_manager {
 	const struct env_kind *kind;
-	size_t slot; /* of the environment */
+	size_t slot; /* of the environment: enum env_kind_id */
 	/* Fills in names, and what else is read of wanted.packages. */
 	int (*read_names)(struct package_change *c, struct error *err);
 	/* Fills in `next`, and the paths of files, when these are wanted. */

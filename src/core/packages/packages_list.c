@@ -40,7 +40,7 @@ static void add_all(struct package_listing *p, const dist_list *dists, const str
 
 static const struct env_meta *meta_of(const struct core_workspace *w, const struct env_kind *kind)
 {
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (environment_kind(w, i) == kind)
 			return pin_meta(w->pins[i]);
 	return NULL;
@@ -96,9 +96,9 @@ static void find_requested(struct package_listing *p, const struct env_meta *met
 
 static int check_pins(struct core_workspace *w, struct error *err)
 {
-	const char *names[] = { w->model.environment, w->model.node_environment };
+	const char *const *names = w->model.environments.of;
 	environments_keep(w);
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (names[i] && !w->pins[i])
 			return fail(err, ERR_NOT_FOUND,
 				"environment '%s' of workspace '%s' is missing", names[i],

@@ -57,17 +57,17 @@ static int read_recipe(struct package_change *c, struct str *text, struct error 
 {
 	struct core_workspace *w = c->w;
 	const struct workspace_node *node = &w->model.node;
-	const struct env_meta *meta = pin_meta(w->pins[1]);
+	const struct env_meta *meta = pin_meta(w->pins[ENV_KIND_NODE]);
 	*text = STR("");
 	if (node->package_json && !node->packages.count) {
 		*text = str_from(node->package_json);
 		return 0;
 	}
-	if (!w->model.node_environment)
+	if (!w->model.environments.of[ENV_KIND_NODE])
 		return 0;
 	if (!meta)
 		return fail(err, ERR_NOT_FOUND, "environment '%s' of workspace '%s' is missing",
-			w->model.node_environment, w->model.name);
+			w->model.environments.of[ENV_KIND_NODE], w->model.name);
 	if (!node->version && !node->package_json && !node->packages.count && !node->options.count)
 		recall_options(c, meta);
 	return node_recipe_read(&w->core->envs, meta, &c->arena, text, err);
@@ -208,5 +208,5 @@ static int complete(struct package_change *c, struct error *err)
 	return change(c, project_of(c), &c->files[0].changed, err) || write_lock(c, err) ? -1 : 0;
 }
 
-const struct package_manager package_manager_node = { &env_node, 1, read_names, make_recipe, edit,
-	complete, live_apply_node };
+const struct package_manager package_manager_node = { &env_node, ENV_KIND_NODE, read_names,
+	make_recipe, edit, complete, live_apply_node };

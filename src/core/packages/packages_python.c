@@ -15,14 +15,14 @@ static const char *minor_of(struct arena *arena, const char *version)
 static int read_recipe(struct package_change *c, struct error *err)
 {
 	struct core_workspace *w = c->w;
-	const struct env_meta *meta = pin_meta(w->pins[0]);
+	const struct env_meta *meta = pin_meta(w->pins[ENV_KIND_PYTHON]);
 	auto_buf struct buf text = buf_empty(REQUIREMENTS_MAX);
-	if (!w->model.environment || w->model.python || w->model.requirements ||
-		w->model.packages.count || w->model.build_options.count)
+	if (!w->model.environments.of[ENV_KIND_PYTHON] || w->model.python ||
+		w->model.requirements || w->model.packages.count || w->model.build_options.count)
 		return 0;
 	if (!meta)
 		return fail(err, ERR_NOT_FOUND, "environment '%s' of workspace '%s' is missing",
-			w->model.environment, w->model.name);
+			w->model.environments.of[ENV_KIND_PYTHON], w->model.name);
 	if (meta->has_notes || meta->editables.count || meta->system_site_packages)
 		return fail_hint(err, ERR_CONFLICT,
 			"build an environment with the packages: carrel env build",
@@ -116,7 +116,7 @@ static int make_recipe(struct package_change *c, struct error *err)
 		return fail(err, ERR_LIMIT, "a workspace has at most %d packages of its own",
 			PACKAGES_MAX);
 	/* What has no packages left is still an environment, of this Python. */
-	const struct env_meta *meta = pin_meta(c->w->pins[0]);
+	const struct env_meta *meta = pin_meta(c->w->pins[ENV_KIND_PYTHON]);
 	if (!c->next.packages.count && !c->next.requirements && !c->next.python && meta)
 		c->next.python = minor_of(&c->arena, meta->python_version);
 	return 0;
@@ -155,7 +155,7 @@ static int edit(struct package_change *c, struct error *err)
 {
 	struct project_file *file = &c->files[0];
 	text_list declared = list_declared(c);
-	const struct env_meta *meta = pin_meta(c->w->pins[0]);
+	const struct env_meta *meta = pin_meta(c->w->pins[ENV_KIND_PYTHON]);
 	const char *python =
 		meta ? minor_of(&c->arena, meta->python_version) : c->w->model.python; /* or NULL */
 	if (!file->is_there && c->wanted.is_removal)
@@ -189,5 +189,5 @@ static int read_names(struct package_change *c, struct error *err)
 	return 0;
 }
 
-const struct package_manager package_manager_python = { &env_python, 0, read_names, make_recipe,
-	edit, NULL, live_apply };
+const struct package_manager package_manager_python = { &env_python, ENV_KIND_PYTHON, read_names,
+	make_recipe, edit, NULL, live_apply };

@@ -221,8 +221,8 @@ static void rebuild(struct repairing *r, const char *name, const char *resolved)
 static void repair_environments(struct repairing *r)
 {
 	struct core_workspace *w = r->w;
-	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS; slot++) {
-		const char *known = arena_text(&r->arena, environment_name(w, slot)), *name;
+	for (size_t slot = 0; slot < ENV_KINDS; slot++) {
+		const char *known = arena_text(&r->arena, w->model.environments.of[slot]), *name;
 		struct error err;
 		if (!is_damaged(r, known))
 			continue;
@@ -236,7 +236,7 @@ static void repair_environments(struct repairing *r)
 				err.text);
 		else
 			say(r, &r->result.done, "built environment '%s' again",
-				environment_name(w, slot));
+				w->model.environments.of[slot]);
 		return;
 	}
 }

@@ -8,7 +8,7 @@
 
 static const struct env_meta *meta_of(const struct core_workspace *w, const struct env_kind *kind)
 {
-	for (size_t slot = 0; slot < WORKSPACE_ENVIRONMENTS; slot++)
+	for (size_t slot = 0; slot < ENV_KINDS; slot++)
 		if (environment_kind(w, slot) == kind)
 			return environment_pinned(w, slot);
 	return NULL;

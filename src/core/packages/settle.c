@@ -23,7 +23,7 @@ struct settling {
 
 bool environment_is_unsettled(const struct workspace *model)
 {
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (model->unsettled[i].before)
 			return true;
 	return false;
@@ -170,7 +170,7 @@ int environment_settle(
 {
 	struct settling s = { .fiber = fiber, .w = w, .layer = layer };
 	int failed = 0;
-	for (; s.slot < WORKSPACE_ENVIRONMENTS && !failed; s.slot++)
+	for (; s.slot < ENV_KINDS && !failed; s.slot++)
 		failed = settle_slot(&s, err);
 	if (failed)
 		log_record(&w->core->log, LOG_LEVEL_WARN,

@@ -98,16 +98,10 @@ static int print_options(const struct workspace *model, const struct core_diff *
 	return 0;
 }
 
-static bool is_same(const char *a, const char *b)
-{
-	return a && b ? !strcmp(a, b) : a == b;
-}
-
 /* Their uppers lie on the same packages: else files of those would seem to be changed. */
 static bool has_same_environments(const struct core_workspace *w, const struct core_snapshot *s)
 {
-	return is_same(s->model.environment, w->model.environment) &&
-	       is_same(s->model.node_environment, w->model.node_environment);
+	return environment_names_are_same(&s->model.environments, &w->model.environments);
 }
 
 /* The snapshot that the state of w is based on. A fork of w freezes what was changed since then,

@@ -253,18 +253,20 @@ static int take_request(
 	if (asked->dir || asked->mounts.count || asked->attach.count)
 		return fail(err, ERR_INVALID,
 			"'from' can't be combined with 'dir', 'mounts' or 'attach'");
-	if (asked->template || asked->is_context || asked->node_environment ||
+	if (asked->template || asked->is_context || asked->environments.of[ENV_KIND_NODE] ||
 		asked->node.version || asked->node.package_json || asked->node.packages.count)
 		return fail(err, ERR_INVALID,
 			"'from' can't be combined with 'template', 'node' or 'context'");
-	bool has_python = asked->environment || asked->python || asked->requirements ||
-			  asked->packages.count || asked->build_options.count;
-	if (has_python && (!is_snapshot || model->environment))
+	bool has_python = asked->environments.of[ENV_KIND_PYTHON] || asked->python ||
+			  asked->requirements || asked->packages.count ||
+			  asked->build_options.count;
+	if (has_python && (!is_snapshot || model->environments.of[ENV_KIND_PYTHON]))
 		return fail(err, ERR_INVALID,
 			"'environment' and 'python' can't be combined with 'from', unless that is "
 			"a snapshot without an environment");
 	if (has_python) {
-		model->environment = arena_text(arena, asked->environment);
+		model->environments.of[ENV_KIND_PYTHON] =
+			arena_text(arena, asked->environments.of[ENV_KIND_PYTHON]);
 		model->python = arena_text(arena, asked->python);
 		model->requirements = arena_text(arena, asked->requirements);
 		model->packages = text_list_copy(arena, &asked->packages);

@@ -29,9 +29,9 @@ struct layer_merge {
 	char layer[LAUNCH_FROZEN_LEN + 1]; /* in place of: */
 	text_list range;
 	text_list below; /* the layers under it: marks that hide nothing of them were left out */
-	const char *environment, *node_environment; /* the same holds for these */
-	struct core_workspace *w; /* held while its trees are taken, or asked for */
-	text_list before;	  /* of the workspace */
+	struct environment_names environments; /* the same holds for these */
+	struct core_workspace *w;	       /* held while its trees are taken, or asked for */
+	text_list before;		       /* of the workspace */
 	VEC(struct changed) snapshots;
 };
 
@@ -64,11 +64,6 @@ void merges_done(struct core *core)
 }
 
 /* ---- put in place ---- */
-
-static bool is_same(const char *a, const char *b)
-{
-	return a && b ? !strcmp(a, b) : a == b;
-}
 
 /* Where the range begins in `layers`, above the same layers as before; 0: it does not. */
 static size_t find_range(const struct layer_merge *merge, const text_list *layers)
@@ -104,8 +99,7 @@ static bool still_fits(const struct layer_merge *merge, const struct core_worksp
 {
 	return !w->removal && !w->is_gone && w->model.state != WORKSPACE_DELETING &&
 	       find_range(merge, &w->model.layers) &&
-	       is_same(merge->environment, w->model.environment) &&
-	       is_same(merge->node_environment, w->model.node_environment);
+	       environment_names_are_same(&merge->environments, &w->model.environments);
 }
 
 static void change_snapshots(struct layer_merge *merge)
@@ -115,8 +109,7 @@ static void change_snapshots(struct layer_merge *merge)
 		struct changed changed = { .before = s->model.layers };
 		if (strcmp(s->model.workspace, merge->workspace) != 0 ||
 			!find_range(merge, &s->model.layers) ||
-			!is_same(merge->environment, s->model.environment) ||
-			!is_same(merge->node_environment, s->model.node_environment))
+			!environment_names_are_same(&merge->environments, &s->model.environments))
 			continue;
 		memcpy(changed.id, s->model.id, sizeof changed.id);
 		vec_push(&merge->arena, &merge->snapshots, changed);
@@ -252,8 +245,7 @@ static void begin(struct core_workspace *w)
 	leave_base(&w->model, &first, &last);
 	for (size_t i = first; i < layers.count; i++)
 		vec_push(arena, i < last ? &merge->range : &merge->below, layers.items[i]);
-	merge->environment = arena_text(arena, w->model.environment);
-	merge->node_environment = arena_text(arena, w->model.node_environment);
+	environment_names_copy(arena, &w->model.environments, &merge->environments);
 	vec_push(arena, &names, (const char *)merge->layer);
 	parts_add_list(arena, &names, &merge->range);
 	parts_add_list(arena, &names, &merge->below);
@@ -273,8 +265,10 @@ static bool may_begin(struct core_workspace *w)
 	if (model->layers.count <= LAYERS_MANY || model->layers.count <= w->unmerged_layers ||
 		w->merge || w->removal || w->is_spare || environment_is_unsettled(model))
 		return false;
-	return (!model->environment || environment_layers(w, &env_python)) &&
-	       (!model->node_environment || environment_layers(w, &env_node));
+	for (size_t i = 0; i < ENV_KINDS; i++)
+		if (model->environments.of[i] && !environment_layers(w, env_kinds[i]))
+			return false;
+	return true;
 }
 
 void merges_check(struct core *core)

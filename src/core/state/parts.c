@@ -14,7 +14,7 @@ static const struct env_kind *kind_of(const struct workspace_part *part)
 
 bool part_is_used(const struct core_workspace *w, const struct workspace_part *part)
 {
-	for (size_t i = 0; part->has_packages && i < WORKSPACE_ENVIRONMENTS; i++) {
+	for (size_t i = 0; part->has_packages && i < ENV_KINDS; i++) {
 		const struct env_kind *kind = environment_kind(w, i);
 		if (kind && kind->part == part)
 			return true;

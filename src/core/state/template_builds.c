@@ -19,14 +19,15 @@
 /* ---- records ---- */
 
 struct record_fields {
-	const char *sha256, *layer, *environment, *node_environment;
+	const char *sha256, *layer;
+	struct environment_names environments;
 };
 #define AT(member) offsetof(struct record_fields, member)
 static const struct field rows[] = {
 	{ "sha256", FIELD_TEXT, AT(sha256) },
 	{ "layer", FIELD_TEXT, AT(layer), .is_valid = launch_layer_is_frozen },
-	{ "environment", FIELD_TEXT, AT(environment) },
-	{ "node_environment", FIELD_TEXT, AT(node_environment) },
+	{ "environment", FIELD_TEXT, AT(environments.of[ENV_KIND_PYTHON]) },
+	{ "node_environment", FIELD_TEXT, AT(environments.of[ENV_KIND_NODE]) },
 };
 static const struct record build_record = { "TemplateBuild", NULL, RECORD_ROWS(rows), FIELD_KEPT };
 
@@ -46,8 +47,7 @@ static struct template_build *add_build(
 	memcpy(build->name, name, strlen(name) + 1);
 	str_copy(build->sha256, sizeof build->sha256, fields->sha256);
 	build->layer = arena_text(&build->arena, fields->layer);
-	build->environment = arena_text(&build->arena, fields->environment);
-	build->node_environment = arena_text(&build->arena, fields->node_environment);
+	environment_names_copy(&build->arena, &fields->environments, &build->environments);
 	if (old)
 		free_build(core, old);
 	map_add(&core->template_builds, str_from(build->name), build);
@@ -189,8 +189,7 @@ int template_build_make(struct core_workspace *w, const char *sha256, struct err
 	} else if (!build) {
 		id_make(id);
 		str_format(layer, sizeof layer, LAUNCH_FROZEN "%s", id);
-		const struct record_fields fields = { sha256, layer, w->model.environment,
-			w->model.node_environment };
+		const struct record_fields fields = { sha256, layer, w->model.environments };
 		int failed = write_layer(w, layer, err) || write_record(core, name, &fields, err);
 		if (!failed)
 			build = add_build(core, name, &fields);
@@ -221,12 +220,13 @@ static const struct template_build *find_layer(const struct core *core, const ch
 /* The files of a project are those of the environment of Node that the template was built with. */
 static bool has_environment_of(struct core_workspace *w, const struct template_build *build)
 {
+	const char *name = build->environments.of[ENV_KIND_NODE];
 	const struct env_meta *meta;
-	if (!build->node_environment)
+	if (!name)
 		return true;
 	environments_keep(w);
-	meta = environment_pinned(w, 1);
-	return meta && !strcmp(meta->name, build->node_environment);
+	meta = environment_pinned(w, ENV_KIND_NODE);
+	return meta && !strcmp(meta->name, name);
 }
 
 int template_build_restore(struct core_workspace *w, const char *layer, struct error *err)
@@ -245,7 +245,7 @@ int template_build_restore(struct core_workspace *w, const char *layer, struct e
 			build->name);
 	if (!has_environment_of(w, build))
 		return fail(err, ERR_NOT_FOUND, "it was built with Node environment '%s'",
-			build->node_environment);
+			build->environments.of[ENV_KIND_NODE]);
 	pair_list own = w->files;
 	template_files(&shown.model, &arena, &w->files);
 	int failed = write_layer(w, layer, err);

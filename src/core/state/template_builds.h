@@ -12,8 +12,8 @@
 #define TEMPLATE_STAGE_PREFIX ".template-" /* of a layer that is being written */
 
 struct template_build {
-	const char *environment, *node_environment; /* or NULL */
-	const char *layer;			    /* "snap-<id>" */
+	struct environment_names environments;
+	const char *layer; /* "snap-<id>" */
 	char sha256[2 * SHA256_LEN + 1];
 	struct arena arena;
 	char name[];

@@ -198,7 +198,7 @@ static int prepare(struct creation *creation, struct error *err)
 	int failed = environment_prepare(creation->fiber, w, creation->request_id, err);
 	if (is_unwanted(creation, err) || failed)
 		return -1;
-	for (size_t i = 0; i < WORKSPACE_ENVIRONMENTS; i++)
+	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (policies_check_environment(w, pin_meta(w->pins[i]), err))
 			return -1;
 	return creation->template_sha256[0] ? template_build_make(w, creation->template_sha256, err)
@@ -291,7 +291,7 @@ static int check(struct core *core, struct workspace *wanted, bool has_state, st
 		if (workspace_check_label(
 			    wanted->labels.items[i].key, wanted->labels.items[i].value, err))
 			return -1;
-	if (!has_state && wanted->environment &&
+	if (!has_state && wanted->environments.of[ENV_KIND_PYTHON] &&
 		(wanted->python || wanted->requirements || wanted->packages.count))
 		return fail(err, ERR_INVALID,
 			"'environment' can't be combined with 'python': give the name of an "
@@ -423,10 +423,8 @@ struct core_workspace *workspace_create(const struct request *request, struct co
 		return NULL;
 	}
 	/* Beside what they are made of, so that they can be built again. */
-	if (begin.build) {
-		wanted.environment = begin.build->environment;
-		wanted.node_environment = begin.build->node_environment;
-	}
+	if (begin.build)
+		wanted.environments = begin.build->environments;
 	while (!wanted.name || map_get(&core->names, str_from(wanted.name))) {
 		workspace_make_name(name);
 		wanted.name = name;

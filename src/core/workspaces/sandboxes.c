@@ -212,7 +212,7 @@ static void ask(struct core_workspace *w)
 		head.limits.memory_bytes < limits->memory_bytes)
 		head.limits.tmp_bytes = head.limits.memory_bytes / 2;
 	const char *strings[LAUNCH_STRINGS_MAX];
-	int fds[WORKSPACE_ENVIRONMENTS], fd_count = 0;
+	int fds[ENV_KINDS], fd_count = 0;
 	size_t count = environments_describe(w, &head, strings, fds, &fd_count);
 	count += describe_layers(w, &head, strings + count);
 	count += policies_describe(w, &arena, strings + count, LAUNCH_STRINGS_MAX - count);

@@ -164,7 +164,7 @@ int tree_make_cache(struct core_workspace *w, struct error *err)
 	str_format(path, sizeof path, "%s/cache", w->model.id);
 	if (mkdirat(w->core->workspaces, path, 0700) && errno != EEXIST)
 		return fail_errno(err, "make the cache of workspace '%s'", w->model.name);
-	if (!environment_kind(w, 0) && !environment_kind(w, 1))
+	if (!environments_are_pinned(w))
 		return 0;
 	/* It may have got an environment since its tree was made. */
 	auto_close int dir = openat(

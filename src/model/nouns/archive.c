@@ -116,8 +116,9 @@ static int check_packages(const text_list *packages, const char *field, struct e
 
 int archive_check_environments(const struct workspace *w, struct error *err)
 {
-	return check_length(w->environment, 160, "environment", err) ||
-			       check_length(w->node_environment, 160, "node_environment", err) ||
+	return check_length(w->environments.of[ENV_KIND_PYTHON], 160, "environment", err) ||
+			       check_length(w->environments.of[ENV_KIND_NODE], 160,
+				       "node_environment", err) ||
 			       check_length(w->python, 4096, "python", err) ||
 			       check_length(w->requirements, 1 << 20, "requirements", err) ||
 			       check_length(w->node.version, 32, "node_version", err) ||

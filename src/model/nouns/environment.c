@@ -179,6 +179,22 @@ const struct env_kind_row *env_kind_row_find(const char *name)
 	return NULL;
 }
 
+void environment_names_copy(
+	struct arena *arena, const struct environment_names *from, struct environment_names *to)
+{
+	for (size_t i = 0; i < ENV_KINDS; i++)
+		to->of[i] = arena_text(arena, from->of[i]);
+}
+
+bool environment_names_are_same(
+	const struct environment_names *a, const struct environment_names *b)
+{
+	for (size_t i = 0; i < ENV_KINDS; i++)
+		if (a->of[i] && b->of[i] ? strcmp(a->of[i], b->of[i]) != 0 : a->of[i] != b->of[i])
+			return false;
+	return true;
+}
+
 const struct env_kind_row *env_kind_row_of(const struct env_meta *meta)
 {
 	const struct env_kind_row *found = meta->kind ? env_kind_row_find(meta->kind) : NULL;

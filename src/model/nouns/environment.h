@@ -72,6 +72,16 @@ struct env_kind_row {
 	size_t interpreter; /* offset in env_meta of its path on the host */
 };
 extern const struct env_kind_row env_kind_rows[ENV_KINDS];
+/* The environments of a workspace, one of each kind at most. The first place may have one of
+ * another kind: a request names any environment there, and it stays until packages are installed.
+ */
+struct environment_names {
+	const char *of[ENV_KINDS]; /* by enum env_kind_id; NULL: none */
+};
+void environment_names_copy(
+	struct arena *arena, const struct environment_names *from, struct environment_names *to);
+bool environment_names_are_same(
+	const struct environment_names *a, const struct environment_names *b);
 /* NULL: there is none of that name. */
 const struct env_kind_row *env_kind_row_find(const char *name);
 const struct env_kind_row *env_kind_row_of(const struct env_meta *meta);

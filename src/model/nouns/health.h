@@ -14,9 +14,9 @@ struct health {
 	bool node_deps_installed;     /* and has every dependency of package.json */
 	uint64_t disk_usage, disk_limit;
 	const char *disk_mechanism;
-	const char *environment, *node_environment; /* or NULL */
-	uint64_t layers;			    /* of its environments */
-	uint64_t frozen_layers;			    /* of snapshots and its template */
+	struct environment_names environments;
+	uint64_t layers;	 /* of its environments */
+	uint64_t frozen_layers;	 /* of snapshots and its template */
 	bool is_deep;		 /* files of layers were compared with their hashes */
 	text_list issues;	 /* sentences; empty: healthy */
 	text_list layers_active; /* of its isolation */

@@ -27,8 +27,7 @@ void snapshot_copy_model(struct arena *arena, const struct snapshot *from, struc
 void snapshot_take_state(struct snapshot *to, const struct workspace *from)
 {
 	to->layers = from->layers;
-	to->environment = from->environment;
-	to->node_environment = from->node_environment;
+	to->environments = from->environments;
 	to->python = from->python;
 	to->requirements = from->requirements;
 	to->packages = from->packages;
@@ -42,8 +41,7 @@ void snapshot_give_state(struct arena *arena, const struct snapshot *from, struc
 	struct snapshot copied;
 	snapshot_copy_model(arena, from, &copied);
 	to->layers = copied.layers;
-	to->environment = copied.environment;
-	to->node_environment = copied.node_environment;
+	to->environments = copied.environments;
 	to->python = copied.python;
 	to->requirements = copied.requirements;
 	to->packages = copied.packages;
@@ -71,13 +69,14 @@ static const struct field snapshot_rows[] = {
 	{ "size", FIELD_SIZE, AT(size_bytes), NULL, FIELD_KEPT },
 	ROW(BOOLEAN, has_size, NULL, FIELD_KEPT),
 	ROW(TEXTS, layers, "topmost first", FIELD_OUT | FIELD_KEPT),
-	ROW(TEXT, environment, "that the workspace had", FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE,
-		.head = "ENVIRONMENT", .column = 7),
+	{ "environment", FIELD_TEXT, AT(environments.of[ENV_KIND_PYTHON]), "that the workspace had",
+		FIELD_OUT | FIELD_KEPT | FIELD_NULLABLE, .head = "ENVIRONMENT", .column = 7 },
 	ROW(TEXT, python, NULL, FIELD_KEPT),
 	ROW(TEXT, requirements, NULL, FIELD_KEPT),
 	ROW(TEXTS, packages, NULL, FIELD_KEPT),
 	ROW(TEXTS, build_options, NULL, FIELD_KEPT),
-	ROW(TEXT, node_environment, "that of Node", FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL),
+	{ "node_environment", FIELD_TEXT, AT(environments.of[ENV_KIND_NODE]), "that of Node",
+		FIELD_OUT | FIELD_KEPT | FIELD_OPTIONAL },
 	{ "node_version", FIELD_TEXT, AT(node.version), NULL, FIELD_KEPT },
 	{ "node_package_json", FIELD_TEXT, AT(node.package_json), NULL, FIELD_KEPT },
 	{ "node_lock", FIELD_TEXT, AT(node.lock), NULL, FIELD_KEPT },

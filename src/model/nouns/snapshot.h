@@ -17,11 +17,11 @@ struct snapshot {
 	uint64_t version;
 	const char *tag, *note; /* or NULL */
 	int64_t created_ms;
-	uint64_t size_bytes;			    /* of the layer that was frozen for it; */
-	bool has_size;				    /* it was measured */
-	text_list layers;			    /* "snap-<id>", topmost first */
-	const char *environment, *node_environment; /* as those of the workspace were, */
-	const char *python, *requirements;	    /* and what they were made of */
+	uint64_t size_bytes;		       /* of the layer that was frozen for it; */
+	bool has_size;			       /* it was measured */
+	text_list layers;		       /* "snap-<id>", topmost first */
+	struct environment_names environments; /* as those of the workspace were, */
+	const char *python, *requirements;     /* and what they were made of */
 	text_list packages, build_options;
 	struct workspace_node node;
 	enum workspace_view view; /* of the workspace */

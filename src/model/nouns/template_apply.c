@@ -197,9 +197,9 @@ void template_apply(const struct template *t, struct arena *arena, struct worksp
 		wanted->ttl_ms = t->ttl_ms;
 	if (!wanted->idle_timeout_ms)
 		wanted->idle_timeout_ms = t->idle_timeout_ms;
-	if (!wanted->node_environment)
+	if (!wanted->environments.of[ENV_KIND_NODE])
 		apply_node(t, arena, &wanted->node);
-	if (wanted->environment)
+	if (wanted->environments.of[ENV_KIND_PYTHON])
 		return;
 	if (!wanted->python)
 		wanted->python = t->python.version;

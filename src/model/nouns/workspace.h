@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "base/vec.h"
 #include "model/network/network.h"
+#include "model/nouns/environment.h"
 #include "model/nouns/limits.h"
 #include "model/records/record.h"
 
@@ -112,8 +113,6 @@ struct workspace_owner {
 	const char *tool, *tool_version; /* name */
 };
 
-/* An environment of each kind: `environment` is the first, `node_environment` the second. */
-#define WORKSPACE_ENVIRONMENTS 2
 /* An environment was replaced: what lies on top of it was made on the one before, and the files of
  * some packages there give way (their names). NULL and empty: it is settled. */
 struct workspace_unsettled {
@@ -129,19 +128,18 @@ struct workspace {
 	int64_t expires_ms;		  /* 0: never */
 	uint64_t ttl_ms, idle_timeout_ms; /* 0: none */
 	struct workspace_owner owner;
-	pair_list labels, env;	      /* env: for every exec */
-	struct limits limits;	      /* as in force: defaults filled in */
-	const char *environment;      /* name, or NULL */
-	const char *node_environment; /* of Node, beside it; or NULL */
-	const char *python;	      /* what the environment was made of: version or path, */
-	const char *requirements;     /* text of a requirements file, */
-	text_list packages;	      /* and packages; NULL or empty: not asked for */
-	text_list build_options;      /* how it is built: words of `carrel env build` that
-				       * workspace_build_option_is_valid allows */
-	const char *template;	      /* name, or NULL */
-	text_list warnings;	      /* of its template, when it was made */
-	struct workspace_node node;   /* what the environment of Node was made of */
-	struct workspace_unsettled unsettled[WORKSPACE_ENVIRONMENTS];
+	pair_list labels, env; /* env: for every exec */
+	struct limits limits;  /* as in force: defaults filled in */
+	struct environment_names environments;
+	const char *python;	    /* what that of Python was made of: version or path, */
+	const char *requirements;   /* text of a requirements file, */
+	text_list packages;	    /* and packages; NULL or empty: not asked for */
+	text_list build_options;    /* how it is built: words of `carrel env build` that
+				     * workspace_build_option_is_valid allows */
+	const char *template;	    /* name, or NULL */
+	text_list warnings;	    /* of its template, when it was made */
+	struct workspace_node node; /* what the environment of Node was made of */
+	struct workspace_unsettled unsettled[ENV_KINDS];
 	struct workspace_network network;
 	text_list layers; /* frozen ones below its uppers, topmost first: "snap-<id>" */
 	/* The topmost of these when it was made; WORKSPACE_BASE_NONE: there was none; NULL: not
