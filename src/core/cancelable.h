@@ -3,7 +3,6 @@
  * 2. A canceled operation ends with ERR_CANCELED and has changed nothing, unless its last step had
  * begun: then it ends as it would have. */
 #pragma once
-#include <stdbool.h>
 #include "base/error.h"
 
 struct core;

@@ -1,5 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
 #include "envs/kind.h"
 #include "core/catalog.h"
 #include "core/internal.h"

@@ -7,8 +7,6 @@
  * 2. A callback is called once, from the loop, never from inside the call that asked for it.
  * 3. Errors are for people: they name the object as the caller named it. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "base/log.h"
 #include "core/access/access.h"

@@ -1,6 +1,4 @@
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/fd.h"
 #include "base/hash.h"
 #include "core/idempotency.h"

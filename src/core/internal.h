@@ -1,6 +1,5 @@
 /* internal.h -- what the files behind core.h share. Private to this room. */
 #pragma once
-#include <string.h>
 #include "base/arena.h"
 #include "base/map.h"
 #include "base/share.h"

@@ -1,7 +1,5 @@
 #include "core/jobs.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

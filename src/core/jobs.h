@@ -4,9 +4,6 @@
  * 1. A few of a kind run at once; others wait, first come, first served.
  * 2. A callback is called once, never from inside the call that started the job. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/id.h"

@@ -1,8 +1,5 @@
 #include "core/journal.h"
 
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/buf.h"
 #include "base/clock.h"
 #include "format/text/json.h"

@@ -4,9 +4,6 @@
  * 2. A listener is told each event once, in the order of the ids, also when a listener emits one
  * while it is told of another. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/str.h"
 
 #define JOURNAL_KEPT 4096

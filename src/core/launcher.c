@@ -1,7 +1,5 @@
 #include "core/launcher.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,7 +1,6 @@
 /* metrics.h -- counters and histograms since the start of core. doors/rest/metrics.c has a table
  * with name, help text and labels of each, and prints them. */
 #pragma once
-#include <stdint.h>
 #include "model/nouns/result.h"
 
 #define METRICS_BUCKETS 16

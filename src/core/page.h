@@ -1,9 +1,6 @@
 /* page.h -- a list that is shown page by page, the newest object first. Times of creation are
  * unique in a list, so they serve as cursors. */
 #pragma once
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include "base/error.h"
 
 #define CORE_CURSOR_SIZE 24

@@ -16,9 +16,6 @@
  *crashes leave. When the database itself was lost (moved aside, or not there), a tree without a row
  *isn't half-made: it is kept as .lost-<id>, and said so. */
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,9 +1,6 @@
 #include "core/transfers.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,5 +1,4 @@
 /* transitions.c -- which state of a sandbox may follow which. */
-#include <stdlib.h>
 #include "core/internal.h"
 
 #define FROM(state) (1u << (state))

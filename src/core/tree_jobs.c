@@ -1,7 +1,6 @@
 #include "core/tree_jobs.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/file.h"

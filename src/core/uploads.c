@@ -1,7 +1,6 @@
 #include "core/uploads.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/blobs.h"

@@ -1,5 +1,4 @@
 /* waiters.c -- pending callbacks: in a list, or for the next turn of the loop. */
-#include <stdlib.h>
 #include "core/internal.h"
 
 struct core_waiter *waiter_new(

@@ -1,6 +1,5 @@
 #include "doors/call.h"
 #include "model/hint.h"
-#include <strings.h>
 
 /* ---- answers ---- */
 

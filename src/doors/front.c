@@ -1,6 +1,5 @@
 #include "doors/front.h"
 
-#include <string.h>
 #include "base/buf.h"
 #include "format/http/forwarded.h"
 #include "format/http/http1.h"

@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <unistd.h>
 #include "doors/call.h"
 

@@ -1,6 +1,4 @@
 /* The HTTP handler: authentication, finding the route, responding, the access log. */
-#include <inttypes.h>
-#include <stdlib.h>
 #include "base/clock.h"
 #include "doors/authenticate.h"
 #include "doors/call.h"

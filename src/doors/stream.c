@@ -1,5 +1,4 @@
 /* Answers that go on, and server-sent events. */
-#include <inttypes.h>
 #include "doors/call.h"
 #include "model/nouns/exec.h"
 

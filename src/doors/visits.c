@@ -1,7 +1,5 @@
 #include "doors/visits.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "base/fd.h"
 #include "format/network/inet_address.h"
 

@@ -1,5 +1,4 @@
 /* The slow half: builds missing environments, finds and rebuilds damaged ones. */
-#include <string.h>
 #include <sys/statvfs.h>
 
 #include "base/clock.h"

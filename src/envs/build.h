@@ -3,7 +3,6 @@
  * nothing, and are all that happens when the layers are present. env_build is the slow half, of
  * carrel-build. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "envs/python/index.h"

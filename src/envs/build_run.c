@@ -1,6 +1,5 @@
 /* What builds of every kind do with their jobs: they run within the time that is left, and what
  * they write is in the log. */
-#include <string.h>
 
 #include "base/clock.h"
 #include "envs/internal.h"

@@ -4,7 +4,6 @@
  * Statuses ("fetching_uv", "resolving", "building_env", "building_wheels", "installing_deps",
  * "running_scripts", "building_layers", "ready", "failed") are events of that name. */
 #pragma once
-#include <stdint.h>
 #include "base/error.h"
 #include "linux/home.h"
 #include "model/nouns/environment.h"

@@ -1,6 +1,5 @@
 #include "envs/logins.h"
 
-#include <string.h>
 #include "envs/internal.h"
 #include "envs/node/npm_registry.h"
 #include "format/http/uri.h"

@@ -1,9 +1,6 @@
 /* The quick half: parses and resolves a request, and finds or composes its environment. */
 #include "envs/kind.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"

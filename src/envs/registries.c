@@ -1,6 +1,5 @@
 #include "envs/registries.h"
 
-#include <string.h>
 #include "base/path.h"
 #include "envs/node/npm_registry.h"
 #include "envs/python/hosts.h"

@@ -3,8 +3,6 @@
  * /usr and the like, `stage` at /env (writable), the binds (read-only), /workspace and /tmp of its
  * own, no network unless `forward` is set; no workspace, secret or other build. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/buf.h"
 #include "base/error.h"
 #include "base/vec.h"

@@ -1,8 +1,6 @@
 #include "envs/settle.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

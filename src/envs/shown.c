@@ -1,6 +1,5 @@
 #include "envs/shown.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,8 +1,6 @@
 #include "envs/store.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>

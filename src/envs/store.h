@@ -12,7 +12,6 @@
  * 3. The order of locks: builder of a name (env_lock), then layers (layer_store_lock), then
  * meta.json. */
 #pragma once
-#include <stdbool.h>
 #include "base/vec.h"
 #include "envs/events.h"
 #include "linux/home.h"

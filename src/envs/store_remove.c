@@ -1,8 +1,5 @@
 /* Removal of environments (by name, by limits) and collection of unreferenced layers. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>

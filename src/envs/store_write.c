@@ -1,9 +1,7 @@
 /* Environments made: everything is on disk before it gets its name. */
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>

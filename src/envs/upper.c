@@ -1,8 +1,6 @@
 #include "envs/upper.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <string.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>

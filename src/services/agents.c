@@ -1,8 +1,5 @@
 #include "services/agents_internal.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "core/state/templates.h"
 #include "format/text/yaml_json.h"

@@ -2,7 +2,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/buf.h"

@@ -1,7 +1,6 @@
 /* apkg_file.h -- an agent package as a file: read with all checks that a deployment makes, and
  * written. For `carrel package`, in a locked role of its own. */
 #pragma once
-#include <stdint.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "format/text/json.h"

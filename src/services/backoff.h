@@ -1,6 +1,5 @@
 /* backoff.h -- how long to wait before a process that ended is started again. Pure. */
 #pragma once
-#include <stdint.h>
 
 #define BACKOFF_FIRST_MS 500
 #define BACKOFF_MOST_MS 60000

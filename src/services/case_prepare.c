@@ -1,7 +1,5 @@
 /* case_prepare.c -- a case becomes ready: its packages, the editable install, setup, the variables,
  * the snapshot. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"

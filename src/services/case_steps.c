@@ -1,6 +1,5 @@
 /* case_steps.c -- one command of a case or a cell: run in its workspace, with the beginning and the
  * end of what it writes. */
-#include <string.h>
 #include "services/cases_internal.h"
 
 #define OUT_MAX ((size_t)1 << 20)

@@ -1,8 +1,6 @@
 /* cases.c -- the cases and cells that there are: verbs, rows, what a restart finds, lifetimes. */
 #include "services/cases.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "format/text/yaml_json.h"

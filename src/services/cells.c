@@ -1,6 +1,4 @@
 /* cells.c -- one cell: a fork of its case, the harness, the diff, the graders, the verdict. */
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"

@@ -1,6 +1,5 @@
 #include "services/code.h"
 
-#include <stdlib.h>
 #include "services/desk.h"
 #include "services/scripts.h"
 

@@ -1,7 +1,5 @@
 /* deployment_show.c -- what clients see of a deployment: its surfaces, its environment, its output.
  */
-#include <inttypes.h>
-#include <string.h>
 #include "base/hash.h"
 #include "core/catalog.h"
 #include "model/nouns/environment.h"

@@ -1,8 +1,5 @@
 #include "services/deployments.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "services/deployment_internal.h"

@@ -1,7 +1,5 @@
 #include "services/desk.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "base/arena.h"

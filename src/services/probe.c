@@ -1,7 +1,5 @@
 #include "services/probe.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "base/clock.h"

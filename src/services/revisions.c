@@ -1,6 +1,4 @@
 /* revisions.c -- the revisions of deployments: made, compared, ended. */
-#include <stdlib.h>
-#include <string.h>
 #include "services/deployment_internal.h"
 
 struct revision_state *revision_new(struct deployment_state *d, const struct revision *model)

@@ -1,6 +1,4 @@
 /* rollout.c -- brings a revision from its request to healthy surfaces. */
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"

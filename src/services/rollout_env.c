@@ -1,7 +1,6 @@
 /* rollout_env.c -- the environment of a revision: built for a workspace of its own, before there
  * are surfaces. When the package has to be fetched and the revision before has requirements, these
  * are built meanwhile; the package then says whether they are the right ones. */
-#include <string.h>
 #include "base/fault.h"
 #include "base/buf.h"
 #include "base/fd.h"

@@ -1,6 +1,5 @@
 /* rollout_fetch.c -- a package from a URL: downloaded by a program in a throw-away workspace that
  * reaches the host of the URL alone, through egress as any workspace. */
-#include <string.h>
 #include "base/fault.h"
 #include "base/fd.h"
 #include "core/state/exports.h"

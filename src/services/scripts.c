@@ -1,8 +1,5 @@
 #include "services/scripts.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static const char keep[] = {
 #include "services/script_keep.inc"
 };

@@ -1,6 +1,5 @@
 #include "services/services.h"
 
-#include <stdlib.h>
 #include "base/arena.h"
 #include "services/agents.h"
 #include "services/cases.h"

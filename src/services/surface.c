@@ -1,6 +1,5 @@
 /* surface.c -- a surface that runs: one job starts its exec, checks its health, and restarts it
  * with back-off, until it is stopped. */
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"

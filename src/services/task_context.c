@@ -1,6 +1,4 @@
 /* task_context.c -- the workspaces of tasks: one per context, or one that is thrown away. */
-#include <stdlib.h>
-#include <string.h>
 #include "services/agents_internal.h"
 #include "services/desk.h"
 

@@ -1,7 +1,6 @@
 /* task_follow.c -- a task whose command runs in the background, because it had to be approved. Its
  * exec waits and runs on when core is started again, and its output is a file: the task is found
  * by the id that both have, and reads on. */
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "services/agents_internal.h"

@@ -1,6 +1,5 @@
 /* task_post.c -- how notifications reach their URL: a workspace is made, a program in it posts what
  * waits, pauses and attempts, the workspace is removed. */
-#include <string.h>
 #include "base/clock.h"
 #include "services/task_push.h"
 

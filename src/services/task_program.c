@@ -1,6 +1,5 @@
 /* task_program.c -- programs that are agents: JSON lines on their stdin and stdout, as
  * docs/agents.md describes them. What they write is not trusted. */
-#include <string.h>
 #include "services/agents_internal.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 20)

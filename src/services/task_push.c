@@ -1,7 +1,4 @@
 /* task_push.c -- the configs of push notifications, their rows, and what waits to be posted. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "services/task_push.h"
 

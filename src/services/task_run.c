@@ -1,7 +1,4 @@
 /* task_run.c -- a task while it runs: its command, its answers, its end. */
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 #include "base/clock.h"
 #include "services/agents_internal.h"
 #include "services/desk.h"

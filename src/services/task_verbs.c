@@ -1,6 +1,4 @@
 /* task_verbs.c -- what clients ask of tasks: send, get, cancel, list. */
-#include <inttypes.h>
-#include <string.h>
 #include "services/agents_internal.h"
 
 /* An agent without authentication lets its own clients do what its verbs do, and nothing else. */

@@ -1,7 +1,4 @@
 /* tasks.c -- what is known of tasks: their states, history, artifacts, listeners and rows. */
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "services/agents_internal.h"

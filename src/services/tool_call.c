@@ -1,6 +1,4 @@
 /* A call of a tool: an exec in the desk of its version. */
-#include <stdlib.h>
-#include <string.h>
 #include "format/text/json_read.h"
 #include "services/scripts.h"
 #include "services/tools_internal.h"

@@ -1,6 +1,4 @@
 /* How a version is forged: its tests in a throw-away workspace, then its desk. */
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "services/scripts.h"

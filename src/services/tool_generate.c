@@ -1,7 +1,5 @@
 /* The code and tests of a tool that is yet to be: skeletons, or what the operator's generator
  * writes, a program that is trusted no more than any other. */
-#include <stdlib.h>
-#include <string.h>
 #include "services/tools_internal.h"
 
 #define OUTPUT_BYTES_MAX (1ull << 20)

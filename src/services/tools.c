@@ -1,7 +1,5 @@
 #include "services/tools_internal.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "services/scripts.h"

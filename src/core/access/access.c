@@ -1,6 +1,5 @@
 #include "core/access/access.h"
 
-#include <string.h>
 #include "base/clock.h"
 #include "core/access/audit_records.h"
 #include "core/access/internal.h"

@@ -8,8 +8,6 @@
  * 4. A principal that is bound to one workspace finds no other: what is in another is ERR_NOT_FOUND
  * to a verb that looks for it, and is left out of lists. */
 #pragma once
-#include <stdbool.h>
-#include <sys/types.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/str.h"

@@ -1,6 +1,4 @@
 /* approval_answers.c -- who may answer an approval, and what an answer does. */
-#include <stdlib.h>
-#include <string.h>
 #include "base/fault.h"
 #include "core/access/approvals_internal.h"
 #include "core/access/policies.h"

@@ -1,6 +1,4 @@
 /* approvals.c -- approvals in memory and in the store: asked, listed, ended, pruned. */
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/access/approvals_internal.h"

@@ -8,8 +8,6 @@
  * counted.
  * 3. Secrets in the members are replaced by that process (audit/redact.h). */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "audit/read.h"
 #include "base/error.h"
 #include "core/access/access.h"

@@ -1,5 +1,4 @@
 /* What is recorded of each kind of verb. */
-#include <string.h>
 #include "core/access/audit_records.h"
 #include "core/internal.h"
 #include "core/packages/packages.h"

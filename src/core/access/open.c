@@ -1,5 +1,3 @@
-#include <stdlib.h>
-#include <string.h>
 #include "core/access/approvals.h"
 #include "core/access/internal.h"
 #include "core/access/policies.h"

@@ -1,7 +1,5 @@
 #include "core/access/policies.h"
 
-#include <errno.h>
-#include <string.h>
 #include "base/file.h"
 #include "base/path.h"
 #include "core/access/audit_records.h"

@@ -1,5 +1,4 @@
 /* Rules that reviewers add to the policies of a workspace. */
-#include <string.h>
 #include "core/access/policies.h"
 #include "core/internal.h"
 #include "core/workspaces/networks.h"

@@ -1,7 +1,5 @@
 #include "core/access/policies_compiled.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "core/access/policies.h"
 #include "sandbox/plan/plan.h"
 

@@ -1,6 +1,5 @@
 #include "core/access/webhooks.h"
 
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/clock.h"

@@ -2,7 +2,6 @@
  * (core/access/approvals.h), and then run the copy of what was asked for, or end `denied`.
  * 1. The approval's row comes before the exec's: one that waits has an approval, or is lost.
  * 2. What runs after a restart is read back from the approval: the bytes that were shown. */
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/access/approvals.h"

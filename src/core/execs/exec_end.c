@@ -1,8 +1,5 @@
 /* exec_end.c -- how an exec ends: its exit, its last output, the judgement, the record. */
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include "base/clock.h"
 #include "base/fault.h"

@@ -5,9 +5,6 @@
  * approval.
  * 2. A file may change before the command reads it: the network is what bounds an install. When the
  * command has ended its files are judged once more, and what would have been denied is recorded. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include "base/fault.h"
 #include "base/fd.h"

@@ -1,8 +1,6 @@
 /* exec_restore.c -- execs and their sandboxes: one that comes up, one that is gone, and what a core
  * before this one left running. */
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"

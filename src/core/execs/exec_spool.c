@@ -2,11 +2,8 @@
  * byte is lost when core is restarted (docs/design/0012).
  *
  * Their sizes have to be watched: inotify tells of writes, and is read now and then. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>

@@ -1,5 +1,4 @@
 /* exec_stage.c -- which stage of an exec may follow which. */
-#include <stdlib.h>
 #include "core/execs/internal.h"
 
 #define FROM(stage) (1u << (stage))

@@ -4,10 +4,7 @@
  * in the pipe until init reports its exit. One that runs longer is watched, since it could fill a
  * pipe, and rests after each look: thousands of small writes are few reads.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>

@@ -1,5 +1,4 @@
 /* exec_uses.c -- what others of core want to know of the execs of a workspace, and tell them. */
-#include <string.h>
 #include "core/access/policies.h"
 #include "core/execs/internal.h"
 

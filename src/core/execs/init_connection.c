@@ -1,8 +1,5 @@
 /* init_connection.c -- the socket to a sandbox's init: what is sent there, and what it answers. */
-#include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include "base/clock.h"
 #include "base/fd.h"

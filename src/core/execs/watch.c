@@ -1,8 +1,6 @@
 #include "core/execs/watch.h"
 
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "core/execs/internal.h"
 #include "core/access/policies.h"

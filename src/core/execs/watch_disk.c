@@ -1,9 +1,6 @@
 #include "core/execs/watch_disk.h"
 
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "core/execs/internal.h"
 #include "core/internal.h"

@@ -1,6 +1,3 @@
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fd.h"

@@ -2,7 +2,6 @@
  * and with changes that are applied. Private to core. */
 #pragma once
 #include <dirent.h>
-#include <limits.h>
 #include <sys/stat.h>
 #include "core/files/file_servers.h"
 #include "core/files/files.h"

@@ -1,10 +1,7 @@
 /* files_write.c -- writing a file: a server creates it without a name, core writes it, a server
  * links it at its path, or copies it when the path is on a tmpfs. An unfinished file vanishes with
  * its last descriptor. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <linux/magic.h>

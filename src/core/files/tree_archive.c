@@ -1,7 +1,4 @@
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/access/audit_records.h"

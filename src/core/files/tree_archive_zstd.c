@@ -1,6 +1,5 @@
 #include <archive.h>
 #include <archive_entry.h>
-#include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

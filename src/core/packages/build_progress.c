@@ -1,9 +1,6 @@
 #include "core/packages/build_progress.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include "base/clock.h"

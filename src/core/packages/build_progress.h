@@ -4,8 +4,6 @@
  * 2. A build makes one event a second, and one for each new stage, up to 64 of them. Nothing is
  * emitted while nobody listens. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "base/str.h"
 

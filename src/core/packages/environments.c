@@ -2,9 +2,6 @@
  * kept from being evicted while a workspace has them. Building is `carrel env build`, run by the
  * launcher; what it prints is read here, and how far it is by core/packages/build_progress.c. */
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/buf.h"

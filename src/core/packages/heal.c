@@ -1,6 +1,5 @@
 /* heal.c -- environments of a workspace whose command fails as a damaged package makes it fail:
  * compared with their hashes, and built again when something was altered. */
-#include <stdlib.h>
 #include "core/packages/checkup.h"
 #include "core/waits.h"
 #include "format/text/json_read.h"

@@ -1,9 +1,6 @@
 #include "core/packages/health.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,7 +1,6 @@
 /* health_layers.c -- what lies below the trees of a workspace: its directories, the layers of its
  * environments, and frozen ones. */
 #include <fcntl.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 /* health_python.c -- whether the Python of a workspace imports what was declared: by its own
  * interpreter, in its own sandbox. */
-#include <string.h>
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/packages/checkup.h"

@@ -1,6 +1,5 @@
 /* node_project.c -- package.json and the lock that a workspace with an environment of Node has:
  * clients remove what no package.json names, and need a lock to work without a network. */
-#include <string.h>
 #include "core/packages/packages_internal.h"
 #include "format/packages/package_edit.h"
 

@@ -1,8 +1,6 @@
 #include "core/packages/packages.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"

@@ -1,8 +1,6 @@
 /* packages_copy.c -- files of layers copied into a sandbox that runs, by a file server inside. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "core/files/tree_archive.h"

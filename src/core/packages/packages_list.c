@@ -1,6 +1,4 @@
 /* packages_list.c -- the packages of a workspace, as Python and Node find them in its sandbox. */
-#include <stdlib.h>
-#include <string.h>
 #include "core/packages/packages_internal.h"
 #include "core/waits.h"
 #include "format/packages/requirements.h"

@@ -1,7 +1,5 @@
 /* packages_live.c -- packages of Python in a sandbox that runs: those that are visible there, and
  * new ones copied in, all by a file server inside. */
-#include <stdlib.h>
-#include <string.h>
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"

@@ -1,7 +1,5 @@
 /* packages_live_node.c -- packages of Node in a sandbox that runs: those that are visible there,
  * and new ones copied in. */
-#include <stdlib.h>
-#include <string.h>
 #include "base/fd.h"
 #include "base/file.h"
 #include "core/packages/packages_internal.h"

@@ -1,7 +1,5 @@
 /* packages_node.c -- packages of Node: the package.json of an environment, and that of the project.
  */
-#include <stdlib.h>
-#include <string.h>
 #include "core/packages/packages_internal.h"
 #include "format/packages/package_edit.h"
 #include "format/text/json_read.h"

@@ -1,5 +1,4 @@
 /* packages_python.c -- packages of Python: the recipe of an environment, and pyproject.toml. */
-#include <string.h>
 #include "core/packages/packages_internal.h"
 #include "format/packages/pyproject_edit.h"
 #include "format/packages/requirements.h"

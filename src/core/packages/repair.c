@@ -1,10 +1,6 @@
 /* repair.c -- what is done about the findings of a check: directories are made again, a damaged
  * environment is built again, the files of a package are those of its layer again. What a command
  * has changed elsewhere stays. */
-#include <errno.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fault.h"

@@ -1,8 +1,5 @@
 #include "core/state/apply.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"

@@ -1,9 +1,6 @@
 #include "core/state/archives.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"

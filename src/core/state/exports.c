@@ -1,8 +1,6 @@
 #include "core/state/exports.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

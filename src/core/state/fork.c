@@ -1,7 +1,5 @@
 /* fork.c -- new workspaces with the state of another one, or of a snapshot: they share its layers.
  */
-#include <stdlib.h>
-#include <string.h>
 #include "base/fault.h"
 #include "core/state/present.h"
 #include "core/state/snapshots.h"

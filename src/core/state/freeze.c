@@ -6,11 +6,7 @@
  * it.
  *	workspaces/<id>/.dress	a rollback changes the roots of empty uppers: until its row is
  *				written, they may be those of another state */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>

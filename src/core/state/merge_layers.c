@@ -7,8 +7,6 @@
  * contain what was merged. All are committed together, then layers that nothing names go.
  * 3. Whatever changed meanwhile (a rollback, another environment): the merged layer is discarded.
  */
-#include <stdlib.h>
-#include <string.h>
 #include "base/fault.h"
 #include "core/internal.h"
 #include "core/tree_jobs.h"

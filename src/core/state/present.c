@@ -2,8 +2,6 @@
  * copied while its processes are paused. */
 #include "core/state/present.h"
 
-#include <errno.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/fault.h"

@@ -1,8 +1,6 @@
 /* pull.c -- snapshots from the blob store. Pulls run one after the other: two that need the same
  * layer would both make it. */
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/clock.h"

@@ -1,7 +1,5 @@
 #include "core/state/push.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"

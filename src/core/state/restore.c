@@ -1,8 +1,6 @@
 /* restore.c -- makes a workspace of an archive: the blob store decompresses it into a tree job,
  * which unpacks it into a layer; then a workspace is created on that layer. Until its row is
  * written nothing names the layer, and it goes, at the next start at the latest. */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/fault.h"

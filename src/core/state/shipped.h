@@ -1,6 +1,5 @@
 /* shipped.h -- the templates that are part of carreld: the files in core/state/templates. */
 #pragma once
-#include <stddef.h>
 
 struct shipped_template {
 	const char *name; /* NULL ends the list */

@@ -1,7 +1,5 @@
 /* snapshot_content.c -- what is found out of snapshots after they were made: sizes and content ids,
  * one after the other in the background; and whether their layers are as they were. */
-#include <stdlib.h>
-#include <string.h>
 #include "core/state/snapshots.h"
 #include "core/internal.h"
 #include "core/tree_jobs.h"

@@ -1,7 +1,5 @@
 #include "core/state/snapshots.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/state/present.h"

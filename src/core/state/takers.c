@@ -1,6 +1,5 @@
 /* takers.c -- the trees of a workspace for one operation at a time, while it has no sandbox: to
  * freeze them, or to put others in their place. Requests that need the sandbox meanwhile wait. */
-#include <stdlib.h>
 #include "base/clock.h"
 #include "core/internal.h"
 

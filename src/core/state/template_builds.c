@@ -1,9 +1,6 @@
 #include "core/state/template_builds.h"
 
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fault.h"

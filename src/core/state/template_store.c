@@ -1,7 +1,6 @@
 #include "core/state/template_store.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include "base/fd.h"
 #include "base/str.h"

@@ -2,8 +2,6 @@
  * tree, writes its row; then it is ready, and the caller is told. A step that fails undoes those
  * before it. */
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fd.h"

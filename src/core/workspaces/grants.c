@@ -1,8 +1,6 @@
 /* grants.c -- what a workspace shows besides its own tree: directories of the host, which its user
  * has vouched for, and shared trees. The launcher keeps and checks them (launch/grants.c). */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fd.h"

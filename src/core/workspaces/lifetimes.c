@@ -2,7 +2,6 @@
  * expires; its last use is saved and its tree measured. All on the monotonic clock: a wall clock
  * that jumps moves nothing while core runs. */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 #include "base/clock.h"

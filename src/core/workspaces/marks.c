@@ -2,11 +2,7 @@
  * versions a command could set them itself, and a forged one would be obeyed. They are removed
  * once, before the first overlay is mounted on such a tree; `work` beside it says that it was done.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>

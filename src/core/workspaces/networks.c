@@ -1,7 +1,6 @@
 /* networks.c -- policies of the egress role, one for each sandbox that has a network. */
 #include "core/workspaces/networks.h"
 
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include "base/clock.h"
 #include "base/fault.h"

@@ -1,9 +1,6 @@
 #include "core/workspaces/ports.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

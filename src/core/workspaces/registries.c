@@ -1,7 +1,6 @@
 #include "core/workspaces/registries.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/clock.h"

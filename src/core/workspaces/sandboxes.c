@@ -1,6 +1,4 @@
 /* sandboxes.c -- the sandbox of a workspace: started on demand, released when idle. */
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/access/policies.h"

@@ -1,9 +1,6 @@
 #include "core/workspaces/shared.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fault.h"

@@ -5,7 +5,6 @@
  *    do.
  * 3. A daemon that has no other workspace has no spare one for long.
  * 4. A crash leaves a tree and a sandbox without a row, which core/reconcile.c removes. */
-#include <string.h>
 #include "base/clock.h"
 #include "core/access/policies.h"
 #include "core/execs/init_connection.h"

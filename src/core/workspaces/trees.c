@@ -6,11 +6,7 @@
  *	.del-<id>		removed, but not yet gone, where it can't be renamed out of here
  * and workspaces/.del-<id>: removed, but not yet gone (with an unused id when the tree was
  *incomplete); workspaces/.lost-<id>: no row in the database. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>

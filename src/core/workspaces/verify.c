@@ -1,10 +1,6 @@
 /* verify.c -- the isolation of a sandbox as it is: what the kernel says of its processes, read from
  * outside, and what a process inside is refused. A check inside can be faked by a command there;
  * one outside can't. */
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/fd.h"
 #include "core/files/file_servers.h"
 #include "core/internal.h"

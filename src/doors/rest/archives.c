@@ -1,5 +1,4 @@
 /* /v1/archives */
-#include <string.h>
 #include "core/state/archives.h"
 #include "doors/rest/handlers.h"
 #include "doors/rest/body_pipe.h"

@@ -1,6 +1,5 @@
 #include "doors/rest/body_pipe.h"
 
-#include <errno.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
 /* POST /v1/code */
-#include <stdlib.h>
 #include "doors/rest/handlers.h"
 #include "services/code.h"
 

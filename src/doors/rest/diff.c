@@ -1,5 +1,4 @@
 /* /v1/workspaces/{id}/diff, changes, apply */
-#include <string.h>
 #include "core/state/apply.h"
 #include "core/state/diff.h"
 #include "doors/rest/handlers.h"

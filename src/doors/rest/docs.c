@@ -1,7 +1,6 @@
 /* GET /docs: the reference for people, as one page without external resources. docs.html, which
  * this program carries, draws it from the document that is put into it. Its policy (CSP) allows its
  * own style and script by their hashes, and nothing else. */
-#include <string.h>
 #include "base/hash.h"
 #include "doors/rest/handlers.h"
 

@@ -1,7 +1,6 @@
 #include "doors/rest/exec_socket.h"
 #include "doors/rest/handlers.h"
 
-#include <stdlib.h>
 #include "core/access/approvals.h"
 #include "doors/handshake.h"
 

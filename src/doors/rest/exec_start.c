@@ -1,5 +1,4 @@
 /* POST /v1/workspaces/{id}/exec: captured, as events, handed over, or in the background. */
-#include <stdlib.h>
 #include "base/fd.h"
 #include "core/access/approvals.h"
 #include "core/execs/execs.h"

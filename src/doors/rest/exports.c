@@ -1,5 +1,4 @@
 /* /v1/exports, /v1/packages: exported environments and agent packages in the blob store */
-#include <string.h>
 #include "core/state/exports.h"
 #include "doors/rest/handlers.h"
 #include "doors/rest/body_pipe.h"

@@ -1,6 +1,4 @@
 /* /v1/workspaces/{id}/files/{path} */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,6 +1,4 @@
 /* The door for REST: what there is under /v1, and beside it. */
-#include <stdlib.h>
-#include <string.h>
 #include "doors/authenticate.h"
 #include "doors/rest/handlers.h"
 

@@ -1,5 +1,4 @@
 /* /metrics: Prometheus' text format, 0.0.4. */
-#include <inttypes.h>
 #include "doors/rest/handlers.h"
 #include "net/websocket.h"
 

@@ -1,6 +1,4 @@
 /* /openapi.json: printed from the rows that routes are found and requests are read by. */
-#include <stdlib.h>
-#include <string.h>
 #include "doors/call.h"
 
 static const struct {

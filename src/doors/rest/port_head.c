@@ -1,6 +1,5 @@
 #include "doors/rest/port_head.h"
 
-#include <strings.h>
 #include "doors/handshake.h"
 
 /* Of one connection, or written anew. */

@@ -1,6 +1,4 @@
 /* /v1/workspaces/{id}/ports: what listens in a workspace, and a reverse proxy to it. */
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "base/foreign.h"

@@ -1,7 +1,5 @@
 #include "doors/rest/relay.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "base/foreign.h"

@@ -1,7 +1,6 @@
 /* The answer to a captured exec. Small ones are made whole; a large one is made a slice at a time,
  * as its client takes it: no second copy of the output is in memory, and no client waits for
  * another's. */
-#include <stdlib.h>
 #include "core/execs/execs.h"
 #include "doors/call.h"
 

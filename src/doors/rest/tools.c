@@ -1,5 +1,4 @@
 /* /v1/tools */
-#include <stdlib.h>
 #include "services/tools.h"
 #include "doors/rest/handlers.h"
 

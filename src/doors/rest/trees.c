@@ -1,5 +1,4 @@
 /* /v1/trees */
-#include <string.h>
 #include "core/workspaces/shared.h"
 #include "doors/rest/handlers.h"
 

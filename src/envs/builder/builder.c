@@ -1,7 +1,6 @@
 #include "envs/builder/builder.h"
 
 #include <signal.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/str.h"

@@ -1,8 +1,5 @@
 #include "envs/builder/environment.h"
 
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include "base/path.h"
 #include "envs/kind.h"

@@ -1,7 +1,5 @@
 #include "envs/builder/job_runner.h"
 
-#include <limits.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include "base/clock.h"

@@ -1,12 +1,8 @@
 /* carrel-build is beside carrel, so that carrel itself links nothing that only builds need. */
 #include "envs/builder/process.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>

@@ -1,10 +1,7 @@
 /* process.h -- builds as processes of their own: carrel-build for a command, which waits for it,
  * and `carrel env build` for the launcher, which serves others meanwhile. */
 #pragma once
-#include <limits.h>
-#include <stdbool.h>
 #include <sys/resource.h>
-#include <sys/types.h>
 #include "base/buf.h"
 #include "base/error.h"
 

@@ -2,8 +2,6 @@
  * elsewhere.
  */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/buf.h"
 
 enum progress_kind { PROGRESS_NONE, PROGRESS_LINES, PROGRESS_BAR };

@@ -1,7 +1,4 @@
 /* An environment of Node from layers that are there. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"

@@ -1,6 +1,5 @@
 /* Why a build of Node failed: by what bun, npm or our script printed, and by what the forwarder
  * knows. */
-#include <string.h>
 #include "base/clock.h"
 #include "envs/node/internal.h"
 

@@ -1,7 +1,5 @@
 /* Tools that aren't there: fetched from the registry in a sandbox, and published as layers. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/fault.h"
 #include "base/fd.h"

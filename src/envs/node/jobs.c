@@ -1,6 +1,5 @@
 /* Jobs of a build of Node: within the time that is left, and noted in the log. */
 #include <fcntl.h>
-#include <string.h>
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"

@@ -1,5 +1,4 @@
 /* Environments of Node that are there. */
-#include <string.h>
 #include <sys/stat.h>
 #include "envs/node/internal.h"
 

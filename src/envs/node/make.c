@@ -1,7 +1,5 @@
 /* An environment of Node made: resolved, installed from its lock, and published as one layer. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/fault.h"

@@ -1,8 +1,5 @@
 #include "envs/node/npm_registry.h"
 
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/buf.h"

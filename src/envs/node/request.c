@@ -1,7 +1,4 @@
 /* A request for an environment of Node, read and judged. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/buf.h"

@@ -1,6 +1,4 @@
 /* Packages of Node that frozen layers hide. */
-#include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>

@@ -3,9 +3,6 @@
 #include <cpuid.h>
 #endif
 #include <ctype.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 #include "envs/node/units.h"
 
-#include <string.h>
 #include "base/str.h"
 
 #define COMMANDS ".bin"

@@ -1,7 +1,5 @@
 /* upper.c -- what lies on top of node_modules, by packages and commands (units.h). */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 #include "base/fd.h"

@@ -1,5 +1,4 @@
 /* An environment of Node looked into, and asked for again. */
-#include <string.h>
 #include <sys/stat.h>
 #include "base/buf.h"
 #include "envs/node/internal.h"

@@ -1,7 +1,6 @@
 #include "envs/python/archives.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/fd.h"

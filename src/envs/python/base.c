@@ -1,6 +1,5 @@
 #include "envs/python/base.h"
 
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

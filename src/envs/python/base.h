@@ -1,7 +1,6 @@
 /* base.h -- the lowest layer of every environment: what makes /env a virtual environment of one of
  * the host's interpreters. bin/python, python3 and python3.N lead to it by its absolute path. */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "envs/python/interpreter.h"

@@ -1,8 +1,6 @@
 #include "envs/python/bytecode.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

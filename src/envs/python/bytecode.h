@@ -4,8 +4,6 @@
  * at every start when it can't write. Hash-based ones are not kept: an unchecked one would go on
  * running old code after its source was edited. */
 #pragma once
-#include <stdbool.h>
-#include <stdint.h>
 #include "base/error.h"
 #include "base/str.h"
 

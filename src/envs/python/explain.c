@@ -1,5 +1,4 @@
 /* Why a build failed: from what uv printed, how a job ended, and what the forwarder knows. */
-#include <string.h>
 
 #include "envs/python/explain.h"
 #include "format/text/quantity.h"

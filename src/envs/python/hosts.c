@@ -1,7 +1,5 @@
 #include "envs/python/hosts.h"
 
-#include <stdlib.h>
-
 #include "envs/python/known.h"
 #include "envs/python/scripts.h"
 #include "envs/python/uv.h"

@@ -2,7 +2,6 @@
  * itself (the links on the page of one project), in a sandbox, and kept for a day in
  * <home>/tools/.known/<hash of the address>. */
 #pragma once
-#include <stdint.h>
 #include "base/vec.h"
 #include "envs/python/index.h"
 #include "envs/python/interpreter.h"

@@ -1,6 +1,4 @@
 #include "envs/python/index.h"
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include "base/path.h"
 #include "format/http/uri.h"

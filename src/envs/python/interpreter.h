@@ -6,7 +6,6 @@
  * <home>/pythons/.known/<hash of path, inode, size, mtime> and is found again without running it.
  */
 #pragma once
-#include <stdbool.h>
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/vec.h"

@@ -1,6 +1,5 @@
 /* Jobs of a build, whatever they run: within the time that is left, and noted in the log. */
 #include <fcntl.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -1,8 +1,6 @@
 #include "envs/python/known.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
  * program's path, inode, size and mtime: another program has another one. A file that is missing or
  * damaged only means that it is asked again. */
 #pragma once
-#include <stdbool.h>
 #include <sys/stat.h>
 #include "base/arena.h"
 #include "base/error.h"

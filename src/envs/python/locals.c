@@ -1,11 +1,7 @@
 #include "envs/python/locals.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

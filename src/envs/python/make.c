@@ -1,5 +1,4 @@
 /* An environment of Python made: what isn't there is resolved, fetched and made into layers. */
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"

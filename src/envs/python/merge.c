@@ -1,7 +1,5 @@
 /* More layers than can be mounted: the smallest become one. Layers that have no file in common with
  * another one may lie in any order, so they are merged first; of the others only the lowest. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/fd.h"
 #include "base/hash.h"

@@ -1,6 +1,5 @@
 /* How far a build is, as progress reports show it: packages unpacked so far, and their bytes. */
 #include <fcntl.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/fd.h"

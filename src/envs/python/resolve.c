@@ -1,6 +1,5 @@
 /* Resolves requirements to a lock, by uv. Besides the requirements, uv.lock, constraints,
  * pre-releases and PyTorch's backend decide about the result. */
-#include <string.h>
 
 #include "base/path.h"
 #include "envs/python/hosts.h"

@@ -1,7 +1,6 @@
 #include "envs/python/rivals.h"
 
 #include <fcntl.h>
-#include <string.h>
 
 #include "base/fd.h"
 #include "base/file.h"

@@ -2,7 +2,6 @@
  * `python -c`, and how it is run. Scripts print "key value" lines (format/text/answer.h), and one
  * line on stderr when they fail. */
 #pragma once
-#include <stdbool.h>
 #include "envs/python/interpreter.h"
 #include "envs/runner.h"
 #include "format/text/answer.h"

@@ -1,6 +1,5 @@
 /* Packages of Python that frozen layers hide. */
 #include <fnmatch.h>
-#include <string.h>
 #include <sys/stat.h>
 #include "base/fd.h"
 #include "base/file.h"

@@ -1,8 +1,6 @@
 #include "envs/python/sources.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
 

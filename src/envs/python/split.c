@@ -1,9 +1,6 @@
 #include "envs/python/split.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

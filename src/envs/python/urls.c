@@ -1,7 +1,6 @@
 /* Wheels by their address, where the operator allows it: "name @
  * https://host/name-1.0-py3-none-any.whl". In a lock they are name==version like all others; only
  * uv is told the address. */
-#include <string.h>
 
 #include "base/path.h"
 #include "envs/python/internal.h"

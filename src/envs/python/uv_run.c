@@ -1,7 +1,5 @@
 /* Jobs that run uv: how it is called, and called again when the network failed. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

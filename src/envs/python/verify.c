@@ -1,5 +1,4 @@
 /* An environment of Python looked into, and asked for again. */
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"

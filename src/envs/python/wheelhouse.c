@@ -1,7 +1,6 @@
 #include "envs/python/wheelhouse.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,8 +1,6 @@
 /* Makes a directory of wheelhouse.h of an environment: pip fetches the wheels of its lock from the
  * indexes, in a sandbox, and runs no code of theirs. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>

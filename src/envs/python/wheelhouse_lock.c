@@ -1,7 +1,5 @@
 /* The quick half of wheelhouse.h: reads, and runs nothing. */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,8 +1,6 @@
 /* Wheels to layers: one run of uv for all that are missing, bytecode, a draft for each, published.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,5 @@
 /* utf8.h -- characters as UTF-8, for readers of escapes. */
 #pragma once
-#include <stddef.h>
-#include <stdint.h>
 
 /* Writes the character (at most 0x10ffff) and returns how many bytes, 1 to 4, that took. */
 static inline size_t utf8_write(char *out, uint32_t code)
