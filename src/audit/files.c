@@ -107,10 +107,14 @@ static int open_last(struct audit_files *files, const struct audit_head *head,
 	files->file = openat(files->dir, files->name, O_RDWR | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
 	if (files->file < 0 || fstat(files->file, &st))
 		return fail_errno(err, "open 'audit/%s'", files->name);
+	uint64_t first = 0;
 	bool is_signed = state == HEAD_SIGNED;
 	bool is_known = is_signed && !strcmp(head->file, files->name) &&
 			head->offset <= (uint64_t)st.st_size;
-	if (is_known)
+	/* A new file is there before the head says so, and may be empty still. */
+	bool is_next =
+		is_signed && audit_file_first(files->name, &first) && first == head->last.seq + 1;
+	if (is_known || is_next)
 		files->last = head->last;
 	if (read_tail(files, is_known ? head->offset : 0, err))
 		return -1;
@@ -323,7 +327,11 @@ int audit_files_append(struct audit_files *files, struct str lines, const struct
 	if ((files->is_torn && fd_write_full(files->file, "\n", 1) != 1) ||
 		fd_write_full(files->file, lines.data, lines.len) != (ssize_t)lines.len) {
 		fail_errno(err, "write 'audit/%s'", files->name);
-		(void)!ftruncate(files->file, (off_t)files->size);
+		struct stat st;
+		if (ftruncate(files->file, (off_t)files->size) && !fstat(files->file, &st)) {
+			files->is_torn = true;
+			files->size = (uint64_t)st.st_size;
+		}
 		files->allocated = 0;
 		return -1;
 	}

@@ -229,6 +229,23 @@ static void numbers_go_on_behind_a_cut_so_that_it_stays_visible(void **state)
 	assert_int_equal(verify().last_seq, 7);
 }
 
+static void a_file_that_was_begun_and_is_empty_cuts_nothing(void **state)
+{
+	char name[AUDIT_NAME_LEN + 1];
+	write_log(5);
+	audit_file_name(6, name);
+	replace(name, STR(""));
+	open_log(&large);
+	assert_int_equal(files.found.missing_from, 0);
+	assert_int_equal(files.found.unsigned_lines, 0);
+	assert_string_equal(files.found.damage, "");
+	append(2);
+	sync_log();
+	audit_files_close(&files);
+	assert_int_equal(verify().findings.count, 0);
+	assert_int_equal(verify().last_seq, 7);
+}
+
 static void a_torn_line_is_told_from_a_cut_one(void **state)
 {
 	write_log(4);
@@ -511,6 +528,7 @@ int main(void)
 		TEST(swapped_lines_are_reordered),
 		TEST(a_cut_tail_is_named_by_the_signed_head),
 		TEST(numbers_go_on_behind_a_cut_so_that_it_stays_visible),
+		TEST(a_file_that_was_begun_and_is_empty_cuts_nothing),
 		TEST(a_torn_line_is_told_from_a_cut_one),
 		TEST(files_are_rotated_and_the_head_says_what_was_pruned),
 		TEST(a_head_without_the_key_is_worth_nothing),
