@@ -9,7 +9,7 @@
 #include "base/vec.h"
 
 enum audit_finding_kind {
-	FINDING_CHANGED,   /* the hash of a line is not its own */
+	FINDING_CHANGED,   /* the hash in a line does not match its content */
 	FINDING_UNLINKED,  /* `prev` is not the hash of the line before */
 	FINDING_GAP,	   /* lines are missing */
 	FINDING_FILE,	   /* a file is missing, with its lines */
@@ -33,7 +33,7 @@ static inline bool audit_finding_is_note(enum audit_finding_kind kind)
 struct audit_finding {
 	enum audit_finding_kind kind;
 	char file[AUDIT_NAME_LEN + 1]; /* or "" */
-	uint64_t line;		       /* in it, from 1; 0: none */
+	uint64_t line;		       /* line number in the file, from 1; 0: none */
 	uint64_t seq, last_seq;	       /* lines it is about; 0: unknown */
 	const char *text;
 };

@@ -123,6 +123,8 @@ void *map_set(struct map *m, struct str key, void *value)
 		struct map_entry *entry = &m->entries[*slot - 1];
 		void *old = entry->value;
 		entry->value = value;
+		if (!m->arena)
+			entry->key = key; /* the old one may go with the old value */
 		return old;
 	}
 	if (m->count == m->capacity)

@@ -10,7 +10,7 @@
 #include "base/str.h"
 #include "base/walk.h"
 
-#define RETRIES 16 /* of what only a race can make fail */
+#define RETRIES 16 /* of operations that fail only when another process interferes */
 
 bool path_is_absolute(const char *path)
 {
@@ -114,7 +114,7 @@ bool path_link_stays(const char *name, const char *target)
 			is_down = true;
 			continue;
 		}
-		/* What was gone down into may be a link itself: up from there is anywhere. */
+		/* A component before this ".." may be a symlink, whose parent can be anywhere. */
 		if (is_down || above-- == 0)
 			return false;
 	}
@@ -218,7 +218,7 @@ static DIR *open_walk(int dir, const char *name)
 #define MOVES_MAX (1 << 20)
 
 struct removal {
-	int top; /* the tree's own root, where what is too deep is moved to */
+	int top; /* of the tree's root, where directories that are too deep are moved */
 	int moves;
 };
 
@@ -242,7 +242,7 @@ static int move_up(struct removal *r, int dir, const char *name, struct error *e
 	id_make(id);
 	if (renameat(dir, name, r->top, id) == 0 || errno == ENOENT)
 		return 0;
-	/* To change its parent we need to write to the directory itself. */
+	/* Moving a directory rewrites its "..", which needs write permission on it. */
 	if (errno == EACCES && path_grant_access(dir, name) == 0 &&
 		renameat(dir, name, r->top, id) == 0)
 		return 0;
@@ -281,7 +281,7 @@ static int empty_directory(
 static int remove_entry(struct removal *r, int dir, const char *name, int depth, struct error *err)
 {
 	int moves = r->moves;
-	/* More than one round: what was moved up, or was made meanwhile, is still there. */
+	/* Several rounds: directories that were moved up and files made meanwhile remain. */
 	for (int tries = 0; tries < RETRIES; tries++) {
 		if (unlinkat(dir, name, 0) == 0)
 			return 0;

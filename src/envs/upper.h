@@ -27,7 +27,7 @@ struct upper_change {
 	bool (*is_frozen)(void *ctx, const char *path);
 	void *ctx;
 };
-/* Of a kind: settle.h. */
+/* One implementation per kind of environment; called by settle.h. */
 typedef int upper_settle_fn(const struct layer_store *layers, int upper,
 	const struct upper_change *change, struct error *err);
 upper_settle_fn python_upper_settle, node_upper_settle;
@@ -37,7 +37,7 @@ typedef int upper_restore_fn(
 	int upper, const struct manifest *manifest, const char *package, struct error *err);
 upper_restore_fn python_upper_restore, node_upper_restore;
 
-/* ---- for these ---- */
+/* ---- shared by both implementations ---- */
 #define UPPER_OPAQUE "user.overlay.opaque"
 bool upper_is_whiteout(const struct stat *st);
 /* A directory that its owner may not read gets his rights back: commands can take them away. -1:

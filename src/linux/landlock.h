@@ -6,13 +6,15 @@
 enum landlock_access {	   /* what a rule may grant */
 	LANDLOCK_READ = 1, /* read files, list directories */
 	LANDLOCK_EXECUTE = 2,
-	LANDLOCK_WRITE = 4,	   /* write, truncate, make, remove, rename, link across */
-	LANDLOCK_DEVICE = 8,	   /* write and ioctl on what exists; make nothing */
-	LANDLOCK_CHANGE = 16,	   /* make, remove, rename, link across: of WRITE all but writing */
-	LANDLOCK_TRUNCATE = 32,	   /* truncate what exists. Every open asks for it silently, and is
-				    * slower where a rule doesn't grant it */
-	LANDLOCK_WHITEOUT = 128,   /* make character devices: for who may make only whiteouts */
-	LANDLOCK_ONLY_WRITES = 64, /* of the others, what landlock_create_writes handles */
+	LANDLOCK_WRITE = 4,	/* write, truncate, make, remove, rename, link across */
+	LANDLOCK_DEVICE = 8,	/* write and ioctl on what exists; make nothing */
+	LANDLOCK_CHANGE = 16,	/* LANDLOCK_WRITE without writing and truncating files */
+	LANDLOCK_TRUNCATE = 32, /* truncate what exists. Every open asks for it silently, and is
+				 * slower where a rule doesn't grant it */
+	LANDLOCK_WHITEOUT =
+		128, /* make character devices; a seccomp filter limits its holders to whiteouts */
+	LANDLOCK_ONLY_WRITES =
+		64, /* a modifier: drop rights that landlock_create_writes does not handle */
 };
 
 /* ABI version of this kernel's Landlock, 0 when it is missing or disabled. */

@@ -15,11 +15,11 @@ enum parse_event {
 	PARSE_ERROR, /* `status` and `detail`; nothing more can be read here */
 };
 struct parser {
-	llhttp_t llhttp; /* first: what the callbacks are given */
+	llhttp_t llhttp; /* must be first: llhttp's callbacks cast it to struct parser */
 	struct http_request *request;
 	const struct http_limits *limits;
 	enum parse_event event;
-	struct str piece; /* in the bytes given */
+	struct str piece; /* points into `in` of parser_next */
 	bool is_old;	  /* HTTP/1.0 */
 	bool is_chunked, has_body, expects_continue, keep_alive;
 	uint64_t length; /* Content-Length; 0 when there is none */

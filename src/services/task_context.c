@@ -55,7 +55,7 @@ static void on_opened(void *ctx, struct core_workspace *w, const struct error *e
 	while (*at != opening)
 		at = &(*at)->next;
 	*at = opening->next;
-	/* A task that is refused leaves, and may end others: the list is read anew. */
+	/* Refusing a task can remove others from this list: its head is read again. */
 	while (opening->waiting) {
 		struct task_run *run = opening->waiting;
 		opening->waiting = run->next_waiting;
@@ -174,7 +174,7 @@ void context_find(struct task_run *run)
 	if (run->is_throwaway) {
 		make_throwaway(run);
 	} else if (core_find(run->request, core_of(run), key, &w, &err)) {
-		/* Others may have been made since the message came. */
+		/* Check the limit again: other contexts may have been created since task_send. */
 		if (err.code != ERR_NOT_FOUND ||
 			context_check(run->task->agents, &run->entry->model, task->context, &err))
 			run_refuse(run, &err);

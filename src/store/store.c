@@ -10,13 +10,14 @@
 #define TIDY_MS 3600000	    /* or after this time */
 #define PROBE_EVERY_MS 1000 /* while it fails */
 #define LONG_MS 5000	    /* a commit that takes longer is reported as stuck */
-#define ENDS_MAX 3	    /* of the process that writes, over one commit */
+#define ENDS_MAX 3	    /* a commit fails after the writer process has ended this often */
 
-/* A workspace that was; its key in `gone` is the id, and the name unless a newer one has that. */
+/* A removed workspace. Keys in the map `gone`: its id, and its name unless a newer one has the
+ * name. */
 struct gone {
 	struct gone *newer;
 	int64_t at_ms;
-	const char *name, *why; /* both behind it */
+	const char *name, *why; /* both stored after the id */
 	char id[];
 };
 
@@ -73,7 +74,7 @@ static void drop_oldest_gone(struct store *store)
 	free(gone);
 }
 
-/* The key is a text of the value: one that is replaced goes with it. */
+/* Remove first: the old key is memory of the old value. */
 static void set_gone(struct store *store, const char *key, struct gone *gone)
 {
 	map_remove(&store->gone, str_from(key));
@@ -136,7 +137,7 @@ static void free_store(struct store *store)
 	free(store);
 }
 
-/* Other files of the home have other names. */
+/* NAME.db in the home, not hidden: no other file of the home is named so. */
 static bool is_file(struct str name)
 {
 	return name.len <= STORE_FILE_LEN_MAX && name.len > 3 &&
@@ -288,7 +289,7 @@ void store_settle(struct store *store)
 		queue(store, STORE_SETTLE, NULL, NULL);
 }
 
-/* What the store itself has to write goes along with what others want written. */
+/* Adds the store's own writes to a commit that has others. */
 static void add_own(struct store *store)
 {
 	uint64_t now_ms = clock_monotonic_ms();
@@ -339,7 +340,7 @@ static void call(const struct store_write *write, const struct error *err)
 static void end_load(struct store *store, const struct error *err)
 {
 	struct load *load = take_ptr(store->load);
-	if (!load)
+	if (!load || !load->is_asked)
 		return;
 	if (!err && load->has_failed)
 		err = &load->err;
@@ -351,8 +352,8 @@ static void end_load(struct store *store, const struct error *err)
 static void end_commit(struct store *store, const struct error *err)
 {
 	struct store_batch batch = store->batch;
-	/* What came meanwhile was scheduled in vain. */
-	bool has_more = store->queue.first;
+	/* store_begin, scheduled for writes queued during the commit, returned without effect. */
+	bool has_more = store->queue.first || (store->load && !store->load->is_asked);
 	store->is_committing = false;
 	if (store->has_writes)
 		note_commit(store, err);
@@ -368,7 +369,7 @@ static void end_commit(struct store *store, const struct error *err)
 		store->host.schedule(store->host.ctx);
 }
 
-/* Nothing is under way with it any more. */
+/* Closes the writer's socket. The next commit asks for a new process. */
 static void drop_writer(struct store *store)
 {
 	store->host.end_writer(store->host.ctx);
@@ -394,7 +395,7 @@ void store_use_writer(struct store *store, int socket, const struct error *err)
 	}
 }
 
-/* The process has ended, or is of no use. */
+/* The process has ended: starts another for the commit under way, or fails that commit. */
 static void lose_writer(struct store *store)
 {
 	struct error err;
@@ -489,7 +490,7 @@ void store_go_on(struct store *store)
 		lose_writer(store);
 }
 
-/* Alone, and ahead of what is queued. */
+/* A batch of its own, before the queued writes. */
 static void begin_load(struct store *store)
 {
 	store_batch_init(&store->batch);
@@ -539,7 +540,7 @@ static void await_commit(struct store *store)
 		writer_await(&store->writer);
 		store_go_on(store);
 	}
-	/* Another one comes through the loop, which is not for us to run. */
+	/* A new process would arrive through the event loop, which does not run here. */
 	if (store->is_committing) {
 		struct error err;
 		fail(&err, ERR_UNAVAILABLE, "the process that writes the database has ended");

@@ -94,7 +94,7 @@ int policy_file_print(struct json *j, const struct options *options, bool may_re
 	return 0;
 }
 
-/* The text of a member that is an object. */
+/* The JSON of the member, if it is an object; else NULL. */
 static const char *member_json(const struct json_value *w, const char *name, struct arena *arena)
 {
 	const struct json_value *value = json_member(w, name);

@@ -7,7 +7,7 @@
 struct handler {
 	const char *name; /* of the operation; NULL ends a table */
 	route_fn *run;
-	int which; /* of several that it serves: c->which */
+	int which; /* c->which in run, when one function serves several operations */
 };
 
 /* workspaces.c: answers with the workspace that core is done with; 201 has a Location. */

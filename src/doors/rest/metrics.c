@@ -72,7 +72,7 @@ static void print_value(
 	buf_printf(out, "%s %" PRIu64 "\n", name, value);
 }
 
-/* One of several of a name, which `label` tells apart. */
+/* One series of a metric: NAME{LABEL="OF"} VALUE. */
 static void print_labeled(
 	struct buf *out, const char *name, const char *label, const char *of, uint64_t value)
 {

@@ -177,7 +177,7 @@ static void print_parameters(struct json *j, const struct operation *operation, 
 
 static void print_body(struct json *j, const struct operation *operation, const char *method)
 {
-	/* A request to read has no body, of whatever server it is. */
+	/* GET has no body, also where the operation forwards any method. */
 	if ((!operation->takes && !operation->takes_type) || !strcmp(method, "get"))
 		return;
 	json_object(j, "requestBody");
@@ -250,7 +250,7 @@ static void print_answer(struct json *j, const struct operation *operation, size
 	json_end(j);
 }
 
-/* What any request may get, and what one of this route may. */
+/* Errors of every route, then those of this one. */
 static bool has_error(const struct operation *operation, int status)
 {
 	static const unsigned short all[] = { 400, 401, 403, 408, 413, 414, 417, 429, 431, 500,
@@ -322,7 +322,7 @@ static void print_operations(struct json *j, const struct operation *operation)
 	for (size_t n = 0; n < sizeof method - 1 && operation->method[n]; n++)
 		method[n] = (char)(operation->method[n] | 0x20);
 	print_operation(j, operation, method);
-	/* All that can be read has a head; that of files is worth telling. */
+	/* Every GET route answers HEAD, too; documented only where Range applies. */
 	if (operation->flags & ROUTE_RANGE)
 		print_operation(j, operation, "head");
 }
@@ -414,7 +414,7 @@ struct schemas {
 	size_t count;
 };
 
-/* With all that it refers to. */
+/* Adds a schema and, recursively, every schema it refers to. */
 static void add_schema(struct schemas *schemas, const struct record *record, unsigned use)
 {
 	for (size_t i = 0; record && i < schemas->count; i++)
