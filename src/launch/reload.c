@@ -247,6 +247,12 @@ bool reload_checked(struct launcher *launcher, pid_t pid, int status)
 	fcntl(reload->said, F_SETFL, O_NONBLOCK); /* it may have left a child that has the pipe */
 	ssize_t len = read(reload->said, said, sizeof said - 1);
 	fd_close(&reload->said);
+	if (launcher->is_stopping) { /* a stop has overtaken the reload: core is draining */
+		fail(&err, ERR_CANCELED, "the daemon is told to end");
+		reload->state = RELOAD_NONE;
+		write_result(launcher, &err);
+		return true;
+	}
 	if (status || len < 0 || strcmp(said, HANDOVER_OK)) {
 		reload_explain(said, len, status, &err);
 		fail_reload(launcher, &err);

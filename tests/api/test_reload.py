@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import threading
 
 from harness import CARREL, eventually
@@ -105,3 +106,29 @@ def test_a_program_that_cant_start_is_refused_and_the_old_one_goes_on(make_daemo
     assert daemon("serve", "--stop", "--force").returncode == 0
     assert daemon.process.wait(120) == 0
     assert daemon("serve", "--reload").returncode == 125
+
+
+def test_a_stop_that_overtakes_a_reload_drains(make_daemon, tmp_path):
+    """While the new program is tried, the daemon is told to end: what it has begun is still answered."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("carrel", "carreld", "carrel-build", "carrel-files"):
+        if (BIN / name).exists():
+            shutil.copy(BIN / name, programs / name)
+    os.chmod(tmp_path, 0o755)
+    daemon = make_daemon(program=programs / "carrel")
+    assert daemon.post("/v1/workspaces", {"name": "w"}).status == 201
+    assert output_of(daemon, "w", "echo warm") == "warm\n"
+    (programs / "carrel").rename(programs / "old")
+    (programs / "carrel").write_text(f"#!/bin/sh\ntouch {programs}/tried\nuntil [ -e {programs}/gate ]; do sleep 0.05; done\nexec {programs}/old \"$@\"\n")
+    (programs / "carrel").chmod(0o755)
+    script = "sleep 1.5; echo done"      # less than what a daemon that ends waits for
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(output_of, daemon, "w", script)
+        assert eventually(lambda: daemon.get("/v1/workspaces/w").json()["state"] == "running")
+        daemon.process.send_signal(signal.SIGHUP)
+        assert eventually((programs / "tried").exists)
+        daemon.process.send_signal(signal.SIGTERM)
+        (programs / "gate").touch()
+        assert answer.result(60) == "done\n"
+    assert daemon.process.wait(120) == 0
