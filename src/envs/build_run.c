@@ -66,8 +66,13 @@ void run_note_end(struct build_run *run, const text_list *secrets, struct buf *t
 	const struct job_result *result)
 {
 	hide_secrets(secrets, text);
-	/* The log is printed to terminals: without control characters. */
-	for (size_t i = 0; i < text->len; i++) {
+	/* The log is printed to terminals: without control characters. A byte that is none of
+	 * UTF-8 may be one, too: 0x9b is CSI to a terminal of 8 bits. */
+	for (size_t i = 0, valid = 0; i < text->len; i++) {
+		if (i >= valid)
+			valid = i + str_utf8_prefix(text->data + i, text->len - i);
+		if (i >= valid)
+			continue;
 		const unsigned char *c = (const unsigned char *)text->data + i;
 		bool is_c1 = *c == 0xc2 && i + 1 < text->len && c[1] >= 0x80 && c[1] < 0xa0;
 		i += is_c1;

@@ -1,5 +1,6 @@
 /* Environments on disk: there or not there, never half; in use or free to go. */
 #include "envs_fixture.h"
+#include "envs/internal.h"
 #include "envs/store_internal.h"
 
 /* ---- made and found ---- */
@@ -629,6 +630,22 @@ static void a_kill_while_it_is_removed_leaves_it_or_nothing(void **state)
 #endif
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_store, close_store)
+/* A terminal of 8 bits obeys 0x9b, and one of UTF-8 the same character in two bytes. */
+static void the_log_of_a_job_has_no_control_characters(void **state)
+{
+	struct build_run run = { .log = buf_empty(4096) };
+	const struct job_result result = { 0 };
+	const text_list secrets = { 0 };
+	auto_buf struct buf text = buf_empty(4096);
+	buf_text(&text, "a\x9b"
+			"2Jb\xc2\x9b"
+			"2Jc\033[2Jd\x7f\xc3\xa9\xe2\x80\x93\t\n\xe2\x80");
+	run_note_end(&run, &secrets, &text, &result);
+	struct str log = { run.log.data, run.log.len };
+	assert_true(str_starts_with(log, "a2Jb2Jc[2Jd\xc3\xa9\xe2\x80\x93\t\n\n("));
+	buf_done(&run.log);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -661,6 +678,7 @@ int main(void)
 		TEST(a_full_disk_at_any_step_leaves_the_old),
 		TEST(a_kill_while_it_is_removed_leaves_it_or_nothing),
 #endif
+		TEST(the_log_of_a_job_has_no_control_characters),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
