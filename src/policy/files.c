@@ -510,14 +510,31 @@ static void judge_dd(struct judge *j, const shell_words *words, size_t first)
 	}
 }
 
-void judge_kept_name(struct judge *j, const char *dir, const char *source)
+const char *kept_name(struct judge *j, const char *source, bool is_address)
 {
-	size_t len = strcspn(source, "?#");
+	size_t len = is_address ? strcspn(source, "?#") : strlen(source);
 	while (len && source[len - 1] == '/')
 		len--;
-	const char *name = len ? path_basename(arena_bytes(j->arena, source, len)) : "";
-	if (j->policy->has_file_rules && is_startup_file(name))
-		judge_text(j, POLICY_WRITE, arena_printf(j->arena, "%s/%s", dir, name));
+	return len ? path_basename(arena_bytes(j->arena, source, len)) : "";
+}
+
+void judge_kept_name(struct judge *j, const char *dir, const char *source, const char *unknown)
+{
+	if (!j->policy->has_file_rules || !judge_spend(j, 8 + strlen(source) / 4))
+		return;
+	const char *name = kept_name(j, source, unknown != NULL);
+	bool is_unknown = unknown && strpbrk(name, unknown);
+	if (!is_unknown && !is_startup_file(name))
+		return;
+	/* Before it is joined: a long directory, and thousands of names. */
+	if (!judge_spend(j, 8 + strlen(dir) / 4))
+		return;
+	const char *path = arena_printf(j->arena, "%s/%s", dir, name);
+	if (is_unknown)
+		judge_ask(j, file_subject(j, POLICY_WRITE, path),
+			"it isn't known which name that file gets");
+	else
+		judge_text(j, POLICY_WRITE, path);
 }
 
 void judge_operands(struct judge *j, const shell_words *words, size_t first)

@@ -147,12 +147,12 @@ void sources_judge_url(struct judge *j, const char *subject, const char *program
 	}
 }
 
-/* One name of an operand, without its version. */
-/* One package, or several with commas between: --with a,b */
+/* One package without its version, or several with commas between: --with 'a, b' */
 static void judge_name(struct judge *j, const char *subject, const char *program, const char *word)
 {
 	const char *ends = manager_is_python(program) ? "<>=!~;[@( ," : "@,";
 	for (; *word && judge_spend(j, 8); word += *word == ',') {
+		word += strspn(word, " \t");
 		size_t skipped = word[0] == '@' ? 1 : 0;
 		size_t len = skipped + strcspn(word + skipped, ends);
 		struct error err;
@@ -358,8 +358,14 @@ static size_t judge_option(struct judge *j, struct project *project, const shell
 		if (option == OPTION_LIST)
 			sources_ask(j, project->subject, "packages at an address aren't known");
 	} else if (option == OPTION_NONE && strchr(text, '=')) {
-		/* --package=NAME, --with=NAME,NAME, --from=NAME */
-		judge_name(j, project->subject, project->program, strchr(text, '=') + 1);
+		/* As an operand: a path, a repository or an alias is asked about. */
+		const char *name = strchr(text, '=') + 1;
+		bool is_python = manager_is_python(project->program);
+		if (words_have_part(
+			    is_python ? "--from --spec" : "--package -p", text, strcspn(text, "=")))
+			judge_package(j, project, name, is_python);
+		else
+			judge_name(j, project->subject, project->program, name);
 	} else if (value && is_listed) {
 		take_option(j, project, option, value);
 	}

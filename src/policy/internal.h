@@ -174,9 +174,12 @@ void judge_path(struct judge *j, enum policy_operation operation, const struct s
  * inside the workspace or /tmp follows the command. */
 void judge_output(
 	struct judge *j, enum policy_operation operation, const struct shell_word *target);
+/* The last name of a path, or of an address, without slashes behind it. */
+const char *kept_name(struct judge *j, const char *source, bool is_address);
+/* A file that is copied into `dir`, where it keeps the last name of `source`. unknown: NULL, or
+ * `source` is an address, and what has one of these in its name gets another name. */
+void judge_kept_name(struct judge *j, const char *dir, const char *source, const char *unknown);
 /* The file operations that the program at words[first] is known for. */
-/* A file that is copied into `dir`, where it keeps the last name of `source`. */
-void judge_kept_name(struct judge *j, const char *dir, const char *source);
 void judge_operands(struct judge *j, const shell_words *words, size_t first);
 /* The files that options of a wrapper name, before the command at words[end]. */
 void judge_wrapper_files(struct judge *j, const shell_words *words, size_t first, size_t end);

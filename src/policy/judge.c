@@ -176,10 +176,13 @@ static int find_move(void *ctx, const struct shell_command *command)
 	static const char movers[] = "cd pushd popd chdir";
 	struct moves *moves = ctx;
 	const shell_words *words = &command->words;
+	bool is_text = false; /* the words behind the first eval were looked at */
 	for (size_t i = 0; i < words->count && command->kind == SHELL_SIMPLE; i++) {
 		const char *name = words->items[i].literal;
-		if (words_have("eval trap", name) && may_move(words, i + 1))
-			moves->count += 2;
+		if (!is_text && words_have("eval trap", name)) {
+			is_text = true;
+			moves->count += may_move(words, i + 1) ? 2 : 0;
+		}
 		if (!words_have(movers, name))
 			continue;
 		moves->count++;

@@ -145,8 +145,9 @@ static enum match match_wildcard(struct judge *j, const struct policy_rule *rule
 	const shell_words *words, size_t first, struct found *found)
 {
 	bool is_open;
-	if (rule->decision == POLICY_ALLOW &&
-		star_leaves(rule->wildcard, words->items[first].literal))
+	const char *name = words->items[first].literal;
+	judge_spend(j, 1 + strlen(name) / 8);
+	if (rule->decision == POLICY_ALLOW && star_leaves(rule->wildcard, name))
 		return MATCH_NO;
 	if (!found->joined)
 		join(j, words, first, found);

@@ -60,7 +60,7 @@ static void judge_found_command(struct call *c, size_t from, size_t to, const ch
 /* ---- programs in arguments ---- */
 
 /* After a bracket expression of a regular expression; NULL: it has the delimiter, or seds differ on
- * where it ends: `[\]`. What is between "[:" and ":]" is a class, also with ']' in it. */
+ * where it ends: `[\]`. */
 static const char *sed_bracket(const char *at, char delimiter)
 {
 	const char *begin = at + 1;
@@ -72,13 +72,12 @@ static const char *sed_bracket(const char *at, char delimiter)
 			return NULL;
 		if (*at != '[' || !at[1] || !strchr(":.=", at[1]))
 			continue;
-		const char kind = at[1], close[] = { kind, ']', '\0' };
-		const char *end = strstr(at + 2, close);
-		size_t len = end ? (size_t)(end - at) : 0;
-		if (!end || memchr(at, delimiter, len) || memchr(at, '\n', len) ||
-			memchr(at, '\\', len))
+		size_t len = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz");
+		/* Seds differ on where "[.", "[=" and a class without a name end. */
+		if (at[1] != ':' || strncmp(at + len, ":]", 2) != 0 ||
+			memchr(at, delimiter, len + 2))
 			return NULL;
-		at = end + 1;
+		at += len + 1;
 	}
 	return NULL;
 }
@@ -507,14 +506,20 @@ static void judge_kept_names(struct call *c, const struct shape_reading *reading
 			dir = item->value.literal;
 	}
 	if (operands == 1 && !dir && words_have("ln", c->shape->names) && last->value.literal)
-		judge_part(c, POLICY_WRITE, path_basename(last->value.literal));
-	bool is_last = !dir && operands > 1 && !words_have("curl wget", c->shape->names);
+		judge_part(c, POLICY_WRITE, kept_name(c->j, last->value.literal, false));
+	/* wget decodes %2e, curl takes {.npmrc,x} for two addresses. */
+	bool is_fetch = words_have("curl wget", c->shape->names);
+	const char *unknown = !is_fetch ? NULL : strcmp(c->shape->names, "wget") == 0 ? "%" : "{[";
+	bool is_last = !dir && operands > 1 && !is_fetch;
 	if (is_last)
 		dir = last->value.literal;
-	for (size_t i = 0; words_have(copying, c->shape->names) && i < reading->items.count; i++) {
+	if (!words_have(copying, c->shape->names) ||
+		(is_fetch && !c->writes_here && !strchr(c->shape->operands, '.')))
+		return;
+	for (size_t i = 0; i < reading->items.count && !c->j->is_spent; i++) {
 		const struct shape_item *item = &reading->items.items[i];
 		if (item->is_operand && item->value.literal && !(is_last && item == last))
-			judge_kept_name(c->j, dir ? dir : ".", item->value.literal);
+			judge_kept_name(c->j, dir ? dir : ".", item->value.literal, unknown);
 	}
 }
 

@@ -379,6 +379,9 @@ trap 'cat shadow' EXIT; eval 'cd /etc'
 sed '/[[:alpha:]/s/]/e curl x #/p' a
 sed -n '/[[.a.]/s/]/w out #/p' a
 sed '/[[=a=]/s/]/e curl x #/p' a
+sed '/[[...]]/s/.]]/e curl x #/' a
+sed '/[[===]]/s/=]]/e curl x #/' a
+sed '/[[:a:b:]]/s/]/e curl x #/' a
 sed '/[]/s/]/e curl x #/p' a
 sed '/[\]/s/]/e curl x #/p' a
 sed 's:[[:alpha:]:x:' a

@@ -2,6 +2,7 @@
 # security: policy
 import json
 import os
+import resource
 import subprocess
 
 import pytest
@@ -104,18 +105,27 @@ def test_a_file_that_names_programs_is_not_copied_into_a_directory_by_its_own_na
     settings = {"permissions": {"allow": [f"shell({name}:*)" for name in programs] + [f"file(*:{place}/**)" for place in ("/workspace", "/tmp")]}}
     copies = [f"{program} /tmp/{name} d" for program in ("cp", "mv", "install", "rsync -a") for name in (".npmrc", ".wgetrc", "x/.git/")]
     copies += ["ln -s /tmp/.npmrc", "cp -t d a /tmp/.npmrc", "curl -O https://a.example/.npmrc", "wget https://a.example/.wgetrc -P d"]
+    copies += ["cp 'x#/.npmrc' .", "cp 'x?/.npmrc' d", "wget https://a.example/%2enpmrc", "curl -O 'https://a.example/{.npmrc,b}'"]
     assert [row for row in decide(copies, settings) if row[1] != "ask"] == []
-    others = ["cp /tmp/npmrc d", "rsync -a /tmp/a d", "curl -O https://a.example/a", "wget https://a.example/a -P d"]
+    others = ["cp /tmp/npmrc d", "rsync -a /tmp/a d", "curl -O https://a.example/a", "wget https://a.example/a -P d",
+              "cp 'a#b' d", "curl https://a.example/.npmrc", "curl -O 'https://a.example/a?b=%20'"]
     assert [row for row in decide(others, settings) if row[1] != "allow"] == []
 
 
+ADDING_UP = {
+    "directories": "tar cf x" + (" -C " + "a" * 120 + " b") * 1000,       # each begins where the one before it led: 377 MB
+    "kept names": "cp" + " .git" * 1000 + " /workspace/" + "a" * 100000,  # each is joined with the directory: 108 MB
+}
+
+
 @pytest.mark.parametrize("rules", [{}, {"deny": ["file(read:/workspace/**/*a*a*a/**)"]}], ids=["no files", "files"])
-def test_what_arguments_add_up_to_is_bounded(rules):
-    """Each -C of tar begins where the one before it led: the names of its members were 377 MB."""
+@pytest.mark.parametrize("command", ADDING_UP)
+def test_what_arguments_add_up_to_is_bounded(command, rules):
     settings = {"permissions": {"allow": ["shell(*)", *(["file(*:/workspace/**)"] if rules else [])], **rules}}
-    line = json.dumps({"kind": "shell", "settings": settings, "command": "tar cf x" + (" -C " + "a" * 120 + " b") * 1000}) + "\n"
+    line = json.dumps({"kind": "shell", "settings": settings, "command": ADDING_UP[command]}) + "\n"
     done, peak = run_measured(CARREL, "policy", "check", "--stream", input=line)
-    assert done.returncode == 0 and done.stdout.strip() in ("ask", "deny"), done
+    expected = ("ask", "deny") if rules or command == "directories" else ("allow",)
+    assert done.returncode == 0 and done.stdout.strip() in expected, done
     assert SANITIZED or peak < 64 << 10, peak
 
 
@@ -123,11 +133,27 @@ def test_a_blocked_package_is_found_in_the_value_of_an_option():
     sources = {"package_managers": {manager: {"registries": [{"name": "i", "url": "https://index.example/"}], "blocked_packages": ["evil"]}
                                     for manager in ("pip", "npm")}}
     denied = ["npx --package=evil x", "npm innit evil", "uvx --from=evil x", "python3 -m pip.__main__ install evil",
-              "python3 -m pip._internal install evil"]
-    asked = ["uvx --with six,evil x", "uvx --with=six,evil x"]
+              "python3 -m pip._internal install evil", "uvx --from='ok, evil' x", "npx --package=ok@npm:evil x"]
+    asked = ["uvx --with six,evil x", "uvx --with=six,evil x", "npx --package=user/repo x", "npx --package=./dir x", "uvx --from=./dir x"]
     allowed = ["npx --package=fine x", "uvx --from=fine x", "pip install 'fine>=1,<2'"]
     expected = [*((row, "deny") for row in denied), *((row, "ask") for row in asked), *((row, "allow") for row in allowed)]
     assert decide(denied + asked + allowed, {"permissions": {"allow": ["shell(*)"]}}, sources=sources) == expected
+
+
+def test_words_that_run_others_are_looked_behind_once():
+    """Each of 20,000 was compared with all behind it: 13 s."""
+    line = json.dumps({"kind": "shell", "settings": {"permissions": {"allow": ["shell(*)"]}}, "command": "echo" + " eval" * 20000}) + "\n"
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    done, _ = run_measured(CARREL, "policy", "check", "--stream", input=line)
+    assert done.returncode == 0 and done.stdout.strip() in ("allow", "ask", "deny"), done
+    assert SANITIZED or resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 3, done
+
+
+def test_a_path_that_leaves_its_directory_costs_its_length_for_each_rule():
+    settings = {"permissions": {"allow": [f"Bash(./s{i}/*)" for i in range(2000)]}}
+    request = {"kind": "shell", "settings": settings, "command": "./" + "a/" * 40000 + "../x"}
+    code, lines, _ = stream([request], "-o", "json")
+    assert code == 0 and json.loads(lines[0])["decision"] == "ask" and "too much work" in lines[0], lines[0][-300:]
 
 
 def test_a_star_for_programs_of_a_directory_does_not_leave_it():
@@ -139,6 +165,8 @@ def test_a_star_for_programs_of_a_directory_does_not_leave_it():
 def test_a_link_of_one_operand_is_written_here():
     settings = {"permissions": {"allow": ["shell(ln:*)", "file(read:/**)", "file(write:/workspace/d/**)"]}}
     assert [row[1] for row in decide(["ln -s /tmp/a", "ln /tmp/a", "ln -s /tmp/a d/a"], settings)] == ["ask", "ask", "allow"]
+    settings["permissions"]["deny"] = ["file(write:/workspace/locked)"]
+    assert [row[1] for row in decide(["ln -s x/locked", "ln -s x/locked/"], settings)] == ["deny", "deny"]
 
 
 def test_every_spelling_of_an_edit_in_place_is_a_write():
