@@ -20,8 +20,14 @@ uint64_t clock_process_cpu_us(void)
 	return (uint64_t)used.tv_sec * 1000000u + (uint64_t)used.tv_nsec / 1000u;
 }
 
+struct moment {
+	long long year;
+	int month, day, weekday; /* month: from 1; weekday: from Sunday, 0 */
+	int hours, minutes, seconds, ms;
+};
+
 /* Not gmtime_r: it reads the host's time zone files first. */
-void clock_format(char out[32], int64_t unix_ms)
+static struct moment split(int64_t unix_ms)
 {
 	int64_t ms = unix_ms % 86400000, days = unix_ms / 86400000;
 	if (ms < 0) {
@@ -41,9 +47,30 @@ void clock_format(char out[32], int64_t unix_ms)
 	int day = (int)(day_of_year - (153 * month_from_march + 2) / 5 + 1);
 	int month = (int)(month_from_march < 10 ? month_from_march + 3 : month_from_march - 9);
 	long long year = era * 400 + year_of_era + (month <= 2);
-	snprintf(out, 32, "%04lld-%02d-%02dT%02d:%02d:%02d.%03dZ", year, month, day,
-		(int)(ms / 3600000), (int)(ms / 60000 % 60), (int)(ms / 1000 % 60),
-		(int)(ms % 1000));
+	return (struct moment){ .year = year,
+		.month = month,
+		.day = day,
+		.weekday = (int)((days % 7 + 11) % 7), /* 1970-01-01 was a Thursday */
+		.hours = (int)(ms / 3600000),
+		.minutes = (int)(ms / 60000 % 60),
+		.seconds = (int)(ms / 1000 % 60),
+		.ms = (int)(ms % 1000) };
+}
+
+void clock_format(char out[32], int64_t unix_ms)
+{
+	const struct moment at = split(unix_ms);
+	snprintf(out, 32, "%04lld-%02d-%02dT%02d:%02d:%02d.%03dZ", at.year, at.month, at.day,
+		at.hours, at.minutes, at.seconds, at.ms);
+}
+
+void clock_format_http(char out[40], int64_t unix_ms)
+{
+	static const char weekdays[] = "SunMonTueWedThuFriSat";
+	static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+	const struct moment at = split(unix_ms);
+	snprintf(out, 40, "%.3s, %02d %.3s %04lld %02d:%02d:%02d GMT", weekdays + 3 * at.weekday,
+		at.day, months + 3 * (at.month - 1), at.year, at.hours, at.minutes, at.seconds);
 }
 
 int64_t clock_now_ms(void)

@@ -1,5 +1,4 @@
 /* Responses: heads, bodies, problems of the server's own. */
-#include <time.h>
 #include <fcntl.h>
 #include <unistd.h>
 #include "base/clock.h"
@@ -63,10 +62,7 @@ static const char *date_of(struct http_server *server)
 {
 	int64_t now_s = clock_now_ms() / 1000;
 	if (now_s != server->date_s) {
-		time_t now = (time_t)now_s;
-		struct tm parts;
-		gmtime_r(&now, &parts);
-		strftime(server->date, sizeof server->date, "%a, %d %b %Y %H:%M:%S GMT", &parts);
+		clock_format_http(server->date, now_s * 1000);
 		server->date_s = now_s;
 	}
 	return server->date;

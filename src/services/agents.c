@@ -80,6 +80,7 @@ static void insert(struct agents *agents, struct agent_entry *entry)
 {
 	struct str name = str_from(entry->model.name);
 	struct agent_entry *old = map_remove(&agents->entries, name);
+	entry->model.changed_ms = clock_now_ms();
 	map_add(&agents->entries, name, entry);
 	entry_release(old);
 }

@@ -1,6 +1,7 @@
 """A2A: agents, contexts and tasks, by JSON-RPC and HTTP+JSON."""
 # security: services
 import contextlib
+import email.utils
 import json
 import pathlib
 import sqlite3
@@ -192,6 +193,34 @@ def test_the_card_is_served_at_both_places_and_cached(shared):
     assert again.status == 304 and not again.body
     assert "securitySchemes" not in shared.get("/a2a/asks/.well-known/agent-card.json").json()
     problem(shared.get("/a2a/nosuch/.well-known/agent-card.json"), 404, "not_found")
+
+
+def test_the_card_has_a_date_by_which_it_is_known_again(own_daemon):
+    """The date of its last change; of two cards of one second only the later one is known by it."""
+    path, seen = "/a2a/tools/.well-known/agent-card.json", {}
+
+    def look(**headers):
+        card = own_daemon.get(path, headers=headers)
+        if card.status == 200:
+            date = email.utils.parsedate_to_datetime(card.headers["Last-Modified"])
+            assert date <= email.utils.parsedate_to_datetime(card.headers["Date"]) and date.utcoffset().total_seconds() == 0
+        return card
+
+    def is_known(date, **headers):
+        return look(**{"If-Modified-Since": date, **headers}).status == 304
+    for version in ("1", "2", "3"):
+        add(own_daemon, TOOLS.replace('"1.0"', f'"{version}"'))
+        for date in seen.values():
+            assert not is_known(date), (version, seen)
+        assert eventually(lambda: is_known(look().headers["Last-Modified"]))
+        card = look()
+        seen[version] = date = card.headers["Last-Modified"]
+        assert card.json()["version"] == version and date == look().headers["Last-Modified"]
+        again = look(**{"If-Modified-Since": date})
+        assert again.status == 304 and not again.body and again.headers["Last-Modified"] == date and again.headers["ETag"] == card.headers["ETag"]
+        assert is_known("Thu, 01 Jan 1970 00:00:00 GMT", **{"If-None-Match": card.headers["ETag"]})
+        assert not is_known(date, **{"If-None-Match": '"another"'}) and not is_known("Thu, 01 Jan 1970 00:00:00 GMT") and not is_known("soon") and not is_known("")
+    assert len(set(seen.values())) == 3
 
 
 def test_the_extended_card_is_for_those_who_show_who_they_are(make_daemon):

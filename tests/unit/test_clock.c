@@ -45,14 +45,31 @@ static void dates_agree_with_the_c_library_over_centuries(void **state)
 	}
 }
 
+static void dates_of_http_agree_with_the_c_library(void **state)
+{
+	char ours[40], theirs[64];
+
+	for (int64_t at = -11676096000; at < 13569465600; at += 1000003) {
+		time_t seconds = (time_t)at;
+		struct tm tm;
+
+		assert_non_null(gmtime_r(&seconds, &tm));
+		strftime(theirs, sizeof theirs, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+		clock_format_http(ours, at * 1000 + 999);
+		assert_string_equal(ours, theirs);
+	}
+}
+
 static void the_ends_of_time_fit(void **state)
 {
-	char out[32];
+	char out[32], date[40];
 
 	clock_format(out, INT64_MAX);
 	assert_string_equal(out, "292278994-08-17T07:12:55.807Z");
 	clock_format(out, INT64_MIN);
 	assert_string_equal(out, "-292275055-05-16T16:47:04.192Z");
+	clock_format_http(date, INT64_MAX);
+	assert_string_equal(date, "Sun, 17 Aug 292278994 07:12:55 GMT");
 }
 
 static void now_is_now(void **state)
@@ -105,6 +122,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(known_instants_are_written_as_in_the_standard),
 		cmocka_unit_test(dates_agree_with_the_c_library_over_centuries),
+		cmocka_unit_test(dates_of_http_agree_with_the_c_library),
 		cmocka_unit_test(the_ends_of_time_fit),
 		cmocka_unit_test(now_is_now),
 		cmocka_unit_test(monotonic_time_is_the_kernels_in_nanoseconds),

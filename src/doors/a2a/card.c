@@ -1,4 +1,5 @@
 /* The cards of agents: public, and made to be cached. */
+#include "base/clock.h"
 #include "base/hash.h"
 #include "doors/a2a/a2a.h"
 #include "doors/authenticate.h"
@@ -115,8 +116,34 @@ static const char *url_of(struct call *c, const struct a2a_agent *agent)
 		(int)host.len, host.data, agent->name);
 }
 
+/* A date has no parts of a second: of two cards of one second, the earlier one is dated at its
+ * beginning and the later one at its end. So an equal date means an equal card. */
+struct card_date {
+	char text[40];
+	bool is_exact; /* no earlier card has had it */
+};
+
+static struct card_date date_of(const struct a2a_agent *agent)
+{
+	int64_t changed_s = (agent->changed_ms + 999) / 1000, now_s = clock_now_ms() / 1000;
+	struct card_date date = { .is_exact = changed_s <= now_s };
+	/* A date may not be later than that of the answer. */
+	clock_format_http(date.text, (date.is_exact ? changed_s : now_s) * 1000);
+	return date;
+}
+
+/* The tag decides alone where a client sends both (RFC 9110, 13.2.2). */
+static bool is_unchanged(const struct call *c, const char *tag, const struct card_date *date)
+{
+	struct str known = http_header(c->r, "if-none-match");
+	if (known.data)
+		return str_is(known, tag);
+	return date->is_exact && str_is(http_header(c->r, "if-modified-since"), date->text);
+}
+
 static int answer_card(struct call *c, const struct a2a_agent *agent)
 {
+	const struct card_date date = date_of(agent);
 	char hash[2 * SHA256_LEN + 1];
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
 	struct json j = json_to(&body, false);
@@ -124,8 +151,9 @@ static int answer_card(struct call *c, const struct a2a_agent *agent)
 	buf_text(&body, "\n");
 	sha256_of(body.data, body.len, hash);
 	const char *tag = arena_printf(&c->r->arena, "\"%.32s\"", hash);
-	const char *headers = arena_printf(&c->r->arena, CACHED "ETag: %s\r\n", tag);
-	if (str_is(http_header(c->r, "if-none-match"), tag))
+	const char *headers = arena_printf(
+		&c->r->arena, CACHED "ETag: %s\r\nLast-Modified: %s\r\n", tag, date.text);
+	if (is_unchanged(c, tag, &date))
 		call_respond(c, 304, NULL, headers, STR(""));
 	else
 		call_respond(

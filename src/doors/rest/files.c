@@ -1,6 +1,6 @@
 /* /v1/workspaces/{id}/files/{path} */
-#include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/fd.h"
 #include "core/files/files.h"
 #include "doors/rest/handlers.h"
@@ -71,15 +71,12 @@ static void answer_file(struct call *c, int fd, const struct file_info *info)
 {
 	struct str range = http_header(c->r, "range");
 	uint64_t offset = 0, len = info->size;
-	time_t seconds = (time_t)(info->modified_ms / 1000);
-	char modified[40] = "";
+	char modified[40];
 	struct error err;
-	struct tm tm;
 	/* No validator is given out that If-Range could name; a head has no parts. */
 	if (http_header(c->r, "if-range").data || str_is(c->r->method, "HEAD"))
 		range.data = NULL;
-	gmtime_r(&seconds, &tm);
-	strftime(modified, sizeof modified, "%a, %d %b %Y %H:%M:%S GMT", &tm);
+	clock_format_http(modified, info->modified_ms);
 	const char *headers = arena_printf(&c->r->arena,
 		"Last-Modified: %s\r\nAccept-Ranges: bytes\r\nCarrel-Mode: %04o\r\n"
 		"X-Content-Type-Options: nosniff\r\n",

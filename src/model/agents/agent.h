@@ -75,6 +75,7 @@ struct a2a_agent {
 			   pushed */
 	bool has_push;
 	int64_t created_ms;
+	int64_t changed_ms; /* when it was added or replaced, or core started; not kept */
 	const char *yaml;
 };
 extern const struct record agent_record, agent_skill_record, agent_extended_record;
