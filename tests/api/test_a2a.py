@@ -243,14 +243,20 @@ def test_the_extended_card_is_for_those_who_show_who_they_are(make_daemon):
         for method in ("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard"):
             body = {"jsonrpc": "2.0", "id": 1, "method": method}
             assert door.post(f"/a2a/{name}", body).json()["result"] == card
-            assert door.post(f"/a2a/{name}", body, bearer=False).status in (401, 429)
+            without = door.post(f"/a2a/{name}", body, bearer=False)
+            if name == "asks":      # its clients need no token for anything else
+                assert without.status == 200 and without.json()["error"]["code"] == -32007 and "token" in without.json()["error"]["message"]
+            else:
+                assert without.status in (401, 429)
             assert door.post(f"/a2a/{name}", body, headers={"Authorization": "Bearer carrel_wrong"}).status in (401, 429)
-        assert door.get(path, bearer=False).status in (401, 429)
+        without = door.get(path, bearer=False)
+        assert without.status == 400 and "EXTENDED_AGENT_CARD_NOT_CONFIGURED" in str(without.json()) if name == "asks" else without.status in (401, 429)
         bound = daemon.post("/v1/tokens", {"scope": "user", "workspace": daemon.post("/v1/workspaces", {}).json()["id"]}).json()["text"]
         assert door.get(path, headers={"Authorization": f"Bearer {bound}"}).status == 403
     public = door.get("/a2a/plain/.well-known/agent-card.json", bearer=False).json()
     assert public["capabilities"]["extendedAgentCard"] is False and "supportsAuthenticatedExtendedCard" not in public
-    assert door.get("/a2a/plain/extendedAgentCard").json()["error"]["details"][0]["reason"] == "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
+    for how in ({}, {"bearer": False}, {"headers": {"Authorization": "Bearer of-the-gateway"}}):
+        assert door.get("/a2a/plain/extendedAgentCard", **how).json()["error"]["details"][0]["reason"] == "EXTENDED_AGENT_CARD_NOT_CONFIGURED"
 
 
 # ---- shell ----

@@ -192,19 +192,29 @@ static int find_reader(struct a2a *a, const struct request **request, struct err
 	return 0;
 }
 
+static bool has_credential(const struct http_request *r)
+{
+	return http_header(r, "authorization").data || r->peer.subject;
+}
+
 void a2a_extended_card(struct a2a *a)
 {
 	const struct request *request;
 	const struct a2a_agent *agent;
 	const char *key;
 	struct error err;
+	if (!a->agent->has_extended) {
+		a2a_fail(a, A2A_NO_EXTENDED_CARD, "this agent has no extended card");
+		return;
+	}
+	if (access_is_client(a->call->request, a->name) && !has_credential(a->call->r)) {
+		a2a_fail(a, A2A_NO_EXTENDED_CARD,
+			"the extended card of this agent is for clients with a token alone");
+		return;
+	}
 	if (find_reader(a, &request, &err) ||
 		agents_get(request, a->agents, a->name, &agent, &err)) {
 		call_problem(a->call, &err);
-		return;
-	}
-	if (!agent->has_extended) {
-		a2a_fail(a, A2A_NO_EXTENDED_CARD, "this agent has no extended card");
 		return;
 	}
 	struct json *j = a2a_begin(a, &key);
