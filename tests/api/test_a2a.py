@@ -405,6 +405,32 @@ def test_errors_have_the_codes_of_the_specification(tools, code, method, params)
     tools.fails(code, method, **params)
 
 
+@pytest.mark.parametrize("method, params, name", [
+    ("GetTask", {"id": "x", "historylength": 1}, "historylength"), ("GetTask", {"id": "x", "history_length": 1}, "history_length"),
+    ("SendMessage", {"message": {"messageId": "m", "parts": [{"text": "touch ran"}]}, "config": {}}, "config"),
+    ("SendMessage", {"message": {"messageId": "m", "parts": [{"text": "touch ran"}]}, "configuration": {"returnImmediatly": True}}, "returnImmediatly"),
+    ("SendStreamingMessage", {"contextId": "ctx-none", "message": {"messageId": "m", "parts": [{"text": "touch ran"}]}}, "contextId"),
+    ("ListTasks", {"context": "x"}, "context"), ("CancelTask", {"taskId": "x"}, "taskId"), ("SubscribeToTask", {"id": "x", "from": 3}, "from"),
+    ("CreateTaskPushNotificationConfig", {"taskId": "x", "pushNotificationConfig": {"url": "http://x"}}, "pushNotificationConfig"),
+    ("GetExtendedAgentCard", {"id": "x"}, "id"), ("agent/getAuthenticatedExtendedCard", {"tenant": "x"}, "tenant"),
+    ("message/send", {"message": {"messageId": "m", "parts": [{"kind": "text", "text": "touch ran"}]}, "configuration": {"returnImmediately": True}}, "returnImmediately"),
+    ("tasks/get", {"taskId": "x"}, "taskId"), ("tasks/get", {"id": "x", "": 1}, ""), ("tasks/get", {"id": "x", "a\u0000\u202eb": 1}, "a")])
+def test_an_unknown_parameter_is_named(tools, method, params, name):
+    """A misspelt one would be ignored, and the client wouldn't know."""
+    before = tools.call("ListTasks")["totalSize"]
+    error = tools.ask(method, **params)["error"]
+    assert error["code"] == -32602 and f"unknown parameter '{name}" in error["message"] and len(error["message"]) < 300, error
+    assert tools.call("ListTasks")["totalSize"] == before
+
+
+def test_parameters_of_the_specification_that_mean_nothing_here_are_taken(tools):
+    more = {"tenant": "", "metadata": {"a": 1}}
+    task = tools.call("SendMessage", message=tools.message("true", contextId="ctx-1"), **more)["task"]
+    assert tools.call("GetTask", id=task["id"], tenant="")["id"] == task["id"]
+    tools.fails(-32002, "CancelTask", id=task["id"], **more)
+    assert tools.call("tasks/get", id=task["id"], metadata={}, historyLength=0)["id"] == task["id"]
+
+
 @pytest.mark.once
 def test_bodies_that_are_no_requests(shared, tools):
     for body, code in ((b"{", -32700), (b"[]", -32600), (b"{}", -32600), (b'{"jsonrpc":"1.0","method":"GetTask"}', -32600), (b"", -32600),

@@ -277,8 +277,8 @@ def test_nobody_sees_or_deletes_the_config_of_another_principal(shared, tools):
     assert other.call("CreateTaskPushNotificationConfig", **config, url=url(shared, "/other"))["url"] == url(shared, "/other")
     assert owner.call("GetTaskPushNotificationConfig", **config)["url"] == url(shared, "/mine")
     for agent in (stranger, reviewer):
-        for method in ("CreateTaskPushNotificationConfig", "DeleteTaskPushNotificationConfig"):
-            answer = shared.post("/a2a/tools", {"jsonrpc": "2.0", "id": 7, "method": method, "params": {**config, "url": "http://x/"}}, headers=agent.headers)
+        for method, more in (("CreateTaskPushNotificationConfig", {"url": "http://x/"}), ("DeleteTaskPushNotificationConfig", {})):
+            answer = shared.post("/a2a/tools", {"jsonrpc": "2.0", "id": 7, "method": method, "params": {**config, **more}}, headers=agent.headers)
             assert answer.status == 403, answer
     # What a token has configured ends with the token.
     assert shared.delete(f"/v1/tokens/{mine['id']}").status == 204

@@ -45,31 +45,86 @@ static int read_json(struct call *c, const struct json_value **value, struct err
 
 /* ---- JSON-RPC ---- */
 
-#define METHODS(one, old, fn)                                                                      \
-	{ one, false, fn },                                                                        \
-	{                                                                                          \
-		old, true, fn                                                                      \
-	}
-static const struct {
+/* params: the names of all parameters, with blanks between; those of the specification that mean
+ * nothing here are among them. */
+static const struct method {
 	const char *name;
 	bool is_old;
 	a2a_fn *run;
+	const char *params;
 } methods[] = {
-	METHODS("SendMessage", "message/send", a2a_send_message),
-	METHODS("SendStreamingMessage", "message/stream", a2a_stream_message),
-	METHODS("GetTask", "tasks/get", a2a_get_task),
-	METHODS("CancelTask", "tasks/cancel", a2a_cancel_task),
-	METHODS("SubscribeToTask", "tasks/resubscribe", a2a_subscribe),
-	{ "ListTasks", false, a2a_list_tasks },
-	METHODS("CreateTaskPushNotificationConfig", "tasks/pushNotificationConfig/set",
-		a2a_set_push),
-	METHODS("GetTaskPushNotificationConfig", "tasks/pushNotificationConfig/get", a2a_get_push),
-	METHODS("ListTaskPushNotificationConfigs", "tasks/pushNotificationConfig/list",
-		a2a_list_pushes),
-	METHODS("DeleteTaskPushNotificationConfig", "tasks/pushNotificationConfig/delete",
-		a2a_delete_push),
-	METHODS("GetExtendedAgentCard", "agent/getAuthenticatedExtendedCard", a2a_extended_card),
+	{ "SendMessage", false, a2a_send_message, "tenant message configuration metadata" },
+	{ "SendStreamingMessage", false, a2a_stream_message,
+		"tenant message configuration metadata" },
+	{ "GetTask", false, a2a_get_task, "tenant id historyLength" },
+	{ "CancelTask", false, a2a_cancel_task, "tenant id metadata" },
+	{ "SubscribeToTask", false, a2a_subscribe, "tenant id" },
+	{ "ListTasks", false, a2a_list_tasks,
+		"tenant contextId status pageSize pageToken historyLength statusTimestampAfter "
+		"includeArtifacts" },
+	{ "CreateTaskPushNotificationConfig", false, a2a_set_push,
+		"tenant id taskId url token authentication" },
+	{ "GetTaskPushNotificationConfig", false, a2a_get_push, "tenant taskId id" },
+	{ "ListTaskPushNotificationConfigs", false, a2a_list_pushes,
+		"tenant taskId pageSize pageToken" },
+	{ "DeleteTaskPushNotificationConfig", false, a2a_delete_push, "tenant taskId id" },
+	{ "GetExtendedAgentCard", false, a2a_extended_card, "tenant" },
+	{ "message/send", true, a2a_send_message, "message configuration metadata" },
+	{ "message/stream", true, a2a_stream_message, "message configuration metadata" },
+	{ "tasks/get", true, a2a_get_task, "id historyLength metadata" },
+	{ "tasks/cancel", true, a2a_cancel_task, "id metadata" },
+	{ "tasks/resubscribe", true, a2a_subscribe, "id metadata" },
+	{ "tasks/pushNotificationConfig/set", true, a2a_set_push,
+		"taskId pushNotificationConfig metadata" },
+	{ "tasks/pushNotificationConfig/get", true, a2a_get_push,
+		"id pushNotificationConfigId metadata" },
+	{ "tasks/pushNotificationConfig/list", true, a2a_list_pushes, "id metadata" },
+	{ "tasks/pushNotificationConfig/delete", true, a2a_delete_push,
+		"id pushNotificationConfigId metadata" },
+	{ "agent/getAuthenticatedExtendedCard", true, a2a_extended_card, "" },
 };
+/* Of `configuration`, by is_old. */
+static const char *const configurations[] = {
+	"acceptedOutputModes taskPushNotificationConfig historyLength returnImmediately",
+	"acceptedOutputModes pushNotificationConfig historyLength blocking",
+};
+
+static bool has_word(const char *words, struct str word)
+{
+	struct str rest = str_from(words), one;
+	while (rest.len) {
+		str_cut(rest, ' ', &one, &rest);
+		if (str_equal(one, word))
+			return true;
+	}
+	return false;
+}
+
+/* false: a member of the object is none of these, and that was answered. */
+static bool check_names(
+	struct a2a *a, const struct json_value *object, const char *names, const char *of)
+{
+	const struct json_value *one = object && object->kind == JSON_OBJECT ? object->first : NULL;
+	char shown[80];
+	while (one && has_word(names, one->key))
+		one = one->next;
+	if (!one)
+		return true;
+	str_printable(shown, sizeof shown, one->key);
+	a2a_fail(a, A2A_PARAMS,
+		arena_printf(&a->call->r->arena, "unknown parameter '%s': %s has %s", shown, of,
+			names[0] ? names : "none"));
+	return false;
+}
+
+static void run_method(struct a2a *a, const struct method *method)
+{
+	a->is_old = method->is_old;
+	if (check_names(a, a->params, method->params, method->name) &&
+		check_names(a, json_member(a->params, "configuration"), configurations[a->is_old],
+			"'configuration'"))
+		method->run(a);
+}
 
 /* The id is a text, a number or null. */
 static bool take_id(struct a2a *a, const struct json_value *request)
@@ -108,8 +163,7 @@ int a2a_rpc(struct call *c, struct error *err)
 	}
 	for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
 		if (!strcmp(methods[i].name, method)) {
-			a.is_old = methods[i].is_old;
-			methods[i].run(&a);
+			run_method(&a, &methods[i]);
 			return 0;
 		}
 	a2a_fail(&a, A2A_METHOD, "there is no such method");
