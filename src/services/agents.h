@@ -57,6 +57,8 @@ struct task_listener {
 };
 void task_listen(struct agent_task *task, struct task_listener *listener);
 void task_unlisten(struct agent_task *task, struct task_listener *listener);
+/* The client that waits for its first message gets the message of its state instead of the task. */
+bool task_is_reply(const struct agent_task *task);
 /* What is shown of it, valid until the next turn of the loop. */
 const struct task *task_model(struct agent_task *task);
 

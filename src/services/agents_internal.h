@@ -63,6 +63,7 @@ struct agent_task {
 	struct task_run *run; /* NULL: it has ended */
 	struct agent_task *newer, *older;
 	bool is_ending;		   /* its final state is being written */
+	bool is_reply;		   /* its program has said nothing but one message, its last */
 	bool is_kept;		   /* it has a row, or `saving` writes one */
 	struct loop_timer *saving; /* writes its row */
 	size_t bytes;		   /* its size, counted in kept_bytes and in its share */
@@ -99,6 +100,7 @@ struct task_run {
 	struct buf input;    /* command: what its stdin has not taken yet */
 	struct exec_writer writer;
 	bool is_awaiting_stdin, is_stdin_ended;
+	bool is_shown; /* its client may have seen the task: a message can't stand for it */
 	unsigned lines;
 	struct loop_timer *failing; /* ends the task with `final` */
 	enum task_state final;

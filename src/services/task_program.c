@@ -117,6 +117,18 @@ static int take_status(struct task_run *run, const struct json_value *line, stru
 	return 0;
 }
 
+/* A message that is all the answer. To a client that has seen the task it is the last one of it. */
+static int take_reply(struct task_run *run, const struct json_value *line, struct error *err)
+{
+	auto_buf struct buf json = buf_empty(BUF_MAX_DEFAULT);
+	if (read_message(run, json_member(line, "reply"), &json, err))
+		return -1;
+	task_add_history(run->task, json.data);
+	run->task->is_reply = !run->is_shown;
+	run_finish(run, TASK_COMPLETED, json.data);
+	return 0;
+}
+
 static int take_artifact(struct task_run *run, const struct json_value *line, struct error *err)
 {
 	const struct json_value *artifact = json_member(line, "artifact");
@@ -167,14 +179,17 @@ static int take_line(struct task_run *run, struct str text, struct error *err)
 	struct json_value *line;
 	if (json_read(text, &arena, &line, err))
 		return -1;
+	if (json_member(line, "reply"))
+		return take_reply(run, line, err);
+	run->is_shown = true;
 	if (json_member(line, "status"))
 		return take_status(run, line, err);
 	if (json_member(line, "artifact"))
 		return take_artifact(run, line, err);
 	const struct json_value *message = json_member(line, "message");
 	if (!message)
-		return fail(
-			err, ERR_INVALID, "none of 'status', 'artifact' and 'message' is there");
+		return fail(err, ERR_INVALID,
+			"none of 'status', 'artifact', 'message' and 'reply' is there");
 	if (read_message(run, message, &json, err))
 		return -1;
 	task_add_history(run->task, json.data);

@@ -119,6 +119,7 @@ void run_ask(struct task_run *run, const struct approval *approval)
 	struct json j = json_to(&parts, false);
 	bool by_client = run->entry->model.approver == AGENT_CLIENT;
 	struct task_message message;
+	run->is_shown = true;
 	memcpy(run->approval, approval->id, sizeof run->approval);
 	task_make_message(by_client ? "Approve this command? Answer 'approve' or 'deny'."
 				    : "This command waits for a reviewer.",
@@ -346,6 +347,7 @@ bool run_resume(struct agent_task *task, const char **why)
 	}
 	struct task_run *run = run_new(task);
 	const struct approval *approval = exec_approval(e);
+	run->is_shown = true;
 	run->request = core_system();
 	run->first = first_message(run);
 	memcpy(run->workspace, record->workspace, sizeof run->workspace);
@@ -428,6 +430,7 @@ int run_answer(const struct request *request, struct task_run *run,
 			       : fail(err, ERR_CONFLICT, "task '%s' runs, and takes no message",
 					 task->model.id);
 	bool is_answer = run->approval[0];
+	run->is_shown = true;
 	task_add_history(task, json);
 	if (!is_answer)
 		program_send(run, json);

@@ -44,6 +44,11 @@ const struct task *task_model(struct agent_task *task)
 	return model;
 }
 
+bool task_is_reply(const struct agent_task *task)
+{
+	return task->is_reply && task->model.state == TASK_COMPLETED;
+}
+
 /* ---- in order of their last change ---- */
 
 static void unlink_task(struct agent_task *task)

@@ -23,6 +23,15 @@ if word == "echo":
     say(artifact={"artifactId": "a", "parts": [{"text": "two"}]}, append=True, last=True)
     say(artifact={"parts": [{"data": {"line": first}}]})
     say(message={"parts": [{"text": "a message"}]})
+elif word.startswith("reply"):
+    if "after" in word:
+        say(status="working")
+    if "asked" in word:
+        say(status="input-required", message="who?")
+        json.loads(sys.stdin.readline())
+    say(reply={"messageId": "r1", "parts": [{"text": "hello"}, {"data": {"n": 1}}], "metadata": {"k": "v"}} if "whole" in word else "hello" if "bad" not in word else 7)
+    say(artifact={"parts": [{"text": "too late"}]})
+    time.sleep(1000)
 elif word == "talk":
     while True:
         say(status="input-required", message=f"after {word}")
@@ -135,6 +144,51 @@ def test_it_asks_and_gets_the_answers_of_its_task(program):
     assert task["status"]["state"] == "TASK_STATE_COMPLETED" and said(task) == "bye"
     assert text(task, "artifact") == "7"         # four of the client, three of the agent
     assert program.fails(-32004, "SendMessage", message=program.message("more", taskId=task["id"]))
+
+
+def test_it_answers_with_a_bare_message(program):
+    """And no task: clients that want to chat alone get what they asked for."""
+    send = lambda word, **more: program.call("SendMessage", message=program.message(word, contextId="c-reply"), **more)
+    answer = send("reply")
+    assert list(answer) == ["message"]
+    message = answer["message"]
+    assert message["role"] == "ROLE_AGENT" and message["parts"] == [{"text": "hello"}] and message["contextId"] == "c-reply" and message["messageId"]
+    assert "taskId" not in message
+    whole = send("reply whole")["message"]
+    assert whole == {"messageId": "r1", "role": "ROLE_AGENT", "contextId": "c-reply", "parts": [{"text": "hello"}, {"data": {"n": 1}}], "metadata": {"k": "v"}}
+    http = program.daemon.post("/a2a/program/message:send", {"message": program.message("reply", contextId="c-reply")}).json()
+    assert list(http) == ["message"] and "taskId" not in http["message"]
+    old = program.call("message/send", message={"kind": "message", "messageId": "m", "role": "user", "contextId": "c-reply", "parts": [{"kind": "text", "text": "reply whole"}]})
+    assert old["kind"] == "message" and old["role"] == "agent" and old["parts"][0] == {"kind": "text", "text": "hello"} and "taskId" not in old
+    thrown = program.call("SendMessage", message=program.message("reply"))["message"]
+    assert thrown["contextId"]
+    assert program.daemon("agent", "send", "program", "--context", "c-reply", "reply").stdout == "hello\n"
+    shown = json.loads(program.daemon("agent", "send", "program", "--context", "c-reply", "reply", "-o", "json").stdout)
+    assert shown["parts"] == [{"text": "hello"}]
+
+
+def test_a_reply_to_those_who_have_seen_the_task_is_its_last_message(program):
+    after = program.send("reply after", contextId="c-reply")
+    assert after["status"]["state"] == "TASK_STATE_COMPLETED" and said(after) == "hello" and not after["artifacts"]
+    asked = program.send("reply asked", contextId="c-reply")
+    assert asked["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    done = program.send("me", taskId=asked["id"])
+    assert done["id"] == asked["id"] and done["status"]["state"] == "TASK_STATE_COMPLETED" and said(done) == "hello"
+    now = program.send("reply", now=True, contextId="c-reply")
+    ended = program.await_state(now, "TASK_STATE_COMPLETED")
+    assert said(ended) == "hello" and ended["history"][-1]["taskId"] == now["id"]
+    events = list(program.stream("SendStreamingMessage", message=program.message("reply", contextId="c-reply")))
+    assert "task" in events[0] and events[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
+    assert events[-1]["statusUpdate"]["status"]["message"]["parts"] == [{"text": "hello"}]
+    bad = program.send("reply bad", contextId="c-reply")
+    assert bad["status"]["state"] == "TASK_STATE_FAILED" and "invalid line 1: message" in said(bad)
+
+
+def test_a_reply_of_a_program_that_had_to_be_approved(asking):
+    task = asking.send("reply", contextId="c-reply")
+    assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    done = asking.send("approve", taskId=task["id"])
+    assert done["status"]["state"] == "TASK_STATE_COMPLETED" and said(done) == "hello"
 
 
 @pytest.mark.parametrize("word", ["rejected", "failed", "canceled"])

@@ -42,6 +42,11 @@ static void check_shown(const char *message, const char *parts, struct arena *ar
 			j = json_to(&out, false);
 			a2a_print_event(&j, NULL, &task, &event, is_old);
 			read_text(out.data, out.len, arena);
+			buf_clear(&out);
+			j = json_to(&out, false);
+			a2a_print_message(&j, NULL, message, is_old);
+			shown = read_text(out.data, out.len, arena);
+			check(json_member(shown, "parts") && !json_member(shown, "taskId"));
 		}
 }
 

@@ -301,6 +301,18 @@ static int print_task(struct command *command, const struct json_value *task, st
 		len ? said.data : "");
 }
 
+/* The answer of a program that made no task of the message. */
+static int print_reply(struct command *command, const struct json_value *message)
+{
+	struct json j = json_to(&command->out, false);
+	if (command->json)
+		task_copy_json(&j, NULL, message);
+	else
+		gather_parts(message, &command->out);
+	buf_end_line(&command->out);
+	return 0;
+}
+
 static int run_send(struct command *command, struct error *err)
 {
 	const char *name = command->operands.items[0];
@@ -316,8 +328,10 @@ static int run_send(struct command *command, struct error *err)
 	const char *refused = json_member_text(json_member(answer.value, "error"), "message");
 	if (refused)
 		return fail(err, ERR_INVALID, "agent '%s': %s", name, refused);
-	const struct json_value *task = json_member(json_member(answer.value, "result"), "task");
-	return print_task(command, task, err);
+	const struct json_value *result = json_member(answer.value, "result");
+	const struct json_value *message = json_member(result, "message");
+	return message ? print_reply(command, message)
+		       : print_task(command, json_member(result, "task"), err);
 }
 
 static const struct arg_spec send_spec = {

@@ -74,7 +74,10 @@ static void answer_task(struct wait *w, struct agent_task *task)
 	bool is_wrapped = !w->is_task && !w->a.is_old;
 	if (is_wrapped)
 		json_object(j, key);
-	a2a_print_task(j, is_wrapped ? "task" : key, model, w->a.is_old, w->history, true);
+	if (!w->is_task && task_is_reply(task))
+		a2a_print_message(j, is_wrapped ? "message" : key, model->message, w->a.is_old);
+	else
+		a2a_print_task(j, is_wrapped ? "task" : key, model, w->a.is_old, w->history, true);
 	if (is_wrapped)
 		json_end(j);
 	leave(w);

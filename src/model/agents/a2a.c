@@ -162,6 +162,22 @@ void a2a_print_task(struct json *j, const char *key, const struct task *task, bo
 	json_end(j);
 }
 
+void a2a_print_message(struct json *j, const char *key, const char *message, bool is_old)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+	struct json bare = json_to(&text, false);
+	json_object(&bare, NULL);
+	for (const struct json_value *one = reread(message, &arena)->first; one; one = one->next)
+		if (!str_is(one->key, "taskId"))
+			task_copy_json(&bare, one->key.data, one);
+	json_end(&bare);
+	if (is_old)
+		print_old_message(j, key, reread(text.data, &arena));
+	else
+		json_raw(j, key, text.data);
+}
+
 void a2a_print_event(struct json *j, const char *key, const struct task *task,
 	const struct task_event *event, bool is_old)
 {

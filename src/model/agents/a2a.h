@@ -18,6 +18,8 @@ struct task_event {
 extern const char *const a2a_state_names[TASK_STATE_COUNT + 1]; /* "TASK_STATE_SUBMITTED" … */
 void a2a_print_task(struct json *j, const char *key, const struct task *task, bool is_old,
 	size_t history, bool has_artifacts);
+/* A message (JSON) that is an answer by itself: it names no task. */
+void a2a_print_message(struct json *j, const char *key, const char *message, bool is_old);
 /* A statusUpdate or artifactUpdate. */
 void a2a_print_event(struct json *j, const char *key, const struct task *task,
 	const struct task_event *event, bool is_old);
