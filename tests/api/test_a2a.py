@@ -543,6 +543,25 @@ def test_a_command_that_is_asked_for_runs_when_the_client_approves(asks, answer,
     asks.send("echo", contextId="ctx-ask")
 
 
+def test_other_tasks_of_a_context_run_and_wait_while_one_waits(asks):
+    """As the seed of contexts has it: a message without a taskId is a new task, whatever waits in its context."""
+    first, second = (asks.send(f"touch {name} && ls {name}", contextId="ctx-both") for name in ("one", "two"))
+    between = asks.send("echo between", contextId="ctx-both")
+    assert between["status"]["state"] == "TASK_STATE_COMPLETED" and text(between) == "between\n"
+    assert len({first["id"], second["id"], between["id"]}) == 3
+    approvals = [task["status"]["message"]["parts"][1]["data"]["approval"]["id"] for task in (first, second)]
+    assert len(set(approvals)) == 2
+    for word in ("approve", "deny"):      # a word without a taskId answers nothing: it is a command of its own
+        stray = asks.send(word, contextId="ctx-both")
+        assert stray["id"] not in (first["id"], second["id"]) and stray["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        asks.call("CancelTask", id=stray["id"])
+    for task in (first, second):
+        assert asks.get(task) == task
+    assert text(asks.send("approve", taskId=second["id"])) == "two\n"
+    assert asks.get(first)["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+    assert text(asks.send("approve", taskId=first["id"], contextId="ctx-both")) == "one\n"
+
+
 def test_what_a_rule_denies_is_rejected_and_what_it_allows_runs(asks):
     assert asks.send("echo fine", contextId="ctx-ask")["status"]["state"] == "TASK_STATE_COMPLETED"
     denied = asks.send("curl http://example.com", contextId="ctx-ask")

@@ -146,6 +146,16 @@ def test_it_asks_and_gets_the_answers_of_its_task(program):
     assert program.fails(-32004, "SendMessage", message=program.message("more", taskId=task["id"]))
 
 
+def test_programs_of_a_context_ask_side_by_side(program):
+    """Each has its own question, and gets the answers of its own task."""
+    first, second = (program.send("talk", contextId="c-both") for _ in range(2))
+    assert program.send("echo", contextId="c-both")["status"]["state"] == "TASK_STATE_COMPLETED"
+    for task, word in ((second, "b"), (first, "a"), (second, "c")):
+        assert said(program.send(word, taskId=task["id"], contextId="c-both")) == f"after {word}"
+    ended = [program.send("stop", taskId=task["id"]) for task in (first, second)]
+    assert [text(task, "artifact") for task in ended] == ["5", "7"]
+
+
 def test_it_answers_with_a_bare_message(program):
     """And no task: clients that want to chat alone get what they asked for."""
     send = lambda word, **more: program.call("SendMessage", message=program.message(word, contextId="c-reply"), **more)
