@@ -1,6 +1,7 @@
 """Completion of commands, options and names, in the shells that people use."""
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 
@@ -33,6 +34,18 @@ def test_commands_options_and_choices_come_from_the_tables(carrel):
     # Words of a command are not options of carrel.
     assert answers(carrel, "run", "--", "--ti") == [":files"] and answers(carrel, "run", "ls", "--ti") == [":files"]
     assert not (carrel.home / "run").exists() or not (carrel.home / "run/carrel.sock").exists(), "a daemon was started"
+
+
+def test_help_lists_verbs_that_exist(carrel):
+    """The verbs in the summary of a group are its commands: whoever reads "check" types it."""
+    words = {"list": "ls", "remove": "rm"}
+    for row in carrel("__complete", "").stdout.splitlines():
+        name, summary, _ = row.split("\t")
+        verbs = re.match(r"((?:\w+, )*\w+) and (\w+) ", summary)
+        subcommands = answers(carrel, name, "")
+        if verbs and "ls" in subcommands:
+            named = [words.get(verb, verb) for verb in [*verbs[1].split(", "), verbs[2]]]
+            assert set(named) <= set(subcommands), (name, summary)
 
 
 def test_commands_come_with_their_group(carrel):
@@ -145,7 +158,8 @@ def test_what_make_installs_make_uninstalls(tmp_path):
     tree = lambda: {str(path.relative_to(root)) for path in root.rglob("*") if not path.is_dir()}
     subprocess.run([TREE / "tools/install-files", carrel, root, "/usr"], check=True, capture_output=True)
     assert {"usr/bin/carrel", "usr/share/bash-completion/completions/carrel", "usr/share/zsh/site-functions/_carrel",
-            "usr/share/fish/vendor_completions.d/carrel.fish", "usr/share/man/man1/carrel-attach.1"} <= tree()
+            "usr/share/fish/vendor_completions.d/carrel.fish", "usr/share/man/man1/carrel-attach.1",
+            "usr/share/man/man1/carrel-deploy.1", "usr/share/man/man1/carrel-package.1"} <= tree()
     subprocess.run([TREE / "tools/uninstall-files", root, "/usr"], check=True, capture_output=True)
     assert tree() == {"usr/bin/other"} and not (root / "usr/lib/carrel").exists() and not (root / "usr/share/carrel").exists()
     done = subprocess.run([TREE / "tools/uninstall-files", root, "/usr"], capture_output=True, text=True)

@@ -349,7 +349,7 @@ static const struct arg_spec send_spec = {
 
 const struct arg_spec cli_agent = {
 	.command = "agent",
-	.summary = "add, list, show, ask and remove A2A agents",
+	.summary = "add, list, show and remove A2A agents, and send to them",
 	.group = GROUP_AGENTS,
 	.about = "A2A agents: each is served at /a2a/NAME, and has a workspace for each context.",
 	.examples = "  carrel agent add tools.yaml\n"

@@ -282,7 +282,7 @@ static const struct arg_spec *const commands[] = { &build_spec, &show_spec, &ls_
 	NULL };
 const struct arg_spec cli_package = {
 	.command = "package",
-	.summary = "make, show and list agent packages",
+	.summary = "build, show, list and remove agent packages",
 	.group = GROUP_AGENTS,
 	.about = "Agent packages: what carrel deploy serves.",
 	.commands = commands,

@@ -540,7 +540,7 @@ static const struct arg_spec *const commands[] = { &forge_spec, &install_spec, &
 	NULL };
 const struct arg_spec cli_tool = {
 	.command = "tool",
-	.summary = "test, load, call and remove tools",
+	.summary = "forge, list, call and remove tools",
 	.group = GROUP_AGENTS,
 	.about = "Tools: Python code that is tested before it is loaded, each in workspaces of\n"
 		 "its own.",

@@ -231,7 +231,7 @@ static const struct arg_spec validate_spec = {
 
 const struct arg_spec cli_template = {
 	.command = "template",
-	.summary = "list, show, add and check templates of workspaces",
+	.summary = "list, show, add, validate and remove templates of workspaces",
 	.group = GROUP_PACKAGES,
 	.about = "Templates: YAML from which workspaces are made, by carrel create --template.",
 	.examples = "  carrel template ls\n"
