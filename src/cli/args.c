@@ -177,6 +177,29 @@ static bool find_nearest(const struct arg_spec *spec, struct str name, char near
 	return least != SIZE_MAX;
 }
 
+/* Options of Docker that Carrel doesn't have. */
+static const struct {
+	const char *command, *names, *hint;
+} docker_options[] = {
+	{ "run", "rm", "leave it out: nothing of carrel run stays" },
+	{ "create", "rm", "carrel run -- CMD needs no workspace; --ttl TIME removes one" },
+	{ "run", "p|publish",
+		"carrel create NAME, carrel exec -d NAME -- CMD, carrel port NAME PORT" },
+	{ "create", "p|publish", "carrel port NAME PORT, when something listens there" },
+};
+
+static const char *find_docker_option(const struct arg_spec *spec, struct str option)
+{
+	for (size_t i = 0; i < sizeof docker_options / sizeof *docker_options; i++) {
+		struct str rest = str_from(docker_options[i].names), name;
+		while (!strcmp(spec->command, docker_options[i].command) &&
+			str_next(&rest, '|', &name))
+			if (str_equal(option, name))
+				return docker_options[i].hint;
+	}
+	return NULL;
+}
+
 static int unknown(const struct arg_spec *spec, struct error *err, const char *what, int len)
 {
 	char nearest[32];
@@ -189,6 +212,9 @@ static int unknown(const struct arg_spec *spec, struct error *err, const char *w
 			return fail(err, ERR_UNAVAILABLE, "'%.*s' is not available in this version",
 				len, what);
 	fail(err, ERR_INVALID, "unknown option '%.*s'", len, what);
+	const char *docker = find_docker_option(spec, name);
+	if (docker)
+		return error_hint(err, "%s", docker);
 	if (find_nearest(spec, name, nearest))
 		return error_hint(err, "did you mean --%s?", nearest);
 	return error_hint(err, "carrel %s --help shows the options", spec->command);

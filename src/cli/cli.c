@@ -153,12 +153,38 @@ static void print_help(const struct arg_spec *spec, struct buf *out)
 		buf_printf(out, "\nexamples:\n%s", spec->examples);
 }
 
+/* Commands of Docker that have another name here. */
+static const struct {
+	const char *word, *hint;
+} docker_commands[] = {
+	{ "images", "there are no images: carrel env ls lists environments, carrel template ls "
+		    "templates" },
+	{ "inspect", "carrel info NAME shows a workspace" },
+	{ "list", "carrel ls lists workspaces" },
+	{ "pull", "there are no images: carrel env build makes an environment, carrel snapshot "
+		  "pull gets a snapshot" },
+	{ "start", "carrel exec NAME -- CMD starts what it needs; carrel resume NAME after a "
+		   "suspend" },
+	{ "stop", "carrel suspend NAME ends the processes of a workspace, and keeps its files" },
+};
+
+static const char *find_docker_command(const struct arg_spec *group, const char *name)
+{
+	for (size_t i = 0; i < sizeof docker_commands / sizeof *docker_commands; i++)
+		if (group == &cli_all && !strcmp(name, docker_commands[i].word))
+			return docker_commands[i].hint;
+	return NULL;
+}
+
 static int unknown(const struct arg_spec *group, const char *name, struct error *err)
 {
 	const char *of = group->command, *space = of[0] ? " " : "", *nearest = NULL;
 	size_t least = SIZE_MAX;
 	fail(err, ERR_INVALID, "unknown %s '%s%s%s'", name[0] == '-' ? "option" : "command", of,
 		space, name);
+	const char *docker = find_docker_command(group, name);
+	if (docker)
+		return error_hint(err, "%s", docker);
 	for (const struct arg_spec *const *spec = group->commands; *spec; spec++)
 		if (str_is_nearer(name, cli_word(*spec), &least))
 			nearest = cli_word(*spec);

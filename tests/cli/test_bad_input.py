@@ -67,6 +67,20 @@ def test_a_usual_mistake_has_a_hint_that_fits(carrel, tmp, words, message, hint)
     assert (done.returncode, done.stdout, done.stderr) == (125, "", f"carrel: {message}\nhint: {hint}\n")
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("words, names, hint", [
+    (["list"], ["list"], "carrel ls"), (["inspect", "box"], ["inspect"], "carrel info NAME"), (["stop", "box"], ["stop"], "carrel suspend NAME"),
+    (["start", "box"], ["start"], "carrel resume NAME"), (["pull", "alpine"], ["pull"], "carrel env build"), (["images"], ["images"], "carrel env ls"),
+    (["run", "--rm", "--", "true"], ["--rm"], "nothing of carrel run stays"), (["create", "--rm"], ["--rm"], "carrel run"),
+    (["run", "-p", "8080:80", "--", "true"], ["-p"], "carrel port NAME PORT"), (["create", "-p8080:80", "box"], ["-p"], "carrel port NAME PORT"),
+    (["create", "--publish=8080:80", "box"], ["--publish"], "carrel port NAME PORT"),
+])
+def test_a_word_of_docker_has_a_hint_at_ours(carrel, words, names, hint):
+    done = carrel(*words)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert hint in one_line(done.stderr, "unknown", *names)
+
+
 @pytest.mark.parametrize("option", ["-e", "-w", "-v", "--dir", "--memory", "--timeout", "--net", "-o"])
 def test_a_missing_value_is_said(carrel, option):
     done = carrel.run(option)
