@@ -356,6 +356,15 @@ def test_kill_sends_signals(daemon, workspace):
     assert eventually(lambda: not json_of(daemon("ps", workspace, "-o", "json")))
 
 
+def test_ps_prints_ids_alone(daemon, workspace):
+    assert daemon("ps", "-q", workspace).stdout == ""
+    ids = [daemon("exec", workspace, "-d", "--", "sleep", "100").stdout.strip() for _ in range(2)]
+    assert set(daemon("ps", "-q", workspace).stdout.split("\n")) == {*ids, ""}
+    assert daemon("kill", *daemon("ps", "-q", workspace).stdout.split()).returncode == 0
+    assert eventually(lambda: daemon("ps", "-q", workspace).stdout == "")
+    assert set(ids) <= set(daemon("ps", "-a", "-q", workspace).stdout.split())
+
+
 def test_many_at_once(daemon, workspace):
     running = [subprocess.Popen([daemon.path, "exec", workspace, "--", "sh", "-c", f"read x; echo $x; exit {i}"], env=daemon.env,
                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(20)]

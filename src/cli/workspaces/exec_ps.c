@@ -72,6 +72,10 @@ static void add_line(struct listing *listing, const struct json_value *item)
 {
 	struct arena *arena = &listing->command->arena;
 	uint64_t cpu_ms;
+	if (listing->command->options.quiet) {
+		buf_printf(&listing->command->out, "%s\n", json_member_text(item, "id"));
+		return;
+	}
 	const char *id = json_member_text(item, "workspace");
 	bool has_cpu = json_member_u64(item, "cpu_ms", &cpu_ms);
 	columns_add(&listing->columns,
@@ -92,8 +96,10 @@ static int run_ps(struct command *command, struct error *err)
 		.columns = { .count = 6, .numbers = 1 << 4, .arena = arena },
 		.add = add_line,
 		.is_wanted = is_wanted };
-	columns_add(&listing.columns, heads);
-	if (!command->json && workspace_names_read(&listing.names, remote, false, err))
+	if (!command->options.quiet)
+		columns_add(&listing.columns, heads);
+	if (!command->json && !command->options.quiet &&
+		workspace_names_read(&listing.names, remote, false, err))
 		return -1;
 	return listing_print(&listing,
 		command->operands.count
@@ -104,6 +110,7 @@ static int run_ps(struct command *command, struct error *err)
 
 static const struct arg_option ps_table[] = {
 	{ 'a', "all", ARG_FLAG, AT(all), NULL, "also list commands that have ended" },
+	{ 'q', "quiet", ARG_FLAG, AT(quiet), NULL, "ids only" },
 	{ ARG_FROM(remote_rows) },
 };
 const struct arg_spec cli_ps = {
