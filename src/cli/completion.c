@@ -245,7 +245,7 @@ static struct str usage_word(const char *usage, size_t at)
 		size_t len = 0;
 		while (len < word.len && word.data[len] >= 'A' && word.data[len] <= 'Z')
 			len++;
-		bool repeats = word.len >= len + 3 && !strncmp(word.data + len, "...", 3);
+		bool repeats = memmem(word.data, word.len, "...", 3);
 		/* "-r FILE..." is an option and its value. */
 		if (word.len && word.data[0] == '-' && word.len > 1 && word.data[1] != '-')
 			str_next(&rest, ' ', &word);

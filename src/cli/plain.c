@@ -216,8 +216,7 @@ int plain_run(struct command *command, struct error *err)
 	return plain_ask(command, &answer, err) ? -1 : plain_show(command, &answer);
 }
 
-int plain_each(struct command *command, plain_more_fn *more, const void *ctx, const char *done,
-	int signal, struct error *err)
+int plain_each(struct command *command, const char *done, struct error *err)
 {
 	const struct operation *operation = operation_of(command);
 	auto_buf struct buf body = buf_empty(BUF_MAX_DEFAULT);
@@ -226,9 +225,9 @@ int plain_each(struct command *command, plain_more_fn *more, const void *ctx, co
 	json_object(&j, NULL);
 	if (operation->takes)
 		plain_print(command, &j);
-	if ((more && more(ctx, &j, err)) || remote_open(&command->remote, err))
-		return -1;
 	json_end(&j);
+	if (remote_open(&command->remote, err))
+		return -1;
 	for (size_t i = 0; i < command->operands.count; i++) {
 		struct cli_one one = { .name = command->operands.items[i] };
 		one.has_failed = remote_call(&command->remote, operation->method,
@@ -236,7 +235,7 @@ int plain_each(struct command *command, plain_more_fn *more, const void *ctx, co
 			&one.err);
 		vec_push(&command->arena, &all, one);
 	}
-	return cli_print_ones(command, &all, done, signal, err);
+	return cli_print_ones(command, &all, done, 0, err);
 }
 
 /* ---- ls, rm ---- */

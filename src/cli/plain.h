@@ -22,8 +22,7 @@ typedef int plain_more_fn(const void *ctx, struct json *j, struct error *err);
 int plain_ask_with(struct command *command, plain_more_fn *more, const void *ctx,
 	struct remote_answer *answer, struct error *err);
 /* The same request for each operand, and their results: cli_print_ones. */
-int plain_each(struct command *command, plain_more_fn *more, const void *ctx, const char *done,
-	int signal, struct error *err);
+int plain_each(struct command *command, const char *done, struct error *err);
 /* Shows an answer: as it came, or by spec->show or spec->prints. Returns the exit code. */
 int plain_show(struct command *command, const struct remote_answer *answer);
 

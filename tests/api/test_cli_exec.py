@@ -356,6 +356,23 @@ def test_kill_sends_signals(daemon, workspace):
     assert eventually(lambda: not json_of(daemon("ps", workspace, "-o", "json")))
 
 
+def test_kill_takes_a_workspace_for_all_that_runs_in_it(daemon, workspace):
+    with created(daemon) as other:
+        assert daemon("kill", workspace).stdout == f"signaled 0 commands in {workspace}\n"
+        start = lambda name: daemon("exec", name, "-d", "--", "sleep", "100").stdout.strip()
+        both, spared = [start(workspace), start(workspace)], start(other)
+        done = daemon("kill", workspace)
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"signaled 2 commands in {workspace}\n", "")
+        assert daemon("wait", *both).stdout.split() == ["143", "143"]
+        one = start(workspace)
+        assert json_of(daemon("kill", workspace, spared, "-s", "KILL", "-o", "json")) == {"signal": 9, "signaled": [one, spared]}
+        assert daemon("wait", one, spared).stdout.split() == ["137", "137"]
+        assert json_of(daemon("kill", workspace, "-o", "json")) == {"signal": 15, "signaled": []}
+    done = daemon("kill", "nosuch")
+    assert done.returncode == 125
+    one_line(done.stderr, "there is no exec 'nosuch'")
+
+
 def test_ps_prints_ids_alone(daemon, workspace):
     assert daemon("ps", "-q", workspace).stdout == ""
     ids = [daemon("exec", workspace, "-d", "--", "sleep", "100").stdout.strip() for _ in range(2)]

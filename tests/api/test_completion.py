@@ -31,6 +31,7 @@ def test_commands_options_and_choices_come_from_the_tables(carrel):
     assert answers(carrel, "logs", "x", "--stream", "std") == ["stdout", "stderr"]
     assert answers(carrel, "completion", "") == SHELLS and answers(carrel, "help", "sh") == ["shell"]
     assert answers(carrel, "run", "-w", "") == [":dirs"] and answers(carrel, "env", "build", "x", "-r", "") == [":files"]
+    assert answers(carrel, "kill", "x", "--si") == ["--signal"]
     # Words of a command are not options of carrel.
     assert answers(carrel, "run", "--", "--ti") == [":files"] and answers(carrel, "run", "ls", "--ti") == [":files"]
     assert not (carrel.home / "run").exists() or not (carrel.home / "run/carrel.sock").exists(), "a daemon was started"

@@ -147,10 +147,66 @@ static int parse_signal(const char *text, int *number, struct error *err)
 		err, ERR_INVALID, "TERM, KILL, INT, 9 …", "--signal: unknown signal '%s'", text);
 }
 
-static int print_signal(const void *ctx, struct json *j, struct error *err)
+struct killing {
+	struct command *command;
+	struct buf *body;
+	cli_ones all;
+	text_list execs; /* of a workspace, that haven't ended */
+};
+
+static bool send_to(struct killing *killing, const char *exec, struct error *err)
 {
-	json_i64(j, "signal", *(const int *)ctx);
+	struct remote *remote = &killing->command->remote;
+	return !remote_call(remote, "POST", remote_exec_path(remote, exec, "/signal"),
+		killing->body, NULL, err);
+}
+
+static void note_running(void *ctx, const struct json_value *item)
+{
+	struct killing *killing = ctx;
+	const char *id = json_member_text(item, "id"), *state = json_member_text(item, "state");
+	if (id && state && strcmp(state, "ended") != 0)
+		vec_push(&killing->command->arena, &killing->execs, id);
+}
+
+/* All that runs in a workspace. ERR_NOT_FOUND: there is none of that name. */
+static int kill_in(struct killing *killing, const char *name, struct error *err)
+{
+	struct command *command = killing->command;
+	struct remote *remote = &command->remote;
+	size_t count = 0;
+	killing->execs.count = 0;
+	if (remote_each(remote, remote_workspace_path(remote, name, "/execs"), note_running,
+		    killing, err))
+		return -1;
+	for (size_t i = 0; i < killing->execs.count; i++) {
+		struct cli_one one = { .name = killing->execs.items[i] };
+		one.has_failed = !send_to(killing, one.name, &one.err);
+		/* It has ended meanwhile. */
+		if (one.has_failed &&
+			(one.err.code == ERR_CONFLICT || one.err.code == ERR_NOT_FOUND))
+			continue;
+		count += !one.has_failed;
+		vec_push(&command->arena, &killing->all, one);
+	}
+	if (!command->json)
+		buf_printf(&command->out, "signaled %zu command%s in %s\n", count,
+			count == 1 ? "" : "s", name);
 	return 0;
+}
+
+static void kill_one(struct killing *killing, const char *name)
+{
+	struct cli_one one = { .name = name };
+	struct error err;
+	one.has_failed = !send_to(killing, name, &one.err);
+	if (one.has_failed && one.err.code == ERR_NOT_FOUND) {
+		if (!kill_in(killing, name, &err))
+			return;
+		if (err.code != ERR_NOT_FOUND)
+			one.err = err;
+	}
+	vec_push(&killing->command->arena, &killing->all, one);
 }
 
 static int run_kill(struct command *command, struct error *err)
@@ -159,7 +215,14 @@ static int run_kill(struct command *command, struct error *err)
 	int number = SIGTERM;
 	if (asked && parse_signal(asked, &number, err))
 		return -1;
-	return plain_each(command, print_signal, &number, "signaled", number, err);
+	auto_buf struct buf body = buf_empty(64);
+	struct killing killing = { .command = command, .body = &body };
+	if (remote_open(&command->remote, err))
+		return -1;
+	buf_printf(&body, "{\"signal\":%d}", number);
+	for (size_t i = 0; i < command->operands.count; i++)
+		kill_one(&killing, command->operands.items[i]);
+	return cli_print_ones(command, &killing.all, "signaled", number, err);
 }
 
 static const struct arg_option kill_table[] = {
@@ -169,12 +232,14 @@ static const struct arg_option kill_table[] = {
 };
 const struct arg_spec cli_kill = {
 	.command = "kill",
-	.summary = "send a signal to a command",
+	.summary = "send a signal to a command, or to all of a workspace",
 	.group = GROUP_EXECS,
-	.usage = "EXEC... [options]",
-	.about = "Sends a signal to running commands and their process groups.",
+	.usage = "EXEC|WORKSPACE... [options]",
+	.about = "Sends a signal to running commands and their process groups: to those with these "
+		 "ids, or to all that run in a workspace.",
 	ARG_TABLE(kill_table),
-	.examples = "  carrel kill -s KILL $(carrel exec demo -d -- sleep 60)\n",
+	.examples = "  carrel kill -s KILL $(carrel exec demo -d -- sleep 60)\n"
+		    "  carrel kill demo\n",
 	.run = run_kill,
 };
 

@@ -583,12 +583,12 @@ const struct arg_spec cli_update = {
 
 static int run_suspend(struct command *command, struct error *err)
 {
-	return plain_each(command, NULL, NULL, "suspended", 0, err);
+	return plain_each(command, "suspended", err);
 }
 
 static int run_resume(struct command *command, struct error *err)
 {
-	return plain_each(command, NULL, NULL, "resumed", 0, err);
+	return plain_each(command, "resumed", err);
 }
 
 static const struct arg_option suspend_table[] = {
