@@ -38,7 +38,7 @@ struct options {
 	uint64_t older_than_ms, max_bytes;
 	text_list paths;
 	const char *state, *workspace, *after, *stream, *signal;
-	uint64_t offset;
+	uint64_t offset, tail_lines;
 	bool all, quiet, follow, no_stdin, once, deep;
 	uint64_t interval_ms;
 	const char *file;  /* -f of env export */

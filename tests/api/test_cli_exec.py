@@ -356,6 +356,31 @@ def test_kill_sends_signals(daemon, workspace):
     assert eventually(lambda: not json_of(daemon("ps", workspace, "-o", "json")))
 
 
+def test_logs_begin_with_the_last_lines(daemon, workspace):
+    script = "for i in $(seq 9); do echo $i; echo e$i >&2; done; head -c 300000 /dev/zero | tr '\\0' x; echo; echo last; printf open"
+    ident = daemon("exec", workspace, "-d", "--", "sh", "-c", script).stdout.strip()
+    assert daemon("wait", ident).returncode == 0
+    done = daemon("logs", ident, "--tail", "2")
+    assert (done.stdout, done.stderr) == ("last\nopen", "e8\ne9\n")
+    # Beyond the piece that is looked at first, and beyond all there is.
+    assert daemon("logs", ident, "-n", "4", "--stream", "stdout").stdout == "9\n" + "x" * 300000 + "\nlast\nopen"
+    assert daemon("logs", ident, "-n", "99").stdout == daemon("logs", ident).stdout
+    assert json_of(daemon("logs", ident, "-n", "1", "-o", "json"))["stdout"] == "open"
+    for words in (["--tail", "0"], ["--tail", "1", "--offset", "1", "--stream", "stdout"]):
+        done = daemon("logs", ident, *words)
+        assert done.returncode == 125
+        one_line(done.stderr, "--tail")
+    done = daemon("logs", "nosuch", "--tail", "1")
+    assert done.returncode == 125
+    one_line(done.stderr, "there is no exec 'nosuch'")
+    ident = daemon("exec", workspace, "-d", "-i", "--", "sh", "-c", "echo a; echo b; read line; echo $line").stdout.strip()
+    assert eventually(lambda: daemon("logs", ident).stdout == "a\nb\n")
+    with subprocess.Popen([daemon.path, "logs", "-f", "-n", "1", ident], env=daemon.env, text=True, stdout=subprocess.PIPE) as follower:
+        assert follower.stdout.readline() == "b\n"
+        daemon("attach", ident, input="c\n")
+        assert (follower.stdout.read(), follower.wait(120)) == ("c\n", 0)
+
+
 def test_kill_takes_a_workspace_for_all_that_runs_in_it(daemon, workspace):
     with created(daemon) as other:
         assert daemon("kill", workspace).stdout == f"signaled 0 commands in {workspace}\n"

@@ -82,6 +82,68 @@ static int reopen(struct tail *tail, struct error *err)
 	return error_context(err, "follow exec '%s'", tail->exec);
 }
 
+/* Where the last `lines` lines of a text begin; false: it has fewer, or as many. */
+static bool find_lines(struct str text, uint64_t lines, size_t *at)
+{
+	for (size_t i = text.len; i-- > 0;)
+		if (text.data[i] == '\n' && i + 1 < text.len && !--lines) {
+			*at = i + 1;
+			return true;
+		}
+	return false;
+}
+
+/* Reads what lies between tail->offset and `end`; *begin is where it does begin: older output may
+ * have been dropped. */
+static int tail_read(
+	struct tail *tail, uint64_t end, struct buf *text, uint64_t *begin, struct error *err)
+{
+	struct remote *remote = &tail->remote;
+	char data[CHUNK];
+	ssize_t got;
+	const char *query = arena_printf(
+		remote->arena, "/output?stream=%s&offset=%" PRIu64, tail->name, tail->offset);
+	if (remote_begin_get(remote, remote_exec_path(remote, tail->exec, query),
+		    "application/octet-stream", NULL, &tail->response, err))
+		return -1;
+	uint64_t at = tail->response.next_offset - tail->response.length;
+	*begin = at;
+	while ((got = client_read(&remote->client, &tail->response, data, sizeof data, err)) > 0) {
+		uint64_t len = (uint64_t)got, rest = end > at ? end - at : 0;
+		/* What came after `end` is left out. */
+		buf_append(text, data, rest < len ? rest : len);
+		at += len;
+	}
+	return (int)got;
+}
+
+/* Sets the offset to the last `lines` lines of what there is now. */
+static int tail_seek(struct tail *tail, uint64_t lines, struct error *err)
+{
+	struct error said;
+	if (tail_skip(tail, err)) {
+		/* The answer to a HEAD doesn't say what is wrong. */
+		if (tail_begin(tail, &said))
+			*err = said;
+		return -1;
+	}
+	uint64_t end = tail->offset;
+	for (uint64_t window = CHUNK;; window *= 4) {
+		uint64_t wanted = end > window ? end - window : 0, begin;
+		auto_buf struct buf text = buf_empty(BUF_MAX_DEFAULT);
+		size_t at = 0;
+		tail->offset = wanted;
+		if (tail_read(tail, end, &text, &begin, err))
+			return -1;
+		if (text.overflow)
+			return fail(err, ERR_LIMIT, "--tail: these lines are too long");
+		bool is_found = find_lines((struct str){ text.data, text.len }, lines, &at);
+		tail->offset = begin + at;
+		if (is_found || begin != wanted || !wanted)
+			return 0;
+	}
+}
+
 /* Takes one piece; waits for it unless tail_has_input. At the end is_open is false. */
 static int tail_pump(struct tail *tail, struct error *err)
 {
@@ -114,6 +176,8 @@ static const struct arg_option logs_table[] = {
 		"print only this stream, on stdout (default: both, to stdout and stderr)",
 		"stdout|stderr" },
 	{ 0, "offset", ARG_COUNT, AT(offset), "N", "with --stream: begin at this byte" },
+	{ 'n', "tail", ARG_COUNT, AT(tail_lines), "N", "begin with the last N lines of each stream",
+		NULL, 1 },
 	{ ARG_FROM(remote_rows) },
 };
 
@@ -156,17 +220,19 @@ static int check_logs(const struct options *options, bool json, struct error *er
 			"the output ends");
 	if (options->offset && !options->stream)
 		return fail(err, ERR_INVALID, "--offset needs --stream stdout or --stream stderr");
+	if (options->offset && options->tail_lines)
+		return fail(err, ERR_INVALID, "--offset and --tail can't be combined");
 	return 0;
 }
 
-static int begin_tails(struct tail tails[2], const char *stream, struct error *err)
+static int begin_tails(struct tail tails[2], const char *stream, uint64_t lines, struct error *err)
 {
 	for (int i = 0; i < 2; i++) {
 		if (stream && strcmp(stream, tails[i].name))
 			continue;
 		if (stream)
 			tails[i].to = STDOUT_FILENO;
-		if (tail_begin(&tails[i], err))
+		if ((lines && tail_seek(&tails[i], lines, err)) || tail_begin(&tails[i], err))
 			return err->code == ERR_NOT_FOUND
 				       ? error_hint(err, "only background commands (exec -d) have "
 							 "logs, until their workspace is removed; "
@@ -208,7 +274,8 @@ static int run_logs(struct command *command, struct error *err)
 			.offset = options->offset,
 			.follows = options->follow };
 	}
-	int failed = begin_tails(tails, options->stream, err) || follow_tails(tails, err);
+	int failed = begin_tails(tails, options->stream, options->tail_lines, err) ||
+		     follow_tails(tails, err);
 	if (!failed && command->json)
 		print_logs(&captured[0], &captured[1], &command->value);
 	else if (!failed)
