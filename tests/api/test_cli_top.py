@@ -1,5 +1,6 @@
 """top, and what REST says of the use of workspaces."""
 import json
+import termios
 
 import pytest
 from harness import eventually, one_line
@@ -39,6 +40,17 @@ while True: pass""").stdout.strip()
             term.send("\x03")
             term.rest()
             assert term.process.returncode == 0
+
+
+@pytest.mark.parametrize("key", ["q", "xQ", "\x03"])
+def test_a_key_leaves_it_and_the_terminal_is_as_before(daemon, workspace, key):
+    with terminal(daemon, "top", "--interval", "30s") as term:
+        term.expect(workspace)
+        assert eventually(lambda: not termios.tcgetattr(term.slave)[3] & (termios.ECHO | termios.ICANON))
+        term.send(key)
+        rest = term.rest(10)
+        assert term.process.returncode == 0 and "q" not in rest.lower(), rest
+        assert termios.tcgetattr(term.slave) == term.before
 
 
 def test_one_without_a_sandbox_uses_nothing(daemon):

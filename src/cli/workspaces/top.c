@@ -1,7 +1,9 @@
 /* carrel top: what workspaces use, once or again and again. */
 #include <poll.h>
 #include <signal.h>
+#include <termios.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/fd.h"
 #include "cli/columns.h"
 #include "cli/workspaces/workspace_names.h"
@@ -145,7 +147,55 @@ static int show_screen(struct top *top, struct error *err)
 	return cli_print(&out, err);
 }
 
-static int watch(struct top *top, struct error *err)
+/* Keys come one by one and unseen while this process is in the foreground of its terminal. */
+struct keys {
+	struct termios found;
+	bool is_set;
+};
+
+static bool is_foreground(void)
+{
+	return tcgetpgrp(STDIN_FILENO) == getpgrp();
+}
+
+static void keys_begin(struct keys *keys)
+{
+	struct termios set;
+	if (!is_foreground() || (!keys->is_set && tcgetattr(STDIN_FILENO, &keys->found)))
+		return;
+	set = keys->found;
+	set.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	keys->is_set = !tcsetattr(STDIN_FILENO, TCSANOW, &set);
+}
+
+static void keys_end(struct keys *keys)
+{
+	if (keys->is_set && is_foreground())
+		tcsetattr(STDIN_FILENO, TCSANOW, &keys->found);
+}
+
+/* Waits until the time is over. true: a key that leaves was typed. */
+static bool wait_for_key(struct keys *keys, int time_ms)
+{
+	uint64_t end_ms = clock_monotonic_ms() + (uint64_t)time_ms;
+	char typed[64];
+	while (!is_interrupted) {
+		uint64_t now_ms = clock_monotonic_ms();
+		struct pollfd key = { keys->is_set && is_foreground() ? STDIN_FILENO : -1, POLLIN,
+			0 };
+		if (now_ms >= end_ms || poll(&key, 1, (int)(end_ms - now_ms)) < 0)
+			return false;
+		if (!key.revents)
+			continue;
+		ssize_t got = read(STDIN_FILENO, typed, sizeof typed);
+		keys->is_set &= got > 0;
+		if (got > 0 && (memchr(typed, 'q', (size_t)got) || memchr(typed, 'Q', (size_t)got)))
+			return true;
+	}
+	return false;
+}
+
+static int watch(struct top *top, struct keys *keys, struct error *err)
 {
 	const struct sigaction action = { .sa_handler = on_interrupt };
 	uint64_t wanted_ms = top->command->options.interval_ms;
@@ -154,12 +204,16 @@ static int watch(struct top *top, struct error *err)
 						       : INTERVAL_MS;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	sigaction(SIGQUIT, &action, NULL);
+	sigaction(SIGHUP, &action, NULL);
 	(void)!fd_write_full(STDOUT_FILENO, "\033[2J", 4);
 	poll(NULL, 0, FIRST_MS);
 	while (!is_interrupted) {
 		if (look(top, err) || show_screen(top, err))
 			return -1;
-		poll(NULL, 0, interval_ms);
+		keys_begin(keys);
+		if (wait_for_key(keys, interval_ms))
+			break;
 	}
 	return 0;
 }
@@ -185,7 +239,9 @@ static int run_top(struct command *command, struct error *err)
 {
 	struct top top = { .command = command };
 	bool is_live = isatty(STDOUT_FILENO) && !command->json && !command->options.once;
-	int failed = look(&top, err) || (is_live ? watch(&top, err) : print_once(&top, err));
+	struct keys keys = { .is_set = false };
+	int failed = look(&top, err) || (is_live ? watch(&top, &keys, err) : print_once(&top, err));
+	keys_end(&keys);
 	command->remote.arena = &command->arena;
 	arena_done(&top.arena);
 	return failed ? -1 : 0;
@@ -204,7 +260,7 @@ const struct arg_spec cli_top = {
 	.usage = "[NAME...] [options]",
 	.about = "Shows the current usage of workspaces, the busiest first: percent of one cpu, "
 		 "memory, processes and threads, bytes on disk as last measured, and running "
-		 "commands. On a terminal again every second until Ctrl-C, else once.",
+		 "commands. On a terminal again every second until q or Ctrl-C, else once.",
 	ARG_TABLE(table),
 	.examples = "  carrel top\n"
 		    "  carrel top demo -o json\n",
