@@ -80,9 +80,23 @@ bool client_is_url(const char *host)
 			       str_starts_with(str_from(host), "https://"));
 }
 
+/* HOST:PORT, which a path of a socket hardly is: ./HOST:PORT would be one. */
+static bool lacks_scheme(const char *host)
+{
+	const char *colon = strrchr(host, ':');
+	return colon && colon != host && colon[1] && !strchr(host, '/') &&
+	       !str_starts_with(str_from(host), "unix:") &&
+	       strspn(colon + 1, "0123456789") == strlen(colon + 1);
+}
+
 int client_check_host(const char *host, struct error *err)
 {
 	struct uri_base base;
+	if (lacks_scheme(host)) {
+		fail(err, ERR_INVALID, "invalid host '%s': https:// or http:// is missing", host);
+		return error_hint(
+			err, "https://%s, or http://%s of a daemon without TLS", host, host);
+	}
 	const char *path = str_starts_with(str_from(host), "unix:") ? host + 5 : host;
 	if (client_is_url(host) && uri_parse_base(host, &base))
 		return 0;

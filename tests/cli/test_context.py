@@ -175,6 +175,19 @@ def test_certificates_are_checked(carrel, server, authority):
     assert json.loads(done.stdout)["error"]["code"] == "denied" and done.stderr == ""
 
 
+def test_an_address_without_a_scheme_is_told_so(carrel, server):
+    host = f"localhost:{server.port}"
+    hint = one_line(refused(carrel, host), "--host", host, "https:// or http:// is missing")
+    assert hint.startswith(f"https://{host}")
+    for words in (["ls"], ["context", "add", "lab", "--host", host]):
+        done = carrel(*words, "-o", "json", env={"CARREL_HOST": host})
+        error = json.loads(done.stdout)["error"]
+        assert done.returncode == 125 and error["code"] == "invalid" and "is missing" in error["message"]
+    # These are paths.
+    for path in (f"./{host}", f"unix:{host}", "localhost:socket"):
+        one_line(refused(carrel, path), "daemon")
+
+
 def test_what_does_not_answer_is_named(carrel, server):
     with socket.socket() as bound:      # and so nobody else's
         bound.bind(("127.0.0.1", 0))
