@@ -107,6 +107,27 @@ def test_a_source_that_ends_with_dots_and_a_slash_is_its_contents(daemon, worksp
     assert sh(daemon, workspace, "ls below; ls below/into").stdout == "into\nin\n"
 
 
+def test_several_go_into_a_directory(daemon, workspace, tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_text(name)
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/x").write_text("x")
+    done = daemon("cp", "a", "b", "tree", f"{workspace}:", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert sh(daemon, workspace, "cat a b tree/x").stdout == "abx"
+    (tmp_path / "out").mkdir()
+    value = json_of(daemon("cp", f"{workspace}:a", f"{workspace}:b", "out", "-o", "json", cwd=tmp_path))
+    assert value == {"bytes": 2, "left_out": 0, "outward_links": 0} and sorted(os.listdir(tmp_path / "out")) == ["a", "b"]
+    for words, names in ((["a", "b", "{w}:nosuch"], ["nosuch", "directory"]), (["a", "b", "{w}:a"], ["a", "directory"]),
+                         (["{w}:a", "{w}:b", "new"], ["new", "directory"]), (["a", "{w}:b", "out"], ["a", "out"]),
+                         (["a", "-", "{w}:"], ["-"]), (["a", "out/a", "{w}:"], ["two", "a"]), (["a", "nosuch", "{w}:tree"], ["nosuch"])):
+        done = daemon("cp", *(word.format(w=workspace) for word in words), cwd=tmp_path)
+        assert done.returncode == 125 and done.stdout == "", words
+        one_line(done.stderr, *names)
+    assert sorted(os.listdir(tmp_path / "out")) == ["a", "b"] and not (tmp_path / "new").exists()
+    assert sh(daemon, workspace, "cat a; ls tree").stdout == "aa\nx\n", "what was copied before the failure stays"
+
+
 def test_standard_streams(daemon, workspace):
     data = os.urandom(1 << 20)
     done = daemon("cp", "-", f"{workspace}:piped", input=data, text=False)

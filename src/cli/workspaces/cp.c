@@ -68,26 +68,25 @@ static void parse_place(
 		!strcmp(base, ".") || !strcmp(base, "..") || (place->workspace && !len);
 }
 
-static int parse_places(struct copy *copy, const text_list *operands, bool json, struct error *err)
+static int parse_places(
+	struct copy *copy, const char *source, const char *target, bool json, struct error *err)
 {
 	struct arena *arena = copy->remote->arena;
 	/* Names with a slash, of contexts, count where no other name is a workspace's: a path of
 	 * this host that has a colon stays one. */
 	for (int i = 0; i < 2 && !copy->from.workspace && !copy->to.workspace; i++) {
-		parse_place(arena, operands->items[0], i == 1, &copy->from);
-		parse_place(arena, operands->items[1], i == 1, &copy->to);
+		parse_place(arena, source, i == 1, &copy->from);
+		parse_place(arena, target, i == 1, &copy->to);
 	}
 	if (!copy->from.workspace && !copy->to.workspace)
 		return fail_hint(err, ERR_INVALID,
 			"carrel cp FILE NAME:PATH, or carrel cp NAME:PATH FILE",
-			"neither '%s' nor '%s' names a workspace", operands->items[0],
-			operands->items[1]);
+			"neither '%s' nor '%s' names a workspace", source, target);
 	if (copy->from.workspace && copy->to.workspace)
 		return fail_hint(err, ERR_INVALID,
 			"carrel cp A:FILE - | carrel cp - B:FILE; a path of this host that has a "
 			"colon begins with ./",
-			"'%s' and '%s' are both in workspaces", operands->items[0],
-			operands->items[1]);
+			"'%s' and '%s' are both in workspaces", source, target);
 	if (copy->to.is_stream && json)
 		return fail(err, ERR_INVALID,
 			"- and -o json can't be combined: both write to standard output");
@@ -417,31 +416,81 @@ static void warn(const struct copy *copy)
 	warn_of(&copy->outward, outward);
 }
 
-static void print_result(const struct copy *copy, struct json *j)
+/* Several sources go into a directory that is there. */
+static int check_several(struct copy *copies, size_t count, struct error *err)
 {
+	struct copy *first = &copies[0];
+	struct found there;
+	for (size_t i = 0; i < count; i++) {
+		const struct place *from = &copies[i].from;
+		const char *name = name_of(first->remote->arena, from->path);
+		if (from->is_stream)
+			return fail(err, ERR_INVALID, "- can't be one of several sources");
+		for (size_t before = 0; before < i && !from->is_contents; before++)
+			if (!copies[before].from.is_contents &&
+				!strcmp(name,
+					name_of(first->remote->arena, copies[before].from.path)))
+				return fail(err, ERR_INVALID, "two sources are called '%s'", name);
+	}
+	if (first->to.workspace ? look_inside(first, &first->to, &there, err)
+				: look_here(first->to.path, &there, err))
+		return -1;
+	return there.kind == A_DIRECTORY
+		       ? 0
+		       : fail(err, ERR_CONFLICT,
+				 "'%s' is not a directory: several sources can only be copied into "
+				 "one",
+				 first->to.path);
+}
+
+static int copy_one(struct copy *copy, struct error *err)
+{
+	bool is_bar = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR;
+	copy->began_ms = clock_monotonic_ms();
+	progress_init(&copy->progress, is_bar ? PROGRESS_BAR : PROGRESS_NONE, STDERR_FILENO);
+	int failed = copy->to.workspace ? copy_in(copy, err) : copy_out(copy, err);
+	progress_finish(&copy->progress);
+	return failed;
+}
+
+static void print_result(const struct copy *copies, size_t count, struct json *j)
+{
+	uint64_t bytes = 0, left_out = 0, outward = 0;
+	for (size_t i = 0; i < count; i++) {
+		bytes += copies[i].bytes;
+		left_out += copies[i].left_out.count;
+		outward += copies[i].outward.count;
+	}
 	json_object(j, NULL);
-	json_u64(j, "bytes", copy->bytes);
-	json_u64(j, "left_out", copy->left_out.count);
-	json_u64(j, "outward_links", copy->outward.count);
+	json_u64(j, "bytes", bytes);
+	json_u64(j, "left_out", left_out);
+	json_u64(j, "outward_links", outward);
 	json_end(j);
 }
 
 static int run(struct command *command, struct error *err)
 {
-	struct copy copy = { .remote = &command->remote, .began_ms = clock_monotonic_ms() };
-	bool is_bar = progress_kind_for(STDERR_FILENO) == PROGRESS_BAR;
-	progress_init(&copy.progress, is_bar ? PROGRESS_BAR : PROGRESS_NONE, STDERR_FILENO);
-	int failed = parse_places(&copy, &command->operands, command->json, err) ||
-		     remote_open(&command->remote, err) ||
-		     (copy.to.workspace ? copy_in(&copy, err) : copy_out(&copy, err));
-	progress_finish(&copy.progress);
-	if (failed)
-		return remote_is_interrupted() ? fail(err, ERR_CANCELED, "the copy was interrupted")
-					       : -1;
+	const text_list *operands = &command->operands;
+	size_t count = operands->count - 1;
+	struct copy *copies = arena_array(&command->arena, count, sizeof *copies);
+	for (size_t i = 0; i < count; i++) {
+		copies[i].remote = &command->remote;
+		if (parse_places(&copies[i], operands->items[i], operands->items[count],
+			    command->json, err))
+			return -1;
+	}
+	if (remote_open(&command->remote, err) || (count > 1 && check_several(copies, count, err)))
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		if (copy_one(&copies[i], err))
+			return remote_is_interrupted()
+				       ? fail(err, ERR_CANCELED, "the copy was interrupted")
+				       : -1;
+		if (!command->json)
+			warn(&copies[i]);
+	}
 	if (command->json)
-		print_result(&copy, &command->value);
-	else
-		warn(&copy);
+		print_result(copies, count, &command->value);
 	return 0;
 }
 
@@ -449,14 +498,15 @@ const struct arg_spec cli_cp = {
 	.command = "cp",
 	.summary = "copy files and directories in and out of a workspace",
 	.group = GROUP_EVERYDAY,
-	.usage = "SOURCE TARGET [options]",
-	.about = "Copies a file or a directory tree into a workspace or out of it. One side is "
+	.usage = "SOURCE... TARGET [options]",
+	.about = "Copies files and directory trees into a workspace or out of it. One side is "
 		 "NAME:PATH or AGENT/CONTEXT:PATH, where PATH is a path inside the sandbox, "
 		 "absolute or relative to /workspace; the other is a path of this host, or - for "
 		 "standard input or output. If TARGET is an existing directory, SOURCE is copied "
-		 "into it; SOURCE/. copies the content of SOURCE.",
+		 "into it, as several are; SOURCE/. copies the content of SOURCE.",
 	REMOTE_OPTIONS,
 	.examples = "  carrel cp main.py demo:\n"
+		    "  carrel cp *.py tests demo:\n"
 		    "  carrel cp demo:/workspace/output ./results\n"
 		    "  tar c . | carrel cp - demo:/workspace/in.tar\n"
 		    "  carrel cp demo:report.txt - | less\n"
