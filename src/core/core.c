@@ -96,8 +96,9 @@ int core_open(
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	access_open(core, options);
-	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->pins,
-		&core->template_builds, &core->snapshots, &core->held_layers };
+	packages_open(core);
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->template_builds,
+		&core->snapshots, &core->held_layers };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
@@ -215,10 +216,10 @@ void core_free(struct core *core)
 	template_builds_close(core);
 	layers_done(core);
 	journal_done(&core->journal);
-	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->pins,
-		&core->snapshots };
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->snapshots };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_done(tables[i]);
+	packages_close(core);
 	execs_close(core);
 	fd_close(&core->workspaces);
 	fd_close(&core->sockets);
@@ -303,6 +304,7 @@ struct core_workspace *workspace_new(struct core *core, const struct workspace *
 	struct core_workspace *w = xzalloc(sizeof *w);
 	w->core = core;
 	arena_init(&w->arena);
+	packages_attach(w);
 	sandbox_clear(&w->sandbox);
 	set_model(w, model);
 	return w;
@@ -321,6 +323,7 @@ static void free_workspace(struct core_workspace *w)
 	policies_forget(w);
 	takers_forget(w);
 	merge_forget(w);
+	packages_detach(w);
 	waiters_forget(w->waiters);
 	waiters_forget(w->suspenders);
 	for (struct cancelable *c = w->operations; c; c = c->next)

@@ -17,6 +17,7 @@
 #include "store/store.h"
 
 struct core_exec;
+struct env_pin;
 struct fiber;
 struct exec_record;
 struct audit;
@@ -104,7 +105,6 @@ struct core_workspace {
 	bool is_gone;	/* removed; freed with the last reference */
 	bool is_spare;	/* made ahead by core/workspaces/spare.c, not yet assigned to a request */
 	bool is_canceled;   /* its creation was canceled while in progress */
-	uint64_t build_tag; /* of the running build of its environment, or 0 */
 	bool is_suspending; /* becomes suspended when its sandbox has ended and is measured */
 	struct core_waiter *suspenders; /* called when it is suspended */
 	struct core_waiter *removal; /* called when it is removed; NULL: it isn't being removed */
@@ -137,14 +137,11 @@ struct core_workspace {
 	struct layer_merge *merge; /* finished merge of layers that replaces them at the next start
 				    * (core/state/merge_layers.c) */
 	size_t unmerged_layers;	   /* number of its layers when a merge failed: retry with more */
-	struct core_policies *policies;		/* compiled; NULL: not yet */
-	struct env_pin *pins[ENV_KINDS];	/* its environments', of
-							   core/packages/environments.c */
-	struct env_pin *pins_before[ENV_KINDS]; /* of model.unsettled */
-	struct package_change *changes;		/* queue of installs (core/packages/packages.c) */
-	struct cancelable *operations;		/* cancelable operations that use it */
-	struct workspace_traffic traffic;	/* since the start of core */
-	struct core_waiter *waiters;		/* called when its sandbox is up */
+	struct core_policies *policies;	     /* compiled; NULL: not yet */
+	struct workspace_packages *packages; /* of core/packages */
+	struct cancelable *operations;	     /* cancelable operations that use it */
+	struct workspace_traffic traffic;    /* since the start of core */
+	struct core_waiter *waiters;	     /* called when its sandbox is up */
 	struct core_waiter *refusals; /* other creations of this name, refused when it is created */
 	struct core_workspace *newer, *older; /* all of them, by creation */
 };
@@ -175,15 +172,15 @@ struct core {
 	struct error *load_failure; /* why its rows could not be read, or NULL */
 	struct env_store envs;
 	struct launcher launcher;
-	struct access *access; /* of core/access */
-	struct execs *execs;   /* of core/execs */
-	struct audit *audit;   /* core/access/audit.c; NULL: the audit log is off */
+	struct access *access;		/* of core/access */
+	struct execs *execs;		/* of core/execs */
+	struct core_packages *packages; /* of core/packages */
+	struct audit *audit;		/* core/access/audit.c; NULL: the audit log is off */
 	const char *config_digest;
 	struct networks *networks; /* core/workspaces/networks.c */
 	struct journal journal;
 	struct metrics metrics;
 	struct map ids, names, contexts;       /* of workspaces */
-	struct map pins;		       /* environments in use, by name */
 	struct map template_builds;	       /* core/state/template_builds.c, by name */
 	int template_dir;		       /* <home>/templates */
 	bool templates_outside;		       /* the store of templates isn't in this home
@@ -503,7 +500,15 @@ void snapshot_restore(struct core *core, const struct snapshot *row);
 void snapshots_forget(struct core *core, const char *workspace);
 void snapshots_done(struct core *core);
 
+/* ---- packages/open.c ---- */
+void packages_open(struct core *core);
+void packages_close(struct core *core);		/* no workspace is left */
+void packages_attach(struct core_workspace *w); /* to a new one, with nothing in it */
+void packages_detach(struct core_workspace *w); /* after environments_release */
+
 /* ---- packages.c ---- */
+/* Installs or removals are under way, or wait. */
+bool packages_are_changing(const struct core_workspace *w);
 /* Its trees are released: an install that waits for them goes on. */
 void packages_go_on(struct core_workspace *w);
 

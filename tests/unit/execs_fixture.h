@@ -323,6 +323,7 @@ static inline int open_world(void **state)
 	str_format(path, sizeof path, "%s/root/dev/pts/ptmx", world->dir);
 	assert_int_equal(symlink("/dev/ptmx", path), 0);
 	id_make(world->w.model.id);
+	packages_attach(&world->w);
 	world->w.model.name = "desk";
 	world->w.model.state = WORKSPACE_READY;
 	str_format(path, sizeof path, "%s/workspaces/%s", world->dir, world->w.model.id);
@@ -343,6 +344,7 @@ static inline int close_world(void **state)
 	fd_close(&world->init.listener);
 	auto_close int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(path_remove_tree(tmp, world->dir + 5, &err), 0);
+	packages_detach(&world->w);
 	free(world);
 	world = NULL;
 	return 0;

@@ -12,6 +12,7 @@
 #include "core/packages/build_progress.h"
 #include "core/packages/checkup.h"
 #include "core/packages/environments.h"
+#include "core/packages/internal.h"
 #include "core/packages/recipes.h"
 #include "core/waits.h"
 #include "envs/kind.h"
@@ -116,7 +117,7 @@ void environment_unpin(struct core *core, struct env_pin *pin)
 {
 	if (!pin || --pin->users)
 		return;
-	map_remove(&core->pins, str_from(pin->name));
+	map_remove(&core->packages->pins, str_from(pin->name));
 	free_pin(pin);
 }
 
@@ -128,7 +129,7 @@ const struct env_meta *pin_meta(const struct env_pin *pin)
 /* The pin of that name, which is the caller's to release. */
 static struct env_pin *take_pin(struct core *core, const char *name, struct error *err)
 {
-	struct env_pin *pin = map_get(&core->pins, str_from(name));
+	struct env_pin *pin = map_get(&core->packages->pins, str_from(name));
 	bool is_new = !pin;
 	if (is_new) {
 		pin = xzalloc(sizeof *pin + strlen(name) + 1);
@@ -143,7 +144,7 @@ static struct env_pin *take_pin(struct core *core, const char *name, struct erro
 		return NULL;
 	}
 	if (is_new)
-		map_add(&core->pins, str_from(pin->name), pin);
+		map_add(&core->packages->pins, str_from(pin->name), pin);
 	pin->users++;
 	return pin;
 }
@@ -157,7 +158,8 @@ static int check_kinds(
 			return fail(err, ERR_INVALID,
 				"environments '%s' and '%s' are both of %s: a workspace has one of "
 				"each kind",
-				w->pins[i]->name, meta->name, env_kind_row_of(meta)->name);
+				w->packages->pins[i]->name, meta->name,
+				env_kind_row_of(meta)->name);
 	return 0;
 }
 
@@ -170,15 +172,15 @@ static int pin(struct core_workspace *w, size_t slot, const char *name, struct e
 		environment_unpin(w->core, pin);
 		return -1;
 	}
-	environment_unpin(w->core, w->pins[slot]);
-	w->pins[slot] = pin;
+	environment_unpin(w->core, w->packages->pins[slot]);
+	w->packages->pins[slot] = pin;
 	return 0;
 }
 
 static struct env_pin *keep(struct core *core, const char *name)
 {
 	struct error ignored; /* the first command looks again, and says what is wrong */
-	struct env_pin *pin = map_get(&core->pins, str_from(name));
+	struct env_pin *pin = map_get(&core->packages->pins, str_from(name));
 	if (!pin)
 		return take_pin(core, name, &ignored);
 	pin->users++;
@@ -189,20 +191,20 @@ void environments_keep(struct core_workspace *w)
 {
 	for (size_t i = 0; i < ENV_KINDS; i++) {
 		const char *name = w->model.environments.of[i];
-		if (name && !w->pins[i])
-			w->pins[i] = keep(w->core, name);
+		if (name && !w->packages->pins[i])
+			w->packages->pins[i] = keep(w->core, name);
 	}
 	for (size_t i = 0; i < ENV_KINDS; i++)
-		if (w->model.unsettled[i].before && !w->pins_before[i])
-			w->pins_before[i] = keep(w->core, w->model.unsettled[i].before);
+		if (w->model.unsettled[i].before && !w->packages->before[i])
+			w->packages->before[i] = keep(w->core, w->model.unsettled[i].before);
 }
 
 void environments_release(struct core_workspace *w)
 {
 	for (size_t i = 0; i < ENV_KINDS; i++) {
-		environment_unpin(w->core, w->pins[i]);
-		environment_unpin(w->core, w->pins_before[i]);
-		w->pins[i] = w->pins_before[i] = NULL;
+		environment_unpin(w->core, w->packages->pins[i]);
+		environment_unpin(w->core, w->packages->before[i]);
+		w->packages->pins[i] = w->packages->before[i] = NULL;
 	}
 }
 
@@ -216,8 +218,8 @@ void environments_sort(struct core_workspace *w)
 		return;
 	names[own] = names[0];
 	names[0] = NULL;
-	w->pins[own] = w->pins[0];
-	w->pins[0] = NULL;
+	w->packages->pins[own] = w->packages->pins[0];
+	w->packages->pins[0] = NULL;
 }
 
 const text_list *environment_layers(struct core_workspace *w, const struct env_kind *kind)
@@ -225,26 +227,26 @@ const text_list *environment_layers(struct core_workspace *w, const struct env_k
 	environments_keep(w);
 	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (environment_kind(w, i) == kind)
-			return &w->pins[i]->meta.layers;
+			return &w->packages->pins[i]->meta.layers;
 	return NULL;
 }
 
 bool environments_are_pinned(const struct core_workspace *w)
 {
 	for (size_t i = 0; i < ENV_KINDS; i++)
-		if (w->pins[i])
+		if (w->packages->pins[i])
 			return true;
 	return false;
 }
 
 const struct env_kind *environment_kind(const struct core_workspace *w, size_t slot)
 {
-	return w->pins[slot] ? env_kind_of(&w->pins[slot]->meta) : NULL;
+	return w->packages->pins[slot] ? env_kind_of(&w->packages->pins[slot]->meta) : NULL;
 }
 
 const struct env_meta *environment_pinned(const struct core_workspace *w, size_t slot)
 {
-	return w->pins[slot] ? &w->pins[slot]->meta : NULL;
+	return w->packages->pins[slot] ? &w->packages->pins[slot]->meta : NULL;
 }
 
 static size_t add_texts(const char **strings, const text_list *texts)
@@ -282,7 +284,7 @@ size_t environments_describe(const struct core_workspace *w, struct launch_messa
 {
 	size_t count = 0;
 	for (size_t i = 0; i < ENV_KINDS; i++) {
-		const struct env_pin *pin = w->pins[i];
+		const struct env_pin *pin = w->packages->pins[i];
 		if (!pin || !w->model.environments.of[i])
 			continue;
 		count += describe(w, &pin->meta, strings + count);
@@ -475,7 +477,7 @@ void environment_cancel_build(struct core *core, uint64_t tag)
 
 void environment_cancel(struct core_workspace *w)
 {
-	environment_cancel_build(w->core, w->build_tag);
+	environment_cancel_build(w->core, w->packages->build);
 }
 
 /* One that exists. 0: it has to be built. */
@@ -519,7 +521,7 @@ int environment_prepare(
 		.w = w,
 		.recipe = &w->model,
 		.request_id = request_id,
-		.tag = &w->build_tag };
+		.tag = &w->packages->build };
 	for (; p.slot < ENV_KINDS; p.slot++)
 		if (is_asked(&w->model, p.slot) && find_or_build(&p, err))
 			return -1;

@@ -114,7 +114,7 @@ static void read_package_json(struct checkup *c, int fd)
 /* What its environment was made of, where no package.json says what is wanted. */
 static void add_node_packages(struct checkup *c)
 {
-	const struct env_meta *meta = pin_meta(c->w->pins[ENV_KIND_NODE]);
+	const struct env_meta *meta = pin_meta(c->w->packages->pins[ENV_KIND_NODE]);
 	node_specs specs = { 0 };
 	struct str text, kept;
 	const char *package;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 #include "base/fd.h"
 #include "core/packages/checkup.h"
+#include "core/packages/internal.h"
 #include "core/waits.h"
 #include "format/text/json_read.h"
 
@@ -172,7 +173,7 @@ static void print_requirements(struct checkup *c, struct buf *out)
 
 void checkup_import(struct checkup *c)
 {
-	const struct env_meta *meta = pin_meta(c->w->pins[ENV_KIND_PYTHON]);
+	const struct env_meta *meta = pin_meta(c->w->packages->pins[ENV_KIND_PYTHON]);
 	const struct exec_listener listener = { .ended = on_ended, .ctx = c };
 	text_list argv = { 0 };
 	struct text_pair env[] = { { "PYTHONDONTWRITEBYTECODE", "1" } };

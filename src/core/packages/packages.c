@@ -118,20 +118,25 @@ static void put_back(struct package_change *c)
 	if (!has_new(c))
 		return;
 	set_model(w, &c->old);
-	struct env_pin *unwanted = w->pins[slot];
-	w->pins[slot] = c->pin;
+	struct env_pin *unwanted = w->packages->pins[slot];
+	w->packages->pins[slot] = c->pin;
 	c->pin = unwanted;
 	if (!w->model.unsettled[slot].before) {
-		environment_unpin(w->core, w->pins_before[slot]);
-		w->pins_before[slot] = NULL;
+		environment_unpin(w->core, w->packages->before[slot]);
+		w->packages->before[slot] = NULL;
 	}
 	workspace_save(w, NULL, NULL);
+}
+
+bool packages_are_changing(const struct core_workspace *w)
+{
+	return w->packages->changes;
 }
 
 static unsigned count_changes(const struct core_workspace *w)
 {
 	unsigned count = 0;
-	for (const struct package_change *at = w->changes; at; at = at->later)
+	for (const struct package_change *at = w->packages->changes; at; at = at->later)
 		count++;
 	return count;
 }
@@ -153,7 +158,7 @@ static int copy_live(struct package_change *c, struct error *err)
 	struct live_change change = { .w = w,
 		.arena = &c->arena,
 		.before = pin_meta(c->pin),
-		.after = pin_meta(w->pins[c->manager->slot]),
+		.after = pin_meta(w->packages->pins[c->manager->slot]),
 		.names = unsettled->forced };
 	if (c->manager->apply(c->fiber, &change, err))
 		return -1;
@@ -216,7 +221,7 @@ void packages_push_unique(struct arena *arena, text_list *list, const char *text
 int packages_refuse_removal(
 	struct package_change *c, const char *name, const char *hint, struct error *err)
 {
-	const struct env_meta *meta = pin_meta(c->w->pins[c->manager->slot]);
+	const struct env_meta *meta = pin_meta(c->w->packages->pins[c->manager->slot]);
 	if (meta && env_package_version(&meta->packages, name))
 		return fail_hint(err, ERR_CONFLICT, "uninstall the packages that need it",
 			"package '%s' of workspace '%s' is a dependency of others", name,
@@ -249,7 +254,8 @@ static int write_row(struct package_change *c, struct error *err)
 {
 	struct core_workspace *w = c->w;
 	size_t slot = c->manager->slot;
-	const struct env_meta *before = pin_meta(w->pins[slot]), *after = pin_meta(c->pin);
+	const struct env_meta *before = pin_meta(w->packages->pins[slot]),
+			      *after = pin_meta(c->pin);
 	const pair_list *had = before ? &before->packages : NULL;
 	copy_model(c, &c->old);
 	c->result.environment = arena_text(&c->arena, after->name);
@@ -272,8 +278,8 @@ static int write_row(struct package_change *c, struct error *err)
 			&c->arena, &unsettled->forced, c->result.installed.items[i].key);
 	next.environments.of[slot] = arena_text(&c->arena, after->name);
 	set_model(w, &next);
-	struct env_pin *old = w->pins[slot];
-	w->pins[slot] = c->pin;
+	struct env_pin *old = w->packages->pins[slot];
+	w->packages->pins[slot] = c->pin;
 	c->pin = old;
 	environments_keep(w);
 	fault_point("packages_write_row");
@@ -294,7 +300,7 @@ static void wait_for_trees(struct package_change *c)
 
 void packages_go_on(struct core_workspace *w)
 {
-	struct package_change *c = w->changes;
+	struct package_change *c = w->packages->changes;
 	if (!c || !c->waits_for_trees)
 		return;
 	c->waits_for_trees = false;
@@ -378,9 +384,9 @@ static void run_change(struct fiber *fiber, void *ctx)
 			w->model.environments.of[ENV_KIND_PYTHON], NULL);
 	fault_point("packages_answer");
 	c->done(c->ctx, failed ? NULL : &c->result, failed ? &err : NULL);
-	w->changes = c->later;
-	if (w->changes)
-		loop_after(core->loop, 0, begin, w->changes);
+	w->packages->changes = c->later;
+	if (w->packages->changes)
+		loop_after(core->loop, 0, begin, w->packages->changes);
 	environment_unpin(core, c->pin);
 	free_change(c);
 	core_release(w);
@@ -414,7 +420,7 @@ static const struct package_manager *const managers[ENV_KINDS] = { ENV_KIND_LIST
 struct cancelable *packages_change(const struct request *request, struct core_workspace *w,
 	const struct packages_wanted *wanted, packages_fn *done, void *ctx)
 {
-	struct package_change *c = xzalloc(sizeof *c), **last = &w->changes;
+	struct package_change *c = xzalloc(sizeof *c), **last = &w->packages->changes;
 	struct error err;
 	*c = (struct package_change){ .cancelable = { .core = w->core, .cut = cut },
 		.w = w,
@@ -439,7 +445,7 @@ struct cancelable *packages_change(const struct request *request, struct core_wo
 	while (*last)
 		last = &(*last)->later;
 	*last = c;
-	if (w->changes == c)
+	if (w->packages->changes == c)
 		loop_after(w->core->loop, 0, begin, c);
 	return &c->cancelable;
 }

@@ -1,6 +1,7 @@
 /* packages_internal.h -- what packages*.c share. Private to them. */
 #pragma once
 #include "core/files/files_ask.h"
+#include "core/packages/internal.h"
 #include "core/packages/packages.h"
 #include "envs/kind.h"
 #include "format/packages/node_package.h"

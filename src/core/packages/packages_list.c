@@ -40,7 +40,7 @@ static const struct env_meta *meta_of(const struct core_workspace *w, const stru
 {
 	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (environment_kind(w, i) == kind)
-			return pin_meta(w->pins[i]);
+			return pin_meta(w->packages->pins[i]);
 	return NULL;
 }
 
@@ -97,7 +97,7 @@ static int check_pins(struct core_workspace *w, struct error *err)
 	const char *const *names = w->model.environments.of;
 	environments_keep(w);
 	for (size_t i = 0; i < ENV_KINDS; i++)
-		if (names[i] && !w->pins[i])
+		if (names[i] && !w->packages->pins[i])
 			return fail(err, ERR_NOT_FOUND,
 				"environment '%s' of workspace '%s' is missing", names[i],
 				w->model.name);

@@ -55,7 +55,7 @@ static int read_recipe(struct package_change *c, struct str *text, struct error 
 {
 	struct core_workspace *w = c->w;
 	const struct workspace_node *node = &w->model.node;
-	const struct env_meta *meta = pin_meta(w->pins[ENV_KIND_NODE]);
+	const struct env_meta *meta = pin_meta(w->packages->pins[ENV_KIND_NODE]);
 	*text = STR("");
 	if (node->package_json && !node->packages.count) {
 		*text = str_from(node->package_json);

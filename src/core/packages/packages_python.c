@@ -14,7 +14,7 @@ static const char *minor_of(struct arena *arena, const char *version)
 static int read_recipe(struct package_change *c, struct error *err)
 {
 	struct core_workspace *w = c->w;
-	const struct env_meta *meta = pin_meta(w->pins[ENV_KIND_PYTHON]);
+	const struct env_meta *meta = pin_meta(w->packages->pins[ENV_KIND_PYTHON]);
 	auto_buf struct buf text = buf_empty(REQUIREMENTS_MAX);
 	if (!w->model.environments.of[ENV_KIND_PYTHON] || w->model.python ||
 		w->model.requirements || w->model.packages.count || w->model.build_options.count)
@@ -115,7 +115,7 @@ static int make_recipe(struct package_change *c, struct error *err)
 		return fail(err, ERR_LIMIT, "a workspace has at most %d packages of its own",
 			PACKAGES_MAX);
 	/* What has no packages left is still an environment, of this Python. */
-	const struct env_meta *meta = pin_meta(c->w->pins[ENV_KIND_PYTHON]);
+	const struct env_meta *meta = pin_meta(c->w->packages->pins[ENV_KIND_PYTHON]);
 	if (!c->next.packages.count && !c->next.requirements && !c->next.python && meta)
 		c->next.python = minor_of(&c->arena, meta->python_version);
 	return 0;
@@ -154,7 +154,7 @@ static int edit(struct package_change *c, struct error *err)
 {
 	struct project_file *file = &c->files[0];
 	text_list declared = list_declared(c);
-	const struct env_meta *meta = pin_meta(c->w->pins[ENV_KIND_PYTHON]);
+	const struct env_meta *meta = pin_meta(c->w->packages->pins[ENV_KIND_PYTHON]);
 	const char *python =
 		meta ? minor_of(&c->arena, meta->python_version) : c->w->model.python; /* or NULL */
 	if (!file->is_there && c->wanted.is_removal)

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/internal.h"
+#include "core/packages/internal.h"
 #include "core/waits.h"
 #include "envs/kind.h"
 
@@ -42,8 +43,8 @@ static void on_child(void *ctx, bool ok, uint64_t failed)
 static struct upper_change describe(const struct settling *s)
 {
 	const struct core_workspace *w = s->w;
-	const struct env_meta *before = pin_meta(w->pins_before[s->slot]);
-	struct upper_change change = { .after = pin_meta(w->pins[s->slot])->layers,
+	const struct env_meta *before = pin_meta(w->packages->before[s->slot]);
+	struct upper_change change = { .after = pin_meta(w->packages->pins[s->slot])->layers,
 		.forced = w->model.unsettled[s->slot].forced };
 	if (before)
 		change.before = before->layers;
@@ -135,8 +136,8 @@ static void save(struct settling *s)
 {
 	struct core_workspace *w = s->w;
 	struct error err;
-	environment_unpin(w->core, w->pins_before[s->slot]);
-	w->pins_before[s->slot] = NULL;
+	environment_unpin(w->core, w->packages->before[s->slot]);
+	w->packages->before[s->slot] = NULL;
 	w->model.unsettled[s->slot] = (struct workspace_unsettled){ 0 };
 	w->is_dirty = true;
 	fault_point("core_settled");
@@ -154,12 +155,12 @@ static int settle_slot(struct settling *s, struct error *err)
 	const struct env_pin *after;
 	do {
 		environments_keep(w);
-		after = w->pins[s->slot];
+		after = w->packages->pins[s->slot];
 		if (!w->model.unsettled[s->slot].before || !after)
 			return 0; /* without a pin the start says what is missing */
 		if (has_frozen(s) ? run_job(s, err) : run_child(s, err))
 			return -1;
-	} while (after != w->pins[s->slot]); /* an install has replaced it meanwhile */
+	} while (after != w->packages->pins[s->slot]); /* an install has replaced it meanwhile */
 	if (!s->layer)
 		save(s);
 	return 0;

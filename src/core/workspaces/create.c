@@ -197,7 +197,7 @@ static int prepare(struct creation *creation, struct error *err)
 	if (is_unwanted(creation, err) || failed)
 		return -1;
 	for (size_t i = 0; i < ENV_KINDS; i++)
-		if (policies_check_environment(w, pin_meta(w->pins[i]), err))
+		if (policies_check_environment(w, environment_pinned(w, i), err))
 			return -1;
 	return creation->template_sha256[0] ? template_build_make(w, creation->template_sha256, err)
 					    : 0;

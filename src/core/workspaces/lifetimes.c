@@ -76,7 +76,7 @@ static void add_use(const char *uses[WORKSPACE_USES_MAX], const char *what)
 
 void lifetime_list_uses(const struct core_workspace *w, const char *uses[WORKSPACE_USES_MAX])
 {
-	if (w->changes)
+	if (packages_are_changing(w))
 		add_use(uses, "packages of it are being installed or removed");
 	if (w->archiving)
 		add_use(uses, "an archive of it is being made");
