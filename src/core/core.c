@@ -83,22 +83,18 @@ int core_open(
 	core->config_digest = options->config_digest;
 	core->release_after_ms = options->release_after_ms;
 	core->landlock_writes = options->landlock_writes;
-	core->archives_removed = options->archives_removed;
-	core->archives_expired = options->archives_expired;
-	core->archives_gzip = options->archives_gzip;
 	core->keeps_spare = options->keeps_spare;
 	core->workspaces = core->sockets = core->home.dir = -1;
 	core->launcher.socket = core->writer = core->closer = -1;
 	core->closer_child = CHILD_NONE;
-	core->template_dir = -1;
 	core->use_snapshots = options->use_snapshots;
 	core->auto_repair = options->auto_repair;
 	core->envs = (struct env_store){ .dir = -1, .layers = { .dir = -1 } };
 	arena_init(&core->arena);
 	access_open(core, options);
 	packages_open(core);
-	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->template_builds,
-		&core->snapshots, &core->held_layers };
+	state_open(core, options);
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
 	core->metrics.started_ms = (uint64_t)clock_now_ms();
@@ -213,10 +209,9 @@ void core_free(struct core *core)
 	audit_close(core);
 	launcher_done(&core->launcher);
 	env_store_done(&core->envs);
-	template_builds_close(core);
-	layers_done(core);
+	state_close(core);
 	journal_done(&core->journal);
-	struct map *tables[] = { &core->ids, &core->names, &core->contexts, &core->snapshots };
+	struct map *tables[] = { &core->ids, &core->names, &core->contexts };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_done(tables[i]);
 	packages_close(core);
@@ -305,6 +300,7 @@ struct core_workspace *workspace_new(struct core *core, const struct workspace *
 	w->core = core;
 	arena_init(&w->arena);
 	packages_attach(w);
+	state_attach(w);
 	sandbox_clear(&w->sandbox);
 	set_model(w, model);
 	return w;
@@ -321,8 +317,7 @@ static void free_workspace(struct core_workspace *w)
 	file_servers_free(w);
 	ports_free(w);
 	policies_forget(w);
-	takers_forget(w);
-	merge_forget(w);
+	state_detach(w);
 	packages_detach(w);
 	waiters_forget(w->waiters);
 	waiters_forget(w->suspenders);

@@ -111,7 +111,6 @@ struct core_workspace {
 	const char *removal_why;     /* "removed", "expired" */
 	bool wants_archive;	     /* an archive is made before it is removed */
 	bool archive_is_partial;     /* an expiry leaves out what can't be archived */
-	struct archiving *archiving; /* the archive in progress (core/state/archives.c), or NULL */
 	void *archive_ctx;	     /* argument of core_remove_as, or NULL */
 	bool has_no_row;	     /* its row was deleted: the removal goes on from there */
 	bool has_made_room; /* the disk was too full to delete its row: its tree is removed first */
@@ -127,32 +126,18 @@ struct core_workspace {
 		struct file_call *queue;
 		bool is_waking;
 	} file_servers;
-	pair_list files;	   /* of its template, while the workspace is created */
-	struct tree_taker *takers; /* queue of operations on its trees (core/state/takers.c) */
-	bool is_taken;		   /* an operation has its trees: no sandbox starts meanwhile */
-	bool is_frozen; /* the uppers of its sandbox were frozen: nothing mounts them again */
-	bool has_state; /* created from layers that already hold its first files */
-	bool is_paused; /* its processes are stopped for a snapshot: no command starts */
-	struct loop_timer *look;   /* for `takers`: checks whether it is still in use */
-	struct layer_merge *merge; /* finished merge of layers that replaces them at the next start
-				    * (core/state/merge_layers.c) */
-	size_t unmerged_layers;	   /* number of its layers when a merge failed: retry with more */
+	pair_list files; /* of its template, while the workspace is created */
+	bool is_frozen;	 /* the uppers of its sandbox were frozen: nothing mounts them again */
+	bool has_state;	 /* created from layers that already hold its first files */
+	bool is_paused;	 /* its processes are stopped for a snapshot: no command starts */
 	struct core_policies *policies;	     /* compiled; NULL: not yet */
 	struct workspace_packages *packages; /* of core/packages */
+	struct workspace_trees *trees;	     /* of core/state */
 	struct cancelable *operations;	     /* cancelable operations that use it */
 	struct workspace_traffic traffic;    /* since the start of core */
 	struct core_waiter *waiters;	     /* called when its sandbox is up */
 	struct core_waiter *refusals; /* other creations of this name, refused when it is created */
 	struct core_workspace *newer, *older; /* all of them, by creation */
-};
-
-/* A snapshot that has a row. */
-struct core_snapshot {
-	struct core *core;
-	struct snapshot model;
-	struct arena arena; /* of the model's texts */
-	bool is_unexamined; /* its size or content id could not be found out */
-	struct core_snapshot *newer, *older;
 };
 
 /* Its disk limit is kept by core, not by a quota of the file system. */
@@ -175,30 +160,17 @@ struct core {
 	struct access *access;		/* of core/access */
 	struct execs *execs;		/* of core/execs */
 	struct core_packages *packages; /* of core/packages */
+	struct core_state *state;	/* of core/state */
 	struct audit *audit;		/* core/access/audit.c; NULL: the audit log is off */
 	const char *config_digest;
 	struct networks *networks; /* core/workspaces/networks.c */
 	struct journal journal;
 	struct metrics metrics;
-	struct map ids, names, contexts;       /* of workspaces */
-	struct map template_builds;	       /* core/state/template_builds.c, by name */
-	int template_dir;		       /* <home>/templates */
-	bool templates_outside;		       /* the store of templates isn't in this home
-						  (core/state/template_fetch.c) */
-	struct template_fetch *template_fetch; /* the fetch in progress, or NULL */
-	struct core_waiter *template_waiters;  /* called by the next fetch */
-	bool use_snapshots;		       /* templates are built into layers */
-	bool auto_repair; /* damage that keeps a sandbox from starting is repaired */
-	int sockets;	  /* <home>/run/sb */
+	struct map ids, names, contexts; /* of workspaces */
+	bool use_snapshots;		 /* templates are built into layers */
+	bool auto_repair;		 /* damage that keeps a sandbox from starting is repaired */
+	int sockets;			 /* <home>/run/sb */
 	struct core_workspace *newest, *oldest;
-	bool archives_removed, archives_expired, archives_gzip; /* as configured */
-	struct map snapshots;					/* by id */
-	struct core_snapshot *newest_snapshot;			/* all of them, by creation */
-	struct map held_layers;					/* by name: layer_hold */
-	struct loop_timer *layer_sweep;
-	struct layer_merge *merge; /* the merge in progress (core/state/merge_layers.c), or NULL */
-	struct inquiry *inquiry;   /* the job that reads a snapshot (core/state/snapshot_content.c),
-				      or NULL */
 	bool landlock_writes;
 	bool keeps_spare;
 	uint64_t release_after_ms;
@@ -223,7 +195,6 @@ struct core {
 	struct measure cleaner, meter;
 	struct job_queue tree_jobs, blobs;
 	struct shares uploads, creations;
-	struct pull *pulls; /* queue of core/state/pull.c: the first is in progress */
 	bool has_rubbish;
 	bool has_rubbish_inside; /* workspaces/<id>/.del-<id> exist, in workspaces that stay */
 	struct core_waiter *clean_waiters; /* called by the end of `cleaner`: trees_when_clean */
@@ -424,6 +395,12 @@ void tree_measure_forget(struct closed_measure *measure); /* fn isn't called; NU
  * w. */
 int marks_sweep(struct fiber *fiber, struct core_workspace *w, struct error *err);
 
+/* ---- state/open.c ---- */
+void state_open(struct core *core, const struct core_options *options);
+void state_close(struct core *core);	     /* no workspace is left */
+void state_attach(struct core_workspace *w); /* to a new one, with nothing in it */
+void state_detach(struct core_workspace *w);
+
 /* ---- takers.c ---- */
 /* Calls taken(ctx, w, NULL) when w has no sandbox, one after the other; no sandbox starts until
  * tree_release. One that nobody uses is ended. While commands run or files are in transfer:
@@ -434,7 +411,8 @@ void tree_take(struct core_workspace *w, enum when_busy when_busy, uint64_t time
 	const struct cancelable *owner, core_workspace_fn *taken, void *ctx);
 void tree_release(struct core_workspace *w);
 void takers_go_on(struct core_workspace *w); /* something has changed that they wait for */
-void takers_forget(struct core_workspace *w);
+bool tree_is_taken(const struct core_workspace *w);
+bool tree_is_awaited(const struct core_workspace *w); /* by a tree_take that has not called back */
 
 /* ---- parts.c ---- */
 /* One that has_packages is used where the workspace has an environment below it. */
@@ -481,7 +459,6 @@ void layers_release_all(struct core *core, const text_list *names);
 /* Adds the names of all layers that are needed: by workspaces, snapshots, builds of templates, jobs
  * on trees that have not ended, and those that are held. */
 void layers_named(const struct core *core, struct map *named);
-void layers_done(struct core *core);	/* forgets what is held */
 void layers_recover(struct core *core); /* at the start, when all rows are read */
 /* Removes frozen layers that layers_named does not add, and unfinished ones, soon. */
 void layers_sweep(struct core *core);
@@ -491,7 +468,6 @@ void layers_sweep(struct core *core);
 void merges_check(struct core *core);
 /* Its sandbox is gone: what was merged is put in its place before another one starts. */
 void merge_go_on(struct core_workspace *w);
-void merge_forget(struct core_workspace *w); /* it goes */
 void merges_done(struct core *core);
 
 /* ---- snapshots.c ---- */
@@ -499,6 +475,9 @@ void snapshot_restore(struct core *core, const struct snapshot *row);
 /* Removes the snapshots of a workspace that is removed; NULL: of all that are gone. */
 void snapshots_forget(struct core *core, const char *workspace);
 void snapshots_done(struct core *core);
+/* The newest for which fits() says so, or NULL. */
+const struct snapshot *snapshots_find(const struct core *core,
+	bool (*fits)(const void *ctx, const struct snapshot *snapshot), const void *ctx);
 
 /* ---- packages/open.c ---- */
 void packages_open(struct core *core);
@@ -629,6 +608,8 @@ void removal_archived(
 /* ---- archives.c ---- */
 /* Makes the archive of a workspace that has no sandbox and gets none; then removal_archived. */
 void archive_begin(struct core_workspace *w);
+bool archive_is_in_progress(const struct core_workspace *w);
+bool archives_keep_expired(const struct core *core); /* as configured */
 void removal_note_archive(void *ctx, const struct archive_row *row);
 
 void removal_go_on(struct core_workspace *w); /* its sandbox is gone */

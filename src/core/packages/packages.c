@@ -292,7 +292,7 @@ static int write_row(struct package_change *c, struct error *err)
 static void wait_for_trees(struct package_change *c)
 {
 	struct error none;
-	while (c->w->is_taken) {
+	while (tree_is_taken(c->w)) {
 		c->waits_for_trees = true;
 		fiber_wait(c->fiber, &none);
 	}

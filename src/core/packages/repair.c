@@ -249,36 +249,29 @@ static bool has_damage(const struct repairing *r, const text_list *layers)
 	return false;
 }
 
-/* The newest snapshot whose layers are whole, for the user to go back to. */
-static const struct core_snapshot *find_whole(const struct repairing *r)
+/* A snapshot whose layers are whole, for the user to go back to. */
+static bool is_whole(const void *ctx, const struct snapshot *s)
 {
-	for (const struct core_snapshot *s = r->w->core->newest_snapshot; s; s = s->older)
-		if (!strcmp(s->model.workspace, r->w->model.id) && !has_damage(r, &s->model.layers))
-			return s;
-	return NULL;
+	const struct repairing *r = ctx;
+	return !strcmp(s->workspace, r->w->model.id) && !has_damage(r, &s->layers);
 }
 
 static void not_made(struct repairing *r, const char *layer, const struct error *err)
 {
-	const struct core_snapshot *whole = find_whole(r);
+	const struct snapshot *whole = snapshots_find(r->w->core, is_whole, r);
 	if (whole)
 		say(r, &r->result.failed,
 			"layer '%s' can't be made again: %s; `carrel snapshot rollback %s "
 			"%llu` goes back to a snapshot without it",
-			layer, err->text, r->w->model.name,
-			(unsigned long long)whole->model.version);
+			layer, err->text, r->w->model.name, (unsigned long long)whole->version);
 	else
 		say(r, &r->result.failed, "layer '%s' can't be made again: %s", layer, err->text);
 }
 
 /* A snapshot that has it on top knows what was in it, and may have been pushed. */
-static const struct core_snapshot *find_pushed(const struct core *core, const char *layer)
+static bool is_pushed(const void *layer, const struct snapshot *s)
 {
-	const struct core_snapshot *s = core->newest_snapshot;
-	while (s && !(s->model.content_id && s->model.layers.count &&
-			    !strcmp(s->model.layers.items[0], layer)))
-		s = s->older;
-	return s;
+	return s->content_id && s->layers.count && !strcmp(s->layers.items[0], layer);
 }
 
 static int fetch(struct repairing *r, const char *layer, const char *content_id, struct error *err)
@@ -319,9 +312,9 @@ static void repair_layer(struct repairing *r, const char *layer)
 		say(r, &r->result.done, "made layer '%s' of its template again", layer);
 		return;
 	}
-	const struct core_snapshot *s =
-		err.code == ERR_NOT_FOUND ? find_pushed(r->w->core, layer) : NULL;
-	if (s && !fetch(r, layer, s->model.content_id, &err))
+	const struct snapshot *s =
+		err.code == ERR_NOT_FOUND ? snapshots_find(r->w->core, is_pushed, layer) : NULL;
+	if (s && !fetch(r, layer, s->content_id, &err))
 		say(r, &r->result.done, "fetched layer '%s' from the blob store", layer);
 	else
 		not_made(r, layer, &err);

@@ -6,7 +6,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "core/internal.h"
+#include "core/state/internal.h"
 #include "core/uploads.h"
 #include "core/waits.h"
 
@@ -163,7 +163,7 @@ static int store_sum(struct archiving *archiving, struct error *err)
 static int make_archive(struct archiving *archiving, struct error *err)
 {
 	struct core_workspace *w = archiving->w;
-	enum blob_pack pack = w->core->archives_gzip ? BLOB_PACK_GZIP : BLOB_PACK_ZSTD;
+	enum blob_pack pack = w->core->state->archives_gzip ? BLOB_PACK_GZIP : BLOB_PACK_ZSTD;
 	struct error ignored;
 	if (environment_is_unsettled(&w->model) &&
 		environment_settle(archiving->fiber, w, NULL, err))
@@ -191,7 +191,7 @@ static void run_archiving(struct fiber *fiber, void *ctx)
 	char size[24];
 	archiving->fiber = fiber;
 	int failed = make_archive(archiving, &err);
-	w->archiving = NULL;
+	w->trees->archiving = NULL;
 	str_format(size, sizeof size, "%llu", (unsigned long long)archiving->row.size_bytes);
 	if (!failed)
 		journal_emit(&w->core->journal, "workspace.archived", w->model.id, w->model.name,
@@ -202,12 +202,22 @@ static void run_archiving(struct fiber *fiber, void *ctx)
 	core_release(w);
 }
 
+bool archive_is_in_progress(const struct core_workspace *w)
+{
+	return w->trees->archiving;
+}
+
+bool archives_keep_expired(const struct core *core)
+{
+	return core->state->archives_expired;
+}
+
 void archive_begin(struct core_workspace *w)
 {
 	struct archiving *archiving = xzalloc(sizeof *archiving);
 	*archiving = (struct archiving){ .w = w };
 	core_hold(w);
-	w->archiving = archiving;
+	w->trees->archiving = archiving;
 	fiber_start(run_archiving, archiving);
 }
 
@@ -241,8 +251,8 @@ void core_remove_as(const struct request *request, struct core_workspace *w, enu
 	archive_removed_fn *done, void *ctx)
 {
 	struct core *core = w->core;
-	bool archives =
-		wish == ARCHIVE_ALWAYS || (wish == ARCHIVE_AS_CONFIGURED && core->archives_removed);
+	bool archives = wish == ARCHIVE_ALWAYS ||
+			(wish == ARCHIVE_AS_CONFIGURED && core->state->archives_removed);
 	struct removal *removal = xzalloc(sizeof *removal);
 	*removal = (struct removal){ .done = done, .ctx = ctx };
 	struct error err;

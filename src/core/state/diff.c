@@ -7,7 +7,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "core/access/policies.h"
-#include "core/internal.h"
+#include "core/state/internal.h"
 #include "core/state/snapshots.h"
 #include "core/tree_jobs.h"
 #include "format/http/uri.h"
@@ -107,7 +107,7 @@ static bool has_same_environments(const struct core_workspace *w, const struct c
 static struct core_snapshot *find_last(const struct core_workspace *w)
 {
 	struct core_snapshot *s =
-		w->model.snapshot ? map_get(&w->core->snapshots, str_from(w->model.snapshot))
+		w->model.snapshot ? map_get(&w->core->state->snapshots, str_from(w->model.snapshot))
 				  : NULL;
 	return s && !strcmp(s->model.workspace, w->model.id) ? s : NULL;
 }

@@ -1,6 +1,7 @@
 /* fork.c -- new workspaces with the state of another one, or of a snapshot: they share its layers.
  */
 #include "base/fault.h"
+#include "core/state/internal.h"
 #include "core/state/present.h"
 #include "core/state/snapshots.h"
 
@@ -298,7 +299,7 @@ void create_from(const struct request *request, struct core *core, const struct 
 	struct core_snapshot *snapshot = NULL;
 	struct core_workspace *w = NULL;
 	struct error err;
-	int failed = map_get(&core->snapshots, str_from(asked->from))
+	int failed = map_get(&core->state->snapshots, str_from(asked->from))
 			     ? core_snapshot_find(request, core, asked->from, &snapshot, &err)
 			     : core_find(request, core, asked->from, &w, &err);
 	if (!failed && snapshot)

@@ -14,6 +14,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/walk.h"
+#include "core/state/internal.h"
 #include "core/state/template_builds.h"
 #include "core/tree_jobs.h"
 #include "model/nouns/part.h"
@@ -438,21 +439,21 @@ struct held_layer {
 
 void layer_hold(struct core *core, const char *name)
 {
-	struct held_layer *held = map_get(&core->held_layers, str_from(name));
+	struct held_layer *held = map_get(&core->state->held_layers, str_from(name));
 	if (!held) {
 		held = xzalloc(sizeof *held);
 		str_copy(held->name, sizeof held->name, name);
-		map_add(&core->held_layers, str_from(held->name), held);
+		map_add(&core->state->held_layers, str_from(held->name), held);
 	}
 	held->holds++;
 }
 
 void layer_release(struct core *core, const char *name)
 {
-	struct held_layer *held = map_get(&core->held_layers, str_from(name));
+	struct held_layer *held = map_get(&core->state->held_layers, str_from(name));
 	if (!held || --held->holds)
 		return;
-	map_remove(&core->held_layers, str_from(name));
+	map_remove(&core->state->held_layers, str_from(name));
 	free(held);
 }
 
@@ -471,9 +472,11 @@ void layers_release_all(struct core *core, const text_list *names)
 void layers_done(struct core *core)
 {
 	struct held_layer *held;
-	for (size_t at = 0; (held = map_next(&core->held_layers, &at));)
+	if (core->state->layer_sweep)
+		loop_cancel(core->loop, core->state->layer_sweep);
+	for (size_t at = 0; (held = map_next(&core->state->held_layers, &at));)
 		free(held);
-	map_done(&core->held_layers);
+	map_done(&core->state->held_layers);
 }
 
 static void add_name(void *ctx, const char *name)
@@ -493,11 +496,11 @@ void layers_named(const struct core *core, struct map *named)
 	const struct held_layer *held;
 	for (const struct core_workspace *w = core->newest; w; w = w->older)
 		add_names(named, &w->model.layers);
-	for (const struct core_snapshot *s = core->newest_snapshot; s; s = s->older)
+	for (const struct core_snapshot *s = core->state->newest_snapshot; s; s = s->older)
 		add_names(named, &s->model.layers);
-	for (size_t at = 0; (build = map_next(&core->template_builds, &at));)
+	for (size_t at = 0; (build = map_next(&core->state->template_builds, &at));)
 		add_name(named, build->layer);
-	for (size_t at = 0; (held = map_next(&core->held_layers, &at));)
+	for (size_t at = 0; (held = map_next(&core->state->held_layers, &at));)
 		add_name(named, held->name);
 	tree_jobs_each_name(core, add_name, named);
 }
@@ -576,12 +579,12 @@ void layers_recover(struct core *core)
 static void on_sweep(struct loop *loop, void *ctx)
 {
 	struct core *core = ctx;
-	core->layer_sweep = NULL;
+	core->state->layer_sweep = NULL;
 	look_at_layers(core, false);
 }
 
 void layers_sweep(struct core *core)
 {
-	if (!core->layer_sweep)
-		core->layer_sweep = loop_after(core->loop, 0, on_sweep, core);
+	if (!core->state->layer_sweep)
+		core->state->layer_sweep = loop_after(core->loop, 0, on_sweep, core);
 }

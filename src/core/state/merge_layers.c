@@ -8,7 +8,7 @@
  * 3. Whatever changed meanwhile (a rollback, another environment): the merged layer is discarded.
  */
 #include "base/fault.h"
-#include "core/internal.h"
+#include "core/state/internal.h"
 #include "core/tree_jobs.h"
 #include "envs/kind.h"
 
@@ -42,23 +42,23 @@ static void merge_free(struct layer_merge *merge)
 
 static void end(struct core_workspace *w)
 {
-	merge_free(w->merge);
-	w->merge = NULL;
+	merge_free(w->trees->merge);
+	w->trees->merge = NULL;
 	layers_sweep(w->core);
 	merges_check(w->core);
 }
 
 void merge_forget(struct core_workspace *w)
 {
-	if (w->merge)
-		merge_free(w->merge);
-	w->merge = NULL;
+	if (w->trees->merge)
+		merge_free(w->trees->merge);
+	w->trees->merge = NULL;
 }
 
 void merges_done(struct core *core)
 {
-	if (core->merge)
-		merge_free(core->merge);
+	if (core->state->merge)
+		merge_free(core->state->merge);
 }
 
 /* ---- put in place ---- */
@@ -103,7 +103,7 @@ static bool still_fits(const struct layer_merge *merge, const struct core_worksp
 static void change_snapshots(struct layer_merge *merge)
 {
 	struct core *core = merge->core;
-	for (struct core_snapshot *s = core->newest_snapshot; s; s = s->older) {
+	for (struct core_snapshot *s = core->state->newest_snapshot; s; s = s->older) {
 		struct changed changed = { .before = s->model.layers };
 		if (strcmp(s->model.workspace, merge->workspace) != 0 ||
 			!find_range(merge, &s->model.layers) ||
@@ -122,7 +122,8 @@ static void put_back(struct layer_merge *merge, struct core_workspace *w)
 	workspace_tidy(w);
 	for (size_t i = 0; i < merge->snapshots.count; i++) {
 		const struct changed *changed = &merge->snapshots.items[i];
-		struct core_snapshot *s = map_get(&merge->core->snapshots, str_from(changed->id));
+		struct core_snapshot *s =
+			map_get(&merge->core->state->snapshots, str_from(changed->id));
 		if (s)
 			s->model.layers = changed->before;
 	}
@@ -145,7 +146,7 @@ static void on_saved(void *ctx, const struct error *err)
 	layers_release_all(w->core, &merge->range);
 	if (err) {
 		put_back(merge, w);
-		w->unmerged_layers = w->model.layers.count;
+		w->trees->unmerged_layers = w->model.layers.count;
 		log_record(&w->core->log, LOG_LEVEL_WARN, "merged layers can't be used",
 			"workspace", w->model.id, "error", err->text, NULL);
 	}
@@ -175,7 +176,7 @@ static void on_taken(void *ctx, struct core_workspace *w, const struct error *er
 
 void merge_go_on(struct core_workspace *w)
 {
-	struct layer_merge *merge = w->merge;
+	struct layer_merge *merge = w->trees->merge;
 	if (!merge || merge->w || w->sandbox.state != SANDBOX_NONE)
 		return;
 	if (!still_fits(merge, w)) {
@@ -194,17 +195,17 @@ static void on_merged(void *ctx, const struct json_value *answer, const struct e
 	struct layer_merge *merge = ctx;
 	struct core *core = merge->core;
 	struct core_workspace *w = map_get(&core->ids, str_from(merge->workspace));
-	core->merge = NULL;
+	core->state->merge = NULL;
 	if (err)
 		log_record(&core->log, LOG_LEVEL_WARN, "layers can't be merged", "workspace",
 			merge->workspace, "error", err->text, NULL);
 	if (err && w)
-		w->unmerged_layers = w->model.layers.count;
+		w->trees->unmerged_layers = w->model.layers.count;
 	if (err || !w)
 		merge_free(merge);
 	else {
 		fault_point("core_merged");
-		w->merge = merge;
+		w->trees->merge = merge;
 		merge_go_on(w);
 		takers_go_on(w);
 	}
@@ -231,7 +232,7 @@ static void begin(struct core_workspace *w)
 	struct arena *arena = &merge->arena;
 	text_list layers, names = { 0 };
 	char id[ID_LEN + 1];
-	core->merge = merge;
+	core->state->merge = merge;
 	merge->core = core;
 	arena_init(arena);
 	id_make(id);
@@ -260,8 +261,9 @@ static void begin(struct core_workspace *w)
 static bool may_begin(struct core_workspace *w)
 {
 	const struct workspace *model = &w->model;
-	if (model->layers.count <= LAYERS_MANY || model->layers.count <= w->unmerged_layers ||
-		w->merge || w->removal || w->is_spare || environment_is_unsettled(model))
+	if (model->layers.count <= LAYERS_MANY ||
+		model->layers.count <= w->trees->unmerged_layers || w->trees->merge || w->removal ||
+		w->is_spare || environment_is_unsettled(model))
 		return false;
 	for (size_t i = 0; i < ENV_KINDS; i++)
 		if (model->environments.of[i] && !environment_layers(w, env_kinds[i]))
@@ -271,8 +273,8 @@ static bool may_begin(struct core_workspace *w)
 
 void merges_check(struct core *core)
 {
-	for (struct core_workspace *w = core->newest; w && !core->merge && !core->is_stopping;
-		w = w->older)
+	for (struct core_workspace *w = core->newest;
+		w && !core->state->merge && !core->is_stopping; w = w->older)
 		if (may_begin(w))
 			begin(w);
 }

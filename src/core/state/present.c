@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/execs/watch.h"
+#include "core/state/internal.h"
 
 #define STOP_LOOK_MS 2 /* between two looks whether all processes have stopped */
 #define STOP_MOST_MS 10000
@@ -56,7 +57,8 @@ static int take_merged(struct fiber *fiber, struct state *state, const struct fr
 			return -1;
 		if (w->model.layers.count < WORKSPACE_LAYERS_MAX || !freeze_is_due(w))
 			return 0;
-		if (w->unmerged_layers >= w->model.layers.count || clock_monotonic_ms() >= until_ms)
+		if (w->trees->unmerged_layers >= w->model.layers.count ||
+			clock_monotonic_ms() >= until_ms)
 			return fail_hint(err, ERR_CONFLICT,
 				"the daemon's log says why layers can't be merged; carrel snapshot "
 				"rollback NAME SNAPSHOT goes back to fewer",

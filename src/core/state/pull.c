@@ -7,7 +7,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "core/internal.h"
+#include "core/state/internal.h"
 #include "core/state/push.h"
 #include "core/waits.h"
 
@@ -99,7 +99,7 @@ static int check_taken(struct pull *pull, const struct core_snapshot **known, st
 			"its manifest says that it is of workspace '%s' named '%s', but here that "
 			"is '%s'",
 			s->workspace, s->workspace_name, w->model.name);
-	*known = map_get(&pull->core->snapshots, str_from(s->id));
+	*known = map_get(&pull->core->state->snapshots, str_from(s->id));
 	if (*known) {
 		const char *id = (*known)->model.content_id;
 		return id && s->content_id && strcmp(id, s->content_id) != 0
@@ -107,7 +107,8 @@ static int check_taken(struct pull *pull, const struct core_snapshot **known, st
 					 "this home has another snapshot '%s'", s->id)
 			       : 0;
 	}
-	for (const struct core_snapshot *at = pull->core->newest_snapshot; at; at = at->older)
+	for (const struct core_snapshot *at = pull->core->state->newest_snapshot; at;
+		at = at->older)
 		if (!strcmp(at->model.workspace, s->workspace) &&
 			(at->model.version == s->version ||
 				(s->tag && at->model.tag && !strcmp(s->tag, at->model.tag))))
@@ -134,7 +135,7 @@ static void hold(struct pull *pull, const char *name)
 /* The layer of that content that a snapshot of this home has on top; NULL: none has. */
 static const char *find_top(const struct core *core, const char *content_id)
 {
-	for (const struct core_snapshot *s = core->newest_snapshot; s; s = s->older)
+	for (const struct core_snapshot *s = core->state->newest_snapshot; s; s = s->older)
 		if (s->model.content_id && s->model.layers.count &&
 			!strcmp(s->model.content_id, content_id))
 			return s->model.layers.items[0];
@@ -243,8 +244,9 @@ static int write_row(struct fiber *fiber, struct pull *pull, struct error *err)
 	s->layers = pull->names;
 	s->is_kept = true;
 	s->created_ms = clock_now_ms(); /* here: lists are in that order */
-	if (core->newest_snapshot && s->created_ms <= core->newest_snapshot->model.created_ms)
-		s->created_ms = core->newest_snapshot->model.created_ms + 1;
+	if (core->state->newest_snapshot &&
+		s->created_ms <= core->state->newest_snapshot->model.created_ms)
+		s->created_ms = core->state->newest_snapshot->model.created_ms + 1;
 	fault_point("core_pull_row");
 	if (wait_put(fiber, core, &store_snapshots, s, err))
 		return -1;
@@ -287,9 +289,9 @@ static void run_pull(struct fiber *fiber, void *ctx)
 	if (!failed && pull_snapshot(fiber, pull, key, &known, &err))
 		failed = error_context(
 			&err, "pull snapshot '%s' of '%s'", pull->wanted, pull->workspace);
-	bool was_first = core->pulls == pull;
+	bool was_first = core->state->pulls == pull;
 	if (was_first)
-		core->pulls = pull->next;
+		core->state->pulls = pull->next;
 	pull->done(pull->ctx,
 		failed	? NULL
 		: known ? &known->model
@@ -298,15 +300,15 @@ static void run_pull(struct fiber *fiber, void *ctx)
 	layers_release_all(core, &pull->held);
 	layers_sweep(core);
 	pull_free(pull);
-	if (was_first && core->pulls)
-		fiber_start(run_pull, core->pulls);
+	if (was_first && core->state->pulls)
+		fiber_start(run_pull, core->state->pulls);
 }
 
 void pulls_done(struct core *core)
 {
-	while (core->pulls) {
-		struct pull *pull = core->pulls;
-		core->pulls = pull->next;
+	while (core->state->pulls) {
+		struct pull *pull = core->state->pulls;
+		core->state->pulls = pull->next;
 		pull_free(pull);
 	}
 }
@@ -315,7 +317,7 @@ struct cancelable *core_snapshot_pull(const struct request *request, struct core
 	const struct pull_wanted *wanted, core_snapshot_fn *done, void *ctx)
 {
 	struct pull *pull = xzalloc(sizeof *pull);
-	struct pull **last = &core->pulls;
+	struct pull **last = &core->state->pulls;
 	*pull = (struct pull){ .cancelable.core = core, .core = core, .done = done, .ctx = ctx };
 	str_copy(pull->request_id, sizeof pull->request_id, request->id);
 	pull->workspace = arena_text(&pull->arena, wanted->workspace);
@@ -325,7 +327,7 @@ struct cancelable *core_snapshot_pull(const struct request *request, struct core
 		last = &(*last)->next;
 	if (!is_refused)
 		*last = pull;
-	if (is_refused || core->pulls == pull)
+	if (is_refused || core->state->pulls == pull)
 		fiber_start(run_pull, pull);
 	return &pull->cancelable;
 }

@@ -3,7 +3,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "core/internal.h"
+#include "core/state/internal.h"
 #include "core/waits.h"
 
 struct push {

@@ -1,7 +1,7 @@
 /* snapshot_content.c -- what is found out of snapshots after they were made: sizes and content ids,
  * one after the other in the background; and whether their layers are as they were. */
+#include "core/state/internal.h"
 #include "core/state/snapshots.h"
-#include "core/internal.h"
 #include "core/tree_jobs.h"
 
 static void save(struct core_snapshot *s)
@@ -32,7 +32,7 @@ struct inquiry {
 static void end(struct inquiry *inquiry, struct core_snapshot *s, const struct error *err)
 {
 	struct core *core = inquiry->core;
-	core->inquiry = NULL;
+	core->state->inquiry = NULL;
 	free(inquiry);
 	if (s && err) { /* not again before the next start */
 		s->is_unexamined = true;
@@ -45,7 +45,7 @@ static void end(struct inquiry *inquiry, struct core_snapshot *s, const struct e
 static void on_measured(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct inquiry *inquiry = ctx;
-	struct core_snapshot *s = map_get(&inquiry->core->snapshots, str_from(inquiry->id));
+	struct core_snapshot *s = map_get(&inquiry->core->state->snapshots, str_from(inquiry->id));
 	uint64_t bytes;
 	if (!err && s && json_member_u64(first_layer(answer), "bytes", &bytes)) {
 		s->model.size_bytes = bytes;
@@ -58,7 +58,7 @@ static void on_measured(void *ctx, const struct json_value *answer, const struct
 static void on_hashed(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct inquiry *inquiry = ctx;
-	struct core_snapshot *s = map_get(&inquiry->core->snapshots, str_from(inquiry->id));
+	struct core_snapshot *s = map_get(&inquiry->core->state->snapshots, str_from(inquiry->id));
 	const char *id = err ? NULL : json_member_text(first_layer(answer), "content_id");
 	if (s && id)
 		set_content_id(s, id);
@@ -75,14 +75,14 @@ static void examine(struct core_snapshot *s)
 		.output = -1 };
 	inquiry->core = s->core;
 	memcpy(inquiry->id, s->model.id, sizeof inquiry->id);
-	s->core->inquiry = inquiry;
+	s->core->state->inquiry = inquiry;
 	tree_job_start(s->core, &order, s->model.has_size ? on_hashed : on_measured, inquiry);
 }
 
 void snapshots_examine(struct core *core)
 {
-	for (struct core_snapshot *s = core->newest_snapshot;
-		s && !core->inquiry && !core->is_stopping; s = s->older)
+	for (struct core_snapshot *s = core->state->newest_snapshot;
+		s && !core->state->inquiry && !core->is_stopping; s = s->older)
 		if (s->model.layers.count && !s->is_unexamined &&
 			(!s->model.has_size || !s->model.content_id))
 			examine(s);
@@ -90,7 +90,7 @@ void snapshots_examine(struct core *core)
 
 void inquiries_done(struct core *core)
 {
-	free(core->inquiry);
+	free(core->state->inquiry);
 }
 
 /* ---- verify ---- */
@@ -125,7 +125,7 @@ static void look_at(struct verification *v, struct core_snapshot *s, const struc
 static void on_verified(void *ctx, const struct json_value *answer, const struct error *err)
 {
 	struct verification *v = ctx;
-	struct core_snapshot *s = map_get(&v->core->snapshots, str_from(v->id));
+	struct core_snapshot *s = map_get(&v->core->state->snapshots, str_from(v->id));
 	struct core_snapshot_verdict verdict = { .snapshot = v->id, .ok = true };
 	for (const struct json_value *at = err ? NULL : first_layer(answer); at; at = at->next)
 		look_at(v, s, at, &verdict);

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "core/state/internal.h"
 #include "core/state/present.h"
 
 #define SNAPSHOTS_MAX 10000 /* of a workspace */
@@ -15,20 +16,21 @@ static void add(struct core *core, const struct snapshot *model)
 	arena_init(&s->arena);
 	snapshot_copy_model(&s->arena, model, &s->model);
 	/* Times of creation are unique: they serve as cursors. */
-	if (core->newest_snapshot && s->model.created_ms <= core->newest_snapshot->model.created_ms)
-		s->model.created_ms = core->newest_snapshot->model.created_ms + 1;
-	s->older = core->newest_snapshot;
+	if (core->state->newest_snapshot &&
+		s->model.created_ms <= core->state->newest_snapshot->model.created_ms)
+		s->model.created_ms = core->state->newest_snapshot->model.created_ms + 1;
+	s->older = core->state->newest_snapshot;
 	if (s->older)
 		s->older->newer = s;
-	core->newest_snapshot = s;
-	map_add(&core->snapshots, str_from(s->model.id), s);
+	core->state->newest_snapshot = s;
+	map_add(&core->state->snapshots, str_from(s->model.id), s);
 }
 
 static void drop(struct core_snapshot *s)
 {
 	struct core *core = s->core;
-	map_remove(&core->snapshots, str_from(s->model.id));
-	*(s->newer ? &s->newer->older : &core->newest_snapshot) = s->older;
+	map_remove(&core->state->snapshots, str_from(s->model.id));
+	*(s->newer ? &s->newer->older : &core->state->newest_snapshot) = s->older;
 	if (s->older)
 		s->older->newer = s->newer;
 	arena_done(&s->arena);
@@ -42,13 +44,22 @@ void snapshot_restore(struct core *core, const struct snapshot *row)
 
 void snapshots_done(struct core *core)
 {
-	while (core->newest_snapshot)
-		drop(core->newest_snapshot);
+	while (core->state->newest_snapshot)
+		drop(core->state->newest_snapshot);
+}
+
+const struct snapshot *snapshots_find(const struct core *core,
+	bool (*fits)(const void *ctx, const struct snapshot *snapshot), const void *ctx)
+{
+	for (const struct core_snapshot *s = core->state->newest_snapshot; s; s = s->older)
+		if (fits(ctx, &s->model))
+			return &s->model;
+	return NULL;
 }
 
 void snapshots_forget(struct core *core, const char *workspace)
 {
-	for (struct core_snapshot *s = core->newest_snapshot, *older; s; s = older) {
+	for (struct core_snapshot *s = core->state->newest_snapshot, *older; s; s = older) {
 		older = s->older;
 		bool is_gone = workspace ? !strcmp(s->model.workspace, workspace)
 					 : !map_get(&core->ids, str_from(s->model.workspace));
@@ -62,7 +73,7 @@ void snapshots_forget(struct core *core, const char *workspace)
 
 static struct core_snapshot *find_tag(const struct core_workspace *w, const char *tag)
 {
-	for (struct core_snapshot *s = w->core->newest_snapshot; s; s = s->older)
+	for (struct core_snapshot *s = w->core->state->newest_snapshot; s; s = s->older)
 		if (!strcmp(s->model.workspace, w->model.id) && s->model.tag &&
 			!strcmp(s->model.tag, tag))
 			return s;
@@ -71,7 +82,7 @@ static struct core_snapshot *find_tag(const struct core_workspace *w, const char
 
 static struct core_snapshot *find_version(const struct core_workspace *w, uint64_t version)
 {
-	for (struct core_snapshot *s = w->core->newest_snapshot; s; s = s->older)
+	for (struct core_snapshot *s = w->core->state->newest_snapshot; s; s = s->older)
 		if (!strcmp(s->model.workspace, w->model.id) && s->model.version == version)
 			return s;
 	return NULL;
@@ -81,7 +92,7 @@ int snapshot_of(const struct request *request, struct core_workspace *w, const c
 	struct core_snapshot **snapshot, struct error *err)
 {
 	uint64_t version;
-	struct core_snapshot *s = map_get(&w->core->snapshots, str_from(text));
+	struct core_snapshot *s = map_get(&w->core->state->snapshots, str_from(text));
 	bool is_foreign = s && strcmp(s->model.workspace, w->model.id) != 0;
 	if (is_foreign && access_is_bound(request))
 		s = NULL;
@@ -116,7 +127,7 @@ static struct core_workspace *workspace_of(const struct core_snapshot *s)
 int core_snapshot_find(const struct request *request, struct core *core, const char *id,
 	struct core_snapshot **snapshot, struct error *err)
 {
-	struct core_snapshot *s = map_get(&core->snapshots, str_from(id));
+	struct core_snapshot *s = map_get(&core->state->snapshots, str_from(id));
 	const char *tag = strrchr(id, '@');
 	if (!s && tag && tag != id) {
 		auto_arena struct arena arena = { 0 };
@@ -145,8 +156,8 @@ int core_snapshot_list(const struct request *request, struct core *core,
 		    core, request, VERB_SNAPSHOT_LIST, w ? w : access_bound(core, request), err) ||
 		core_page_begin(&page, cursor, limit, next, err))
 		return -1;
-	for (const struct core_snapshot *s = core->newest_snapshot; s && !core_page_is_full(&page);
-		s = s->older)
+	for (const struct core_snapshot *s = core->state->newest_snapshot;
+		s && !core_page_is_full(&page); s = s->older)
 		if ((!w || !strcmp(s->model.workspace, w->model.id)) &&
 			access_reaches(request, workspace_of(s)) &&
 			core_page_takes(&page, s->model.created_ms))
@@ -333,7 +344,7 @@ struct cancelable *core_snapshot_create(const struct request *request, struct co
 		op->model.tag = arena_text(&op->arena, wanted->tag);
 	if (wanted->note)
 		op->model.note = arena_text(&op->arena, wanted->note);
-	for (const struct core_snapshot *s = w->core->newest_snapshot; s; s = s->older)
+	for (const struct core_snapshot *s = w->core->state->newest_snapshot; s; s = s->older)
 		count += !strcmp(s->model.workspace, w->model.id);
 	if (!access_check(w->core, request, VERB_SNAPSHOT_CREATE, w, err) && !check_tag(op, err) &&
 		count >= SNAPSHOTS_MAX)
@@ -356,7 +367,7 @@ static bool same_layers(const text_list *a, const text_list *b)
 /* Some snapshot shows what is left: it need not be kept by another. */
 static bool is_known(const struct core_workspace *w, const struct state *state)
 {
-	for (const struct core_snapshot *s = w->core->newest_snapshot; s; s = s->older)
+	for (const struct core_snapshot *s = w->core->state->newest_snapshot; s; s = s->older)
 		if (!strcmp(s->model.workspace, w->model.id) &&
 			same_layers(&s->model.layers, &state->layers))
 			return true;
@@ -428,7 +439,7 @@ struct removal {
 static void on_removed(void *ctx, const struct error *err)
 {
 	struct removal *removal = ctx;
-	struct core_snapshot *s = map_get(&removal->core->snapshots, str_from(removal->id));
+	struct core_snapshot *s = map_get(&removal->core->state->snapshots, str_from(removal->id));
 	if (!err && s) {
 		struct core_workspace *w = workspace_of(s);
 		if (w && w->model.snapshot && !strcmp(w->model.snapshot, removal->id)) {

@@ -1,7 +1,7 @@
 /* takers.c -- the trees of a workspace for one operation at a time, while it has no sandbox: to
  * freeze them, or to put others in their place. Requests that need the sandbox meanwhile wait. */
 #include "base/clock.h"
-#include "core/internal.h"
+#include "core/state/internal.h"
 
 #define LOOK_MS 50 /* between two looks at a workspace that is in use */
 
@@ -17,8 +17,8 @@ struct tree_taker {
 /* The first of the queue gets an error, or the trees. */
 static void call_first(struct core_workspace *w, const struct error *err)
 {
-	struct tree_taker *taker = w->takers;
-	w->takers = taker->next;
+	struct tree_taker *taker = w->trees->takers;
+	w->trees->takers = taker->next;
 	taker->taken(taker->ctx, w, err);
 	free(taker);
 }
@@ -42,21 +42,21 @@ static int check(const struct core_workspace *w, struct error *err)
 static void on_look(struct loop *loop, void *ctx)
 {
 	struct core_workspace *w = ctx;
-	w->look = NULL;
+	w->trees->look = NULL;
 	takers_go_on(w);
 	core_release(w);
 }
 
 static void end_unused(struct core_workspace *w)
 {
-	struct tree_taker *taker = w->takers;
+	struct tree_taker *taker = w->trees->takers;
 	struct error err;
 	if (!workspace_check_unused(w, &err)) {
 		core_end_sandbox(w, REASON_CANCELED); /* sandbox_ended goes on */
 		return;
 	}
 	if (taker->when_busy == WHEN_BUSY_PAUSE) {
-		w->is_taken = true;
+		w->trees->is_taken = true;
 		call_first(w, NULL);
 		return;
 	}
@@ -67,19 +67,19 @@ static void end_unused(struct core_workspace *w)
 		return;
 	}
 	core_hold(w);
-	w->look = loop_after(w->core->loop, LOOK_MS, on_look, w);
+	w->trees->look = loop_after(w->core->loop, LOOK_MS, on_look, w);
 }
 
 void takers_go_on(struct core_workspace *w)
 {
 	struct error err;
-	while (w->takers && !w->is_taken && !w->look) {
+	while (w->trees->takers && !w->trees->is_taken && !w->trees->look) {
 		if (check(w, &err)) {
 			call_first(w, &err);
 			continue;
 		}
 		if (w->sandbox.state == SANDBOX_NONE) {
-			w->is_taken = true;
+			w->trees->is_taken = true;
 			call_first(w, NULL);
 			return;
 		}
@@ -97,7 +97,7 @@ static void on_begin(void *ctx, struct core_workspace *w, const struct error *no
 void tree_take(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
 	const struct cancelable *owner, core_workspace_fn *taken, void *ctx)
 {
-	struct tree_taker *taker = xzalloc(sizeof *taker), **last = &w->takers;
+	struct tree_taker *taker = xzalloc(sizeof *taker), **last = &w->trees->takers;
 	*taker = (struct tree_taker){ .taken = taken,
 		.ctx = ctx,
 		.when_busy = when_busy,
@@ -112,21 +112,31 @@ void tree_take(struct core_workspace *w, enum when_busy when_busy, uint64_t time
 
 void tree_release(struct core_workspace *w)
 {
-	w->is_taken = false;
+	w->trees->is_taken = false;
 	packages_go_on(w); /* before the next operation, so that it can't be kept waiting */
 	takers_go_on(w);
-	if (!w->is_taken)
+	if (!w->trees->is_taken)
 		sandbox_go_on(w);
+}
+
+bool tree_is_taken(const struct core_workspace *w)
+{
+	return w->trees->is_taken;
+}
+
+bool tree_is_awaited(const struct core_workspace *w)
+{
+	return w->trees->takers;
 }
 
 void takers_forget(struct core_workspace *w)
 {
 	struct tree_taker *taker;
-	while ((taker = w->takers)) {
-		w->takers = taker->next;
+	while ((taker = w->trees->takers)) {
+		w->trees->takers = taker->next;
 		free(taker);
 	}
-	if (w->look)
-		loop_cancel(w->core->loop, w->look);
-	w->look = NULL;
+	if (w->trees->look)
+		loop_cancel(w->core->loop, w->trees->look);
+	w->trees->look = NULL;
 }

@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "core/state/internal.h"
 #include "core/state/template_store.h"
 #include "model/nouns/template.h"
 
@@ -30,7 +31,7 @@ static const struct record build_record = { "TemplateBuild", NULL, RECORD_ROWS(r
 
 static void free_build(struct core *core, struct template_build *build)
 {
-	map_remove(&core->template_builds, str_from(build->name));
+	map_remove(&core->state->template_builds, str_from(build->name));
 	arena_done(&build->arena);
 	free(build);
 }
@@ -39,7 +40,7 @@ static void free_build(struct core *core, struct template_build *build)
 static struct template_build *add_build(
 	struct core *core, const char *name, const struct record_fields *fields)
 {
-	struct template_build *old = map_get(&core->template_builds, str_from(name));
+	struct template_build *old = map_get(&core->state->template_builds, str_from(name));
 	struct template_build *build = xzalloc(sizeof *build + strlen(name) + 1);
 	memcpy(build->name, name, strlen(name) + 1);
 	str_copy(build->sha256, sizeof build->sha256, fields->sha256);
@@ -47,7 +48,7 @@ static struct template_build *add_build(
 	environment_names_copy(&build->arena, &fields->environments, &build->environments);
 	if (old)
 		free_build(core, old);
-	map_add(&core->template_builds, str_from(build->name), build);
+	map_add(&core->state->template_builds, str_from(build->name), build);
 	return build;
 }
 
@@ -62,10 +63,10 @@ static void load(struct core *core, const char *file)
 		return;
 	const char *name = arena_bytes(&arena, file, len - suffix);
 	if (template_check_name(name, &ignored) ||
-		file_read_at(core->template_dir, file, RECORD_MAX, &arena, &text) ||
+		file_read_at(core->state->template_dir, file, RECORD_MAX, &arena, &text) ||
 		record_read_kept(&build_record, text, &arena, &fields, &ignored) ||
 		!fields.sha256 || !fields.layer) {
-		unlinkat(core->template_dir, file, 0);
+		unlinkat(core->state->template_dir, file, 0);
 		return;
 	}
 	add_build(core, name, &fields);
@@ -75,9 +76,9 @@ int template_builds_open(struct core *core, struct error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	text_list names = { 0 };
-	if (home_open_directory(&core->home, "templates", &core->template_dir, err))
+	if (home_open_directory(&core->home, "templates", &core->state->template_dir, err))
 		return -1;
-	if (file_names(core->template_dir, ".", &arena, &names))
+	if (file_names(core->state->template_dir, ".", &arena, &names))
 		return fail_errno(err, "read '%s/templates'", core->home.path);
 	for (size_t i = 0; i < names.count; i++)
 		load(core, names.items[i]);
@@ -87,19 +88,19 @@ int template_builds_open(struct core *core, struct error *err)
 void template_builds_close(struct core *core)
 {
 	struct template_build *build;
-	for (size_t at = 0; (build = map_next(&core->template_builds, &at));) {
+	for (size_t at = 0; (build = map_next(&core->state->template_builds, &at));) {
 		arena_done(&build->arena);
 		free(build);
 	}
-	map_done(&core->template_builds);
-	fd_close(&core->template_dir);
+	map_done(&core->state->template_builds);
+	fd_close(&core->state->template_dir);
 }
 
 /* Also one whose layer was lost. */
 static const struct template_build *find_record(
 	const struct core *core, const char *name, const char *sha256)
 {
-	const struct template_build *build = map_get(&core->template_builds, str_from(name));
+	const struct template_build *build = map_get(&core->state->template_builds, str_from(name));
 	return build && !strcmp(build->sha256, sha256) ? build : NULL;
 }
 
@@ -112,12 +113,12 @@ const struct template_build *template_build_find(
 
 void template_build_forget(struct core *core, const char *name)
 {
-	struct template_build *build = map_get(&core->template_builds, str_from(name));
+	struct template_build *build = map_get(&core->state->template_builds, str_from(name));
 	char file[TEMPLATE_NAME_MAX + 16];
 	if (!build)
 		return;
 	str_format(file, sizeof file, "%s" SUFFIX, name);
-	unlinkat(core->template_dir, file, 0);
+	unlinkat(core->state->template_dir, file, 0);
 	free_build(core, build);
 	layers_sweep(core);
 }
@@ -164,8 +165,9 @@ static int write_record(
 	str_format(file, sizeof file, "%s" SUFFIX, name);
 	record_print_kept(&build_record, fields, &text);
 	fault_point("core_template_record");
-	return file_replace(core->template_dir, file, 0600, (struct str){ text.data, text.len },
-		       true) || fsync(core->template_dir)
+	return file_replace(core->state->template_dir, file, 0600,
+		       (struct str){ text.data, text.len }, true) ||
+			       fsync(core->state->template_dir)
 		       ? fail_errno(err, "record the build of template '%s'", name)
 		       : 0;
 }
@@ -208,7 +210,7 @@ int template_build_make(struct core_workspace *w, const char *sha256, struct err
 static const struct template_build *find_layer(const struct core *core, const char *layer)
 {
 	const struct template_build *build;
-	for (size_t at = 0; (build = map_next(&core->template_builds, &at));)
+	for (size_t at = 0; (build = map_next(&core->state->template_builds, &at));)
 		if (!strcmp(build->layer, layer))
 			return build;
 	return NULL;

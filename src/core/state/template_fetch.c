@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/path.h"
 #include "core/blobs.h"
-#include "core/internal.h"
+#include "core/state/internal.h"
 #include "core/state/template_builds.h"
 #include "core/state/template_store.h"
 #include "core/state/templates.h"
@@ -44,20 +44,21 @@ int template_copies_open(struct core *core, const char *source, struct error *er
 {
 	auto_arena struct arena arena = { 0 };
 	struct str kept = { 0 };
-	core->templates_outside = source && source[0];
-	bool is_same = core->templates_outside &&
-		       !file_read_at(core->template_dir, SOURCE_FILE, SOURCE_MAX, &arena, &kept) &&
-		       str_is(kept, source);
+	core->state->templates_outside = source && source[0];
+	bool is_same =
+		core->state->templates_outside &&
+		!file_read_at(core->state->template_dir, SOURCE_FILE, SOURCE_MAX, &arena, &kept) &&
+		str_is(kept, source);
 	/* The name of the store last: until it is written, the copies are another store's. */
-	if (!is_same && path_remove_tree(core->template_dir, BLOB_DIRECTORY, err))
+	if (!is_same && path_remove_tree(core->state->template_dir, BLOB_DIRECTORY, err))
 		return error_context(err, "remove the copies of templates");
-	if (!core->templates_outside) {
-		unlinkat(core->template_dir, SOURCE_FILE, 0);
+	if (!core->state->templates_outside) {
+		unlinkat(core->state->template_dir, SOURCE_FILE, 0);
 		return 0;
 	}
-	if ((mkdirat(core->template_dir, BLOB_DIRECTORY, 0700) && errno != EEXIST) ||
-		(!is_same && file_replace(core->template_dir, SOURCE_FILE, 0600, str_from(source),
-				     true)))
+	if ((mkdirat(core->state->template_dir, BLOB_DIRECTORY, 0700) && errno != EEXIST) ||
+		(!is_same && file_replace(core->state->template_dir, SOURCE_FILE, 0600,
+				     str_from(source), true)))
 		return fail_errno(err, "make '%s/templates/" BLOB_DIRECTORY "'", core->home.path);
 	return 0;
 }
@@ -73,11 +74,11 @@ static void free_fetch(struct template_fetch *fetch)
 
 void template_copies_close(struct core *core)
 {
-	if (core->template_fetch)
-		free_fetch(core->template_fetch);
-	waiters_forget(core->template_waiters);
-	core->template_fetch = NULL;
-	core->template_waiters = NULL;
+	if (core->state->template_fetch)
+		free_fetch(core->state->template_fetch);
+	waiters_forget(core->state->template_waiters);
+	core->state->template_fetch = NULL;
+	core->state->template_waiters = NULL;
 }
 
 /* modified_s 0: the next fetch gets it again. */
@@ -92,7 +93,7 @@ static int write_copy(
 	if (template_blobs(core->home.dir, &store, err) ||
 		blob_put_text(&store, key, yaml, false, err))
 		return -1;
-	return utimensat(core->template_dir, path, times, AT_SYMLINK_NOFOLLOW)
+	return utimensat(core->state->template_dir, path, times, AT_SYMLINK_NOFOLLOW)
 		       ? fail_errno(err, "set the time of a copy")
 		       : 0;
 }
@@ -123,10 +124,10 @@ static void finish(struct template_fetch *fetch)
 	struct core_waiter *waiters = fetch->waiters;
 	struct error err = fetch->err;
 	fetch->waiters = NULL;
-	core->template_fetch = NULL;
+	core->state->template_fetch = NULL;
 	if (err.code)
 		error_context(&err, "read the templates of the blob store");
-	if (core->template_waiters)
+	if (core->state->template_waiters)
 		begin(core, fetch->request_id);
 	free_fetch(fetch);
 	waiters_call(&waiters, NULL, err.code ? &err : NULL);
@@ -247,9 +248,9 @@ static void on_listed(void *ctx, const struct json_value *answer, const struct e
 static void begin(struct core *core, const char *request_id)
 {
 	struct template_fetch *fetch = xzalloc(sizeof *fetch);
-	*fetch = (struct template_fetch){ .core = core, .waiters = core->template_waiters };
-	core->template_waiters = NULL;
-	core->template_fetch = fetch;
+	*fetch = (struct template_fetch){ .core = core, .waiters = core->state->template_waiters };
+	core->state->template_waiters = NULL;
+	core->state->template_fetch = fetch;
 	str_copy(fetch->request_id, sizeof fetch->request_id, request_id ? request_id : "");
 	struct blob_order order = { .verb = BLOB_LIST,
 		.key = TEMPLATE_PREFIX,
@@ -261,7 +262,7 @@ static void begin(struct core *core, const char *request_id)
 
 void template_fetch(struct core *core, const char *request_id, core_workspace_fn *done, void *ctx)
 {
-	waiter_append(&core->template_waiters, waiter_new(done, ctx, NULL, NULL));
-	if (!core->template_fetch)
+	waiter_append(&core->state->template_waiters, waiter_new(done, ctx, NULL, NULL));
+	if (!core->state->template_fetch)
 		begin(core, request_id);
 }

@@ -3,7 +3,7 @@
 #include "base/fault.h"
 #include "base/fd.h"
 #include "base/file.h"
-#include "core/internal.h"
+#include "core/state/internal.h"
 #include "core/state/template_builds.h"
 #include "core/state/template_fetch.h"
 #include "core/state/template_store.h"
@@ -47,7 +47,7 @@ bool core_template_fetch(
 {
 	struct error ignored; /* the verb that follows says it */
 	if (access_check(core, request, VERB_TEMPLATE_FETCH, NULL, &ignored) ||
-		!core->templates_outside)
+		!core->state->templates_outside)
 		return false;
 	template_fetch(core, request->id, done, ctx);
 	return true;
@@ -123,8 +123,9 @@ static int put(struct fiber *fiber, struct change *change, struct error *err)
 		return -1;
 	change->was_there = !blob_head(&store, key, &info, &why);
 	if ((!change->was_there && count_users(&store, &change->arena, err)) ||
-		(core->templates_outside ? put_outside(fiber, change, key, err)
-					 : blob_put_text(&store, key, change->yaml, false, err)))
+		(core->state->templates_outside
+				? put_outside(fiber, change, key, err)
+				: blob_put_text(&store, key, change->yaml, false, err)))
 		return -1;
 	journal_emit(&core->journal, "template.added", "", change->name, NULL);
 	return 0;
@@ -192,8 +193,8 @@ static int remove_kept(struct fiber *fiber, struct change *change, struct error 
 	auto_blob struct blob_store store = { 0 };
 	if (template_blobs(core->home.dir, &store, err) || check_removal(change, &store, err))
 		return -1;
-	if (core->templates_outside ? remove_outside(fiber, change, key, err)
-				    : blob_delete(&store, key, err))
+	if (core->state->templates_outside ? remove_outside(fiber, change, key, err)
+					   : blob_delete(&store, key, err))
 		return error_context(err, "remove template '%s'", change->name);
 	template_build_forget(core, change->name);
 	journal_emit(&core->journal, "template.removed", "", change->name, NULL);

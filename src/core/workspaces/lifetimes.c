@@ -78,7 +78,7 @@ void lifetime_list_uses(const struct core_workspace *w, const char *uses[WORKSPA
 {
 	if (packages_are_changing(w))
 		add_use(uses, "packages of it are being installed or removed");
-	if (w->archiving)
+	if (archive_is_in_progress(w))
 		add_use(uses, "an archive of it is being made");
 	for (const struct cancelable *c = w->operations; c; c = c->next)
 		add_use(uses, c->what);
@@ -91,8 +91,8 @@ static int fail_busy(const struct core_workspace *w, struct error *err)
 {
 	const char *uses[WORKSPACE_USES_MAX] = { NULL };
 	lifetime_list_uses(w, uses);
-	const char *what = uses[0]	 ? uses[0]
-			   : w->is_taken ? "its files are being kept, copied or archived"
+	const char *what = uses[0]	      ? uses[0]
+			   : tree_is_taken(w) ? "its files are being kept, copied or archived"
 			   : w->sandbox.state == SANDBOX_STARTING ? "its sandbox is starting"
 								  : "a request to it is under way";
 	if (!workspace_check_unused(w, err))
@@ -175,7 +175,7 @@ static void on_expiry(struct loop *loop, void *ctx)
 	}
 	w->core->metrics.expired++;
 	journal_emit(&w->core->journal, "workspace.expired", w->model.id, w->model.name, NULL);
-	w->wants_archive = w->core->archives_expired && !w->removal;
+	w->wants_archive = archives_keep_expired(w->core) && !w->removal;
 	w->archive_is_partial = w->wants_archive;
 	core_remove(&request_system, w, "expired", NULL, NULL);
 }
@@ -384,7 +384,7 @@ void lifetimes_start(struct core *core)
 void lifetimes_stop(struct core *core)
 {
 	struct loop_timer **timers[] = { &core->sweep, &core->cleaning, &core->spare_due,
-		&core->spare_alone, &core->layer_sweep, &core->tidy };
+		&core->spare_alone, &core->tidy };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i])
 			loop_cancel(core->loop, *timers[i]);

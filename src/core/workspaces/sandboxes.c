@@ -325,7 +325,7 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 		return;
 	}
 	waiter_append(&w->waiters, waiter_new(done, ctx, NULL, NULL));
-	if (w->sandbox.state != SANDBOX_NONE || w->is_taken)
+	if (w->sandbox.state != SANDBOX_NONE || tree_is_taken(w))
 		return; /* sandbox_ended or tree_release begins anew */
 	memset(w->start_request, 0, sizeof w->start_request);
 	str_copy(w->start_request, sizeof w->start_request, request_id ? request_id : "");
@@ -336,7 +336,7 @@ void sandbox_go_on(struct core_workspace *w)
 {
 	if (w->waiters && w->sandbox.state == SANDBOX_UP && !w->is_paused)
 		tell_waiters(w, NULL);
-	if (w->waiters && w->sandbox.state == SANDBOX_NONE && !w->is_taken && !w->removal)
+	if (w->waiters && w->sandbox.state == SANDBOX_NONE && !tree_is_taken(w) && !w->removal)
 		start(w);
 }
 
@@ -381,7 +381,7 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 		tell_waiters(w, &err);
 		suspension_fail(w);
 		removal_go_on(w);
-	} else if (w->takers) /* before a new sandbox starts */
+	} else if (tree_is_awaited(w)) /* before a new sandbox starts */
 		takers_go_on(w);
 	else if (w->waiters && !w->core->is_stopping)
 		start(w);
