@@ -192,13 +192,13 @@ void core_free(struct core *core)
 	pulls_done(core);
 	approvals_quiet(core);
 	execs_done(core);
-	file_servers_done(core);
 	networks_done(core);
 	for (struct core_workspace *w = core->newest, *older; w; w = older) {
 		older = w->older;
 		w->users = 0;
 		workspace_drop(w);
 	}
+	file_servers_done(core);
 	snapshots_done(core);
 	closer_done(core);
 	store_close(core->store);
@@ -301,6 +301,7 @@ struct core_workspace *workspace_new(struct core *core, const struct workspace *
 	arena_init(&w->arena);
 	packages_attach(w);
 	state_attach(w);
+	file_servers_attach(w);
 	sandbox_clear(&w->sandbox);
 	set_model(w, model);
 	return w;

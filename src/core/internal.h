@@ -118,21 +118,15 @@ struct core_workspace {
 	char start_request[ID_LEN + 1]; /* id of the request that the sandbox is started for */
 	uint64_t start_ns;
 	unsigned lost_starts; /* consecutive starts whose sandbox was lost before init connected */
-	uint64_t incoming_bytes;     /* of uploads in progress, whose files have no name yet */
-	uint64_t incoming_tmp_bytes; /* the same for uploads into a tmpfs */
-	struct port_call *ports;     /* connections to its ports in progress */
-	struct file_servers {	     /* of core/files/file_servers.c */
-		struct file_server *first;
-		struct file_call *queue;
-		bool is_waking;
-	} file_servers;
-	pair_list files; /* of its template, while the workspace is created */
-	bool is_frozen;	 /* the uppers of its sandbox were frozen: nothing mounts them again */
-	bool has_state;	 /* created from layers that already hold its first files */
-	bool is_paused;	 /* its processes are stopped for a snapshot: no command starts */
+	struct port_call *ports; /* connections to its ports in progress */
+	pair_list files;	 /* of its template, while the workspace is created */
+	bool is_frozen; /* the uppers of its sandbox were frozen: nothing mounts them again */
+	bool has_state; /* created from layers that already hold its first files */
+	bool is_paused; /* its processes are stopped for a snapshot: no command starts */
 	struct core_policies *policies;	     /* compiled; NULL: not yet */
 	struct workspace_packages *packages; /* of core/packages */
 	struct workspace_trees *trees;	     /* of core/state */
+	struct file_work *file_work;	     /* of core/files */
 	struct cancelable *operations;	     /* cancelable operations that use it */
 	struct workspace_traffic traffic;    /* since the start of core */
 	struct core_waiter *waiters;	     /* called when its sandbox is up */
@@ -161,6 +155,7 @@ struct core {
 	struct execs *execs;		/* of core/execs */
 	struct core_packages *packages; /* of core/packages */
 	struct core_state *state;	/* of core/state */
+	struct core_files *files;	/* of core/files */
 	struct audit *audit;		/* core/access/audit.c; NULL: the audit log is off */
 	const char *config_digest;
 	struct networks *networks; /* core/workspaces/networks.c */
@@ -189,8 +184,6 @@ struct core {
 	struct child closer_child;
 	struct core_workspace *spare; /* core/workspaces/spare.c; NULL: none is made ahead */
 	struct loop_timer *spare_due, *spare_alone;
-	int file_server_image; /* memfd of the file server's program */
-	uint64_t file_servers_started;
 	struct loop_timer *cleaning; /* starts the child that removes .del- trees */
 	struct measure cleaner, meter;
 	struct job_queue tree_jobs, blobs;

@@ -324,6 +324,7 @@ static inline int open_world(void **state)
 	assert_int_equal(symlink("/dev/ptmx", path), 0);
 	id_make(world->w.model.id);
 	packages_attach(&world->w);
+	file_servers_attach(&world->w);
 	world->w.model.name = "desk";
 	world->w.model.state = WORKSPACE_READY;
 	str_format(path, sizeof path, "%s/workspaces/%s", world->dir, world->w.model.id);
@@ -344,6 +345,7 @@ static inline int close_world(void **state)
 	fd_close(&world->init.listener);
 	auto_close int tmp = open("/tmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	assert_int_equal(path_remove_tree(tmp, world->dir + 5, &err), 0);
+	file_servers_free(&world->w);
 	packages_detach(&world->w);
 	free(world);
 	world = NULL;

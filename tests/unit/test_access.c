@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "core/execs/internal.h"
+#include "core/files/file_servers.h"
 #include "core/files/files.h"
 #include "core/files/tree_archive.h"
 #include "core/access/internal.h"
@@ -39,6 +40,8 @@ static int set_up(void **state)
 			.state = WORKSPACE_READY,
 			.created_ms = 2 },
 		.older = &here };
+	file_servers_attach(&here);
+	file_servers_attach(&there);
 	here.newer = core.newest = &there;
 	core.oldest = &here;
 	map_add(&core.ids, str_from(HERE), &here);
@@ -54,6 +57,8 @@ static int tear_down(void **state)
 	struct map *tables[] = { &core.ids, &core.names, &core.contexts, &execs.by_id };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_done(tables[i]);
+	file_servers_free(&here);
+	file_servers_free(&there);
 	return 0;
 }
 #define ACCESS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -11,7 +11,7 @@
 #include "core/execs/init_connection.h"
 #include "core/files/file_servers.h"
 #include "core/files/files.h"
-#include "core/internal.h"
+#include "core/files/internal.h"
 #include "linux/memfd.h"
 #include "proc/channel.h"
 #include "sandbox/files/image.h"
@@ -135,7 +135,7 @@ static void fail_later(struct file_call *call, const struct error *err)
 
 static void enqueue(struct file_call *call)
 {
-	struct file_call **last = &call->w->file_servers.queue;
+	struct file_call **last = &call->w->file_work->queue;
 
 	while (*last)
 		last = &(*last)->next;
@@ -195,7 +195,7 @@ struct file_call *file_ask(
 /* false: it isn't in the queue. */
 static bool dequeue(struct file_call *call)
 {
-	struct file_call **at = &call->w->file_servers.queue;
+	struct file_call **at = &call->w->file_work->queue;
 
 	while (*at && *at != call)
 		at = &(*at)->next;
@@ -235,7 +235,7 @@ static void close_server(struct file_server *server)
 
 static void forget_server(struct file_server *server)
 {
-	struct file_server **at = &server->w->file_servers.first;
+	struct file_server **at = &server->w->file_work->first;
 
 	while (*at != server)
 		at = &(*at)->next;
@@ -383,7 +383,8 @@ int file_servers_open(struct core *core, struct error *err)
 			(ssize_t)file_server_image_len ||
 		fchmod(fd, 0111) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
 		return fail_errno(err, "make a memfd for the file agent");
-	core->file_server_image = take_fd(&fd);
+	core->files = xzalloc(sizeof *core->files);
+	core->files->server_image = take_fd(&fd);
 	return 0;
 }
 
@@ -393,7 +394,7 @@ int file_server_send_spawn(struct file_server *server, struct error *err)
 	const char *env[2] = { NULL };
 	struct init_spawn what = { argv, env, plan_view_path(server->w->model.view),
 		INIT_NO_PIDFD | INIT_ATTACHED | INIT_PROGRAM_IN_FD,
-		server->w->core->file_server_image };
+		server->w->core->files->server_image };
 	int null = execs_null(server->w->core), fds[3] = { server->inside, null, null };
 
 #ifdef CARREL_FAULTS
@@ -419,11 +420,11 @@ static int start_server(struct core_workspace *w, struct file_server **started, 
 	int flags = fcntl(ends[1], F_GETFL);
 	struct file_server *server = xzalloc(sizeof *server);
 	*server = (struct file_server){ .w = w,
-		.id = FILE_SERVER_ID | ++w->core->file_servers_started,
+		.id = FILE_SERVER_ID | ++w->core->files->servers_started,
 		.socket = ends[0],
 		.inside = ends[1],
-		.next = w->file_servers.first };
-	w->file_servers.first = server;
+		.next = w->file_work->first };
+	w->file_work->first = server;
 	if (flags < 0 || fcntl(ends[1], F_SETFL, flags & ~O_NONBLOCK) < 0)
 		fail_errno(err, "make a socket for the file agent");
 	else if (loop_watch(w->core->loop, ends[0], EPOLLIN, on_packet, server, err) == 0 &&
@@ -439,7 +440,7 @@ static int start_server(struct core_workspace *w, struct file_server **started, 
 
 static void on_awake(void *ctx, struct core_workspace *w, const struct error *err)
 {
-	struct file_servers *servers = &w->file_servers;
+	struct file_work *servers = w->file_work;
 
 	servers->is_waking = false;
 	if (err) {
@@ -464,7 +465,7 @@ static bool may_unpack(const struct core_workspace *w)
 {
 	if (files_room(w) == UINT64_MAX)
 		return true;
-	for (const struct file_server *a = w->file_servers.first; a; a = a->next)
+	for (const struct file_server *a = w->file_work->first; a; a = a->next)
 		if (a->call && work_of(a->call)->takes_room)
 			return false;
 	return true;
@@ -473,7 +474,7 @@ static bool may_unpack(const struct core_workspace *w)
 /* The first call that may go now, out of the queue; or NULL. */
 static struct file_call *take_next(struct core_workspace *w, bool may_be_long)
 {
-	for (struct file_call *call = w->file_servers.queue; call; call = call->next)
+	for (struct file_call *call = w->file_work->queue; call; call = call->next)
 		if ((may_be_long || !work_of(call)->is_long) &&
 			(!work_of(call)->takes_room || may_unpack(w))) {
 			dequeue(call);
@@ -484,7 +485,7 @@ static struct file_call *take_next(struct core_workspace *w, bool may_be_long)
 
 static void pump(struct core_workspace *w)
 {
-	struct file_servers *servers = &w->file_servers;
+	struct file_work *servers = w->file_work;
 	struct file_call *call;
 	struct error err;
 
@@ -640,7 +641,7 @@ static void on_packet(struct loop *loop, int fd, uint32_t events, void *ctx)
 
 static struct file_server *find_server(struct core_workspace *w, uint64_t id)
 {
-	for (struct file_server *a = w->file_servers.first; a; a = a->next)
+	for (struct file_server *a = w->file_work->first; a; a = a->next)
 		if (a->id == id)
 			return a;
 	return NULL;
@@ -696,8 +697,8 @@ void file_servers_gone(struct core_workspace *w)
 	struct error err;
 
 	fail_lost(w, &err);
-	while (w->file_servers.first) {
-		struct file_server *server = w->file_servers.first;
+	while (w->file_work->first) {
+		struct file_server *server = w->file_work->first;
 
 		lose_call(server, &err);
 		forget_server(server);
@@ -709,47 +710,58 @@ unsigned file_servers_count(const struct core_workspace *w, uint64_t pid)
 {
 	unsigned count = 0;
 
-	for (const struct file_server *a = w->file_servers.first; a; a = a->next)
+	for (const struct file_server *a = w->file_work->first; a; a = a->next)
 		count += (uint64_t)a->pid == pid;
 	return count;
 }
 
 bool file_servers_are_busy(const struct core_workspace *w)
 {
-	bool is_busy = w->file_servers.queue;
+	bool is_busy = w->file_work->queue;
 
-	for (const struct file_server *a = w->file_servers.first; a; a = a->next)
+	for (const struct file_server *a = w->file_work->first; a; a = a->next)
 		is_busy |= a->call != NULL;
 	return is_busy;
 }
 
 unsigned file_servers_waking(const struct core_workspace *w)
 {
-	return w->file_servers.is_waking;
+	return w->file_work->is_waking;
+}
+
+void file_servers_attach(struct core_workspace *w)
+{
+	w->file_work = xzalloc(sizeof *w->file_work);
 }
 
 void file_servers_free(struct core_workspace *w)
 {
-	while (w->file_servers.first) {
-		struct file_server *server = w->file_servers.first;
+	if (!w->file_work)
+		return;
+	while (w->file_work->first) {
+		struct file_server *server = w->file_work->first;
 
 		if (server->call)
 			free_call(server->call);
 		forget_server(server);
 	}
-	while (w->file_servers.queue) {
-		struct file_call *call = w->file_servers.queue;
+	while (w->file_work->queue) {
+		struct file_call *call = w->file_work->queue;
 
-		w->file_servers.queue = call->next;
+		w->file_work->queue = call->next;
 		free_call(call);
 	}
+	free(w->file_work);
+	w->file_work = NULL;
 }
 
 void file_servers_done(struct core *core)
 {
-	if (core->file_server_image)
-		close(core->file_server_image);
-	core->file_server_image = 0;
+	if (!core->files)
+		return;
+	fd_close(&core->files->server_image);
+	free(core->files);
+	core->files = NULL;
 }
 
 bool file_take_entry(struct str *rest, struct file_entry *info, struct str *name, struct str *link)

@@ -58,7 +58,8 @@ unsigned file_servers_count(const struct core_workspace *w, uint64_t pid);
 bool file_servers_are_busy(const struct core_workspace *w);
 /* Requests that wait for the sandbox to come up: 0 or 1. */
 unsigned file_servers_waking(const struct core_workspace *w);
-void file_servers_free(struct core_workspace *w); /* without calling any callback */
+void file_servers_attach(struct core_workspace *w); /* to a new one, with nothing in it */
+void file_servers_free(struct core_workspace *w);   /* without calling any callback */
 int file_servers_open(struct core *core, struct error *err);
 void file_servers_done(struct core *core);
 

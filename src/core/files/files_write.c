@@ -12,6 +12,7 @@
 #include "core/access/audit_records.h"
 #include "core/access/policies.h"
 #include "core/files/files_ask.h"
+#include "core/files/internal.h"
 #include "format/text/quantity.h"
 
 #define SYNC_STEP                                                                                  \
@@ -39,7 +40,8 @@ struct file_write {
 
 static uint64_t *incoming(const struct file_write *write)
 {
-	return write->is_counted ? &write->w->incoming_bytes : &write->w->incoming_tmp_bytes;
+	return write->is_counted ? &write->w->file_work->incoming_bytes
+				 : &write->w->file_work->incoming_tmp_bytes;
 }
 
 static void free_write(struct file_write *write)
@@ -299,7 +301,7 @@ void files_sweep(struct core_workspace *w)
 uint64_t files_room(const struct core_workspace *w)
 {
 	uint64_t limit = w->model.limits.disk_bytes;
-	uint64_t used = w->model.disk_usage_bytes + w->incoming_bytes;
+	uint64_t used = w->model.disk_usage_bytes + w->file_work->incoming_bytes;
 
 	if (!limit || !workspace_counts_disk(&w->model))
 		return UINT64_MAX;
