@@ -436,6 +436,27 @@ static void begin_body(struct client *client, const struct http_response *head, 
 	client->is_used = !response->at_end || response->will_close || client->is_cut;
 }
 
+/* A connection to http:// ended without an answer: whether TLS is spoken there. A certificate that
+ * isn't accepted says so, too. */
+static bool speaks_tls(const char *host, struct arena *arena, const char **url)
+{
+	struct child relay = CHILD_NONE;
+	struct uri_base base;
+	struct error err;
+	int fd = -1;
+	if (!str_starts_with(str_from(host), "http://") || !uri_parse_base(host, &base))
+		return false;
+	bool has_port =
+		base.authority.len > base.name.len + (base.authority.data[0] == '[' ? 2 : 0);
+	*url = arena_printf(arena, "https://%.*s%s", (int)base.authority.len, base.authority.data,
+		has_port ? "" : ":80");
+	if (relay_open(*url, &fd, &relay, &err))
+		return err.code == ERR_DENIED;
+	fd_close(&fd);
+	child_kill(&relay);
+	return true;
+}
+
 int client_receive_next(struct client *client, struct arena *arena,
 	struct client_response *response, struct error *err)
 {
@@ -452,6 +473,10 @@ int client_receive_next(struct client *client, struct arena *arena,
 		ssize_t got = fill(client, err);
 		if (got < 0)
 			return -1;
+		const char *url;
+		if (got == 0 && !unread(client).len && speaks_tls(client->host, arena, &url))
+			return fail_hint(err, ERR_UNAVAILABLE, url, "the daemon at '%s' speaks TLS",
+				client->host);
 		if (got == 0) {
 			client->is_lost = true;
 			return fail_hint(err, ERR_UNAVAILABLE, "try again",

@@ -195,6 +195,7 @@ def test_what_does_not_answer_is_named(carrel, server):
         one_line(refused(carrel, f"https://localhost:{port}"), "no daemon listens", f"localhost:{port}")
         one_line(refused(carrel, f"http://localhost:{port}"), "no daemon listens", f"localhost:{port}")
     one_line(refused(carrel, "https://nowhere.invalid"), "nowhere.invalid", "resolved")
+    assert one_line(refused(carrel, f"http://localhost:{server.port}"), f"localhost:{server.port}", "speaks TLS") == server.url
     with origin(handler=Handler) as plain:
         assert "http://" in one_line(refused(carrel, f"https://localhost:{plain.port}"), "does not speak TLS")
         assert carrel("ls", "--host", f"http://127.0.0.1:{plain.port}/").returncode == 0
