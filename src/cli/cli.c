@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 #include "base/fd.h"
+#include "base/id.h"
+#include "cli/daemon/daemon.h"
 #include "format/text/quantity.h"
 #include "model/nouns/exec.h"
 
@@ -370,6 +372,95 @@ static int check_place(struct command *command, struct error *err)
 	return 0;
 }
 
+/* Ids by their beginning: only the caller's own lists are asked, so that nobody learns of the ids
+ * of others. Full ids, and words that can't begin one, cost nothing. */
+#define PREFIX_LEN_MIN 4
+#define CANDIDATES_MOST 5
+struct id_prefix {
+	struct arena *arena;
+	const char *text;
+	text_list found;
+};
+
+static void note_id(void *ctx, const struct json_value *item)
+{
+	struct id_prefix *prefix = ctx;
+	const char *id = json_member_text(item, "id");
+	if (id && !strncmp(id, prefix->text, strlen(prefix->text)))
+		vec_push(prefix->arena, &prefix->found, id);
+}
+
+static int complete_id(
+	struct command *command, const char *path, const char **operand, struct error *err)
+{
+	struct id_prefix prefix = { .arena = &command->arena, .text = *operand };
+	size_t len = strlen(*operand);
+	struct error ignored;
+	if (len < PREFIX_LEN_MIN || len >= ID_LEN ||
+		strspn(*operand, "0123456789abcdefghijklmnopqrstuv") != len)
+		return 0;
+	/* Who may not list them gets the error of the operation itself. */
+	if (remote_each(&command->remote, path, note_id, &prefix, &ignored))
+		return 0;
+	if (prefix.found.count < 2) {
+		*operand = prefix.found.count ? prefix.found.items[0] : *operand;
+		return 0;
+	}
+	auto_buf struct buf list = buf_empty(BUF_MAX_DEFAULT);
+	for (size_t i = 0; i < prefix.found.count && i < CANDIDATES_MOST; i++)
+		buf_printf(&list, "%s%s", i ? ", " : "", prefix.found.items[i]);
+	return fail_hint(err, ERR_CONFLICT, "type more of the id",
+		"%zu ids begin with '%s': %.*s%s", prefix.found.count, *operand, (int)list.len,
+		list.data, prefix.found.count > CANDIDATES_MOST ? " …" : "");
+}
+
+static bool is_served(struct remote *remote)
+{
+	struct client client;
+	struct error ignored;
+	if (remote->client.socket >= 0)
+		return true;
+	if (remote_choose(remote, &ignored) ||
+		daemon_connect(&client, remote->host, false, &ignored))
+		return false;
+	remote->client = client;
+	return true;
+}
+
+static int complete_ids(struct command *command, struct error *err)
+{
+	static const struct {
+		const char *usage, *path;
+		bool is_alone; /* with another operand it is a name */
+	} kinds[] = { { "EXEC", "/v1/execs", false }, { "APPROVAL", "/v1/approvals", false },
+		{ "SNAPSHOT", "/v1/snapshots", true } };
+	const char *usage = command->spec->usage ? command->spec->usage : "";
+	const text_list *operands = &command->operands;
+	for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+		size_t len = strlen(kinds[kind].usage);
+		if (strncmp(usage, kinds[kind].usage, len) || !strchr(" .|", usage[len]) ||
+			(kinds[kind].is_alone && operands->count != 1))
+			continue;
+		for (size_t i = 0; i < operands->count; i++) {
+			struct error ignored;
+			const char **operand = (const char **)&operands->items[i];
+			const char *path = remote_workspace_path(&command->remote, *operand, "");
+			/* Names win. */
+			if (strstr(usage, "|WORKSPACE") && strlen(*operand) < ID_LEN &&
+				!remote_call(&command->remote, "GET", path, NULL, NULL, &ignored))
+				continue;
+			/* A word that is no id ends without a daemon. */
+			if (kinds[kind].is_alone && !is_served(&command->remote))
+				continue;
+			if (complete_id(command, kinds[kind].path, operand, err))
+				return -1;
+		}
+	}
+	/* Commands that have several connections begin with none. */
+	remote_close(&command->remote);
+	return 0;
+}
+
 int cli_call(const struct arg_spec *spec, int argc, char **argv)
 {
 	struct command command = { .spec = spec,
@@ -390,7 +481,9 @@ int cli_call(const struct arg_spec *spec, int argc, char **argv)
 		command.json = command.options.format && !strcmp(command.options.format, "json");
 		command.remote.host = command.options.host;
 		command.remote.token_file = command.options.token_file;
-		code = check_place(&command, &err) ? -1 : spec->run(&command, &err);
+		code = check_place(&command, &err) || complete_ids(&command, &err)
+			       ? -1
+			       : spec->run(&command, &err);
 	}
 	struct buf *out = &command.out;
 	if (command.json && out->len && out->data[out->len - 1] != '\n')

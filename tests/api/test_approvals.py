@@ -107,6 +107,7 @@ def test_an_approval_shows_all_that_decides_what_runs(daemon, demo, reviewer):
     assert {decode(key): value and decode(value) for key, value in approval["env"].items()} == {"X": "é", "API_TOKEN": None}
     assert approval["open_stdin"] is False and approval["tty"] is False
     shown = daemon("approval", "show", approval["id"]).stdout
+    assert daemon("approval", "show", approval["id"][:10]).stdout == shown
     assert "touch a\\x00b" in shown and "X=é" in shown and "API_TOKEN=(hidden)" in shown and "hidden-value" not in shown, shown
     assert answer(daemon, approval, "deny", reviewer).status == 200
     ended(daemon, exec_id)

@@ -3,6 +3,7 @@ import contextlib
 import io
 import json
 import os
+import random
 import signal
 import subprocess
 
@@ -354,6 +355,43 @@ def test_kill_sends_signals(daemon, workspace):
     done = daemon("kill", "nosuch", ident)
     assert done.returncode == 125 and len([line for line in done.stderr.splitlines() if line.startswith("carrel: ")]) == 2
     assert eventually(lambda: not json_of(daemon("ps", workspace, "-o", "json")))
+
+
+def test_the_beginning_of_an_id_is_enough(daemon, workspace):
+    with created(daemon) as other:
+        letters = "0123456789abcdefghijklmnopqrstuv"
+        known = {item["id"][:4] for item in daemon.get("/v1/execs?limit=500").json()["items"]}
+        begin = next(text for text in ("".join(random.choices(letters, k=4)) for _ in range(100)) if text not in known)
+
+        def start(name, where):
+            ident = begin + name + "".join(random.choices(letters, k=15))
+            body = {"argv": ["sh", "-c", "echo $0; exec sleep 100", name], "background": True}
+            assert daemon.post(f"/v1/workspaces/{where}/exec", body, headers={"Carrel-Exec-Id": ident}).status == 201
+            assert eventually(lambda: daemon("logs", ident).stdout == name + "\n")
+            return ident
+        a = start("a", workspace)
+        assert daemon("logs", begin).stdout == daemon("logs", begin + "a", "--tail", "1").stdout == "a\n"
+        b = start("b", other)
+        for words in (["logs", begin], ["kill", begin], ["wait", begin], ["attach", begin]):
+            done = daemon(*words, "-o", "json")
+            error = json.loads(done.stdout)["error"]
+            assert done.returncode == 125 and error["code"] == "conflict" and a in error["message"] and b in error["message"], error
+        # Too short, too long, and not there.
+        for text in (begin[:3], a + "0", begin + "c"):
+            done = daemon("logs", text)
+            assert done.returncode == 125
+            one_line(done.stderr, f"there is no exec '{text}'")
+        # Who may see one of them isn't told of the other.
+        bearer = {"CARREL_TOKEN": daemon.post("/v1/tokens", {"workspace": workspace, "scope": "user"}).json()["text"]}
+        assert daemon("logs", begin, env=bearer).stdout == "a\n"
+        done = daemon("logs", begin + "b", env=bearer)
+        assert done.returncode == 125 and b not in done.stderr
+        one_line(done.stderr, f"there is no exec '{begin}b'")
+        # The name of a workspace wins.
+        named = json_of(daemon("create", begin, "-o", "json"))["name"]
+        assert daemon("kill", begin).stdout == f"signaled 0 commands in {named}\n" and daemon("rm", begin).returncode == 0
+        assert json_of(daemon("kill", begin + "a", "-o", "json")) == {"signal": 15, "signaled": [a]}
+        assert daemon("wait", begin + "a").stdout == "143\n"
 
 
 def test_logs_begin_with_the_last_lines(daemon, workspace):

@@ -255,6 +255,7 @@ def test_the_command_line(daemon):
     assert daemon("snapshot", "ls", "-q", "cli").stdout.split() == [made]
     assert json.loads(daemon("snapshot", "show", made, "-o", "json").stdout)["tag"] == "one"
     assert "one" in daemon("snapshot", "show", made).stdout
+    assert daemon("snapshot", "show", made[:10]).stdout == daemon("snapshot", "show", made).stdout
     assert daemon("snapshot", "rollback", "cli", "one").stdout == "cli\n"
     assert daemon("exec", "cli", "--", "cat", "f").stdout == "one\n"
     assert daemon("fork", "cli", "copy", "--count", "2").stdout == "copy-1\ncopy-2\n"
