@@ -94,6 +94,7 @@ int core_open(
 	access_open(core, options);
 	packages_open(core);
 	state_open(core, options);
+	upkeep_open(core);
 	struct map *tables[] = { &core->ids, &core->names, &core->contexts };
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_init(tables[i], NULL);
@@ -215,6 +216,7 @@ void core_free(struct core *core)
 	for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
 		map_done(tables[i]);
 	packages_close(core);
+	upkeep_close(core);
 	execs_close(core);
 	fd_close(&core->workspaces);
 	fd_close(&core->sockets);
@@ -301,6 +303,7 @@ struct core_workspace *workspace_new(struct core *core, const struct workspace *
 	arena_init(&w->arena);
 	packages_attach(w);
 	state_attach(w);
+	life_attach(w);
 	file_servers_attach(w);
 	sandbox_clear(&w->sandbox);
 	set_model(w, model);
@@ -320,6 +323,7 @@ static void free_workspace(struct core_workspace *w)
 	policies_forget(w);
 	state_detach(w);
 	packages_detach(w);
+	life_detach(w);
 	waiters_forget(w->waiters);
 	waiters_forget(w->suspenders);
 	for (struct cancelable *c = w->operations; c; c = c->next)

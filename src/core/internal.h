@@ -86,51 +86,41 @@ struct core_workspace {
 	struct arena arena; /* holds the model's texts; see workspace_tidy */
 	size_t texts_bytes; /* size of the arena after the last workspace_tidy */
 	struct core_sandbox sandbox;
-	struct loop_timer *idle, *expiry;
-	uint64_t expires_at_ms;	 /* monotonic */
-	int64_t expires_from_ms; /* model.expires_ms for which expires_at_ms was computed */
+	int64_t expires_from_ms; /* model.expires_ms for which the time of its end was computed */
 	int64_t saved_last_used_ms;
 	uint64_t used_ms; /* monotonic: last use */
-	uint64_t kept_ms; /* monotonic: last time that background processes were found running */
 	bool is_dirty;	  /* was used after its disk usage was last measured */
 	struct {	  /* the last measurement of its disk usage; counters.files 0: outdated */
 		struct pace_counters counters;
 		uint64_t bytes, at_ms, cost_ms;
 		unsigned moves; /* how often files were moved to or from layers */
 	} measured;
-	bool has_warned;   /* the event for 80 % of its disk limit was sent */
 	bool is_overgrown; /* exceeds its counted disk limit, and still grew after that was found */
 	unsigned users; /* references (transfers, execs): its sandbox isn't ended by the idle timer,
 			 * nor the struct freed, before this is 0 */
 	bool is_gone;	/* removed; freed with the last reference */
 	bool is_spare;	/* made ahead by core/workspaces/spare.c, not yet assigned to a request */
-	bool is_canceled;   /* its creation was canceled while in progress */
-	bool is_suspending; /* becomes suspended when its sandbox has ended and is measured */
+	bool is_canceled;		/* its creation was canceled while in progress */
 	struct core_waiter *suspenders; /* called when it is suspended */
 	struct core_waiter *removal; /* called when it is removed; NULL: it isn't being removed */
-	const char *removal_why;     /* "removed", "expired" */
 	bool wants_archive;	     /* an archive is made before it is removed */
 	bool archive_is_partial;     /* an expiry leaves out what can't be archived */
 	void *archive_ctx;	     /* argument of core_remove_as, or NULL */
-	bool has_no_row;	     /* its row was deleted: the removal goes on from there */
-	bool has_made_room; /* the disk was too full to delete its row: its tree is removed first */
-	bool needs_room;    /* and that waits for the end of its sandbox */
 	char start_request[ID_LEN + 1]; /* id of the request that the sandbox is started for */
 	uint64_t start_ns;
-	unsigned lost_starts; /* consecutive starts whose sandbox was lost before init connected */
 	struct port_call *ports; /* connections to its ports in progress */
 	pair_list files;	 /* of its template, while the workspace is created */
 	bool is_frozen; /* the uppers of its sandbox were frozen: nothing mounts them again */
 	bool has_state; /* created from layers that already hold its first files */
 	bool is_paused; /* its processes are stopped for a snapshot: no command starts */
-	struct core_policies *policies;	     /* compiled; NULL: not yet */
-	struct workspace_packages *packages; /* of core/packages */
-	struct workspace_trees *trees;	     /* of core/state */
-	struct file_work *file_work;	     /* of core/files */
-	struct cancelable *operations;	     /* cancelable operations that use it */
-	struct workspace_traffic traffic;    /* since the start of core */
-	struct core_waiter *waiters;	     /* called when its sandbox is up */
-	struct core_waiter *refusals; /* other creations of this name, refused when it is created */
+	struct core_policies *policies;	      /* compiled; NULL: not yet */
+	struct workspace_packages *packages;  /* of core/packages */
+	struct workspace_trees *trees;	      /* of core/state */
+	struct file_work *file_work;	      /* of core/files */
+	struct workspace_life *life;	      /* of core/workspaces */
+	struct cancelable *operations;	      /* cancelable operations that use it */
+	struct workspace_traffic traffic;     /* since the start of core */
+	struct core_waiter *waiters;	      /* called when its sandbox is up */
 	struct core_workspace *newer, *older; /* all of them, by creation */
 };
 
@@ -156,6 +146,7 @@ struct core {
 	struct core_packages *packages; /* of core/packages */
 	struct core_state *state;	/* of core/state */
 	struct core_files *files;	/* of core/files */
+	struct core_upkeep *upkeep;	/* of core/workspaces */
 	struct audit *audit;		/* core/access/audit.c; NULL: the audit log is off */
 	const char *config_digest;
 	struct networks *networks; /* core/workspaces/networks.c */
@@ -169,34 +160,18 @@ struct core {
 	bool landlock_writes;
 	bool keeps_spare;
 	uint64_t release_after_ms;
-	bool is_ready;	     /* the recovery after the start is done */
-	bool is_stopping;    /* after SIGTERM: new work is refused */
-	bool is_leaving;     /* another core replaces this one */
-	bool counts_disk;    /* the launcher has reported that no kernel mechanism is available */
-	uint64_t port_calls; /* number of the last one; their ids */
-	struct loop_timer
-		*sweep; /* every minute: last uses saved, dirty ones measured, the log bounded */
+	bool is_ready;		  /* the recovery after the start is done */
+	bool is_stopping;	  /* after SIGTERM: new work is refused */
+	bool is_leaving;	  /* another core replaces this one */
 	struct loop_timer *flush; /* store_begin is due */
 	struct loop_timer *tidy;  /* of workspace_tidy */
 	struct measure rotation;  /* of the log */
 	int writer;		  /* socket of the role that writes the database, or -1 */
 	int closer;		  /* socket of the process of core/closer.c, or -1 */
 	struct child closer_child;
-	struct core_workspace *spare; /* core/workspaces/spare.c; NULL: none is made ahead */
-	struct loop_timer *spare_due, *spare_alone;
-	struct loop_timer *cleaning; /* starts the child that removes .del- trees */
-	struct measure cleaner, meter;
 	struct job_queue tree_jobs, blobs;
 	struct shares uploads, creations;
-	bool has_rubbish;
 	bool has_rubbish_inside; /* workspaces/<id>/.del-<id> exist, in workspaces that stay */
-	struct core_waiter *clean_waiters; /* called by the end of `cleaner`: trees_when_clean */
-	struct core_waiter
-		*measurements; /* queue; the first is in progress, since meter_began_ms */
-	struct pace_counters meter_counters;
-	uint64_t meter_began_ms;
-	unsigned meter_moves;
-	struct closed_measure *closed_meter; /* measures instead of `meter`; or NULL */
 	loop_timer_fn *ready;
 	void *ready_ctx;
 	int (*row)(void *ctx, const struct store_table *table, const void *row); /* or NULL */
@@ -569,6 +544,12 @@ void sandbox_go_on(struct core_workspace *w);
 int workspace_check_unused(const struct core_workspace *w, struct error *err);
 /* The same of its sandbox: a command that waits for one may have another. */
 int sandbox_check_unused(const struct core_workspace *w, struct error *err);
+
+/* ---- workspaces/open.c ---- */
+void upkeep_open(struct core *core);
+void upkeep_close(struct core *core);	    /* no workspace is left */
+void life_attach(struct core_workspace *w); /* to a new one, with nothing in it */
+void life_detach(struct core_workspace *w); /* after lifetime_disarm */
 
 /* ---- lifetimes.c ---- */
 /* Arms what its ttl, idle_timeout and sandbox ask for. */

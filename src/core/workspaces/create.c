@@ -7,10 +7,10 @@
 #include "base/fd.h"
 #include "core/access/audit_records.h"
 #include "core/access/policies.h"
-#include "core/internal.h"
 #include "core/state/template_builds.h"
 #include "core/state/template_store.h"
 #include "core/waits.h"
+#include "core/workspaces/internal.h"
 #include "core/workspaces/networks.h"
 #include "linux/disk_quota.h"
 
@@ -67,7 +67,7 @@ static void finish(struct creation *creation, bool is_made, const struct error *
 	fault_point("core_create_answer");
 	share_release(&creation->share);
 	creation->done(creation->ctx, err ? NULL : w, err);
-	waiters_call(&w->refusals, NULL, NULL);
+	waiters_call(&w->life->refusals, NULL, NULL);
 	if (err && is_made)
 		core_remove(&request_system, w, "canceled", NULL, NULL);
 	else if (err && w->sandbox.state != SANDBOX_NONE)
@@ -168,7 +168,7 @@ static void on_quota(void *ctx, const struct launch_packet *packet, const int *f
 		waiter_call(waiter, NULL, &err);
 		return;
 	}
-	waiter->w->core->counts_disk = packet->head.value == QUOTA_COUNTED;
+	waiter->w->core->upkeep->counts_disk = packet->head.value == QUOTA_COUNTED;
 	waiter->w->model.disk_mechanism = quota_names[packet->head.value];
 	make_tree(waiter, true);
 }
@@ -178,7 +178,7 @@ void workspace_make_tree(
 {
 	struct launch_message head = { .type = LAUNCH_QUOTA };
 	struct core_waiter *waiter = waiter_new(done, ctx, w, NULL);
-	if (w->core->counts_disk) {
+	if (w->core->upkeep->counts_disk) {
 		make_tree(waiter, false);
 		return;
 	}
@@ -327,7 +327,7 @@ static void refuse(struct core *core, const struct workspace *wanted, core_works
 		core_later(core, done, ctx, NULL, err);
 		return;
 	}
-	waiter_append(&w->refusals, waiter_new(done, ctx, NULL, err));
+	waiter_append(&w->life->refusals, waiter_new(done, ctx, NULL, err));
 }
 
 void core_cancel_create(struct core_workspace *w)

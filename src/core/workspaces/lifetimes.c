@@ -10,7 +10,7 @@
 #include "core/execs/execs.h"
 #include "core/files/file_servers.h"
 #include "core/files/files_ask.h"
-#include "core/internal.h"
+#include "core/workspaces/internal.h"
 
 #define SWEEP_MS 30000
 #define EXPIRE_AGAIN_MS 60000
@@ -55,7 +55,7 @@ static uint64_t idle_ms(const struct core_workspace *w)
 /* So long its sandbox has had nothing to do, as far as it has been looked at. */
 static uint64_t unneeded_ms(const struct core_workspace *w)
 {
-	uint64_t last_ms = w->kept_ms > w->used_ms ? w->kept_ms : w->used_ms;
+	uint64_t last_ms = w->life->kept_ms > w->used_ms ? w->life->kept_ms : w->used_ms;
 	return is_busy(w) ? 0 : clock_monotonic_ms() - last_ms;
 }
 
@@ -112,13 +112,14 @@ int lifetime_release(struct core_workspace *w, struct error *err)
 
 static bool can_suspend(const struct core_workspace *w)
 {
-	return w->model.idle_timeout_ms && !w->is_suspending && w->model.state == WORKSPACE_READY;
+	return w->model.idle_timeout_ms && !w->life->is_suspending &&
+	       w->model.state == WORKSPACE_READY;
 }
 
 static void suspend_now(struct core_workspace *w)
 {
 	if (w->sandbox.state == SANDBOX_UP) {
-		w->is_suspending = true;
+		w->life->is_suspending = true;
 		core_end_sandbox(w, REASON_CANCELED);
 		return;
 	}
@@ -129,12 +130,12 @@ static void suspend_now(struct core_workspace *w)
 static void on_idle(struct loop *loop, void *ctx)
 {
 	struct core_workspace *w = ctx;
-	w->idle = NULL;
+	w->life->idle = NULL;
 	if (can_suspend(w) && idle_ms(w) >= w->model.idle_timeout_ms)
 		suspend_now(w);
 	else if (w->sandbox.state == SANDBOX_UP && unneeded_ms(w) >= w->core->release_after_ms) {
 		if (!w->is_spare && sandbox_has_processes(w))
-			w->kept_ms = clock_monotonic_ms();
+			w->life->kept_ms = clock_monotonic_ms();
 		else
 			release_sandbox(w);
 	}
@@ -143,7 +144,7 @@ static void on_idle(struct loop *loop, void *ctx)
 
 static bool is_expired(const struct core_workspace *w)
 {
-	return w->model.expires_ms && w->expires_at_ms <= clock_monotonic_ms();
+	return w->model.expires_ms && w->life->expires_at_ms <= clock_monotonic_ms();
 }
 
 /* Its life begins anew. Its timer may be early: it looks then. */
@@ -154,7 +155,7 @@ void lifetime_used(struct core_workspace *w)
 		return;
 	model->expires_ms = model->last_used_ms + (int64_t)model->ttl_ms;
 	w->expires_from_ms = model->expires_ms;
-	w->expires_at_ms = w->used_ms + model->ttl_ms;
+	w->life->expires_at_ms = w->used_ms + model->ttl_ms;
 }
 
 bool lifetime_is_held(const struct core_workspace *w)
@@ -166,7 +167,7 @@ bool lifetime_is_held(const struct core_workspace *w)
 static void on_expiry(struct loop *loop, void *ctx)
 {
 	struct core_workspace *w = ctx;
-	w->expiry = NULL;
+	w->life->expiry = NULL;
 	if (is_expired(w) && lifetime_is_held(w))
 		core_touch(w);
 	if (!is_expired(w)) {
@@ -183,8 +184,8 @@ static void on_expiry(struct loop *loop, void *ctx)
 void lifetime_postpone(struct core_workspace *w)
 {
 	uint64_t soon = clock_monotonic_ms() + EXPIRE_AGAIN_MS;
-	if (w->model.expires_ms && w->expires_at_ms < soon)
-		w->expires_at_ms = soon;
+	if (w->model.expires_ms && w->life->expires_at_ms < soon)
+		w->life->expires_at_ms = soon;
 	lifetime_arm(w);
 }
 
@@ -204,30 +205,31 @@ void lifetime_arm(struct core_workspace *w)
 		wait = left_of(w->core->release_after_ms, unneeded_ms(w));
 	if (can_suspend(w) && (left = left_of(w->model.idle_timeout_ms, idle_ms(w))) < wait)
 		wait = left;
-	if (w->idle)
-		loop_cancel(w->core->loop, w->idle);
-	w->idle = NULL;
+	if (w->life->idle)
+		loop_cancel(w->core->loop, w->life->idle);
+	w->life->idle = NULL;
 	if (wait != UINT64_MAX)
-		w->idle = loop_after(w->core->loop, wait, on_idle, w);
-	if (w->expiry)
-		loop_cancel(w->core->loop, w->expiry);
-	w->expiry = NULL;
+		w->life->idle = loop_after(w->core->loop, wait, on_idle, w);
+	if (w->life->expiry)
+		loop_cancel(w->core->loop, w->life->expiry);
+	w->life->expiry = NULL;
 	if (!w->model.expires_ms)
 		return;
 	if (w->expires_from_ms != w->model.expires_ms) { /* first seen, or changed */
 		int64_t life_ms = w->model.expires_ms - clock_now_ms();
 		w->expires_from_ms = w->model.expires_ms;
-		w->expires_at_ms = clock_monotonic_ms() + (life_ms > 0 ? (uint64_t)life_ms : 0);
+		w->life->expires_at_ms =
+			clock_monotonic_ms() + (life_ms > 0 ? (uint64_t)life_ms : 0);
 	}
 	uint64_t now = clock_monotonic_ms();
-	left = w->expires_at_ms > now ? w->expires_at_ms - now : 0;
-	w->expiry =
+	left = w->life->expires_at_ms > now ? w->life->expires_at_ms - now : 0;
+	w->life->expiry =
 		loop_after(w->core->loop, left < TIMER_MAX_MS ? left : TIMER_MAX_MS, on_expiry, w);
 }
 
 void lifetime_disarm(struct core_workspace *w)
 {
-	struct loop_timer **timers[] = { &w->idle, &w->expiry };
+	struct loop_timer **timers[] = { &w->life->idle, &w->life->expiry };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++) {
 		if (*timers[i])
 			loop_cancel(w->core->loop, *timers[i]);
@@ -267,7 +269,7 @@ static bool is_walk_due(const struct core_workspace *w)
 static uint64_t measure_tree(void *ctx)
 {
 	struct core *core = ctx;
-	return tree_measure(core->measurements->w);
+	return tree_measure(core->upkeep->measurements->w);
 }
 
 static void measure_next(struct core *core);
@@ -278,34 +280,34 @@ void disk_usage_changed(struct core_workspace *w)
 	uint64_t most = model->limits.disk_bytes;
 	bool is_high = most && model->disk_usage_bytes >= most / 100 * DISK_WARNING_PERCENT;
 	char used[24], limit[24];
-	if (is_high && !w->has_warned && !w->is_spare) {
+	if (is_high && !w->life->has_warned && !w->is_spare) {
 		str_format(used, sizeof used, "%llu", (unsigned long long)model->disk_usage_bytes);
 		str_format(limit, sizeof limit, "%llu", (unsigned long long)most);
 		journal_emit(&w->core->journal, "workspace.disk_warning", model->id, model->name,
 			"#disk_usage_bytes", used, "#disk_limit_bytes", limit, NULL);
 	}
 	/* A walk that began before the last command says nothing about what it wrote. */
-	w->has_warned = is_high || (w->has_warned && w->is_dirty);
+	w->life->has_warned = is_high || (w->life->has_warned && w->is_dirty);
 }
 
 static void on_measured(void *ctx, bool ok, uint64_t bytes)
 {
 	struct core *core = ctx;
-	struct core_waiter *first = core->measurements;
-	core->closed_meter = NULL;
+	struct core_waiter *first = core->upkeep->measurements;
+	core->upkeep->closed_meter = NULL;
 	if (ok && bytes == TREE_CLOSED) {
-		core->closed_meter = tree_measure_closed(first->w, on_measured, core);
+		core->upkeep->closed_meter = tree_measure_closed(first->w, on_measured, core);
 		return;
 	}
-	core->measurements = first->next;
+	core->upkeep->measurements = first->next;
 	/* What can't be measured keeps its last figure; the limit's own watch is stricter. */
 	if (ok && bytes != TREE_ENDLESS) {
 		uint64_t now_ms = clock_monotonic_ms();
-		if (first->w->measured.moves == core->meter_moves)
-			first->w->measured.counters = core->meter_counters;
+		if (first->w->measured.moves == core->upkeep->meter_moves)
+			first->w->measured.counters = core->upkeep->meter_counters;
 		first->w->measured.bytes = bytes;
 		first->w->measured.at_ms = now_ms;
-		first->w->measured.cost_ms = now_ms - core->meter_began_ms;
+		first->w->measured.cost_ms = now_ms - core->upkeep->meter_began_ms;
 		first->w->model.disk_usage_bytes = bytes;
 		disk_usage_changed(first->w);
 	}
@@ -315,12 +317,14 @@ static void on_measured(void *ctx, bool ok, uint64_t bytes)
 
 static void measure_next(struct core *core)
 {
-	if (!core->measurements || core->meter.is_running || core->closed_meter)
+	if (!core->upkeep->measurements || core->upkeep->meter.is_running ||
+		core->upkeep->closed_meter)
 		return;
-	core->meter_counters = read_counters(core);
-	core->meter_began_ms = clock_monotonic_ms();
-	core->meter_moves = core->measurements->w->measured.moves;
-	core_start_child(core, &core->meter, measure_tree, on_measured, core->workspaces, -1);
+	core->upkeep->meter_counters = read_counters(core);
+	core->upkeep->meter_began_ms = clock_monotonic_ms();
+	core->upkeep->meter_moves = core->upkeep->measurements->w->measured.moves;
+	core_start_child(
+		core, &core->upkeep->meter, measure_tree, on_measured, core->workspaces, -1);
 }
 
 bool core_must_measure(const struct core_workspace *w, uint64_t bytes)
@@ -349,7 +353,7 @@ void core_measure(
 		return;
 	}
 	w->is_dirty = is_busy(w); /* what still runs goes on writing */
-	waiter_append(&core->measurements, waiter_new(done, ctx, w, NULL));
+	waiter_append(&core->upkeep->measurements, waiter_new(done, ctx, w, NULL));
 	measure_next(core);
 }
 
@@ -373,25 +377,25 @@ static void on_sweep(struct loop *loop, void *ctx)
 			core_measure(&request_system, w, NULL, NULL);
 	}
 	log_bound(core);
-	core->sweep = loop_after(loop, SWEEP_MS, on_sweep, core);
+	core->upkeep->sweep = loop_after(loop, SWEEP_MS, on_sweep, core);
 }
 
 void lifetimes_start(struct core *core)
 {
-	core->sweep = loop_after(core->loop, SWEEP_MS, on_sweep, core);
+	core->upkeep->sweep = loop_after(core->loop, SWEEP_MS, on_sweep, core);
 }
 
 void lifetimes_stop(struct core *core)
 {
-	struct loop_timer **timers[] = { &core->sweep, &core->cleaning, &core->spare_due,
-		&core->spare_alone, &core->tidy };
+	struct loop_timer **timers[] = { &core->upkeep->sweep, &core->upkeep->cleaning,
+		&core->upkeep->spare_due, &core->upkeep->spare_alone, &core->tidy };
 	for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
 		if (*timers[i])
 			loop_cancel(core->loop, *timers[i]);
-	measure_stop(&core->cleaner);
-	measure_stop(&core->meter);
-	tree_measure_forget(core->closed_meter);
+	measure_stop(&core->upkeep->cleaner);
+	measure_stop(&core->upkeep->meter);
+	tree_measure_forget(core->upkeep->closed_meter);
 	measure_stop(&core->rotation);
-	waiters_forget(core->clean_waiters);
-	waiters_forget(core->measurements);
+	waiters_forget(core->upkeep->clean_waiters);
+	waiters_forget(core->upkeep->measurements);
 }

@@ -8,7 +8,7 @@
 #include "base/foreign.h"
 #include "core/access/audit.h"
 #include "core/execs/init_connection.h"
-#include "core/internal.h"
+#include "core/workspaces/internal.h"
 #include "format/text/procfs.h"
 
 #define CONNECT_MS 5000
@@ -149,7 +149,7 @@ static void on_timeout(struct loop *loop, void *ctx)
 static void ask(struct port_call *call)
 {
 	struct core *core = call->w->core;
-	call->id = PORT_ID | ++core->port_calls;
+	call->id = PORT_ID | ++core->upkeep->port_calls;
 	connection_send(
 		call->w, INIT_CONNECT, call->id, call->port | (call->is_ipv6 ? TO_IPV6 : 0));
 }

@@ -4,7 +4,7 @@
 #include "core/access/approvals.h"
 #include "core/access/tokens.h"
 #include "core/execs/execs.h"
-#include "core/internal.h"
+#include "core/workspaces/internal.h"
 
 static bool has_sandbox(const struct core_workspace *w)
 {
@@ -24,7 +24,7 @@ static void finish(struct core_workspace *w)
 	fault_point("core_remove_answer");
 	core->metrics.removes++;
 	journal_emit(&core->journal, "workspace.deleted", w->model.id, w->model.name, "reason",
-		w->removal_why, NULL);
+		w->life->removal_why, NULL);
 	execs_forget(w);
 	grants_revoke(w);
 	core_hold(w);
@@ -46,9 +46,9 @@ static void on_room(void *ctx, struct core_workspace *w, const struct error *non
 static void on_row_gone(void *ctx, const struct error *err)
 {
 	struct core_workspace *w = ctx;
-	if (err && err->code == ERR_DISK_FULL && !w->has_made_room) {
-		w->has_made_room = true;
-		w->needs_room = true;
+	if (err && err->code == ERR_DISK_FULL && !w->life->has_made_room) {
+		w->life->has_made_room = true;
+		w->life->needs_room = true;
 		removal_go_on(w);
 	} else if (err) { /* it stays `deleting`: another try, or the next start, ends it */
 		log_record(&w->core->log, LOG_LEVEL_ERROR,
@@ -56,7 +56,7 @@ static void on_row_gone(void *ctx, const struct error *err)
 			"error", err->text, NULL);
 		waiters_call(&w->removal, NULL, err);
 	} else {
-		w->has_no_row = true;
+		w->life->has_no_row = true;
 		removal_go_on(w);
 	}
 	core_release(w);
@@ -65,7 +65,7 @@ static void on_row_gone(void *ctx, const struct error *err)
 static void write_removal(struct core_workspace *w)
 {
 	core_hold(w);
-	const struct store_gone gone = { w->model.name, w->removal_why };
+	const struct store_gone gone = { w->model.name, w->life->removal_why };
 	snapshots_forget(w->core, w->model.id);
 	execs_end_asked(w->core, w);
 	approvals_forget(w->core, w);
@@ -81,11 +81,11 @@ void removal_go_on(struct core_workspace *w)
 			archive_begin(w);
 		return;
 	}
-	if (w->needs_room && !has_sandbox(w)) {
-		w->needs_room = false;
+	if (w->life->needs_room && !has_sandbox(w)) {
+		w->life->needs_room = false;
 		trees_when_clean(w, on_room);
 	}
-	if (w->has_no_row && !has_sandbox(w) && !w->is_gone)
+	if (w->life->has_no_row && !has_sandbox(w) && !w->is_gone)
 		finish(w);
 }
 
@@ -121,8 +121,8 @@ void core_remove(const struct request *request, struct core_workspace *w, const 
 	}
 	bool is_first = !w->removal;
 	waiter_append(&w->removal, waiter_new(done, ctx, NULL, NULL));
-	w->removal_why = why;
-	w->has_made_room = false;
+	w->life->removal_why = why;
+	w->life->has_made_room = false;
 	if (!is_first)
 		return;
 	lifetime_disarm(w);

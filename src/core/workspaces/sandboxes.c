@@ -3,9 +3,9 @@
 #include "base/fault.h"
 #include "core/access/policies.h"
 #include "core/execs/execs.h"
-#include "core/internal.h"
 #include "core/packages/checkup.h"
 #include "core/waits.h"
+#include "core/workspaces/internal.h"
 #include "core/workspaces/networks.h"
 
 #define LOST_STARTS_MAX 3
@@ -47,7 +47,7 @@ static int attach(struct core_workspace *w, int limiter, const int *fds, struct 
 		execs_attach(w, err))
 		return error_context(err, "the sandbox of workspace '%s'", w->model.name);
 	sandbox_move(sandbox, SANDBOX_UP);
-	w->lost_starts = 0;
+	w->life->lost_starts = 0;
 	networks_attach(w);
 	if (!w->is_spare) {
 		workspace_resumed(w);
@@ -95,7 +95,7 @@ static void not_started(struct core_workspace *w, const struct error *err)
 	tell_waiters(w, err);
 	if (w->removal && was_unwanted)
 		removal_go_on(w);
-	else if (w->is_suspending)
+	else if (w->life->is_suspending)
 		sandbox_suspended(w);
 	merge_go_on(w);
 	takers_go_on(w);
@@ -107,9 +107,9 @@ static void not_started(struct core_workspace *w, const struct error *err)
  * times. */
 static bool may_start_again(struct core_workspace *w)
 {
-	if (++w->lost_starts < LOST_STARTS_MAX)
+	if (++w->life->lost_starts < LOST_STARTS_MAX)
 		return true;
-	w->lost_starts = 0;
+	w->life->lost_starts = 0;
 	return false;
 }
 
@@ -117,9 +117,9 @@ static int fail_unwanted(const struct core_workspace *w, struct error *err)
 {
 	return fail(err, w->removal ? ERR_NOT_FOUND : ERR_CANCELED, "workspace '%s' %s",
 		w->model.name,
-		w->removal	   ? "is being removed"
-		: w->is_suspending ? "was suspended"
-				   : "was stopped");
+		w->removal		 ? "is being removed"
+		: w->life->is_suspending ? "was suspended"
+					 : "was stopped");
 }
 
 void sandbox_count_start(struct core_workspace *w)
@@ -276,7 +276,7 @@ static void run_start(struct fiber *fiber, void *ctx)
 static void start(struct core_workspace *w)
 {
 	sandbox_move(&w->sandbox, SANDBOX_STARTING);
-	w->is_suspending = false;
+	w->life->is_suspending = false;
 	w->start_ns = clock_monotonic_ns();
 	core_hold(w);
 	fiber_start(run_start, w);
@@ -371,7 +371,7 @@ void sandbox_ended(struct core_workspace *w, int wait_status)
 		journal_emit(&w->core->journal, "workspace.cold", w->model.id, w->model.name, NULL);
 		/* Somebody who asked for the suspension gets it, also when a new request ends it
 		 * at once. */
-		if (w->is_suspending && (!w->waiters || w->suspenders))
+		if (w->life->is_suspending && (!w->waiters || w->suspenders))
 			sandbox_suspended(w);
 	}
 	merge_go_on(w);

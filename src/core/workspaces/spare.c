@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "core/access/policies.h"
 #include "core/execs/init_connection.h"
-#include "core/internal.h"
+#include "core/workspaces/internal.h"
 
 #define ALONE_MS 1000 /* it ends after this time without any other workspace */
 #define DELAY_MS 10   /* creations, commands and removals that follow at once go first */
@@ -16,8 +16,8 @@
 static void forget(struct core_workspace *w)
 {
 	struct error ignored; /* without a row, its tree is removed at the next start */
-	if (w->core->spare == w)
-		w->core->spare = NULL;
+	if (w->core->upkeep->spare == w)
+		w->core->upkeep->spare = NULL;
 	tree_discard(w->core, w->model.id, &ignored);
 	workspace_drop(w);
 }
@@ -64,32 +64,32 @@ static void on_due(struct loop *loop, void *ctx)
 	struct core *core = ctx;
 	char id[ID_LEN + 1], name[ID_LEN + 2];
 	struct workspace model;
-	core->spare_due = NULL;
+	core->upkeep->spare_due = NULL;
 	id_make(id);
-	if (core->is_stopping || core->spare || describe(core, id, name, &model))
+	if (core->is_stopping || core->upkeep->spare || describe(core, id, name, &model))
 		return;
-	core->spare = workspace_new(core, &model);
-	core->spare->is_spare = true;
-	workspace_make_tree(core->spare, "", on_tree, NULL);
+	core->upkeep->spare = workspace_new(core, &model);
+	core->upkeep->spare->is_spare = true;
+	workspace_make_tree(core->upkeep->spare, "", on_tree, NULL);
 }
 
 static bool is_alone(const struct core *core)
 {
-	return core->spare && core->newest == core->oldest;
+	return core->upkeep->spare && core->newest == core->oldest;
 }
 
 static void on_alone(struct loop *loop, void *ctx)
 {
 	struct core *core = ctx;
-	core->spare_alone = NULL;
+	core->upkeep->spare_alone = NULL;
 	if (is_alone(core))
-		core_end_sandbox(core->spare, REASON_CANCELED);
+		core_end_sandbox(core->upkeep->spare, REASON_CANCELED);
 }
 
 void spare_check(struct core *core)
 {
-	loop_cancel(core->loop, core->spare_alone);
-	core->spare_alone =
+	loop_cancel(core->loop, core->upkeep->spare_alone);
+	core->upkeep->spare_alone =
 		is_alone(core) ? loop_after(core->loop, ALONE_MS, on_alone, core) : NULL;
 }
 
@@ -118,7 +118,7 @@ static bool is_plain(const struct workspace *wanted)
 
 struct core_workspace *spare_take(struct core *core, struct workspace *wanted)
 {
-	struct core_workspace *w = core->spare;
+	struct core_workspace *w = core->upkeep->spare;
 	/* File rules are mounts of a sandbox, from its start on; the spare one has the operator's.
 	 */
 	if (!core->keeps_spare || !is_plain(wanted))
@@ -126,11 +126,11 @@ struct core_workspace *spare_take(struct core *core, struct workspace *wanted)
 	/* What the operator's sources let be reached is the spare one's network, too. */
 	if (policies_have_sources(core) && wanted->network.mode)
 		return NULL;
-	if (!core->spare_due)
-		core->spare_due = loop_after(core->loop, DELAY_MS, on_due, core);
+	if (!core->upkeep->spare_due)
+		core->upkeep->spare_due = loop_after(core->loop, DELAY_MS, on_due, core);
 	if (!w || w->sandbox.state != SANDBOX_UP)
 		return NULL;
-	core->spare = NULL;
+	core->upkeep->spare = NULL;
 	w->is_spare = false;
 	memcpy(wanted->id, w->model.id, sizeof wanted->id);
 	wanted->disk_mechanism = w->model.disk_mechanism;

@@ -2,7 +2,7 @@
  * idle_timeout, resumed on demand or by the next request that needs its sandbox. */
 #include "core/execs/execs.h"
 #include "core/files/file_servers.h"
-#include "core/internal.h"
+#include "core/workspaces/internal.h"
 
 static const char why_ended[] = "its workspace was suspended";
 
@@ -76,11 +76,11 @@ static void on_measured(void *ctx, struct core_workspace *w, const struct error 
 		suspension_fail(w);
 		return;
 	}
-	if (!w->is_suspending) { /* a request has resumed it since */
+	if (!w->life->is_suspending) { /* a request has resumed it since */
 		waiters_call(&w->suspenders, w, NULL);
 		return;
 	}
-	w->is_suspending = false;
+	w->life->is_suspending = false;
 	w->core->metrics.suspended++;
 	if (w->model.is_context && tree_write_context(w, &err))
 		log_record(&w->core->log, LOG_LEVEL_WARN, "'.context.json' could not be written",
@@ -96,7 +96,7 @@ static void on_measured(void *ctx, struct core_workspace *w, const struct error 
 
 void sandbox_suspended(struct core_workspace *w)
 {
-	w->is_suspending = true;
+	w->life->is_suspending = true;
 	if (!w->model.is_context) {
 		on_measured(NULL, w, NULL);
 		return;
@@ -144,7 +144,7 @@ void core_suspend(const struct request *request, struct core_workspace *w, bool 
 	waiter_append(&w->suspenders, waiter_new(done, ctx, w, NULL));
 	/* Those that wait for a sandbox would start another one. */
 	execs_end_with(w, why_ended);
-	w->is_suspending = true;
+	w->life->is_suspending = true;
 	if (sandbox->state == SANDBOX_NONE)
 		sandbox_suspended(w);
 	else /* sandbox_ended goes on */

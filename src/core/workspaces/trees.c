@@ -14,8 +14,8 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "base/walk.h"
-#include "core/internal.h"
 #include "core/tree_jobs.h"
+#include "core/workspaces/internal.h"
 #include "model/nouns/part.h"
 #include "model/nouns/template.h"
 
@@ -317,13 +317,13 @@ static void on_cleaned(void *ctx, bool ok, uint64_t failed)
 		log_record(&core->log, LOG_LEVEL_WARN,
 			"files of removed workspaces could not be deleted; trying again later",
 			NULL);
-	if (core->has_rubbish) {
-		clean_after(core, core->clean_waiters ? 0 : CLEAN_AFTER_MS);
+	if (core->upkeep->has_rubbish) {
+		clean_after(core, core->upkeep->clean_waiters ? 0 : CLEAN_AFTER_MS);
 		return;
 	}
 	if (!ok || failed)
 		clean_after(core, CLEAN_AGAIN_MS);
-	waiters_call(&core->clean_waiters, NULL, NULL);
+	waiters_call(&core->upkeep->clean_waiters, NULL, NULL);
 }
 
 void core_start_child(struct core *core, struct measure *child, uint64_t (*find)(void *ctx),
@@ -341,24 +341,24 @@ void core_start_child(struct core *core, struct measure *child, uint64_t (*find)
 static void on_clean(struct loop *loop, void *ctx)
 {
 	struct core *core = ctx;
-	core->cleaning = NULL;
-	if (core->cleaner.is_running)
+	core->upkeep->cleaning = NULL;
+	if (core->upkeep->cleaner.is_running)
 		return; /* on_cleaned comes back to it */
-	core->has_rubbish = false;
-	core_start_child(core, &core->cleaner, clean, on_cleaned, core->workspaces, -1);
+	core->upkeep->has_rubbish = false;
+	core_start_child(core, &core->upkeep->cleaner, clean, on_cleaned, core->workspaces, -1);
 }
 
 static void clean_after(struct core *core, uint64_t delay_ms)
 {
-	loop_cancel(core->loop, core->cleaning);
-	core->cleaning = loop_after(core->loop, delay_ms, on_clean, core);
+	loop_cancel(core->loop, core->upkeep->cleaning);
+	core->upkeep->cleaning = loop_after(core->loop, delay_ms, on_clean, core);
 }
 
 void trees_clean_later(struct core *core)
 {
-	bool is_due = core->has_rubbish && core->cleaning;
-	core->has_rubbish = true;
-	if (!is_due && !core->cleaner.is_running)
+	bool is_due = core->upkeep->has_rubbish && core->upkeep->cleaning;
+	core->upkeep->has_rubbish = true;
+	if (!is_due && !core->upkeep->cleaner.is_running)
 		clean_after(core, CLEAN_AFTER_MS);
 }
 
@@ -377,9 +377,9 @@ void trees_when_clean(struct core_workspace *w, core_workspace_fn *fn)
 		fn(NULL, w, NULL);
 		return;
 	}
-	waiter_append(&core->clean_waiters, waiter_new(fn, NULL, w, NULL));
-	core->has_rubbish = true;
-	if (!core->cleaner.is_running)
+	waiter_append(&core->upkeep->clean_waiters, waiter_new(fn, NULL, w, NULL));
+	core->upkeep->has_rubbish = true;
+	if (!core->upkeep->cleaner.is_running)
 		clean_after(core, 0);
 }
 
