@@ -525,14 +525,35 @@ int cli_check_environment(const struct options *options, struct error *err)
 	return 0;
 }
 
+/* The directory of this process's PATH that has a program; false: none. */
+static bool find_here(const char *name, struct str *directory)
+{
+	const char *path = getenv("PATH");
+	struct str rest = str_from(path ? path : "");
+	char file[PATH_MAX];
+	while (str_next(&rest, ':', directory)) {
+		str_format(
+			file, sizeof file, "%.*s/%s", (int)directory->len, directory->data, name);
+		if (directory->len && !access(file, X_OK))
+			return true;
+	}
+	return false;
+}
+
 void cli_hint_at_command(char *const *argv, const char *python, const char *path, struct error *err)
 {
+	struct str here;
 	if (err->code != ERR_COMMAND_NOT_FOUND)
 		return;
 	if (!argv[1] && strpbrk(argv[0], " |;&<>"))
 		error_hint(err, "a shell line needs a shell: sh -c '...'");
 	else if (!strcmp(argv[0], "python"))
 		error_hint(err, "%s", python);
+	else if (!strchr(argv[0], '/') && find_here(argv[0], &here))
+		error_hint(err,
+			"%.*s of this machine has it, but is not in the sandbox's PATH: "
+			"%s/usr/local/bin, /usr/bin, /bin",
+			(int)here.len, here.data, path);
 	else if (!strchr(argv[0], '/'))
 		error_hint(err, "it is not in the sandbox's PATH: %s/usr/local/bin, /usr/bin, /bin",
 			path);

@@ -42,6 +42,17 @@ def test_an_unknown_command_is_named(carrel):
         assert "no-such-verb" in json.loads(done.stdout)["error"]["message"]
 
 
+@pytest.mark.once
+def test_a_program_that_only_this_machine_has_in_its_path_is_said_to_be_there(carrel, tmp):
+    (tmp / "bin").mkdir()
+    (tmp / "bin/my-tool").write_text("#!/bin/sh\n")
+    (tmp / "bin/my-tool").chmod(0o755)
+    done = carrel.run("--", "my-tool", env={"PATH": f"{tmp}/bin:/usr/bin:/bin"})
+    assert done.returncode == 127
+    assert one_line(done.stderr, "my-tool").startswith(f"{tmp}/bin of this machine has it, but is not in the sandbox's PATH")
+    assert one_line(carrel.run("--", "no-such-tool").stderr, "no-such-tool").startswith("it is not in the sandbox's PATH")
+
+
 def test_a_missing_command_is_said(carrel):
     for args in ([], ["--"], ["--memory", "64M"]):
         refused(carrel, *args, names=["command"])
