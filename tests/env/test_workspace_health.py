@@ -193,7 +193,9 @@ def test_a_workspace_is_checked_and_repaired(building, name):
 def test_an_archive_brings_its_environment_along(building, name):
     """The recipe, from which it is built again when it is gone, and what was changed on top."""
     sh(building, name, f"{SITE}; echo 'VALUE = 7' >victim_lib/__init__.py; rm victim_lib/other.py")
-    archive = building.delete(f"/v1/workspaces/{name}?archive=true").json()["name"]
+    answer = building.delete(f"/v1/workspaces/{name}?archive=true")
+    assert answer.status == 200, answer
+    archive = answer.json()["name"]
     answer = building.post(f"/v1/archives/{archive}/restore", {"name": "first"})
     assert answer.status == 201, answer.json()
     before = answer.json()["environment"]

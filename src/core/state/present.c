@@ -163,6 +163,7 @@ struct sync {
 static uint64_t sync_layers(void *ctx)
 {
 	struct sync *sync = ctx;
+	fault_point("core_freeze_syncing");
 	bool has_failed = fault_fails("core_freeze_sync") || syncfs(sync->layers);
 	return has_failed ? (uint64_t)errno : 0;
 }
@@ -256,7 +257,9 @@ void state_end(struct state *state, bool is_named)
 	struct error err;
 	if (state->is_moved && is_named)
 		freeze_settle(core, state->layer);
-	else if (state->is_moved && !w->removal && freeze_undo(w, state->layer, &err))
+	/* What is to be archived is put back, although it is being removed. */
+	else if (state->is_moved && (!w->removal || w->wants_archive) &&
+		 freeze_undo(w, state->layer, &err))
 		log_record(&core->log, LOG_LEVEL_ERROR, "a freeze can't be undone", "workspace",
 			w->model.id, "error", err.text, NULL);
 	if (state->layer[0])

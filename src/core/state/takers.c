@@ -117,6 +117,8 @@ void tree_release(struct core_workspace *w)
 	takers_go_on(w);
 	if (!w->trees->is_taken)
 		sandbox_go_on(w);
+	if (!w->trees->is_taken && w->wants_archive)
+		removal_go_on(w);
 }
 
 bool tree_is_taken(const struct core_workspace *w)

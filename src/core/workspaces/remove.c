@@ -77,7 +77,8 @@ static void write_removal(struct core_workspace *w)
 void removal_go_on(struct core_workspace *w)
 {
 	if (w->wants_archive) {
-		if (!has_sandbox(w) && !archive_is_in_progress(w))
+		/* tree_release comes back */
+		if (!has_sandbox(w) && !archive_is_in_progress(w) && !tree_is_taken(w))
 			archive_begin(w);
 		return;
 	}
