@@ -400,8 +400,12 @@ void core_touch(struct core_workspace *w)
 
 void workspace_save(struct core_workspace *w, store_done_fn *done, void *ctx)
 {
+	struct workspace row = w->model;
+	/* Until its archive is made nothing of it goes, also when core is killed meanwhile. */
+	if (row.state == WORKSPACE_DELETING && w->wants_archive)
+		row.state = WORKSPACE_READY;
 	w->saved_last_used_ms = w->model.last_used_ms;
-	store_put(w->core->store, &store_workspaces, &w->model, done, ctx);
+	store_put(w->core->store, &store_workspaces, &row, done, ctx);
 	workspace_tidy(w);
 }
 

@@ -1,9 +1,11 @@
 """Workspaces are archived before they are removed, and archives are listed, removed and pruned."""
+import contextlib
 import io
 import json
 import pathlib
 import subprocess
 import tarfile
+import threading
 
 import s3
 from daemons import configure
@@ -187,3 +189,27 @@ def test_archives_lie_in_a_bucket(make_daemon, bucket):
     with tar_of(stored) as tar:
         assert tar.extractfile("workspace/d/a").read() == b"hello\n"
     assert s3.SECRET not in daemon.log()
+
+
+def test_a_daemon_that_stops_while_it_archives_keeps_the_workspace(make_daemon, bucket):
+    """The stop writes the row of each workspace that was used."""
+    _, proxy = bucket
+    daemon = configured(make_daemon, s3.config(proxy.url, "/stopped"), env=s3.CREDENTIALS)
+    ok(daemon, "create", "kept")
+    sh(daemon, "kept", "echo precious >file")
+    reached = threading.Event()
+
+    def stall(method, path, count):
+        if method != "PUT":
+            return None
+        reached.set()
+        return "stall"
+
+    with proxy.misbehaving(stall), contextlib.closing(daemon.connection()) as connection:
+        connection.request("DELETE", "/v1/workspaces/kept?archive=true")
+        assert reached.wait(60)
+        daemon.stop_serving()
+    daemon.start_serving()
+    assert sh(daemon, "kept", "cat file").stdout == "precious\n"
+    ok(daemon, "rm", "kept", "--archive")
+    assert [item["workspace"] for item in archives(daemon)] == ["kept"]
