@@ -61,3 +61,17 @@ def test_what_a_snapshot_has_frozen_is_archived(freezing):
     assert removal.result().status == 200, removal.result()
     check_whole(home(daemon) / "blobs/archives" / removal.result().json()["name"])
     assert daemon.get(URL).status == 404
+
+
+@pytest.mark.parametrize("archive", ["true", "false"])
+def test_a_command_that_waits_for_a_snapshot_is_told_of_the_removal(freezing, archive):
+    daemon, snapshot, pool = freezing
+    command = pool.submit(daemon.post, f"{URL}/exec", {"argv": ["true"]})
+    assert eventually(lambda: daemon.get(f"{URL}/execs").json()["items"])
+    removal = pool.submit(daemon.delete, f"{URL}?archive={archive}")
+    assert eventually(lambda: daemon.get(URL).status == 404 or daemon.get(URL).json()["state"] == "deleting")
+    let_go(daemon)
+    problem(snapshot.result(), 404, "not_found", "is being removed")
+    assert removal.result().status in (200, 204), removal.result()
+    assert command.result(60).status in (200, 404), command.result()
+    assert daemon.get(URL).status == 404

@@ -351,6 +351,8 @@ static int change(struct package_change *c, struct error *err)
 		write_files(c, err))
 		return -1;
 	wait_for_trees(c);
+	if (w->removal || w->is_gone)
+		return fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
 	if (!write_row(c, err) && !apply(c, err))
 		return 0;
 	put_back(c);

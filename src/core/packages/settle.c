@@ -160,6 +160,10 @@ static int settle_slot(struct settling *s, struct error *err)
 			return 0; /* without a pin the start says what is missing */
 		if (has_frozen(s) ? run_job(s, err) : run_child(s, err))
 			return -1;
+		/* Its row and its pins are gone, or go: neither may come back. */
+		if (w->is_gone || (w->removal && !w->wants_archive))
+			return fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed",
+				w->model.name);
 	} while (after != w->packages->pins[s->slot]); /* an install has replaced it meanwhile */
 	if (!s->layer)
 		save(s);

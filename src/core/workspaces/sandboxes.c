@@ -334,9 +334,15 @@ void core_wake(struct core_workspace *w, const char *request_id, core_workspace_
 
 void sandbox_go_on(struct core_workspace *w)
 {
+	struct error err;
 	if (w->waiters && w->sandbox.state == SANDBOX_UP && !w->is_paused)
 		tell_waiters(w, NULL);
-	if (w->waiters && w->sandbox.state == SANDBOX_NONE && !tree_is_taken(w) && !w->removal)
+	if (!w->waiters || w->sandbox.state != SANDBOX_NONE || tree_is_taken(w))
+		return;
+	if (w->removal || w->is_gone) {
+		fail(&err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
+		tell_waiters(w, &err);
+	} else
 		start(w);
 }
 
