@@ -377,6 +377,9 @@ void state_detach(struct core_workspace *w);
  * ERR_CONFLICT. The caller holds w. */
 void tree_take(struct core_workspace *w, enum when_busy when_busy, uint64_t timeout_ms,
 	const struct cancelable *owner, core_workspace_fn *taken, void *ctx);
+/* At once: false when w has a sandbox, or another operation has its trees. Also for a workspace
+ * whose files lie in a directory of the host, which tree_take refuses. */
+bool tree_take_now(struct core_workspace *w);
 void tree_release(struct core_workspace *w);
 void takers_go_on(struct core_workspace *w); /* something has changed that they wait for */
 bool tree_is_taken(const struct core_workspace *w);

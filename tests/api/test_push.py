@@ -1,11 +1,16 @@
 """Snapshots are pushed to a bucket and pulled by another home."""
 # security: policy
+import concurrent.futures
 import json
 import os
 import pathlib
+import shutil
+import threading
 
 import pytest
 
+import s3
+from daemons import configure
 from harness import eventually
 from rest import Events, created, output_of, problem
 from workspaces import json_of
@@ -280,3 +285,33 @@ def test_pulls_of_the_same_snapshot_at_once_make_one(far, bucket, pushed):
     for connection in connections:
         connection.close()
     far.delete(f"/v1/snapshots/{pushed['id']}")
+
+
+def test_a_command_that_comes_during_a_repair_waits_for_it(make_daemon, bucket):
+    """It neither fails nor starts a sandbox on layers that are being replaced."""
+    _, proxy = bucket
+    daemon = configure(make_daemon(env=s3.CREDENTIALS), s3.config(proxy.url, "/repaired") + "workspaces:\n  auto_repair: false\n")
+    reached, goes_on = threading.Event(), threading.Event()
+
+    def hold(method, path, count):
+        if method == "GET" and "workspace-layers/" in path:
+            reached.set()
+            goes_on.wait(60)
+
+    with created(daemon, name="sent"), concurrent.futures.ThreadPoolExecutor(2) as pool:
+        output_of(daemon, "sent", "echo one >f")
+        first = snapshot(daemon, "sent")
+        push(daemon, "sent", first["id"])
+        assert eventually(lambda: daemon.get(f"/v1/snapshots/{first['id']}").json()["content_id"], 60)
+        assert daemon.post("/v1/workspaces/sent/suspend").status == 200
+        shutil.rmtree(pathlib.Path(daemon.env["CARREL_HOME"], "layers", first["layers"][0]))
+        with proxy.misbehaving(hold):
+            repaired = pool.submit(daemon.post, "/v1/workspaces/sent/repair")
+            try:
+                assert reached.wait(60)
+                asked = pool.submit(daemon.post, "/v1/workspaces/sent/exec", {"argv": ["cat", "f"]})
+                assert not concurrent.futures.wait([asked], 1).done, asked.result()
+            finally:
+                goes_on.set()
+            assert len(repaired.result().json()["done"]) == 1, repaired.result()
+            assert asked.result().status == 200 and asked.result().json()["stdout"] == "one\n", asked.result()

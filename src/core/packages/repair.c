@@ -361,19 +361,34 @@ static bool needs_end(const struct repairing *r)
 	return false;
 }
 
-/* No process may use what is changed below it. A workspace that was not suspended is not left so,
- * if it can be started. */
+/* No process may use what is changed below it: the workspace is suspended, and no sandbox starts
+ * until tree_release. */
+static int take(struct repairing *r, struct error *err)
+{
+	struct core_workspace *w = r->w;
+	core_suspend(&request_system, w, false, fiber_continue_workspace, r->fiber);
+	if (fiber_wait(r->fiber, err))
+		return -1;
+	if (w->removal || w->is_gone)
+		return fail(err, ERR_NOT_FOUND, "workspace '%s' is being removed", w->model.name);
+	if (!tree_take_now(w))
+		return fail_hint(err, ERR_CONFLICT, "try again",
+			"workspace '%s' was used again before it was repaired", w->model.name);
+	return 0;
+}
+
+/* A workspace that was not suspended is not left so, if it can be started. */
 static int repair_found(struct repairing *r, struct error *err)
 {
 	struct core_workspace *w = r->w;
 	struct error none;
-	if (needs_end(r)) {
-		core_suspend(&request_system, w, false, fiber_continue_workspace, r->fiber);
-		if (fiber_wait(r->fiber, err))
-			return -1;
-	}
+	bool is_taken = needs_end(r);
+	if (is_taken && take(r, err))
+		return -1;
 	repair_outside(r);
 	restore_packages(r);
+	if (is_taken)
+		tree_release(w);
 	install_missing(r);
 	make_marks(r);
 	fault_point("core_repair_done");

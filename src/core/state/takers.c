@@ -110,6 +110,14 @@ void tree_take(struct core_workspace *w, enum when_busy when_busy, uint64_t time
 	core_later(w->core, on_begin, NULL, w, NULL);
 }
 
+bool tree_take_now(struct core_workspace *w)
+{
+	if (w->sandbox.state != SANDBOX_NONE || w->trees->is_taken)
+		return false;
+	w->trees->is_taken = true;
+	return true;
+}
+
 void tree_release(struct core_workspace *w)
 {
 	w->trees->is_taken = false;
