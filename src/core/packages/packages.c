@@ -231,14 +231,17 @@ int packages_refuse_removal(
 		c->w->model.name);
 }
 
-/* What is in `to` and not, or in another version, in `from`. */
+/* What is in `to` and not, or in another version, in `from`; copied: environments may be released
+ * or read again before it is told. */
 static pair_list difference(struct arena *arena, const pair_list *from, const pair_list *to)
 {
 	pair_list found = { 0 };
 	for (size_t i = 0; to && i < to->count; i++) {
 		const char *version = env_package_version(from, to->items[i].key);
 		if (!version || strcmp(version, to->items[i].value))
-			vec_push(arena, &found, to->items[i]);
+			vec_push(arena, &found,
+				(struct text_pair){ arena_text(arena, to->items[i].key),
+					arena_text(arena, to->items[i].value) });
 	}
 	return found;
 }
