@@ -31,6 +31,11 @@ int shares_check(const struct shares *shares, const char *name, size_t more, str
 	return 0;
 }
 
+bool shares_has(const struct shares *shares, const char *name)
+{
+	return map_get(&shares->holders, str_from(name ? name : ""));
+}
+
 void share_join(struct shares *shares, const char *name, struct share *share)
 {
 	const char *own = name ? name : "";

@@ -26,6 +26,8 @@ void shares_done(struct shares *shares); /* when all were released */
 /* Whether `name` may hold `more` on top. ERR_LIMIT. name NULL: unknown, only the limit of all
  * applies. */
 int shares_check(const struct shares *shares, const char *name, size_t more, struct error *err);
+/* Something of it has joined. */
+bool shares_has(const struct shares *shares, const char *name);
 /* Makes `share` one of `name`; it holds nothing yet. */
 void share_join(struct shares *shares, const char *name, struct share *share);
 const char *share_name(const struct share *share); /* as it joined; NULL: none, or not known */

@@ -95,6 +95,8 @@ static int check_conditions(struct call *c, struct error *err)
 static int run(struct call *c, struct error *err)
 {
 	bool is_bare = c->operation->flags & ROUTE_BARE, frees = str_is(c->r->method, "DELETE");
+	/* A principal that has left no operation behind is served, however many others have. */
+	frees |= !shares_has(&c->api->left, c->r->holder);
 	if ((!is_bare && core_check_serving(c->api->core, err)) ||
 		(!is_bare && !frees && shares_check(&c->api->left, c->r->holder, 1, err)))
 		return -1;

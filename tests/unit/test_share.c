@@ -51,7 +51,11 @@ static void what_is_cleared_may_hold_again_and_what_has_not_joined_holds_nothing
 	share_release(&share);
 	assert_int_equal(shares.held, 0);
 	assert_null(share_name(&share));
+	assert_false(shares_has(&shares, "a"));
+	assert_false(shares_has(&shares, NULL));
 	share_join(&shares, "a", &share);
+	assert_true(shares_has(&shares, "a"));
+	assert_false(shares_has(&shares, NULL));
 	assert_string_equal(share_name(&share), "a");
 	share_add(&share, 2);
 	share_clear(&share);
@@ -59,6 +63,7 @@ static void what_is_cleared_may_hold_again_and_what_has_not_joined_holds_nothing
 	share_add(&share, 2);
 	assert_int_equal(shares_check(&shares, "a", 1, &err), -1);
 	share_release(&share);
+	assert_false(shares_has(&shares, "a"));
 	assert_int_equal(shares.holders.live, 0);
 	shares_done(&shares);
 }
