@@ -132,7 +132,7 @@ static void leave_turns(struct call *c)
 
 static void take_turn(struct call *c)
 {
-	c->turn = (struct turn){ .serve = serve, .ctx = c };
+	c->turn = (struct turn){ .serve = serve, .ctx = c, .holder = c->r->holder };
 	if (c->operation->flags & ROUTE_BARE) {
 		serve(c);
 		return;

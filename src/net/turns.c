@@ -6,7 +6,7 @@ static void on_turn(struct loop *loop, void *ctx);
 
 void turns_init(struct turns *turns, struct loop *loop)
 {
-	*turns = (struct turns){ .loop = loop, .last = &turns->first };
+	*turns = (struct turns){ .loop = loop };
 }
 
 void turns_done(struct turns *turns)
@@ -37,19 +37,39 @@ static void on_turn(struct loop *loop, void *ctx)
 	turns->taken_ns = 0;
 	while (turns->first && turns->taken_ns < TURN_NS) {
 		struct turn *turn = turns->first;
+		turns->round = turn->round;
 		turns_leave(turns, turn);
 		serve(turns, turn);
 	}
 	wait_for_turn(turns);
 }
 
+static bool is_same_holder(const struct turn *a, const struct turn *b)
+{
+	return a->holder == b->holder || (a->holder && b->holder && !strcmp(a->holder, b->holder));
+}
+
+/* Behind all of its round, which is the one after its holder's last. */
+static void insert(struct turns *turns, struct turn *turn)
+{
+	struct turn **at = &turns->first;
+	turn->round = turns->round + 1;
+	for (const struct turn *other = turns->first; other; other = other->next)
+		if (is_same_holder(other, turn))
+			turn->round = other->round + 1;
+	while (*at && (*at)->round <= turn->round)
+		at = &(*at)->next;
+	turn->next = *at;
+	turn->at = at;
+	if (turn->next)
+		turn->next->at = &turn->next;
+	*at = turn;
+}
+
 void turns_take(struct turns *turns, struct turn *turn)
 {
 	if (turns->first || turns->taken_ns >= TURN_NS) {
-		turn->next = NULL;
-		turn->at = turns->last;
-		*turns->last = turn;
-		turns->last = &turn->next;
+		insert(turns, turn);
 	} else {
 		serve(turns, turn);
 	}
@@ -63,7 +83,5 @@ void turns_leave(struct turns *turns, struct turn *turn)
 	*turn->at = turn->next;
 	if (turn->next)
 		turn->next->at = turn->at;
-	else
-		turns->last = turn->at;
 	turn->at = NULL;
 }

@@ -1,7 +1,9 @@
 /* turns.h -- requests whose work is long, one in a turn of the loop: core has one thread, and what
  * asks whether it lives is answered between them, however many a client sends at once.
  * 1. A request is served at once, unless those of this turn have taken TURN_NS already or others
- * wait: then it waits behind them. */
+ * wait: then it waits.
+ * 2. Those that wait are served in rounds, one of each holder in a round: however many one has, the
+ * next of another waits for one of each. */
 #pragma once
 #include "proc/loop.h"
 
@@ -10,11 +12,14 @@
 struct turn { /* of a request */
 	void (*serve)(void *ctx);
 	void *ctx;
+	const char *holder;	 /* its principal, or NULL; lives as long as the turn */
+	uint64_t round;		 /* private */
 	struct turn *next, **at; /* private; at NULL: it doesn't wait */
 };
 struct turns {
 	struct loop *loop;
-	struct turn *first, **last;
+	struct turn *first; /* in the order of their rounds */
+	uint64_t round;	    /* of the last one that was served */
 	struct loop_timer *timer;
 	uint64_t taken_ns; /* in this turn */
 };

@@ -127,6 +127,31 @@ static void test_one_that_is_gone_is_not_served(void **state)
 	assert_string_equal(served, "acb");
 }
 
+static void test_holders_take_turns_however_many_one_has(void **state)
+{
+	const char *holders[] = { "one", "one", "one", "other" };
+	for (size_t i = 0; i < 4; i++)
+		requests[i].turn.holder = holders[i];
+	requests[0].is_long = true;
+	take_all();
+	run_a_while();
+	assert_string_equal(served, "abdc");
+}
+
+static void test_a_holder_that_comes_later_is_next(void **state)
+{
+	requests[0].is_long = requests[1].is_long = true;
+	for (size_t i = 0; i < 3; i++) {
+		requests[i].turn.holder = "one";
+		turns_take(&turns, &requests[i].turn);
+	}
+	turns_leave(&turns, &requests[2].turn);
+	turns_take(&turns, &requests[3].turn); /* of no holder */
+	turns_take(&turns, &requests[2].turn);
+	run_a_while();
+	assert_string_equal(served, "abdc");
+}
+
 static void test_none_is_served_after_the_end(void **state)
 {
 	requests[0].is_long = true;
@@ -147,6 +172,10 @@ int main(void)
 			test_short_ones_that_wait_share_a_turn, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			test_one_that_is_gone_is_not_served, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_holders_take_turns_however_many_one_has, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			test_a_holder_that_comes_later_is_next, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_none_is_served_after_the_end, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
