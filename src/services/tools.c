@@ -116,6 +116,8 @@ int tools_activate(
 	struct core *core = to->tools->base.core;
 	struct tool after = to->model;
 	to->users++;
+	if (from && from->is_removed) /* its row may be gone, and stays so */
+		from = NULL;
 	if (from) {
 		struct tool before = from->model;
 		from->users++;
@@ -129,7 +131,7 @@ int tools_activate(
 	if (!failed) {
 		/* More than one, when a rollback and a forging have ended at the same time. */
 		for (struct tool_entry *e = to->tools->newest; e; e = e->older)
-			if (e != to && e->model.state == TOOL_ACTIVE &&
+			if (e != to && !e->is_removed && e->model.state == TOOL_ACTIVE &&
 				!strcmp(e->model.name, to->model.name))
 				tool_become(e, TOOL_DORMANT, NULL, NULL);
 		set_state(&to->model, TOOL_ACTIVE);
@@ -290,6 +292,9 @@ static int find_target(struct tools *tools, const char *name, uint64_t version,
 			name);
 		return error_hint(err, "carrel tool show %s lists its versions", name);
 	}
+	if ((*to)->is_removed)
+		return fail(err, ERR_NOT_FOUND, "version %llu of tool '%s' is being removed",
+			(unsigned long long)(*to)->model.version, name);
 	if (!(*to)->model.has_passed || !(*to)->model.workspace)
 		return fail(err, ERR_CONFLICT, "version %llu of tool '%s' hasn't passed its tests",
 			(unsigned long long)(*to)->model.version, name);

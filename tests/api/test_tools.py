@@ -259,6 +259,29 @@ def test_a_version_that_is_being_removed_takes_no_call(daemon, forge):
     assert eventually(lambda: not desks(daemon))
 
 
+def test_no_tool_is_rolled_back_to_a_version_that_is_being_removed(daemon, forge):
+    """Its row would come back, without a workspace."""
+    forge()
+    forge()
+    assert eventually(lambda: len(desks(daemon)) == 2)      # those of the tests are gone
+    writer = next(pid for pid, (_, name) in descendants(daemon.process.pid).items() if name == "carrel-writer")
+    removal = threading.Thread(target=lambda: daemon.delete("/v1/tools/echo"))
+    os.kill(writer, signal.SIGSTOP)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        try:
+            removal.start()
+            assert eventually(lambda: "deleting" in [desk["state"] for desk in desks(daemon)])
+            answer = pool.submit(daemon.post, "/v1/tools/echo/rollback", {"version": 2})
+            concurrent.futures.wait([answer], 1)
+        finally:
+            os.kill(writer, signal.SIGCONT)
+            removal.join()
+        problem(answer.result(), 404, "not_found", "version 2 of tool 'echo' is being removed")
+    assert daemon.get("/v1/tools/echo").status == 404
+    daemon.restart()        # no row is left
+    assert daemon.get("/v1/tools/echo").status == 404 and not desks(daemon)
+
+
 def test_a_version_that_is_forged_during_a_removal_stays(daemon, forge):
     forge()
     assert eventually(lambda: len(desks(daemon)) == 1)      # that of the tests is gone
