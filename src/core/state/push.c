@@ -150,9 +150,9 @@ static void run_push(struct fiber *fiber, void *ctx)
 	struct push *push = ctx;
 	struct error err = push->refused;
 	int failed = push->refused.code != 0;
-	if (failed)
-		wait_turn(fiber, push->core);
-	else if (push_snapshot(fiber, push, &err))
+	/* Also where it would fail before its first job: its caller keeps a handle. */
+	wait_turn(fiber, push->core);
+	if (!failed && push_snapshot(fiber, push, &err))
 		failed = error_context(&err, "push snapshot '%s'", push->model.id);
 	cancelable_done(&push->cancelable);
 	layers_release_all(push->core, &push->model.layers);
