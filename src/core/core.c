@@ -178,6 +178,11 @@ void core_end_foreground(struct core *core)
 	store_flush(core->store);
 }
 
+void core_flush(struct core *core)
+{
+	store_flush(core->store);
+}
+
 void core_free(struct core *core)
 {
 	lifetimes_stop(core);

@@ -79,6 +79,8 @@ void core_begin_stop(struct core *core);
 /* Instead of core_stop, for a core that takes the place of this one: foreground execs end
  * `canceled`, everything else goes on. core_begin_stop comes before. */
 void core_end_foreground(struct core *core);
+/* What is being written is written, and those who wait for it are told. */
+void core_flush(struct core *core);
 void core_free(struct core *core);
 
 /* ---- workspaces ---- */

@@ -321,6 +321,8 @@ static int run_core(struct log *log, const struct role_settings *settings, struc
 		lock_in(settings->home, true, err) || read_uids(&settings->uids, &core, err) ||
 		serve(&daemon, &core, err))
 		return -1;
+	/* What is written is told to jobs while all that they use is there. */
+	core_flush(daemon.core);
 	api_free(daemon.api);
 	tls_free(daemon.tls);
 	services_free(daemon.services);
