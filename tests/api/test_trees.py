@@ -59,6 +59,24 @@ def test_forged_marks_of_a_plain_tree_are_removed_before_it_is_an_overlay(daemon
         assert "user.overlay.redirect" not in os.listxattr(f"{top}/upper/closed")
 
 
+def test_a_plain_tree_too_deep_to_be_looked_through_is_named(daemon):
+    """The child that looks through it has the stack of a fiber."""
+    with created(daemon) as workspace:
+        top = tree(daemon, workspace)
+        owner = os.stat(top)
+        os.rmdir(f"{top}/work")
+        above = os.open(f"{top}/upper", os.O_RDONLY)
+        for _ in range(4090):
+            os.mkdir("d", dir_fd=above)
+            os.chown("d", owner.st_uid, owner.st_gid, dir_fd=above)
+            below = os.open("d", os.O_RDONLY, dir_fd=above)
+            os.close(above)
+            above = below
+        os.close(above)
+        answer = daemon.post(f"/v1/workspaces/{workspace['id']}/exec", {"argv": ["true"]})
+        assert answer.status >= 400 and "deeper than 2048 directories" in answer.json()["detail"], answer
+
+
 def test_rm_removes_the_home_of_a_stopped_daemon(make_daemon):
     """The kernel keeps a file for whiteouts in a directory below `work` that it makes with mode 0000."""
     daemon = make_daemon()

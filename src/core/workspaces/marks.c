@@ -15,7 +15,7 @@
 
 #define MARK_PREFIX "user.overlay."
 #define NAMES_MAX 65536 /* the kernel's own limit of a list of names */
-#define DEPTH_MAX 4096	/* deeper than a path can name */
+#define DEPTH_MAX 2048	/* PATH_MAX / 2: no path names more; fits into the stack of a fiber */
 
 struct sweep {
 	struct fiber *fiber;
