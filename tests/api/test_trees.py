@@ -61,7 +61,7 @@ def test_forged_marks_of_a_plain_tree_are_removed_before_it_is_an_overlay(daemon
 
 def test_a_plain_tree_too_deep_to_be_looked_through_is_named(daemon):
     """The child that looks through it has the stack of a fiber."""
-    with created(daemon) as workspace:
+    with created(daemon, limits={"memory": "600M"}) as workspace:
         top = tree(daemon, workspace)
         owner = os.stat(top)
         os.rmdir(f"{top}/work")

@@ -36,6 +36,11 @@ def let_go(daemon):
     assert eventually(is_gone)
 
 
+def is_leaving(daemon):
+    answer = daemon.get(URL)
+    return answer.status == 404 or answer.json()["state"] == "deleting"
+
+
 @pytest.fixture
 def freezing(make_daemon):
     """(a daemon, the answer to come of a snapshot whose child that writes to disk waits, a pool)."""
@@ -55,7 +60,7 @@ def freezing(make_daemon):
 def test_what_a_snapshot_has_frozen_is_archived(freezing):
     daemon, snapshot, pool = freezing
     removal = pool.submit(daemon.delete, f"{URL}?archive=true")
-    assert eventually(lambda: daemon.get(URL).json()["state"] == "deleting")
+    assert eventually(lambda: is_leaving(daemon))
     let_go(daemon)
     problem(snapshot.result(), 404, "not_found", "is being removed")
     assert removal.result().status == 200, removal.result()
@@ -69,7 +74,7 @@ def test_a_command_that_waits_for_a_snapshot_is_told_of_the_removal(freezing, ar
     command = pool.submit(daemon.post, f"{URL}/exec", {"argv": ["true"]})
     assert eventually(lambda: daemon.get(f"{URL}/execs").json()["items"])
     removal = pool.submit(daemon.delete, f"{URL}?archive={archive}")
-    assert eventually(lambda: daemon.get(URL).status == 404 or daemon.get(URL).json()["state"] == "deleting")
+    assert eventually(lambda: is_leaving(daemon))
     let_go(daemon)
     problem(snapshot.result(), 404, "not_found", "is being removed")
     assert removal.result().status in (200, 204), removal.result()
