@@ -449,7 +449,7 @@ static int complete_ids(struct command *command, struct error *err)
 			if (strstr(usage, "|WORKSPACE") && strlen(*operand) < ID_LEN &&
 				!remote_call(&command->remote, "GET", path, NULL, NULL, &ignored))
 				continue;
-			/* A word that is no id ends without a daemon. */
+			/* For a word that begins no id, no daemon is started. */
 			if (kinds[kind].is_alone && !is_served(&command->remote))
 				continue;
 			if (complete_id(command, kinds[kind].path, operand, err))

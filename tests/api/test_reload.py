@@ -20,6 +20,17 @@ def pids(daemon):
     return daemon.process.pid, daemon.core_pid()
 
 
+def copy_programs(area):
+    """What a daemon is, in a directory of its own, where a test may replace it as an upgrade does."""
+    programs = area / "programs"
+    programs.mkdir()
+    for name in ("carrel", "carreld", "carrel-build", "carrel-files"):
+        if (BIN / name).exists():
+            shutil.copy(BIN / name, programs / name)
+    os.chmod(area, 0o755)
+    return programs
+
+
 def test_what_runs_goes_on_under_load(own_daemon):
     """A background exec, its output, its exit code, sandboxes and idle workspaces are there after several reloads, and no
     request is refused for want of a listener."""
@@ -71,12 +82,7 @@ def test_what_runs_goes_on_under_load(own_daemon):
 
 def test_a_program_that_cant_start_is_refused_and_the_old_one_goes_on(make_daemon, tmp_path):
     """The daemon runs from a directory of its own, whose programs are then replaced, as an upgrade does."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("carrel", "carreld", "carrel-build", "carrel-files"):
-        if (BIN / name).exists():
-            shutil.copy(BIN / name, programs / name)
-    os.chmod(tmp_path, 0o755)
+    programs = copy_programs(tmp_path)
     daemon = make_daemon(program=programs / "carrel")
     daemon.path = CARREL        # of the commands below
     launcher, core = pids(daemon)
@@ -110,12 +116,7 @@ def test_a_program_that_cant_start_is_refused_and_the_old_one_goes_on(make_daemo
 
 def test_a_stop_that_overtakes_a_reload_drains(make_daemon, tmp_path):
     """While the new program is tried, the daemon is told to end: what it has begun is still answered."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for name in ("carrel", "carreld", "carrel-build", "carrel-files"):
-        if (BIN / name).exists():
-            shutil.copy(BIN / name, programs / name)
-    os.chmod(tmp_path, 0o755)
+    programs = copy_programs(tmp_path)
     daemon = make_daemon(program=programs / "carrel")
     assert daemon.post("/v1/workspaces", {"name": "w"}).status == 201
     assert output_of(daemon, "w", "echo warm") == "warm\n"

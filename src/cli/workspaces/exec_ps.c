@@ -169,7 +169,7 @@ static void note_running(void *ctx, const struct json_value *item)
 		vec_push(&killing->command->arena, &killing->execs, id);
 }
 
-/* All that runs in a workspace. ERR_NOT_FOUND: there is none of that name. */
+/* Signals all commands that run in workspace `name`. ERR_NOT_FOUND: no workspace has that name. */
 static int kill_in(struct killing *killing, const char *name, struct error *err)
 {
 	struct command *command = killing->command;
